@@ -9,6 +9,7 @@ use crate::hub;
 use crate::limits::RENEW_MICROS;
 use crate::member;
 use crate::member::identity::Ownership;
+use crate::member::view::Reader;
 use crate::model::{Announcement, Kind, MemberAgent, Renewal};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Sample, Write};
@@ -16,12 +17,12 @@ use fleetnet_types::{ClusterId, ObjectName, Timestamp};
 
 /// Plans the MemberAgent of this member: creates the object, and renews it while the watch of this cluster's EndpointSlices
 /// works.
-pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
-    let Some(announcement) = &view.settings.announces else { return Plan::default() };
+pub(crate) fn plan_heartbeat(view: Reader<'_>, now: Timestamp) -> Plan {
+    let Some(announcement) = &view.settings().announces else { return Plan::default() };
     let plan = Plan::default().blocked_by(view.identity_blocking_reasons(now));
     let name = view.own_member_agent();
-    let is_known = view.watches.complete(&[Kind::MemberAgent]) && view.follows_slices();
-    if !is_known || view.undecodable.has(Kind::MemberAgent, &name) {
+    let is_known = view.complete(&[Kind::MemberAgent]) && view.follows_slices();
+    if !is_known || view.is_undecodable(Kind::MemberAgent, &name) {
         return plan; // this key is requeued when the state of a watch changes or the MemberAgent is decodable
     }
     let ownership = view.ownership(now);
@@ -31,7 +32,7 @@ pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
         Ownership::Own | Ownership::Overdue | Ownership::Vacant => {}
     }
     let renewal = || view.renewal(announcement, now);
-    match view.member_agents.get(&name) {
+    match view.member_agents().get(&name) {
         None => {
             // A new MemberAgent has no summary. The first renewal adds it.
             let create = Write::create(name, Desired::MemberAgent(Renewal { latency: None, ..renewal() }));
@@ -53,7 +54,7 @@ pub fn plan_heartbeat(view: &member::View, now: Timestamp) -> Plan {
 /// Returns the time of the next renewal; `None` if a renewal is due now. Only fields that every version of the MemberAgent CRD
 /// has are compared. A newer field may be pruned by the hub, so it would always differ.
 fn next_renewal(
-    view: &member::View,
+    view: Reader<'_>,
     present: &MemberAgent,
     announcement: &Announcement,
     now: Timestamp,

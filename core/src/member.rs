@@ -2,16 +2,21 @@
 //!
 //! | file | rules |
 //! |---|---|
-//! | [`view`] | the member agent's cache of objects, and the keys that a change requeues |
-//! | [`export`] | writes exported Services and slices to the hub, and the outcome of conflict resolution to the ServiceExport |
-//! | [`import`] | MultiClusterService, ServiceImport, derived Service and imported slices |
+//! | [`view`] | the member agent's cache of objects |
+//! | `planner` | the plans of the keys, and the keys that a change requeues |
+//! | `export` | writes exported Services and slices to the hub, and the outcome of conflict resolution to the ServiceExport |
+//! | `import` | MultiClusterService, ServiceImport, derived Service and imported slices |
 //! | [`identity`] | ownership of the cluster id: of several clusters with the same id, only one acts in the hub |
 //! | [`latency`] | duration from a change in the exporter to the write of this change in the importer |
 
-pub mod export;
+mod disputed;
+mod export;
+mod facts;
 pub mod identity;
-pub mod import;
+mod import;
 pub mod latency;
+mod planner;
 pub mod view;
 
+pub use planner::{Planner, ReadValues};
 pub use view::{Key, ServiceLatency, Settings, View};

@@ -289,6 +289,13 @@ pub struct MultiClusterService {
     pub load_balancer: LoadBalancerStatus,
 }
 
+impl MultiClusterService {
+    /// Returns the name of the ServiceImport that the user requests.
+    pub fn import(&self) -> ObjectName {
+        ObjectName::new(self.meta.name.namespace.clone(), self.import_name.clone())
+    }
+}
+
 /// A Namespace of the hub, metadata only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {

@@ -65,11 +65,6 @@ fn slice_export_prefix(cluster: &str, namespace: &str, slice: &str) -> String {
     format!("{cluster}-{namespace}-{slice}-")
 }
 
-/// True if this name may be one that an agent of this cluster (fleetnet or Go) chose for the export of the slice.
-pub(crate) fn is_slice_export_name_of_source(name: &str, cluster: &str, slice: &ObjectName) -> bool {
-    name.starts_with(&slice_export_prefix(cluster, &slice.namespace, &slice.name))
-}
-
 /// True if this name may be one that an agent of this cluster (fleetnet or Go) chose for an exported slice.
 pub(crate) fn is_slice_export_name_of(name: &str, cluster: &str) -> bool {
     name.strip_prefix(cut(cluster, SLICE_NAME_SEGMENT_CHARS)).is_some_and(|rest| rest.starts_with('-'))

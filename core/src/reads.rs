@@ -10,7 +10,8 @@
 
 use crate::index::{Stored, Table};
 use crate::model::Kind;
-use fleetnet_types::ObjectName;
+use crate::watches::Watches;
+use fleetnet_types::{ObjectName, Timestamp, WatchState};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -35,9 +36,19 @@ impl<V> Reads<V> {
     }
 }
 
-/// Value of a view that is an object, found by its kind and name.
-pub(crate) trait ObjectValue {
+/// Value of a view that a plan can read.
+pub(crate) trait ViewValue: Eq + Hash {
+    /// Returns the value of an object, found by its kind and name.
     fn object(kind: Kind, name: ObjectName) -> Self;
+
+    /// Returns the value of the state of all these kinds together: completely listed or not.
+    fn complete(kinds: &'static [Kind]) -> Self;
+
+    /// Returns the value of the state of a kind's watch.
+    fn watch(kind: Kind) -> Self;
+
+    /// Returns the kinds of [`ViewValue::complete`]; `None` for other values.
+    fn required(&self) -> Option<&'static [Kind]>;
 }
 
 /// Table as a plan sees it: each read is recorded, also that of a missing object.
@@ -55,7 +66,7 @@ impl<T, V> Clone for Objects<'_, T, V> {
 
 impl<T, V> Copy for Objects<'_, T, V> {}
 
-impl<'a, T: Stored, V: ObjectValue> Objects<'a, T, V> {
+impl<'a, T: Stored, V: ViewValue> Objects<'a, T, V> {
     pub(crate) fn new(table: &'a Table<T>, kind: Kind, reads: &'a Reads<V>) -> Self {
         Self { table, kind, reads }
     }
@@ -236,6 +247,52 @@ impl<V: Eq + Hash, R: Clone + Eq + Hash> Readers<V, R> {
     pub(crate) fn sizes(&self) -> (usize, usize, usize) {
         let reads = self.readers.iter().flatten().map(|reader| reader.values.len()).sum();
         (self.reader_numbers.len(), self.numbers.len() - self.unread, reads)
+    }
+}
+
+/// Readers of a view's values. `C` is what is computed from the view: a plan, or another result.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded<V, C> {
+    readers: Readers<V, C>,
+    /// Sets of kinds that were required to be completely listed.
+    required: Vec<&'static [Kind]>,
+}
+
+impl<V, C> Default for Recorded<V, C> {
+    fn default() -> Self {
+        Self { readers: Readers::default(), required: Vec::new() }
+    }
+}
+
+impl<V: ViewValue, C: Clone + Eq + Hash> Recorded<V, C> {
+    /// Stores the values that `computed` was computed from.
+    pub(crate) fn record(&mut self, computed: &C, values: Vec<V>) {
+        for kinds in values.iter().filter_map(V::required) {
+            if !self.required.contains(&kinds) {
+                self.required.push(kinds);
+            }
+        }
+        self.readers.record(computed, values);
+    }
+
+    /// Stores nothing of `computed`, because no object is left that it could be computed for. The next such object computes it.
+    pub(crate) fn forget(&mut self, computed: &C) {
+        self.readers.forget(computed);
+    }
+
+    /// Returns what was computed from a value.
+    pub(crate) fn of<'a>(&'a self, value: &V) -> impl Iterator<Item = &'a C> + use<'a, V, C> {
+        self.readers.of(value)
+    }
+
+    /// Stores the new state of a watch. Returns the values that changed.
+    pub(crate) fn watch_state(&self, watches: &mut Watches, kind: Kind, state: WatchState, at: Timestamp) -> Vec<V> {
+        let before: Vec<bool> = self.required.iter().map(|kinds| watches.complete(kinds)).collect();
+        if !watches.set(kind, state, at) {
+            return Vec::new();
+        }
+        let turned = self.required.iter().zip(before).filter(|(kinds, was)| watches.complete(kinds) != *was);
+        turned.map(|(kinds, _)| V::complete(kinds)).chain([V::watch(kind)]).collect()
     }
 }
 

@@ -223,7 +223,7 @@ fn distributed(number: usize) -> HubSlice {
     distributed_slice("member-1", &slice_export("member-2", &slice(&path).uid(&path))).marked()
 }
 
-fn importer(slices: usize) -> member::View {
+fn importer(slices: usize) -> member::Planner {
     let mcs = mcs("work/app")
         .taken_on()
         .deriving("work-app")

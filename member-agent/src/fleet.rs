@@ -9,7 +9,7 @@ use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::convert::{self, Receipt};
 use fleetnet_core::handshake;
 use fleetnet_core::member::latency::Import;
-use fleetnet_core::member::{Key, Settings, View};
+use fleetnet_core::member::{Key, Planner, ReadValues, Settings};
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{BlockingReason, Plan, Sample, Write};
 use fleetnet_runtime::{Change, Event, Fight, FlowId, WatchState, WriteEnd, WriteFailure};
@@ -21,7 +21,7 @@ const COMPONENT: &str = "member-agent";
 
 /// View of exports and imports, the parts of the agent that are on, and their metrics.
 pub(crate) struct Fleet {
-    view: View,
+    view: Planner,
     parts: Parts,
     latencies: Latencies,
     observed: Observed,
@@ -37,6 +37,8 @@ pub struct Effect {
     /// any more, so the condition of the user's object must no longer report an earlier rejection.
     forget_rejection: bool,
     not_imported: Option<NotImported>,
+    /// Values that the plan read; `None` if the part of the key is off.
+    reads: Option<ReadValues>,
 }
 
 /// Distributed slice that is not imported yet, with the reason, for the log.
@@ -77,7 +79,7 @@ impl Fleet {
         latencies: Latencies,
         blocking_reasons: BlockingReasons<Key>,
     ) -> Self {
-        let (view, observed, identity) = (View::new(settings), Observed::default(), IdentityReport::new());
+        let (view, observed, identity) = (Planner::new(settings), Observed::default(), IdentityReport::new());
         Self { view, parts, latencies, observed, blocking_reasons, identity }
     }
 
@@ -200,10 +202,11 @@ impl Fleet {
         if !self.runs(key) {
             return (Plan::default(), Vec::new(), Effect::default());
         }
-        let mut plan = match key {
+        let (mut plan, reads) = match key {
             Key::Import(name) if !self.parts.import => self.view.plan_unclaimed_import(name),
-            _ => self.view.plan(key, now),
+            _ => self.view.plan_and_reads(key, now),
         };
+        let reads = Some(reads);
         let has_only_writes_of = |kind| plan.writes.iter().all(|write: &Write| write.kind() == kind);
         let forget_rejection = reporting_kind(key).is_some_and(has_only_writes_of);
         let not_imported = if plan.writes.is_empty() { self.why_not_imported(key) } else { None };
@@ -212,13 +215,16 @@ impl Fleet {
             Key::Heartbeat => self.identity.events(&blocking_reasons, self.view.own_cluster_uid()),
             _ => Vec::new(),
         };
-        (plan, convert::events(events), Effect { blocking_reasons, forget_rejection, not_imported })
+        (plan, convert::events(events), Effect { blocking_reasons, forget_rejection, not_imported, reads })
     }
 
     /// Applies the effect of a key's plan.
     pub(crate) fn planned(&mut self, key: &Key, effect: Effect) {
         if !self.runs(key) {
             return;
+        }
+        if let Some(reads) = effect.reads {
+            self.view.planned(key, reads);
         }
         if let Some(NotImported { slice, service, why }) = effect.not_imported {
             debug!(%slice, %service, "{why}");

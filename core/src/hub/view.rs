@@ -22,7 +22,7 @@ use crate::hub::rights::NamespacePolicy;
 use crate::hub::{conflict, distribute};
 use crate::model::{Announcement, HubSlice, Kind, Meta, Object};
 use crate::plan::{Action, Plan};
-use crate::reads::{Readers, Reads};
+use crate::reads::{Reads, Recorded};
 use fleetnet_types::{Change, ClusterId, ObjectName, Text, Timestamp, WatchState};
 use holders::Holders;
 pub(crate) use holders::Rank;
@@ -74,9 +74,7 @@ pub struct View {
     store: Store,
     /// From a source slice to its holder: the one of its exports that is distributed.
     holders: Holders,
-    readers: Readers<Value, Computed>,
-    /// Sets of kinds that plans require to be completely listed.
-    required: Vec<&'static [Kind]>,
+    recorded: Recorded<Value, Computed>,
 }
 
 /// Values that a plan read, for [`View::planned`].
@@ -132,7 +130,7 @@ impl View {
 
     /// Stores the new state of a watch.
     pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Key>) {
-        let values = self.store.watch_state(kind, state, at, self.required.iter().copied());
+        let values = self.recorded.watch_state(&mut self.store.watches, kind, state, at);
         self.changed(values, requeue);
     }
 
@@ -179,33 +177,9 @@ impl View {
 
     /// Stores which values the last plan of a key read. After one of them changes, the key is requeued.
     pub fn planned(&mut self, key: &Key, ReadValues(values): ReadValues) {
-        for value in &values {
-            if let Value::Complete(kinds) = value
-                && !self.required.contains(kinds)
-            {
-                self.required.push(*kinds);
-            }
-        }
-        let computed = Computed::Plan(key.clone());
         // Without an object of the key the plan is empty, and any such object requeues the key.
-        if self.store.has(key) { self.readers.record(&computed, values) } else { self.readers.forget(&computed) }
-    }
-
-    /// Appends to `requeue` the keys of all known objects.
-    pub fn all_keys(&self, requeue: &mut Vec<Key>) {
-        requeue.extend(self.internal_exports.iter().map(|export| Key::Service(export.reference.source.clone())));
-        requeue.extend(self.claims.iter().map(|claim| Key::Service(claim.reference.source.clone())));
-        requeue.extend(self.hub_imports.iter().map(|import| Key::Service(import.meta.name.clone())));
-        requeue.extend(self.slice_exports.iter().map(|slice| Key::Slice(slice.meta.name.name.clone())));
-        for slice in self.slice_exports.iter() {
-            let import = self.hub_imports.get(&slice.spec.owner).into_iter();
-            let importers = import.flat_map(|import| import.claims.importers.keys());
-            let copies = importers.map(|importer| Key::copy(&slice.meta.name.name, importer));
-            requeue.extend(copies.filter(|copy| self.store.has(copy)));
-        }
-        let copies = self.distributed_slices.iter().map(|slice| &slice.meta.name);
-        requeue.extend(copies.map(|copy| Key::copy(&copy.name, &copy.namespace)));
-        requeue.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone().into())));
+        let computed = Computed::Plan(key.clone());
+        if self.store.has(key) { self.recorded.record(&computed, values) } else { self.recorded.forget(&computed) }
     }
 
     /// Returns the object that Events about a Service refer to: its ServiceImport, or the first of its exports if there is no
@@ -225,7 +199,7 @@ impl View {
     fn changed(&mut self, values: Vec<Value>, requeue: &mut Vec<Key>) {
         let mut ranks: Vec<Text> = Vec::new();
         for value in &values {
-            for computed in self.readers.of(value) {
+            for computed in self.recorded.of(value) {
                 match computed {
                     Computed::Plan(key) => requeue.push(key.clone()),
                     Computed::Rank(name) => ranks.push(name.clone()),
@@ -244,9 +218,9 @@ impl View {
         let place = distribute::place_of(Reader::new(self, &reads), name);
         let computed = Computed::Rank(name.clone());
         if self.store.slice_exports_named.get(name).next().is_some() {
-            self.readers.record(&computed, reads.into_values());
+            self.recorded.record(&computed, reads.into_values());
         } else {
-            self.readers.forget(&computed);
+            self.recorded.forget(&computed);
         }
         let sources = self.holders.place(name, place);
         self.changed(sources.into_iter().map(Value::Holder).collect(), requeue);

@@ -21,5 +21,5 @@ mod withdrawal;
 
 pub(crate) use eligibility::{Eligibility, denial, eligibility, exportable, is_undecided};
 pub(crate) use recorded::{is_being_withdrawn, shows_outcome};
-pub use service::plan_service;
-pub use slice::plan_slice;
+pub(crate) use service::plan_service;
+pub(crate) use slice::plan_slice;

@@ -6,29 +6,27 @@
 //!          └─► derived Service ◄── bound to ── imported EndpointSlice ◄── EndpointSliceImport (in the hub)
 //! ```
 
-pub(crate) mod admission;
 mod claim;
 mod derived;
 mod multi_cluster_service;
 mod owned;
 mod slice;
 
-use crate::member::View;
+use crate::member::view::Reader;
 use crate::model::{Kind, MultiClusterService, Service};
 use crate::names;
 use fleetnet_types::ObjectName;
 
-pub use claim::{plan_import, plan_unclaimed_import};
-pub use multi_cluster_service::plan_multi_cluster_service;
-pub use slice::plan_slice;
+pub(crate) use claim::{plan_import, plan_unclaimed_import};
+pub(crate) use multi_cluster_service::plan_multi_cluster_service;
+pub(crate) use slice::plan_slice;
 
 /// Returns the derived Service that the imported slices of a Service belong to. If several MultiClusterServices import the
 /// Service, the derived Service of the MultiClusterService that controls the ServiceImport is preferred.
-pub(crate) fn binding<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a Service> {
-    let controller = view.imports.get(imported).and_then(|import| import.controller()).map(|owner| &owner.uid);
-    view.mcs_of_import
-        .get(imported)
-        .filter_map(|mcs| view.multi_cluster_services.live(mcs))
+pub(crate) fn binding<'a>(view: Reader<'a>, imported: &ObjectName) -> Option<&'a Service> {
+    let controller = view.imports().get(imported).and_then(|import| import.controller()).map(|owner| &owner.uid);
+    view.mcs_of_import(imported)
+        .filter_map(|mcs| view.multi_cluster_services().live(mcs))
         .filter_map(|mcs| Some((mcs, derived_service(view, mcs)?)))
         // fault M9.3: != ~> ==
         .min_by_key(|(mcs, _)| (Some(&mcs.meta.uid) != controller, mcs.meta.created, mcs.meta.name.clone()))
@@ -38,25 +36,24 @@ pub(crate) fn binding<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a S
 
 /// Returns the derived Service that the imported slices already belong to, if the MultiClusterService of this derived Service
 /// is undecodable.
-fn binding_of_undecodable<'a>(view: &'a View, imported: &ObjectName) -> Option<&'a Service> {
-    if view.undecodable.is_empty() {
+fn binding_of_undecodable<'a>(view: Reader<'a>, imported: &ObjectName) -> Option<&'a Service> {
+    if !view.has_undecodable() {
         return None;
     }
-    let distributed =
-        view.distributed_slices_of.get(imported).map(|distributed| view.in_system(distributed.name.clone()));
-    let present = distributed.filter_map(|at| view.slices.live(&at)).filter(|present| present.imported);
-    let services = present.filter_map(|present| view.services.live(&view.in_system(present.service.clone()?)));
+    let distributed = view.distributed_slices_of(imported).map(|distributed| view.in_system(distributed.name.clone()));
+    let present = distributed.filter_map(|at| view.slices().live(&at)).filter(|present| present.imported);
+    let services = present.filter_map(|present| view.services().live(&view.in_system(present.service.clone()?)));
     let mut services = services.filter(|service| {
-        service.derived_from.as_ref().is_some_and(|mcs| view.undecodable.has(Kind::MultiClusterService, mcs))
+        service.derived_from.as_ref().is_some_and(|mcs| view.is_undecodable(Kind::MultiClusterService, mcs))
     });
     services.next()
 }
 
 /// Returns the Service that the label of a MultiClusterService names. `None` if the Service is being deleted or was not
 /// derived from this MultiClusterService, because users can edit the label.
-pub(crate) fn derived_service<'a>(view: &'a View, mcs: &MultiClusterService) -> Option<&'a Service> {
+pub(crate) fn derived_service<'a>(view: Reader<'a>, mcs: &MultiClusterService) -> Option<&'a Service> {
     let label = mcs.derived_label.as_ref().filter(|label| names::is_dns_1035_label(label))?;
-    let service = view.services.live(&view.in_system(label.clone()))?;
+    let service = view.services().live(&view.in_system(label.clone()))?;
     // fault M18.2: (service.derived_from.as_ref() == Some(&mcs.meta.name)).then_some ~> Some
     (service.derived_from.as_ref() == Some(&mcs.meta.name)).then_some(service)
 }

@@ -1,6 +1,6 @@
 //! Latency samples for histograms. Values that cannot be right are corrected as in the Go agents.
 //!
-//! The exporting member records the time at which it first saw a change (`view/stamps.rs`), and writes this time to the
+//! The exporting member records the time at which it first saw a change (`view/records.rs`), and writes this time to the
 //! EndpointSliceExport as `exportedSince` (`export/slice.rs`). The importing member observes the latency when it imports the
 //! change (`import/slice.rs`).
 

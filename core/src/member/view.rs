@@ -1,43 +1,47 @@
-//! View of the member agent: cache of objects in its own cluster and in its member namespace of the hub. Indexes of the view
-//! find the keys to requeue after a change.
+//! View of the member agent: cache of objects in its own cluster and in its member namespace of the hub, with indexes, and
+//! everything else that its plans depend on. The view knows no rule. It tells which values a change of an object changes.
 //!
 //! ```text
 //!  member: Service  EndpointSlice  ServiceExport  ServiceImport  MultiClusterService  Namespace (kube-system)
 //!  hub:    InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport  MemberAgent  (one namespace)
 //! ```
+//!
+//! | file | content |
+//! |---|---|
+//! | `take` | changes of objects |
+//! | [`value`] | the values that a plan can read |
+//! | [`reader`] | the reads of a plan |
+//! | [`records`] | the times at which the agent saw changes |
+//! | `owner` | the owner of the cluster id, as far as this process has seen it |
+//! | `excess` | content that a webhook added to imported slices |
 
-mod announced;
-mod apply;
-mod disputed;
 mod excess;
-mod nameless;
-mod orphans;
 mod owner;
-mod rejections;
-mod stamps;
-mod undecodable;
-mod waiting;
+pub(crate) mod reader;
+pub(crate) mod records;
+mod take;
+pub(crate) mod value;
 
+use crate::admission::NotImported;
 use crate::disputes::Disputes;
-use crate::feature_set::Announced;
-use crate::handshake;
+use crate::feature_set::{Announced, FeatureSet};
 use crate::index::{Index, Table};
-use crate::member::{export, import, latency};
+use crate::member::latency;
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
-    MultiClusterService, Object, Service, ServiceExport, ServiceImport,
+    MultiClusterService, Service, ServiceExport, ServiceImport, SliceContent,
 };
-use crate::plan::Plan;
 use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
 use crate::watches::Watches;
-use fleetnet_types::{Change, ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid, WatchState};
-use nameless::Nameless;
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid};
 use owner::Owners;
+use records::{Facts, Records};
 use std::collections::BTreeMap;
+use value::{Fact, Value};
 
-pub use stamps::ServiceLatency;
-pub(crate) use stamps::Stamps;
+pub(crate) use reader::Reader;
+pub use records::ServiceLatency;
 
 /// Settings of the member agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +65,7 @@ pub struct Settings {
 }
 
 /// Key of the member agent. A key names what one plan is for, such as the export of a Service.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// Export of the Service with this name.
     Export(ObjectName),
@@ -84,7 +88,7 @@ pub struct View {
     /// State of each kind's watch. While the table of a kind is incomplete, a rule must not treat a missing object as deleted.
     pub watches: Watches,
     /// Objects that exist but do not decode. The tables keep the last decoded state of these objects, if there is one.
-    pub(crate) undecodable: Undecodable,
+    undecodable: Undecodable,
     pub services: Table<Service>,
     /// EndpointSlices of the member cluster: source slices and imported slices.
     pub slices: Table<EndpointSlice>,
@@ -103,54 +107,74 @@ pub struct View {
     pub member_agents: Table<MemberAgent>,
 
     /// From each Service to its slices in this cluster.
-    pub(crate) slices_of: Index<ObjectName>,
+    slices_of: Index<ObjectName>,
     /// From each Service to its InternalServiceExports in the hub.
-    pub(crate) internal_exports_of: Index<ObjectName>,
+    internal_exports_of: Index<ObjectName>,
     /// From each source slice to its EndpointSliceExports in the hub.
-    pub(crate) slice_exports_of: Index<ObjectName>,
-    /// From each exported Service to the exports of its slices.
-    pub(crate) slice_exports_under: Index<ObjectName>,
+    slice_exports_of: Index<ObjectName>,
     /// From each ServiceImport to the MultiClusterServices that request it.
-    pub(crate) mcs_of_import: Index<ObjectName>,
+    mcs_of_import: Index<ObjectName>,
     /// From the UID of a MultiClusterService to the ServiceImports that it controls.
-    pub(crate) imports_of: Index<Uid>,
+    imports_of: Index<Uid>,
     /// From each MultiClusterService to the Services derived for it.
-    pub(crate) derived_of: Index<ObjectName>,
-    /// From the name of a derived Service to the MultiClusterServices whose label contains this name.
-    pub(crate) mcs_of_derived_name: Index<Text>,
+    derived_of: Index<ObjectName>,
     /// From each ServiceImport to its claims in the hub.
-    pub(crate) claims_of: Index<ObjectName>,
+    claims_of: Index<ObjectName>,
     /// From each imported Service to its distributed slices.
-    pub(crate) distributed_slices_of: Index<ObjectName>,
-    /// From each imported Service to its distributed slices that are being deleted or have no endpoint to import.
-    withdrawn_slices_of: Index<ObjectName>,
+    distributed_slices_of: Index<ObjectName>,
+    /// From each imported Service to its distributed slices with an IPv6 address to import, except those that are being deleted.
+    ipv6_slices_of: Index<ObjectName>,
+    /// From each imported Service to its distributed slices whose names other EndpointSlices of this cluster perhaps have. Normally
+    /// empty.
+    contested_of: Index<ObjectName>,
     /// From each exporting member to the distributed slices that come from this member.
-    pub(crate) distributed_slices_from: Index<ClusterId>,
-    /// Times at which changes were observed, for latencies and grace periods.
-    pub(crate) stamps: Stamps,
-    /// Exports and imports that wait for a free name: other objects have all names that the agent may give to the object that
-    /// it must create.
-    nameless: Nameless,
+    distributed_slices_from: Index<ClusterId>,
+    /// Validated contents of the distributed slices of which not all parts are imported. Normally empty.
+    admissions: BTreeMap<Text, Admission>,
+    /// Times since which facts are true, for grace periods and latencies.
+    pub(super) facts: Facts,
+    /// Times at which changes were seen, for latencies.
+    records: Records,
     /// Latency samples of imports, for the MemberAgent.
-    pub(crate) latencies: latency::Summary,
+    latencies: latency::Summary,
     /// From each key to the message of the server that rejected the last write of this key.
     rejections: BTreeMap<Key, String>,
     /// Writes of this agent that other writers undo. The key is that of the ServiceExport or MultiClusterService whose
     /// condition shows the dispute.
-    disputes: Disputes<Key>,
+    pub(crate) disputes: Disputes<Key>,
     /// From each imported slice to the hash of content that a webhook added to the agent's last write. The server's response to
     /// this write showed the content ([`EndpointSlice::excess`]).
     answered_excess: BTreeMap<Text, u64>,
     /// Last announcement of the hub agent.
-    pub(super) hub_announced: Announced,
+    hub_announced: Announced,
     owners: Owners,
     /// False while the watch of this cluster's EndpointSlices has no contact with the API server. Then no heartbeat is written.
     pub(super) slices_followed: bool,
 }
 
+/// Validated content of a distributed slice.
+#[derive(Clone, Debug, PartialEq)]
+struct Admission {
+    content: SliceContent,
+    not_imported: NotImported,
+    /// First generation of the source slice with these parts that are not imported.
+    since: i64,
+}
+
+/// Consequences of a change of an object.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    /// Values that changed.
+    pub(crate) values: Vec<Value>,
+    /// Keys of an object that appeared. Perhaps no plan has read that it was absent.
+    pub(crate) keys: Vec<Key>,
+    /// Facts about an object that appeared.
+    pub(crate) facts: Vec<Fact>,
+}
+
 impl View {
     /// Creates an empty view.
-    pub fn new(settings: Settings) -> Self {
+    pub(super) fn new(settings: Settings) -> Self {
         Self {
             settings,
             watches: Watches::default(),
@@ -168,17 +192,17 @@ impl View {
             slices_of: Index::default(),
             internal_exports_of: Index::default(),
             slice_exports_of: Index::default(),
-            slice_exports_under: Index::default(),
             mcs_of_import: Index::default(),
             imports_of: Index::default(),
             derived_of: Index::default(),
-            mcs_of_derived_name: Index::default(),
             claims_of: Index::default(),
             distributed_slices_of: Index::default(),
-            withdrawn_slices_of: Index::default(),
+            ipv6_slices_of: Index::default(),
+            contested_of: Index::default(),
             distributed_slices_from: Index::default(),
-            stamps: Stamps::default(),
-            nameless: Nameless::default(),
+            admissions: BTreeMap::new(),
+            facts: Facts::default(),
+            records: Records::default(),
             latencies: latency::Summary::default(),
             rejections: BTreeMap::new(),
             disputes: Disputes::default(),
@@ -189,49 +213,11 @@ impl View {
         }
     }
 
-    /// Stores a change of an object, which the agent saw at the time `at`. Appends to `requeue` the keys that depend on the
-    /// object.
-    pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
-        match change {
-            Change::Applied(object) => self.applied(object, at, requeue),
-            Change::Undecodable { name } => {
-                if self.undecodable.insert(kind, name.clone()) {
-                    self.requeue_for_undecodable(kind, &name, at, requeue);
-                }
-            }
-            Change::Removed { name, uid, how: _ } => {
-                let was_undecodable = self.undecodable.remove(kind, &name);
-                self.forget(kind, &name, &uid, at, requeue);
-                if was_undecodable {
-                    self.requeue_for_undecodable(kind, &name, at, requeue);
-                }
-            }
-        }
-    }
-
-    /// Stores the newest state of an object, which the agent saw at the time `at`. Appends to `requeue` the keys that depend on
-    /// the object.
-    pub fn applied(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<Key>) {
-        let (kind, name) = (object.kind(), &object.meta().name);
-        let decodable = self.undecodable.remove(kind, name).then(|| name.clone());
-        self.take(object, at, requeue);
-        if let Some(name) = decodable {
-            self.requeue_for_undecodable(kind, &name, at, requeue);
-        }
-    }
-
-    /// Stores the new state of a watch. Every plan may depend on the state of the watch, so all keys are requeued.
-    pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Key>) {
-        if self.watches.set(kind, state, at) {
-            self.note_orphans(at);
-            self.all_keys(requeue);
-        }
-    }
-
     /// Moves all stored times by `micros`, after the wall clock was set forward (positive) or back (negative) by this duration.
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
-        self.stamps.clock_set(micros);
+        self.facts.clock_set(micros);
+        self.records.clock_set(micros);
         self.hub_announced.clock_set(micros);
         self.owners.clock_set(micros);
         self.latencies.clock_set(micros);
@@ -256,52 +242,72 @@ impl View {
     /// Starts the wait for the hub's outcome of an export that was just written. The outcome ends the latency measurement of
     /// the Service, and may already be in the view.
     pub fn service_exported(&mut self, service: &ObjectName, at: Timestamp) {
-        self.stamps.await_outcome(service);
+        self.records.await_outcome(service);
         let names = self.internal_exports_of.get(service);
         let resolved = names.filter_map(|name| self.internal_exports.get(name)).find(|export| export.has_outcome());
         if let Some(export) = resolved {
-            self.stamps.outcome_seen(service, export.reference.exported_since, at);
+            self.records.outcome_seen(service, export.reference.exported_since, at);
         }
     }
 
     /// Removes and returns the latencies of Services whose exports got an outcome since the last call.
     pub fn service_latencies(&mut self) -> Vec<ServiceLatency> {
-        self.stamps.take_latencies()
+        self.records.take_latencies()
     }
 
-    pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
-        let plan = match key {
-            Key::Heartbeat => return handshake::plan_heartbeat(self, now),
-            Key::Export(service) => export::plan_service(self, service, now),
-            Key::SliceExport(slice) => export::plan_slice(self, slice, now),
-            Key::MultiClusterService(name) => import::plan_multi_cluster_service(self, name, now),
-            Key::Import(name) => import::plan_import(self, name),
-            Key::SliceImport(name) => import::plan_slice(self, name, now),
-        };
-        if self.acts_in_hub(now) { plan } else { owner::restricted(plan) }
+    /// Records that a server rejected a write of this key. `message` is the text for the user. No watch shows a rejection, so the
+    /// writer reports each. After a restart, only a condition on the user's object shows it.
+    pub fn write_rejected(&mut self, key: &Key, message: String) {
+        self.rejections.insert(key.clone(), message);
     }
 
-    /// Plans a ServiceImport in a process that makes no claims, because its import part is off.
-    pub fn plan_unclaimed_import(&self, name: &ObjectName) -> Plan {
-        import::plan_unclaimed_import(self, name)
+    /// Drops the recorded rejection of a key, because the write succeeded or would have other content now.
+    pub fn forget_rejection(&mut self, key: &Key) {
+        self.rejections.remove(key);
     }
 
-    /// Appends to `requeue` the keys of all known objects.
-    pub fn all_keys(&self, requeue: &mut Vec<Key>) {
-        requeue.push(Key::Heartbeat);
-        requeue.extend(self.exports.iter().map(|object| Key::Export(object.meta.name.clone())));
-        requeue.extend(self.internal_exports.iter().map(|object| Key::Export(object.reference.source.clone())));
-        requeue.extend(self.slices.iter().map(|object| Key::SliceExport(object.meta.name.clone())));
-        // fault E6.2: requeue.extend(self.slice_exports.iter().map(|object| Key::SliceExport(object.spec.reference.source.clone()))); ~>
-        requeue.extend(self.slice_exports.iter().map(|object| Key::SliceExport(object.spec.reference.source.clone())));
-        requeue.extend(
-            self.multi_cluster_services.iter().map(|object| Key::MultiClusterService(object.meta.name.clone())),
-        );
-        requeue.extend(self.imports.iter().map(|object| Key::Import(object.meta.name.clone())));
-        requeue.extend(self.claims.iter().map(|object| Key::Import(object.reference.source.clone())));
-        requeue.extend(self.distributed_slices.iter().map(|object| Key::SliceImport(object.meta.name.name.clone())));
-        let system = &self.settings.fleet_system_namespace;
-        requeue.extend(self.slices.in_namespace(system).map(|object| Key::SliceImport(object.meta.name.name.clone())));
+    /// Returns the hub's feature set. Until the MemberAgents are listed, returns an assumed set without features (the Go form).
+    fn hub_feature_set(&self, now: Timestamp) -> FeatureSet {
+        let (state, since) = (self.watches.state(Kind::MemberAgent), self.watches.since(Kind::MemberAgent));
+        FeatureSet::at(now, self.hub_announced, state, since)
+    }
+
+    /// True if an object exists that the key is for. Most slices of a cluster belong to Services that are not exported, so they
+    /// have no key.
+    pub(super) fn has(&self, key: &Key) -> bool {
+        match key {
+            Key::Export(service) => {
+                self.exports.get(service).is_some() || self.internal_exports_of.get(service).next().is_some()
+            }
+            Key::SliceExport(slice) => {
+                let service = self.slices.get(slice).and_then(EndpointSlice::service_name);
+                service.is_some_and(|service| self.exports.get(&service).is_some())
+                    || self.slice_exports_of.get(slice).next().is_some()
+            }
+            Key::MultiClusterService(name) => self.multi_cluster_services.get(name).is_some(),
+            Key::Import(name) => self.imports.get(name).is_some() || self.claims_of.get(name).next().is_some(),
+            Key::SliceImport(name) => {
+                self.distributed_slices.get(&self.in_hub(name.clone())).is_some() || self.is_marked_imported(name)
+            }
+            Key::Heartbeat => true,
+        }
+    }
+
+    /// True if the object of a fact exists.
+    pub(super) fn has_fact(&self, fact: &Fact) -> bool {
+        match fact {
+            Fact::Exportable(service) => self.exports.get(service).is_some(),
+            Fact::Unresolved(import) => {
+                self.imports.get(import).is_some() || self.mcs_of_import.get(import).next().is_some()
+            }
+            Fact::Fulfilled(import) => self.claims_of.get(import).next().is_some(),
+            Fact::Orphaned(slice) => self.is_marked_imported(slice),
+        }
+    }
+
+    /// True if the slice with this name has the mark of imported slices.
+    fn is_marked_imported(&self, slice: &Text) -> bool {
+        self.slices.get(&self.in_system(slice.clone())).is_some_and(|slice| slice.imported)
     }
 
     /// Returns the MultiClusterServices that request a ServiceImport.
@@ -328,29 +334,6 @@ impl View {
         let imported = |claim: &InternalServiceImport| claim.status.clusters.contains(cluster);
         // fault T27.1: self.distributed_slices_from.get(cluster).next().is_some() || self.claims.iter().any(imported) ~> { let _ = imported; self.distributed_slices_from.get(cluster).next().is_some() }
         self.distributed_slices_from.get(cluster).next().is_some() || self.claims.iter().any(imported)
-    }
-
-    /// Returns the Service that a slice belongs to, by its label.
-    pub(crate) fn service_of(slice: &EndpointSlice) -> Option<ObjectName> {
-        let service = slice.service.as_ref()?;
-        Some(ObjectName::new(slice.meta.name.namespace.clone(), service.clone()))
-    }
-
-    /// True if a slice of this cluster is an imported slice, even if its labels were edited.
-    ///
-    /// The managed-by label identifies an imported slice, and so does our finalizer on the distributed slice with the same
-    /// name. A distributed slice gets this finalizer before it is imported. While another EndpointSlice, which was not
-    /// imported, has this name, the distributed slice gets no finalizer.
-    pub(crate) fn is_imported(&self, slice: &EndpointSlice) -> bool {
-        let name = &slice.meta.name;
-        let distributed = || {
-            let at = self.in_hub(name.name.clone());
-            // fault T26.3: is_some_and(|it| it.meta.finalizers.ours ~> is_some(
-            let is_marked = self.distributed_slices.get(&at).is_some_and(|it| it.meta.finalizers.ours);
-            is_marked || self.undecodable.has(Kind::EndpointSliceImport, &at)
-        };
-        // fault E11.2: distributed()) } ~> distributed() && false) }
-        slice.imported || (name.namespace == self.settings.fleet_system_namespace && distributed())
     }
 
     /// Returns an object's full name in this member's namespace of the hub.

@@ -1,7 +1,7 @@
 //! EndpointSlices: source slices and imported slices.
 
 use super::{Address, Meta, PortNumber};
-use fleetnet_types::Text;
+use fleetnet_types::{ObjectName, Text};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AddressType {
@@ -66,4 +66,11 @@ pub struct EndpointSlice {
     /// Generation of the source slice in the last write of the agent. The agent has observed the latency of this generation.
     /// `None` if there is no record, and always on a source slice.
     pub observed_generation: Option<i64>,
+}
+
+impl EndpointSlice {
+    /// Returns the Service that the slice belongs to, by its label.
+    pub fn service_name(&self) -> Option<ObjectName> {
+        Some(ObjectName::new(self.meta.name.namespace.clone(), self.service.clone()?))
+    }
 }

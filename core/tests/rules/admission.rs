@@ -8,7 +8,7 @@ use crate::support::view::{
     SEEN, blocking_reasons, events_of, member_view, observe_change, observe_removal, planned, writes,
 };
 use crate::support::world::settings;
-use fleetnet_core::member::{Key, Settings, View};
+use fleetnet_core::member::{Key, Planner, Settings};
 use fleetnet_core::model::{
     EndpointSlice, HubSlice, ImportStatus, Kind, Object, ServicePort, SessionAffinity, TargetPort,
 };
@@ -35,7 +35,7 @@ fn key(distributed: &HubSlice) -> Key {
     Key::SliceImport(distributed.meta.name.name.clone())
 }
 
-fn view_of(distributed: &HubSlice, slice: Option<EndpointSlice>) -> View {
+fn view_of(distributed: &HubSlice, slice: Option<EndpointSlice>) -> Planner {
     let objects = imported().into_iter().chain([Object::EndpointSliceImport(distributed.clone())]);
     member_view(objects.chain(slice.map(IntoObject::object)))
 }
@@ -97,7 +97,7 @@ fn a_restart_emits_no_event_about_earlier_imports() {
 
 #[test]
 fn an_address_omitted_from_an_earlier_import_is_reported_though_its_source_is_the_same() {
-    let reasons = |view: &View, distributed: &HubSlice| {
+    let reasons = |view: &Planner, distributed: &HubSlice| {
         let plan = planned(view, &key(distributed));
         events_of(&plan).into_iter().map(|(reason, _)| reason.to_owned()).collect::<Vec<_>>()
     };
@@ -133,8 +133,8 @@ fn where_ranges_are_declared_for_the_source_what_lies_outside_them_is_left_out()
     let distributed = distributed(&["10.2.0.1", "10.3.0.1"], 4);
     let imports = |cluster: &str| {
         let settings = Settings { source_ranges: ranges(cluster), ..settings(0) };
-        let mut view = View::new(settings);
-        for kind in <View as crate::support::agent::View>::KINDS {
+        let mut view = Planner::new(settings);
+        for kind in <Planner as crate::support::agent::View>::KINDS {
             view.watch_state(*kind, WatchState::Complete, SEEN, &mut Vec::new());
         }
         for object in imported().into_iter().chain([Object::EndpointSliceImport(distributed.clone())]) {

@@ -322,7 +322,7 @@ fn crashed_while_its_service_was_recreated(writes: usize, at_once: bool, seed: u
     let mark = world.ledger.len();
     let written = |world: &World| world.ledger[mark..].iter().filter(|entry| entry.who == Who::Member(1)).count();
     while written(&world) < writes && world.step() {}
-    world.members[1].agent = Agent::new(member::View::new(settings(1))); // the agent crashes before it has listed anything
+    world.members[1].agent = Agent::new(member::Planner::new(settings(1))); // the agent crashes before it has listed anything
     world.run();
     if !at_once {
         world.create(Who::Member(1), recreated());

@@ -6,7 +6,7 @@ use crate::support::build::{
     internal_export, mcs, named, no_conflict, resolved, seconds, service, service_import,
 };
 use crate::support::view::{NOW, hub_view, member_view, writes};
-use fleetnet_core::member::{Key, View};
+use fleetnet_core::member::{Key, Planner};
 use fleetnet_core::model::{Condition, Kind, Object};
 use fleetnet_core::plan::{Action, Patch, Write};
 use fleetnet_core::{conditions, hub};
@@ -35,7 +35,7 @@ fn slice() -> (Kind, ObjectName) {
     (Kind::EndpointSlice, named("fleet-system/a"))
 }
 
-fn importer(disputed_condition: &[Condition]) -> View {
+fn importer(disputed_condition: &[Condition]) -> Planner {
     let conditions: Vec<Condition> = [found()].into_iter().chain(disputed_condition.iter().cloned()).collect();
     let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&conditions);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));

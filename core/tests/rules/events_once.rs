@@ -17,7 +17,7 @@ use crate::support::view::{
 };
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::conditions;
-use fleetnet_core::member::{Key, View};
+use fleetnet_core::member::{Key, Planner};
 use fleetnet_core::model::{Condition, ConsumerType, Kind, MultiClusterService, Object, ServiceExport};
 use fleetnet_core::plan::{Action, Event, Patch, Plan};
 use fleetnet_core::reasons::Reason;
@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 
 // === Names that other objects already have ===
 
-fn settles(view: &View, key: &Key) {
+fn settles(view: &Planner, key: &Key) {
     let left: Vec<_> = writes(view, key);
     assert_eq!(left, [], "what was told is not told again");
 }

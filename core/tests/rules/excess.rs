@@ -8,13 +8,13 @@ use crate::support::build::{
 };
 use crate::support::view::{claimed_hub_view, member_view, observe_change, observe_removal, writes};
 use fleetnet_core::hub;
-use fleetnet_core::member::{Key, View};
+use fleetnet_core::member::{Key, Planner};
 use fleetnet_core::model::{EndpointSlice, HubSlice, Object};
 use fleetnet_core::plan::{Action, ImportedSlice, Patch, Write};
 use fleetnet_types::Timestamp;
 
 /// Returns the key of a distributed slice, its imported slice, and the view of a just started member agent with both slices.
-fn imported() -> (Key, EndpointSlice, View) {
+fn imported() -> (Key, EndpointSlice, Planner) {
     let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();

@@ -2,14 +2,15 @@
 
 use crate::support::build::{
     Build, BuildExport, BuildHubSlice, BuildInternalExport, BuildService, BuildSlice, IntoObject, accepted_export,
-    condition, conflict, content, distributed_slice, in_hub_of, internal_export, member_agent, named, no_conflict,
-    pending, port, reference, seconds, service, service_export, slice, slice_export, valid,
+    claim, condition, conflict, content, distributed_slice, in_hub_of, internal_export, member_agent, named,
+    no_conflict, pending, port, reference, seconds, service, service_export, service_import, slice, slice_export,
+    valid,
 };
 use crate::support::view::{
     NOW, SEEN, blocking_reasons, events, hub_view, member_view, observe_change, observe_removal, planned, writes,
 };
 use fleetnet_core::features::Features;
-use fleetnet_core::member::{Key, ServiceLatency, View};
+use fleetnet_core::member::{Key, Planner, ServiceLatency};
 use fleetnet_core::model::{
     AddressType, Condition, HubSlice, Kind, Object, Reference, Service, ServiceExport, ServicePort, ServiceType,
 };
@@ -43,6 +44,20 @@ fn exported(service: &Service) -> Reference {
 
 fn sampled(write: Write) -> Write {
     write.measured(Some(Sample::ServiceExported { service: named("work/app") }))
+}
+
+#[test]
+fn an_object_in_the_hub_whose_object_in_the_member_is_gone_is_removed_by_an_agent_that_starts() {
+    let left = [
+        (internal_export("member-1", &service("work/app")).object(), app()),
+        (Object::EndpointSliceExport(slice_export("member-1", &slice("work/app-1"))), app_slice()),
+        (claim("member-1", &service_import("work/app")).object(), Key::Import(named("work/app"))),
+    ];
+    for (object, key) in left {
+        let mut view = member_view([]);
+        assert_eq!(observe_change(&mut view, object.clone()), std::slice::from_ref(&key));
+        assert_eq!(writes(&view, &key), [Write::delete(object.kind(), object.meta())]);
+    }
 }
 
 #[test]
@@ -305,7 +320,7 @@ fn a_services_latency_ends_with_the_outcome_of_the_written_generation() {
 
 // === Exports of EndpointSlices ===
 
-fn create_slice(view: &View, key: &Key) -> Option<(String, HubSlice)> {
+fn create_slice(view: &Planner, key: &Key) -> Option<(String, HubSlice)> {
     let planned = writes(view, key);
     let [Write { at, action: Action::Create(Desired::EndpointSliceExport(spec)), .. }] = &planned[..] else {
         assert_eq!(planned, []);

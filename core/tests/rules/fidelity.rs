@@ -11,7 +11,7 @@ use crate::support::view::{hub_view, member_view, observe_change, planned, write
 use crate::support::world::{Who, World, cluster_id};
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub;
-use fleetnet_core::member::{Key, View};
+use fleetnet_core::member::{Key, Planner};
 use fleetnet_core::model::{
     AddressType, Announcement, ConsumerType, Endpoint, EndpointPort, EndpointSlice, ImportStatus, ImportType, Kind,
     MemberAgent, MultiClusterService, Object, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity,
@@ -29,7 +29,7 @@ fn app() -> Key {
 }
 
 /// Returns the view of an exporting member's agent. The hub agent announces these features.
-fn exporter(service: &Service, export: &ServiceExport, hub: Features) -> View {
+fn exporter(service: &Service, export: &ServiceExport, hub: Features) -> Planner {
     member_view([
         service.clone().object(),
         export.clone().object(),

@@ -30,14 +30,14 @@ fn announcement() -> Announcement {
 
 /// Returns the view of a member that announces features. Its last renewal was four seconds before [`NOW`], the time at which
 /// the tests plan. The view received these objects at the same time.
-fn speaking(objects: impl IntoIterator<Item = Object>) -> member::View {
+fn speaking(objects: impl IntoIterator<Item = Object>) -> member::Planner {
     speaking_since(NOW.plus_micros(-4 * SECOND), objects)
 }
 
 /// Returns the view of a member that announces features. At `seen`, the view received these objects and the member renewed its
 /// MemberAgent.
-fn speaking_since(seen: Timestamp, objects: impl IntoIterator<Item = Object>) -> member::View {
-    let mut view = member::View::new(Settings { announces: Some(announcement()), ..settings(0) });
+fn speaking_since(seen: Timestamp, objects: impl IntoIterator<Item = Object>) -> member::Planner {
+    let mut view = member::Planner::new(Settings { announces: Some(announcement()), ..settings(0) });
     for object in objects.into_iter().chain([namespace("kube-system").object()]) {
         view.applied(object, seen, &mut Vec::new());
     }

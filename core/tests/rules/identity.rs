@@ -13,7 +13,7 @@ use fastrand::Rng;
 use fleetnet_core::features::Features;
 use fleetnet_core::handshake::announce_stop;
 use fleetnet_core::member::identity::{ClusterUid, Owner, Ownership, Record, ownership};
-use fleetnet_core::member::{Key, Settings, View};
+use fleetnet_core::member::{Key, Planner, Settings};
 use fleetnet_core::model::{Announcement, Kind, MemberAgent, Object};
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
 use fleetnet_types::{Timestamp, Uid, WatchState};
@@ -69,14 +69,15 @@ fn announcement() -> Announcement {
 }
 
 /// Returns the view of member-1 in the cluster with UID [`OWN`]. The view received these objects at second `seen`.
-fn seeing(seen: i64, objects: impl IntoIterator<Item = Object>) -> View {
-    let mut view = View::new(Settings { announces: Some(announcement()), ..settings(0) });
+fn seeing(seen: i64, objects: impl IntoIterator<Item = Object>) -> Planner {
+    let mut view = Planner::new(Settings { announces: Some(announcement()), ..settings(0) });
     for object in objects.into_iter().chain([namespace("kube-system").object()]) {
         view.applied(object, seconds(seen), &mut Vec::new());
     }
-    for kind in <View as agent::View>::KINDS.iter().copied().chain([Kind::Namespace]) {
+    for kind in <Planner as agent::View>::KINDS.iter().copied().chain([Kind::Namespace]) {
         view.watch_state(kind, WatchState::Complete, seconds(seen), &mut Vec::new());
     }
+    view.every_key().iter().for_each(|key| drop(view.decide_and_record(key, seconds(seen))));
     view
 }
 
@@ -125,7 +126,7 @@ fn line(write: &Write) -> String {
     format!("{verb} {:?}", write.kind())
 }
 
-fn writes(view: &View, keys: &[Key], now: i64) -> Vec<String> {
+fn writes(view: &Planner, keys: &[Key], now: i64) -> Vec<String> {
     keys.iter().flat_map(|key| view.plan(key, seconds(now)).writes).map(|write| line(&write)).collect()
 }
 
@@ -179,7 +180,7 @@ fn an_id_is_taken_over_by_command_after_a_stop_and_after_a_long_silence() {
     let (objects, keys) = both_directions();
     let mut view = seeing(100, objects.into_iter().chain([owned_by("uid-other").object()]));
     let renewed = MemberAgent { renewed: Some(seconds(900)), ..owned_by("uid-other") };
-    let apply = |view: &mut View, agent: &MemberAgent, at: i64| {
+    let apply = |view: &mut Planner, agent: &MemberAgent, at: i64| {
         let mut requeue = Vec::new();
         view.applied(agent.clone().object(), seconds(at), &mut requeue);
         requeue
@@ -343,7 +344,7 @@ fn clones_of_a_cluster_are_reported_and_not_stopped() {
     let (objects, keys) = both_directions();
     let mut view = seeing(100, objects);
     let mut second = 100;
-    let mut renewed_by = |view: &mut View, leader: &str| {
+    let mut renewed_by = |view: &mut Planner, leader: &str| {
         second += 10;
         let renewed = Some(seconds(second));
         let agent = MemberAgent { leader: Some(leader.into()), renewed, ..owned_by(OWN) };
@@ -382,7 +383,7 @@ struct Side {
     skew: i64,
     /// Number of agent processes that have started in the cluster.
     starts: u32,
-    view: Option<View>,
+    view: Option<Planner>,
     /// Versions of the MemberAgent that the cluster's watch has not delivered yet. `None`: the MemberAgent was deleted.
     inbox: VecDeque<Option<MemberAgent>>,
     connected: bool,
@@ -450,7 +451,7 @@ impl Pair {
         let leader = format!("process {} in {}", side.starts, side.uid).into();
         let announces = Some(announcement());
         let settings = Settings { announces, leader, takeover_after_micros: SHORT, ..settings(0) };
-        let mut view = View::new(settings);
+        let mut view = Planner::new(settings);
         let listed = self.agent.iter().cloned().map(Object::MemberAgent);
         for object in listed.chain([namespace("kube-system").uid(&side.uid).object()]) {
             view.applied(object, at, &mut Vec::new());

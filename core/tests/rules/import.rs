@@ -11,7 +11,7 @@ use crate::support::view::{
 };
 use crate::support::world::GRACE_MICROS;
 use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
-use fleetnet_core::member::{Key, View};
+use fleetnet_core::member::{Key, Planner};
 use fleetnet_core::model::{
     AddressType, Condition, ConsumerType, EndpointSlice, HubSlice, ImportStatus, Kind, LoadBalancerStatus,
     MultiClusterService, Object, Service, ServicePort, ServiceType, SessionAffinity,
@@ -348,7 +348,7 @@ fn an_import_that_nobody_claims_goes_where_no_claims_are_made() {
     let name = named("work/app");
     let import = service_import("work/app").marked();
     let dying = import.clone().deleting();
-    let plan = |view: &fleetnet_core::member::View| view.plan_unclaimed_import(&name).writes;
+    let plan = |view: &fleetnet_core::member::Planner| view.plan_unclaimed_import(&name).0.writes;
     let remove_finalizer = Write::remove_finalizer(Kind::ServiceImport, &dying.meta);
     assert_eq!(plan(&member_view([dying.clone().object()])), [remove_finalizer]);
     assert_eq!(plan(&member_view([import.clone().object()])), [], "it is wanted");
@@ -402,7 +402,7 @@ fn key(distributed: &HubSlice) -> Key {
     Key::SliceImport(distributed.meta.name.name.clone())
 }
 
-fn view_of(distributed: Option<&HubSlice>, imported: Option<&EndpointSlice>, objects: &[Object]) -> View {
+fn view_of(distributed: Option<&HubSlice>, imported: Option<&EndpointSlice>, objects: &[Object]) -> Planner {
     let distributed = distributed.cloned().map(Object::EndpointSliceImport);
     let imported = imported.cloned().map(IntoObject::object);
     member_view(objects.iter().cloned().chain(distributed).chain(imported))

@@ -201,7 +201,7 @@ fn a_kept_claim_is_planned_again_when_the_wait_for_an_announcement_ends_only_if_
 
 // === A member agent while a CRD is missing ===
 
-fn member_without(objects: impl IntoIterator<Item = Object>, was_there: bool) -> member::View {
+fn member_without(objects: impl IntoIterator<Item = Object>, was_there: bool) -> member::Planner {
     let agent = member_agent("member-1", Features::ALL, Features::ALL).object();
     let state = if was_there { WatchState::Unknown } else { WatchState::Absent };
     let mut view = member_view(objects.into_iter().chain(was_there.then_some(agent)));
@@ -209,7 +209,7 @@ fn member_without(objects: impl IntoIterator<Item = Object>, was_there: bool) ->
     view
 }
 
-fn exporter_without(source: &EndpointSlice, stored: Option<&HubSlice>, was_there: bool) -> member::View {
+fn exporter_without(source: &EndpointSlice, stored: Option<&HubSlice>, was_there: bool) -> member::Planner {
     let objects = [service("work/app").object(), accepted_export("work/app").object(), source.clone().object()];
     let stored = stored.map(|stored| Object::EndpointSliceExport(stored.clone()));
     member_without(objects.into_iter().chain(stored), was_there)

@@ -9,7 +9,7 @@ use crate::support::reworded::{compared, with_messages_of_earlier_versions};
 use crate::support::view::{member_view, writes};
 use crate::support::world::{Who, fleet};
 use fleetnet_core::conditions;
-use fleetnet_core::member::{Key, View};
+use fleetnet_core::member::{Key, Planner};
 use fleetnet_core::model::{Condition, ConsumerType, Kind, Object, ServiceExport};
 use fleetnet_core::plan::{Action, Patch, Write};
 
@@ -33,7 +33,7 @@ fn withdrawn(status: &str) -> Condition {
 
 /// Returns the view of a ServiceExport with this weight, these conditions and our finalizer. The InternalServiceExport of its
 /// Service is still in the hub.
-fn view_of(weight: &str, conditions: &[Condition]) -> View {
+fn view_of(weight: &str, conditions: &[Condition]) -> Planner {
     let export = service_export("work/app").marked().weighing(weight).with_conditions(conditions);
     let internal = internal_export("member-1", &service("work/app")).port_set_since(seconds(2));
     member_view([service("work/app").object(), export.object(), internal.object(), slice("work/app-1").object()])

@@ -468,7 +468,7 @@ fn claims_of(cluster: &str) -> BTreeMap<Text, ClusterId> {
 
 #[test]
 fn a_cluster_is_an_origin_while_anything_comes_from_it_or_is_imported_from_it() {
-    let origins = |view: &member::View| ["member-2", "member-3"].map(|cluster| view.is_origin(&cluster.into()));
+    let origins = |view: &member::Planner| ["member-2", "member-3"].map(|cluster| view.is_origin(&cluster.into()));
     let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
     let mut view = member_view([Object::EndpointSliceImport(distributed.clone())]);
     assert_eq!(origins(&view), [true, false]);

@@ -8,7 +8,7 @@ use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{BlockingReason, Plan, Write};
 use fleetnet_core::watches::Watches;
 use fleetnet_core::{hub, member};
-use fleetnet_types::{Change, ObjectName, Removal, Timestamp, Uid, WatchState};
+use fleetnet_types::{Change, ObjectName, Removal, Text, Timestamp, Uid, WatchState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 
@@ -59,7 +59,7 @@ pub(crate) trait View: Clone + PartialEq + Debug {
     fn objects_with_conditions(&self) -> Vec<Object>;
 }
 
-impl View for member::View {
+impl View for member::Planner {
     type Key = member::Key;
     const KINDS: &'static [Kind] = &[
         Kind::Service,
@@ -86,11 +86,28 @@ impl View for member::View {
         self.plan(key, now)
     }
     fn decide_and_record(&mut self, key: &Self::Key, now: Timestamp) -> Plan {
-        self.plan(key, now)
+        let (plan, reads) = self.plan_and_reads(key, now);
+        self.planned(key, reads);
+        plan
     }
     fn every_key(&self) -> Vec<Self::Key> {
-        let mut keys = Vec::new();
-        self.all_keys(&mut keys);
+        use member::Key;
+        let system = &self.settings.fleet_system_namespace;
+        let exports = self.exports.iter().map(|object| &object.meta.name);
+        let exports = exports.chain(self.internal_exports.iter().map(|object| &object.reference.source));
+        let slices = self.slices.iter().map(|object| &object.meta.name);
+        let slices = slices.chain(self.slice_exports.iter().map(|object| &object.spec.reference.source));
+        let services = self.multi_cluster_services.iter().map(|object| &object.meta.name);
+        let imports = self.imports.iter().map(|object| &object.meta.name);
+        let imports = imports.chain(self.claims.iter().map(|object| &object.reference.source));
+        let copies = self.distributed_slices.iter().map(|object| &object.meta.name.name);
+        let copies = copies.chain(self.slices.in_namespace(system).map(|object| &object.meta.name.name));
+        let mut keys = vec![Key::Heartbeat];
+        keys.extend(exports.cloned().map(Key::Export));
+        keys.extend(slices.cloned().map(Key::SliceExport));
+        keys.extend(services.cloned().map(Key::MultiClusterService));
+        keys.extend(imports.cloned().map(Key::Import));
+        keys.extend(copies.cloned().map(Key::SliceImport));
         keys
     }
     fn watches(&self) -> &Watches {
@@ -147,8 +164,21 @@ impl View for hub::View {
         plan
     }
     fn every_key(&self) -> Vec<Self::Key> {
-        let mut keys = Vec::new();
-        self.all_keys(&mut keys);
+        use hub::Key;
+        let services = self.internal_exports.iter().map(|export| &export.reference.source);
+        let services = services.chain(self.claims.iter().map(|claim| &claim.reference.source));
+        let services = services.chain(self.hub_imports.iter().map(|import| &import.meta.name));
+        let mut keys: Vec<Key> = services.cloned().map(Key::Service).collect();
+        let copy = |slice: &Text, importer: &Text| Key::Copy { slice: slice.clone(), importer: importer.clone() };
+        for export in self.slice_exports.iter() {
+            let name = &export.meta.name.name;
+            keys.push(Key::Slice(name.clone()));
+            let import = self.hub_imports.get(&export.spec.owner).into_iter();
+            keys.extend(import.flat_map(|it| it.claims.importers.keys().map(|importer| copy(name, importer))));
+        }
+        let copies = self.distributed_slices.iter().map(|slice| &slice.meta.name);
+        keys.extend(copies.map(|name| copy(&name.name, &name.namespace)));
+        keys.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone().into())));
         keys
     }
     fn parts(&self, key: &Self::Key) -> Vec<Self::Key> {

@@ -15,8 +15,8 @@ pub(crate) const SEEN: Timestamp = Timestamp(10_000_000);
 pub(crate) const NOW: Timestamp = Timestamp(20_500_000);
 
 /// Returns a view of the agent of member-1. The view contains these objects, and all watches are complete.
-pub(crate) fn member_view(objects: impl IntoIterator<Item = Object>) -> member::View {
-    with_objects(member::View::new(settings(0)), objects)
+pub(crate) fn member_view(objects: impl IntoIterator<Item = Object>) -> member::Planner {
+    with_objects(member::Planner::new(settings(0)), objects)
 }
 
 /// Returns a view of the hub agent. The view contains these objects, and all watches are complete.

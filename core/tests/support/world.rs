@@ -80,7 +80,7 @@ pub(crate) fn cluster_id(index: usize) -> String {
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) cluster: Cluster,
-    pub(crate) agent: Agent<member::View>,
+    pub(crate) agent: Agent<member::Planner>,
 }
 
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ impl World {
     pub(crate) fn new(members: usize) -> Self {
         let member = |index| Member {
             cluster: Cluster::called(&cluster_id(index)),
-            agent: Agent::new(member::View::new(settings(index))),
+            agent: Agent::new(member::Planner::new(settings(index))),
         };
         let mut world = Self {
             hub: Cluster::default(),
@@ -258,7 +258,7 @@ impl World {
         let objects = self.visible(who);
         match who {
             Who::Hub if <hub::View as View>::KINDS.contains(&kind) => self.hub_agent.list(kind, &objects),
-            Who::Member(index) if <member::View as View>::KINDS.contains(&kind) => {
+            Who::Member(index) if <member::Planner as View>::KINDS.contains(&kind) => {
                 self.members[index].agent.list(kind, &objects);
             }
             _ => {}

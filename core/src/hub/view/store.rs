@@ -13,7 +13,7 @@ use crate::model::{
 use crate::names;
 use crate::undecodable::Undecodable;
 use crate::watches::Watches;
-use fleetnet_types::{Change, ObjectName, Text, Timestamp, WatchState};
+use fleetnet_types::{Change, ObjectName, Text, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -102,22 +102,6 @@ impl Store {
             }
         }
         effects
-    }
-
-    /// Stores the new state of a watch. `sets` has the sets of kinds that plans require.
-    pub(super) fn watch_state(
-        &mut self,
-        kind: Kind,
-        state: WatchState,
-        at: Timestamp,
-        sets: impl Iterator<Item = &'static [Kind]>,
-    ) -> Vec<Value> {
-        let before: Vec<(&[Kind], bool)> = sets.map(|kinds| (kinds, self.watches.complete(kinds))).collect();
-        if !self.watches.set(kind, state, at) {
-            return Vec::new();
-        }
-        let turned = before.into_iter().filter(|(kinds, was_complete)| self.watches.complete(kinds) != *was_complete);
-        turned.map(|(kinds, _)| Value::Complete(kinds)).chain([Value::Watch(kind)]).collect()
     }
 
     /// An object became undecodable, became decodable again or is gone.

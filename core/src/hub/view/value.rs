@@ -1,7 +1,7 @@
 //! Values of the hub agent's view that a plan can read. After a value changes, the plans that read it are made again.
 
 use crate::model::{HubSlice, Kind};
-use crate::reads::ObjectValue;
+use crate::reads::ViewValue;
 use fleetnet_types::{ObjectName, Text, Uid};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -50,9 +50,21 @@ pub(crate) enum Bucket {
     SliceExports,
 }
 
-impl ObjectValue for Value {
+impl ViewValue for Value {
     fn object(kind: Kind, name: ObjectName) -> Self {
         Self::Object(kind, name)
+    }
+
+    fn complete(kinds: &'static [Kind]) -> Self {
+        Self::Complete(kinds)
+    }
+
+    fn watch(kind: Kind) -> Self {
+        Self::Watch(kind)
+    }
+
+    fn required(&self) -> Option<&'static [Kind]> {
+        if let Self::Complete(kinds) = self { Some(kinds) } else { None }
     }
 }
 

@@ -5,7 +5,7 @@ use super::recorded::shows_outcome;
 use crate::conditions::{self, CONFLICT, VALID};
 use crate::features::Feature;
 use crate::limits::{PORTS_MAX, WEIGHT_MAX};
-use crate::member::View;
+use crate::member::view::Reader;
 use crate::model::{Condition, InternalServiceExport, Kind, Service, ServiceExport, ServiceType};
 use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
 
@@ -34,9 +34,9 @@ pub(crate) enum Eligibility<'a> {
 }
 
 /// Returns the eligibility of the Service that a ServiceExport names.
-pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Timestamp) -> Eligibility<'a> {
+pub(crate) fn eligibility<'a>(view: Reader<'a>, export: &ServiceExport, now: Timestamp) -> Eligibility<'a> {
     // fault S2.1: live ~> get
-    let Some(service) = view.services.live(&export.meta.name) else { return Eligibility::NotFound };
+    let Some(service) = view.services().live(&export.meta.name) else { return Eligibility::NotFound };
     // fault F5.1: !export.headless ~> false
     // fault S3.1: service.service_type == ServiceType::ExternalName || ~>
     if service.service_type == ServiceType::ExternalName || service.headless && !export.headless {
@@ -64,14 +64,14 @@ pub(crate) fn eligibility<'a>(view: &'a View, export: &ServiceExport, now: Times
 
 /// True if the hub supports headless Services; `None` if unknown. While the agent only assumes that the hub does not support
 /// them, the result is true for a Service that already has a headless export, so that the export stays.
-fn supports_headless(view: &View, service: &Service, now: Timestamp) -> Option<bool> {
+fn supports_headless(view: Reader<'_>, service: &Service, now: Timestamp) -> Option<bool> {
     let hub = view.hub_features(now)?;
     if hub.has(Feature::Headless) || !hub.is_assumed() {
         return Some(hub.has(Feature::Headless));
     }
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
-    // fault U13.6: .watches.complete(&[Kind::InternalServiceExport]) && view ~>
-    let is_known = view.watches.complete(&[Kind::InternalServiceExport])
+    // fault U13.6: .complete(&[Kind::InternalServiceExport]) && view ~>
+    let is_known = view.complete(&[Kind::InternalServiceExport])
         && view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_none();
     // fault U13.5: then(|| internal_exports(view, service).any(|it| it.headless) ~> then_some(false
     is_known.then(|| internal_exports(view, service).any(|it| it.headless))
@@ -92,7 +92,7 @@ fn weight(annotation: Option<&str>) -> Result<i64, String> {
 
 /// Returns the condition by which the hub agent denies this cluster the right to export the Service. If the
 /// InternalServiceExport has no outcome yet, the copy of this condition in the ServiceExport counts.
-pub(crate) fn denial<'a>(view: &'a View, export: &'a ServiceExport, service: &Service) -> Option<&'a Condition> {
+pub(crate) fn denial<'a>(view: Reader<'a>, export: &'a ServiceExport, service: &Service) -> Option<&'a Condition> {
     let has_answer =
         |it: &&InternalServiceExport| it.has_outcome() || conditions::find(&it.conditions, VALID).is_some();
     // fault T13.1: , |it| &it.conditions ~> [..0], |it| &it.conditions[..]
@@ -101,9 +101,9 @@ pub(crate) fn denial<'a>(view: &'a View, export: &'a ServiceExport, service: &Se
 }
 
 /// Returns the InternalServiceExports of this Service (same UID) that are not being deleted.
-fn internal_exports<'a>(view: &'a View, service: &Service) -> impl Iterator<Item = &'a InternalServiceExport> {
+fn internal_exports<'a>(view: Reader<'a>, service: &Service) -> impl Iterator<Item = &'a InternalServiceExport> {
     let internal_exports =
-        view.internal_exports_of.get(&service.meta.name).filter_map(|name| view.internal_exports.live(name));
+        view.internal_exports_of(&service.meta.name).filter_map(move |name| view.internal_exports().live(name));
     internal_exports.filter(|it| it.reference.uid == service.meta.uid)
 }
 
@@ -113,15 +113,15 @@ fn internal_exports<'a>(view: &'a View, service: &Service) -> impl Iterator<Item
 /// the hub, because users can edit the copy in the ServiceExport.
 /// If the hub has no outcome yet, the previous outcome in the ServiceExport counts. While the hub still has the export of an
 /// earlier Service with the same name, no outcome counts (B9 in docs/behaviour.md).
-pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestamp) -> Option<&'a ServiceExport> {
+pub(crate) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Option<&'a ServiceExport> {
     // fault E2.3: live ~> get
-    let export = view.exports.live(service)?;
+    let export = view.exports().live(service)?;
     let (Eligibility::Eligible(source) | Eligibility::InvalidWeight(source, _) | Eligibility::TooManyPorts(source)) =
         eligibility(view, export, now)
     else {
         return None;
     };
-    let all = view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name));
+    let all = view.internal_exports_of(service).filter_map(|name| view.internal_exports().get(name));
     // fault T11.2: || denial(view, export, source).is_some() ~>
     if all.into_iter().any(|it| it.reference.uid != source.meta.uid) || denial(view, export, source).is_some() {
         return None;
@@ -134,8 +134,8 @@ pub(crate) fn exportable<'a>(view: &'a View, service: &ObjectName, now: Timestam
 }
 
 /// True if the Service is headless and it is not known yet whether the hub supports headless Services.
-pub(crate) fn is_undecided(view: &View, service: &ObjectName, now: Timestamp) -> bool {
-    let export = view.exports.live(service);
+pub(crate) fn is_undecided(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> bool {
+    let export = view.exports().live(service);
     export.is_some_and(|export| eligibility(view, export, now) == Eligibility::Undecided)
 }
 

@@ -5,7 +5,8 @@ use super::{Eligibility, denial, eligibility, is_being_withdrawn, recorded, show
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::feature_set::FeatureSet;
 use crate::limits::PORTS_MAX;
-use crate::member::{Key, View};
+use crate::member::view::Reader;
+use crate::member::{Key, disputed};
 use crate::model::{InternalServiceExport, Kind, Reference, Service, ServiceExport, ServiceType};
 use crate::plan::{BlockingReason, Desired, ExportContent, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
@@ -16,12 +17,12 @@ const LOCAL: [Kind; 2] = [Kind::Service, Kind::ServiceExport];
 const COMPONENT: &str = "serviceexport-controller";
 const OUTCOME_COMPONENT: &str = "internalserviceexport-controller";
 
-pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
-    if view.is_export_unknown(service) || !view.watches.complete(&LOCAL) {
+pub(crate) fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Plan {
+    if view.is_export_unknown(service) || !view.complete(&LOCAL) {
         return Plan::default();
     }
     // fault S14.1: withdraw_from_hub(view, service ~> Plan::default(
-    let Some(export) = view.exports.get(service) else { return withdraw_from_hub(view, service) };
+    let Some(export) = view.exports().get(service) else { return withdraw_from_hub(view, service) };
     if export.meta.deleting {
         return withdraw(view, export);
     }
@@ -32,7 +33,7 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
             let text = format!(
                 "service {service} is not found in cluster {}: create a Service of that name, or delete the \
                  ServiceExport",
-                view.settings.cluster
+                view.settings().cluster
             );
             withdraw_with_conditions(view, export, vec![valid.with_event_message(text)], now)
         }
@@ -79,7 +80,13 @@ pub fn plan_service(view: &View, service: &ObjectName, now: Timestamp) -> Plan {
 
 /// Sets the condition `Valid` of a ServiceExport that is invalid for now. An existing export continues; no new export is
 /// created.
-fn unchanged(view: &View, export: &ServiceExport, service: &Service, valid: DesiredCondition, now: Timestamp) -> Plan {
+fn unchanged(
+    view: Reader<'_>,
+    export: &ServiceExport,
+    service: &Service,
+    valid: DesiredCondition,
+    now: Timestamp,
+) -> Plan {
     // fault S5.2: export ~> false && export
     if export.meta.finalizers.ours {
         return update_export(view, export, service, valid, now);
@@ -101,16 +108,16 @@ fn why_ineligible(service: &Service) -> &'static str {
 }
 
 /// Withdraws the export from the hub, then removes the finalizer of the ServiceExport.
-fn withdraw(view: &View, export: &ServiceExport) -> Plan {
-    if !view.watches.complete(&[Kind::InternalServiceExport]) {
+fn withdraw(view: Reader<'_>, export: &ServiceExport) -> Plan {
+    if !view.complete(&[Kind::InternalServiceExport]) {
         return Plan::default();
     }
     let mut plan = withdraw_from_hub(view, &export.meta.name);
     // fault S12.1: plan.writes.is_empty() && ~>
-    // fault S16.1: ours { let ~> ours && view.services.get(&export.meta.name).is_some() { let
+    // fault S16.1: ours { let ~> ours && view.services().get(&export.meta.name).is_some() { let
     if plan.writes.is_empty() && export.meta.finalizers.ours {
         let name = &export.meta.name;
-        let service = view.services.get(name).map(|service| &service.meta.uid);
+        let service = view.services().get(name).map(|service| &service.meta.uid);
         if let Some(undecodable) = view.undecodable_in_hub(Kind::InternalServiceExport, name, service) {
             return Plan::blocked_by_undecodable(Kind::ServiceExport, name, Kind::InternalServiceExport, &undecodable);
         }
@@ -123,7 +130,7 @@ fn withdraw(view: &View, export: &ServiceExport) -> Plan {
 /// Withdraws the export from the hub and sets the condition `Valid` to the reason. A withdrawn export has no conflict, so the
 /// condition `Conflict` becomes Unknown.
 fn withdraw_with_conditions(
-    view: &View,
+    view: Reader<'_>,
     export: &ServiceExport,
     mut wanted: Vec<DesiredCondition>,
     now: Timestamp,
@@ -150,9 +157,9 @@ fn withdraw_with_conditions(
     }
 }
 
-fn withdraw_from_hub(view: &View, service: &ObjectName) -> Plan {
+fn withdraw_from_hub(view: Reader<'_>, service: &ObjectName) -> Plan {
     let mut plan = Plan::default();
-    if view.watches.complete(&[Kind::InternalServiceExport]) {
+    if view.complete(&[Kind::InternalServiceExport]) {
         for export in exports_in_hub(view, service).filter(|export| !export.meta.deleting) {
             plan.push(Write::delete(Kind::InternalServiceExport, &export.meta));
         }
@@ -162,7 +169,7 @@ fn withdraw_from_hub(view: &View, service: &ObjectName) -> Plan {
 
 /// Exports the Service in several plans: first the conditions, then the finalizer, then the InternalServiceExport. The
 /// finalizer exists before the InternalServiceExport, so a crash leaves no export without cleanup.
-fn start_export(view: &View, export: &ServiceExport, service: &Service, now: Timestamp) -> Plan {
+fn start_export(view: Reader<'_>, export: &ServiceExport, service: &Service, now: Timestamp) -> Plan {
     let name = &export.meta.name;
     let valid = valid_condition(ConditionValue::service_is_valid(name));
     // fault S1.1: ours { let ~> ours && false { let
@@ -184,7 +191,7 @@ fn start_export(view: &View, export: &ServiceExport, service: &Service, now: Tim
 /// Updates the InternalServiceExport in the hub, and sets the conditions of the ServiceExport, such as the outcome of
 /// conflict resolution.
 fn update_export(
-    view: &View,
+    view: Reader<'_>,
     export: &ServiceExport,
     service: &Service,
     valid: DesiredCondition,
@@ -193,7 +200,7 @@ fn update_export(
     let taken = names_in_use(view, service);
     let rejection = view.rejection(&Key::Export(service.meta.name.clone()));
     let mut to_hub = Plan::default();
-    if view.watches.complete(&[Kind::InternalServiceExport])
+    if view.complete(&[Kind::InternalServiceExport])
         && let Some(hub) = view.hub_features(now)
     {
         to_hub = export_to_hub(view, service, hub, now);
@@ -246,7 +253,7 @@ fn unless_rejected(
 /// Returns the condition `Valid`: False if this cluster has no right to export the Service, or if other exports in the hub have
 /// all possible names of its export. Otherwise returns `valid`.
 fn unless_blocked(
-    view: &View,
+    view: Reader<'_>,
     export: &ServiceExport,
     service: &Service,
     valid: DesiredCondition,
@@ -271,7 +278,7 @@ fn pending(service: &ObjectName, component: &'static str) -> DesiredCondition {
 
 /// Returns the outcome of conflict resolution as the condition `Conflict` of the ServiceExport. `None` if the hub has no
 /// outcome for the present generation of the InternalServiceExport.
-fn outcome_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Option<DesiredCondition> {
+fn outcome_of_hub(view: Reader<'_>, export: &ServiceExport, service: &Service) -> Option<DesiredCondition> {
     let name = &export.meta.name;
     if exports_in_hub(view, name).any(|internal| internal.reference.uid != service.meta.uid) {
         // The Service was created again: the outcome for the earlier Service does not apply (B9 in docs/behaviour.md).
@@ -305,7 +312,7 @@ fn outcome_of_hub(view: &View, export: &ServiceExport, service: &Service) -> Opt
 }
 
 /// Creates or updates the InternalServiceExport of a Service.
-fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp) -> Plan {
+fn export_to_hub(view: Reader<'_>, service: &Service, hub: FeatureSet, now: Timestamp) -> Plan {
     let name = &service.meta.name;
     let content = content_of(service, hub);
     let fits = content.ports.len() <= PORTS_MAX;
@@ -317,16 +324,16 @@ fn export_to_hub(view: &View, service: &Service, hub: FeatureSet, now: Timestamp
         if present.meta.deleting {
             continue;
         }
+        let is_elsewhere = present.reference.cluster != view.settings().cluster;
         if present.reference.uid != service.meta.uid {
             // The Service was created again: a new UID needs a new export, so the old one is deleted (B16 in
             // docs/behaviour.md).
             // fault S11.1: plan.push(Write::delete(Kind::InternalServiceExport, &present.meta)); ~>
             plan.push(Write::delete(Kind::InternalServiceExport, &present.meta));
         // fault S8.1: !is_up_to_date(present, service, hub) || ~>
-        // fault A6.6: (!is_up_to_date(present, service, hub) || present.reference.cluster != view.settings.cluster ~> !is_up_to_date(present, service, hub
+        // fault A6.6: || is_elsewhere ~> || is_elsewhere && false
         // fault S23.2: fits && ~>
-        } else if fits && (!is_up_to_date(present, service, hub) || present.reference.cluster != view.settings.cluster)
-        {
+        } else if fits && (!is_up_to_date(present, service, hub) || is_elsewhere) {
             let reference = reference(view, service, now);
             let patch = Patch::InternalServiceExport { reference, content: content.clone() };
             let write = Write::patch(&present.meta, patch);
@@ -369,57 +376,63 @@ fn has_content(present: &InternalServiceExport, content: &ExportContent) -> bool
 /// Returns a free name for a new InternalServiceExport: `<namespace>-<name>`, or if another export has this name, the same name
 /// with digits of the Service's UID (B3 in docs/behaviour.md). `None` if both names are in use. Also `None` if an undecodable
 /// object has one of them, because it may be the export of this Service.
-fn free_name(view: &View, service: &Service) -> Option<ObjectName> {
+fn free_name(view: Reader<'_>, service: &Service) -> Option<ObjectName> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
     if view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_some() {
         return None;
     }
-    // fault N1.1, N1.4: find(|at| view.internal_exports.get(at).is_none() ~> next(
-    view.names_in_hub(name, uid).find(|at| view.internal_exports.get(at).is_none())
+    // fault N1.1, N1.4: find(|at| view.internal_exports().get(at).is_none() ~> next(
+    view.names_in_hub(name, uid).find(|at| view.internal_exports().get(at).is_none())
 }
 
-fn reference(view: &View, service: &Service, now: Timestamp) -> Reference {
+fn reference(view: Reader<'_>, service: &Service, now: Timestamp) -> Reference {
     Reference {
-        cluster: view.settings.cluster.clone(),
+        cluster: view.settings().cluster.clone(),
         source: service.meta.name.clone(),
         uid: service.meta.uid.clone(),
         resource_version: Text::from(service.meta.resource_version.to_string()),
         generation: service.meta.generation,
-        exported_since: Some(view.stamps.service_changed_at(&service.meta.name).unwrap_or(now)),
+        exported_since: Some(view.service_changed_at(&service.meta.name).unwrap_or(now)),
     }
 }
 
-fn exports_in_hub<'a>(view: &'a View, service: &ObjectName) -> impl Iterator<Item = &'a InternalServiceExport> {
-    view.internal_exports_of.get(service).filter_map(|name| view.internal_exports.get(name))
+fn exports_in_hub<'a>(view: Reader<'a>, service: &ObjectName) -> impl Iterator<Item = &'a InternalServiceExport> {
+    view.internal_exports_of(service).filter_map(move |name| view.internal_exports().get(name))
 }
 
 /// Returns the message for a Service that cannot be exported, because other exports use all possible names of its
 /// InternalServiceExport. The condition `Valid` shows the message. The agent retries exports with this condition when a name
 /// becomes free.
-fn names_in_use(view: &View, service: &Service) -> Option<String> {
+fn names_in_use(view: Reader<'_>, service: &Service) -> Option<String> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
-    let known = view.watches.complete(&[Kind::InternalServiceExport])
+    let known = view.complete(&[Kind::InternalServiceExport])
         && exports_in_hub(view, name).next().is_none()
         && view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_none();
     // fault R5.1: if !known ~> if true || !known
     if !known || free_name(view, service).is_some() {
         return None;
     }
-    let taken = view.names_in_hub(name, uid).filter_map(|at| view.internal_exports.get(&at));
+    let taken = view.names_in_hub(name, uid).filter_map(|at| view.internal_exports().get(&at));
     let taken: Vec<String> =
         taken.map(|taken| format!("{} (of Service {})", taken.meta.name, taken.reference.source)).collect();
     Some(format!(
         "service {name} of cluster {} cannot be exported: another export in the hub uses each name that its \
          InternalServiceExport may have: {}. Delete one of these, or give the Service another name",
-        view.settings.cluster,
+        view.settings().cluster,
         taken.join(", ")
     ))
 }
 
 /// Returns one status write that sets the desired conditions and emits their Events; `None` if the ServiceExport already has
 /// all desired conditions.
-fn set_conditions(view: &View, export: &ServiceExport, wanted: &[DesiredCondition], now: Timestamp) -> Option<Write> {
-    let wanted: Vec<DesiredCondition> = wanted.iter().cloned().chain(view.disputed_export(export, COMPONENT)).collect();
+fn set_conditions(
+    view: Reader<'_>,
+    export: &ServiceExport,
+    wanted: &[DesiredCondition],
+    now: Timestamp,
+) -> Option<Write> {
+    let wanted: Vec<DesiredCondition> =
+        wanted.iter().cloned().chain(disputed::of_export(view, export, COMPONENT)).collect();
     let (list, events) = conditions::change(Kind::ServiceExport, &export.meta, &export.conditions, &wanted, now)?;
     // fault R2.2: events) ~> events.into_iter().skip(1))
     Some(Write::patch(&export.meta, Patch::ServiceExportConditions(list)).with_events(events))

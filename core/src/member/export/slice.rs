@@ -5,7 +5,7 @@ use super::withdrawal::{replacement_pending, withdraw_all};
 use super::{exportable, is_undecided};
 use crate::handover;
 use crate::limits::PORTS_MAX;
-use crate::member::View;
+use crate::member::view::Reader;
 use crate::model::{AddressType, EndpointSlice, HubSlice, HubSliceSpec, Kind, Reference, ServiceExport};
 use crate::names::{self, SuffixLength};
 use crate::plan::{BlockingReason, Desired, Patch, Plan, Write};
@@ -20,8 +20,8 @@ const REQUIRED: [Kind; 5] =
 
 /// Plans the export of the slice with this name. If the slice is gone, plans the removal of its export (B1 in
 /// docs/behaviour.md).
-pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
-    if is_unknown(view, slice, now) || !view.watches.complete(&REQUIRED) {
+pub(crate) fn plan_slice(view: Reader<'_>, slice: &ObjectName, now: Timestamp) -> Plan {
+    if is_unknown(view, slice, now) || !view.complete(&REQUIRED) {
         return Plan::default();
     }
     let Some(hub) = view.hub_features(now) else { return Plan::default() };
@@ -34,7 +34,7 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
         }
         Some((source, export)) => ensure(view, &source, export, hub),
     };
-    let for_hub = view.slices.live(slice).map(|slice| hub.features.slice(&slice.content));
+    let for_hub = view.slices().live(slice).map(|slice| hub.features.slice(&slice.content));
     let is_other =
         |export: &&HubSlice| for_hub.as_ref().is_some_and(|for_hub| for_hub.as_deref() != Some(&*export.spec.content));
     // fault U14.4: plan.plan_again_at(hub.features.again(exports_of(view, slice).find(is_other))) ~> let _ = is_other
@@ -44,21 +44,21 @@ pub fn plan_slice(view: &View, slice: &ObjectName, now: Timestamp) -> Plan {
 
 /// True if it is unknown whether this slice must be exported, because an object is undecodable or the hub's features are
 /// unknown.
-fn is_unknown(view: &View, slice: &ObjectName, now: Timestamp) -> bool {
-    let service = view.slices.live(slice).and_then(View::service_of);
-    view.undecodable.has(Kind::EndpointSlice, slice)
+fn is_unknown(view: Reader<'_>, slice: &ObjectName, now: Timestamp) -> bool {
+    let service = view.slices().live(slice).and_then(EndpointSlice::service_name);
+    view.is_undecodable(Kind::EndpointSlice, slice)
         || service.is_some_and(|service| view.is_export_unknown(&service) || is_undecided(view, &service, now))
 }
 
 /// Returns the source slice with this name and its ServiceExport; `None` if the slice must not be exported.
-fn wanted<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<(Source<'a>, &'a ServiceExport)> {
+fn wanted<'a>(view: Reader<'a>, slice: &ObjectName, hub: Hub) -> Option<(Source<'a>, &'a ServiceExport)> {
     let source = supported_slice(view, slice, hub)?;
-    let export = exportable(view, &View::service_of(source.slice)?, hub.now)?;
+    let export = exportable(view, &source.slice.service_name()?, hub.now)?;
     Some((source, export))
 }
 
 /// Returns the blocking reason of a slice that the hub does not support.
-fn unsupported(view: &View, slice: &ObjectName, hub: Hub) -> Option<BlockingReason> {
+fn unsupported(view: Reader<'_>, slice: &ObjectName, hub: Hub) -> Option<BlockingReason> {
     let slice = unsupported_slice(view, slice, hub)?;
     let why = match &slice.content.address_type {
         AddressType::Other(other) => format!("no cluster can import slices of address type {other}"),
@@ -73,17 +73,17 @@ fn unsupported(view: &View, slice: &ObjectName, hub: Hub) -> Option<BlockingReas
     } else {
         "is not exported"
     };
-    let message = format!("EndpointSlice {} of cluster {} {what}: {why}", slice.meta.name, view.settings.cluster);
+    let message = format!("EndpointSlice {} of cluster {} {what}: {why}", slice.meta.name, view.settings().cluster);
     Some(BlockingReason { reason: Reason::NotUnderstood, message })
 }
 
 /// Returns the blocking reason of a slice with more ports than the hub accepts. The existing export stays unchanged.
-fn too_many_ports(view: &View, source: &Source<'_>) -> BlockingReason {
+fn too_many_ports(view: Reader<'_>, source: &Source<'_>) -> BlockingReason {
     let message = format!(
         "EndpointSlice {} of cluster {} has {} ports, and at most {PORTS_MAX} can be exported. The exported slice \
          stays as it was. Remove ports",
         source.slice.meta.name,
-        view.settings.cluster,
+        view.settings().cluster,
         source.content.ports.len()
     );
     BlockingReason { reason: Reason::TooManyPorts, message }
@@ -91,7 +91,7 @@ fn too_many_ports(view: &View, source: &Source<'_>) -> BlockingReason {
 
 /// Creates or updates the export of a source slice. When this export is up to date, removes other exports of the same source
 /// slice.
-fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) -> Plan {
+fn ensure(view: Reader<'_>, source: &Source<'_>, export: &ServiceExport, hub: Hub) -> Plan {
     // fault A6.2: export)) else ~> export).filter(|_| false)) else
     let Some(kept) = best(view, source.slice).or_else(|| misnamed(view, source.slice, export)) else {
         return match free_name(view, source.slice, export) {
@@ -114,7 +114,7 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
     let reference = &kept.spec.reference;
     // fault E15.1: !kept.misnamed ~> true
     let is_ours = !kept.misnamed
-        && reference.cluster == view.settings.cluster
+        && reference.cluster == view.settings().cluster
         // fault A6.3: && reference.source == source.slice.meta.name ~>
         && reference.source == source.slice.meta.name
         // fault E10.1: && kept.spec.owner == *owner ~>
@@ -135,18 +135,18 @@ fn ensure(view: &View, source: &Source<'_>, export: &ServiceExport, hub: Hub) ->
 
 /// Returns an export that has the UID of this slice and one of its possible names, but the name of another slice in its
 /// reference. Another writer edited this reference. The caller has found no export that refers to this slice.
-fn misnamed<'a>(view: &'a View, slice: &EndpointSlice, export: &ServiceExport) -> Option<&'a HubSlice> {
-    let mut present = possible_names(view, slice, export).into_iter().filter_map(|at| view.slice_exports.live(&at));
+fn misnamed<'a>(view: Reader<'a>, slice: &EndpointSlice, export: &ServiceExport) -> Option<&'a HubSlice> {
+    let mut present = possible_names(view, slice, export).into_iter().filter_map(|at| view.slice_exports().live(&at));
     present.find(|present| present.spec.reference.uid == slice.meta.uid)
 }
 
 /// Returns the possible names of a slice's export, in order of preference: first the name with 5 hex digits at its end, then
 /// the name with 10 hex digits.
-fn possible_names(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> [ObjectName; 2] {
+fn possible_names(view: Reader<'_>, slice: &EndpointSlice, export: &ServiceExport) -> [ObjectName; 2] {
     let ObjectName { namespace, name } = &slice.meta.name;
     [SuffixLength::Short, SuffixLength::Long].map(|length| {
-        let (cluster, uid) = (&view.settings.cluster, &slice.meta.uid);
-        // fault E7.1: export.meta.uid ~> format!("{}{}", export.meta.uid, view.stamps.oldest_change(&slice.meta.name).map_or(0, |at| at.0))
+        let (cluster, uid) = (&view.settings().cluster, &slice.meta.uid);
+        // fault E7.1: export.meta.uid ~> format!("{}{}", export.meta.uid, view.oldest_change(&slice.meta.name).map_or(0, |at| at.0))
         view.in_hub(names::slice_export_name(cluster, namespace, name, uid, &export.meta.uid, length))
     })
 }
@@ -154,9 +154,9 @@ fn possible_names(view: &View, slice: &EndpointSlice, export: &ServiceExport) ->
 /// Returns the blocking reason of a slice whose export has no free name, because exports of other slices have all possible
 /// names. `None` if the agent only has to wait: one of the names belongs to an old export of the same slice, which is being
 /// deleted.
-fn name_in_use(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<BlockingReason> {
+fn name_in_use(view: Reader<'_>, slice: &EndpointSlice, export: &ServiceExport) -> Option<BlockingReason> {
     let of_another = |at: &ObjectName| {
-        view.slice_exports.get(at).is_some_and(|present| present.spec.reference.uid != slice.meta.uid)
+        view.slice_exports().get(at).is_some_and(|present| present.spec.reference.uid != slice.meta.uid)
     };
     let names = possible_names(view, slice, export);
     names.iter().all(of_another).then(|| BlockingReason {
@@ -164,20 +164,23 @@ fn name_in_use(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Op
         message: format!(
             "EndpointSlice {} of cluster {} is not exported: EndpointSliceExports of other slices use both names that \
              it may have in the hub, {} and {}. Delete one of these",
-            slice.meta.name, view.settings.cluster, names[0], names[1]
+            slice.meta.name,
+            view.settings().cluster,
+            names[0],
+            names[1]
         ),
     })
 }
 
 /// Returns a free name for a slice's export. `None` if all names are in use, or if a name belongs to an export of the same
 /// slice that is being deleted. Also `None` if an undecodable object, which may be the slice's export, has one of the names.
-fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Option<ObjectName> {
+fn free_name(view: Reader<'_>, slice: &EndpointSlice, export: &ServiceExport) -> Option<ObjectName> {
     let candidates = possible_names(view, slice, export);
-    if candidates.iter().any(|at| view.undecodable.has(Kind::EndpointSliceExport, at)) {
+    if candidates.iter().any(|at| view.is_undecodable(Kind::EndpointSliceExport, at)) {
         return None;
     }
     for at in candidates {
-        match view.slice_exports.get(&at) {
+        match view.slice_exports().get(&at) {
             None => return Some(at),
             // fault E9.1: Some(present) if present.spec.reference.uid == slice.meta.uid => return None, ~>
             Some(present) if present.spec.reference.uid == slice.meta.uid => return None,
@@ -188,18 +191,18 @@ fn free_name(view: &View, slice: &EndpointSlice, export: &ServiceExport) -> Opti
     None
 }
 
-fn spec(view: &View, source: &Source<'_>, export: &ServiceExport, present: Option<&HubSlice>) -> HubSliceSpec {
+fn spec(view: Reader<'_>, source: &Source<'_>, export: &ServiceExport, present: Option<&HubSlice>) -> HubSliceSpec {
     let slice = source.slice;
     // The measured latency starts when the agent sees the change. If the slice becomes exportable later, the latency starts
     // then.
-    let exportable_since = view.stamps.exportable.get(&export.meta.name);
+    let exportable_since = view.exportable_since(&export.meta.name);
     // fault L4.1: |seen| Some(seen).max(exportable_since) ~> Some
-    let first_seen = view.stamps.oldest_change(&slice.meta.name).map(|seen| Some(seen).max(exportable_since));
+    let first_seen = view.oldest_change(&slice.meta.name).map(|seen| Some(seen).max(exportable_since));
     // Start time in the existing export. It applies if the source slice has no newer change.
     let kept = present.and_then(|it| it.spec.reference.exported_since);
     HubSliceSpec {
         reference: Reference {
-            cluster: view.settings.cluster.clone(),
+            cluster: view.settings().cluster.clone(),
             source: slice.meta.name.clone(),
             uid: slice.meta.uid.clone(),
             // fault S19.2: Text::from(slice.meta.resource_version.to_string ~> present.map_or_else(|| Text::from(slice.meta.resource_version.to_string()), |present| present.spec.reference.resource_version.clone

@@ -2,7 +2,7 @@
 
 use super::exportable;
 use crate::feature_set::FeatureSet;
-use crate::member::View;
+use crate::member::view::Reader;
 use crate::model::{EndpointSlice, HubSlice, SliceContent};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::borrow::Cow;
@@ -21,29 +21,29 @@ pub(super) struct Source<'a> {
 }
 
 /// Returns the slice with this name, unless it is an imported slice or is being deleted.
-fn own<'a>(view: &'a View, slice: &ObjectName) -> Option<&'a EndpointSlice> {
+fn own<'a>(view: Reader<'a>, slice: &ObjectName) -> Option<&'a EndpointSlice> {
     // fault E11.1: .filter(|slice| !view.is_imported(slice)) ~>
-    view.slices.live(slice).filter(|slice| !view.is_imported(slice))
+    view.slices().live(slice).filter(|slice| !view.is_imported(slice))
 }
 
 /// Returns the slice with this name if the slice can be exported: the hub supports its content, and it is not an imported
 /// slice.
-pub(super) fn supported_slice<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<Source<'a>> {
+pub(super) fn supported_slice<'a>(view: Reader<'a>, slice: &ObjectName, hub: Hub) -> Option<Source<'a>> {
     let slice = own(view, slice)?;
     // fault U5.1: hub.features.slice(&slice.content)? ~> std::borrow::Cow::Borrowed(&slice.content)
     Some(Source { slice, content: hub.features.slice(&slice.content)? })
 }
 
 /// Returns the slice with this name if only one reason prevents its export: the hub does not support the slice's content.
-pub(super) fn unsupported_slice<'a>(view: &'a View, slice: &ObjectName, hub: Hub) -> Option<&'a EndpointSlice> {
+pub(super) fn unsupported_slice<'a>(view: Reader<'a>, slice: &ObjectName, hub: Hub) -> Option<&'a EndpointSlice> {
     let slice = own(view, slice).filter(|slice| hub.features.slice(&slice.content).is_none())?;
-    exportable(view, &View::service_of(slice)?, hub.now)?;
+    exportable(view, &slice.service_name()?, hub.now)?;
     Some(slice)
 }
 
 /// Returns the one export of this slice that the agent keeps: the one of the newest generation, without exports that are being
 /// deleted. Its name does not matter (B1b and B2 in docs/behaviour.md).
-pub(super) fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubSlice> {
+pub(super) fn best<'a>(view: Reader<'a>, slice: &EndpointSlice) -> Option<&'a HubSlice> {
     exports_of(view, &slice.meta.name)
         // fault E5.1: uid) ~> uid && !export.meta.name.name.ends_with("zzzzz"))
         // fault E14.1: && export.spec.reference.uid == slice.meta.uid ~>
@@ -57,6 +57,6 @@ pub(super) fn best<'a>(view: &'a View, slice: &EndpointSlice) -> Option<&'a HubS
 }
 
 /// Returns the exports of this source slice. Their names do not matter.
-pub(super) fn exports_of<'a>(view: &'a View, slice: &ObjectName) -> impl Iterator<Item = &'a HubSlice> {
-    view.slice_exports_of.get(slice).filter_map(|name| view.slice_exports.get(name))
+pub(super) fn exports_of<'a>(view: Reader<'a>, slice: &ObjectName) -> impl Iterator<Item = &'a HubSlice> {
+    view.slice_exports_of(slice).filter_map(move |name| view.slice_exports().get(name))
 }

@@ -13,13 +13,13 @@
 use super::source::{Hub, best, exports_of, supported_slice, unsupported_slice};
 use super::{exportable, is_undecided};
 use crate::handover;
-use crate::member::View;
+use crate::member::view::Reader;
 use crate::model::{HubSlice, Kind};
 use crate::plan::{Plan, Write};
 use fleetnet_types::ObjectName;
 
 /// Plans the removal of all exports of a source slice, except those that must stay for now.
-pub(super) fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
+pub(super) fn withdraw_all(view: Reader<'_>, slice: &ObjectName, hub: Hub) -> Plan {
     let mut plan = Plan::default();
     // The existing export stays if the agent only assumes that the hub does not support the slice.
     let kept = unsupported_slice(view, slice, hub).filter(|slice| hub.features.keeps(&slice.content));
@@ -38,14 +38,14 @@ pub(super) fn withdraw_all(view: &View, slice: &ObjectName, hub: Hub) -> Plan {
 
 /// True if the export `removed` must stay until its replacement is exported: another slice of the Service that gets its
 /// endpoints. False if the Service is not exported any more.
-pub(super) fn replacement_pending(view: &View, removed: &HubSlice, hub: Hub) -> bool {
+pub(super) fn replacement_pending(view: Reader<'_>, removed: &HubSlice, hub: Hub) -> bool {
     let service = &removed.spec.owner;
     let may_be_exported = || view.is_export_unknown(service) || is_undecided(view, service, hub.now);
     // fault E13.1: exportable(view, service, hub.now).is_none() && !may_be_exported() ~> may_be_exported() && false
     if exportable(view, service, hub.now).is_none() && !may_be_exported() {
         return false;
     }
-    view.slices_of.get(service).filter_map(|slice| supported_slice(view, slice, hub)).any(|source| {
+    view.slices_of(service).filter_map(|slice| supported_slice(view, slice, hub)).any(|source| {
         let present = best(view, source.slice).map(|export| &*export.spec.content);
         handover::replacement_pending(present, &source.content, &removed.spec.content)
     })

@@ -1,7 +1,7 @@
 //! Claim of a member's ServiceImport: the member agent creates an InternalServiceImport in the hub, and copies the status of
 //! this claim to the ServiceImport.
 
-use crate::member::View;
+use crate::member::view::Reader;
 use crate::model::{ConsumerType, InternalServiceImport, Kind, Reference, ServiceImport};
 use crate::plan::{BlockingReason, Desired, Patch, Plan, Write};
 use crate::reasons::Reason;
@@ -10,11 +10,11 @@ use fleetnet_types::{ObjectName, Text};
 const REQUIRED: [Kind; 3] = [Kind::ServiceImport, Kind::MultiClusterService, Kind::InternalServiceImport];
 
 /// Plans the claim of the ServiceImport with this name.
-pub fn plan_import(view: &View, name: &ObjectName) -> Plan {
-    if view.undecodable.has(Kind::ServiceImport, name) || !view.watches.complete(&REQUIRED) {
+pub(crate) fn plan_import(view: Reader<'_>, name: &ObjectName) -> Plan {
+    if view.is_undecodable(Kind::ServiceImport, name) || !view.complete(&REQUIRED) {
         return Plan::default();
     }
-    match view.imports.get(name) {
+    match view.imports().get(name) {
         // fault I4.1: withdraw(view, name ~> Plan::default(
         None => withdraw(view, name),
         Some(import) if import.meta.deleting => {
@@ -31,13 +31,13 @@ pub fn plan_import(view: &View, name: &ObjectName) -> Plan {
 
 /// Plans a ServiceImport in an agent whose import part is off. This agent makes no claims. It only removes the finalizer of a
 /// ServiceImport that is being deleted and has no claim: there may be no other agent to do so.
-pub fn plan_unclaimed_import(view: &View, name: &ObjectName) -> Plan {
-    let known = view.watches.complete(&[Kind::ServiceImport, Kind::InternalServiceImport]);
-    let import = view.imports.get(name).filter(|import| import.meta.deleting && import.meta.finalizers.ours);
+pub(crate) fn plan_unclaimed_import(view: Reader<'_>, name: &ObjectName) -> Plan {
+    let known = view.complete(&[Kind::ServiceImport, Kind::InternalServiceImport]);
+    let import = view.imports().get(name).filter(|import| import.meta.deleting && import.meta.finalizers.ours);
     match import {
         Some(import)
             // fault M24.1: && claims_of(view, name).next().is_none() ~>
-            if known && !view.undecodable.has(Kind::ServiceImport, name) && claims_of(view, name).next().is_none() =>
+            if known && !view.is_undecodable(Kind::ServiceImport, name) && claims_of(view, name).next().is_none() =>
         {
             remove_finalizer(view, import)
         }
@@ -45,7 +45,7 @@ pub fn plan_unclaimed_import(view: &View, name: &ObjectName) -> Plan {
     }
 }
 
-fn withdraw(view: &View, import: &ObjectName) -> Plan {
+fn withdraw(view: Reader<'_>, import: &ObjectName) -> Plan {
     let mut plan = Plan::default();
     for claim in claims_of(view, import).filter(|claim| !claim.meta.deleting) {
         plan.push(Write::delete(Kind::InternalServiceImport, &claim.meta));
@@ -55,7 +55,7 @@ fn withdraw(view: &View, import: &ObjectName) -> Plan {
 
 /// Removes the finalizer of a ServiceImport that is being deleted and has no claim. While an undecodable object may be the
 /// claim, the finalizer stays.
-fn remove_finalizer(view: &View, import: &ServiceImport) -> Plan {
+fn remove_finalizer(view: Reader<'_>, import: &ServiceImport) -> Plan {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     match view.undecodable_in_hub(Kind::InternalServiceImport, name, uid) {
         Some(claim) => Plan::blocked_by_undecodable(Kind::ServiceImport, name, Kind::InternalServiceImport, &claim),
@@ -67,7 +67,7 @@ fn remove_finalizer(view: &View, import: &ServiceImport) -> Plan {
 ///
 /// A change from ClusterIP to LoadBalancer needs a second claim, because the creationTimestamp of an exclusive claim is its
 /// priority. Until the second claim is granted, the import continues with the first claim.
-fn claim(view: &View, import: &ServiceImport) -> Plan {
+fn claim(view: Reader<'_>, import: &ServiceImport) -> Plan {
     let consumer_type = consumer_type(view, import);
     let OwnClaims { current, previous, surplus } = own_claims(view, import);
     let mut plan = Plan::default();
@@ -119,7 +119,7 @@ struct OwnClaims<'a> {
     surplus: Vec<&'a InternalServiceImport>,
 }
 
-fn own_claims<'a>(view: &'a View, import: &ServiceImport) -> OwnClaims<'a> {
+fn own_claims<'a>(view: Reader<'a>, import: &ServiceImport) -> OwnClaims<'a> {
     let (name, uid) = (&import.meta.name, &import.meta.uid);
     let live = claims_of(view, name).filter(|claim| !claim.meta.deleting);
     // fault I4.2: uid) ~> uid || true)
@@ -145,7 +145,7 @@ fn is_answered(claim: &InternalServiceImport) -> bool {
     !claim.status.clusters.is_empty()
 }
 
-fn create(view: &View, import: &ServiceImport, consumer_type: ConsumerType) -> Plan {
+fn create(view: Reader<'_>, import: &ServiceImport, consumer_type: ConsumerType) -> Plan {
     match free_name(view, import) {
         Some(at) => {
             let desired = Desired::InternalServiceImport { reference: reference(view, import), consumer_type };
@@ -160,7 +160,7 @@ fn create(view: &View, import: &ServiceImport, consumer_type: ConsumerType) -> P
 }
 
 /// True while the import has a shared claim and no granted exclusive claim.
-pub(super) fn is_shared_only(view: &View, import: &ServiceImport) -> bool {
+pub(super) fn is_shared_only(view: Reader<'_>, import: &ServiceImport) -> bool {
     let OwnClaims { current, previous, .. } = own_claims(view, import);
     let claims = || current.into_iter().chain(previous);
     let is_shared = |claim: &InternalServiceImport| claim.consumer_type == ConsumerType::ClusterIp;
@@ -169,50 +169,50 @@ pub(super) fn is_shared_only(view: &View, import: &ServiceImport) -> bool {
 
 /// Returns the type that the controlling MultiClusterService requests; `None` if this MultiClusterService is gone or no
 /// longer requests the ServiceImport.
-fn consumer_type(view: &View, import: &ServiceImport) -> Option<ConsumerType> {
+fn consumer_type(view: Reader<'_>, import: &ServiceImport) -> Option<ConsumerType> {
     let owner = import.controller()?;
     let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
-    let mcs = view.multi_cluster_services.get(&name).filter(|mcs| mcs.meta.uid == owner.uid)?;
+    let mcs = view.multi_cluster_services().get(&name).filter(|mcs| mcs.meta.uid == owner.uid)?;
     (mcs.import_name == import.meta.name.name).then_some(mcs.consumer_type)
 }
 
 /// True if the controlling MultiClusterService is undecodable, so that the requested type is unknown.
-fn is_mcs_undecodable(view: &View, import: &ServiceImport) -> bool {
+fn is_mcs_undecodable(view: Reader<'_>, import: &ServiceImport) -> bool {
     import.controller().is_some_and(|owner| {
         let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
-        view.undecodable.has(Kind::MultiClusterService, &name)
+        view.is_undecodable(Kind::MultiClusterService, &name)
     })
 }
 
 /// Returns a free name for a new claim. `None` if all names are in use, or if an undecodable object has one of the names,
 /// because this object may be the claim.
-fn free_name(view: &View, import: &ServiceImport) -> Option<ObjectName> {
+fn free_name(view: Reader<'_>, import: &ServiceImport) -> Option<ObjectName> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     if view.undecodable_in_hub(Kind::InternalServiceImport, name, uid).is_some() {
         return None;
     }
-    // fault N1.2: find(|at| view.claims.get(at).is_none() ~> next(
-    view.names_in_hub(name, uid).find(|at| view.claims.get(at).is_none())
+    // fault N1.2: find(|at| view.claims().get(at).is_none() ~> next(
+    view.names_in_hub(name, uid).find(|at| view.claims().get(at).is_none())
 }
 
 /// Returns the message for a ServiceImport whose claim cannot be created, because other claims use all possible names of this
 /// claim (B3 in docs/behaviour.md). The condition `Valid` of the MultiClusterService shows the message. The agent retries
 /// imports with this condition when a name becomes free.
-pub(super) fn name_in_use(view: &View, import: &ObjectName) -> Option<String> {
-    let import = view.imports.live(import).filter(|_| view.watches.complete(&[Kind::InternalServiceImport]))?;
+pub(super) fn name_in_use(view: Reader<'_>, import: &ObjectName) -> Option<String> {
+    let import = view.imports().live(import).filter(|_| view.complete(&[Kind::InternalServiceImport]))?;
     // fault R6.1: claims_of(view, &import.meta.name).next().is_some() ~> true
     if claims_of(view, &import.meta.name).next().is_some() { None } else { no_free_name(view, import) }
 }
 
 /// Returns the message for a ServiceImport whose next claim has no free name, because other claims have all possible names.
 /// `None` if a name is free, or if an undecodable object has one of the names, because it may be the claim.
-fn no_free_name(view: &View, import: &ServiceImport) -> Option<String> {
+fn no_free_name(view: Reader<'_>, import: &ServiceImport) -> Option<String> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     // fault N1.6: || ~> &&
     if view.undecodable_in_hub(Kind::InternalServiceImport, name, uid).is_some() || free_name(view, import).is_some() {
         return None;
     }
-    let taken = view.names_in_hub(name, uid).filter_map(|at| view.claims.get(&at));
+    let taken = view.names_in_hub(name, uid).filter_map(|at| view.claims().get(&at));
     let taken: Vec<String> = taken
         .filter(|taken| taken.reference.source != *name)
         .map(|taken| format!("{} (of service {})", taken.meta.name, taken.reference.source))
@@ -221,15 +221,15 @@ fn no_free_name(view: &View, import: &ServiceImport) -> Option<String> {
         format!(
             "service {name} cannot be imported into cluster {}: another InternalServiceImport in the hub uses each \
              name that its claim may have: {}. Delete one of these, or import another service",
-            view.settings.cluster,
+            view.settings().cluster,
             taken.join(", ")
         )
     })
 }
 
-fn reference(view: &View, import: &ServiceImport) -> Reference {
+fn reference(view: Reader<'_>, import: &ServiceImport) -> Reference {
     Reference {
-        cluster: view.settings.cluster.clone(),
+        cluster: view.settings().cluster.clone(),
         source: import.meta.name.clone(),
         uid: import.meta.uid.clone(),
         resource_version: Text::from(import.meta.resource_version.to_string()),
@@ -238,6 +238,6 @@ fn reference(view: &View, import: &ServiceImport) -> Reference {
     }
 }
 
-fn claims_of<'a>(view: &'a View, import: &ObjectName) -> impl Iterator<Item = &'a InternalServiceImport> {
-    view.claims_of.get(import).filter_map(|name| view.claims.get(name))
+fn claims_of<'a>(view: Reader<'a>, import: &ObjectName) -> impl Iterator<Item = &'a InternalServiceImport> {
+    view.claims_of(import).filter_map(move |name| view.claims().get(name))
 }

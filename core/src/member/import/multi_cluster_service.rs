@@ -3,12 +3,12 @@
 
 use super::derived::as_desired;
 use super::owned::{controlled_imports, orphaned_import};
-use super::{admission, claim, derived_service, slice};
+use super::{claim, derived_service, slice};
+use crate::admission;
 use crate::conditions::{self, ConditionValue, DesiredCondition, VALID};
-use crate::member::{Key, View};
-use crate::model::{
-    ConsumerType, HubSlice, Kind, LoadBalancerStatus, MultiClusterService, Service, ServiceImport, ServiceType,
-};
+use crate::member::view::Reader;
+use crate::member::{Key, disputed};
+use crate::model::{ConsumerType, Kind, LoadBalancerStatus, MultiClusterService, Service, ServiceImport, ServiceType};
 use crate::names;
 use crate::plan::{self, BlockingReason, Controller, DerivedService, Desired, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
@@ -17,11 +17,11 @@ use fleetnet_types::{ObjectName, Text, Timestamp};
 const REQUIRED: [Kind; 3] = [Kind::MultiClusterService, Kind::ServiceImport, Kind::Service];
 const COMPONENT: &str = "multiclusterservice-controller";
 
-pub fn plan_multi_cluster_service(view: &View, name: &ObjectName, now: Timestamp) -> Plan {
-    if !view.watches.complete(&REQUIRED) {
+pub(crate) fn plan_multi_cluster_service(view: Reader<'_>, name: &ObjectName, now: Timestamp) -> Plan {
+    if !view.complete(&REQUIRED) {
         return Plan::default();
     }
-    match view.multi_cluster_services.get(name) {
+    match view.multi_cluster_services().get(name) {
         // The MultiClusterService is gone. Its ServiceImport and derived Service were removed before its finalizer, so nothing
         // is left to do. A Service that lost its labels is not a derived Service any more and stays.
         None => Plan::default(),
@@ -36,7 +36,7 @@ pub fn plan_multi_cluster_service(view: &View, name: &ObjectName, now: Timestamp
 
 /// Removes the ServiceImport and derived Service of a MultiClusterService that is being deleted, then the finalizer of the
 /// MultiClusterService.
-fn remove_import(view: &View, mcs: &MultiClusterService) -> Plan {
+fn remove_import(view: Reader<'_>, mcs: &MultiClusterService) -> Plan {
     if !mcs.meta.finalizers.ours {
         return Plan::default();
     }
@@ -44,7 +44,7 @@ fn remove_import(view: &View, mcs: &MultiClusterService) -> Plan {
     for service in derived_services(view, mcs) {
         plan.push(Write::delete(Kind::Service, &service.meta));
     }
-    // fault M9.1: controlled_imports(view, mcs).chain(orphaned_import(view, mcs ~> view.imports.live(&ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone())).into_iter().chain(controlled_imports(view, mcs).take(0
+    // fault M9.1: controlled_imports(view, mcs).chain(orphaned_import(view, mcs ~> view.imports().live(&ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone())).into_iter().chain(controlled_imports(view, mcs).take(0
     // fault M12.2: for import in controlled_imports(view, mcs).chain(orphaned_import(view, mcs) ~> let _ = orphaned_import; for import in controlled_imports(view, mcs
     for import in controlled_imports(view, mcs).chain(orphaned_import(view, mcs)) {
         plan.push(Write::delete(Kind::ServiceImport, &import.meta));
@@ -56,18 +56,17 @@ fn remove_import(view: &View, mcs: &MultiClusterService) -> Plan {
         return Plan::blocked_by_undecodable(Kind::MultiClusterService, &mcs.meta.name, kind, &undecodable);
     }
     // fault M12.1: if plan.writes.is_empty() ~>
-    // fault A2.1: if plan.writes.is_empty() { let event = event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", import_name_of(mcs))); let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.without_ours(), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; let stripped = mcs.derived_label.as_ref().map(|label| view.in_system(label.clone())); let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none()); let left = stripped.filter(is_stripped).map(|left| left_behind(mcs, &left, "")); plan.push(Write::patch(&mcs.meta, patch).with_events([event]).with_events(left)); } ~> let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.without_ours(), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; plan.writes.insert(0, Write::patch(&mcs.meta, patch));
+    // fault A2.1: if plan.writes.is_empty() { let event = event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", mcs.import())); let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.without_ours(), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; let stripped = mcs.derived_label.as_ref().map(|label| view.in_system(label.clone())); let is_stripped = |at: &ObjectName| view.services().live(at).is_some_and(|it| it.derived_from.is_none()); let left = stripped.filter(is_stripped).map(|left| left_behind(mcs, &left, "")); plan.push(Write::patch(&mcs.meta, patch).with_events([event]).with_events(left)); } ~> let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.without_ours(), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; plan.writes.insert(0, Write::patch(&mcs.meta, patch));
     if plan.writes.is_empty() {
-        let event =
-            event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", import_name_of(mcs)));
+        let event = event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", mcs.import()));
         let patch = Patch::MultiClusterService {
             finalizers: mcs.meta.finalizers.without_ours(),
             import_label: mcs.import_label.clone(),
             derived_label: mcs.derived_label.clone(),
         };
         let stripped = mcs.derived_label.as_ref().map(|label| view.in_system(label.clone()));
-        // fault M23.2: view.services.live(at).is_some_and(|it| it.derived_from.is_none()) ~> { let _ = at; true }
-        let is_stripped = |at: &ObjectName| view.services.live(at).is_some_and(|it| it.derived_from.is_none());
+        // fault M23.2: view.services().live(at).is_some_and(|it| it.derived_from.is_none()) ~> { let _ = at; true }
+        let is_stripped = |at: &ObjectName| view.services().live(at).is_some_and(|it| it.derived_from.is_none());
         // fault M23.1: map ~> filter(|_| false).map
         let left = stripped.filter(is_stripped).map(|left| left_behind(mcs, &left, ""));
         plan.push(Write::patch(&mcs.meta, patch).with_events([event]).with_events(left));
@@ -77,7 +76,7 @@ fn remove_import(view: &View, mcs: &MultiClusterService) -> Plan {
 
 /// Plans a MultiClusterService without `spec.serviceImport` (B17 in docs/behaviour.md): removes its ServiceImport and derived
 /// Service, and reports the missing field in the condition `Valid`.
-fn import_nothing(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
+fn import_nothing(view: Reader<'_>, mcs: &MultiClusterService, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     // fault M6.2: for import in controlled_imports(view, mcs) { plan.push(Write::delete(Kind::ServiceImport, &import.meta)); } ~>
     for import in controlled_imports(view, mcs) {
@@ -86,7 +85,8 @@ fn import_nothing(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Pla
     plan.join(retire(view, mcs));
     let text = format!(
         "MultiClusterService {} of cluster {} names no Service to import: set spec.serviceImport.name",
-        mcs.meta.name, view.settings.cluster
+        mcs.meta.name,
+        view.settings().cluster
     );
     plan.join(set_status_beside(view, &plan, mcs, &unknown(text), LoadBalancerStatus::default(), now));
     plan
@@ -109,8 +109,8 @@ fn mark(mcs: &MultiClusterService, derived_label: Option<Text>) -> Write {
     Write::patch(&mcs.meta, patch)
 }
 
-fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
-    let name = import_name_of(mcs);
+fn import(view: Reader<'_>, mcs: &MultiClusterService, now: Timestamp) -> Plan {
+    let name = mcs.import();
     let mut plan = Plan::default();
     for stale in controlled_imports(view, mcs).filter(|import| import.meta.name != name) {
         // The MultiClusterService requested this ServiceImport before its user changed `spec.serviceImport`.
@@ -119,7 +119,7 @@ fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
     if undecodable_of(view, mcs).is_some() {
         return plan; // an object of the MultiClusterService is undecodable, so its state is unknown
     }
-    let resolved = match view.imports.get(&name) {
+    let resolved = match view.imports().get(&name) {
         None => {
             let desired = Desired::ServiceImport { controller: Some(controller(mcs)), finalizer: true };
             // fault A1.3: plan.push(Write::create(name.clone(), desired)) ~> let _ = desired
@@ -128,7 +128,7 @@ fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
                 plan.join(rejection);
                 return plan;
             }
-            if view.mcs_of_import.get(&name).nth(1).is_some() {
+            if view.mcs_of_import(&name).nth(1).is_some() {
                 return plan; // a later plan sets the condition, when the ServiceImport has a controller
             }
             None
@@ -165,11 +165,11 @@ fn import(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Plan {
 
 /// Returns kind and name of an undecodable object that may be the ServiceImport or the derived Service of this
 /// MultiClusterService, because of its name.
-fn undecodable_of(view: &View, mcs: &MultiClusterService) -> Option<(Kind, ObjectName)> {
+fn undecodable_of(view: Reader<'_>, mcs: &MultiClusterService) -> Option<(Kind, ObjectName)> {
     let import = |name: &Text| (Kind::ServiceImport, ObjectName::new(mcs.meta.name.namespace.clone(), name.clone()));
     let service = |label: &Text| (Kind::Service, view.in_system(label.clone()));
     let imports = [Some(&mcs.import_name), mcs.import_label.as_ref()].into_iter().flatten().map(import);
-    imports.chain(mcs.derived_label.iter().map(service)).find(|(kind, name)| view.undecodable.has(*kind, name))
+    imports.chain(mcs.derived_label.iter().map(service)).find(|(kind, name)| view.is_undecodable(*kind, name))
 }
 
 fn adopt(import: &ServiceImport, mcs: &MultiClusterService) -> Write {
@@ -184,7 +184,7 @@ fn adopt(import: &ServiceImport, mcs: &MultiClusterService) -> Write {
 
 /// Plans an import without exporters. After the last exporter is gone, the derived Service stays for a grace period. So the
 /// load balancer keeps its address if an exporter comes back.
-fn without_exporters(view: &View, mcs: &MultiClusterService, import: &ObjectName, now: Timestamp) -> Plan {
+fn without_exporters(view: Reader<'_>, mcs: &MultiClusterService, import: &ObjectName, now: Timestamp) -> Plan {
     let name_in_use = claim::name_in_use(view, import);
     let value = match &name_in_use {
         Some(message) => valid_condition(ConditionValue::name_held_by_another(message.clone())),
@@ -195,11 +195,11 @@ fn without_exporters(view: &View, mcs: &MultiClusterService, import: &ObjectName
     // fault M7.2: mcs) { ~> mcs).filter(|_| false) {
     // fault M18.3: any_derived_service ~> derived_service
     if let Some(service) = any_derived_service(view, mcs) {
-        // fault M10.2: since = view.stamps.unresolved.get(import).unwrap_or(now) ~> _ = view.stamps.unresolved.get(import); let since = now
-        // fault M11.1: since = view.stamps.unresolved.get(import).unwrap_or(now ~> _ = view.stamps.unresolved.get(import); let since = conditions::find(&mcs.conditions, VALID).map_or(now, |taken| taken.last_transition
-        let since = view.stamps.unresolved.get(import).unwrap_or(now);
-        // fault M10.1: .plus_micros(view.settings.derived_service_grace_micros) ~>
-        let until = since.plus_micros(view.settings.derived_service_grace_micros);
+        // fault M10.2: since = view.unresolved_since(import).unwrap_or(now) ~> _ = view.unresolved_since(import); let since = now
+        // fault M11.1: since = view.unresolved_since(import).unwrap_or(now ~> _ = view.unresolved_since(import); let since = conditions::find(&mcs.conditions, VALID).map_or(now, |taken| taken.last_transition
+        let since = view.unresolved_since(import).unwrap_or(now);
+        // fault M10.1: .plus_micros(view.settings().derived_service_grace_micros) ~>
+        let until = since.plus_micros(view.settings().derived_service_grace_micros);
         if now < until {
             plan.plan_again_at(until);
             // fault M10.3: service.load_balancer.clone() ~> LoadBalancerStatus { ingress: service.load_balancer.ingress[..0].to_vec() }
@@ -215,7 +215,7 @@ fn without_exporters(view: &View, mcs: &MultiClusterService, import: &ObjectName
 
 /// Removes the derived Service of a MultiClusterService. When the derived Service is gone, removes the label with the name of
 /// this Service from the MultiClusterService.
-fn retire(view: &View, mcs: &MultiClusterService) -> Plan {
+fn retire(view: Reader<'_>, mcs: &MultiClusterService) -> Plan {
     let mut plan = Plan::default();
     for service in derived_services(view, mcs) {
         plan.push(Write::delete(Kind::Service, &service.meta));
@@ -230,7 +230,7 @@ fn retire(view: &View, mcs: &MultiClusterService) -> Plan {
 /// Returns a plan with the status write of the MultiClusterService, to add to `plan`. The returned plan is empty if `plan`
 /// already writes the MultiClusterService.
 fn set_status_beside(
-    view: &View,
+    view: Reader<'_>,
     plan: &Plan,
     mcs: &MultiClusterService,
     valid: &DesiredCondition,
@@ -245,7 +245,7 @@ fn set_status_beside(
 
 /// Sets the condition `Valid` of a MultiClusterService whose import is blocked, and reports the blocking reason. The derived
 /// Service stays unchanged.
-fn set_blocked(view: &View, mcs: &MultiClusterService, value: ConditionValue, now: Timestamp) -> Plan {
+fn set_blocked(view: Reader<'_>, mcs: &MultiClusterService, value: ConditionValue, now: Timestamp) -> Plan {
     let blocking_reason = BlockingReason { reason: value.reason, message: value.message.clone() };
     let status = set_status(view, mcs, &valid_condition(value), mcs.load_balancer.clone(), now);
     status.map_or_else(Plan::default, Plan::one).blocked_by([blocking_reason])
@@ -253,7 +253,7 @@ fn set_blocked(view: &View, mcs: &MultiClusterService, value: ConditionValue, no
 
 /// Returns the plan that shows a rejected write in the condition `Valid`; `None` if no write was rejected. The plan is empty
 /// while a retry runs: the condition shows the last rejection, and must stay until the retry has a result.
-fn show_rejection(view: &View, mcs: &MultiClusterService, now: Timestamp) -> Option<Plan> {
+fn show_rejection(view: Reader<'_>, mcs: &MultiClusterService, now: Timestamp) -> Option<Plan> {
     match view.rejection(&Key::MultiClusterService(mcs.meta.name.clone())) {
         Some(message) => Some(set_blocked(view, mcs, ConditionValue::write_rejected(message.to_owned()), now)),
         None => conditions::shows_rejection(&mcs.conditions).then(Plan::default),
@@ -270,36 +270,32 @@ fn unknown(text: String) -> DesiredCondition {
     valid_condition(ConditionValue::unknown_service_import()).with_event_message(text)
 }
 
-fn import_name_of(mcs: &MultiClusterService) -> ObjectName {
-    ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone())
-}
-
 /// Returns the Event's message for a ServiceImport without exporters, with the possible causes.
-fn waiting_message(view: &View, mcs: &MultiClusterService, import: &ObjectName) -> String {
+fn waiting_message(view: Reader<'_>, mcs: &MultiClusterService, import: &ObjectName) -> String {
     let valid = conditions::find(&mcs.conditions, VALID);
     let had_it = valid.is_some_and(|valid| conditions::has_reason(valid, Reason::FoundServiceImport));
     format!(
         "service {import} is not imported into cluster {} {}: no cluster exports it, or another cluster imports it \
          with type LoadBalancer. The Events of ServiceImport {import} in the hub name these clusters",
-        view.settings.cluster,
+        view.settings().cluster,
         if had_it { "any more" } else { "yet" }
     )
 }
 
-fn imported_by_another(view: &View, mcs: &MultiClusterService, holder: &str) -> BlockingReason {
+fn imported_by_another(view: Reader<'_>, mcs: &MultiClusterService, holder: &str) -> BlockingReason {
     let message = format!(
         "MultiClusterService {} of cluster {} waits: {holder} of the same namespace already imports service {}. \
          Delete one of the two, or let them import different services",
         mcs.meta.name,
-        view.settings.cluster,
-        import_name_of(mcs)
+        view.settings().cluster,
+        mcs.import()
     );
     BlockingReason { reason: Reason::UnknownServiceImport, message }
 }
 
 /// Creates or updates the derived Service, whose name is in a label of the MultiClusterService. If the existing derived Service
 /// has another name, a user edited the label. Then the Service keeps its name and addresses, and the agent repairs the label.
-fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: Timestamp) -> Plan {
+fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, now: Timestamp) -> Plan {
     // fault T24.1: ports) { ~> ports).filter(|_| false) {
     if let Some(port) = admission::unfit_port(&import.status.ports) {
         let message = format!(
@@ -334,7 +330,7 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
     // fault M4.1: else { mcs.consumer_type } ~> else { ConsumerType::default() }
     let consumer_type = if waits { ConsumerType::ClusterIp } else { mcs.consumer_type };
     let desired = desired(view, mcs, import, present, consumer_type);
-    let Some(service) = view.services.get(&name) else {
+    let Some(service) = view.services().get(&name) else {
         let mut plan = Plan::one(Write::create(name, Desired::Service(desired)));
         // fault R14.2: plan.join(show_rejection(view, mcs, now).unwrap_or_default()); ~>
         plan.join(show_rejection(view, mcs, now).unwrap_or_default());
@@ -364,7 +360,7 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
     }
     // fault I7.2: waits ~> false
     let valid = if waits {
-        Some(valid_condition(ConditionValue::load_balancer_not_granted(&import.meta.name, &view.settings.cluster)))
+        Some(valid_condition(ConditionValue::load_balancer_not_granted(&import.meta.name, &view.settings().cluster)))
     } else {
         imported(view, mcs, import, &name)
     };
@@ -378,7 +374,7 @@ fn derive(view: &View, mcs: &MultiClusterService, import: &ServiceImport, now: T
 /// Returns the condition `Valid` of an import whose derived Service is up to date. Its message names slices that cannot be
 /// imported. `None` if the present condition must stay: it names such slices, and not all slices are known yet.
 fn imported(
-    view: &View,
+    view: Reader<'_>,
     mcs: &MultiClusterService,
     import: &ServiceImport,
     name: &ObjectName,
@@ -401,7 +397,7 @@ fn imported(
         "service {} of {} is imported into cluster {} as Service {name}",
         import.meta.name,
         import.status.clusters.join(", "),
-        view.settings.cluster
+        view.settings().cluster
     );
     Some(valid_condition(ConditionValue::found_service_import()).with_event_message(text))
 }
@@ -409,12 +405,12 @@ fn imported(
 /// True while the user requests type LoadBalancer, but the hub agent has not granted it and the import continues with type
 /// ClusterIP. While the claims are not listed yet, the present condition and derived Service decide.
 fn waits_for_load_balancer(
-    view: &View,
+    view: Reader<'_>,
     mcs: &MultiClusterService,
     import: &ServiceImport,
     present: Option<&Service>,
 ) -> bool {
-    let known = view.watches.complete(&[Kind::InternalServiceImport]);
+    let known = view.complete(&[Kind::InternalServiceImport]);
     let says_so = || conditions::has_type_with_reason(&mcs.conditions, VALID, Reason::LoadBalancerNotGranted);
     let is_cluster_ip = |service: &Service| !service.headless && service.service_type == ServiceType::ClusterIp;
     mcs.consumer_type == ConsumerType::LoadBalancer
@@ -422,17 +418,17 @@ fn waits_for_load_balancer(
 }
 
 /// Returns the derived Service of a MultiClusterService, even if a user edited the label that has the name of this Service.
-fn any_derived_service<'a>(view: &'a View, mcs: &'a MultiClusterService) -> Option<&'a Service> {
+fn any_derived_service<'a>(view: Reader<'a>, mcs: &'a MultiClusterService) -> Option<&'a Service> {
     derived_service(view, mcs).or_else(|| derived_services(view, mcs).next())
 }
 
-fn names_in_use(view: &View, mcs: &MultiClusterService) -> String {
+fn names_in_use(view: Reader<'_>, mcs: &MultiClusterService) -> String {
     let names: Vec<String> = possible_names(view, mcs).map(|name| name.to_string()).collect();
     format!(
         "MultiClusterService {} of cluster {} cannot derive a Service: Services of other owners use each name that it \
          may have: {}. Delete or rename one of these",
         mcs.meta.name,
-        view.settings.cluster,
+        view.settings().cluster,
         names.join(", ")
     )
 }
@@ -440,15 +436,12 @@ fn names_in_use(view: &View, mcs: &MultiClusterService) -> String {
 /// Returns the desired state of the derived Service. A dual-stack Service stays dual-stack, so that its addresses do not
 /// change when IPv6 slices appear and disappear.
 fn desired(
-    view: &View,
+    view: Reader<'_>,
     mcs: &MultiClusterService,
     import: &ServiceImport,
     present: Option<&Service>,
     consumer_type: ConsumerType,
 ) -> DerivedService {
-    let slices =
-        view.distributed_slices_of.get(&import.meta.name).filter_map(|slice| view.distributed_slices.live(slice));
-    let has_ipv6 = |slice: &HubSlice| admission::has_ipv6(view, slice);
     let headless = import.status.is_headless();
     DerivedService {
         derived_from: mcs.meta.name.clone(),
@@ -458,33 +451,33 @@ fn desired(
         // fault T29.1: admission::fit_affinity(import.status.session_affinity) ~> import.status.session_affinity
         session_affinity: admission::fit_affinity(import.status.session_affinity),
         // fault F4.1: present.is_some_and(|service| service.dual_stack) || ~>
-        dual_stack: present.is_some_and(|service| service.dual_stack) || slices.into_iter().any(has_ipv6),
+        dual_stack: present.is_some_and(|service| service.dual_stack)
+            || view.ipv6_slices_of(&import.meta.name).next().is_some(),
         internal_load_balancer: mcs.internal_load_balancer,
     }
 }
 
 /// True if the derived Service may have this name: the name is a valid DNS label, and no other Service has the name.
-fn usable(view: &View, mcs: &MultiClusterService, name: &ObjectName) -> bool {
+fn usable(view: Reader<'_>, mcs: &MultiClusterService, name: &ObjectName) -> bool {
     let ours = |service: &Service| service.derived_from.as_ref() == Some(&mcs.meta.name);
-    // fault N1.3, N3.1: names::is_dns_1035_label(&name.name) && view.services.get(name).is_none_or(ours) ~> { let _ = ours; names::is_dns_1035_label(&name.name) }
-    names::is_dns_1035_label(&name.name) && view.services.get(name).is_none_or(ours)
+    // fault N1.3, N3.1: names::is_dns_1035_label(&name.name) && view.services().get(name).is_none_or(ours) ~> { let _ = ours; names::is_dns_1035_label(&name.name) }
+    names::is_dns_1035_label(&name.name) && view.services().get(name).is_none_or(ours)
 }
 
-fn free_name(view: &View, mcs: &MultiClusterService) -> Option<ObjectName> {
+fn free_name(view: Reader<'_>, mcs: &MultiClusterService) -> Option<ObjectName> {
     possible_names(view, mcs).find(|name| usable(view, mcs, name))
 }
 
-fn possible_names(view: &View, mcs: &MultiClusterService) -> impl Iterator<Item = ObjectName> {
+fn possible_names(view: Reader<'_>, mcs: &MultiClusterService) -> impl Iterator<Item = ObjectName> {
     let ObjectName { namespace, name } = &mcs.meta.name;
     let candidates = [names::joined(namespace, name), Some(names::joined_with_uid(namespace, name, &mcs.meta.uid))];
-    candidates.into_iter().flatten().map(|name| view.in_system(name))
+    candidates.into_iter().flatten().map(move |name| view.in_system(name))
 }
 
-fn derived_services<'a>(view: &'a View, mcs: &'a MultiClusterService) -> impl Iterator<Item = &'a Service> + 'a {
-    view.derived_of
-        .get(&mcs.meta.name)
-        .filter(|name| name.namespace == view.settings.fleet_system_namespace)
-        .filter_map(|name| view.services.live(name))
+fn derived_services<'a>(view: Reader<'a>, mcs: &'a MultiClusterService) -> impl Iterator<Item = &'a Service> + 'a {
+    view.derived_of(&mcs.meta.name)
+        .filter(move |name| name.namespace == view.settings().fleet_system_namespace)
+        .filter_map(move |name| view.services().live(name))
 }
 
 fn controller(mcs: &MultiClusterService) -> Controller {
@@ -493,7 +486,7 @@ fn controller(mcs: &MultiClusterService) -> Controller {
 
 /// Returns one write for the whole status of a MultiClusterService; `None` if the status is up to date.
 fn set_status(
-    view: &View,
+    view: Reader<'_>,
     mcs: &MultiClusterService,
     valid: &DesiredCondition,
     load_balancer: LoadBalancerStatus,
@@ -501,7 +494,7 @@ fn set_status(
 ) -> Option<Write> {
     let (kind, meta) = (Kind::MultiClusterService, &mcs.meta);
     let wanted: Vec<DesiredCondition> =
-        [valid.clone()].into_iter().chain(view.disputed_import(mcs, COMPONENT)).collect();
+        [valid.clone()].into_iter().chain(disputed::of_import(view, mcs, COMPONENT)).collect();
     let changed = conditions::change(kind, meta, &mcs.conditions, &wanted, now);
     if changed.is_none() && mcs.load_balancer == load_balancer {
         return None;

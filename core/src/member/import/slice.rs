@@ -1,10 +1,9 @@
 //! Import of one slice: writes the imported EndpointSlice of a distributed slice (EndpointSliceImport) to the derived Service.
 
-use super::admission::{Admitted, admitted};
 use super::binding;
 use crate::handover;
 use crate::limits::{ORPHAN_GRACE_MICROS, REPORTED_NAMES_MAX};
-use crate::member::View;
+use crate::member::view::reader::{Admitted, Reader};
 use crate::model::{EndpointSlice, HubSlice, Kind, Service};
 use crate::names;
 use crate::plan::{self, Action, BlockingReason, Desired, Event, ImportedSlice, Patch, Plan, Sample, Write};
@@ -23,18 +22,18 @@ const REQUIRED: [Kind; 6] = [
 const COMPONENT: &str = "endpointsliceimport-controller";
 
 /// Plans the import of the distributed slice with this name.
-pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
-    if !view.watches.complete(&REQUIRED) {
+pub(crate) fn plan_slice(view: Reader<'_>, name: &Text, now: Timestamp) -> Plan {
+    if !view.complete(&REQUIRED) {
         return Plan::default();
     }
     let (present_at, distributed_at) = (view.in_system(name.clone()), view.in_hub(name.clone()));
-    if view.undecodable.has(Kind::EndpointSliceImport, &distributed_at)
-        || view.undecodable.has(Kind::EndpointSlice, &present_at)
+    if view.is_undecodable(Kind::EndpointSliceImport, &distributed_at)
+        || view.is_undecodable(Kind::EndpointSlice, &present_at)
     {
         return Plan::default();
     }
-    let present = view.slices.get(&present_at);
-    match view.distributed_slices.get(&distributed_at) {
+    let present = view.slices().get(&present_at);
+    match view.distributed_slices().get(&distributed_at) {
         None => {
             present.filter(|present| present.imported).map_or_else(Plan::default, |present| orphan(view, present, now))
         }
@@ -53,14 +52,14 @@ pub fn plan_slice(view: &View, name: &Text, now: Timestamp) -> Plan {
 ///
 /// Normally its managed-by label shows this. Another writer may have edited the label while no agent ran. So it is also enough
 /// that the distributed slice has our finalizer and that `present` belongs to the derived Service.
-fn is_ours(view: &View, distributed: &HubSlice, present: &EndpointSlice) -> bool {
+fn is_ours(view: Reader<'_>, distributed: &HubSlice, present: &EndpointSlice) -> bool {
     let bound_to = || binding(view, &distributed.spec.owner).map(|service| &service.meta.name.name);
     present.imported
         || distributed.meta.finalizers.ours && present.service.is_some() && present.service.as_ref() == bound_to()
 }
 
 /// Removes the imported slice, then the finalizer of the distributed slice.
-fn withdraw(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>) -> Plan {
+fn withdraw(view: Reader<'_>, distributed: &HubSlice, present: Option<&EndpointSlice>) -> Plan {
     // fault P3.1: present)) { ~> present) && !present.meta.deleting) {
     // fault P3.2: .filter(|present| is_ours(view, distributed, present)) ~>
     match present.filter(|present| is_ours(view, distributed, present)) {
@@ -76,28 +75,28 @@ fn withdraw(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>
 
 /// True if the imported slice `removed` must stay until its replacement is imported: another slice of the same Service from
 /// the same cluster. Always false without a derived Service.
-fn replacement_pending(view: &View, distributed: &HubSlice, removed: &EndpointSlice) -> bool {
+fn replacement_pending(view: Reader<'_>, distributed: &HubSlice, removed: &EndpointSlice) -> bool {
     let Some(service) = binding(view, &distributed.spec.owner) else { return false };
     let bound =
         |present: &&EndpointSlice| present.imported && present.service.as_ref() == Some(&service.meta.name.name);
     let others =
-        view.distributed_slices_of.get(&distributed.spec.owner).filter_map(|other| view.distributed_slices.live(other));
+        view.distributed_slices_of(&distributed.spec.owner).filter_map(|other| view.distributed_slices().live(other));
     // fault P10.3: other| other.spec.reference.cluster == distributed.spec.reference.cluster ~> _| true
     others.filter(|other| other.spec.reference.cluster == distributed.spec.reference.cluster).any(|other| {
-        let present = view.slices.live(&view.in_system(other.meta.name.name.clone()));
+        let present = view.slices().live(&view.in_system(other.meta.name.name.clone()));
         if present.is_some_and(|present| !is_ours(view, other, present)) {
             return false; // another writer's slice has the name of the replacement, so the replacement cannot be imported
         }
-        // fault T20.5: admitted(view, other) ~> &other.spec
-        let desired = admitted(view, other).content;
-        handover::replacement_pending(present.filter(bound).map(|present| &present.content), &desired, &removed.content)
+        // fault T20.5: view.admitted(other).content ~> &other.spec.content
+        let desired = view.admitted(other).content;
+        handover::replacement_pending(present.filter(bound).map(|present| &present.content), desired, &removed.content)
     })
 }
 
 /// Imports the valid parts of a distributed slice. If some parts are not imported, the first write without them emits an Event.
-fn import(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>, service: &Service) -> Plan {
-    let desired = admitted(view, distributed);
-    let mut plan = ensure(view, distributed, present, &desired, service);
+fn import(view: Reader<'_>, distributed: &HubSlice, present: Option<&EndpointSlice>, service: &Service) -> Plan {
+    let desired = view.admitted(distributed);
+    let mut plan = ensure(view, distributed, present, desired, service);
     if desired.not_imported.is_empty() {
         return plan;
     }
@@ -105,7 +104,7 @@ fn import(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>, 
         BlockingReason { reason: desired.not_imported.reason(), message: desired.not_imported.message(distributed) };
     if let Some(event) =
         // fault T22.1: is_news ~> true || is_news
-        importer_event(view, service, &blocking_reason).filter(|_| is_news(view, distributed, present, &desired))
+        importer_event(view, service, &blocking_reason).filter(|_| is_news(distributed, present, desired))
     {
         let imports =
             |write: &&mut Write| write.kind() == Kind::EndpointSlice && !matches!(write.action, Action::Delete { .. });
@@ -118,8 +117,8 @@ fn import(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>, 
 /// True if the agent must emit an Event about parts that are not imported, because these parts are new. The generation of the
 /// source slice does not show this: the configured address ranges or the distributed slice may have changed without a new
 /// generation.
-fn is_news(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>, desired: &Admitted<'_>) -> bool {
-    let since = view.stamps.not_imported_since(&distributed.meta.name.name);
+fn is_news(distributed: &HubSlice, present: Option<&EndpointSlice>, desired: Admitted<'_>) -> bool {
+    let since = desired.not_imported_since;
     let observed = present.and_then(|present| present.observed_generation);
     let of_the_same = observed == Some(distributed.spec.reference.generation) && observed == since;
     // fault T22.4: of_the_same ~> false
@@ -127,21 +126,21 @@ fn is_news(view: &View, distributed: &HubSlice, present: Option<&EndpointSlice>,
 }
 
 /// Returns an Event about an imported slice. The Event is on the MultiClusterService, which the importing user sees.
-fn importer_event(view: &View, service: &Service, blocking_reason: &BlockingReason) -> Option<Event> {
-    let mcs = view.multi_cluster_services.get(service.derived_from.as_ref()?)?;
+fn importer_event(view: Reader<'_>, service: &Service, blocking_reason: &BlockingReason) -> Option<Event> {
+    let mcs = view.multi_cluster_services().get(service.derived_from.as_ref()?)?;
     let BlockingReason { reason, message } = blocking_reason;
     Some(plan::event(COMPONENT, Kind::MultiClusterService, &mcs.meta, *reason, message.clone()))
 }
 
 fn ensure(
-    view: &View,
+    view: Reader<'_>,
     distributed: &HubSlice,
     present: Option<&EndpointSlice>,
-    admitted: &Admitted<'_>,
+    admitted: Admitted<'_>,
     service: &Service,
 ) -> Plan {
     let service_name = &service.meta.name;
-    let content = &*admitted.content;
+    let content = admitted.content;
     let name = &distributed.meta.name.name;
     // fault T26.1: !names::is_dns_1123_subdomain(name) ~> false
     if !names::is_dns_1123_subdomain(name) {
@@ -195,19 +194,18 @@ fn ensure(
 /// Returns the names of distributed slices that cannot be imported, because EndpointSlices of other writers have these names.
 /// `None` while not all slices are listed. The condition of the MultiClusterService lists the names, so each Event about them
 /// is emitted once ([`super::multi_cluster_service`]).
-pub(super) fn names_in_use(view: &View, imported: &ObjectName) -> Option<Vec<ObjectName>> {
-    if !view.watches.complete(&[Kind::EndpointSliceImport, Kind::EndpointSlice]) {
+pub(super) fn names_in_use(view: Reader<'_>, imported: &ObjectName) -> Option<Vec<ObjectName>> {
+    if !view.complete(&[Kind::EndpointSliceImport, Kind::EndpointSlice]) {
         return None;
     }
     let mut used_by_others = Vec::new();
-    for distributed in
-        view.distributed_slices_of.get(imported).filter_map(|distributed| view.distributed_slices.live(distributed))
-    {
+    let contested = view.contested_of(imported);
+    for distributed in contested.filter_map(|distributed| view.distributed_slices().live(distributed)) {
         let at = view.in_system(distributed.meta.name.name.clone());
-        if view.undecodable.has(Kind::EndpointSlice, &at) {
+        if view.is_undecodable(Kind::EndpointSlice, &at) {
             return None;
         }
-        if view.slices.live(&at).is_some_and(|present| !is_ours(view, distributed, present)) {
+        if view.slices().live(&at).is_some_and(|present| !is_ours(view, distributed, present)) {
             used_by_others.push(at);
         }
     }
@@ -215,7 +213,7 @@ pub(super) fn names_in_use(view: &View, imported: &ObjectName) -> Option<Vec<Obj
 }
 
 /// Returns the message for the importing user about slices that are not imported because other EndpointSlices have their names.
-pub(super) fn names_in_use_message(view: &View, import: &ObjectName, present: &[ObjectName]) -> String {
+pub(super) fn names_in_use_message(view: Reader<'_>, import: &ObjectName, present: &[ObjectName]) -> String {
     let named: Vec<String> = present.iter().take(REPORTED_NAMES_MAX).map(ObjectName::to_string).collect();
     let more = match present.len() - named.len() {
         0 => String::new(),
@@ -225,21 +223,22 @@ pub(super) fn names_in_use_message(view: &View, import: &ObjectName, present: &[
         "service {} is imported into cluster {} without some of its endpoints: other EndpointSlices already have the \
          names of imported slices: {}{more}. Delete these, or restore their managed-by label",
         import,
-        view.settings.cluster,
+        view.settings().cluster,
         named.join(", ")
     )
 }
 
 /// Plans the import of a slice whose name is in use in this cluster. The plan has no writes. If another writer has the name,
 /// the plan has a blocking reason; an EndpointSlice that is being deleted needs none.
-fn in_the_way(view: &View, present: &EndpointSlice) -> Plan {
+fn in_the_way(view: Reader<'_>, present: &EndpointSlice) -> Plan {
     if present.meta.deleting {
         return Plan::default(); // this key is requeued when the EndpointSlice is gone
     }
     let message = format!(
         "EndpointSlice {} of cluster {} is not managed by this agent, so the imported slice of that name cannot be \
          written. Delete it, or restore its managed-by label",
-        present.meta.name, view.settings.cluster
+        present.meta.name,
+        view.settings().cluster
     );
     Plan::blocked(Reason::NameHeldByAnother, message)
 }
@@ -266,28 +265,28 @@ fn sample(distributed: &HubSlice, present: Option<&EndpointSlice>) -> Option<Sam
 /// The hub agent distributes the slice again when it knows the exporters and the claim. So the imported slice stays until the
 /// hub agent has granted the claim, and for a grace period afterwards. If there is no MultiClusterService that imports the
 /// slice, the slice is removed at once.
-fn orphan(view: &View, present: &EndpointSlice, now: Timestamp) -> Plan {
+fn orphan(view: Reader<'_>, present: &EndpointSlice, now: Timestamp) -> Plan {
     if present.meta.deleting {
         return Plan::default();
     }
     let service_at = present.service.as_ref().map(|name| view.in_system(name.clone()));
-    let service = service_at.as_ref().and_then(|name| view.services.live(name));
+    let service = service_at.as_ref().and_then(|name| view.services().live(name));
     let derived_from = service.and_then(|service| service.derived_from.as_ref());
-    if service_at.is_some_and(|name| view.undecodable.has(Kind::Service, &name))
-        || derived_from.is_some_and(|mcs| view.undecodable.has(Kind::MultiClusterService, mcs))
+    if service_at.is_some_and(|name| view.is_undecodable(Kind::Service, &name))
+        || derived_from.is_some_and(|mcs| view.is_undecodable(Kind::MultiClusterService, mcs))
     {
         return Plan::default(); // it is unknown if a MultiClusterService imports the slice
     }
-    let mcs = service.and_then(|service| view.multi_cluster_services.live(service.derived_from.as_ref()?));
+    let mcs = service.and_then(|service| view.multi_cluster_services().live(service.derived_from.as_ref()?));
     let Some(mcs) = mcs else {
         return Plan::one(Write::delete(Kind::EndpointSlice, &present.meta));
     };
     let import = ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone());
-    let Some(fulfilled_since) = view.stamps.fulfilled.get(&import) else {
+    let Some(fulfilled_since) = view.fulfilled_since(&import) else {
         // fault P9.2: default(); ~> one(Write::delete(Kind::EndpointSlice, &present.meta));
         return Plan::default(); // this key is requeued when the status of the claim changes
     };
-    let orphaned_since = view.stamps.orphaned.get(&present.meta.name.name).unwrap_or(now);
+    let orphaned_since = view.orphaned_since(&present.meta.name.name).unwrap_or(now);
     let until = fulfilled_since.max(orphaned_since).plus_micros(ORPHAN_GRACE_MICROS);
     // fault P9.1: if now < until { return Plan { again: Some(until), ..Plan::default() }; } ~>
     if now < until {

@@ -1,11 +1,11 @@
 //! Owner of this cluster's id according to the MemberAgent in the hub, and the writes that are allowed without ownership
 //! ([`crate::member::identity`]).
 
-use super::{Key, View};
+use super::View;
 use crate::limits::TWO_LEADERS_MICROS;
 use crate::member::identity::{self, ClusterUid, Owner, Ownership, Record};
 use crate::model::{Announcement, Kind, MemberAgent, Namespace, Renewal};
-use crate::plan::{Action, BlockingReason, Plan};
+use crate::plan::BlockingReason;
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid, WatchState};
 
@@ -102,7 +102,7 @@ impl View {
     }
 
     /// True if this cluster owns its id, so that this process may write to the hub.
-    pub(super) fn acts_in_hub(&self, now: Timestamp) -> bool {
+    pub(in crate::member) fn acts_in_hub(&self, now: Timestamp) -> bool {
         self.ownership(now) == Ownership::Own
     }
 
@@ -165,7 +165,6 @@ impl View {
 
     pub(super) fn take_namespace(&mut self, namespace: Namespace) {
         if &*namespace.meta.name.name == KUBE_SYSTEM {
-            // No key is requeued here. After this object, the watch becomes complete, and its new state requeues all keys.
             self.owners.own = Some(namespace.meta.uid);
         }
     }
@@ -187,31 +186,19 @@ impl View {
     }
 
     /// Records that the hub accepted a renewal by this process. The MemberAgent in the response is already in the view.
-    pub fn renewal_written(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
-        let before = self.ownership(at);
+    pub(in crate::member) fn renewal_written(&mut self, at: Timestamp) {
         let is_known = matches!(self.cluster_uid(), ClusterUid::Known(_));
         let answer = self.member_agents.get(&self.own_member_agent());
         (self.owners.renewed, self.owners.is_denied) = (Some(at), false);
         self.latencies.heartbeat_written(at);
         // fault O7.1: is_known ~> false && is_known
         self.owners.is_pruned = is_known && answer.is_some_and(|agent| agent.cluster_uid.is_none());
-        self.requeue_if_ownership_changed(&before, at, requeue);
     }
 
     /// Records that the hub rejects or denies renewals by this process. Exports and imports continue if no other cluster owns
     /// the id.
-    pub fn renewal_denied(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
-        let before = self.ownership(at);
+    pub(in crate::member) fn renewal_denied(&mut self) {
         self.owners.is_denied = true;
-        self.requeue_if_ownership_changed(&before, at, requeue);
-    }
-
-    /// Requeues all keys if this cluster gained or lost the right to write to the hub.
-    pub(super) fn requeue_if_ownership_changed(&self, before: &Ownership, at: Timestamp, requeue: &mut Vec<Key>) {
-        // fault O3.4: Own) { self ~> Own) && requeue.is_empty() { self
-        if self.acts_in_hub(at) != (*before == Ownership::Own) {
-            self.all_keys(requeue);
-        }
     }
 
     /// Returns the blocking reasons about the cluster id: another cluster uses the id, two clusters share it, or the agent
@@ -267,30 +254,5 @@ impl View {
              the hub: kubectl -n {namespace} patch memberagent {cluster} --type=merge -p \
              '{{\"spec\":{{\"clusterUid\":\"{own}\"}}}}'"
         )
-    }
-}
-
-/// Removes from a plan the writes that a cluster must not make if it does not own its id: all writes to the hub, and all
-/// deletes in the cluster itself.
-pub(super) fn restricted(mut plan: Plan) -> Plan {
-    // fault O1.1: !is_in_hub(write.kind()) && ~> is_in_hub(write.kind()) ||
-    // fault O1.2: && !matches ~> || write.kind() == Kind::Namespace && matches
-    plan.writes.retain(|write| !is_in_hub(write.kind()) && !matches!(write.action, Action::Delete { .. }));
-    plan
-}
-
-fn is_in_hub(kind: Kind) -> bool {
-    match kind {
-        Kind::InternalServiceExport
-        | Kind::InternalServiceImport
-        | Kind::EndpointSliceExport
-        | Kind::EndpointSliceImport
-        | Kind::MemberAgent => true,
-        Kind::Service
-        | Kind::EndpointSlice
-        | Kind::ServiceExport
-        | Kind::ServiceImport
-        | Kind::MultiClusterService
-        | Kind::Namespace => false,
     }
 }

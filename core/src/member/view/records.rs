@@ -1,9 +1,9 @@
-//! Times at which the agent observed changes. Latencies and grace periods start at these times. `export/slice.rs` writes the
+//! Times at which the agent saw changes. Latencies and grace periods start at these times. `export/slice.rs` writes the
 //! time of a slice's change to the EndpointSliceExport as `exportedSince`.
 
+use super::value::Fact;
 use crate::limits::PENDING_CHANGES_MAX;
-use crate::member::import::admission::NotImported;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Latency of a Service at its exporter: the time at which the exporter first saw a change, and the time at which the exporter
@@ -17,72 +17,53 @@ pub struct ServiceLatency {
     pub outcome_at: Timestamp,
 }
 
-/// Objects for which a fact is true now, such as "its slices are exportable". For each object: the time since which the fact is
-/// true.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Since<K>(BTreeMap<K, Timestamp>);
+/// Facts that are true now, each with the time since which it is true.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Facts(BTreeMap<Fact, Timestamp>);
 
-impl<K: Clone + Ord> Since<K> {
-    /// Records that the fact is true for the object. Returns true if it was not recorded before.
-    pub(crate) fn begin(&mut self, object: &K, at: Timestamp) -> bool {
-        if self.0.contains_key(object) {
+impl Facts {
+    /// Records that a fact is true. Returns true if it was not recorded before.
+    pub(crate) fn begin(&mut self, fact: &Fact, at: Timestamp) -> bool {
+        if self.0.contains_key(fact) {
             return false;
         }
-        self.0.insert(object.clone(), at);
+        self.0.insert(fact.clone(), at);
         true
     }
 
-    /// Records that the fact is not true for the object any more. Returns true if it was recorded before.
-    pub(crate) fn end(&mut self, object: &K) -> bool {
-        self.0.remove(object).is_some()
+    /// Records that a fact is not true any more. Returns true if it was recorded before.
+    pub(crate) fn end(&mut self, fact: &Fact) -> bool {
+        self.0.remove(fact).is_some()
     }
 
-    pub(crate) fn get(&self, object: &K) -> Option<Timestamp> {
-        self.0.get(object).copied()
+    pub(crate) fn since(&self, fact: &Fact) -> Option<Timestamp> {
+        self.0.get(fact).copied()
     }
 
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &K> {
-        self.0.keys()
-    }
-}
-
-impl<K> Default for Since<K> {
-    fn default() -> Self {
-        Self(BTreeMap::new())
+    /// Moves all times by `micros`, after the wall clock was set by this duration.
+    pub(super) fn clock_set(&mut self, micros: i64) {
+        // fault A13.5: micros) ~> micros * 0)
+        self.0.values_mut().for_each(|at| *at = at.plus_micros(micros));
     }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stamps {
+pub(crate) struct Records {
     /// For each source slice: generation and time of the content changes that the hub perhaps does not have yet, oldest first.
     changes: BTreeMap<ObjectName, Vec<(i64, Timestamp)>>,
-    /// Services whose slices are exportable.
-    pub(crate) exportable: Since<ObjectName>,
     /// For each Service: time of the last change of its exported content.
     service_changed: BTreeMap<ObjectName, Timestamp>,
-    /// ServiceImports without an exporter.
-    pub(crate) unresolved: Since<ObjectName>,
-    /// ServiceImports with a granted claim.
-    pub(crate) fulfilled: Since<ObjectName>,
-    /// Imported slices that the hub no longer distributes.
-    pub(crate) orphaned: Since<Text>,
-    /// For each distributed slice with parts that are not imported: these parts, and the first generation of the source slice
-    /// with these parts.
-    not_imported: BTreeMap<Text, (NotImported, i64)>,
     /// Services whose export was written, but has no outcome of conflict resolution yet.
     awaiting_outcome: BTreeSet<ObjectName>,
     latencies: Vec<ServiceLatency>,
 }
 
-impl Stamps {
+impl Records {
     /// Moves all times by `micros`, after the wall clock was set by this duration.
     pub(super) fn clock_set(&mut self, micros: i64) {
         let changes = self.changes.values_mut().flatten().map(|(_, at)| at);
-        let by_name =
-            [&mut self.exportable.0, &mut self.service_changed, &mut self.unresolved.0, &mut self.fulfilled.0];
-        let since = by_name.into_iter().flat_map(BTreeMap::values_mut).chain(self.orphaned.0.values_mut());
         // fault A13.1: micros) ~> micros * 0)
-        changes.chain(since).for_each(|at| *at = at.plus_micros(micros));
+        changes.chain(self.service_changed.values_mut()).for_each(|at| *at = at.plus_micros(micros));
     }
 
     /// Records the content of a new slice. Drops the recorded changes of an earlier slice with the same name.
@@ -153,22 +134,6 @@ impl Stamps {
         self.service_changed.get(service).copied()
     }
 
-    /// Records the parts of a distributed slice that are not imported, with the generation of the source slice. If the same
-    /// parts are already recorded, their earlier generation stays.
-    pub(crate) fn set_not_imported(&mut self, slice: &Text, not_imported: NotImported, generation: i64) {
-        if not_imported.is_empty() {
-            self.not_imported.remove(slice);
-        } else if self.not_imported.get(slice).is_none_or(|(present, _)| *present != not_imported) {
-            self.not_imported.insert(slice.clone(), (not_imported, generation));
-        }
-    }
-
-    /// Returns the first generation of the source slice that had the parts which are not imported now. `None` if all parts are
-    /// imported.
-    pub(crate) fn not_imported_since(&self, slice: &Text) -> Option<i64> {
-        self.not_imported.get(slice).map(|(_, generation)| *generation)
-    }
-
     pub(crate) fn await_outcome(&mut self, service: &ObjectName) {
         self.awaiting_outcome.insert(service.clone());
     }
@@ -192,53 +157,51 @@ mod tests {
     #[test]
     fn the_oldest_change_is_the_first_that_the_hub_does_not_have() {
         let name = ObjectName::new("work", "app-1");
-        let mut stamps = Stamps::default();
-        stamps.slice_created(&name, 1, Timestamp(1));
-        stamps.slice_changed(&name, 2, Timestamp(2));
-        stamps.slice_changed(&name, 3, Timestamp(3));
-        assert_eq!(stamps.oldest_change(&name), Some(Timestamp(1)));
-        stamps.slice_pending(&name, Some(1), 3, Timestamp(9));
-        assert_eq!(stamps.oldest_change(&name), Some(Timestamp(2)));
-        stamps.slice_pending(&name, Some(2), 3, Timestamp(9));
-        assert_eq!(stamps.oldest_change(&name), Some(Timestamp(3)));
+        let mut records = Records::default();
+        records.slice_created(&name, 1, Timestamp(1));
+        records.slice_changed(&name, 2, Timestamp(2));
+        records.slice_changed(&name, 3, Timestamp(3));
+        assert_eq!(records.oldest_change(&name), Some(Timestamp(1)));
+        records.slice_pending(&name, Some(1), 3, Timestamp(9));
+        assert_eq!(records.oldest_change(&name), Some(Timestamp(2)));
+        records.slice_pending(&name, Some(2), 3, Timestamp(9));
+        assert_eq!(records.oldest_change(&name), Some(Timestamp(3)));
     }
 
     #[test]
     fn two_changes_at_one_time_are_one_and_beyond_the_limit_the_newest_one_grows() {
         let name = ObjectName::new("work", "app-1");
-        let mut stamps = Stamps::default();
-        stamps.slice_created(&name, 1, Timestamp(1));
-        stamps.slice_changed(&name, 2, Timestamp(1));
-        assert_eq!(stamps.changes[&name], [(2, Timestamp(1))]);
+        let mut records = Records::default();
+        records.slice_created(&name, 1, Timestamp(1));
+        records.slice_changed(&name, 2, Timestamp(1));
+        assert_eq!(records.changes[&name], [(2, Timestamp(1))]);
         let most = i64::try_from(PENDING_CHANGES_MAX).unwrap();
         for generation in 3..=most + 10 {
-            stamps.slice_changed(&name, generation, Timestamp(generation));
+            records.slice_changed(&name, generation, Timestamp(generation));
         }
-        let changes = &stamps.changes[&name];
+        let changes = &records.changes[&name];
         assert_eq!((changes.len(), changes[PENDING_CHANGES_MAX - 1].0), (PENDING_CHANGES_MAX, most + 10));
     }
 
     #[test]
-    fn a_clock_that_is_set_moves_every_stamp() {
+    fn a_clock_that_is_set_moves_every_time() {
         let name = ObjectName::new("work", "app");
         for by in [-3_600_000_000, 3_600_000_000] {
-            let (mut stamps, seen) = (Stamps::default(), Timestamp(7_000_000_000));
-            stamps.slice_created(&name, 1, seen);
-            stamps.exportable.begin(&name, seen);
-            stamps.service_changed(&name, seen);
-            stamps.unresolved.begin(&name, seen);
-            stamps.fulfilled.begin(&name, seen);
-            stamps.orphaned.begin(&"app-1".into(), seen);
-            stamps.clock_set(by);
-            let stamped = [
-                stamps.oldest_change(&name),
-                stamps.exportable.get(&name),
-                stamps.service_changed_at(&name),
-                stamps.unresolved.get(&name),
-                stamps.fulfilled.get(&name),
-                stamps.orphaned.get(&"app-1".into()),
+            let (mut records, mut facts, seen) = (Records::default(), Facts::default(), Timestamp(7_000_000_000));
+            records.slice_created(&name, 1, seen);
+            records.service_changed(&name, seen);
+            let all = [
+                Fact::Exportable(name.clone()),
+                Fact::Unresolved(name.clone()),
+                Fact::Fulfilled(name.clone()),
+                Fact::Orphaned("app-1".into()),
             ];
-            assert_eq!(stamped, [Some(Timestamp(7_000_000_000 + by)); 6]);
+            all.iter().for_each(|fact| assert!(facts.begin(fact, seen)));
+            records.clock_set(by);
+            facts.clock_set(by);
+            let moved = Some(Timestamp(7_000_000_000 + by));
+            assert_eq!([records.oldest_change(&name), records.service_changed_at(&name)], [moved; 2]);
+            assert_eq!(all.map(|fact| facts.since(&fact)), [moved; 4]);
         }
     }
 }

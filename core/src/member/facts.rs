@@ -1,0 +1,48 @@
+//! Rules of facts ([`Fact`]). The view stores since when a fact is true. Grace periods and latencies begin at this time.
+
+use crate::member::export;
+use crate::member::view::Reader;
+use crate::member::view::value::Fact;
+use crate::model::Kind;
+use fleetnet_types::{ObjectName, Text, Timestamp};
+
+/// True if a fact is true now; `None` if this is unknown, so that the last state stays.
+pub(super) fn is_true(view: Reader<'_>, fact: &Fact, at: Timestamp) -> Option<bool> {
+    match fact {
+        Fact::Exportable(service) => Some(export::exportable(view, service, at).is_some()),
+        Fact::Unresolved(import) => Some(is_unresolved(view, import)),
+        Fact::Fulfilled(import) => Some(is_fulfilled(view, import)),
+        Fact::Orphaned(slice) => is_orphaned(view, slice),
+    }
+}
+
+/// True if a ServiceImport exists or is requested, and has no exporter.
+fn is_unresolved(view: Reader<'_>, import: &ObjectName) -> bool {
+    let present = view.imports().get(import);
+    if present.is_none() && view.mcs_of_import(import).next().is_none() {
+        return false;
+    }
+    let resolved = present.is_some_and(|import| !import.meta.deleting && !import.status.clusters.is_empty());
+    // The exporters of an undecodable ServiceImport are unknown, so the grace period of the derived Service must not run.
+    !resolved && !view.is_undecodable(Kind::ServiceImport, import)
+}
+
+/// True if a claim of the ServiceImport is granted.
+fn is_fulfilled(view: Reader<'_>, import: &ObjectName) -> bool {
+    let mut claims = view.claims_of(import).filter_map(|claim| view.claims().live(claim));
+    claims.any(|claim| !claim.status.clusters.is_empty())
+}
+
+/// True if the hub does not distribute this imported slice. `None` while the list of distributed slices is not complete: the slice
+/// then looks like an orphan only because its distributed slice is not listed yet.
+fn is_orphaned(view: Reader<'_>, slice: &Text) -> Option<bool> {
+    let is_present = view.slices().get(&view.in_system(slice.clone())).is_some_and(|present| present.imported);
+    let distributed = view.in_hub(slice.clone());
+    let is_distributed = view.distributed_slices().get(&distributed).is_some()
+        || view.is_undecodable(Kind::EndpointSliceImport, &distributed);
+    if !is_present || is_distributed {
+        return Some(false);
+    }
+    // fault P9.3: view.complete(&[Kind::EndpointSliceImport]).then_some(true) ~> Some(true)
+    view.complete(&[Kind::EndpointSliceImport]).then_some(true)
+}

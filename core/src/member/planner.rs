@@ -1,0 +1,239 @@
+//! Planner of the member agent: plans keys, and tells which keys to plan again after a change.
+
+use super::{export, facts, import};
+use crate::handshake;
+use crate::member::view::Reader;
+use crate::member::view::value::{Fact, Value};
+use crate::member::view::{Effects, Key, Settings, View};
+use crate::model::{Kind, Object};
+use crate::plan::{Action, Plan};
+use crate::reads::{Reads, Recorded};
+use fleetnet_types::{Change, ObjectName, Timestamp, WatchState};
+use std::ops::{Deref, DerefMut};
+
+/// Result that is computed from the view, and computed again after a value that it read changed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Computed {
+    /// Plan of a key.
+    Plan(Key),
+    Fact(Fact),
+}
+
+/// View of the member agent, with the values that each plan read.
+#[derive(Clone, Debug)]
+pub struct Planner {
+    view: View,
+    recorded: Recorded<Value, Computed>,
+}
+
+/// Values that a plan read, for [`Planner::planned`].
+#[derive(Debug)]
+pub struct ReadValues(Vec<Value>);
+
+/// Two planners are equal if they have the same view. Which values the last plans read does not count.
+impl PartialEq for Planner {
+    fn eq(&self, other: &Self) -> bool {
+        self.view == other.view
+    }
+}
+
+impl Deref for Planner {
+    type Target = View;
+
+    fn deref(&self) -> &View {
+        &self.view
+    }
+}
+
+/// Only for records that requeue nothing.
+impl DerefMut for Planner {
+    fn deref_mut(&mut self) -> &mut View {
+        &mut self.view
+    }
+}
+
+impl Planner {
+    /// Creates a planner with an empty view.
+    pub fn new(settings: Settings) -> Self {
+        Self { view: View::new(settings), recorded: Recorded::default() }
+    }
+
+    /// Stores a change of an object, which the agent saw at the time `at`. Appends to `requeue` the keys of an object that
+    /// appeared, and those whose last plan read a value that changed.
+    pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
+        let Effects { mut values, keys, facts } = self.view.apply(kind, change, at);
+        for fact in facts {
+            self.review(fact, at, &mut values);
+        }
+        let mut concerned = keys;
+        self.changed(values, at, &mut concerned);
+        concerned.sort_unstable();
+        concerned.dedup();
+        requeue.extend(concerned);
+    }
+
+    /// Stores the newest state of an object, which the agent saw at the time `at`.
+    pub fn applied(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.apply(object.kind(), Change::Applied(object), at, requeue);
+    }
+
+    /// Stores the new state of a watch.
+    pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Key>) {
+        let acted_in_hub = self.view.acts_in_hub(at);
+        let mut values = self.recorded.watch_state(&mut self.view.watches, kind, state, at);
+        if self.view.acts_in_hub(at) != acted_in_hub {
+            values.push(Value::ActsInHub);
+        }
+        requeue.push(Key::Heartbeat); // no object of its own makes it a first time
+        self.changed(values, at, requeue);
+    }
+
+    /// Records that the watch of this cluster's slices lost contact with the API server.
+    pub fn slices_lost(&mut self, requeue: &mut Vec<Key>) {
+        if std::mem::take(&mut self.view.slices_followed) {
+            requeue.push(Key::Heartbeat);
+        }
+    }
+
+    /// Records that the watch of this cluster's slices has contact with the API server again.
+    pub fn slices_followed(&mut self, requeue: &mut Vec<Key>) {
+        if !std::mem::replace(&mut self.view.slices_followed, true) {
+            requeue.push(Key::Heartbeat);
+        }
+    }
+
+    /// Records that the hub accepted a renewal by this process. The MemberAgent in the response is already in the view.
+    pub fn renewal_written(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.with_ownership(at, requeue, |view| view.renewal_written(at));
+    }
+
+    /// Records that the hub rejects or denies renewals by this process. Exports and imports continue if no other cluster owns
+    /// the id.
+    pub fn renewal_denied(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.with_ownership(at, requeue, View::renewal_denied);
+    }
+
+    /// Changes the view. Requeues the keys if this cluster gained or lost the right to write to the hub.
+    fn with_ownership(&mut self, at: Timestamp, requeue: &mut Vec<Key>, change: impl FnOnce(&mut View)) {
+        let acted_in_hub = self.view.acts_in_hub(at);
+        change(&mut self.view);
+        if self.view.acts_in_hub(at) != acted_in_hub {
+            self.changed(vec![Value::ActsInHub], at, requeue);
+        }
+    }
+
+    /// Records that another writer undoes this agent's writes to the object `over`. `message` is the text for the user; `None`
+    /// if the other writer stopped. `about` is the ServiceExport or MultiClusterService that the write belongs to; without it,
+    /// no condition shows the dispute.
+    pub fn disputed(
+        &mut self,
+        about: Option<(Kind, ObjectName)>,
+        over: (Kind, ObjectName),
+        message: Option<String>,
+        requeue: &mut Vec<Key>,
+    ) {
+        let about = about.and_then(|(kind, name)| match kind {
+            Kind::ServiceExport => Some(Key::Export(name)),
+            Kind::MultiClusterService => Some(Key::MultiClusterService(name)),
+            _ => None,
+        });
+        requeue.extend(self.view.disputes.note(about, over, message));
+    }
+
+    pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
+        self.plan_and_reads(key, now).0
+    }
+
+    /// Plans a key. Also returns the values that the plan read, for [`Planner::planned`].
+    pub fn plan_and_reads(&self, key: &Key, now: Timestamp) -> (Plan, ReadValues) {
+        let reads = Reads::default();
+        let view = Reader::new(&self.view, &reads);
+        let plan = match key {
+            Key::Heartbeat => handshake::plan_heartbeat(view, now),
+            Key::Export(service) => export::plan_service(view, service, now),
+            Key::SliceExport(slice) => export::plan_slice(view, slice, now),
+            Key::MultiClusterService(name) => import::plan_multi_cluster_service(view, name, now),
+            Key::Import(name) => import::plan_import(view, name),
+            Key::SliceImport(name) => import::plan_slice(view, name, now),
+        };
+        let plan = if *key == Key::Heartbeat || view.acts_in_hub(now) { plan } else { restricted(plan) };
+        (plan, ReadValues(reads.into_values()))
+    }
+
+    /// Plans a ServiceImport in a process that makes no claims, because its import part is off.
+    pub fn plan_unclaimed_import(&self, name: &ObjectName) -> (Plan, ReadValues) {
+        let reads = Reads::default();
+        let plan = import::plan_unclaimed_import(Reader::new(&self.view, &reads), name);
+        (plan, ReadValues(reads.into_values()))
+    }
+
+    /// Stores which values the last plan of a key read. After one of them changes, the key is requeued.
+    pub fn planned(&mut self, key: &Key, ReadValues(values): ReadValues) {
+        let computed = Computed::Plan(key.clone());
+        // Without an object of the key the plan is empty, and any such object requeues the key.
+        if self.view.has(key) { self.recorded.record(&computed, values) } else { self.recorded.forget(&computed) }
+    }
+
+    /// Requeues the keys whose last plan read one of these values, or a fact that depends on them.
+    fn changed(&mut self, mut values: Vec<Value>, at: Timestamp, requeue: &mut Vec<Key>) {
+        while let Some(value) = values.pop() {
+            let mut facts = Vec::new();
+            for computed in self.recorded.of(&value) {
+                match computed {
+                    // fault M16.1, M20.1, R7.1: requeue.push(key.clone()), ~> if !matches!(key, Key::MultiClusterService(_)) { requeue.push(key.clone()) },
+                    // fault M14.1, P7.1: requeue.push(key.clone()), ~> if !matches!(key, Key::SliceImport(_)) { requeue.push(key.clone()) },
+                    Computed::Plan(key) => requeue.push(key.clone()),
+                    Computed::Fact(fact) => facts.push(fact.clone()),
+                }
+            }
+            for fact in facts {
+                self.review(fact, at, &mut values);
+            }
+        }
+    }
+
+    /// Computes if a fact is true now. Adds its value if this changed.
+    fn review(&mut self, fact: Fact, at: Timestamp, values: &mut Vec<Value>) {
+        let reads = Reads::default();
+        let is_true = facts::is_true(Reader::new(&self.view, &reads), &fact, at);
+        let (computed, reads) = (Computed::Fact(fact.clone()), reads.into_values());
+        if self.view.has_fact(&fact) {
+            self.recorded.record(&computed, reads);
+        } else {
+            self.recorded.forget(&computed);
+        }
+        let is_changed = match is_true {
+            Some(true) => self.view.facts.begin(&fact, at),
+            Some(false) => self.view.facts.end(&fact),
+            None => false,
+        };
+        if is_changed {
+            values.push(Value::Fact(fact));
+        }
+    }
+}
+
+/// Removes from a plan the writes that a cluster must not make if it does not own its id: all writes to the hub, and all
+/// deletes in the cluster itself.
+fn restricted(mut plan: Plan) -> Plan {
+    // fault O1.1: !is_in_hub(write.kind()) && ~> is_in_hub(write.kind()) ||
+    // fault O1.2: && !matches ~> || write.kind() == Kind::Namespace && matches
+    plan.writes.retain(|write| !is_in_hub(write.kind()) && !matches!(write.action, Action::Delete { .. }));
+    plan
+}
+
+fn is_in_hub(kind: Kind) -> bool {
+    match kind {
+        Kind::InternalServiceExport
+        | Kind::InternalServiceImport
+        | Kind::EndpointSliceExport
+        | Kind::EndpointSliceImport
+        | Kind::MemberAgent => true,
+        Kind::Service
+        | Kind::EndpointSlice
+        | Kind::ServiceExport
+        | Kind::ServiceImport
+        | Kind::MultiClusterService
+        | Kind::Namespace => false,
+    }
+}

@@ -1,0 +1,289 @@
+//! The member agent's view as a rule reads it. Each read is recorded, so the plan is made again once a value that it read changes.
+//! Rules have no other way to the view.
+
+use super::value::{Bucket, Fact, Value};
+use super::{Key, Settings, View};
+use crate::admission::{NOTHING, NotImported};
+use crate::disputes::Disputes;
+use crate::feature_set::FeatureSet;
+use crate::index::Index;
+use crate::member::identity::Ownership;
+use crate::model::{
+    Announcement, EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
+    MultiClusterService, Renewal, Service, ServiceExport, ServiceImport, SliceContent,
+};
+use crate::names;
+use crate::plan::BlockingReason;
+use crate::reads::{Objects, Reads};
+use fleetnet_types::{ObjectName, Text, Timestamp, Uid, WatchState};
+
+/// View of the member agent for one plan.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    view: &'a View,
+    reads: &'a Reads<Value>,
+}
+
+/// Parts of a distributed slice that are imported, and those that are not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Admitted<'a> {
+    pub(crate) content: &'a SliceContent,
+    pub(crate) not_imported: &'a NotImported,
+    /// First generation of the source slice that had the parts which are not imported now. `None` if all parts are imported.
+    pub(crate) not_imported_since: Option<i64>,
+}
+
+/// Declares a method for each table.
+macro_rules! tables {
+    ($($table:ident: $object:ident, $kind:ident;)*) => {$(
+        pub(crate) fn $table(self) -> Objects<'a, $object, Value> {
+            Objects::new(&self.view.$table, Kind::$kind, self.reads)
+        }
+    )*};
+}
+
+/// Declares a method for each index whose buckets belong to an object with a name.
+macro_rules! indexes {
+    ($($index:ident: $bucket:ident;)*) => {$(
+        pub(crate) fn $index(self, of: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
+            self.bucket(Bucket::$bucket, &self.view.$index, of)
+        }
+    )*};
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(view: &'a View, reads: &'a Reads<Value>) -> Self {
+        Self { view, reads }
+    }
+
+    tables! {
+        services: Service, Service;
+        slices: EndpointSlice, EndpointSlice;
+        exports: ServiceExport, ServiceExport;
+        imports: ServiceImport, ServiceImport;
+        multi_cluster_services: MultiClusterService, MultiClusterService;
+        internal_exports: InternalServiceExport, InternalServiceExport;
+        claims: InternalServiceImport, InternalServiceImport;
+        slice_exports: HubSlice, EndpointSliceExport;
+        distributed_slices: HubSlice, EndpointSliceImport;
+        member_agents: MemberAgent, MemberAgent;
+    }
+
+    indexes! {
+        slices_of: Slices;
+        internal_exports_of: InternalExports;
+        slice_exports_of: SliceExports;
+        mcs_of_import: MultiClusterServices;
+        derived_of: DerivedServices;
+        claims_of: Claims;
+        distributed_slices_of: DistributedSlices;
+        ipv6_slices_of: Ipv6Slices;
+        contested_of: Contested;
+    }
+
+    fn bucket(
+        self,
+        bucket: Bucket,
+        index: &'a Index<ObjectName>,
+        of: &ObjectName,
+    ) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
+        self.reads.note(Value::Bucket(bucket, of.clone()));
+        index.get(of)
+    }
+
+    /// Returns the ServiceImports that the MultiClusterService with this UID controls.
+    pub(crate) fn imports_of(self, mcs: &Uid) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
+        self.reads.note(Value::ImportsOf(mcs.clone()));
+        self.view.imports_of.get(mcs)
+    }
+
+    /// Returns the validated content of a distributed slice.
+    pub(crate) fn admitted(self, distributed: &'a HubSlice) -> Admitted<'a> {
+        let whole =
+            || Admitted { content: &distributed.spec.content, not_imported: &NOTHING, not_imported_since: None };
+        self.view.admissions.get(&distributed.meta.name.name).map_or_else(whole, |admission| Admitted {
+            content: &admission.content,
+            not_imported: &admission.not_imported,
+            not_imported_since: (!admission.not_imported.is_empty()).then_some(admission.since),
+        })
+    }
+
+    /// True if all these kinds are completely listed, so that a plan may rely on the absence of an object.
+    pub(crate) fn complete(self, kinds: &'static [Kind]) -> bool {
+        self.reads.note(Value::Complete(kinds));
+        self.view.watches.complete(kinds)
+    }
+
+    pub(crate) fn is_undecodable(self, kind: Kind, name: &ObjectName) -> bool {
+        self.reads.note(Value::Object(kind, name.clone()));
+        self.view.undecodable.has(kind, name)
+    }
+
+    /// True if any object is undecodable. Normally none is.
+    pub(crate) fn has_undecodable(self) -> bool {
+        self.reads.note(Value::HasUndecodable);
+        !self.view.undecodable.is_empty()
+    }
+
+    /// True if the Service or its ServiceExport is undecodable, so that it is unknown whether the Service is exported.
+    pub(crate) fn is_export_unknown(self, service: &ObjectName) -> bool {
+        self.is_undecodable(Kind::Service, service) || self.is_undecodable(Kind::ServiceExport, service)
+    }
+
+    /// Returns the names that the hub's object for this ServiceExport or ServiceImport may have, in order of preference. The
+    /// second name contains digits of the UID, so without `uid` there is only the first name.
+    pub(crate) fn names_in_hub(
+        self,
+        object: &ObjectName,
+        uid: Option<&Uid>,
+    ) -> impl Iterator<Item = ObjectName> + use<'a> {
+        let ObjectName { namespace, name } = object;
+        let candidates = [names::joined(namespace, name), uid.map(|uid| names::joined_with_uid(namespace, name, uid))];
+        candidates.into_iter().flatten().map(move |name| self.in_hub(name))
+    }
+
+    /// Returns an undecodable object in the hub that may belong to this ServiceExport or ServiceImport, because it has one of
+    /// the names from `names_in_hub`.
+    pub(crate) fn undecodable_in_hub(self, kind: Kind, object: &ObjectName, uid: Option<&Uid>) -> Option<ObjectName> {
+        self.names_in_hub(object, uid).find(|at| self.is_undecodable(kind, at))
+    }
+
+    /// True if a slice of this cluster is an imported slice, even if its labels were edited.
+    ///
+    /// The managed-by label identifies an imported slice, and so does our finalizer on the distributed slice with the same
+    /// name. A distributed slice gets this finalizer before it is imported. While another EndpointSlice, which was not
+    /// imported, has this name, the distributed slice gets no finalizer.
+    pub(crate) fn is_imported(self, slice: &EndpointSlice) -> bool {
+        let name = &slice.meta.name;
+        let distributed = || {
+            let at = self.in_hub(name.name.clone());
+            // fault T26.3: is_some_and(|it| it.meta.finalizers.ours ~> is_some(
+            let is_marked = self.distributed_slices().get(&at).is_some_and(|it| it.meta.finalizers.ours);
+            is_marked || self.is_undecodable(Kind::EndpointSliceImport, &at)
+        };
+        // fault E11.2: distributed()) } ~> distributed() && false) }
+        slice.imported || (name.namespace == self.settings().fleet_system_namespace && distributed())
+    }
+
+    /// Returns the hub's feature set; `None` until the MemberAgents are listed or the kind is known to be absent.
+    pub(crate) fn hub_features(self, now: Timestamp) -> Option<FeatureSet> {
+        self.reads.note(Value::HubAnnounced);
+        self.reads.note(Value::Watch(Kind::MemberAgent));
+        let state = self.view.watches.state(Kind::MemberAgent);
+        // fault U12.2: state != WatchState::Incomplete ~> !matches!(state, WatchState::Incomplete | WatchState::Unknown)
+        let is_known = state != WatchState::Incomplete;
+        is_known.then(|| self.view.hub_feature_set(now))
+    }
+
+    /// True if this cluster owns its id, so that this process may write to the hub.
+    pub(crate) fn acts_in_hub(self, now: Timestamp) -> bool {
+        self.reads.note(Value::ActsInHub);
+        self.view.acts_in_hub(now)
+    }
+
+    /// Returns the ownership of this cluster's id.
+    pub(crate) fn ownership(self, now: Timestamp) -> Ownership {
+        self.note_ownership();
+        self.view.ownership(now)
+    }
+
+    /// Returns the blocking reasons about the cluster id.
+    pub(crate) fn identity_blocking_reasons(self, now: Timestamp) -> Vec<BlockingReason> {
+        self.note_ownership();
+        self.view.identity_blocking_reasons(now)
+    }
+
+    fn note_ownership(self) {
+        self.reads.note(Value::ActsInHub);
+        self.reads.note(Value::Object(Kind::MemberAgent, self.own_member_agent()));
+        self.reads.note(Value::Watch(Kind::MemberAgent));
+        self.reads.note(Value::Watch(Kind::Namespace));
+    }
+
+    /// True while the watch of this cluster's EndpointSlices works. A change of the contact requeues the heartbeat.
+    pub(crate) fn follows_slices(self) -> bool {
+        // fault U2.1: self.view.slices_followed && self ~> self
+        self.view.slices_followed && self.complete(&[Kind::EndpointSlice])
+    }
+
+    // === Times at which the agent saw changes ===
+
+    pub(crate) fn exportable_since(self, service: &ObjectName) -> Option<Timestamp> {
+        self.since(Fact::Exportable(service.clone()))
+    }
+
+    pub(crate) fn unresolved_since(self, import: &ObjectName) -> Option<Timestamp> {
+        self.since(Fact::Unresolved(import.clone()))
+    }
+
+    pub(crate) fn fulfilled_since(self, import: &ObjectName) -> Option<Timestamp> {
+        self.since(Fact::Fulfilled(import.clone()))
+    }
+
+    pub(crate) fn orphaned_since(self, slice: &Text) -> Option<Timestamp> {
+        self.since(Fact::Orphaned(slice.clone()))
+    }
+
+    fn since(self, fact: Fact) -> Option<Timestamp> {
+        let since = self.view.facts.since(&fact);
+        self.reads.note(Value::Fact(fact));
+        since
+    }
+
+    // === Values that requeue nothing, or that requeue their key without a record ===
+
+    /// Returns the settings. They never change.
+    pub(crate) fn settings(self) -> &'a Settings {
+        &self.view.settings
+    }
+
+    /// Returns the time of a slice's oldest change that is not in the hub; `None` if the hub has all changes.
+    pub(crate) fn oldest_change(self, slice: &ObjectName) -> Option<Timestamp> {
+        self.view.records.oldest_change(slice)
+    }
+
+    /// Returns the time of the last change of a Service's exported content.
+    pub(crate) fn service_changed_at(self, service: &ObjectName) -> Option<Timestamp> {
+        self.view.records.service_changed_at(service)
+    }
+
+    /// Returns the message about the last rejected write of a key; `None` if no rejection is recorded. The writer requeues the key.
+    pub(crate) fn rejection(self, key: &Key) -> Option<&'a str> {
+        self.view.rejections.get(key).map(String::as_str)
+    }
+
+    /// Returns the disputes. A dispute names the key that it requeues.
+    pub(crate) fn disputes(self) -> &'a Disputes<Key> {
+        &self.view.disputes
+    }
+
+    pub(crate) fn has_excess(self, slice: &EndpointSlice) -> bool {
+        self.view.has_excess(slice)
+    }
+
+    /// Returns the time of the last renewal by this process.
+    pub(crate) fn last_renewal(self) -> Option<Timestamp> {
+        self.view.last_renewal()
+    }
+
+    /// Returns the `spec` of the MemberAgent that this process writes with its next heartbeat.
+    pub(crate) fn renewal(self, announcement: &Announcement, now: Timestamp) -> Renewal {
+        self.view.renewal(announcement, now)
+    }
+
+    // === Names ===
+
+    /// Returns an object's full name in this member's namespace of the hub.
+    pub(crate) fn in_hub(self, name: impl Into<Text>) -> ObjectName {
+        self.view.in_hub(name)
+    }
+
+    /// Returns an object's full name in the namespace of derived Services and imported slices.
+    pub(crate) fn in_system(self, name: Text) -> ObjectName {
+        self.view.in_system(name)
+    }
+
+    pub(crate) fn own_member_agent(self) -> ObjectName {
+        self.view.own_member_agent()
+    }
+}

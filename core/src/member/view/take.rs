@@ -1,0 +1,489 @@
+//! Stores changes of objects in the member's view, and tells which values they change.
+
+use super::value::{Bucket, Fact, Value};
+use super::{Admission, Effects, Key, View};
+use crate::admission::{admit, has_ipv6};
+use crate::index::Taken;
+use crate::model::{
+    EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MultiClusterService,
+    Object, Service, ServiceExport, ServiceImport, ServicePort, SessionAffinity, SliceContent,
+};
+use fleetnet_types::{Change, ObjectName, Text, Timestamp, Uid};
+use std::borrow::Cow;
+
+impl View {
+    /// Stores a change of an object, which the agent saw at the time `at`.
+    pub(in crate::member) fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp) -> Effects {
+        let (acted_in_hub, mut effects) = (self.acts_in_hub(at), Effects::default());
+        match change {
+            Change::Applied(object) => {
+                let name = object.meta().name.clone();
+                self.decodable(kind, &name, &mut effects);
+                self.take(object, at, &mut effects);
+            }
+            Change::Undecodable { name } => {
+                let is_first = self.undecodable.is_empty();
+                if self.undecodable.insert(kind, name.clone()) {
+                    effects.values.extend(is_first.then_some(Value::HasUndecodable));
+                    self.decodability_changed(kind, &name, &mut effects);
+                }
+            }
+            Change::Removed { name, uid, how: _ } => {
+                self.decodable(kind, &name, &mut effects);
+                self.forget(kind, &name, &uid, at, &mut effects);
+            }
+        }
+        if self.acts_in_hub(at) != acted_in_hub {
+            effects.values.push(Value::ActsInHub);
+        }
+        effects
+    }
+
+    /// Records that an object is decodable or gone.
+    fn decodable(&mut self, kind: Kind, name: &ObjectName, effects: &mut Effects) {
+        if self.undecodable.remove(kind, name) {
+            effects.values.extend(self.undecodable.is_empty().then_some(Value::HasUndecodable));
+            self.decodability_changed(kind, name, effects);
+        }
+    }
+
+    fn decodability_changed(&mut self, kind: Kind, name: &ObjectName, effects: &mut Effects) {
+        effects.values.push(Value::Object(kind, name.clone()));
+        if kind == Kind::EndpointSlice && name.namespace == self.settings.fleet_system_namespace {
+            self.review_contested(&name.name, effects);
+        }
+    }
+
+    fn take(&mut self, object: Object, at: Timestamp, effects: &mut Effects) {
+        let (kind, name) = (object.kind(), object.meta().name.clone());
+        let is_changed = match object {
+            Object::Service(service) => self.take_service(service, at, effects),
+            Object::EndpointSlice(slice) => self.take_slice(slice, at, effects),
+            Object::ServiceExport(export) => self.take_export(export, at, effects),
+            Object::ServiceImport(import) => self.take_import(import, effects),
+            Object::MultiClusterService(mcs) => self.take_multi_cluster_service(mcs, effects),
+            Object::InternalServiceExport(export) => self.take_internal_export(export, at, effects),
+            Object::InternalServiceImport(claim) => self.take_claim(claim, effects),
+            Object::EndpointSliceExport(slice) => self.take_slice_export(slice, at, effects),
+            Object::EndpointSliceImport(slice) => self.take_distributed_slice(slice, effects),
+            Object::MemberAgent(agent) => self.take_member_agent(agent, at, effects),
+            Object::Namespace(namespace) => {
+                self.take_namespace(namespace);
+                false
+            }
+        };
+        if is_changed {
+            effects.values.push(Value::Object(kind, name));
+        }
+    }
+
+    fn forget(&mut self, kind: Kind, name: &ObjectName, uid: &str, at: Timestamp, effects: &mut Effects) {
+        let is_known = match kind {
+            Kind::Service => self.services.remove(name, uid).is_some_and(|before| {
+                self.forget_service(name, before, effects);
+                true
+            }),
+            Kind::EndpointSlice => self.slices.remove(name, uid).is_some_and(|before| {
+                self.forget_slice(name, &before, effects);
+                true
+            }),
+            Kind::ServiceExport => self.exports.remove(name, uid).is_some_and(|_| {
+                if self.services.get(name).is_none() {
+                    self.records.service_forgotten(name);
+                }
+                true
+            }),
+            Kind::ServiceImport => self.imports.remove(name, uid).is_some_and(|before| {
+                self.shift_controller(name, controller_of(&before), None, effects);
+                true
+            }),
+            Kind::MultiClusterService => self.multi_cluster_services.remove(name, uid).is_some_and(|before| {
+                let import = Some(before.import());
+                self.mcs_of_import.shift(import.clone(), None, name);
+                effects.moved(Bucket::MultiClusterServices, import, None);
+                true
+            }),
+            Kind::InternalServiceExport => self.internal_exports.remove(name, uid).is_some_and(|before| {
+                let service = Some(before.reference.source);
+                self.internal_exports_of.shift(service.clone(), None, name);
+                effects.moved(Bucket::InternalExports, service, None);
+                true
+            }),
+            Kind::InternalServiceImport => self.claims.remove(name, uid).is_some_and(|before| {
+                let import = Some(before.reference.source);
+                self.claims_of.shift(import.clone(), None, name);
+                effects.moved(Bucket::Claims, import, None);
+                true
+            }),
+            Kind::EndpointSliceExport => self.slice_exports.remove(name, uid).is_some_and(|before| {
+                let source = before.spec.reference.source;
+                self.slice_exports_of.remove(&source, name);
+                self.settle_changes(&source, at);
+                effects.moved(Bucket::SliceExports, Some(source), None);
+                true
+            }),
+            Kind::EndpointSliceImport => self.distributed_slices.remove(name, uid).is_some_and(|before| {
+                self.forget_distributed_slice(name, before, effects);
+                true
+            }),
+            Kind::MemberAgent => self.member_agents.remove(name, uid).is_some_and(|_| {
+                self.record_hub_announcement(at, effects);
+                true
+            }),
+            Kind::Namespace => false,
+        };
+        if is_known {
+            // fault E6.1: effects ~> Effects::default()
+            effects.values.push(Value::Object(kind, name.clone()));
+        }
+    }
+
+    // === Services: exported Services and derived Services ===
+
+    /// Stores an object. Returns false if only its resourceVersion changed. The same holds for the functions below.
+    fn take_service(&mut self, mut service: Service, at: Timestamp, effects: &mut Effects) -> bool {
+        let name = service.meta.name.clone();
+        let present = self.services.get(&name).filter(|present| present.meta.uid == service.meta.uid);
+        if let Some(derived_from) = present.and_then(|present| present.derived_from.clone()) {
+            // Another writer may have edited the labels of a derived Service. So the view keeps `derived_from` from the
+            // previous state, and still treats the Service as a derived Service.
+            // fault M17.1: service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from) ~> let _ = derived_from
+            service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from);
+        }
+        let derived_from = service.derived_from.clone();
+        let Taken::Changed(before) = self.services.take(service) else { return false };
+        fn exported_fields(service: &Service) -> (&Uid, &[ServicePort], bool, SessionAffinity) {
+            (&service.meta.uid, &service.ports, service.headless, service.session_affinity)
+        }
+        if before.as_ref().map(exported_fields) != self.services.get(&name).map(exported_fields) {
+            self.records.service_changed(&name, at);
+        }
+        let derived_before = before.and_then(|old| old.derived_from);
+        // fault A3.3: self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name); ~> if self.multi_cluster_services.iter().next().is_some() { self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name); }
+        self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name);
+        effects.moved(Bucket::DerivedServices, derived_before, derived_from);
+        true
+    }
+
+    fn forget_service(&mut self, name: &ObjectName, before: Service, effects: &mut Effects) {
+        self.records.service_gone(name);
+        if self.exports.get(name).is_none() {
+            self.records.service_forgotten(name);
+        }
+        self.derived_of.shift(before.derived_from.clone(), None, name);
+        effects.moved(Bucket::DerivedServices, before.derived_from, None);
+    }
+
+    // === EndpointSlices: source slices and imported slices ===
+
+    fn take_slice(&mut self, mut slice: EndpointSlice, at: Timestamp, effects: &mut Effects) -> bool {
+        let name = slice.meta.name.clone();
+        let present = self.slices.get(&name).filter(|present| present.meta.uid == slice.meta.uid);
+        if present.is_some_and(|present| present.imported) {
+            slice.relabelled = !slice.imported;
+            slice.imported = true;
+        }
+        let (service, uid, generation) = (slice.service_name(), slice.meta.uid.clone(), slice.meta.generation);
+        let Taken::Changed(before) = self.slices.take(slice) else { return false };
+        let changes_for_hub = |old: &EndpointSlice, slice: &EndpointSlice| {
+            old.content != slice.content && self.content_for_hub(old, at) != self.content_for_hub(slice, at)
+        };
+        if before.as_ref().is_none_or(|old| old.meta.uid != uid) {
+            self.records.slice_created(&name, generation, at);
+        } else if before.as_ref().zip(self.slices.get(&name)).is_some_and(|(old, slice)| changes_for_hub(old, slice)) {
+            self.records.slice_changed(&name, generation, at);
+        } else {
+            self.records.slice_touched(&name, generation);
+        }
+        self.settle_changes(&name, at);
+        let service_before = before.as_ref().and_then(EndpointSlice::service_name);
+        self.slices_of.shift(service_before.clone(), service.clone(), &name);
+        let is_other = before.is_none() || service_before != service;
+        effects.moved(Bucket::Slices, service_before, service);
+        if is_other && self.has(&Key::SliceExport(name.clone())) {
+            effects.keys.push(Key::SliceExport(name.clone()));
+        }
+        if name.namespace == self.settings.fleet_system_namespace {
+            if self.is_marked_imported(&name.name) {
+                effects.keys.push(Key::SliceImport(name.name.clone()));
+                effects.facts.push(Fact::Orphaned(name.name.clone()));
+            }
+            self.review_contested(&name.name, effects);
+        }
+        true
+    }
+
+    fn forget_slice(&mut self, name: &ObjectName, before: &EndpointSlice, effects: &mut Effects) {
+        self.records.slice_gone(name);
+        let service = before.service_name();
+        self.slices_of.shift(service.clone(), None, name);
+        effects.moved(Bucket::Slices, service, None);
+        // fault P12.3: name.namespace == self.settings.fleet_system_namespace ~> false
+        if name.namespace == self.settings.fleet_system_namespace {
+            self.answered_excess.remove(&name.name);
+            self.review_contested(&name.name, effects);
+        }
+    }
+
+    /// Returns a slice's content reduced to the hub's features; `None` if the hub does not support such slices.
+    fn content_for_hub<'a>(&self, slice: &'a EndpointSlice, at: Timestamp) -> Option<Cow<'a, SliceContent>> {
+        self.hub_feature_set(at).slice(&slice.content)
+    }
+
+    /// Updates the record of a slice's changes that are not in the hub yet. Called after a change of the slice and after a
+    /// change of its exports, because their watch events may arrive in any order.
+    fn settle_changes(&mut self, name: &ObjectName, at: Timestamp) {
+        let Some(slice) = self.slices.get(name) else { return };
+        let hub = self.hub_feature_set(at);
+        if hub.slice(&slice.content).is_none() {
+            return self.records.slice_settled(name); // the hub does not support such slices, so no change is pending
+        }
+        let exports = self.slice_exports_of.get(name).filter_map(|export| self.slice_exports.get(export));
+        let of_this = exports.map(|export| &export.spec).filter(|spec| spec.reference.uid == slice.meta.uid);
+        let (mut carried, mut same) = (None, false);
+        for spec in of_this {
+            carried = carried.max(Some(spec.reference.generation));
+            // fault U10.1: hub.is_carried(&spec.content, &slice.content) ~> *spec.content == slice.content
+            same |= hub.is_carried(&spec.content, &slice.content); // also true if the slice was changed and then changed back
+        }
+        if same {
+            self.records.slice_settled(name);
+        } else {
+            self.records.slice_pending(name, carried, slice.meta.generation, at);
+        }
+    }
+
+    // === ServiceExports ===
+
+    fn take_export(&mut self, export: ServiceExport, at: Timestamp, effects: &mut Effects) -> bool {
+        let (name, uid) = (export.meta.name.clone(), export.meta.uid.clone());
+        let Taken::Changed(before) = self.exports.take(export) else { return false };
+        if before.as_ref().is_none_or(|old| old.meta.uid != uid) {
+            self.records.service_changed(&name, at);
+        }
+        if before.is_none() {
+            effects.keys.push(Key::Export(name.clone()));
+            effects.keys.extend(self.slices_of.get(&name).cloned().map(Key::SliceExport));
+            effects.facts.push(Fact::Exportable(name));
+        }
+        true
+    }
+
+    // === Exports of this member in the hub ===
+
+    fn take_internal_export(&mut self, export: InternalServiceExport, at: Timestamp, effects: &mut Effects) -> bool {
+        let (name, service) = (export.meta.name.clone(), export.reference.source.clone());
+        let (has_outcome, since) = (export.has_outcome(), export.reference.exported_since);
+        let Taken::Changed(before) = self.internal_exports.take(export) else { return false };
+        if has_outcome {
+            self.records.outcome_seen(&service, since, at);
+        }
+        let before = before.map(|old| old.reference.source);
+        self.internal_exports_of.shift(before.clone(), Some(service.clone()), &name);
+        if before.as_ref() != Some(&service) {
+            // fault S14.2: effects.keys.push(Key::Export(service.clone())); ~>
+            effects.keys.push(Key::Export(service.clone()));
+        }
+        effects.moved(Bucket::InternalExports, before, Some(service));
+        true
+    }
+
+    fn take_slice_export(&mut self, export: HubSlice, at: Timestamp, effects: &mut Effects) -> bool {
+        let (name, source) = (export.meta.name.clone(), export.spec.reference.source.clone());
+        let Taken::Changed(before) = self.slice_exports.take(export) else { return false };
+        let before = before.map(|old| old.spec.reference.source);
+        self.slice_exports_of.shift(before.clone(), Some(source.clone()), &name);
+        for source in before.iter().chain([&source]) {
+            self.settle_changes(source, at);
+        }
+        if before.as_ref() != Some(&source) {
+            effects.keys.push(Key::SliceExport(source.clone()));
+        }
+        effects.moved(Bucket::SliceExports, before, Some(source));
+        true
+    }
+
+    // === MultiClusterServices and ServiceImports ===
+
+    fn take_multi_cluster_service(&mut self, mcs: MultiClusterService, effects: &mut Effects) -> bool {
+        let (name, import) = (mcs.meta.name.clone(), mcs.import());
+        let Taken::Changed(before) = self.multi_cluster_services.take(mcs) else { return false };
+        if before.is_none() {
+            effects.keys.push(Key::MultiClusterService(name.clone()));
+        }
+        let before = before.map(|old| old.import());
+        self.mcs_of_import.shift(before.clone(), Some(import.clone()), &name);
+        if before.as_ref() != Some(&import) {
+            effects.facts.push(Fact::Unresolved(import.clone()));
+        }
+        effects.moved(Bucket::MultiClusterServices, before, Some(import));
+        true
+    }
+
+    fn take_import(&mut self, import: ServiceImport, effects: &mut Effects) -> bool {
+        let (name, controller) = (import.meta.name.clone(), controller_of(&import));
+        let Taken::Changed(before) = self.imports.take(import) else { return false };
+        if before.is_none() {
+            effects.keys.push(Key::Import(name.clone()));
+            effects.facts.push(Fact::Unresolved(name.clone()));
+        }
+        self.shift_controller(&name, before.as_ref().and_then(controller_of), controller, effects);
+        true
+    }
+
+    /// The controller of a ServiceImport changed.
+    fn shift_controller(
+        &mut self,
+        import: &ObjectName,
+        before: Option<Uid>,
+        after: Option<Uid>,
+        effects: &mut Effects,
+    ) {
+        if before != after {
+            effects.values.extend(before.iter().chain(&after).cloned().map(Value::ImportsOf));
+        }
+        self.imports_of.shift(before, after, import);
+    }
+
+    // === Claims and distributed slices ===
+
+    fn take_claim(&mut self, claim: InternalServiceImport, effects: &mut Effects) -> bool {
+        let (name, import) = (claim.meta.name.clone(), claim.reference.source.clone());
+        let Taken::Changed(before) = self.claims.take(claim) else { return false };
+        let before = before.map(|old| old.reference.source);
+        self.claims_of.shift(before.clone(), Some(import.clone()), &name);
+        if before.as_ref() != Some(&import) {
+            effects.keys.push(Key::Import(import.clone()));
+            effects.facts.push(Fact::Fulfilled(import.clone()));
+        }
+        effects.moved(Bucket::Claims, before, Some(import));
+        true
+    }
+
+    fn take_distributed_slice(&mut self, slice: HubSlice, effects: &mut Effects) -> bool {
+        let (name, owner) = (slice.meta.name.clone(), slice.spec.owner.clone());
+        let origin = slice.spec.reference.cluster.clone();
+        let Taken::Changed(before) = self.distributed_slices.take(slice) else { return false };
+        if before.is_none() {
+            effects.keys.push(Key::SliceImport(name.name.clone()));
+        }
+        let has_ipv6 = self.admit(&name);
+        let origin_before = before.as_ref().map(|old| old.spec.reference.cluster.clone());
+        self.distributed_slices_from.shift(origin_before, Some(origin), &name);
+        let owner_before = before.map(|old| old.spec.owner);
+        self.distributed_slices_of.shift(owner_before.clone(), Some(owner.clone()), &name);
+        self.shift_ipv6(&name, owner_before.as_ref(), has_ipv6.then_some(&owner), effects);
+        if let Some(before) = owner_before.as_ref().filter(|before| **before != owner) {
+            self.shift_contested(&name, before, None, effects);
+        }
+        effects.moved(Bucket::DistributedSlices, owner_before, Some(owner));
+        self.review_contested(&name.name, effects);
+        true
+    }
+
+    /// Validates the content of a distributed slice. Returns true if an IPv6 address is to be imported.
+    fn admit(&mut self, name: &ObjectName) -> bool {
+        let before = self.admissions.remove(&name.name);
+        let Some(slice) = self.distributed_slices.get(name) else { return false };
+        let reference = &slice.spec.reference;
+        // fault T21.1: get(&reference.cluster ~> values().next(
+        let ranges = self.settings.source_ranges.get(&reference.cluster);
+        let admitted = admit(&slice.spec.content, ranges.map(Vec::as_slice));
+        // fault F4.2: !slice.meta.deleting && has_ipv6(&admitted.content) ~> has_ipv6(&admitted.content) && false
+        let is_six = !slice.meta.deleting && has_ipv6(&admitted.content);
+        if let Cow::Owned(content) = admitted.content {
+            let not_imported = admitted.not_imported;
+            // The same parts keep the generation that had them first.
+            let since = before.filter(|before| before.not_imported == not_imported).map(|before| before.since);
+            let since = since.unwrap_or(reference.generation);
+            self.admissions.insert(name.name.clone(), Admission { content, not_imported, since });
+        }
+        is_six
+    }
+
+    fn forget_distributed_slice(&mut self, name: &ObjectName, before: HubSlice, effects: &mut Effects) {
+        // fault T22.3: self.admissions.remove(&name.name); ~>
+        self.admissions.remove(&name.name);
+        self.distributed_slices_from.remove(&before.spec.reference.cluster, name);
+        let owner = before.spec.owner;
+        self.distributed_slices_of.shift(Some(owner.clone()), None, name);
+        self.shift_ipv6(name, Some(&owner), None, effects);
+        self.shift_contested(name, &owner, None, effects);
+        effects.moved(Bucket::DistributedSlices, Some(owner), None);
+    }
+
+    /// Moves a distributed slice between the sets of slices with IPv6 addresses to import.
+    fn shift_ipv6(
+        &mut self,
+        name: &ObjectName,
+        before: Option<&ObjectName>,
+        after: Option<&ObjectName>,
+        effects: &mut Effects,
+    ) {
+        let before = before.filter(|before| self.ipv6_slices_of.holds(before, name)).cloned();
+        self.ipv6_slices_of.shift(before.clone(), after.cloned(), name);
+        effects.moved(Bucket::Ipv6Slices, before, after.cloned());
+    }
+
+    /// Records if another EndpointSlice of this cluster perhaps has the name of a distributed slice.
+    fn review_contested(&mut self, name: &Text, effects: &mut Effects) {
+        let (at, distributed) = (self.in_system(name.clone()), self.in_hub(name.clone()));
+        let Some(owner) = self.distributed_slices.get(&distributed).map(|slice| slice.spec.owner.clone()) else {
+            return;
+        };
+        let is_foreign = self.slices.get(&at).is_some_and(|present| !present.imported);
+        let is_contested = is_foreign || self.undecodable.has(Kind::EndpointSlice, &at);
+        self.shift_contested(&distributed, &owner, is_contested.then_some(&owner), effects);
+    }
+
+    /// Moves a distributed slice between the sets of slices whose names other EndpointSlices perhaps have.
+    fn shift_contested(
+        &mut self,
+        distributed: &ObjectName,
+        before: &ObjectName,
+        after: Option<&ObjectName>,
+        effects: &mut Effects,
+    ) {
+        let before = self.contested_of.holds(before, distributed).then(|| before.clone());
+        self.contested_of.shift(before.clone(), after.cloned(), distributed);
+        effects.moved(Bucket::Contested, before, after.cloned());
+    }
+
+    // === MemberAgent ===
+
+    fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, effects: &mut Effects) -> bool {
+        if agent.meta.name != self.own_member_agent() {
+            return false; // the MemberAgent does not have the name of this member
+        }
+        let Taken::Changed(_) = self.member_agents.take(agent) else { return false };
+        self.note_renewal(at);
+        self.record_hub_announcement(at, effects);
+        true
+    }
+
+    fn record_hub_announcement(&mut self, at: Timestamp, effects: &mut Effects) {
+        let name = self.own_member_agent();
+        let announcement = self.member_agents.get(&name).map(|agent| &agent.hub).filter(|hub| !hub.version.is_empty());
+        if self.hub_announced.record(announcement.map(|hub| hub.known_features()), at) {
+            let exported = self.slice_exports.iter().map(|export| export.spec.reference.source.clone());
+            for slice in exported.collect::<Vec<_>>() {
+                self.settle_changes(&slice, at); // the new feature set can add content to the export or remove it
+            }
+            // fault U5.2: effects.values.push(Value::HubAnnounced); ~>
+            effects.values.push(Value::HubAnnounced);
+        }
+    }
+}
+
+fn controller_of(import: &ServiceImport) -> Option<Uid> {
+    import.controller().map(|owner| owner.uid.clone())
+}
+
+impl Effects {
+    /// Adds the buckets of an index that lost or got the name of an object.
+    fn moved(&mut self, bucket: Bucket, before: Option<ObjectName>, after: Option<ObjectName>) {
+        if before != after {
+            self.values.extend(before.into_iter().chain(after).map(|of| Value::Bucket(bucket, of)));
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Values of the member agent's view that a plan can read. After a value changes, the plans that read it are made again.
+
+use crate::model::Kind;
+use crate::reads::ViewValue;
+use fleetnet_types::{ObjectName, Text, Uid};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Value {
+    /// Object of a kind, or its absence, and if it is decodable.
+    Object(Kind, ObjectName),
+    /// Names of all objects in a bucket of an index.
+    Bucket(Bucket, ObjectName),
+    /// Names of the ServiceImports that the MultiClusterService with this UID controls.
+    ImportsOf(Uid),
+    /// Existence of any undecodable object.
+    HasUndecodable,
+    /// Last announcement of the hub agent.
+    HubAnnounced,
+    /// Right of this process to write to the hub.
+    ActsInHub,
+    Fact(Fact),
+    /// State of all these kinds together: completely listed or not.
+    Complete(&'static [Kind]),
+    /// State of the watch of a kind.
+    Watch(Kind),
+}
+
+/// Index whose buckets belong to an object with a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Bucket {
+    /// Slices of a Service in this cluster.
+    Slices,
+    /// InternalServiceExports of a Service in the hub.
+    InternalExports,
+    /// EndpointSliceExports of a source slice in the hub.
+    SliceExports,
+    /// MultiClusterServices that request a ServiceImport.
+    MultiClusterServices,
+    /// Services that are derived for a MultiClusterService.
+    DerivedServices,
+    /// Claims of a ServiceImport in the hub.
+    Claims,
+    /// Distributed slices of a Service.
+    DistributedSlices,
+    /// Distributed slices of a Service with an IPv6 address to import, except those that are being deleted.
+    Ipv6Slices,
+    /// Distributed slices of a Service whose names other EndpointSlices of this cluster perhaps have.
+    Contested,
+}
+
+/// Fact about an object. The view stores since when it is true, because grace periods and latencies begin at this time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Fact {
+    /// The slices of this Service are exportable.
+    Exportable(ObjectName),
+    /// This ServiceImport has no exporter.
+    Unresolved(ObjectName),
+    /// This ServiceImport has a granted claim.
+    Fulfilled(ObjectName),
+    /// The hub no longer distributes the slice with this name, which was imported.
+    Orphaned(Text),
+}
+
+impl ViewValue for Value {
+    fn object(kind: Kind, name: ObjectName) -> Self {
+        Self::Object(kind, name)
+    }
+
+    fn complete(kinds: &'static [Kind]) -> Self {
+        Self::Complete(kinds)
+    }
+
+    fn watch(kind: Kind) -> Self {
+        Self::Watch(kind)
+    }
+
+    fn required(&self) -> Option<&'static [Kind]> {
+        if let Self::Complete(kinds) = self { Some(kinds) } else { None }
+    }
+}
