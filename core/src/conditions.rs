@@ -5,7 +5,7 @@
 //! records that the Event was emitted, so a restart emits no Event.
 
 use crate::limits::PORTS_MAX;
-use crate::model::{Condition, Kind, Meta};
+use crate::model::{Condition, ExportState, InternalServiceExport, Kind, Meta};
 use crate::plan::{self, Event};
 use crate::reasons::Reason;
 use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
@@ -330,6 +330,33 @@ pub fn set(
         None => list.push(condition),
     }
     list
+}
+
+/// Outcome of conflict resolution, which the hub agent writes as a condition.
+impl InternalServiceExport {
+    /// True if the outcome of conflict resolution is for the present generation of the export.
+    pub fn has_outcome(&self) -> bool {
+        find(&self.conditions, CONFLICT)
+            // fault L6.1: is_some_and(|condition| condition.observed_generation >= self.meta.generation ~> is_some(
+            .is_some_and(|condition| condition.observed_generation >= self.meta.generation)
+    }
+
+    /// Returns the state of the export for metrics. `None` while the export is being deleted.
+    pub fn state(&self) -> Option<ExportState> {
+        if self.meta.deleting {
+            return None;
+        }
+        if find_denial(&self.conditions).is_some() {
+            return Some(ExportState::Denied);
+        }
+        // fault G7.1: .filter(|_| self.has_outcome()) ~>
+        let outcome = find(&self.conditions, CONFLICT).filter(|_| self.has_outcome());
+        Some(match outcome.map(|condition| condition.status) {
+            Some(ConditionStatus::False) => ExportState::Accepted,
+            Some(ConditionStatus::True) => ExportState::Conflicted,
+            Some(ConditionStatus::Unknown) | None => ExportState::Pending,
+        })
+    }
 }
 
 #[cfg(test)]

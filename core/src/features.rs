@@ -4,7 +4,8 @@
 //! time, the two agents would write for ever. So our agent uses a feature only for a peer that announced the feature
 //! ([`crate::handshake`]). For all other peers, our agent writes and compares objects in exactly the Go form.
 
-use crate::model::{AddressType, Endpoint, ImportStatus, SessionAffinity, SliceContent};
+use crate::model::{AddressType, Announcement, Endpoint, ImportStatus, SessionAffinity, SliceContent};
+use fleetnet_types::Text;
 use std::borrow::Cow;
 
 /// Addition to the objects as the Go agents write them. Each agent announces the features that it supports.
@@ -120,6 +121,17 @@ pub(crate) fn import_for(peer: Features, status: &ImportStatus) -> ImportStatus 
 pub(crate) fn affinity_for(peer: Features, affinity: SessionAffinity) -> SessionAffinity {
     // fault U6.2: if peer.has(Feature::SessionAffinity) { affinity } else { SessionAffinity::None ~> { let _ = peer; affinity
     if peer.has(Feature::SessionAffinity) { affinity } else { SessionAffinity::None }
+}
+
+impl Announcement {
+    pub fn new(version: impl Into<Text>, features: Features) -> Self {
+        Self { version: version.into(), features: features.names().map(Text::from).collect() }
+    }
+
+    /// Returns the announced features that this version knows.
+    pub fn known_features(&self) -> Features {
+        self.features.iter().filter_map(|name| Features::named(name)).collect()
+    }
 }
 
 #[cfg(test)]

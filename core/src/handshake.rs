@@ -5,11 +5,10 @@
 //! The member agent renews `spec` only while its watch of this cluster's EndpointSlices works, so the object is a heartbeat
 //! too. `kubectl get memberagents -A` shows the heartbeats.
 
-use crate::hub;
+use crate::hub::view::reader::Reader as HubReader;
 use crate::limits::RENEW_MICROS;
-use crate::member;
 use crate::member::identity::Ownership;
-use crate::member::view::Reader;
+use crate::member::view::{Reader as MemberReader, View};
 use crate::model::{Announcement, Kind, MemberAgent, Renewal};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Sample, Write};
@@ -17,7 +16,7 @@ use fleetnet_types::{ClusterId, ObjectName, Timestamp};
 
 /// Plans the MemberAgent of this member: creates the object, and renews it while the watch of this cluster's EndpointSlices
 /// works.
-pub(crate) fn plan_heartbeat(view: Reader<'_>, now: Timestamp) -> Plan {
+pub(crate) fn plan_heartbeat(view: MemberReader<'_>, now: Timestamp) -> Plan {
     let Some(announcement) = &view.settings().announces else { return Plan::default() };
     let plan = Plan::default().blocked_by(view.identity_blocking_reasons(now));
     let name = view.own_member_agent();
@@ -54,7 +53,7 @@ pub(crate) fn plan_heartbeat(view: Reader<'_>, now: Timestamp) -> Plan {
 /// Returns the time of the next renewal; `None` if a renewal is due now. Only fields that every version of the MemberAgent CRD
 /// has are compared. A newer field may be pruned by the hub, so it would always differ.
 fn next_renewal(
-    view: Reader<'_>,
+    view: MemberReader<'_>,
     present: &MemberAgent,
     announcement: &Announcement,
     now: Timestamp,
@@ -70,7 +69,7 @@ fn next_renewal(
 
 /// Returns the last write of a member agent before a planned stop. The write announces the stop in the MemberAgent. Another
 /// cluster with the same id may take over the id 30 s after this announcement.
-pub fn announce_stop(view: &member::View, now: Timestamp) -> Option<Write> {
+pub fn announce_stop(view: &View, now: Timestamp) -> Option<Write> {
     let announcement = view.settings.announces.as_ref()?;
     let present = view.member_agents.live(&view.own_member_agent())?;
     // fault O1.3: != Ownership::Own ~> == Ownership::Unknown
@@ -88,7 +87,7 @@ const COUNTED: [Kind; 4] =
 
 /// Plans the status that the hub agent writes to a MemberAgent. Each renewal by the member requeues this plan, but a change of
 /// the counted objects does not. So the counts cost at most one write for each renewal.
-pub fn plan_member(view: hub::Reader<'_>, cluster: &ClusterId) -> Plan {
+pub fn plan_member(view: HubReader<'_>, cluster: &ClusterId) -> Plan {
     let namespace = names::member_namespace(cluster);
     let name = ObjectName::new(namespace.clone(), cluster.clone());
     if !view.complete(&[Kind::MemberAgent]) {

@@ -2,7 +2,8 @@
 //!
 //! | file | rules |
 //! |---|---|
-//! | [`view`] | the hub agent's cache of objects, and the keys that a change requeues |
+//! | [`view`] | the hub agent's cache of objects |
+//! | `planner` | the plans of the keys, and the keys that a change requeues |
 //! | [`conflict`] | conflict resolution: merges the exports of a Service into one ServiceImport |
 //! | [`claims`] | the members that may import a Service, exclusively or shared |
 //! | [`rights`] | the members that may export from, and import from, a namespace of the hub |
@@ -11,11 +12,10 @@
 pub mod claims;
 pub mod conflict;
 pub mod distribute;
+mod planner;
 pub mod rights;
 pub mod view;
 
-pub(crate) use view::Rank;
+pub use planner::{Planner, ReadValues};
 pub use view::reader::Reader;
-pub(crate) use view::reader::live;
-pub(crate) use view::value::Source;
-pub use view::{Key, ReadValues, View};
+pub use view::{Key, NamespacePolicy, View};

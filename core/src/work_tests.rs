@@ -71,7 +71,7 @@ fn replacement_pending_takes_linear_time_in_the_endpoints() {
 
 /// Returns a hub view with one slice of member-1, which is distributed to ten importers. The record of claims also names an
 /// eleventh importer that has no claim.
-fn imported() -> (hub::View, hub::Key) {
+fn imported() -> (hub::Planner, hub::Key) {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
     let importers: Vec<String> = (10..20).map(|number| format!("member-{number}")).collect();
     let importers: Vec<&str> = importers.iter().map(String::as_str).collect();
@@ -120,7 +120,7 @@ fn rival(number: usize) -> Object {
     Object::EndpointSliceExport(export)
 }
 
-fn rivals(number: usize) -> hub::View {
+fn rivals(number: usize) -> hub::Planner {
     let import = service_import("work/app").showing(resolved(&["member-2"]));
     hub_view((0..number).map(rival).chain([import.object()]))
 }

@@ -3,7 +3,7 @@
 use clap::{Parser, ValueEnum};
 use fleetnet_agent::flags::CommonFlags;
 use fleetnet_agent::go_flags::parse_duration;
-use fleetnet_core::hub::rights::NamespacePolicy;
+use fleetnet_core::hub::NamespacePolicy;
 use std::time::Duration;
 
 /// Resolves the exports of all members and distributes their slices to importers.

@@ -15,7 +15,7 @@ pub use logic::Hub;
 use fleetnet_agent::convert;
 use fleetnet_agent::flags::{self as common, Parsed};
 use fleetnet_agent::launch::{self, Part, Process};
-use fleetnet_core::hub::rights::NamespacePolicy;
+use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::model::Kind;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::{SourceSpec, lease};

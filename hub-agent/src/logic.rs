@@ -6,8 +6,9 @@ use crate::states::{State, States};
 use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::convert::{self, Receipt};
 use fleetnet_core::features::Features;
-use fleetnet_core::hub::rights::{NOT_ENFORCED, NamespacePolicy};
-use fleetnet_core::hub::{Key, ReadValues, View};
+use fleetnet_core::hub::NamespacePolicy;
+use fleetnet_core::hub::rights::NOT_ENFORCED;
+use fleetnet_core::hub::{Key, Planner, ReadValues};
 use fleetnet_core::model::{Announcement, Kind, Object};
 use fleetnet_core::plan::BlockingReason;
 use fleetnet_core::reasons::Reason;
@@ -20,7 +21,7 @@ const COMPONENT: &str = "hub-agent";
 
 /// State of the hub agent: the view and the metrics.
 pub struct Hub {
-    view: View,
+    view: Planner,
     blocking_reasons: BlockingReasons<Key>,
     heartbeats: Heartbeats,
     states: States,
@@ -42,7 +43,7 @@ impl Hub {
         if namespace_policy == NamespacePolicy::Off {
             warn!(reason = Reason::RightsNotEnforced.as_str(), "{NOT_ENFORCED}");
         }
-        let view = View::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL), namespace_policy);
+        let view = Planner::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL), namespace_policy);
         let (heartbeats, states) = (Heartbeats::new(registry)?, States::new(registry)?);
         Ok(Self { view, blocking_reasons: BlockingReasons::new(registry)?, heartbeats, states })
     }

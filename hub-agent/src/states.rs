@@ -2,7 +2,7 @@
 //! same with many objects.
 
 use crate::metrics::{EXPORTS, IMPORTS};
-use fleetnet_core::hub::View;
+use fleetnet_core::hub::Planner;
 use fleetnet_core::model::{ClaimState, ExportState, Kind};
 use fleetnet_core::names;
 use fleetnet_types::ObjectName;
@@ -24,7 +24,7 @@ pub(crate) enum State {
 
 impl State {
     /// Returns the state of an object in the view. `None` if the object does not exist, is being deleted, or is not counted.
-    pub(crate) fn of(view: &View, kind: Kind, name: &ObjectName) -> Option<Self> {
+    pub(crate) fn of(view: &Planner, kind: Kind, name: &ObjectName) -> Option<Self> {
         let state = match kind {
             Kind::InternalServiceExport => Self::Export(view.internal_exports.get(name)?.state()?),
             Kind::InternalServiceImport => Self::Claim(view.claims.get(name)?.state()?),

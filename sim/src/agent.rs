@@ -2,7 +2,7 @@
 
 use crate::server::FLEET_SYSTEM;
 use fleetnet_agent::build_info;
-use fleetnet_core::hub::rights::NamespacePolicy;
+use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::member::Settings;
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::IpNet;

@@ -6,7 +6,7 @@ use crate::line::Line;
 use crate::server::Server;
 use anyhow::{Context as _, bail};
 use fleetnet_api::crds::Form;
-use fleetnet_core::hub::rights::NamespacePolicy;
+use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::IpNet;
 use fleetnet_runtime::clock::{Clock, to_jiff};

@@ -4,7 +4,7 @@
 mod support;
 
 use anyhow::Context as _;
-use fleetnet_core::hub::rights::NamespacePolicy;
+use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec};
 use fleetnet_tests::scenarios::rich;
 use fleetnet_tests::scenarios::trust::name;

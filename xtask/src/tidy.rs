@@ -7,6 +7,7 @@ mod docs;
 mod layout;
 mod limits;
 mod metrics;
+mod modules;
 mod reasons;
 mod source;
 
@@ -34,6 +35,7 @@ const RULES: &[Rule] = &[
     Rule { asks: "core has no dependency on Kubernetes, tokio or a clock", broken: architecture::impure_dependencies },
     Rule { asks: "the CLI has no test code, and xtask none of the agents", broken: architecture::crates_not_apart },
     Rule { asks: "core has no clock, input, output, thread or random order", broken: architecture::impure_core },
+    Rule { asks: "no module of core uses itself through others", broken: modules::circles_of_core },
     Rule { asks: "no function of core takes a bool", broken: architecture::bool_parameters },
     Rule { asks: "in the agents only the runtime writes and watches", broken: architecture::requests_in_agents },
     Rule { asks: "in the runtime each kind of request has its one module", broken: architecture::requests_in_runtime },

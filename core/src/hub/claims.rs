@@ -8,7 +8,7 @@
 use crate::feature_set::FeatureSet;
 use crate::features::Feature;
 use crate::hub::rights::{self, Right};
-use crate::hub::{Reader, live};
+use crate::hub::view::reader::{Reader, live};
 use crate::model::{Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, Meta, ServiceImport};
 use crate::names;
 use crate::plan::{self, BlockingReason, Event, Patch, Plan, Write};

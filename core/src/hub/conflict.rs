@@ -9,7 +9,7 @@ mod outcome;
 use crate::conditions::{self, CONFLICT};
 use crate::hub::claims::{self, Exports};
 use crate::hub::rights::{self, Right};
-use crate::hub::{Reader, live};
+use crate::hub::view::reader::{Reader, live};
 use crate::limits::SUBDOMAIN_CHARS_MAX;
 use crate::model::{
     Condition, ImportStatus, ImportType, InternalServiceExport, Kind, PortSetStamp, ServiceImport, ServicePort,

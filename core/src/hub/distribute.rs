@@ -14,7 +14,7 @@ use crate::feature_set::FeatureSet;
 use crate::handover;
 use crate::hub::claims;
 use crate::hub::rights::Right;
-use crate::hub::{Reader, live};
+use crate::hub::view::reader::{Reader, live};
 use crate::model::{HubSlice, HubSliceSpec, Kind, Reference, SliceContent};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};

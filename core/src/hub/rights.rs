@@ -4,7 +4,8 @@
 //! list is unknown, or the hub agent has no right to list namespaces, the hub agent grants nothing new and withdraws nothing.
 //! An operator can turn off these rules ([`NamespacePolicy::Off`]).
 
-use crate::hub::Reader;
+use crate::hub::view::NamespacePolicy;
+use crate::hub::view::reader::Reader;
 use crate::model::{InternalServiceImport, Kind, Namespace};
 use crate::names;
 use crate::plan::{self, Event};
@@ -17,16 +18,6 @@ const COMPONENT: &str = "internalserviceimport-controller";
 /// Message that the hub agent logs at start if rights are not enforced.
 pub const NOT_ENFORCED: &str = "--namespace-policy=off: the hub agent ignores the annotations of the hub's namespaces \
                                 that list exporters and importers. Every member may export and import";
-
-/// Value of the flag `--namespace-policy`: effect of the annotations on the hub's namespaces.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NamespacePolicy {
-    /// Annotations on a namespace may list its exporters and importers. Other members are denied.
-    #[default]
-    Enforce,
-    /// Every member may export and import in every namespace.
-    Off,
-}
 
 /// Right of a cluster to export or import a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

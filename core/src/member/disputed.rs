@@ -2,8 +2,7 @@
 
 use crate::conditions::{ConditionValue, DISPUTED, DesiredCondition};
 use crate::disputes;
-use crate::member::Key;
-use crate::member::view::Reader;
+use crate::member::view::{Key, Reader};
 use crate::model::{MultiClusterService, ServiceExport};
 use fleetnet_types::ConditionStatus;
 

@@ -19,7 +19,6 @@ mod slice;
 mod source;
 mod withdrawal;
 
-pub(crate) use eligibility::{Eligibility, denial, eligibility, exportable, is_undecided};
-pub(crate) use recorded::{is_being_withdrawn, shows_outcome};
+pub(crate) use eligibility::exportable;
 pub(crate) use service::plan_service;
 pub(crate) use slice::plan_slice;

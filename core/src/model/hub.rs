@@ -2,9 +2,7 @@
 //! MemberAgents.
 
 use super::{Condition, ConsumerType, ImportStatus, ImportType, Meta, ServicePort, SessionAffinity, SliceContent};
-use crate::conditions;
-use crate::features::Features;
-use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
+use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Uid};
 use std::sync::Arc;
 
 /// Reference from an object in the hub to its source in a member (`ExportedObjectReference`). The fields `kind` and
@@ -53,32 +51,6 @@ impl InternalServiceExport {
     /// Returns the type of an import of the exported Service.
     pub fn import_type(&self) -> ImportType {
         if self.headless { ImportType::Headless } else { ImportType::ClusterSetIp }
-    }
-
-    /// True if the outcome of conflict resolution is for the present generation of the export.
-    pub fn has_outcome(&self) -> bool {
-        conditions::find(&self.conditions, conditions::CONFLICT)
-            // fault L6.1: is_some_and(|condition| condition.observed_generation >= self.meta.generation ~> is_some(
-            .is_some_and(|condition| condition.observed_generation >= self.meta.generation)
-    }
-}
-
-impl InternalServiceExport {
-    /// Returns the state of the export for metrics. `None` while the export is being deleted.
-    pub fn state(&self) -> Option<ExportState> {
-        if self.meta.deleting {
-            return None;
-        }
-        if conditions::find_denial(&self.conditions).is_some() {
-            return Some(ExportState::Denied);
-        }
-        // fault G7.1: .filter(|_| self.has_outcome()) ~>
-        let outcome = conditions::find(&self.conditions, conditions::CONFLICT).filter(|_| self.has_outcome());
-        Some(match outcome.map(|condition| condition.status) {
-            Some(ConditionStatus::False) => ExportState::Accepted,
-            Some(ConditionStatus::True) => ExportState::Conflicted,
-            Some(ConditionStatus::Unknown) | None => ExportState::Pending,
-        })
     }
 }
 
@@ -183,17 +155,6 @@ pub struct Announcement {
     /// Names of the features that the announcing agent supports in addition to the Go form, including names that this version
     /// does not know.
     pub features: Vec<Text>,
-}
-
-impl Announcement {
-    pub fn new(version: impl Into<Text>, features: Features) -> Self {
-        Self { version: version.into(), features: features.names().map(Text::from).collect() }
-    }
-
-    /// Returns the announced features that this version knows.
-    pub fn known_features(&self) -> Features {
-        self.features.iter().filter_map(|name| Features::named(name)).collect()
-    }
 }
 
 /// Numbers of objects of one member, counted by the hub agent.

@@ -100,7 +100,7 @@ fn a_webhook_that_is_gone_is_forgotten_with_the_next_write() {
 
 /// Returns the key of an exported slice, its distributed slice after `change`, and the hub agent's view of both. The exported
 /// slice has an `exportedSince` of 5.4 s, which a Go hub agent would cut to 5 s.
-fn distributed(change: impl FnOnce(&mut HubSlice)) -> (hub::Key, HubSlice, hub::View) {
+fn distributed(change: impl FnOnce(&mut HubSlice)) -> (hub::Key, HubSlice, hub::Planner) {
     let mut export = slice_export("member-1", &slice("work/app-1")).marked();
     export.spec.reference.exported_since = Some(Timestamp(5_400_000));
     let mut copy = distributed_slice("member-2", &export);

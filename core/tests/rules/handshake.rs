@@ -164,7 +164,7 @@ fn an_agent_that_stops_gracefully_announces_that_last() {
 // === Features that the hub agent announces ===
 
 /// Returns the view of a hub agent that announces its features. The view contains these objects.
-fn speaking_hub(objects: impl IntoIterator<Item = Object>) -> hub::View {
+fn speaking_hub(objects: impl IntoIterator<Item = Object>) -> hub::Planner {
     let mut view = hub_view(objects);
     view.announces = announcement();
     view
@@ -305,7 +305,7 @@ fn a_change_of_what_the_hub_does_not_get_is_no_change() {
 
 /// Returns the hub agent's view of an export of member-1 and its distributed slice for member-2 (`distributed`). Member-2
 /// announces the features `importer`.
-fn distributing(export: &HubSlice, importer: Option<Features>, distributed: Option<&HubSlice>) -> hub::View {
+fn distributing(export: &HubSlice, importer: Option<Features>, distributed: Option<&HubSlice>) -> hub::Planner {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let claim = claim("member-2", &service_import("work/app")).marked().with_status(resolved(&["member-1"]));
     let mut objects = vec![Object::EndpointSliceExport(export.clone()), import.object(), claim.object()];

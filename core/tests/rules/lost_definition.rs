@@ -63,7 +63,7 @@ fn addresses(addresses: &[&str]) -> Vec<SliceContent> {
 
 /// Returns the hub agent's view of an export of member-1 and its distributed slice for member-2 (`copy`). The CRD is deleted at
 /// second 20 if `was_there` is true. Otherwise it never existed.
-fn hub_without(export: &HubSlice, copy: Option<&HubSlice>, was_there: bool) -> hub::View {
+fn hub_without(export: &HubSlice, copy: Option<&HubSlice>, was_there: bool) -> hub::Planner {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let claim = claim("member-2", &service_import("work/app")).marked().with_status(resolved(&["member-1"]));
     let mut objects = vec![Object::EndpointSliceExport(export.clone()), import.object(), claim.object()];
@@ -71,7 +71,7 @@ fn hub_without(export: &HubSlice, copy: Option<&HubSlice>, was_there: bool) -> h
     without_definition(objects, was_there)
 }
 
-fn without_definition(objects: Vec<Object>, was_there: bool) -> hub::View {
+fn without_definition(objects: Vec<Object>, was_there: bool) -> hub::Planner {
     let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
     let state = if was_there { WatchState::Unknown } else { WatchState::Absent };
     let mut view = hub_view(objects.into_iter().chain(was_there.then_some(agent)));

@@ -9,8 +9,8 @@ use crate::support::view::{
     NOW, SEEN, claimed_hub_view, events, hub_view, observe_change, planned, undecodable, writes,
 };
 use crate::support::world::{Who, World, fleet};
-use fleetnet_core::hub::rights::NamespacePolicy;
-use fleetnet_core::hub::{Key, View};
+use fleetnet_core::hub::NamespacePolicy;
+use fleetnet_core::hub::{Key, Planner};
 use fleetnet_core::model::{
     Condition, ConsumerType, HubSlice, ImportStatus, InternalServiceExport, InternalServiceImport, Kind, Namespace,
     Object, PortSetStamp, ServiceImport,
@@ -178,7 +178,7 @@ fn claim_of(cluster: &str) -> InternalServiceImport {
     claim(cluster, &service_import("work/app"))
 }
 
-fn claimed(import: &ServiceImport, claims: &[&InternalServiceImport], namespace: Object) -> View {
+fn claimed(import: &ServiceImport, claims: &[&InternalServiceImport], namespace: Object) -> Planner {
     let claims = claims.iter().map(|claim| (*claim).clone().object());
     hub_view([accepted_export("member-1").object(), import.clone().object(), namespace].into_iter().chain(claims))
 }
@@ -274,7 +274,7 @@ fn a_denied_member_is_not_kept_by_an_undecodable_object() {
 // === While the annotations of a namespace are unknown ===
 
 /// Returns copies of the view in which the annotations of the namespace `work` are unknown, with a different cause in each copy.
-fn unknown(view: &View) -> Vec<(&'static str, View)> {
+fn unknown(view: &Planner) -> Vec<(&'static str, Planner)> {
     let in_state = |state| {
         let mut view = view.clone();
         view.watch_state(Kind::Namespace, state, SEEN, &mut Vec::new());

@@ -9,7 +9,7 @@ use crate::support::view::{
     blocking_reasons, claimed_hub_view, events_of, hub_view, member_view, observe_change, observe_removal,
     observe_undecodable_removal, planned, undecodable, writes,
 };
-use fleetnet_core::hub::{Key, View};
+use fleetnet_core::hub::{Key, Planner};
 use fleetnet_core::member;
 use fleetnet_core::model::{HubSlice, InternalServiceImport, Kind, Object, ServiceImport};
 use fleetnet_core::names;
@@ -42,7 +42,7 @@ fn distributed() -> HubSlice {
     slice_export("member-1", &slice("work/app-1")).marked().created(seconds(2))
 }
 
-fn view_of(objects: impl IntoIterator<Item = HubSlice>) -> View {
+fn view_of(objects: impl IntoIterator<Item = HubSlice>) -> Planner {
     claimed_hub_view(standing().into_iter().chain(objects.into_iter().map(Object::EndpointSliceExport)))
 }
 

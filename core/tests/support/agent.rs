@@ -135,7 +135,7 @@ impl View for member::Planner {
     }
 }
 
-impl View for hub::View {
+impl View for hub::Planner {
     type Key = hub::Key;
     const KINDS: &'static [Kind] = &[
         Kind::InternalServiceExport,

@@ -20,12 +20,12 @@ pub(crate) fn member_view(objects: impl IntoIterator<Item = Object>) -> member::
 }
 
 /// Returns a view of the hub agent. The view contains these objects, and all watches are complete.
-pub(crate) fn hub_view(objects: impl IntoIterator<Item = Object>) -> hub::View {
-    with_objects(hub::View::default(), objects)
+pub(crate) fn hub_view(objects: impl IntoIterator<Item = Object>) -> hub::Planner {
+    with_objects(hub::Planner::default(), objects)
 }
 
 /// Returns a view of the hub agent with these objects, and with a claim for each importer that a ServiceImport records.
-pub(crate) fn claimed_hub_view(objects: impl IntoIterator<Item = Object>) -> hub::View {
+pub(crate) fn claimed_hub_view(objects: impl IntoIterator<Item = Object>) -> hub::Planner {
     let objects: Vec<Object> = objects.into_iter().collect();
     let claims = objects.iter().filter_map(|object| match object {
         Object::ServiceImport(import) => Some(claims_of(import)),

@@ -86,7 +86,7 @@ pub(crate) struct Member {
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) hub: Cluster,
-    pub(crate) hub_agent: Agent<hub::View>,
+    pub(crate) hub_agent: Agent<hub::Planner>,
     pub(crate) members: Vec<Member>,
     pub(crate) now: Timestamp,
     pub(crate) ledger: Vec<Entry>,
@@ -145,7 +145,7 @@ impl World {
         };
         let mut world = Self {
             hub: Cluster::default(),
-            hub_agent: Agent::new(hub::View::default()),
+            hub_agent: Agent::new(hub::Planner::default()),
             members: (0..members).map(member).collect(),
             now: super::build::seconds(1_000),
             ledger: Vec::new(),
@@ -257,7 +257,7 @@ impl World {
     pub(crate) fn relist(&mut self, who: Who, kind: Kind) {
         let objects = self.visible(who);
         match who {
-            Who::Hub if <hub::View as View>::KINDS.contains(&kind) => self.hub_agent.list(kind, &objects),
+            Who::Hub if <hub::Planner as View>::KINDS.contains(&kind) => self.hub_agent.list(kind, &objects),
             Who::Member(index) if <member::Planner as View>::KINDS.contains(&kind) => {
                 self.members[index].agent.list(kind, &objects);
             }

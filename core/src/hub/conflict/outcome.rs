@@ -4,7 +4,8 @@
 use super::{EXPORT_COMPONENT, Resolution, current_stamp, exports, exports_with_right, fingerprint};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::hub::rights::{self, Right};
-use crate::hub::{Key, Reader, live};
+use crate::hub::view::Key;
+use crate::hub::view::reader::{Reader, live};
 use crate::model::{ImportType, InternalServiceExport, Kind, ServiceImport, ServicePort};
 use crate::names;
 use crate::plan::{self, Event, Patch, Plan, Write};

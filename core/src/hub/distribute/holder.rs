@@ -2,7 +2,9 @@
 //! is gone, the next of these exports becomes the holder.
 
 use crate::hub::rights::{self, Right};
-use crate::hub::{Rank, Reader, Source};
+use crate::hub::view::holders::Rank;
+use crate::hub::view::reader::Reader;
+use crate::hub::view::value::Source;
 use crate::model::{HubSlice, Kind};
 use crate::names;
 use crate::plan::{self, BlockingReason, Event, Plan, Write};

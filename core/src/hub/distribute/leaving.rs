@@ -1,6 +1,6 @@
 //! Distributed slices in the member namespace of a member that leaves the fleet.
 
-use crate::hub::Reader;
+use crate::hub::view::reader::Reader;
 use crate::model::{HubSlice, Kind};
 use crate::plan::{Plan, Write};
 use fleetnet_types::ObjectName;

@@ -30,7 +30,7 @@ impl Holders {
 
     /// Stores the source slice and the rank of the export with this name; `None` removes both. Returns the source slices that
     /// have another holder now.
-    pub(super) fn place(&mut self, name: &Text, place: Option<(Source, Rank)>) -> Vec<Source> {
+    pub(in crate::hub) fn place(&mut self, name: &Text, place: Option<(Source, Rank)>) -> Vec<Source> {
         if self.places.get(name) == place.as_ref() {
             return Vec::new();
         }

@@ -2,12 +2,10 @@
 //! Rules have no other way to the view.
 
 use super::View;
-use super::store::Store;
 use super::value::{Bucket, Source, Value};
 use crate::disputes::Disputes;
 use crate::feature_set::FeatureSet;
-use crate::hub::Key;
-use crate::hub::rights::NamespacePolicy;
+use crate::hub::view::{Key, NamespacePolicy};
 use crate::index::Stored;
 use crate::model::{
     Announcement, Claims, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MemberCounts,
@@ -27,18 +25,14 @@ pub struct Reader<'a> {
 macro_rules! tables {
     ($($table:ident: $object:ident, $kind:ident;)*) => {$(
         pub(crate) fn $table(self) -> Objects<'a, $object, Value> {
-            Objects::new(&self.store().$table, Kind::$kind, self.reads)
+            Objects::new(&self.view.$table, Kind::$kind, self.reads)
         }
     )*};
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(view: &'a View, reads: &'a Reads<Value>) -> Self {
+    pub(in crate::hub) fn new(view: &'a View, reads: &'a Reads<Value>) -> Self {
         Self { view, reads }
-    }
-
-    fn store(self) -> &'a Store {
-        &self.view.store
     }
 
     tables! {
@@ -54,41 +48,41 @@ impl<'a> Reader<'a> {
     /// Returns the exporters that the ServiceImport of a Service lists; `None` without a ServiceImport.
     pub(crate) fn exporters(self, service: &ObjectName) -> Option<&'a [ClusterId]> {
         self.reads.note(Value::Exporters(service.clone()));
-        self.store().hub_imports.get(service).map(|import| &*import.status.clusters)
+        self.view.hub_imports.get(service).map(|import| &*import.status.clusters)
     }
 
     /// Returns the importers that the ServiceImport of a Service records; `None` without a ServiceImport.
     pub(crate) fn recorded(self, service: &ObjectName) -> Option<&'a Claims> {
         self.reads.note(Value::Importers(service.clone()));
-        self.store().hub_imports.get(service).map(|import| &import.claims)
+        self.view.hub_imports.get(service).map(|import| &import.claims)
     }
 
     /// True if the ServiceImport of a Service records this importer, by its member namespace.
     pub(crate) fn is_recorded(self, service: &ObjectName, importer: &Text) -> bool {
         self.reads.note(Value::Importer(service.clone(), importer.clone()));
-        self.store().hub_imports.get(service).is_some_and(|import| import.claims.importers.contains_key(importer))
+        self.view.hub_imports.get(service).is_some_and(|import| import.claims.importers.contains_key(importer))
     }
 
     /// True if a slice with this name is distributed to any importer, and not being deleted.
     pub(crate) fn has_copies(self, name: &Text) -> bool {
         self.reads.note(Value::HasCopies(name.clone()));
-        self.store().copies.contains_key(name)
+        self.view.copies.contains_key(name)
     }
 
     /// Returns the namespace whose annotations may list exporters and importers. Other changes of the namespace do not requeue.
     pub(crate) fn lists_of(self, namespace: &Text) -> Option<&'a Namespace> {
         self.reads.note(Value::Lists(namespace.clone()));
-        self.store().namespaces.get(&ObjectName::new("", namespace.clone()))
+        self.view.namespaces.get(&ObjectName::new("", namespace.clone()))
     }
 
     pub(crate) fn internal_exports_of(self, service: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.reads.note(Value::Bucket(Bucket::InternalExports, service.clone()));
-        self.store().internal_exports_of.get(service)
+        self.view.internal_exports_of.get(service)
     }
 
     pub(crate) fn claims_of(self, service: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.reads.note(Value::Bucket(Bucket::Claims, service.clone()));
-        self.store().claims_of.get(service)
+        self.view.claims_of.get(service)
     }
 
     /// Returns the claims of a Service in one member namespace.
@@ -98,22 +92,22 @@ impl<'a> Reader<'a> {
         namespace: &Text,
     ) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.reads.note(Value::ClaimsIn(service.clone(), namespace.clone()));
-        self.store().claims_of.get_in(service, namespace)
+        self.view.claims_of.get_in(service, namespace)
     }
 
     pub(crate) fn slice_exports_of(self, service: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.reads.note(Value::Bucket(Bucket::SliceExports, service.clone()));
-        self.store().slice_exports_of.get(service)
+        self.view.slice_exports_of.get(service)
     }
 
     pub(crate) fn slice_exports_named(self, name: &Text) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.reads.note(Value::SliceExportsNamed(name.clone()));
-        self.store().slice_exports_named.get(name)
+        self.view.slice_exports_named.get(name)
     }
 
     pub(crate) fn distributed_slices_named(self, name: &Text) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.reads.note(Value::DistributedSlicesNamed(name.clone()));
-        self.store().distributed_slices_named.get(name)
+        self.view.distributed_slices_named.get(name)
     }
 
     /// Returns the name of the export that is the holder of a source slice.
@@ -125,14 +119,14 @@ impl<'a> Reader<'a> {
     /// True if all these kinds are completely listed, so that a plan may rely on the absence of an object.
     pub(crate) fn complete(self, kinds: &'static [Kind]) -> bool {
         self.reads.note(Value::Complete(kinds));
-        self.store().watches.complete(kinds)
+        self.view.watches.complete(kinds)
     }
 
     /// Returns the feature set of a member, by its member namespace.
     pub(crate) fn features_of(self, namespace: &Text, now: Timestamp) -> FeatureSet {
         self.reads.note(Value::Announced(namespace.clone()));
         self.reads.note(Value::Watch(Kind::MemberAgent));
-        let (announced, watches) = (&self.store().announced, &self.store().watches);
+        let (announced, watches) = (&self.view.announced, &self.view.watches);
         let announced = announced.get(namespace).copied().unwrap_or_default();
         FeatureSet::at(now, announced, watches.state(Kind::MemberAgent), watches.since(Kind::MemberAgent))
     }
@@ -140,7 +134,7 @@ impl<'a> Reader<'a> {
     /// True once the hub agent has listed the MemberAgents, or knows that the kind is absent.
     pub(crate) fn knows_features(self) -> bool {
         self.reads.note(Value::Watch(Kind::MemberAgent));
-        let watches = &self.store().watches;
+        let watches = &self.view.watches;
         // fault U8.1: Incomplete ~> Incomplete || true
         // fault U12.1: watches.state(Kind::MemberAgent) != WatchState::Incomplete ~> !matches!(watches.state(Kind::MemberAgent), WatchState::Incomplete | WatchState::Unknown)
         watches.state(Kind::MemberAgent) != WatchState::Incomplete
@@ -148,19 +142,19 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn is_undecodable(self, kind: Kind, name: &ObjectName) -> bool {
         self.reads.note(Value::Undecodable(kind, name.clone()));
-        self.store().undecodable.has(kind, name)
+        self.view.undecodable.has(kind, name)
     }
 
     /// Returns the undecodable objects of a kind with this name, in all namespaces.
     pub(crate) fn undecodable_named(self, kind: Kind, name: &Text) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.reads.note(Value::UndecodableNamed(kind, name.clone()));
-        self.store().undecodable.named(kind, name)
+        self.view.undecodable.named(kind, name)
     }
 
     /// True if a namespace has an undecodable object of a kind.
     pub(crate) fn has_undecodable(self, kind: Kind, namespace: &Text) -> bool {
         self.reads.note(Value::UndecodableIn(kind, namespace.clone()));
-        self.store().undecodable.any_in(kind, namespace)
+        self.view.undecodable.any_in(kind, namespace)
     }
 
     // === Values that requeue nothing, or that requeue their key without a record ===
@@ -177,12 +171,12 @@ impl<'a> Reader<'a> {
 
     /// Returns the disputes. A dispute names the key that it requeues.
     pub(crate) fn disputes(self) -> &'a Disputes<Key> {
-        &self.store().disputes
+        &self.view.disputes
     }
 
     /// Returns the numbers of objects in a member namespace now. A change of a number requeues nothing.
     pub(crate) fn counts_now(self, namespace: &Text) -> MemberCounts {
-        let store = self.store();
+        let store = self.view;
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let slices = || store.slice_exports.in_namespace(namespace);
         let claims = store.claims.in_namespace(namespace);

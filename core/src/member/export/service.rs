@@ -1,12 +1,14 @@
 //! Export of a Service: writes the InternalServiceExport of a Service in the hub, and writes the outcome of conflict
 //! resolution to the ServiceExport.
 
-use super::{Eligibility, denial, eligibility, is_being_withdrawn, recorded, shows_outcome};
+use super::eligibility::{Eligibility, denial, eligibility};
+use super::recorded::{self, is_being_withdrawn, shows_outcome};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::feature_set::FeatureSet;
 use crate::limits::PORTS_MAX;
+use crate::member::disputed;
+use crate::member::view::Key;
 use crate::member::view::Reader;
-use crate::member::{Key, disputed};
 use crate::model::{InternalServiceExport, Kind, Reference, Service, ServiceExport, ServiceType};
 use crate::plan::{BlockingReason, Desired, ExportContent, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;

@@ -1,8 +1,8 @@
 //! Export of one slice: writes the EndpointSliceExport of a source slice, reduced to the hub's features.
 
+use super::eligibility::{exportable, is_undecided};
 use super::source::{Hub, Source, best, exports_of, supported_slice, unsupported_slice};
 use super::withdrawal::{replacement_pending, withdraw_all};
-use super::{exportable, is_undecided};
 use crate::handover;
 use crate::limits::PORTS_MAX;
 use crate::member::view::Reader;

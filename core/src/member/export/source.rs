@@ -1,6 +1,6 @@
 //! Source slices of a cluster, with their content reduced to the hub's features, and their exports in the hub.
 
-use super::exportable;
+use super::eligibility::exportable;
 use crate::feature_set::FeatureSet;
 use crate::member::view::Reader;
 use crate::model::{EndpointSlice, HubSlice, SliceContent};

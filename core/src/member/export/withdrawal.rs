@@ -10,8 +10,8 @@
 //! agent only assumes that the hub does not support the content.
 //! The hub agent then deletes the EndpointSliceImports, and the importing members delete the imported slices.
 
+use super::eligibility::{exportable, is_undecided};
 use super::source::{Hub, best, exports_of, supported_slice, unsupported_slice};
-use super::{exportable, is_undecided};
 use crate::handover;
 use crate::member::view::Reader;
 use crate::model::{HubSlice, Kind};

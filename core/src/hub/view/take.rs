@@ -1,86 +1,19 @@
-//! Objects that the hub agent watches, with indexes, and everything else that its plans depend on. The store knows no rule. It
-//! tells which values a change of an object changes.
+//! Stores changes of objects in the hub agent's view, and tells which values they change.
 
 use super::value::{Bucket, Value};
-use crate::disputes::Disputes;
-use crate::feature_set::Announced;
-use crate::hub::Key;
-use crate::index::{Index, Table, Taken};
+use super::{Effects, Key, View, accepts, importers, records};
+use crate::index::Taken;
 use crate::model::{
     HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Namespace, Object, ServiceImport,
     SliceContent,
 };
 use crate::names;
-use crate::undecodable::Undecodable;
-use crate::watches::Watches;
 use fleetnet_types::{Change, ObjectName, Text, Timestamp};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// In-memory copy of all objects in the hub that the rules of the hub agent read.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Store {
-    /// State of each kind's watch. While the table of a kind is incomplete, a rule must not treat a missing object as deleted.
-    pub watches: Watches,
-    /// Objects that exist but do not decode. The tables keep the last decoded state of these objects, if there is one.
-    pub(crate) undecodable: Undecodable,
-    pub internal_exports: Table<InternalServiceExport>,
-    /// Claims (InternalServiceImports) of all members.
-    pub claims: Table<InternalServiceImport>,
-    /// ServiceImports: the outcome of conflict resolution for each Service, in the Service's namespace.
-    pub hub_imports: Table<ServiceImport>,
-    /// Exported slices of all members.
-    pub slice_exports: Table<HubSlice>,
-    /// Distributed slices, one for each importing member.
-    pub distributed_slices: Table<HubSlice>,
-    /// Namespaces of the hub. Annotations on a namespace may list exporters and importers.
-    pub namespaces: Table<Namespace>,
-    pub member_agents: Table<MemberAgent>,
-
-    /// From each Service to its InternalServiceExports.
-    pub(super) internal_exports_of: Index<ObjectName>,
-    pub(super) claims_of: Index<ObjectName>,
-    pub(super) slice_exports_of: Index<ObjectName>,
-    /// From the name of a slice to its exports: one export, unless two members use the same name.
-    pub(super) slice_exports_named: Index<Text>,
-    /// From the name of a slice to its distributed slices.
-    pub(super) distributed_slices_named: Index<Text>,
-    /// From the name of a slice to the number of its distributed slices that are not being deleted.
-    pub(super) copies: BTreeMap<Text, i32>,
-    /// From each member namespace to the announcement of this member.
-    pub(super) announced: BTreeMap<Text, Announced>,
-    /// From each Service to the writes of the hub agent that other writers undo.
-    pub(crate) disputes: Disputes<Key>,
-}
-
-/// Importers of a Service that its ServiceImport records, by their member namespaces.
-fn importers(import: Option<&ServiceImport>) -> impl Iterator<Item = &Text> {
-    import.into_iter().flat_map(|import| import.claims.importers.keys())
-}
-
-/// True if the ServiceImport records this importer, by its member namespace.
-fn records(import: Option<&ServiceImport>, importer: &Text) -> bool {
-    import.is_some_and(|import| import.claims.importers.contains_key(importer))
-}
-
-/// True if the ServiceImport lists the cluster of an exported slice as an exporter.
-fn accepts(import: Option<&ServiceImport>, slice: &ObjectName) -> bool {
-    names::cluster_of(&slice.namespace)
-        .is_some_and(|cluster| import.is_some_and(|import| import.status.clusters.contains(&cluster)))
-}
-
-/// Consequences of a change of an object.
-#[derive(Debug, Default)]
-pub(super) struct Effects {
-    /// Values that changed.
-    pub(super) values: Vec<Value>,
-    /// Keys of an object that appeared. Perhaps no plan has read that it was absent.
-    pub(super) keys: Vec<Key>,
-}
-
-impl Store {
+impl View {
     /// Stores a change of an object, which the agent saw at the time `at`.
-    pub(super) fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp) -> Effects {
+    pub(in crate::hub) fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp) -> Effects {
         let mut effects = Effects::default();
         match change {
             Change::Applied(object) => {
@@ -343,38 +276,6 @@ impl Store {
             effects.values.push(Value::Announced(namespace.clone()));
         }
     }
-
-    /// Moves all stored times by `micros`, after the wall clock was set forward (positive) or back (negative) by this duration.
-    pub(super) fn clock_set(&mut self, micros: i64) {
-        self.watches.clock_set(micros);
-        self.announced.values_mut().for_each(|announced| announced.clock_set(micros));
-    }
-
-    /// True if an object exists that the key is for.
-    pub(super) fn has(&self, key: &Key) -> bool {
-        match key {
-            Key::Service(service) => {
-                self.hub_imports.get(service).is_some()
-                    || self.internal_exports_of.get(service).next().is_some()
-                    || self.claims_of.get(service).next().is_some()
-            }
-            Key::Slice(name) => self.slice_exports_named.get(name).next().is_some(),
-            Key::Copy { slice, importer } => {
-                let at = ObjectName { namespace: importer.clone(), name: slice.clone() };
-                let mut exports =
-                    self.slice_exports_named.get(slice).filter_map(|export| self.slice_exports.get(export));
-                let is_distributed = |export: &HubSlice| {
-                    let import = self.hub_imports.get(&export.spec.owner);
-                    records(import, importer) && accepts(import, &export.meta.name)
-                };
-                self.distributed_slices.get(&at).is_some() || exports.any(is_distributed)
-            }
-            Key::Member(cluster) => {
-                let name = ObjectName::new(names::member_namespace(cluster), cluster.clone());
-                self.member_agents.get(&name).is_some()
-            }
-        }
-    }
 }
 
 /// Lets `content` use the memory of `other`, if both are equal.
@@ -411,14 +312,14 @@ impl Effects {
 
 #[cfg(test)]
 mod tests {
-    use crate::hub::View;
+    use crate::hub::Planner;
     use crate::model::{HubSlice, Object};
     use crate::support::build::{BuildHubSlice, distributed_slice, seconds, slice, slice_export};
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    fn stored(objects: impl IntoIterator<Item = HubSlice>, export: &HubSlice) -> View {
-        let mut view = View::default();
+    fn stored(objects: impl IntoIterator<Item = HubSlice>, export: &HubSlice) -> Planner {
+        let mut view = Planner::default();
         for slice in objects {
             let is_export = slice.meta.name == export.meta.name;
             let object =
@@ -429,7 +330,7 @@ mod tests {
     }
 
     /// Returns the number of different places in memory that have the content of a slice.
-    fn places(view: &View) -> usize {
+    fn places(view: &Planner) -> usize {
         let slices = view.slice_exports.iter().chain(view.distributed_slices.iter());
         slices.map(|slice| Arc::as_ptr(&slice.spec.content)).collect::<BTreeSet<_>>().len()
     }

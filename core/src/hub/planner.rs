@@ -1,0 +1,168 @@
+//! Planner of the hub agent: plans keys, and tells which keys to plan again after a change.
+
+use super::{conflict, distribute};
+use crate::handshake;
+use crate::hub::view::NamespacePolicy;
+use crate::hub::view::reader::Reader;
+use crate::hub::view::value::Value;
+use crate::hub::view::{Effects, Key, View};
+use crate::model::{Announcement, Kind, Object};
+use crate::plan::{Action, Plan};
+use crate::reads::{Reads, Recorded};
+use fleetnet_types::{Change, ObjectName, Text, Timestamp, WatchState};
+use std::ops::{Deref, DerefMut};
+
+/// Result that is computed from the view, and computed again after a value that it read changed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Computed {
+    /// Plan of a key.
+    Plan(Key),
+    /// Rank of the export with this name among the exports of its source slice.
+    Rank(Text),
+}
+
+/// View of the hub agent, with the values that each plan read.
+#[derive(Clone, Debug, Default)]
+pub struct Planner {
+    view: View,
+    recorded: Recorded<Value, Computed>,
+}
+
+/// Values that a plan read, for [`Planner::planned`].
+#[derive(Debug)]
+pub struct ReadValues(Vec<Value>);
+
+/// Two planners are equal if they have the same view. Which values the last plans read does not count.
+impl PartialEq for Planner {
+    fn eq(&self, other: &Self) -> bool {
+        self.view == other.view
+    }
+}
+
+impl Deref for Planner {
+    type Target = View;
+
+    fn deref(&self) -> &View {
+        &self.view
+    }
+}
+
+/// Only for records that requeue nothing.
+impl DerefMut for Planner {
+    fn deref_mut(&mut self) -> &mut View {
+        &mut self.view
+    }
+}
+
+impl Planner {
+    /// Creates a planner with an empty view.
+    pub fn new(announces: Announcement, namespace_policy: NamespacePolicy) -> Self {
+        let mut planner = Self::default();
+        (planner.view.announces, planner.view.namespace_policy) = (announces, namespace_policy);
+        planner
+    }
+
+    /// Stores a change of an object, which the agent saw at the time `at`. Appends to `requeue` the keys of the object, and those
+    /// whose last plan read a value that changed.
+    pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
+        let Effects { values, keys } = self.view.apply(kind, change, at);
+        let mut concerned = Vec::new();
+        if kind == Kind::EndpointSliceExport {
+            for key in &keys {
+                if let Key::Slice(name) = key {
+                    self.rank(name, &mut concerned); // no rank has read the new export
+                }
+            }
+        }
+        concerned.extend(keys);
+        self.changed(values, &mut concerned);
+        concerned.sort_unstable();
+        concerned.dedup();
+        requeue.extend(concerned);
+    }
+
+    /// Stores the newest state of an object, which the agent saw at the time `at`.
+    pub fn applied(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.apply(object.kind(), Change::Applied(object), at, requeue);
+    }
+
+    /// Stores the new state of a watch.
+    pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Key>) {
+        let values = self.recorded.watch_state(&mut self.view.watches, kind, state, at);
+        self.changed(values, requeue);
+    }
+
+    /// Records that another writer undoes the hub agent's writes to the object `over`. `message` is the text for the user;
+    /// `None` if the other writer stopped. `about` is the Service whose exports show the dispute in a condition; without it, no
+    /// condition shows the dispute.
+    pub fn disputed(
+        &mut self,
+        about: Option<ObjectName>,
+        over: (Kind, ObjectName),
+        message: Option<String>,
+        requeue: &mut Vec<Key>,
+    ) {
+        requeue.extend(self.view.disputes.note(about.map(Key::Service), over, message));
+    }
+
+    pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
+        self.plan_and_reads(key, now).0
+    }
+
+    /// Plans a key. Also returns the values that the plan read, for [`Planner::planned`].
+    pub fn plan_and_reads(&self, key: &Key, now: Timestamp) -> (Plan, ReadValues) {
+        let reads = Reads::default();
+        let view = Reader::new(&self.view, &reads);
+        let plan = match key {
+            Key::Service(service) => conflict::plan_service(view, service, now),
+            Key::Slice(name) => distribute::plan_slice(view, name, now),
+            Key::Copy { slice, importer } => distribute::plan_copy(view, slice, importer, now),
+            Key::Member(cluster) => handshake::plan_member(view, cluster),
+        };
+        let mut values = reads.into_values();
+        // A create fails while its namespace does not exist. So the plan depends on the namespace too.
+        let creates = plan.writes.iter().filter(|write| matches!(write.action, Action::Create(_)));
+        let namespaces = creates.map(|write| ObjectName::new("", write.at.namespace.clone()));
+        // fault H18.1: values.extend(namespaces.map(|name| Value::Object(Kind::Namespace, name))); ~> drop(namespaces);
+        values.extend(namespaces.map(|name| Value::Object(Kind::Namespace, name)));
+        (plan, ReadValues(values))
+    }
+
+    /// Stores which values the last plan of a key read. After one of them changes, the key is requeued.
+    pub fn planned(&mut self, key: &Key, ReadValues(values): ReadValues) {
+        // Without an object of the key the plan is empty, and any such object requeues the key.
+        let computed = Computed::Plan(key.clone());
+        if self.view.has(key) { self.recorded.record(&computed, values) } else { self.recorded.forget(&computed) }
+    }
+
+    /// Requeues the keys whose last plan read one of these values.
+    fn changed(&mut self, values: Vec<Value>, requeue: &mut Vec<Key>) {
+        let mut ranks: Vec<Text> = Vec::new();
+        for value in &values {
+            for computed in self.recorded.of(value) {
+                match computed {
+                    Computed::Plan(key) => requeue.push(key.clone()),
+                    Computed::Rank(name) => ranks.push(name.clone()),
+                }
+            }
+        }
+        for name in ranks {
+            self.rank(&name, requeue);
+        }
+    }
+
+    /// Computes the rank of the export with this name. Requeues the keys that read the holder of a source slice, if it is another
+    /// one now.
+    fn rank(&mut self, name: &Text, requeue: &mut Vec<Key>) {
+        let reads = Reads::default();
+        let place = distribute::place_of(Reader::new(&self.view, &reads), name);
+        let computed = Computed::Rank(name.clone());
+        if self.view.slice_exports_named.get(name).next().is_some() {
+            self.recorded.record(&computed, reads.into_values());
+        } else {
+            self.recorded.forget(&computed);
+        }
+        let sources = self.view.holders.place(name, place);
+        self.changed(sources.into_iter().map(Value::Holder).collect(), requeue);
+    }
+}
