@@ -15,6 +15,7 @@ use crate::support::build::{
 };
 use crate::support::view::{NOW, hub_view, member_view, observe_and_plan};
 use std::cell::Cell;
+use std::sync::Arc;
 
 thread_local! {
     static STEPS: Cell<usize> = const { Cell::new(0) };
@@ -245,4 +246,16 @@ fn the_slices_of_one_exporter_cost_linear_time_together() {
         assert_eq!(requeue.len(), 1, "{requeue:?}");
         steps
     });
+}
+
+#[test]
+fn a_change_of_a_distributed_slice_validates_each_of_its_endpoints_once() {
+    let steps = |endpoints: usize| {
+        let mut view = importer(10);
+        let mut changed = distributed(0);
+        changed.spec.content = Arc::new(many(0, endpoints));
+        changed.spec.reference.generation += 1;
+        steps_of(|| apply(&mut view, applied(Object::EndpointSliceImport(changed)))).0
+    };
+    assert_eq!(steps(500) - steps(100), 400);
 }
