@@ -53,18 +53,36 @@ pub fn observe(kind: Kind, json: &[u8]) -> Result<Observed<Object>, Undecodable>
 
 /// Converts a plan of core to a plan of the runtime.
 pub fn plan<S: From<Kind>, R: From<Receipt>, E>(plan: CorePlan) -> Plan<S, R, E> {
-    Plan { writes: plan.writes.into_iter().map(request).collect(), again: plan.again, ..Plan::default() }
+    plan_with(plan, verb)
+}
+
+/// As [`plan`], with these verbs of the writes.
+pub fn plan_with<S: From<Kind>, R: From<Receipt>, E>(plan: CorePlan, verb: impl Fn(&Write) -> Verb) -> Plan<S, R, E> {
+    let writes = plan.writes.into_iter().map(|write| {
+        let verb = verb(&write);
+        with_verb(write, verb)
+    });
+    Plan { writes: writes.collect(), again: plan.again, ..Plan::default() }
 }
 
 /// Converts a write of core to a request of the runtime.
 pub fn request<S: From<Kind>, R: From<Receipt>>(write: Write) -> Request<S, R> {
-    let verb = match encode::encode(&write) {
-        encode::Body::Create { body } => Verb::Create { body },
+    let verb = verb(&write);
+    with_verb(write, verb)
+}
+
+/// Returns the verb of a write, with its serialized body.
+pub fn verb(write: &Write) -> Verb {
+    match encode::encode(write) {
+        encode::Body::Create { body } => Verb::Create { body: body.into() },
         encode::Body::Patch { subresource, resource_version, body } => {
-            Verb::Patch { subresource, resource_version, body }
+            Verb::Patch { subresource, resource_version, body: body.into() }
         }
         encode::Body::Delete { uid } => Verb::Delete { uid },
-    };
+    }
+}
+
+fn with_verb<S: From<Kind>, R: From<Receipt>>(write: Write, verb: Verb) -> Request<S, R> {
     let imported = match &write.action {
         Action::Create(Desired::EndpointSlice(slice))
         | Action::Patch { patch: Patch::ImportedSlice(slice), resource_version: _ } => {

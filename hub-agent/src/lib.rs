@@ -7,6 +7,7 @@ mod heartbeats;
 mod limits;
 mod logic;
 pub mod metrics;
+mod slice_bodies;
 mod states;
 
 pub use flags::Flags;

@@ -2,6 +2,7 @@
 //! objects to the view of `fleetnet_core` and returns the plans of this view.
 
 use crate::heartbeats::Heartbeats;
+use crate::slice_bodies::SliceBodies;
 use crate::states::{State, States};
 use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::convert::{self, Receipt};
@@ -25,6 +26,7 @@ pub struct Hub {
     blocking_reasons: BlockingReasons<Key>,
     heartbeats: Heartbeats,
     states: States,
+    bodies: SliceBodies,
 }
 
 /// Effect of a plan on the hub agent.
@@ -45,7 +47,13 @@ impl Hub {
         }
         let view = Planner::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL), namespace_policy);
         let (heartbeats, states) = (Heartbeats::new(registry)?, States::new(registry)?);
-        Ok(Self { view, blocking_reasons: BlockingReasons::new(registry)?, heartbeats, states })
+        Ok(Self {
+            view,
+            blocking_reasons: BlockingReasons::new(registry)?,
+            heartbeats,
+            states,
+            bodies: SliceBodies::default(),
+        })
     }
 
     /// Returns kind, name and UID of the object that Events of this key refer to. `None` if the view does not have the object,
@@ -128,7 +136,10 @@ impl Logic for Hub {
     fn plan(&self, key: &Key, now: Timestamp) -> Plan<Kind, Receipt, Effect> {
         let (mut plan, reads) = self.view.plan_and_reads(key, now);
         let blocking_reasons = std::mem::take(&mut plan.blocking_reasons);
-        Plan { effect: Some(Effect { reads, blocking_reasons }), ..convert::plan(plan) }
+        Plan {
+            effect: Some(Effect { reads, blocking_reasons }),
+            ..convert::plan_with(plan, |write| self.bodies.verb(write))
+        }
     }
 
     fn planned(&mut self, key: &Key, effect: Effect, _at: Timestamp) {

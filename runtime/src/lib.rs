@@ -35,9 +35,11 @@ mod turns;
 mod unfinished;
 pub mod versions;
 mod watch;
+mod write_body;
 mod writer;
 
 pub use logic::{
     Change, Decoder, Event, Fight, FlowId, Logic, NAMESPACE_TERMINATING, Observed, Plan, Removal, Request, Resource,
     Severity, SourceSpec, Undecodable, Verb, WatchState, WriteEnd, WriteFailure,
 };
+pub use write_body::WriteBody;

@@ -13,6 +13,7 @@ use fnv::FnvHasher;
 
 use crate::client::Cluster;
 pub use crate::decoder::Decoder;
+use crate::write_body::WriteBody;
 pub use fleetnet_types::{Change, Event, Observed, Removal, Resource, Severity, Undecodable, WatchState};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 
@@ -221,7 +222,7 @@ pub enum Verb {
     /// POST of the whole object. Fails if the object exists.
     Create {
         /// Object with apiVersion, kind and metadata.
-        body: serde_json::Value,
+        body: WriteBody,
     },
     /// JSON merge patch. The writer adds `metadata.resourceVersion` as the precondition.
     Patch {
@@ -230,7 +231,7 @@ pub enum Verb {
         /// resourceVersion of the object from which the plan computed the patch.
         resource_version: u64,
         /// Merge patch without `metadata.resourceVersion`.
-        body: serde_json::Value,
+        body: WriteBody,
     },
     /// PUT of the whole object, for kinds whose objects the view keeps in full. The writer adds `metadata.resourceVersion` as the
     /// precondition, so no concurrent change is lost.
@@ -241,7 +242,7 @@ pub enum Verb {
         /// resourceVersion of the object from which the plan computed the new object.
         resource_version: u64,
         /// Object with apiVersion, kind and metadata, without the fields that only the server sets.
-        body: serde_json::Value,
+        body: WriteBody,
     },
     /// DELETE with the UID as the precondition.
     Delete { uid: Uid },

@@ -210,11 +210,12 @@ impl Copier {
                     "kind": source.resource().kind,
                     "metadata": {"namespace": "ns", "name": name},
                     "spec": spec,
-                }),
+                })
+                .into(),
             },
             Some(thing) if thing.deleting || thing.value == value => return,
             Some(thing) => {
-                Verb::Patch { subresource: None, resource_version: thing.version, body: json!({"spec": spec}) }
+                Verb::Patch { subresource: None, resource_version: thing.version, body: json!({"spec": spec}).into() }
             }
         };
         let receipt = Some(format!("{name}={value}"));

@@ -21,6 +21,7 @@ use crate::limits::{ANSWER_BYTES, WRITE_TIMEOUT};
 use crate::logic::{Logic, Observed, Request, SourceSpec, Verb, WriteEnd};
 use crate::rivals;
 use crate::slots::Target;
+use crate::write_body::WriteBody;
 use fleetnet_types::Timestamp;
 
 #[derive(Debug)]
@@ -84,25 +85,27 @@ pub(crate) enum Seen<O> {
 
 /// Returns a hash of a write's content, without its precondition. The hash is the same in every process.
 pub(crate) fn content(verb: &Verb) -> u64 {
-    hash_with(verb, |body, hasher| body.hash(hasher))
+    hash_with(verb, WriteBody::content)
 }
 
 /// Returns a hash of a write's content that ignores timestamps: two plans that differ only in the time have equal hashes.
 pub(crate) fn timeless_content(verb: &Verb) -> u64 {
-    hash_with(verb, hash_without_times)
+    hash_with(verb, WriteBody::timeless)
 }
 
-fn hash_with(verb: &Verb, hash_body: impl Fn(&Value, &mut DefaultHasher)) -> u64 {
+fn hash_with(verb: &Verb, hash_of: impl Fn(&WriteBody) -> u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     verb.as_str().hash(&mut hasher);
     match verb {
-        Verb::Create { body } | Verb::Patch { body, .. } | Verb::Replace { body, .. } => hash_body(body, &mut hasher),
+        Verb::Create { body } | Verb::Patch { body, .. } | Verb::Replace { body, .. } => {
+            hash_of(body).hash(&mut hasher);
+        }
         Verb::Delete { uid } => uid.hash(&mut hasher),
     }
     hasher.finish()
 }
 
-fn hash_without_times(value: &Value, hasher: &mut DefaultHasher) {
+pub(crate) fn hash_without_times(value: &Value, hasher: &mut DefaultHasher) {
     match value {
         Value::Object(fields) => {
             fields.len().hash(hasher);
@@ -193,19 +196,19 @@ impl<L: Logic> Addressed<'_, L> {
         match verb {
             Verb::Create { body } => {
                 let path = resource.collection_path(Some(self.namespace));
-                self.send(Method::POST, path, Some(("application/json", encode(body)))).await
+                self.send(Method::POST, path, Some(("application/json", body.json()))).await
             }
             Verb::Patch { subresource, resource_version, body } => {
                 let mut path = resource.object_path(self.namespace, self.name);
                 if let Some(subresource) = subresource {
                     path = format!("{path}/{subresource}");
                 }
-                let body = encode(&with_precondition(body, *resource_version));
+                let body = body.json_at(*resource_version);
                 self.send(Method::PATCH, path, Some(("application/merge-patch+json", body))).await
             }
             Verb::Replace { resource_version, body } => {
                 let path = resource.object_path(self.namespace, self.name);
-                let body = encode(&with_precondition(body, *resource_version));
+                let body = body.json_at(*resource_version);
                 self.send(Method::PUT, path, Some(("application/json", body))).await
             }
             Verb::Delete { uid } => {
@@ -371,15 +374,6 @@ fn denied(status_object: &ApiStatus, status: u16) -> WriteResult {
 
 fn encode(body: &Value) -> Vec<u8> {
     body.to_string().into_bytes()
-}
-
-fn with_precondition(body: &Value, resource_version: u64) -> Value {
-    let mut body = body.as_object().cloned().unwrap_or_default();
-    let mut metadata = body.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
-    // fault Q6.1: resource_version.to_string() ~> String::new()
-    metadata.insert("resourceVersion".to_owned(), Value::String(resource_version.to_string()));
-    body.insert("metadata".to_owned(), Value::Object(metadata));
-    Value::Object(body)
 }
 
 #[cfg(test)]

@@ -77,11 +77,11 @@ async fn carried_out(
 }
 
 fn create() -> Verb {
-    Verb::Create { body: json!({"metadata": {"name": "a"}, "spec": {"value": "x"}}) }
+    Verb::Create { body: json!({"metadata": {"name": "a"}, "spec": {"value": "x"}}).into() }
 }
 
 fn patch() -> Verb {
-    Verb::Patch { subresource: None, resource_version: 7, body: json!({"spec": {"value": "x"}}) }
+    Verb::Patch { subresource: None, resource_version: 7, body: json!({"spec": {"value": "x"}}).into() }
 }
 
 fn delete() -> Verb {
@@ -104,7 +104,7 @@ async fn a_patch_carries_the_version_as_its_precondition_and_nothing_else() {
     let verb = Verb::Patch {
         subresource: Some("status"),
         resource_version: 7,
-        body: json!({"metadata": {"labels": {"l": null}}, "status": {"ready": true}}),
+        body: json!({"metadata": {"labels": {"l": null}}, "status": {"ready": true}}).into(),
     };
     let (_, requests) = carried_out(verb, false, vec![answer(200, object(8, "uid-1", "x"))]).await;
     let (method, path, headers, body) = &requests[0];
@@ -116,7 +116,7 @@ async fn a_patch_carries_the_version_as_its_precondition_and_nothing_else() {
 #[tokio::test]
 async fn a_replacement_puts_the_whole_object_with_the_version_as_its_precondition() {
     let whole = json!({"metadata": {"name": "a", "labels": {"l": "m"}}, "spec": {"value": "x"}});
-    let verb = Verb::Replace { resource_version: 7, body: whole };
+    let verb = Verb::Replace { resource_version: 7, body: whole.into() };
     let (outcome, requests) = carried_out(verb, false, vec![answer(200, object(8, "uid-1", "x"))]).await;
     let (method, path, headers, body) = &requests[0];
     assert_eq!((method.as_str(), path.as_str()), ("PUT", "/apis/toy.io/v1/namespaces/ns/copies/a"));
@@ -129,7 +129,7 @@ async fn a_replacement_puts_the_whole_object_with_the_version_as_its_preconditio
 #[tokio::test]
 async fn a_replacement_without_an_answer_was_carried_out_where_a_later_version_has_all_of_it() {
     for (version, value, is_done) in [(8, "x", true), (8, "y", false), (7, "x", false)] {
-        let verb = Verb::Replace { resource_version: 7, body: json!({"spec": {"value": "x"}}) };
+        let verb = Verb::Replace { resource_version: 7, body: json!({"spec": {"value": "x"}}).into() };
         let found = answer(200, object(version, "uid-1", value));
         let (outcome, requests) = carried_out(verb, false, vec![answer(500, json!({})), found]).await;
         assert_eq!(requests.len(), 2, "one GET");
@@ -140,7 +140,7 @@ async fn a_replacement_without_an_answer_was_carried_out_where_a_later_version_h
 /// Sends a PUT of `body` on version 7, whose response is a 500. The GET afterwards returns `found`. Returns two values: true if
 /// the writer concludes that the PUT was executed, and `Outcome::is_answered`.
 async fn replaced(body: Value, found: Value) -> (bool, bool) {
-    let verb = Verb::Replace { resource_version: 7, body };
+    let verb = Verb::Replace { resource_version: 7, body: body.into() };
     let (outcome, _) = carried_out(verb, false, vec![answer(500, json!({})), answer(200, found)]).await;
     (outcome.result == WriteResult::Done, outcome.is_answered)
 }
@@ -340,7 +340,7 @@ async fn a_page_of_a_proxy_instead_of_a_status_is_reported_shortened() {
 #[test]
 fn the_content_of_a_write_leaves_its_precondition_out() {
     let patch = |subresource, resource_version, value: &str| {
-        content(&Verb::Patch { subresource, resource_version, body: json!({"spec": {"value": value}}) })
+        content(&Verb::Patch { subresource, resource_version, body: json!({"spec": {"value": value}}).into() })
     };
     assert_eq!(patch(None, 7, "x"), patch(None, 8, "x"));
     assert_ne!(patch(None, 7, "x"), patch(None, 7, "y"));
@@ -354,7 +354,7 @@ fn patch_of_create() -> Verb {
     Verb::Patch {
         subresource: None,
         resource_version: 0,
-        body: json!({"metadata": {"name": "a"}, "spec": {"value": "x"}}),
+        body: json!({"metadata": {"name": "a"}, "spec": {"value": "x"}}).into(),
     }
 }
 
@@ -401,7 +401,7 @@ async fn a_connection_that_is_refused_was_never_used() {
 
 #[test]
 fn contents_are_equal_but_for_times_where_only_times_differ() {
-    let create = |spec: Value| Verb::Create { body: json!({"spec": spec}) };
+    let create = |spec: Value| Verb::Create { body: json!({"spec": spec}).into() };
     let base =
         json!({"at": "2027-01-15T08:00:00.000042Z", "stamp": "2027-01-15T08:00:00Z 3f2a", "n": 1, "list": ["a", "b"]});
     let with = |field: &str, value: Value| {
@@ -428,7 +428,8 @@ fn contents_are_equal_but_for_times_where_only_times_differ() {
         assert_eq!(alike, is_alike, "{what}");
         assert_ne!(exact(&create(spec)), exact(&create(base.clone())), "{what}");
     }
-    let patch = |resource_version| Verb::Patch { subresource: None, resource_version, body: json!({"spec": base}) };
+    let patch =
+        |resource_version| Verb::Patch { subresource: None, resource_version, body: json!({"spec": base}).into() };
     assert_eq!(timeless(&patch(1)), timeless(&patch(2)), "the precondition is no content");
     assert_ne!(timeless(&patch(1)), timeless(&create(base.clone())));
 }

@@ -2,7 +2,7 @@
 
 use super::{parts, patch};
 use crate::resources::resource;
-use fleetnet_core::model::Finalizers;
+use fleetnet_core::model::{Finalizers, Kind};
 use fleetnet_core::plan::Desired;
 use fleetnet_types::ObjectName;
 use serde_json::{Value, json};
@@ -43,7 +43,10 @@ pub(super) fn body(at: &ObjectName, desired: &Desired) -> Value {
     let resource = resource(kind);
     object["apiVersion"] = resource.api_version().into();
     object["kind"] = resource.kind.into();
-    object["metadata"]["namespace"] = (*at.namespace).into();
+    // The server takes the namespace from the URL. Without it, all importers of a slice get the same body.
+    if kind != Kind::EndpointSliceImport {
+        object["metadata"]["namespace"] = (*at.namespace).into();
+    }
     object["metadata"]["name"] = (*at.name).into();
     // fault X7.2: leave_out_nulls(&mut object) ~>
     leave_out_nulls(&mut object);

@@ -106,7 +106,7 @@ impl Phase {
             let mut slice = slice.clone();
             slice.metadata.name = name;
             let body = serde_json::to_value(&slice).unwrap_or_default();
-            self.add(&slice, Verb::Create { body }, receipt(Operation::Create, &slice));
+            self.add(&slice, Verb::Create { body: body.into() }, receipt(Operation::Create, &slice));
         }
     }
 
@@ -126,7 +126,11 @@ impl Phase {
         let resource_version = update.before.metadata.resource_version.parse().unwrap_or(0);
         // fault Y7.5: replacement(update) ~> serde_json::to_value(&update.after).unwrap_or_default()
         let body = replacement(update);
-        self.add(&update.before, Verb::Replace { resource_version, body }, receipt(Operation::Update, &update.after));
+        self.add(
+            &update.before,
+            Verb::Replace { resource_version, body: body.into() },
+            receipt(Operation::Update, &update.after),
+        );
     }
 
     fn delete(&mut self, slice: &EndpointSlice) {
@@ -148,7 +152,7 @@ fn receipt(operation: Operation, written: &EndpointSlice) -> SliceReceipt {
 pub(super) fn requested_slice(verb: &Verb) -> Option<EndpointSlice> {
     match verb {
         Verb::Create { body } | Verb::Replace { body, .. } | Verb::Patch { body, .. } => {
-            EndpointSlice::deserialize(body).ok()
+            EndpointSlice::deserialize(&**body).ok()
         }
         Verb::Delete { .. } => None,
     }

@@ -73,7 +73,7 @@ impl Server {
                 if let Err(why) = validated(body) {
                     return Answer::Invalid(why);
                 }
-                Answer::Object(self.make(body.clone()))
+                Answer::Object(self.make((**body).clone()))
             }
             (Verb::Patch { .. }, _) => panic!("slices are replaced, not patched"),
             (Verb::Replace { .. } | Verb::Delete { .. }, None) => Answer::Gone,

@@ -1,0 +1,133 @@
+//! Content of a write: a JSON object that is serialized once, also if several writes send it.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::writer::hash_without_times;
+
+/// JSON object that a write sends. Clones share the text and its hashes. So writes of the same content to several objects cost one
+/// serialization.
+#[derive(Clone, Debug)]
+pub struct WriteBody(Arc<Serialized>);
+
+#[derive(Debug)]
+struct Serialized {
+    value: Value,
+    /// Fields of `metadata`, without braces.
+    metadata: String,
+    /// The other fields, without braces.
+    others: String,
+    content: u64,
+    timeless: u64,
+}
+
+impl From<Value> for WriteBody {
+    fn from(value: Value) -> Self {
+        let mut others = value.as_object().cloned().unwrap_or_default();
+        let metadata = others.remove("metadata").and_then(|metadata| metadata.as_object().cloned()).unwrap_or_default();
+        let (metadata, others) = (fields(metadata), fields(others));
+        let hash = |hash: &dyn Fn(&mut DefaultHasher)| {
+            let mut hasher = DefaultHasher::new();
+            hash(&mut hasher);
+            hasher.finish()
+        };
+        let content = hash(&|hasher| value.hash(hasher));
+        let timeless = hash(&|hasher| hash_without_times(&value, hasher));
+        Self(Arc::new(Serialized { value, metadata, others, content, timeless }))
+    }
+}
+
+impl PartialEq for WriteBody {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.value == other.0.value
+    }
+}
+
+impl Deref for WriteBody {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.0.value
+    }
+}
+
+impl WriteBody {
+    /// Returns a hash of the content. The hash is the same in every process.
+    pub(crate) fn content(&self) -> u64 {
+        self.0.content
+    }
+
+    /// Returns a hash of the content that ignores timestamps.
+    pub(crate) fn timeless(&self) -> u64 {
+        self.0.timeless
+    }
+
+    /// Returns the JSON of the whole object.
+    pub(crate) fn json(&self) -> Vec<u8> {
+        self.with_metadata("")
+    }
+
+    /// Returns the JSON of the object with this resourceVersion as the precondition.
+    pub(crate) fn json_at(&self, resource_version: u64) -> Vec<u8> {
+        // fault Q6.1: \"resourceVersion\":\"{resource_version}\" ~> \"resourceVersion\":\"\"
+        self.with_metadata(&format!("\"resourceVersion\":\"{resource_version}\""))
+    }
+
+    fn with_metadata(&self, first: &str) -> Vec<u8> {
+        let Serialized { metadata, others, .. } = &*self.0;
+        let between = |one: &str, other: &str| if one.is_empty() || other.is_empty() { "" } else { "," };
+        let (in_metadata, before_others) = (between(first, metadata), between("metadata", others));
+        format!("{{\"metadata\":{{{first}{in_metadata}{metadata}}}{before_others}{others}}}").into_bytes()
+    }
+}
+
+/// Returns the JSON of an object without its braces.
+fn fields(object: Map<String, Value>) -> String {
+    let mut text = Value::Object(object).to_string();
+    text.pop();
+    text.remove(0);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn parsed(json: &[u8]) -> Value {
+        serde_json::from_slice(json).expect("it is JSON")
+    }
+
+    #[test]
+    fn the_json_has_the_fields_of_the_value_and_the_precondition() {
+        let table = [
+            json!({}),
+            json!({"metadata": {}}),
+            json!({"spec": {"a": [1, null]}}),
+            json!({"metadata": {"finalizers": ["x"], "labels": {"resourceVersion": "}"}}}),
+            json!({"apiVersion": "v1", "metadata": {"name": "\u{0}\"{"}, "spec": {"b": "metadata"}}),
+        ];
+        for value in table {
+            let body = WriteBody::from(value.clone());
+            let mut expected = value;
+            if expected.get("metadata").is_none() {
+                expected["metadata"] = json!({});
+            }
+            assert_eq!(parsed(&body.json()), expected);
+            expected["metadata"]["resourceVersion"] = json!("7");
+            assert_eq!(parsed(&body.json_at(7)), expected);
+        }
+    }
+
+    #[test]
+    fn equal_values_have_equal_hashes_and_only_times_are_left_out_of_the_timeless_one() {
+        let body = |text: &str| WriteBody::from(json!({"spec": {"at": text}}));
+        let (one, later) = (body("2026-11-23T10:00:00Z"), body("2026-11-23T10:00:01Z"));
+        assert_eq!((one.content(), one.timeless()), (body("2026-11-23T10:00:00Z").content(), later.timeless()));
+        assert_ne!(one.content(), later.content());
+        assert_ne!(one.timeless(), body("else").timeless());
+    }
+}
