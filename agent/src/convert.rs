@@ -56,7 +56,7 @@ pub fn plan<S: From<Kind>, R: From<Receipt>, E>(plan: CorePlan) -> Plan<S, R, E>
     plan_with(plan, verb)
 }
 
-/// As [`plan`], with these verbs of the writes.
+/// Returns the plan with the requests of these verbs.
 pub fn plan_with<S: From<Kind>, R: From<Receipt>, E>(plan: CorePlan, verb: impl Fn(&Write) -> Verb) -> Plan<S, R, E> {
     let writes = plan.writes.into_iter().map(|write| {
         let verb = verb(&write);
