@@ -6,7 +6,8 @@ use fleetnet_core::plan::{Action, Desired, Event as CoreEvent, Patch, Plan as Co
 use fleetnet_core::reasons::Reason;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::{
-    Event, Fight, Logic, NAMESPACE_TERMINATING, Observed, Plan, Request, SourceSpec, Undecodable, Verb, WriteFailure,
+    Event, Fight, Logic, NAMESPACE_TERMINATING, Observed, Plan, Request, SourceSpec, Undecodable, Verb, WriteEnd,
+    WriteFailure,
 };
 use fleetnet_types::{ObjectName, Text, Uid};
 use std::sync::Arc;
@@ -26,10 +27,10 @@ pub struct Receipt {
 /// Returns the specification of a watch for the runtime: one kind in one cluster, and in one namespace if `namespace` is set.
 pub fn source<L>(kind: Kind, cluster: &Arc<Cluster>, namespace: Option<&str>) -> SourceSpec<L>
 where
-    L: Logic<Source: From<Kind>, Object: From<Object>>,
+    L: Logic<Source = Kind, Object = Object>,
 {
     SourceSpec {
-        source: kind.into(),
+        source: kind,
         cluster: Arc::clone(cluster),
         resource: resources::resource(kind),
         namespace: namespace.map(str::to_owned),
@@ -37,7 +38,9 @@ where
         freezes_when_forbidden: false,
         optional: false,
         metadata_only: kind == Kind::Namespace,
-        decode: Arc::new(move |json| observe(kind, json).map(|observed| observed.map(L::Object::from))),
+        ends_denials: false,
+        decode: Arc::new(move |json| observe(kind, json)),
+        response_sink: None,
     }
 }
 
@@ -52,12 +55,12 @@ pub fn observe(kind: Kind, json: &[u8]) -> Result<Observed<Object>, Undecodable>
 }
 
 /// Converts a plan of core to a plan of the runtime.
-pub fn plan<S: From<Kind>, R: From<Receipt>, E>(plan: CorePlan) -> Plan<S, R, E> {
+pub fn plan<E>(plan: CorePlan) -> Plan<Kind, Receipt, E> {
     plan_with(plan, verb)
 }
 
 /// Returns the plan with the requests of these verbs.
-pub fn plan_with<S: From<Kind>, R: From<Receipt>, E>(plan: CorePlan, verb: impl Fn(&Write) -> Verb) -> Plan<S, R, E> {
+pub fn plan_with<E>(plan: CorePlan, verb: impl Fn(&Write) -> Verb) -> Plan<Kind, Receipt, E> {
     let writes = plan.writes.into_iter().map(|write| {
         let verb = verb(&write);
         with_verb(write, verb)
@@ -66,7 +69,7 @@ pub fn plan_with<S: From<Kind>, R: From<Receipt>, E>(plan: CorePlan, verb: impl 
 }
 
 /// Converts a write of core to a request of the runtime.
-pub fn request<S: From<Kind>, R: From<Receipt>>(write: Write) -> Request<S, R> {
+pub fn request(write: Write) -> Request<Kind, Receipt> {
     let verb = verb(&write);
     with_verb(write, verb)
 }
@@ -82,7 +85,7 @@ pub fn verb(write: &Write) -> Verb {
     }
 }
 
-fn with_verb<S: From<Kind>, R: From<Receipt>>(write: Write, verb: Verb) -> Request<S, R> {
+fn with_verb(write: Write, verb: Verb) -> Request<Kind, Receipt> {
     let imported = match &write.action {
         Action::Create(Desired::EndpointSlice(slice))
         | Action::Patch { patch: Patch::ImportedSlice(slice), resource_version: _ } => {
@@ -90,29 +93,42 @@ fn with_verb<S: From<Kind>, R: From<Receipt>>(write: Write, verb: Verb) -> Reque
         }
         Action::Create(_) | Action::Patch { .. } | Action::Delete { .. } => None,
     };
-    let source = write.kind().into();
+    let source = write.kind();
     let receipt = Receipt { events: write.events, sample: write.sample, imported };
     let reported = !receipt.events.is_empty() || receipt.sample.is_some();
-    Request { source, name: write.at, verb, receipt: reported.then(|| receipt.into()) }
+    Request { source, name: write.at, verb, receipt: reported.then_some(receipt) }
 }
 
 /// Converts Events of core to Events of the runtime.
-pub fn events<S: From<Kind>>(events: Vec<CoreEvent>) -> Vec<Event<S>> {
-    events.into_iter().map(|event| event.map(S::from, Reason::as_str)).collect()
+pub fn events(events: Vec<CoreEvent>) -> Vec<Event<Kind>> {
+    events.into_iter().map(|event| event.map(|kind| kind, Reason::as_str)).collect()
+}
+
+/// Returns the Event about a failed write. The Event is about the user's object `about`, for which the agent made the write.
+pub fn failure_event(
+    about: Option<(Kind, ObjectName, Uid)>,
+    end: WriteEnd,
+    failure: &WriteFailure<Kind>,
+    component: &'static str,
+) -> Vec<Event<Kind>> {
+    match end {
+        WriteEnd::Rejected => rejection_event(about, failure, component),
+        _ => denial_event(about, failure, component),
+    }
 }
 
 /// Returns the Event about a write that the server rejected for its content. The Event is about the user's object `about`, for
 /// which the agent made the write.
-pub fn rejection_event<S: From<Kind>>(
+fn rejection_event(
     about: Option<(Kind, ObjectName, Uid)>,
-    failure: &WriteFailure<S>,
+    failure: &WriteFailure<Kind>,
     component: &'static str,
-) -> Vec<Event<S>> {
+) -> Vec<Event<Kind>> {
     not_written(about, Reason::WriteRefused, rejection_message(failure), component)
 }
 
 /// Returns the message for a rejected write, with the server's text.
-pub fn rejection_message<S>(failure: &WriteFailure<S>) -> String {
+pub fn rejection_message(failure: &WriteFailure<Kind>) -> String {
     format!(
         "cluster {} rejected the request to {} {}: {}. The agent retries every 10 minutes, and when the content \
          changes",
@@ -126,11 +142,11 @@ pub fn rejection_message<S>(failure: &WriteFailure<S>) -> String {
 /// Returns the Event about a denied write: the agent has no right to make the write, or the namespace or CRD is missing.
 /// Returns no Event if no user needs to act: for a write without an HTTP response, and for a write to a namespace that is being
 /// deleted.
-pub fn denial_event<S: From<Kind>>(
+fn denial_event(
     about: Option<(Kind, ObjectName, Uid)>,
-    failure: &WriteFailure<S>,
+    failure: &WriteFailure<Kind>,
     component: &'static str,
-) -> Vec<Event<S>> {
+) -> Vec<Event<Kind>> {
     // fault G5.1: || is_of_terminating_namespace(failure) ~>
     // fault G5.2: failure.status == 0 || ~>
     if failure.status == 0 || is_of_terminating_namespace(failure) {
@@ -161,11 +177,11 @@ pub fn fight_message<S>(fight: &Fight<S>) -> Option<String> {
 
 /// Returns the Event about a fight, in which another writer undoes this agent's writes to an object. The Event is about the
 /// user's object `about`. Returns no Event if the fight is over.
-pub fn fight_event<S: From<Kind>>(
+pub fn fight_event(
     about: Option<(Kind, ObjectName, Uid)>,
-    fight: &Fight<S>,
+    fight: &Fight<Kind>,
     component: &'static str,
-) -> Vec<Event<S>> {
+) -> Vec<Event<Kind>> {
     fight_message(fight).map_or_else(Vec::new, |message| not_written(about, Reason::WritesUndone, message, component))
 }
 
@@ -178,12 +194,12 @@ fn target<S>(failure: &WriteFailure<S>) -> String {
     format!("{} {}", failure.kind, failure.name)
 }
 
-fn not_written<S: From<Kind>>(
+fn not_written(
     about: Option<(Kind, ObjectName, Uid)>,
     reason: Reason,
     message: String,
     component: &'static str,
-) -> Vec<Event<S>> {
+) -> Vec<Event<Kind>> {
     events(about.map(|about| event_about(about, component, reason, message)).into_iter().collect())
 }
 

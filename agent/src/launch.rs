@@ -6,11 +6,11 @@ use anyhow::Context as _;
 use fleetnet_runtime::admin::{AdminServer, AdminSources, BindAddress, Certificates, Check, Guard, Readiness, Secure};
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Clock;
+use fleetnet_runtime::manager::{Manager, ProcessContext};
 use fleetnet_runtime::metrics::{Metrics, register_process_metrics};
-use fleetnet_runtime::run::{Runner, SourceStatus};
+use fleetnet_runtime::run::SourceStatus;
 use fleetnet_runtime::shutdown::Shutdown;
-use fleetnet_runtime::{FlowId, Logic, SourceSpec, lease, logging};
-use futures::future::BoxFuture;
+use fleetnet_runtime::{lease, logging};
 use prometheus::Registry;
 use std::future::Future;
 use std::process::ExitCode;
@@ -50,19 +50,17 @@ pub struct Addresses {
 }
 
 /// Parts of a process that differ between hub agent and member agent.
-pub struct Part<L: Logic> {
-    /// View and rules of the agent.
-    pub logic: L,
-    /// Watches that the agent needs.
-    pub sources: Vec<SourceSpec<L>>,
+pub struct Part {
+    /// Agents of the process.
+    pub manager: Manager,
+    /// State of the watches of each agent.
+    pub statuses: Vec<watch::Receiver<Vec<SourceStatus>>>,
     /// Cluster in which the agent and its Leases are.
     pub own_cluster: Arc<Cluster>,
     /// Names of the Leases that the agent must hold to write.
     pub leases: Vec<String>,
     /// Channel with an additional reason why the agent is not ready. The value is `None` while there is no such reason.
     pub blocked: Option<watch::Receiver<Option<String>>>,
-    /// Task that runs beside the agent while this process leads.
-    pub leader_task: Option<BoxFuture<'static, ()>>,
 }
 
 /// Parses the listen addresses in the flags of metrics and of probes, given as (flag, value).
@@ -98,10 +96,9 @@ pub fn addresses<'a>(
 /// - 0 after a planned stop.
 /// - 1 after an error. The last line of the log is the cause.
 /// - 2 if the process cannot start. The cause is one line on standard error.
-pub fn launch<L, F>(process: Process, part: impl FnOnce(Registry) -> F) -> ExitCode
+pub fn launch<F>(process: Process, part: impl FnOnce(Registry, ProcessContext) -> F) -> ExitCode
 where
-    L: Logic,
-    F: Future<Output = anyhow::Result<Part<L>>>,
+    F: Future<Output = anyhow::Result<Part>>,
 {
     let clock = Clock::system();
     let settings = logging::LogSettings {
@@ -122,11 +119,16 @@ where
     // in one process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let registry = Registry::new();
-    let part = match runtime.block_on(part(registry.clone())) {
+    let metrics = match Metrics::new(&registry) {
+        Ok(metrics) => metrics,
+        Err(error) => return exit_with_error(&format!("engine metrics: {error}")),
+    };
+    let context = ProcessContext { identity: process.identity.clone(), clock, metrics };
+    let part = match runtime.block_on(part(registry.clone(), context)) {
         Ok(part) => part,
         Err(error) => return exit_with_error(&format!("{error:#}")),
     };
-    match runtime.block_on(run(&process, clock, registry, part)) {
+    match runtime.block_on(run(&process, registry, part)) {
         Ok(()) => {
             tracing::info!(agent = process.name, "stopped");
             ExitCode::SUCCESS
@@ -138,7 +140,7 @@ where
     }
 }
 
-async fn run<L: Logic>(process: &Process, clock: Clock, registry: Registry, part: Part<L>) -> anyhow::Result<()> {
+async fn run(process: &Process, registry: Registry, part: Part) -> anyhow::Result<()> {
     let identity = process.identity.clone();
     tracing::info!(agent = process.name, version = env!("CARGO_PKG_VERSION"), identity, "starting");
     tracing::info!(flags = process.flags, "flags");
@@ -150,23 +152,18 @@ async fn run<L: Logic>(process: &Process, clock: Clock, registry: Registry, part
     }
     register_process_metrics(&registry).context("process metrics")?;
     build_info::register(&registry).context("metric of the build")?;
-    let metrics = Metrics::new(&registry).context("engine metrics")?;
     let shutdown = Shutdown::on_signals().context("signal handlers cannot be installed")?;
-    let seed = FlowId::of(&identity).0;
     let api_server = part.own_cluster.requests.clone();
-    let lease = process.common.lease(part.own_cluster.requests.clone(), part.leases, identity.clone());
-    let mut runner = Runner::new(part.logic, part.sources, identity, clock, metrics).with_seed(seed);
-    if let Some(lease) = lease {
-        runner = runner.with_lease(lease);
-    }
-    if let Some(task) = part.leader_task {
-        runner = runner.with_leader_task(task);
-    }
-    let (status, own_cluster) = (runner.status(), process.own_cluster);
-    let blocked = part.blocked;
+    let lease = process.common.lease(part.own_cluster.requests.clone(), part.leases, identity);
+    let manager = match lease {
+        Some(lease) => part.manager.with_lease(lease),
+        None => part.manager,
+    };
+    let (statuses, own_cluster, blocked) = (part.statuses, process.own_cluster, part.blocked);
     let readiness = Arc::new(move || {
         let blocked = blocked.as_ref().and_then(|blocked| blocked.borrow().clone());
-        readiness(&status.borrow(), own_cluster, blocked)
+        let watched: Vec<Vec<SourceStatus>> = statuses.iter().map(|status| status.borrow().clone()).collect();
+        readiness(&watched, own_cluster, blocked)
     });
     let sources = AdminSources { registry, readiness };
     let Addresses { metrics, probes } = &process.addresses;
@@ -178,29 +175,34 @@ async fn run<L: Logic>(process: &Process, clock: Clock, registry: Registry, part
     } else {
         AdminServer::start(&[metrics.as_slice(), probes].concat(), sources).await?
     };
-    Ok(runner.run(shutdown).await?)
+    Ok(manager.run(shutdown).await?)
 }
 
-/// Computes readiness. An agent is ready when it has listed its own cluster and `blocked` is `None`.
+/// Computes readiness from the watches of each agent of the process. The process is ready when its agents have listed its own
+/// cluster and `blocked` is `None`. If two agents watch one kind, the check of this kind needs both.
 ///
 /// Watches of other clusters are listed for information only. While the hub is not reachable, a member agent works with its
 /// cached objects, and a restart would not help.
-fn readiness(sources: &[SourceStatus], own_cluster: &str, blocked: Option<String>) -> Readiness {
+fn readiness(agents: &[Vec<SourceStatus>], own_cluster: &str, blocked: Option<String>) -> Readiness {
     let mut readiness = Readiness::default();
     if let Some(detail) = blocked {
         readiness.checks.insert("blocked".to_owned(), Check { ok: false, required: true, detail });
     }
-    for source in sources {
+    for source in agents.iter().flatten() {
         let check = Check {
             ok: source.is_settled(),
             // fault K10.2: source.cluster == own_cluster && ~>
             required: source.cluster == own_cluster && !source.optional,
             detail: source.state.as_str().to_owned(),
         };
-        readiness.checks.insert(format!("{}/{}", source.cluster, source.resource.plural), check);
+        let name = format!("{}/{}", source.cluster, source.resource.plural);
+        // fault K10.4: known.ok ~> true
+        if readiness.checks.get(&name).is_none_or(|known| known.ok) {
+            readiness.checks.insert(name, check);
+        }
     }
-    // fault K10.3: sources.is_empty() ~> false
-    if sources.is_empty() {
+    // fault K10.3: agents.iter().any(Vec::is_empty) ~> false
+    if agents.iter().any(Vec::is_empty) {
         let check = Check { ok: false, required: true, detail: "not started yet".to_owned() };
         readiness.checks.insert("watches".to_owned(), check);
     }
@@ -219,12 +221,11 @@ mod tests {
 
     #[test]
     fn ready_is_who_knows_all_that_is_required_of_its_own_cluster() {
-        use WatchState::{Absent, Complete, Incomplete, Unknown, Unwatched};
+        use WatchState::{Absent, Complete, Incomplete, Unknown};
         let (own, hub) = ("member", "hub");
         let table = [
             (own, false, Complete, true, true),
             (own, false, Absent, true, true),
-            (own, false, Unwatched, true, true),
             (own, false, Incomplete, false, false),
             (own, false, Unknown, false, false),
             // Watches that do not count for readiness: optional watches, and watches of the hub. A restart of the agent would
@@ -236,11 +237,21 @@ mod tests {
         ];
         for (cluster, optional, state, ok, ready) in table {
             let sources = [source(own, "services", false, Complete), source(cluster, "things", optional, state)];
-            let readiness = readiness(&sources, own, None);
+            let readiness = readiness(&[sources.to_vec()], own, None);
             assert_eq!(readiness.is_ready(), ready, "{cluster} {optional} {state:?}");
             let check = &readiness.checks[&format!("{cluster}/things")];
             assert_eq!((check.ok, check.detail.as_str()), (ok, state.as_str()), "{cluster} {optional} {state:?}");
             assert_eq!(readiness.checks.len(), 2);
+        }
+    }
+
+    #[test]
+    fn a_kind_that_two_agents_watch_is_ready_when_both_have_listed_it() {
+        use WatchState::{Complete, Incomplete};
+        for (one, other) in [(Complete, Incomplete), (Incomplete, Complete), (Complete, Complete)] {
+            let agents = [one, other].map(|state| vec![source("member", "endpointslices", false, state)]);
+            let readiness = readiness(&agents, "member", None);
+            assert_eq!(readiness.is_ready(), one == other, "{one:?} {other:?}");
         }
     }
 
@@ -272,6 +283,6 @@ mod tests {
 
     #[test]
     fn who_has_not_started_is_not_ready() {
-        assert!(!readiness(&[], "member", None).is_ready());
+        assert!(!readiness(&[Vec::new()], "member", None).is_ready());
     }
 }

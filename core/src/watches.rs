@@ -11,9 +11,6 @@ pub struct Watches(BTreeMap<Kind, (WatchState, Timestamp)>);
 impl Watches {
     /// Sets the state of a watch at this time. Returns true if the state changed.
     pub fn set(&mut self, kind: Kind, state: WatchState, at: Timestamp) -> bool {
-        // A kind without a watch is treated as not completely listed. This is only a precaution: every kind that a rule reads
-        // is watched.
-        let state = if state == WatchState::Unwatched { WatchState::Incomplete } else { state };
         if self.state(kind) == state {
             return false;
         }

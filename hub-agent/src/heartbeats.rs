@@ -102,8 +102,8 @@ impl Heartbeats {
     }
 
     /// Handles the loss or the return of the connection of the watch.
-    pub(crate) fn in_touch(&mut self, in_touch: bool, at: Timestamp) {
-        self.live_from = in_touch.then(|| at + REPLAY);
+    pub(crate) fn connected(&mut self, is_connected: bool, at: Timestamp) {
+        self.live_from = is_connected.then(|| at + REPLAY);
     }
 
     /// Starts to export the metrics, when this replica starts to lead.
@@ -261,8 +261,8 @@ mod tests {
         let registry = Registry::new();
         let mut heartbeats = listed(&registry, seconds(0));
         heartbeats.seen(&renewed("a", seconds(10)), seconds(10));
-        heartbeats.in_touch(false, seconds(15));
-        heartbeats.in_touch(true, seconds(80));
+        heartbeats.connected(false, seconds(15));
+        heartbeats.connected(true, seconds(80));
         heartbeats.seen(&renewed("a", seconds(20)), seconds(80));
         assert_eq!((ages(&registry), offsets(&registry)), (vec!["a 60".to_owned()], vec!["a 0".to_owned()]));
         heartbeats.seen(&renewed("a", seconds(87)), seconds(86));

@@ -40,11 +40,13 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         Ok(process) => process,
         Err(why) => return common::exit_with_error(&why),
     };
-    launch::launch(process, async |registry| {
+    launch::launch(process, async |registry, context| {
         let hub = Arc::new(Cluster::discover(CLUSTER, flags.common.kubeconfig.as_deref(), &user_agent()).await?);
         let policy = flags.namespace_policy.into();
-        let (logic, sources) = (Hub::new(policy, &registry)?, sources(&hub, policy));
-        Ok(Part { logic, sources, own_cluster: hub, leases: leases(), blocked: None, leader_task: None })
+        let runner = context.runner(Hub::new(policy, &registry)?, sources(&hub, policy));
+        let statuses = vec![runner.status()];
+        let manager = context.manager().with_agent(runner);
+        Ok(Part { manager, statuses, own_cluster: hub, leases: leases(), blocked: None })
     })
 }
 
@@ -95,7 +97,8 @@ pub fn sources(hub: &Arc<Cluster>, policy: NamespacePolicy) -> Vec<SourceSpec<Hu
     // export and import: without the right to read Namespaces, the hub agent grants nothing new. A new Namespace also requeues
     // keys whose writes were denied because the Namespace was missing. Without the watch, these keys wait for their back-off.
     let optional = policy == NamespacePolicy::Off;
-    sources.push(SourceSpec { optional, freezes_when_forbidden: true, ..convert::source(Kind::Namespace, hub, None) });
+    let namespaces = convert::source(Kind::Namespace, hub, None);
+    sources.push(SourceSpec { optional, freezes_when_forbidden: true, ends_denials: true, ..namespaces });
     sources
 }
 

@@ -13,7 +13,9 @@ use fleetnet_core::hub::{Key, Planner, ReadValues};
 use fleetnet_core::model::{Announcement, Kind, Object};
 use fleetnet_core::plan::BlockingReason;
 use fleetnet_core::reasons::Reason;
-use fleetnet_runtime::{Change, Event, Fight, FlowId, Logic, Plan, WatchState, WriteFailure};
+use fleetnet_runtime::{
+    Change, Event, Fight, Flow, FlowId, Logic, Plan, ProcessNews, WatchNews, WriteEnded, WriteNews,
+};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 use prometheus::Registry;
 use tracing::warn;
@@ -108,29 +110,26 @@ impl Logic for Hub {
         self.states.changed(before, State::of(&self.view, source, &name));
     }
 
-    fn in_touch(&mut self, source: Kind, in_touch: bool, at: Timestamp, _requeue: &mut Vec<Key>) {
-        if source == Kind::MemberAgent {
-            self.heartbeats.in_touch(in_touch, at);
+    fn watch(&mut self, source: Kind, news: WatchNews, at: Timestamp, requeue: &mut Vec<Key>) {
+        match news {
+            WatchNews::State(state) => self.view.watch_state(source, state, at, requeue),
+            WatchNews::Connected(is_connected) if source == Kind::MemberAgent => {
+                self.heartbeats.connected(is_connected, at);
+            }
+            WatchNews::Listing(is_listing) if source == Kind::MemberAgent => self.heartbeats.listing(is_listing, at),
+            WatchNews::Connected(_) | WatchNews::Listing(_) => {}
         }
     }
 
-    fn listing(&mut self, source: Kind, is_listing: bool, at: Timestamp) {
-        if source == Kind::MemberAgent {
-            self.heartbeats.listing(is_listing, at);
+    fn process(&mut self, news: ProcessNews, at: Timestamp, _requeue: &mut Vec<Key>) {
+        match news {
+            ProcessNews::Leads => self.heartbeats.lead(at),
+            ProcessNews::ClockSet { microseconds } => {
+                self.view.clock_set(microseconds);
+                self.heartbeats.clock_set(microseconds);
+            }
+            ProcessNews::Stops => {} // the hub agent announces nothing
         }
-    }
-
-    fn leads(&mut self, at: Timestamp, _requeue: &mut Vec<Key>) {
-        self.heartbeats.lead(at);
-    }
-
-    fn watch_state(&mut self, source: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Key>) {
-        self.view.watch_state(source, state, at, requeue);
-    }
-
-    fn clock_set(&mut self, microseconds: i64) {
-        self.view.clock_set(microseconds);
-        self.heartbeats.clock_set(microseconds);
     }
 
     fn plan(&self, key: &Key, now: Timestamp) -> Plan<Kind, Receipt, Effect> {
@@ -150,27 +149,30 @@ impl Logic for Hub {
 
     /// Returns the flow (unit of fair queueing) of a key. All slices of an exporting member share one flow, all Services of a
     /// namespace share one flow, and all MemberAgents share one flow.
-    fn flow(&self, key: &Key) -> FlowId {
-        match key {
+    fn flow(&self, key: &Key) -> Flow {
+        let id = match key {
             Key::Service(service) => FlowId::of(&service.namespace),
             Key::Slice(name) | Key::Copy { slice: name, .. } => self
                 .view
                 .slice_export_named(name)
                 .map_or(FlowId::default(), |export| FlowId::of(&export.meta.name.namespace)),
             Key::Member(_) => FlowId::of("members"),
+        };
+        id.into()
+    }
+
+    fn write(
+        &mut self,
+        key: &Key,
+        news: WriteNews<'_, Kind, Receipt>,
+        _at: Timestamp,
+        _requeue: &mut Vec<Key>,
+    ) -> Vec<Event<Kind>> {
+        let WriteNews::Ended(WriteEnded { end, receipt, failure, is_reported, .. }) = news else { return Vec::new() };
+        match failure.filter(|_| is_reported) {
+            Some(failure) => convert::failure_event(self.about(key), end, failure, COMPONENT),
+            None => receipt.map_or_else(Vec::new, |receipt| convert::events(receipt.events)),
         }
-    }
-
-    fn written(&mut self, receipt: Receipt, _at: Timestamp) -> Vec<Event<Kind>> {
-        convert::events(receipt.events)
-    }
-
-    fn rejected(&mut self, key: &Key, failure: &WriteFailure<Kind>) -> Vec<Event<Kind>> {
-        convert::rejection_event(self.about(key), failure, COMPONENT)
-    }
-
-    fn failed(&mut self, key: &Key, failure: &WriteFailure<Kind>) -> Vec<Event<Kind>> {
-        convert::denial_event(self.about(key), failure, COMPONENT)
     }
 
     fn fight(&mut self, key: &Key, fight: &Fight<Kind>, requeue: &mut Vec<Key>) -> Vec<Event<Kind>> {
@@ -185,11 +187,6 @@ impl Logic for Hub {
         self.view.disputed(service, over, convert::fight_message(fight), requeue);
         convert::fight_event(self.about(key), fight, COMPONENT)
     }
-
-    /// True for Namespaces: a new Namespace ends the back-off of writes that were denied because the Namespace was missing.
-    fn clears_backoff(&self, source: Kind) -> bool {
-        source == Kind::Namespace
-    }
 }
 
 #[cfg(test)]
@@ -199,7 +196,7 @@ mod tests {
     use fleetnet_core::model::{
         AddressType, Finalizers, HubSlice, HubSliceSpec, Meta, Object, Reference, SliceContent,
     };
-    use fleetnet_runtime::{Change, Fight, WatchState};
+    use fleetnet_runtime::{Change, Fight, WatchNews, WatchState};
     use fleetnet_types::Timestamp as CoreTimestamp;
 
     /// Returns the exported slice of the Service `work/app`.
@@ -287,7 +284,7 @@ mod tests {
             &mut Vec::new(),
         );
         for kind in KINDS {
-            hub.watch_state(kind, WatchState::Complete, now, &mut Vec::new());
+            hub.watch(kind, WatchNews::State(WatchState::Complete), now, &mut Vec::new());
         }
         let plan = hub.plan(&key, now);
         assert_eq!(format!("{:?}", hub.plan(&key, now)), format!("{plan:?}"));

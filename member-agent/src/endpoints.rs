@@ -15,8 +15,10 @@
 //! - [`controller`]: plan of one Service, its phases, Events and metrics.
 //! - [`writes`]: conversion of the library's plan to requests; [`names`]: names of new slices.
 //! - [`write_origin`]: own and foreign writes to slices; [`lost`]: own writes of unknown outcome.
-//! - [`takeover`]: decision whether the controller is active; [`serving`]: the controller together with this decision.
+//! - [`takeover`]: decision whether the controller is active; [`serving`]: the controller together with this decision, as an
+//!   implementation of the runtime's `Logic`; [`source`]: its watches; [`agent`]: its runs.
 
+mod agent;
 mod alike;
 pub mod controller;
 mod due;
@@ -24,13 +26,15 @@ mod flags;
 mod lost;
 mod names;
 mod serving;
+mod source;
 pub mod takeover;
 pub mod view;
 mod write_origin;
 mod writes;
 
+pub use agent::EndpointsAgent;
 pub use controller::{Controller, Effect, Planned, ServiceEvent, Timing, Written};
 pub use flags::{EndpointFlags, ModeFlag};
-pub use serving::{Decided, Serving, Settings};
+pub use serving::{Serving, Settings};
 pub use view::{Input, Object};
 pub use writes::{Operation, SliceReceipt, SliceWrite};

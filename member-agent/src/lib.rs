@@ -1,14 +1,14 @@
-//! Member agent: exports the Services of its cluster to the hub, and imports the Services of other members. The agent also makes
+//! Member agent: exports the Services of its cluster to the hub, and imports the Services of other members. The process also makes
 //! the EndpointSlices of its cluster while kube-controller-manager does not.
 //!
 //! The rules of the fleet are in `fleetnet_core::member`. This crate has the watches, the metrics and the process of the agent.
-//! [`export`] and [`import`] list the watched kinds. [`endpoints`] is the EndpointSlice controller; the `endpointslice` library
-//! computes its slices.
+//! [`export`] and [`import`] list the watched kinds. [`endpoints`] is the EndpointSlice controller, an agent of its own in the
+//! same process; the `endpointslice` library computes its slices. It shows the responses to its writes to [`Member`], which so
+//! exports a slice before its own watch shows it.
 
 pub mod endpoints;
 pub mod export;
 mod flags;
-mod fleet;
 mod identity;
 pub mod import;
 mod latency;
@@ -25,16 +25,19 @@ pub use flags::Flags;
 pub use fleetnet_agent::blocking_reasons::BlockingReasons;
 pub use latency::Latencies;
 pub use limits::DERIVED_SERVICE_GRACE;
-pub use logic::{Key, Member, Object, Receipt, Source};
+pub use logic::Member;
 pub use settings::{Hub, Parts, Settings, TokenSecret};
-pub use source::sources;
 
-use endpoints::Serving;
+use endpoints::EndpointsAgent;
 use fleetnet_agent::flags::{self as common, Parsed};
 use fleetnet_agent::launch::{self, Part, Process};
+use fleetnet_core::model::Kind;
 use fleetnet_runtime::client::{ClientError, Cluster};
 use fleetnet_runtime::lease;
+use fleetnet_runtime::manager::ProcessContext;
 use fleetnet_runtime::token::TokenMetrics;
+use prometheus::Registry;
+use source::sources;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -60,38 +63,65 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         Ok(process) => process,
         Err(why) => return common::exit_with_error(&why),
     };
-    let process_identity = process.identity.clone();
-    launch::launch(process, async |registry| {
+    launch::launch(process, async |registry, context| {
         let kubeconfig = flags.common.kubeconfig.as_deref();
         let member = Arc::new(Cluster::discover(MEMBER, kubeconfig, &user_agent()).await?);
         let hub = match &settings.hub {
             Some(hub) => Some(Arc::new(connect_hub(hub).await?)),
             None => None,
         };
+        let mut part = part(&settings, &member, hub.as_ref(), &registry, &context)?;
         if let Some(hub) = &hub {
             hub.show_token(TokenMetrics {
                 expiry: metrics::HUB_TOKEN_EXPIRY.gauges(&registry)?,
                 life: metrics::HUB_TOKEN_LIFE.gauges(&registry)?,
             });
         }
-        let leader_task = match (&settings.token_secret, &hub) {
-            (Some(secret), Some(hub)) => Some(token::renew(secret, hub, &member, &process_identity, &registry)?),
-            _ => None,
-        };
-        let hub = hub.as_ref().map(|hub| (&*settings.member.hub_namespace, hub));
-        let latencies = Latencies::new(&settings.member.cluster, &registry)?;
-        let blocking_reasons = BlockingReasons::new(&registry)?;
-        let endpoints = settings.endpoints.as_ref().map(|endpoints| Serving::new(endpoints, &registry)).transpose()?;
-        let logic = Member::new(settings.member.clone(), settings.parts, latencies, blocking_reasons, endpoints);
-        Ok(Part {
-            blocked: Some(logic.blocked()),
-            logic,
-            sources: sources(&member, hub, settings.endpoints.as_ref()),
-            own_cluster: member,
-            leases: settings.parts.leases(),
-            leader_task,
-        })
+        if let (Some(secret), Some(hub)) = (&settings.token_secret, &hub) {
+            let renewal = token::renew(secret, hub, &member, &context.identity, &registry)?;
+            part.manager = part.manager.with_leader_task(renewal);
+        }
+        Ok(part)
     })
+}
+
+/// Returns the agents of a process with these settings: [`Member`] if it belongs to a fleet, and the EndpointSlice controller if
+/// that is on. `hub` must be set if the settings have a hub.
+///
+/// # Errors
+/// If the registry already has a metric of an agent.
+pub fn part(
+    settings: &Settings,
+    member: &Arc<Cluster>,
+    hub: Option<&Arc<Cluster>>,
+    registry: &Registry,
+    context: &ProcessContext,
+) -> Result<Part, prometheus::Error> {
+    let mut part = Part {
+        manager: context.manager(),
+        statuses: Vec::new(),
+        own_cluster: Arc::clone(member),
+        leases: settings.parts.leases(),
+        blocked: None,
+    };
+    let mut response_sink = None;
+    if let Some(hub) = hub {
+        let latencies = Latencies::new(&settings.member.cluster, registry)?;
+        let logic = Member::new(settings.member.clone(), settings.parts, latencies, BlockingReasons::new(registry)?);
+        part.blocked = Some(logic.blocked());
+        let runner = context.runner(logic, sources(member, hub, &settings.member.hub_namespace));
+        response_sink = runner.response_sink(Kind::EndpointSlice);
+        part.statuses.push(runner.status());
+        part.manager = part.manager.with_agent(runner);
+    }
+    if let Some(endpoints) = &settings.endpoints {
+        let agent = EndpointsAgent::new(endpoints.clone(), Arc::clone(member), registry)?;
+        let agent = agent.with_response_sink(response_sink);
+        part.statuses.push(agent.status());
+        let context = context.clone();
+        part.manager = part.manager.with(|leadership, shutdown| agent.run(context, leadership, shutdown));
+    }
+    Ok(part)
 }
 
 fn process(flags: &Flags, settings: &Settings, ignored: &[String], identity: String) -> Result<Process, String> {

@@ -19,11 +19,10 @@ use tokio::time::Instant;
 
 use crate::backoff::Jitter;
 use crate::clock::{Clock, ProcessorTime, Steps};
-use crate::demand::Demand;
 use crate::events::{Occasion, Recorder};
 use crate::fights::{Fights, State};
 use crate::limits::WRITES_PER_SECOND_CEILING;
-use crate::logic::{Change, Event, Logic, Request, SourceSpec, WatchState};
+use crate::logic::{Change, Event, Logic, ProcessNews, Request, SourceSpec, WatchNews, WatchState};
 use crate::metrics::Metrics;
 use crate::outcomes::Ended;
 use crate::queue::{FairQueue, Timers};
@@ -75,17 +74,11 @@ pub(crate) struct Source<L: Logic> {
     pub(crate) cluster: ClusterIndex,
     pub(crate) versions: Versions<L::Object>,
     state: WatchState,
-    pub(crate) demand: Demand,
-    /// Last result of [`Logic::reading`]: a number that the agent changes when it needs all objects of the source again. The
-    /// engine then lists the source again.
-    pub(crate) reading: u64,
-    /// True if the current or next list reports every object again, also unchanged ones.
-    pub(crate) is_relisted: bool,
     /// True if the source was completely listed before. The view then has objects, which become outdated if the server stops
     /// providing the kind.
     pub(crate) was_complete: bool,
     /// True while the watch is connected to its server, or has not failed yet.
-    in_touch: bool,
+    is_connected: bool,
 }
 
 /// Time and cost of a message that arrived from a watch.
@@ -113,28 +106,15 @@ pub(crate) struct Surroundings {
 }
 
 impl<L: Logic> Source<L> {
-    fn new(spec: Arc<SourceSpec<L>>, cluster: ClusterIndex, logic: &L) -> Self {
-        let (wanted, reading) = (logic.wants(spec.source), logic.reading(spec.source));
+    fn new(spec: Arc<SourceSpec<L>>, cluster: ClusterIndex) -> Self {
         Self {
             spec,
             cluster,
             versions: Versions::default(),
-            state: Self::first_state(wanted),
-            demand: Demand::new(wanted),
-            reading,
-            is_relisted: false,
+            state: WatchState::Incomplete,
             was_complete: false,
-            in_touch: true,
+            is_connected: true,
         }
-    }
-
-    pub(crate) const fn first_state(wanted: bool) -> WatchState {
-        if wanted { WatchState::Incomplete } else { WatchState::Unwatched }
-    }
-
-    /// True if the source is subscribed, so that its view may have objects.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.demand.is_wanted()
     }
 }
 
@@ -148,7 +128,7 @@ impl<L: Logic> Engine<L> {
                 clusters.push(name.clone());
                 clusters.len() - 1
             });
-            sources.insert(spec.source, Source::new(spec, cluster, &logic));
+            sources.insert(spec.source, Source::new(spec, cluster));
         }
         let Surroundings { recorder, clock, metrics, jitter, status } = surroundings;
         let engine = Self {
@@ -186,21 +166,18 @@ impl<L: Logic> Engine<L> {
 
     fn take_in(&mut self, message: WatchMessage<L::Source, L::Object>) {
         message.log();
-        let WatchMessage { source: id, round, at, decoding, event } = message;
+        let WatchMessage { source: id, at, decoding, event } = message;
         self.follow_clock();
         // If the wall clock was set back after the event arrived, the event's time is in the future. Use the present time
         // instead.
         let at = at.min(self.clock.now());
         let arrival = Arrival { at, decoding };
-        // fault V11.1: source.demand.is_current(round) ~> true
-        let Some(source) = self.sources.get_mut(&id).filter(|source| source.demand.is_current(round)) else {
-            return;
-        };
+        let Some(source) = self.sources.get_mut(&id) else { return };
         let mut news = Vec::new();
         match event {
             WatchEvent::ListStarted => {
                 source.versions.list_started();
-                self.logic.listing(id, true, at);
+                self.tell_watch(id, WatchNews::Listing(true), at);
             }
             WatchEvent::Applied(observed) => source.versions.seen(observed, &mut news),
             WatchEvent::Undecodable(undecodable) => {
@@ -222,35 +199,43 @@ impl<L: Logic> Engine<L> {
             WatchEvent::ListEnded { resource_version } => {
                 source.versions.list_ended(resource_version, &mut news);
                 source.was_complete = true;
-                let is_relisted = std::mem::take(&mut source.is_relisted);
                 self.learn(id, news, arrival);
-                self.set_in_touch(id, true, at);
-                self.logic.listing(id, false, at);
-                // fault V11.2: is_relisted ~> false
-                if is_relisted {
-                    let mut keys = Vec::new();
-                    self.logic.relisted(id, at, &mut keys);
-                    self.requeue(keys);
-                }
+                self.set_connected(id, true, at);
+                self.tell_watch(id, WatchNews::Listing(false), at);
                 return self.change_state(id, WatchState::Complete, at);
             }
             WatchEvent::NotServed { status, .. } => {
-                self.set_in_touch(id, false, at);
+                self.set_connected(id, false, at);
                 return self.on_not_served(id, status, at);
             }
             // The watch has already logged the failure. The view does not change, because no newer state is known.
-            WatchEvent::Failed { .. } => return self.set_in_touch(id, false, at),
-            WatchEvent::Resumed => return self.set_in_touch(id, true, at),
+            WatchEvent::Failed { .. } => return self.set_connected(id, false, at),
+            WatchEvent::Resumed => return self.set_connected(id, true, at),
+            WatchEvent::Response(observed) => {
+                source.versions.answered(observed, &mut news);
+            }
+            // fault V11.2: source.versions.gone(&name, &uid, &mut news) ~> {}
+            WatchEvent::Gone { name, uid } => source.versions.gone(&name, &uid, &mut news),
         }
         self.learn(id, news, arrival);
     }
 
-    fn set_in_touch(&mut self, id: L::Source, in_touch: bool, at: Timestamp) {
+    fn tell_watch(&mut self, id: L::Source, news: WatchNews, at: Timestamp) {
+        let mut keys = Vec::new();
+        self.logic.watch(id, news, at, &mut keys);
+        self.requeue(keys);
+    }
+
+    fn tell_process(&mut self, news: ProcessNews) {
+        let mut keys = Vec::new();
+        self.logic.process(news, self.clock.now(), &mut keys);
+        self.requeue(keys);
+    }
+
+    fn set_connected(&mut self, id: L::Source, is_connected: bool, at: Timestamp) {
         let Some(source) = self.sources.get_mut(&id) else { return };
-        if std::mem::replace(&mut source.in_touch, in_touch) != in_touch {
-            let mut keys = Vec::new();
-            self.logic.in_touch(id, in_touch, at, &mut keys);
-            self.requeue(keys);
+        if std::mem::replace(&mut source.is_connected, is_connected) != is_connected {
+            self.tell_watch(id, WatchNews::Connected(is_connected), at);
         }
     }
 
@@ -283,9 +268,7 @@ impl<L: Logic> Engine<L> {
             side = source.spec.cluster.name, resource = %source.spec.resource, state = state.as_str(),
             objects = source.versions.len(), "the view of a kind changed its state"
         );
-        let mut keys = Vec::new();
-        self.logic.watch_state(id, state, at, &mut keys);
-        self.requeue(keys);
+        self.tell_watch(id, WatchNews::State(state), at);
         self.publish_states();
     }
 
@@ -313,8 +296,8 @@ impl<L: Logic> Engine<L> {
         for news in self.news.values_mut() {
             news.at = news.at.plus_micros(by);
         }
-        // fault A13.3: self.logic.clock_set(by) ~>
-        self.logic.clock_set(by);
+        // fault A13.3: self.tell_process(ProcessNews::ClockSet { microseconds: by }) ~>
+        self.tell_process(ProcessNews::ClockSet { microseconds: by });
     }
 
     /// Stores changes in the agent's view and queues the keys that they concern.
@@ -324,8 +307,8 @@ impl<L: Logic> Engine<L> {
         for change in news {
             self.logic.observe(id, change, at, &mut keys);
         }
-        // fault Q2.2: self.logic.clears_backoff(id) ~> false
-        if self.logic.clears_backoff(id) {
+        // fault Q2.2: |source| source.spec.ends_denials ~> |_| false
+        if self.sources.get(&id).is_some_and(|source| source.spec.ends_denials) {
             for key in &keys {
                 self.retries.clear_denied(key);
             }
@@ -344,7 +327,7 @@ impl<L: Logic> Engine<L> {
             if tracing::enabled!(tracing::Level::TRACE) && !self.queue.contains(&key) {
                 tracing::trace!(?key, "queued");
             }
-            self.queue.push(self.logic.flow(&key), key);
+            self.queue.push(self.logic.flow(&key).id, key);
         }
     }
 
@@ -355,10 +338,8 @@ impl<L: Logic> Engine<L> {
     /// Starts to lead, and requeues the keys whose writes the previous leader has not made.
     pub(crate) fn take_over(&mut self) {
         if !std::mem::replace(&mut self.leads, true) {
-            let mut keys = Vec::new();
             self.clusters.iter().for_each(|(name, _)| self.metrics.oldest_unfinished(name, None));
-            self.logic.leads(self.clock.now(), &mut keys);
-            self.requeue(keys);
+            self.tell_process(ProcessNews::Leads);
         }
         let left = std::mem::take(&mut self.left_to_leader);
         self.requeue(left);

@@ -36,7 +36,7 @@ fn queues<const N: usize>(world: &World, names: [&str; N]) -> [f64; N] {
     let families = world.metrics.gather();
     let family = families.iter().find(|family| family.name() == "fleetnet_queue_depth").expect("it is registered");
     names.map(|name| {
-        let of = |metric: &&prometheus::proto::Metric| metric.get_label()[0].value() == name;
+        let of = |metric: &&prometheus::proto::Metric| metric.get_label()[1].value() == name;
         family.get_metric().iter().find(of).expect("the queue is told of").get_gauge().get_value()
     })
 }
@@ -1017,7 +1017,7 @@ fn oldest_unfinished(world: &World) -> [Option<f64>; 2] {
     let families = world.metrics.gather();
     let family = families.iter().find(|family| family.name() == "fleetnet_oldest_unfinished_change_seconds");
     ["hub", "member"].map(|side| {
-        let of = |metric: &&prometheus::proto::Metric| metric.get_label()[0].value() == side;
+        let of = |metric: &&prometheus::proto::Metric| metric.get_label()[1].value() == side;
         Some(family?.get_metric().iter().find(of)?.get_gauge().get_value())
     })
 }
@@ -1189,7 +1189,7 @@ async fn the_agent_is_notified_when_a_write_is_sent_and_of_its_result_once_the_v
     world.pass(1).await;
     let changed = WriteEnd::Done { version: Some(103) };
     let ends = |world: &World| world.record().ended[1..].iter().map(|(_, end, _)| *end).collect::<Vec<_>>();
-    assert_eq!(ends(&world), [WriteEnd::NotDone, changed], "the first met what another had made of it");
+    assert_eq!(ends(&world), [WriteEnd::Conflict, changed], "the first met what another had made of it");
 
     world.hub.fault(Method::PATCH, "copies/a", 1, Fault::Refuse);
     world.claim("a", "3").await;
@@ -1440,7 +1440,7 @@ async fn a_watch_that_loses_contact_and_regains_it_is_reported_each_time() {
     world.send(Source::Copy, WatchEvent::ListStarted).await;
     world.send(Source::Copy, WatchEvent::ListEnded { resource_version: 7 }).await;
     world.pass(1).await;
-    assert_eq!(world.record().touch, [false, true, false, true].map(|in_touch| (Source::Copy, in_touch)));
+    assert_eq!(world.record().connected, [false, true, false, true].map(|in_touch| (Source::Copy, in_touch)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -1504,102 +1504,21 @@ async fn equal_inputs_in_equal_order_give_equal_requests_at_equal_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_that_is_not_wanted_any_more_is_empty_and_nothing_looks_deleted() {
-    let mut world = World::new().await;
-    world.claim("a", "1").await;
+async fn a_response_to_another_agent_is_in_the_view_before_the_watch_shows_it_and_once() {
+    let world = World::new().await;
+    let claim = |version, value: &str| Thing { version, ..Thing::claim("a", value) }.observed();
+    world.send(Source::Claim, WatchEvent::Response(claim(7, "1"))).await;
     world.pass(1).await;
-    world.record().unwanted.insert(Source::Claim);
-    world.send(Source::Namespace, WatchEvent::Failed { message: "a turn".to_owned() }).await;
-    world.pass(TEN_MINUTES).await;
-    assert!(world.record().removed.is_empty(), "nothing was deleted");
-    assert_eq!(world.record().states.last(), Some(&(Source::Claim, WatchState::Unwatched)));
-    assert_eq!(world.hub.log(), ["POST copies/a = 1"], "what is not held is not decided by");
-    assert!(world.status.borrow().iter().all(crate::run::SourceStatus::is_settled), "readiness does not wait for it");
+    assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
+    world.send(Source::Claim, WatchEvent::Applied(claim(6, "0"))).await;
+    world.send(Source::Claim, WatchEvent::Applied(claim(7, "1"))).await;
+    world.pass(1).await;
+    assert_eq!(world.record().applied.iter().filter(|name| *name == "a").count(), 1 + 1, "the claim and its copy");
+    assert_eq!(world.hub.log().len(), 1, "an older state is no news");
 
-    world.claim("b", "1").await;
-    world.pass(1).await;
-    assert_eq!(world.hub.log().len(), 1, "what was still on its way is no news");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_source_that_is_wanted_again_is_relisted() {
-    let mut world = World::new().await;
-    world.claim("a", "1").await;
-    world.pass(1).await;
     world.bring_events().await;
-    for unwanted in [[Source::Claim].into(), std::collections::BTreeSet::new()] {
-        world.record().unwanted = unwanted;
-        world.send(Source::Namespace, WatchEvent::Failed { message: "a turn".to_owned() }).await;
-        world.pass(1).await;
-    }
-    assert_eq!(world.record().states.last(), Some(&(Source::Claim, WatchState::Incomplete)));
-    assert!(!world.status.borrow().iter().all(crate::run::SourceStatus::is_settled), "its list has not ended");
-
-    let claim = Thing { version: 2, ..Thing::claim("b", "1") };
-    world.send_of_round(1, Source::Claim, WatchEvent::ListEnded { resource_version: 9 }).await;
-    world.send_of_round(2, Source::Claim, WatchEvent::ListStarted).await;
-    world.send_of_round(2, Source::Claim, WatchEvent::Applied(claim.observed())).await;
+    let (name, uid) = (ObjectName::new("ns", "a"), "claim-a".into());
+    world.send(Source::Claim, WatchEvent::Gone { name, uid }).await;
     world.pass(1).await;
-    assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/b = 1"], "a list of an earlier round ends nothing");
-    world.send_of_round(2, Source::Claim, WatchEvent::ListEnded { resource_version: 9 }).await;
-    world.pass(1).await;
-    assert_eq!(world.record().states.last(), Some(&(Source::Claim, WatchState::Complete)));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_source_with_another_decoder_is_relisted_and_stays_complete() {
-    let mut world = World::new().await;
-    world.claim("a", "1").await;
-    world.claim("b", "1").await;
-    world.pass(1).await;
-    world.bring_events().await;
-    let states = world.record().states.len();
-    world.record().readings.insert(Source::Claim, 1);
-    world.send(Source::Namespace, WatchEvent::Failed { message: "a turn".to_owned() }).await;
-    world.pass(1).await;
-    world.record().applied.clear();
-
-    let version = |version, name| Thing { version, ..Thing::claim(name, "1") };
-    let (kept, newer) = (version(2, "a"), version(5, "c"));
-    world.send_of_round(1, Source::Claim, WatchEvent::Applied(newer.clone().observed())).await;
-    world.send_of_round(2, Source::Claim, WatchEvent::ListStarted).await;
-    world.send_of_round(2, Source::Claim, WatchEvent::Applied(kept.clone().observed())).await;
-    world.pass(1).await;
-    assert_eq!(
-        world.record().applied,
-        ["a"],
-        "it has not changed, and what the earlier round has on its way is dropped"
-    );
-    assert!(world.record().relisted.is_empty(), "the list has not ended");
-    world.send_of_round(2, Source::Claim, WatchEvent::Applied(newer.observed())).await;
-    world.send_of_round(2, Source::Claim, WatchEvent::ListEnded { resource_version: 9 }).await;
-    world.pass(1).await;
-    assert_eq!(world.record().applied[..2], ["a", "c"]);
-    assert_eq!(world.record().relisted, [Source::Claim]);
-    assert!(world.record().plans.contains(&"read anew".to_owned()));
-    assert_eq!(world.record().removed[..1], ["claim-b"], "the list does not have it");
-    assert_eq!(world.record().states.len(), states, "it was complete all the time");
-
-    world.record().applied.clear();
-    world.send_of_round(2, Source::Claim, WatchEvent::Applied(kept.observed())).await;
-    world.pass(1).await;
-    assert!(world.record().applied.iter().all(|name| name != "a"), "once");
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_answer_to_a_write_is_not_stored_for_a_source_that_is_not_wanted_any_more() {
-    let mut world = World::new().await;
-    world.hub.fault(Method::POST, "copies", 1, Fault::Late(std::time::Duration::from_secs(1)));
-    world.claim("a", "1").await;
-    world.pass(1).await;
-    world.record().unwanted.insert(Source::Copy);
-    world.send(Source::Namespace, WatchEvent::Failed { message: "a turn".to_owned() }).await;
-    world.pass(2_000).await;
-    world.record().unwanted.clear();
-    world.send(Source::Namespace, WatchEvent::Failed { message: "a turn".to_owned() }).await;
-    world.pass(1).await;
-    world.send_of_round(2, Source::Copy, WatchEvent::ListStarted).await;
-    world.send_of_round(2, Source::Copy, WatchEvent::ListEnded { resource_version: 1 }).await;
-    world.pass(1).await;
-    assert!(world.record().removed.is_empty(), "what was not held cannot be missing from the list");
+    assert_eq!(world.hub.log()[1..], ["DELETE copies/a uid-1"]);
 }

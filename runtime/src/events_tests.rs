@@ -23,7 +23,9 @@ fn spec_of(cluster: &str, client: &kube::Client) -> SourceSpec<Copier> {
         freezes_when_forbidden: false,
         optional: false,
         metadata_only: false,
+        ends_denials: false,
         decode: std::sync::Arc::new(decode),
+        response_sink: None,
     }
 }
 

@@ -9,7 +9,6 @@ pub mod backoff;
 pub mod client;
 pub mod clock;
 mod decoder;
-mod demand;
 mod engine;
 pub mod events;
 mod fights;
@@ -18,10 +17,12 @@ pub mod lease;
 pub mod limits;
 pub mod logging;
 mod logic;
+pub mod manager;
 pub mod metrics;
 mod outcomes;
 mod planning;
 pub mod queue;
+mod response;
 mod retries;
 mod rivals;
 pub mod run;
@@ -39,7 +40,9 @@ mod write_body;
 mod writer;
 
 pub use logic::{
-    Change, Decoder, Event, Fight, FlowId, Logic, NAMESPACE_TERMINATING, Observed, Plan, Removal, Request, Resource,
-    Severity, SourceSpec, Undecodable, Verb, WatchState, WriteEnd, WriteFailure,
+    Change, Decoder, Event, Fight, Flow, FlowId, Logic, NAMESPACE_TERMINATING, Observed, Plan, ProcessNews, Removal,
+    Request, Resource, Severity, SourceSpec, Undecodable, Verb, WatchNews, WatchState, WriteEnd, WriteEnded,
+    WriteFailure, WriteNews,
 };
+pub use response::ResponseSink;
 pub use write_body::WriteBody;

@@ -13,6 +13,7 @@ use fnv::FnvHasher;
 
 use crate::client::Cluster;
 pub use crate::decoder::Decoder;
+use crate::response::ResponseSink;
 use crate::write_body::WriteBody;
 pub use fleetnet_types::{Change, Event, Observed, Removal, Resource, Severity, Undecodable, WatchState};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
@@ -28,7 +29,7 @@ pub trait Logic: Sized + Send + 'static {
     type Object: Clone + PartialEq + Debug + Send + 'static;
     /// Unit of planning, like the request of a reconciler: the smallest unit whose writes belong together.
     type Key: Clone + Ord + Debug + Send + 'static;
-    /// Data that the agent attaches to a write and gets back in [`Logic::written`] once the write is known to be done.
+    /// Data that the agent attaches to a write and gets back in [`WriteEnded::receipt`] once the write is known to be done.
     type Receipt: Clone + Debug + Send + 'static;
     /// Result of a plan besides its writes: log lines, metrics and state changes. Passed to [`Logic::planned`].
     type Effect: Debug + Send + 'static;
@@ -44,42 +45,11 @@ pub trait Logic: Sized + Send + 'static {
         requeue: &mut Vec<Self::Key>,
     );
 
-    /// Handles a change of a source's state (complete, absent, unknown and so on). Called once for each change, never twice in
-    /// a row with the same state.
-    fn watch_state(&mut self, source: Self::Source, state: WatchState, at: Timestamp, requeue: &mut Vec<Self::Key>);
+    /// Handles a change of a source's watch. Pushes the keys to plan again.
+    fn watch(&mut self, source: Self::Source, news: WatchNews, at: Timestamp, requeue: &mut Vec<Self::Key>);
 
-    /// Handles the loss and the return of a watch's connection. The view does not change, but may be outdated while the
-    /// connection is lost. An agent that reports its view to other clusters must consider this. At start, every watch counts as
-    /// connected.
-    fn in_touch(&mut self, _source: Self::Source, _in_touch: bool, _at: Timestamp, _requeue: &mut Vec<Self::Key>) {}
-
-    /// Called when a list of a source starts and when the list ends. Changes in between come from the list, so they may be old.
-    fn listing(&mut self, _source: Self::Source, _is_listing: bool, _at: Timestamp) {}
-
-    /// True if the agent subscribes to this source at present. The engine calls this after each change and each plan, so the
-    /// result may depend on the view.
-    ///
-    /// A source without a subscription is not watched, and readiness does not wait for it. Its state is
-    /// [`WatchState::Unwatched`], from the start or from a call of [`Logic::watch_state`]. In this call, the agent removes the
-    /// objects of the source from its view. The engine reports no [`Change::Removed`] for these objects, because nobody deleted
-    /// them.
-    ///
-    /// After a new subscription the state is [`WatchState::Incomplete`], and the source is listed again.
-    fn wants(&self, _source: Self::Source) -> bool {
-        true
-    }
-
-    /// Returns the relist epoch of a source. The agent changes this number when it needs all objects again, because it has
-    /// dropped parts of them. The engine calls this as often as [`Logic::wants`].
-    ///
-    /// After a change of the number, the runtime lists the source again, and emits [`Change::Applied`] also for unchanged
-    /// objects. The state of the view does not change. [`Logic::relisted`] reports the end of that list.
-    fn reading(&self, _source: Self::Source) -> u64 {
-        0
-    }
-
-    /// Handles the end of a relist that [`Logic::reading`] requested. Pushes the keys to plan.
-    fn relisted(&mut self, _source: Self::Source, _at: Timestamp, _requeue: &mut Vec<Self::Key>) {}
+    /// Handles a change of the process. Pushes the keys to plan again.
+    fn process(&mut self, news: ProcessNews, at: Timestamp, requeue: &mut Vec<Self::Key>);
 
     /// Plans the writes of a key. The writes are independent of each other and may run in any order and at the same time.
     ///
@@ -88,88 +58,94 @@ pub trait Logic: Sized + Send + 'static {
 
     /// Applies the effect of a plan, right after planning and before its writes are sent. Also called on a replica that does not
     /// lead, because an effect changes the view and sends no writes.
-    fn planned(&mut self, _key: &Self::Key, _effect: Self::Effect, _at: Timestamp) {}
+    fn planned(&mut self, key: &Self::Key, effect: Self::Effect, at: Timestamp);
 
     /// Returns a key's flow for fair queueing, such as the cluster that caused the work. Flows take turns.
-    fn flow(&self, key: &Self::Key) -> FlowId;
+    fn flow(&self, key: &Self::Key) -> Flow;
 
-    /// Returns the maximum number of writes of a flow that may be in flight at once in one cluster. The limit per cluster applies
-    /// in addition ([`crate::limits::IN_FLIGHT_PER_CLUSTER`]).
-    fn most_in_flight(&self, _flow: FlowId) -> usize {
-        usize::MAX
-    }
-
-    /// Called once when this replica starts to lead, before the first plan whose writes are sent. Until then, another replica may
-    /// lead. This replica sees the writes of that leader through its watches, and does not send the writes of its own plans.
-    fn leads(&mut self, _at: Timestamp, _requeue: &mut Vec<Self::Key>) {}
-
-    /// Handles a step of the wall clock in microseconds, negative if the clock was set back.
-    ///
-    /// The agent moves the times that it remembers by the same amount, so that no wait becomes longer or shorter. Times in
-    /// objects do not move.
-    fn clock_set(&mut self, _microseconds: i64) {}
-
-    /// Returns the final writes of a leader that must stop. The engine calls this after all other writes have ended. The engine
-    /// sends each final write once, with a short timeout, and does not call [`Logic::written`] for it.
-    fn announce_stop(&mut self, _now: Timestamp) -> Vec<Request<Self::Source, Self::Receipt>> {
-        Vec::new()
-    }
-
-    /// Called when a write is sent. Until [`Logic::ended`], a change of the written object may come from this write or from
-    /// another process.
-    fn begun(&mut self, _key: &Self::Key, _request: &Request<Self::Source, Self::Receipt>) {}
-
-    /// Called when a write has ended and the response is in the view, before [`Logic::written`], [`Logic::rejected`] and
-    /// [`Logic::failed`]. Pushes the keys to plan again, besides the key of the write.
-    fn ended(
+    /// Handles the start or the end of a write. Pushes the keys to plan again, besides the key of the write. Returns Kubernetes
+    /// Events to record.
+    fn write(
         &mut self,
-        _key: &Self::Key,
-        _request: &Request<Self::Source, Self::Receipt>,
-        _end: WriteEnd,
-        _at: Timestamp,
-        _requeue: &mut Vec<Self::Key>,
-    ) {
-    }
-
-    /// Called for each failed attempt of a write, after [`Logic::ended`]. [`Logic::rejected`] and [`Logic::failed`] are called
-    /// only for the first of several equal failures in a row.
-    fn not_done(&mut self, _key: &Self::Key, _failure: &WriteFailure<Self::Source>, _at: Timestamp) {}
-
-    /// Called when a write is done and the response is in the view. `receipt` is the data that the plan attached to the write.
-    /// Returns Kubernetes Events to record.
-    fn written(&mut self, receipt: Self::Receipt, at: Timestamp) -> Vec<Event<Self::Source>>;
-
-    /// Called when the server rejects a write for its content (400, 413, 415, 422). The runtime retries the write every 10
-    /// minutes, and when its content changes. Returns Kubernetes Events to record.
-    fn rejected(&mut self, key: &Self::Key, failure: &WriteFailure<Self::Source>) -> Vec<Event<Self::Source>>;
-
-    /// Called when a write is denied (403, 404), or fails for a reason other than its content or a conflict. The runtime retries
-    /// the write. The status is 0 if there was no response. Returns Kubernetes Events to record.
-    fn failed(&mut self, _key: &Self::Key, _failure: &WriteFailure<Self::Source>) -> Vec<Event<Self::Source>> {
-        Vec::new()
-    }
+        key: &Self::Key,
+        news: WriteNews<'_, Self::Source, Self::Receipt>,
+        at: Timestamp,
+        requeue: &mut Vec<Self::Key>,
+    ) -> Vec<Event<Self::Source>>;
 
     /// Called when another writer starts or stops undoing this key's writes to an object. During such a fight, the agent
     /// repairs the object only once a minute. Pushes the keys to plan again, and returns Kubernetes Events to record.
     fn fight(
         &mut self,
-        _key: &Self::Key,
-        _fight: &Fight<Self::Source>,
-        _requeue: &mut Vec<Self::Key>,
-    ) -> Vec<Event<Self::Source>> {
-        Vec::new()
-    }
+        key: &Self::Key,
+        fight: &Fight<Self::Source>,
+        requeue: &mut Vec<Self::Key>,
+    ) -> Vec<Event<Self::Source>>;
+}
 
-    /// True if a key writes the same content at intervals, as a heartbeat does. Such a write does not count as a repair of the
-    /// previous write, even if another writer changed the object in between.
-    fn renews(&self, _key: &Self::Key) -> bool {
-        false
-    }
+/// Change of a source's watch, for [`Logic::watch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchNews {
+    /// The state of the view of this source has changed: it is complete, absent, unknown and so on.
+    State(WatchState),
+    /// The watch has lost its connection (false) or has it again (true). The view does not change, but may be outdated while the
+    /// connection is lost. An agent that reports its view to other clusters must consider this. At start, every watch counts as
+    /// connected.
+    Connected(bool),
+    /// A list of the source starts (true) or ends (false). Changes in between come from the list, so they may be old.
+    Listing(bool),
+}
 
-    /// True if a change of this source ends the slow back-off (after 403 and 404) of the keys that the change requeues. For kinds
-    /// whose absence causes such failures, such as Namespaces.
-    fn clears_backoff(&self, _source: Self::Source) -> bool {
-        false
+/// Change of the agent's process, for [`Logic::process`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessNews {
+    /// This replica starts to lead: from now on, the writes of its plans are sent. Until now, another replica may have led. This
+    /// replica saw the writes of that leader through its watches.
+    Leads,
+    /// The wall clock was set by this many microseconds, negative if it was set back. The agent moves the times that it
+    /// remembers by the same amount, so that no wait becomes longer or shorter. Times in objects do not move.
+    ClockSet { microseconds: i64 },
+    /// The process stops, and all writes have ended. The engine plans the keys that the agent pushes once more, and sends the
+    /// writes of these last plans once, with a short timeout. It does not report their outcome.
+    Stops,
+}
+
+/// Start or end of a write, for [`Logic::write`].
+#[derive(Debug)]
+pub enum WriteNews<'a, S, R> {
+    /// The write is sent. Until it ends, a change of the written object may come from this write or from another process.
+    Begun(&'a Request<S, R>),
+    /// The write has ended, and the object of the response is in the view.
+    Ended(WriteEnded<'a, S, R>),
+}
+
+/// Write that has ended, successfully or not.
+#[derive(Debug)]
+pub struct WriteEnded<'a, S, R> {
+    /// Request that was sent. Its receipt is in `receipt`.
+    pub request: &'a Request<S, R>,
+    pub end: WriteEnd,
+    /// Receipt of the request if the write is done, otherwise `None`.
+    pub receipt: Option<R>,
+    /// Description of the failure, `None` if the write is done.
+    pub failure: Option<&'a WriteFailure<S>>,
+    /// True if the failure is the first of several equal failures in a row, so that users must hear of it. Conflicts are never
+    /// reported.
+    pub is_reported: bool,
+}
+
+/// Flow of a key, and the maximum number of writes of this flow that may be in flight at once in one cluster. The limit per
+/// cluster applies in addition ([`crate::limits::IN_FLIGHT_PER_CLUSTER`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    pub id: FlowId,
+    pub most_in_flight: usize,
+}
+
+impl From<FlowId> for Flow {
+    /// Returns a flow without a limit of its own.
+    fn from(id: FlowId) -> Self {
+        Self { id, most_in_flight: usize::MAX }
     }
 }
 
@@ -198,11 +174,14 @@ pub struct Plan<S, R, E> {
     pub again: Option<Timestamp>,
     /// Effect of the plan on the agent, passed to [`Logic::planned`].
     pub effect: Option<E>,
+    /// True if the plan writes the same content at intervals, as a heartbeat does. Such a write does not count as a repair of the
+    /// previous write, even if another writer changed the object in between.
+    pub renews: bool,
 }
 
 impl<S, R, E> Default for Plan<S, R, E> {
     fn default() -> Self {
-        Self { writes: Vec::new(), events: Vec::new(), again: None, effect: None }
+        Self { writes: Vec::new(), events: Vec::new(), again: None, effect: None, renews: false }
     }
 }
 
@@ -212,7 +191,7 @@ pub struct Request<S, R> {
     pub source: S,
     pub name: ObjectName,
     pub verb: Verb,
-    /// Data passed to [`Logic::written`] once the write is known to be done.
+    /// Data returned in [`WriteEnded::receipt`] once the write is known to be done.
     pub receipt: Option<R>,
 }
 
@@ -268,9 +247,12 @@ pub enum WriteEnd {
     /// The server executed the write. `version` is the resourceVersion of the object in the response, after all changes by the
     /// server. `None` if the response shows that the object no longer exists.
     Done { version: Option<u64> },
-    /// The server did not execute the write, because of a conflict (409).
-    NotDone,
-    /// The server denied or rejected the write, and did not execute it.
+    /// The server did not execute the write, because the object has changed (409).
+    Conflict,
+    /// The server rejected the write for its content (400, 413, 415, 422), and did not execute it. The runtime retries the write
+    /// every 10 minutes, and when its content changes.
+    Rejected,
+    /// The server denied the write, or does not have the kind or the namespace (403, 404), and did not execute it.
     Denied,
     /// The write failed, but the server may have executed it.
     Unknown,
@@ -279,7 +261,7 @@ pub enum WriteEnd {
 /// Reason of a denied create in a namespace that is being deleted.
 pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
-/// Failed write, for [`Logic::not_done`], [`Logic::rejected`] and [`Logic::failed`].
+/// Failed write, for [`WriteEnded`]. The status is 0 if there was no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteFailure<S> {
     /// Source of the object to write.
@@ -328,8 +310,13 @@ pub struct SourceSpec<L: Logic> {
     pub freezes_when_forbidden: bool,
     /// True to watch metadata only (PartialObjectMetadata).
     pub metadata_only: bool,
+    /// True if a change of this source ends the slow back-off (after 403 and 404) of the keys that the change requeues. For kinds
+    /// whose absence causes such failures, such as Namespaces.
+    pub ends_denials: bool,
     /// Decodes the objects in watch events and in responses to writes.
     pub decode: Decoder<L::Object>,
+    /// Another agent of this process, which sees the responses to this agent's writes before its own watch shows them.
+    pub response_sink: Option<ResponseSink>,
 }
 
 impl<L: Logic> Debug for SourceSpec<L> {

@@ -8,9 +8,12 @@ mod definition;
 pub use ages::Ages;
 pub use definition::{Definition, Kind};
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use prometheus::core::{Atomic, Collector as _, GenericGaugeVec};
+use prometheus::proto::MetricFamily;
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Registry};
 
 use tokio::time::Instant;
@@ -27,7 +30,7 @@ const WRITE_SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 const QUEUE_DEPTH: Definition = Definition {
     name: "fleetnet_queue_depth",
     kind: Kind::Gauge,
-    labels: &["queue"],
+    labels: &["controller", "queue"],
     help: "Number of keys or writes in a queue of the agent.",
 };
 const DECODE_DURATION: Definition = Definition {
@@ -87,7 +90,7 @@ const WRITES_SUPPRESSED: Definition = Definition {
 const WATCH_AGE: Definition = Definition {
     name: "fleetnet_watch_age_seconds",
     kind: Kind::Gauge,
-    labels: &["side", "kind"],
+    labels: &["controller", "side", "kind"],
     help: "Time since the server last sent anything on a watch.",
 };
 const WATCH_RESTARTS: Definition = Definition {
@@ -99,7 +102,7 @@ const WATCH_RESTARTS: Definition = Definition {
 const WATCH_STATE: Definition = Definition {
     name: "fleetnet_watch_state",
     kind: Kind::Gauge,
-    labels: &["side", "kind", "state"],
+    labels: &["controller", "side", "kind", "state"],
     help: "1 for the current state of the view of a kind, 0 for all other states.",
 };
 const UNDECODABLE: Definition = Definition {
@@ -117,7 +120,7 @@ const LEADER: Definition = Definition {
 const OLDEST_UNFINISHED: Definition = Definition {
     name: "fleetnet_oldest_unfinished_change_seconds",
     kind: Kind::Gauge,
-    labels: &["side"],
+    labels: &["controller", "side"],
     help: "Age of the oldest planned write that is not carried out yet, 0 if there is none. A write that fails again and again \
            keeps its age. Waiting for a user, a claim, a replacement or a policy does not count. Only the leader exports it.",
 };
@@ -156,9 +159,17 @@ pub const ALL: &[Definition] = &[
     EVENTS_DROPPED,
 ];
 
-/// Metrics of the engine. Clones share their state.
+/// Metrics of an engine. Clones share their state.
+///
+/// The agents of a process share these metrics. Gauges have the label `controller`, the name of the agent that sets them.
 #[derive(Clone)]
-pub struct Metrics(Arc<Inner>);
+pub struct Metrics {
+    inner: Arc<Inner>,
+    controller: &'static str,
+}
+
+/// Value of the label `controller` for the agent that handles exports and imports.
+const FLEET: &str = "fleet";
 
 struct Inner {
     queue_depth: IntGaugeVec,
@@ -182,7 +193,7 @@ struct Inner {
 }
 
 impl Metrics {
-    /// Creates the metrics and registers them.
+    /// Creates the metrics and registers them. The label `controller` is `fleet`.
     ///
     /// # Errors
     /// If the registry already has a metric of the same name, for example from a second engine.
@@ -207,7 +218,22 @@ impl Metrics {
             events: EVENTS.counters(registry)?,
             events_dropped: EVENTS_DROPPED.counter(registry)?,
         };
-        Ok(Self(Arc::new(inner)))
+        Ok(Self { inner: Arc::new(inner), controller: FLEET })
+    }
+
+    /// Returns the same metrics for another agent of this process, with this value of the label `controller`.
+    #[must_use]
+    pub fn of_controller(&self, controller: &'static str) -> Self {
+        Self { inner: Arc::clone(&self.inner), controller }
+    }
+
+    /// Removes the series of this agent that show a present state, because the agent has ended.
+    pub fn agent_ended(&self) {
+        let Inner { queue_depth, watch_state, watch_age, oldest_unfinished, .. } = &*self.inner;
+        forget(queue_depth, self.controller);
+        forget(watch_state, self.controller);
+        watch_age.forget_with(self.controller);
+        oldest_unfinished.forget_with(self.controller);
     }
 
     /// Returns metrics that nobody scrapes, for tests and simulations.
@@ -218,103 +244,113 @@ impl Metrics {
 
     /// Records contact with the server on a watch: an event, a bookmark, a list or a clean end.
     pub fn watch_heard(&self, side: &str, kind: &str) {
-        self.0.watch_age.set(&[side, kind], Duration::ZERO);
-    }
-
-    /// Removes the watch-age metric of a kind that is no longer watched.
-    pub fn unwatched(&self, side: &str, kind: &str) {
-        self.0.watch_age.forget(&[side, kind]);
+        self.inner.watch_age.set(&[self.controller, side, kind], Duration::ZERO);
     }
 
     pub fn watch_state(&self, side: &str, kind: &str, state: WatchState) {
         for each in WatchState::ALL {
             // fault V12.2: each == state ~> each == state || each == WatchState::Incomplete
             let value = i64::from(each == state);
-            self.0.watch_state.with_label_values(&[side, kind, each.as_str()]).set(value);
+            self.inner.watch_state.with_label_values(&[self.controller, side, kind, each.as_str()]).set(value);
         }
     }
 
     /// Counts a restart of a watch. `reason` is one of a few fixed words, because it is a label.
     pub fn watch_restarted(&self, side: &str, kind: &str, reason: &str) {
-        self.0.watch_restarts.with_label_values(&[side, kind, reason]).inc();
+        self.inner.watch_restarts.with_label_values(&[side, kind, reason]).inc();
     }
 
     /// Counts a plan that was dropped because it broke an invariant.
     pub fn broken_invariant(&self, invariant: &str) {
-        self.0.broken_invariants.with_label_values(&[invariant]).inc();
+        self.inner.broken_invariants.with_label_values(&[invariant]).inc();
     }
 
     /// Counts an object that failed to decode.
     pub fn undecodable(&self, side: &str, kind: &str) {
-        self.0.undecodable.with_label_values(&[side, kind]).inc();
+        self.inner.undecodable.with_label_values(&[side, kind]).inc();
     }
 
     pub fn queue_depth(&self, queue: &str, length: usize) {
-        self.0.queue_depth.with_label_values(&[queue]).set(i64::try_from(length).unwrap_or(i64::MAX));
+        self.inner
+            .queue_depth
+            .with_label_values(&[self.controller, queue])
+            .set(i64::try_from(length).unwrap_or(i64::MAX));
     }
 
     /// Observes the time to decode one object of a watch.
     pub fn decoded(&self, took: Duration) {
-        self.0.decode_duration.observe(took.as_secs_f64());
+        self.inner.decode_duration.observe(took.as_secs_f64());
     }
 
     /// Observes the time to store one watch message in the agent's view.
     pub fn viewed(&self, took: Duration) {
-        self.0.view_duration.observe(took.as_secs_f64());
+        self.inner.view_duration.observe(took.as_secs_f64());
     }
 
     /// Observes the processor time that the agent spent on a change before its first write.
     pub fn shared(&self, took: Duration) {
-        self.0.own_share_duration.observe(took.as_secs_f64());
+        self.inner.own_share_duration.observe(took.as_secs_f64());
     }
 
     /// Observes the time from a change to the first write of the key that it concerns.
     pub fn reacted(&self, took: Duration) {
-        self.0.reaction_duration.observe(took.as_secs_f64());
+        self.inner.reaction_duration.observe(took.as_secs_f64());
     }
 
     /// Observes the time to plan one key.
     pub fn planned(&self, took: Duration) {
-        self.0.plan_duration.observe(took.as_secs_f64());
+        self.inner.plan_duration.observe(took.as_secs_f64());
     }
 
     pub fn wrote(&self, side: &str, kind: &str, verb: &str, result: &str, took: Duration) {
-        self.0.writes.with_label_values(&[side, kind, verb, result]).inc();
-        self.0.write_duration.with_label_values(&[side, kind, verb]).observe(took.as_secs_f64());
+        self.inner.writes.with_label_values(&[side, kind, verb, result]).inc();
+        self.inner.write_duration.with_label_values(&[side, kind, verb]).observe(took.as_secs_f64());
     }
 
     /// Counts a write that was skipped, because an equal write has already led to the present version of the object.
     pub fn suppressed(&self, side: &str, kind: &str, verb: &str) {
-        self.0.writes_suppressed.with_label_values(&[side, kind, verb]).inc();
+        self.inner.writes_suppressed.with_label_values(&[side, kind, verb]).inc();
     }
 
     /// Sets the metric that shows whether this process holds a Lease.
     pub fn leader(&self, lease: &str, leads: bool) {
-        self.0.leader.with_label_values(&[lease]).set(i64::from(leads));
+        self.inner.leader.with_label_values(&[lease]).set(i64::from(leads));
     }
 
     /// Sets the start of the oldest planned write to a cluster that is not carried out yet; `None` if there is none.
     pub fn oldest_unfinished(&self, side: &str, since: Option<Instant>) {
         match since {
-            Some(since) => self.0.oldest_unfinished.set(&[side], since.elapsed()),
-            None => self.0.oldest_unfinished.hold_at_zero(&[side]),
+            Some(since) => self.inner.oldest_unfinished.set(&[self.controller, side], since.elapsed()),
+            None => self.inner.oldest_unfinished.hold_at_zero(&[self.controller, side]),
         }
     }
 
     /// Counts a Kubernetes Event that the agent records.
     pub fn event_recorded(&self, side: &str, kind: &str, reason: &str) {
-        self.0.events.with_label_values(&[side, kind, reason]).inc();
+        self.inner.events.with_label_values(&[side, kind, reason]).inc();
     }
 
     /// Counts a Kubernetes Event that was dropped before it was posted.
     pub fn event_dropped(&self) {
-        self.0.events_dropped.inc();
+        self.inner.events_dropped.inc();
     }
 }
 
 impl std::fmt::Debug for Metrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Metrics")
+    }
+}
+
+/// Removes the series with this value of the label `controller`.
+fn forget<P: Atomic>(gauges: &GenericGaugeVec<P>, controller: &str) {
+    for metric in gauges.collect().iter().flat_map(MetricFamily::get_metric) {
+        let labels: HashMap<&str, &str> =
+            metric.get_label().iter().map(|label| (label.name(), label.value())).collect();
+        if labels.get("controller") == Some(&controller) {
+            // Removing fails if the series is gone already, which is fine.
+            let _ = gauges.remove(&labels);
+        }
     }
 }
 
@@ -342,9 +378,15 @@ mod tests {
         let metrics = Metrics::new(&registry).expect("metrics");
         metrics.watch_heard("hub", "ServiceImport");
         tokio::time::advance(Duration::from_secs(7)).await;
-        assert!(exposed(&registry).contains("fleetnet_watch_age_seconds{kind=\"ServiceImport\",side=\"hub\"} 7\n"));
+        assert!(
+            exposed(&registry)
+                .contains("fleetnet_watch_age_seconds{controller=\"fleet\",kind=\"ServiceImport\",side=\"hub\"} 7\n")
+        );
         metrics.watch_heard("hub", "ServiceImport");
-        assert!(exposed(&registry).contains("fleetnet_watch_age_seconds{kind=\"ServiceImport\",side=\"hub\"} 0\n"));
+        assert!(
+            exposed(&registry)
+                .contains("fleetnet_watch_age_seconds{controller=\"fleet\",kind=\"ServiceImport\",side=\"hub\"} 0\n")
+        );
     }
 
     #[test]
@@ -354,9 +396,32 @@ mod tests {
         metrics.watch_state("hub", "Namespace", WatchState::Incomplete);
         metrics.watch_state("hub", "Namespace", WatchState::Complete);
         let text = exposed(&registry);
-        assert!(text.contains("fleetnet_watch_state{kind=\"Namespace\",side=\"hub\",state=\"complete\"} 1\n"));
-        assert!(text.contains("fleetnet_watch_state{kind=\"Namespace\",side=\"hub\",state=\"incomplete\"} 0\n"));
-        assert_eq!(text.matches("fleetnet_watch_state{").count(), 5);
+        assert!(text.contains(
+            "fleetnet_watch_state{controller=\"fleet\",kind=\"Namespace\",side=\"hub\",state=\"complete\"} 1\n"
+        ));
+        assert!(text.contains(
+            "fleetnet_watch_state{controller=\"fleet\",kind=\"Namespace\",side=\"hub\",state=\"incomplete\"} 0\n"
+        ));
+        assert_eq!(text.matches("fleetnet_watch_state{").count(), 4);
+    }
+
+    #[test]
+    fn an_agent_that_has_ended_leaves_no_present_state_and_keeps_its_counts() {
+        let registry = Registry::new();
+        let fleet = Metrics::new(&registry).expect("metrics");
+        let other = fleet.of_controller("endpointslice");
+        for metrics in [&fleet, &other] {
+            metrics.watch_heard("member", "Pod");
+            metrics.watch_state("member", "Pod", WatchState::Complete);
+            metrics.queue_depth("retry", 3);
+            metrics.oldest_unfinished("member", None);
+            metrics.suppressed("member", "Pod", "update");
+        }
+        other.agent_ended();
+        let text = exposed(&registry);
+        assert!(!text.contains("controller=\"endpointslice\""), "{text}");
+        assert_eq!(text.matches("controller=\"fleet\"").count(), 7, "{text}");
+        assert!(text.contains("fleetnet_writes_suppressed_total{kind=\"Pod\",side=\"member\",verb=\"update\"} 2\n"));
     }
 
     #[test]

@@ -10,10 +10,13 @@ use crate::engine::{Arrival, Engine, target_of};
 use crate::events::Occasion;
 use crate::fights::{Requested, State};
 use crate::limits::RETRY_AFTER_LONGEST;
-use crate::logic::{Logic, NAMESPACE_TERMINATING, Request, SourceSpec, Verb, WriteFailure};
+use crate::logic::{
+    Event, Logic, NAMESPACE_TERMINATING, Request, SourceSpec, Verb, WriteEnd, WriteEnded, WriteFailure, WriteNews,
+};
 use crate::retries::{Attempt, Class};
 use crate::slots::{ClusterIndex, Target};
 use crate::writer::{Outcome, Seen, WriteResult};
+use fleetnet_types::Timestamp;
 
 /// Finished write: its outcome, and what the engine knew about the object when the write began.
 pub(crate) struct Ended<L: Logic> {
@@ -39,35 +42,71 @@ impl<L: Logic> Engine<L> {
         ended.outcome.at = ended.outcome.at.min(self.clock.now());
         self.count(&spec, &ended);
         self.learn_from_answer(&target, &ended);
-        let mut keys = Vec::new();
-        self.logic.ended(&ended.key, &ended.request, ended.outcome.end(), ended.outcome.at, &mut keys);
-        self.requeue(keys);
-        if let Some(failure) = failure(&spec, &ended) {
-            self.logic.not_done(&ended.key, &failure, ended.outcome.at);
-        }
         let write = (target.clone(), ended.request.verb.as_str());
+        let class = self.class_of(&target, &ended);
+        let is_new = class.is_some_and(|class| self.retries.is_news(&ended.key, &write, ended.attempt, class));
+        self.tell_ended(&spec, &mut ended, is_new);
         match ended.outcome.result {
             // fault A17.1: self.unfinished.done(&ended.key, &write) ~> {}
             WriteResult::Done => self.unfinished.done(&ended.key, &write),
             _ => self.unfinished.failed(&ended.key, &write),
         }
         let waiting = self.slots.end(cluster, &target);
-        self.settle_retries(&spec, cluster, &target, &ended);
+        self.settle_retries(cluster, &write, &ended, class);
         if ended.outcome.result == WriteResult::Done {
             self.note_in_fights(&target, &ended);
-        }
-        if ended.outcome.result == WriteResult::Done
-            && let Some(receipt) = ended.request.receipt
-        {
-            for record in self.logic.written(receipt, ended.outcome.at) {
-                self.record(&record, Occasion::Done);
-            }
         }
         self.requeue(waiting);
         if matches!(ended.request.verb, Verb::Create { .. }) {
             self.made(&ended.key);
         }
         self.requeue([ended.key]);
+    }
+
+    /// Tells the agent that a write has ended, and records the Events that the agent returns.
+    fn tell_ended(&mut self, spec: &SourceSpec<L>, ended: &mut Ended<L>, is_new: bool) {
+        let end = ended.outcome.end();
+        let is_done = matches!(end, WriteEnd::Done { .. });
+        let failure = failure(spec, ended);
+        let news = WriteNews::Ended(WriteEnded {
+            end,
+            receipt: ended.request.receipt.take().filter(|_| is_done),
+            request: &ended.request,
+            failure: failure.as_ref(),
+            // fault Q11.4: is_new && ~>
+            is_reported: is_new && end != WriteEnd::Conflict,
+        });
+        let occasion = if is_done { Occasion::Done } else { Occasion::NotDone };
+        for event in self.tell_write(&ended.key, news, ended.outcome.at) {
+            self.record(&event, occasion);
+        }
+    }
+
+    pub(crate) fn tell_write(
+        &mut self,
+        key: &L::Key,
+        news: WriteNews<'_, L::Source, L::Receipt>,
+        at: Timestamp,
+    ) -> Vec<Event<L::Source>> {
+        let mut keys = Vec::new();
+        let events = self.logic.write(key, news, at, &mut keys);
+        self.requeue(keys);
+        events
+    }
+
+    /// Returns the class of a failed write, which decides about the next attempt. `None` if the write is done.
+    fn class_of(&self, target: &Target<L::Source>, ended: &Ended<L>) -> Option<Class> {
+        match &ended.outcome.result {
+            WriteResult::Done => None,
+            // After a conflict whose cause is now in the view, the next plan can succeed. If the view did not change, an
+            // immediate retry would fail again.
+            // fault Q4.2: self.known(target) != ended.known_before ~> true
+            WriteResult::Conflict { .. } if self.known(target) != ended.known_before => Some(Class::Conflict),
+            // fault Q3.3: Class::Rejected ~> Class::Ordinary
+            WriteResult::Rejected { .. } => Some(Class::Rejected),
+            WriteResult::Denied { .. } => Some(Class::Denied),
+            WriteResult::Conflict { .. } | WriteResult::Failed { .. } => Some(Class::Ordinary),
+        }
     }
 
     fn note_in_fights(&mut self, target: &Target<L::Source>, ended: &Ended<L>) {
@@ -89,10 +128,7 @@ impl<L: Logic> Engine<L> {
     }
 
     fn learn_from_answer(&mut self, target: &Target<L::Source>, ended: &Ended<L>) {
-        // Ignore a response for an unsubscribed source: its view is empty and has no version to compare with.
-        let Some(source) = self.sources.get_mut(&target.source).filter(|source| source.is_wanted()) else {
-            return;
-        };
+        let Some(source) = self.sources.get_mut(&target.source) else { return };
         let mut news = Vec::new();
         match &ended.outcome.seen {
             Seen::Object(observed) => {
@@ -121,53 +157,22 @@ impl<L: Logic> Engine<L> {
 
     fn settle_retries(
         &mut self,
-        spec: &SourceSpec<L>,
         cluster: ClusterIndex,
-        target: &Target<L::Source>,
+        write: &(Target<L::Source>, &'static str),
         ended: &Ended<L>,
+        class: Option<Class>,
     ) {
-        let (now, write) = (Instant::now(), (target.clone(), ended.request.verb.as_str()));
-        let (class, retry_after) = match &ended.outcome.result {
-            WriteResult::Done => return self.retries.succeeded(&ended.key, &write),
-            // After a conflict whose cause is now in the view, the next plan can succeed. If the view did not change, an
-            // immediate retry would fail again.
-            // fault Q4.2: self.known(target) != ended.known_before ~> true
-            WriteResult::Conflict { .. } if self.known(target) != ended.known_before => (Class::Conflict, None),
-            WriteResult::Conflict { .. } => (Class::Ordinary, None),
-            // fault Q3.3: Class::Rejected ~> Class::Ordinary
-            WriteResult::Rejected { .. } => (Class::Rejected, None),
-            WriteResult::Denied { .. } => (Class::Denied, None),
-            WriteResult::Failed { retry_after, .. } => (Class::Ordinary, *retry_after),
+        let Some(class) = class else { return self.retries.succeeded(&ended.key, write) };
+        let retry_after = match &ended.outcome.result {
+            WriteResult::Failed { retry_after, .. } => *retry_after,
+            _ => None,
         };
-        let is_news = self.retries.is_news(&ended.key, &write, ended.attempt, class);
-        self.retries.failed(&ended.key, &write, ended.attempt, class, retry_after, now);
+        let now = Instant::now();
+        self.retries.failed(&ended.key, write, ended.attempt, class, retry_after, now);
         if let Some(requested) = retry_after {
             // fault Q5.2: self.slots.pause(cluster, now + requested.min(RETRY_AFTER_LONGEST)) ~>
             // fault Q5.3: requested.min(RETRY_AFTER_LONGEST) ~> requested
             self.slots.pause(cluster, now + requested.min(RETRY_AFTER_LONGEST));
-        }
-        // fault Q11.4: is_news ~> true
-        if is_news {
-            self.report_failure(spec, ended);
-        }
-    }
-
-    /// Asks the agent for the Events about a write that failed, and records them.
-    fn report_failure(&mut self, spec: &SourceSpec<L>, ended: &Ended<L>) {
-        let records = match &ended.outcome.result {
-            WriteResult::Rejected { status, reason, message } => {
-                self.logic.rejected(&ended.key, &write_failure(spec, ended, *status, reason, message))
-            }
-            WriteResult::Denied { status, reason, message } => {
-                self.logic.failed(&ended.key, &write_failure(spec, ended, *status, reason, message))
-            }
-            WriteResult::Failed { message, .. } => {
-                self.logic.failed(&ended.key, &write_failure(spec, ended, 0, "", message))
-            }
-            WriteResult::Done | WriteResult::Conflict { .. } => Vec::new(),
-        };
-        for record in records {
-            self.record(&record, Occasion::NotDone);
         }
     }
 

@@ -11,10 +11,10 @@ use crate::events::Occasion;
 use crate::fights::Requested;
 use crate::invariants::{self, Broken};
 use crate::limits::{AGAIN_LATEST, AGAIN_SOONEST, BROKEN_INVARIANT_DELAY};
-use crate::logic::{Logic, Plan, Request, Verb};
+use crate::logic::{Logic, Plan, Request, Verb, WriteNews};
 use crate::outcomes::Ended;
 use crate::retries::Attempt;
-use crate::slots::{Flow, Target};
+use crate::slots::Target;
 use crate::writer;
 use fleetnet_types::Timestamp;
 
@@ -48,7 +48,7 @@ impl<L: Logic> Engine<L> {
         let (begun, working) = (Instant::now(), ProcessorTime::now());
         let at = self.clock.now();
         tracing::trace!(?key, "planning");
-        let Plan { writes, events, again, effect } = self.logic.plan(key, at);
+        let Plan { writes, events, again, effect, renews } = self.logic.plan(key, at);
         if let Err(broken) = invariants::check(&writes) {
             return self.drop_plan(key, &broken);
         }
@@ -65,7 +65,7 @@ impl<L: Logic> Engine<L> {
         let mut wanted: BTreeMap<(Target<L::Source>, &'static str), Option<Instant>> = BTreeMap::new();
         for request in writes {
             let write = (target_of(&request), request.verb.as_str());
-            let delayed_until = match self.begin(key, &write, request) {
+            let delayed_until = match self.begin(key, &write, request, renews) {
                 Begun::Delayed(until) => Some(until),
                 Begun::Sent | Begun::Waiting | Begun::Unneeded => None,
             };
@@ -127,6 +127,7 @@ impl<L: Logic> Engine<L> {
         key: &L::Key,
         write: &(Target<L::Source>, &'static str),
         request: Request<L::Source, L::Receipt>,
+        renews: bool,
     ) -> Begun {
         let (target, _) = write;
         let Some(source) = self.sources.get(&target.source) else {
@@ -152,8 +153,8 @@ impl<L: Logic> Engine<L> {
         // fault Q3.4: content: timeless ~> content
         let attempt = Attempt { content: timeless, version: precondition_version(&request.verb) };
         let known_before = self.known(target);
-        // fault A12.4: self.logic.renews(key) ~> false
-        let requested_content = if self.logic.renews(key) { content } else { timeless };
+        // fault A12.4: renews ~> false
+        let requested_content = if renews { content } else { timeless };
         let requested = Requested::by(&request.verb, requested_content, &known_before);
         if let Some(until) = self.retries.delayed_until(key, write, attempt, now) {
             return Begun::Delayed(until);
@@ -164,9 +165,7 @@ impl<L: Logic> Engine<L> {
             }
             return Begun::Delayed(until);
         }
-        let id = self.logic.flow(key);
-        let flow = Flow { id, most_in_flight: self.logic.most_in_flight(id) };
-        if !self.slots.begin(source.cluster, target, flow, key, now) {
+        if !self.slots.begin(source.cluster, target, self.logic.flow(key), key, now) {
             return Begun::Waiting;
         }
         self.unfinished.begun(key, write);
@@ -174,7 +173,7 @@ impl<L: Logic> Engine<L> {
             *self.creating.entry(key.clone()).or_default() += 1;
         }
         let (spec, key) = (Arc::clone(spec), key.clone());
-        self.logic.begun(&key, &request);
+        self.tell_write(&key, WriteNews::Begun(&request), self.clock.now());
         let carry_out = writer::carry_out(spec, request, self.clock.clone());
         self.writes.spawn(async move {
             let (request, outcome) = carry_out.await;

@@ -1,11 +1,10 @@
-//! Runs an agent: its watches, the engine and leader election. Stops them in the right order.
+//! Runs one agent: its watches and the engine. Stops them in the right order. [`crate::manager`] runs the agents of a process.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use tokio::sync::{mpsc, oneshot, watch as channel};
+use tokio::sync::{mpsc, watch as channel};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
@@ -13,25 +12,27 @@ use crate::backoff::Jitter;
 use crate::clock::Clock;
 use crate::engine::{Engine, Surroundings};
 use crate::events::{self, Recorder};
-use crate::lease::{self, Leadership, LeaseConfig, LeaseError};
+use crate::lease::Leadership;
 use crate::limits::{EVENT_FLUSH_TIMEOUT, WATCH_CHANNEL_MESSAGES};
 use crate::logic::{Logic, Resource, SourceSpec, WatchState};
 use crate::metrics::Metrics;
+use crate::response::ResponseSink;
 use crate::shutdown::Shutdown;
 use crate::tasks::unless_panicked;
-use crate::turns::{Inputs, Stop};
-use crate::watch;
+use crate::turns::{Finished, Inputs};
+use crate::watch::{self, WatchMessage};
 
+/// Agent with its watches, ready to run.
 pub struct Runner<L: Logic> {
     logic: L,
     sources: Vec<Arc<SourceSpec<L>>>,
-    lease: Option<LeaseConfig>,
     instance: String,
     clock: Clock,
     metrics: Metrics,
     seed: u64,
     status: channel::Sender<Vec<SourceStatus>>,
-    leader_task: Option<BoxFuture<'static, ()>>,
+    messages: mpsc::Sender<WatchMessage<L::Source, L::Object>>,
+    received: mpsc::Receiver<WatchMessage<L::Source, L::Object>>,
 }
 
 /// State of the agent's view of one source, for `/readyz`.
@@ -45,44 +46,21 @@ pub struct SourceStatus {
 }
 
 impl SourceStatus {
-    /// True if the first list has ended, the kind is known to be absent, or the source is not subscribed.
+    /// True if the first list has ended, or if the kind is known to be absent.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        matches!(self.state, WatchState::Complete | WatchState::Absent | WatchState::Unwatched)
+        matches!(self.state, WatchState::Complete | WatchState::Absent)
     }
-}
-
-/// Reason why an agent ended without a request to stop.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// Another process may lead now, so this process must stop writing.
-    #[error(
-        "leadership was lost: another replica may have taken the Lease, or it could not be renewed in time; this \
-         process ends, so that it starts again as a candidate"
-    )]
-    LeadershipLost,
-    #[error("leader election failed: {0}")]
-    Lease(#[from] LeaseError),
-    /// All watches have ended without a shutdown. Only a bug can cause this, because a watch retries after every failure.
-    #[error("the watches have ended: this is a bug in this agent, please report it")]
-    WatchesEnded,
 }
 
 impl<L: Logic> Runner<L> {
-    /// Returns an agent that leads without a Lease, for a single instance. `instance` is the name of this process in its Events,
-    /// such as the host name.
+    /// Returns an agent. `instance` is the name of this process in the agent's Events, such as the host name.
     #[must_use]
     pub fn new(logic: L, sources: Vec<SourceSpec<L>>, instance: String, clock: Clock, metrics: Metrics) -> Self {
-        let status = channel::Sender::new(Vec::new());
         let sources = sources.into_iter().map(Arc::new).collect();
-        Self { logic, sources, lease: None, instance, clock, metrics, seed: 0, status, leader_task: None }
-    }
-
-    /// Makes the agent write only while this process holds these Leases.
-    #[must_use]
-    pub fn with_lease(mut self, lease: LeaseConfig) -> Self {
-        self.lease = Some(lease);
-        self
+        let (messages, received) = mpsc::channel(WATCH_CHANNEL_MESSAGES);
+        let status = channel::Sender::new(Vec::new());
+        Self { logic, sources, instance, clock, metrics, seed: 0, status, messages, received }
     }
 
     /// Sets the seed of random numbers: timeouts of watches and jitter. Replicas of an agent should have different seeds.
@@ -92,10 +70,10 @@ impl<L: Logic> Runner<L> {
         self
     }
 
-    /// Adds a task beside the engine. It begins when this process leads for the first time, and ends with [`Runner::run`].
+    /// Sets the channel that gets the state of each source, at each change.
     #[must_use]
-    pub fn with_leader_task(mut self, task: BoxFuture<'static, ()>) -> Self {
-        self.leader_task = Some(task);
+    pub fn with_status(mut self, status: channel::Sender<Vec<SourceStatus>>) -> Self {
+        self.status = status;
         self
     }
 
@@ -105,23 +83,20 @@ impl<L: Logic> Runner<L> {
         self.status.subscribe()
     }
 
-    /// Runs the agent until a stop is requested or leadership is lost.
-    ///
-    /// In both cases the agent stops planning, waits for the writes in flight up to [`crate::limits::DRAIN_TIMEOUT`], and then
-    /// releases the Leases.
-    ///
-    /// # Errors
-    /// If the agent ended for another reason than a request to stop.
-    pub async fn run(self, shutdown: Shutdown) -> Result<(), RunError> {
+    /// Returns a sink that shows this agent the responses to another agent's writes of this source. `None` if this agent does not
+    /// watch the source.
+    #[must_use]
+    pub fn response_sink(&self, source: L::Source) -> Option<ResponseSink> {
+        let spec = self.sources.iter().find(|spec| spec.source == source)?;
+        Some(ResponseSink::new(spec, self.messages.downgrade(), self.clock.clone()))
+    }
+
+    /// Runs the agent until a stop is requested or leadership is lost. The agent then stops planning, and waits for the writes in
+    /// flight up to [`crate::limits::DRAIN_TIMEOUT`]. Returns the logic in its last state.
+    pub async fn run(self, leadership: channel::Receiver<Leadership>, shutdown: Shutdown) -> (L, Finished) {
         let clusters = self.sources.iter().map(|source| source.cluster.name.as_str());
         let (recorder, postings) = Recorder::new(clusters, self.instance, self.clock.clone(), self.metrics.clone());
         let posting = tokio::spawn(events::post(postings, self.metrics.clone()));
-        let election = Election::begin(self.lease, &self.clock, &self.metrics);
-        let mut beside = JoinSet::new();
-        if let Some(task) = self.leader_task {
-            beside.spawn(once_leading(election.leadership.clone(), task));
-        }
-        let (messages, received) = mpsc::channel(WATCH_CHANNEL_MESSAGES);
         let surroundings = Surroundings {
             recorder,
             clock: self.clock.clone(),
@@ -129,38 +104,24 @@ impl<L: Logic> Runner<L> {
             jitter: Jitter::new(self.seed),
             status: self.status,
         };
-        let engine = Engine::new(self.logic, self.sources, surroundings);
+        let engine = Engine::new(self.logic, self.sources.clone(), surroundings);
         let mut watches = JoinSet::new();
-        for (source, wanted) in engine.watched() {
-            let (messages, metrics, clock) = (messages.clone(), self.metrics.clone(), self.clock.clone());
-            watches.spawn(watch::watch(source, wanted, messages, metrics, clock, shutdown.clone(), self.seed));
+        for source in self.sources {
+            let (messages, metrics, clock) = (self.messages.clone(), self.metrics.clone(), self.clock.clone());
+            watches.spawn(watch::watch(source, messages, metrics, clock, shutdown.clone(), self.seed));
         }
-        drop(messages);
-        let inputs = Inputs { messages: received, leadership: election.leadership.clone(), shutdown };
+        drop(self.messages);
+        let inputs = Inputs { messages: self.received, leadership, shutdown };
         let ended = tokio::select! {
             biased;
             ended = Box::pin(engine.run(inputs)) => ended,
             never = panicked(&mut watches) => match never {},
         };
-        // A process that does not lead any more must not write.
-        beside.shutdown().await;
         watches.abort_all();
         ended_well(&mut watches).await;
         flush(posting, EVENT_FLUSH_TIMEOUT).await;
-        let elected = election.end(ended.drained).await;
-        match ended.stop {
-            Stop::Requested => Ok(elected?),
-            Stop::LeadershipLost => Err(elected.err().map_or(RunError::LeadershipLost, RunError::Lease)),
-            Stop::WatchesEnded => Err(RunError::WatchesEnded),
-        }
-    }
-}
-
-/// Runs a task as soon as this process leads. A process that has lost leadership never leads again.
-async fn once_leading(mut leadership: channel::Receiver<Leadership>, task: BoxFuture<'static, ()>) {
-    // fault K11.6 (run_tests::only_a_leader_runs_its_task): matches!(state, Leadership::Leading) ~> true
-    if leadership.wait_for(|state| matches!(state, Leadership::Leading)).await.is_ok() {
-        task.await;
+        self.metrics.agent_ended();
+        ended
     }
 }
 
@@ -185,45 +146,3 @@ async fn flush(posting: JoinHandle<()>, within: Duration) {
         abort.abort();
     }
 }
-
-type ElectionTask = JoinHandle<Result<(), LeaseError>>;
-
-/// Running leader election, or its replacement for an agent without a Lease.
-struct Election {
-    leadership: channel::Receiver<Leadership>,
-    task: Option<(oneshot::Sender<()>, ElectionTask)>,
-    /// Sender for an agent without a Lease. Kept alive, because a closed channel means that the election task has ended.
-    _alone: Option<channel::Sender<Leadership>>,
-}
-
-impl Election {
-    fn begin(lease: Option<LeaseConfig>, clock: &Clock, metrics: &Metrics) -> Self {
-        let Some(config) = lease else {
-            let alone = channel::Sender::new(Leadership::Leading);
-            return Self { leadership: alone.subscribe(), task: None, _alone: Some(alone) };
-        };
-        let (release, released) = oneshot::channel();
-        let (leadership, task) = lease::elect(config, clock, metrics.clone(), released);
-        Self { leadership, task: Some((release, task)), _alone: None }
-    }
-
-    /// Ends the election and releases the Leases. If writes may still be in flight (`drained` is false), the Leases are not
-    /// released and expire later.
-    async fn end(self, drained: bool) -> Result<(), LeaseError> {
-        let Some((release, task)) = self.task else {
-            return Ok(());
-        };
-        // fault K5.2: drained ~> true
-        if drained {
-            // Sending fails if the election task has already finished, which is fine.
-            let _ = release.send(());
-        } else {
-            drop(release);
-        }
-        unless_panicked(task.await).unwrap_or(Ok(()))
-    }
-}
-
-#[cfg(test)]
-#[path = "run_tests.rs"]
-mod tests;

@@ -16,7 +16,8 @@ const EXIT_CODE_ON_SECOND_SIGNAL: i32 = 1;
 pub struct Shutdown(watch::Receiver<bool>);
 
 /// Sending side of a shutdown request. Dropping the trigger without [`ShutdownTrigger::request`] does not request a shutdown.
-#[derive(Debug)]
+/// Clones request the same shutdown.
+#[derive(Clone, Debug, Default)]
 pub struct ShutdownTrigger(watch::Sender<bool>);
 
 impl Shutdown {

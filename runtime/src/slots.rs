@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::limits::{IN_FLIGHT_PER_CLUSTER, WRITE_BURST};
-use crate::logic::FlowId;
+use crate::logic::{Flow, FlowId};
 use crate::queue::FairQueue;
 
 /// Object that a write changes: its source (cluster and kind) and its name.
@@ -25,13 +25,6 @@ pub(crate) struct Target<S> {
 
 /// Index of a cluster in this engine's list of clusters.
 pub(crate) type ClusterIndex = usize;
-
-/// Flow of a key, and the maximum number of writes of this flow that may be in flight at once in one cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Flow {
-    pub(crate) id: FlowId,
-    pub(crate) most_in_flight: usize,
-}
 
 #[derive(Debug)]
 pub(crate) struct Slots<K, T> {

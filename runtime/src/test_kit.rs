@@ -9,7 +9,7 @@
 )]
 
 use fleetnet_types::ObjectName;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ use crate::engine::{Engine, Surroundings};
 use crate::events::{self, Recorder};
 use crate::lease::Leadership;
 use crate::logic::{
-    Change, Event, Fight, FlowId, Logic, Observed, Plan, Request, Resource, Severity, SourceSpec, Undecodable, Verb,
-    WatchState, WriteEnd, WriteFailure,
+    Change, Event, Fight, Flow, FlowId, Logic, Observed, Plan, ProcessNews, Request, Resource, Severity, SourceSpec,
+    Undecodable, Verb, WatchNews, WatchState, WriteEnd, WriteEnded, WriteNews,
 };
 use crate::metrics::Metrics;
 use crate::run::SourceStatus;
@@ -123,6 +123,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Observed<Thing>, Undecodable> {
     Ok(thing.observed())
 }
 
+/// Key of the last write of the toy agent before it stops, and name of the written object.
+const LAST: &str = "last";
+
 /// Value of a `Claim` for which the toy agent plans two writes to one object, which is a bug.
 pub(crate) const WRITTEN_TWICE: &str = "written twice";
 
@@ -134,32 +137,26 @@ pub(crate) struct Record {
     pub(crate) states: Vec<(Source, WatchState)>,
     pub(crate) rejected: Vec<String>,
     pub(crate) failed: Vec<String>,
-    /// Calls of `not_done`: failed writes, with their status.
+    /// Failed writes, with their status.
     pub(crate) not_done: Vec<String>,
-    /// Calls of `clock_set`: steps of the wall clock, in microseconds.
+    /// Steps of the wall clock, in microseconds.
     pub(crate) clock_set: Vec<i64>,
     /// Calls of `fight`: `… with somebody` for the start of a fight, and `… is over` for its end.
     pub(crate) fights: Vec<String>,
     pub(crate) removed: Vec<String>,
     pub(crate) undecodable: Vec<String>,
-    /// Sources that the agent does not subscribe to. The test changes this set, and the engine's loop sees the change in its next
-    /// pass.
-    pub(crate) unwanted: BTreeSet<Source>,
-    /// Relist epoch of each source. The field `relisted` has the relists that have finished.
-    pub(crate) readings: BTreeMap<Source, u64>,
-    pub(crate) relisted: Vec<Source>,
     /// Name of the object in each `Applied` change, repetitions included.
     pub(crate) applied: Vec<String>,
-    /// Calls of `begun`: the verb and the name of each write that was sent.
+    /// Verb and name of each write that was sent.
     pub(crate) begun: Vec<String>,
     pub(crate) ended: Vec<(String, WriteEnd, usize)>,
-    /// Number of plans made before each call of `leads`.
+    /// Number of plans made before each time that the agent started to lead.
     pub(crate) led_after_plans: Vec<usize>,
     /// Key that the agent asks to plan when it starts to lead.
     pub(crate) to_plan_when_it_leads: Option<String>,
-    /// Calls of `in_touch`: a source, and true if its watch is connected.
-    pub(crate) touch: Vec<(Source, bool)>,
-    /// Content of the agent's final write before it stops, if it has one.
+    /// Sources whose watch has lost its connection (false) or has it again (true).
+    pub(crate) connected: Vec<(Source, bool)>,
+    /// Content of the agent's last write before it stops, if it has one.
     pub(crate) last_word: Option<&'static str>,
 }
 
@@ -172,11 +169,9 @@ pub(crate) struct Copier {
 }
 
 impl Copier {
-    /// Returns an agent that never subscribes to this source.
-    pub(crate) fn without(source: Source) -> Self {
-        let copier = Self::default();
-        lock(&copier.record).unwanted.insert(source);
-        copier
+    /// Returns a toy agent that logs the calls to it here.
+    pub(crate) fn recording(record: &Arc<Mutex<Record>>) -> Self {
+        Self { record: Arc::clone(record), ..Self::default() }
     }
 
     fn keys_of(&self, source: Source, name: &str) -> Vec<String> {
@@ -266,53 +261,39 @@ impl Logic for Copier {
         requeue.extend(self.keys_of(source, &name));
     }
 
-    fn watch_state(&mut self, source: Source, state: WatchState, _at: Timestamp, requeue: &mut Vec<String>) {
-        lock(&self.record).states.push((source, state));
-        self.states.insert(source, state);
-        if state == WatchState::Unwatched {
-            self.things.retain(|(of, _), _| *of != source);
+    fn watch(&mut self, source: Source, news: WatchNews, _at: Timestamp, requeue: &mut Vec<String>) {
+        match news {
+            WatchNews::State(state) => {
+                lock(&self.record).states.push((source, state));
+                self.states.insert(source, state);
+                requeue.extend(self.things.keys().map(|(_, name)| name.clone()));
+            }
+            WatchNews::Connected(is_connected) => lock(&self.record).connected.push((source, is_connected)),
+            WatchNews::Listing(_) => {}
         }
-        requeue.extend(self.things.keys().map(|(_, name)| name.clone()));
     }
 
-    fn in_touch(&mut self, source: Source, in_touch: bool, _at: Timestamp, _requeue: &mut Vec<String>) {
-        lock(&self.record).touch.push((source, in_touch));
-    }
-
-    fn announce_stop(&mut self, _now: Timestamp) -> Vec<Request<Source, String>> {
-        let mut writes = Vec::new();
-        if let Some(value) = lock(&self.record).last_word.take() {
-            self.ensure(Source::Copy, "last", value, None, &mut writes);
-        }
-        writes
-    }
-
-    fn wants(&self, source: Source) -> bool {
-        !lock(&self.record).unwanted.contains(&source)
-    }
-
-    fn reading(&self, source: Source) -> u64 {
-        lock(&self.record).readings.get(&source).copied().unwrap_or_default()
-    }
-
-    fn relisted(&mut self, source: Source, _at: Timestamp, requeue: &mut Vec<String>) {
-        lock(&self.record).relisted.push(source);
-        requeue.push("read anew".to_owned());
-    }
-
-    fn leads(&mut self, _at: Timestamp, requeue: &mut Vec<String>) {
+    fn process(&mut self, news: ProcessNews, _at: Timestamp, requeue: &mut Vec<String>) {
         let mut record = lock(&self.record);
-        let plans = record.plans.len();
-        record.led_after_plans.push(plans);
-        requeue.extend(record.to_plan_when_it_leads.take());
-    }
-
-    fn clock_set(&mut self, microseconds: i64) {
-        lock(&self.record).clock_set.push(microseconds);
+        match news {
+            ProcessNews::Leads => {
+                let plans = record.plans.len();
+                record.led_after_plans.push(plans);
+                requeue.extend(record.to_plan_when_it_leads.take());
+            }
+            ProcessNews::ClockSet { microseconds } => record.clock_set.push(microseconds),
+            ProcessNews::Stops => requeue.extend(record.last_word.map(|_| LAST.to_owned())),
+        }
     }
 
     fn plan(&self, key: &String, now: Timestamp) -> Plan<Source, String, Planned> {
-        let mut plan = Plan { effect: Some(Planned), ..Plan::default() };
+        let mut plan = Plan { effect: Some(Planned), renews: key == "beat", ..Plan::default() };
+        if key == LAST
+            && let Some(value) = lock(&self.record).last_word
+        {
+            self.ensure(Source::Copy, LAST, value, None, &mut plan.writes);
+            return plan;
+        }
         match self.things.get(&(Source::Claim, key.clone())) {
             Some(claim) => {
                 let stamp = claim.stamped.then_some(now);
@@ -338,42 +319,39 @@ impl Logic for Copier {
         lock(&self.record).plans.push(key.clone());
     }
 
-    fn flow(&self, key: &String) -> FlowId {
-        FlowId::of(key.split('-').next().unwrap_or_default())
+    fn flow(&self, key: &String) -> Flow {
+        FlowId::of(key.split('-').next().unwrap_or_default()).into()
     }
 
-    fn begun(&mut self, _key: &String, request: &Request<Source, String>) {
-        lock(&self.record).begun.push(format!("{} {}", request.verb.as_str(), request.name.name));
-    }
-
-    fn ended(
+    fn write(
         &mut self,
-        _key: &String,
-        request: &Request<Source, String>,
-        end: WriteEnd,
+        key: &String,
+        news: WriteNews<'_, Source, String>,
         _at: Timestamp,
         _requeue: &mut Vec<String>,
-    ) {
-        let reported = lock(&self.record).applied.len();
-        lock(&self.record).ended.push((format!("{} {}", request.verb.as_str(), request.name.name), end, reported));
-    }
-
-    fn not_done(&mut self, key: &String, failure: &WriteFailure<Source>, _at: Timestamp) {
-        lock(&self.record).not_done.push(format!("{key} {}: {}", failure.verb, failure.status));
-    }
-
-    fn written(&mut self, receipt: String, _at: Timestamp) -> Vec<Event<Source>> {
-        lock(&self.record).receipts.push(receipt);
-        Vec::new()
-    }
-
-    fn failed(&mut self, key: &String, failure: &WriteFailure<Source>) -> Vec<Event<Source>> {
-        lock(&self.record).failed.push(format!("{key} {}: {}", failure.verb, failure.status));
-        Vec::new()
-    }
-
-    fn rejected(&mut self, key: &String, failure: &WriteFailure<Source>) -> Vec<Event<Source>> {
-        lock(&self.record).rejected.push(format!("{key}: {} {}", failure.status, failure.reason));
+    ) -> Vec<Event<Source>> {
+        let mut record = lock(&self.record);
+        let name = |request: &Request<Source, String>| format!("{} {}", request.verb.as_str(), request.name.name);
+        let WriteEnded { request, end, receipt, failure, is_reported } = match news {
+            WriteNews::Begun(request) => {
+                record.begun.push(name(request));
+                return Vec::new();
+            }
+            WriteNews::Ended(ended) => ended,
+        };
+        let reported = record.applied.len();
+        record.ended.push((name(request), end, reported));
+        record.receipts.extend(receipt);
+        let Some(failure) = failure else { return Vec::new() };
+        record.not_done.push(format!("{key} {}: {}", failure.verb, failure.status));
+        if !is_reported {
+            return Vec::new();
+        }
+        if end != WriteEnd::Rejected {
+            record.failed.push(format!("{key} {}: {}", failure.verb, failure.status));
+            return Vec::new();
+        }
+        record.rejected.push(format!("{key}: {} {}", failure.status, failure.reason));
         vec![Event {
             source: Source::Claim,
             name: ObjectName::new("ns", key.as_str()),
@@ -390,14 +368,6 @@ impl Logic for Copier {
         let end = by.as_ref().map_or_else(|| "is over".to_owned(), |by| format!("with {by}"));
         lock(&self.record).fights.push(format!("{key}: {cluster} {kind} {name} {end}"));
         Vec::new()
-    }
-
-    fn renews(&self, key: &String) -> bool {
-        key == "beat"
-    }
-
-    fn clears_backoff(&self, source: Source) -> bool {
-        source == Source::Namespace
     }
 }
 
@@ -771,7 +741,7 @@ impl World {
         let registry = prometheus::Registry::new();
         let metrics = Metrics::new(&registry).expect("an empty registry");
         let record = Arc::new(Mutex::new(Record::default()));
-        let logic = Copier { record: Arc::clone(&record), ..Copier::default() };
+        let logic = Copier::recording(&record);
         let cluster =
             |name: &str, server: &Server| Arc::new(Cluster::from_clients(name, server.client(), server.client()));
         let clusters = [cluster("hub", &hub), cluster("member", &member)];
@@ -785,7 +755,9 @@ impl World {
                 freezes_when_forbidden: source == Source::Local,
                 optional: source == Source::Namespace,
                 metadata_only: false,
+                ends_denials: source == Source::Namespace,
                 decode: std::sync::Arc::new(decode),
+                response_sink: None,
             })
         };
         let names = clusters.iter().map(|cluster| cluster.name.as_str());
@@ -799,19 +771,14 @@ impl World {
         let leadership = watch::Sender::new(leadership);
         let (trigger, shutdown) = Shutdown::new();
         let inputs = Inputs { messages: received, leadership: leadership.subscribe(), shutdown };
-        let engine = tokio::spawn(engine.run(inputs));
+        let engine = tokio::spawn(async move { engine.run(inputs).await.1 });
         let status = status.subscribe();
         let metrics = registry;
         Self { hub, member, record, leadership, status, trigger, engine, metrics, messages, clock, claim_version: 0 }
     }
 
     pub(crate) async fn send(&self, source: Source, event: WatchEvent<Thing>) {
-        self.send_of_round(1, source, event).await;
-    }
-
-    /// Sends an event to the engine as the watch does in this round. A round is one run of the watch, counted from 1.
-    pub(crate) async fn send_of_round(&self, round: u64, source: Source, event: WatchEvent<Thing>) {
-        let message = WatchMessage { source, round, at: self.clock.now(), decoding: Duration::ZERO, event };
+        let message = WatchMessage { source, at: self.clock.now(), decoding: Duration::ZERO, event };
         self.messages.send(message).await.expect("the engine runs");
     }
 

@@ -12,7 +12,7 @@ use crate::lease::Leadership;
 use crate::limits::{
     DRAIN_TIMEOUT, LONGEST_SLEEP, PLANS_PER_TURN, STOP_ANNOUNCEMENT_TIMEOUT, TURN, WATCH_MESSAGES_PER_TURN,
 };
-use crate::logic::{Logic, Request};
+use crate::logic::{Logic, ProcessNews, Request};
 use crate::outcomes::Ended;
 use crate::shutdown::Shutdown;
 use crate::tasks::unless_panicked;
@@ -26,9 +26,9 @@ pub(crate) struct Inputs<L: Logic> {
     pub(crate) shutdown: Shutdown,
 }
 
-/// Reason why the engine's loop stopped.
+/// Reason why an agent stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub enum Stop {
     Requested,
     LeadershipLost,
     WatchesEnded,
@@ -36,15 +36,15 @@ pub(crate) enum Stop {
 
 /// Result of the engine's loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Finished {
-    pub(crate) stop: Stop,
-    /// True if no write of this process is in flight any more, so that the Leases may be released.
-    pub(crate) drained: bool,
+pub struct Finished {
+    pub stop: Stop,
+    /// True if no write of this agent is in flight any more, so that the Leases may be released.
+    pub drained: bool,
 }
 
 impl<L: Logic> Engine<L> {
-    /// Runs the engine's loop until it must stop, then waits for the writes in flight.
-    pub(crate) async fn run(mut self, mut inputs: Inputs<L>) -> Finished {
+    /// Runs the engine's loop until it must stop, then waits for the writes in flight. Returns the agent's logic as it then is.
+    pub(crate) async fn run(mut self, mut inputs: Inputs<L>) -> (L, Finished) {
         let stop = loop {
             if let Some(stop) = inputs.stop() {
                 break stop;
@@ -58,11 +58,10 @@ impl<L: Logic> Engine<L> {
             } else {
                 self.leave_some_to_leader();
             }
-            let demand_changed = self.follow_demand();
             self.report();
             let now = Instant::now();
             let can_plan = !self.queue.is_empty() && (!leads || self.slots.can_begin(now));
-            if demand_changed || can_plan || leads && self.slots.can_reserve_waiting(now) {
+            if can_plan || leads && self.slots.can_reserve_waiting(now) {
                 // Let the tasks of writes and watches run before the next pass of this loop. On a single thread, they would not
                 // run otherwise.
                 yield_now().await;
@@ -74,9 +73,9 @@ impl<L: Logic> Engine<L> {
         };
         let drained = self.drain().await;
         if stop == Stop::Requested && drained {
-            self.write_stop_announcement().await;
+            self.write_last_plans().await;
         }
-        Finished { stop, drained }
+        (self.logic, Finished { stop, drained })
     }
 
     /// Handles all finished writes and at most [`WATCH_MESSAGES_PER_TURN`] watch messages before the next plans. So a burst of
@@ -195,12 +194,14 @@ impl<L: Logic> Engine<L> {
         true
     }
 
-    /// Sends the final writes of a leader, if the servers respond in time.
-    async fn write_stop_announcement(&mut self) {
+    /// Plans the keys of the agent's last writes, and sends these writes if the servers respond in time.
+    async fn write_last_plans(&mut self) {
         if !self.leads {
             return;
         }
-        let requests = self.logic.announce_stop(self.clock.now());
+        let (now, mut keys) = (self.clock.now(), Vec::new());
+        self.logic.process(ProcessNews::Stops, now, &mut keys);
+        let requests: Vec<_> = keys.iter().flat_map(|key| self.logic.plan(key, now).writes).collect();
         let begin = |request: Request<L::Source, L::Receipt>| {
             let source = self.sources.get(&request.source)?;
             Some(writer::carry_out(Arc::clone(&source.spec), request, self.clock.clone()))

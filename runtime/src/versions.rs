@@ -26,8 +26,6 @@ pub struct Versions<O> {
     /// Objects that exist but have never been decoded, so no earlier state of these objects is known.
     undecodable: BTreeMap<ObjectName, UndecodableObject>,
     tombstones: Tombstones,
-    /// Objects to report again with the next list, although they are unchanged.
-    to_report: BTreeSet<ObjectName>,
     /// Newest version that the watch has reported. Every change up to this version has been reported.
     passed: u64,
     /// Number of lists started so far.
@@ -80,7 +78,6 @@ impl<O> Default for Versions<O> {
             known: BTreeMap::new(),
             undecodable: BTreeMap::new(),
             tombstones: Tombstones::default(),
-            to_report: BTreeSet::new(),
             passed: 0,
             lists: 0,
             list: None,
@@ -98,12 +95,6 @@ impl<O> Versions<O> {
             overtaken: BTreeMap::new(),
             deleted: BTreeSet::new(),
         });
-    }
-
-    /// Forces a relist: the next list reports every object again, because the agent has dropped parts of the objects. If an
-    /// object still exists but does not decode in this list, it is reported as undecodable.
-    pub fn report_again(&mut self) {
-        self.to_report = self.known.keys().chain(self.undecodable.keys()).cloned().collect();
     }
 
     /// Handles an object in a watch event or a list.
@@ -125,8 +116,6 @@ impl<O> Versions<O> {
         }
         if self.known.get(&name).is_none_or(|known| known.version < observed.resource_version) {
             self.take(&name, observed, news);
-        } else if self.to_report.remove(&name) {
-            news.push(Change::Applied(observed.object));
         }
         self.mark_listed(&name);
     }
@@ -151,7 +140,7 @@ impl<O> Versions<O> {
             self.drop_known(&name, Removal::Deleted, news);
         }
         let is_new = !self.known.contains_key(&name) && self.note_undecodable(&name, undecodable);
-        if self.to_report.remove(&name) || is_new {
+        if is_new {
             news.push(Change::Undecodable { name: name.clone() });
         }
         // fault A9.2 (versions_tests::an_undecodable_object_never_looks_deleted): self.mark_listed(&name) ~>
@@ -194,7 +183,6 @@ impl<O> Versions<O> {
         if !list.blind {
             self.drop_unlisted(version, rolled_back, news);
         }
-        news.extend(std::mem::take(&mut self.to_report).into_iter().map(|name| Change::Undecodable { name }));
         self.tombstones.forget_before(if rolled_back { u64::MAX } else { list.first_tombstone });
         self.passed = version;
     }
@@ -306,7 +294,6 @@ impl<O> Versions<O> {
             self.drop_known(name, Removal::Deleted, news);
         }
         self.undecodable.remove(name);
-        self.to_report.remove(name);
         self.known.insert(
             name.clone(),
             Known { uid: observed.uid, version: observed.resource_version, listed: 0, answered: 0, echoes: Vec::new() },
@@ -335,14 +322,12 @@ impl<O> Versions<O> {
 
     fn drop_known(&mut self, name: &ObjectName, how: Removal, news: &mut Vec<Change<O>>) {
         if let Some(known) = self.known.remove(name) {
-            self.to_report.remove(name);
             news.push(Change::Removed { name: name.clone(), uid: known.uid, how });
         }
     }
 
     fn drop_undecodable(&mut self, name: &ObjectName, how: Removal, news: &mut Vec<Change<O>>) {
         if let Some(undecodable) = self.undecodable.remove(name) {
-            self.to_report.remove(name);
             news.push(Change::Removed { name: name.clone(), uid: undecodable.uid, how });
         }
     }

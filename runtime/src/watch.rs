@@ -8,8 +8,7 @@
 //!
 //! Lists return the most recent state, never the cached state of resourceVersion 0. The watch remembers a version when a list has
 //! ended, and then the version of each event and bookmark. So after a cut connection, the watch continues without a new list and
-//! loses no event. Each watch has its own back-off. Without a subscription, it sends no request. After a new subscription, it
-//! starts with a list.
+//! loses no event. Each watch has its own back-off.
 //!
 //! The check in the diagram compares the server's revision with the position of the watch. A server that was restored from a
 //! backup is behind the position. A watch from the position would miss all changes before the server reaches the position again.
@@ -30,7 +29,6 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use crate::answers::with_causes;
 use crate::backoff::Jitter;
 use crate::clock::{Clock, ProcessorTime};
-use crate::demand::{self, Round, Wanted};
 use crate::limits::{LIST_PAGE_OBJECTS, WATCH_ANSWER_TIMEOUT, WATCH_GRACE, WATCH_SHORTEST, WATCH_TIMEOUT_SECONDS};
 use crate::logic::{FlowId, Logic, Observed, SourceSpec, Undecodable};
 use crate::metrics::Metrics;
@@ -42,8 +40,6 @@ use wire::{ErrorAnswer, Event, LineError, Lines};
 #[derive(Debug)]
 pub(crate) struct WatchMessage<S, O> {
     pub(crate) source: S,
-    /// Number of the run of the watch that sent this message. The engine ignores messages of earlier runs.
-    pub(crate) round: Round,
     /// Time at which the watch read the message.
     pub(crate) at: Timestamp,
     /// Processor time that decoding the message took.
@@ -65,6 +61,8 @@ impl<S: Debug, O> WatchMessage<S, O> {
             WatchEvent::NotServed { .. } => ("not served", None),
             WatchEvent::Failed { .. } => ("failed", None),
             WatchEvent::Resumed => ("resumed", None),
+            WatchEvent::Response(object) => ("present, by a response to another agent", Some(&object.name)),
+            WatchEvent::Gone { name, .. } => ("deleted, by a response to another agent", Some(name)),
         };
         let (namespace, name) = name.map_or(("", ""), |name| (&*name.namespace, &*name.name));
         tracing::trace!(source = ?self.source, read, namespace, name, "read from a watch");
@@ -91,13 +89,16 @@ pub(crate) enum WatchEvent<O> {
     Failed { message: String },
     /// The watch continues after a failure, from the last version that it had seen.
     Resumed,
+    /// The object exists in this state, as the response to a write of another agent of this process shows.
+    Response(Observed<O>),
+    /// The object no longer exists, as the response to a write of another agent of this process shows.
+    Gone { name: ObjectName, uid: Uid },
 }
 
-/// Runs the watch of one source while it is subscribed, until a shutdown is requested or the receiver is gone. `seed` is the seed
-/// for random timeouts and waits.
+/// Runs the watch of one source until a shutdown is requested or the receiver is gone. `seed` is the seed for random timeouts and
+/// waits.
 pub(crate) async fn watch<L: Logic>(
     spec: Arc<SourceSpec<L>>,
-    mut wanted: Wanted,
     out: mpsc::Sender<WatchMessage<L::Source, L::Object>>,
     metrics: Metrics,
     clock: Clock,
@@ -107,25 +108,10 @@ pub(crate) async fn watch<L: Logic>(
     // All watches of an agent have the same seed. The source's name makes their random waits differ.
     let name = format!("{} {} {:?}", spec.cluster.name, spec.resource, spec.namespace);
     let jitter = Jitter::new(seed ^ FlowId::of(&name).0);
-    let rounds = async {
-        while let Ok(round) = wanted.wait_for(Option::is_some).await.map(|round| *round) {
-            let Some(round) = round else { return };
-            let watcher = Watcher::new(&spec, &out, metrics.clone(), clock.clone(), jitter.clone(), round);
-            tokio::select! {
-                // `biased` checks first whether this round (run of the watch) has ended. An ended round must send no further
-                // message.
-                biased;
-                engine_is_there = demand::ended(&mut wanted, round) => if !engine_is_there {
-                    return;
-                },
-                () = watcher.run() => return,
-            }
-            metrics.unwatched(&spec.cluster.name, spec.resource.kind);
-        }
-    };
+    let watcher = Watcher::new(&spec, &out, metrics, clock, jitter);
     tokio::select! {
         () = shutdown.requested() => {}
-        () = rounds => {}
+        () = watcher.run() => {}
     }
 }
 
@@ -135,7 +121,6 @@ struct Watcher<L: Logic> {
     metrics: Metrics,
     clock: Clock,
     jitter: Jitter,
-    round: Round,
     /// Version up to which every change has been reported. `None` if the watch must start with a list.
     position: Option<u64>,
     /// True until the server rejects a streaming list (`sendInitialEvents`). Lists are then in pages.
@@ -213,7 +198,6 @@ impl<L: Logic> Watcher<L> {
         metrics: Metrics,
         clock: Clock,
         jitter: Jitter,
-        round: Round,
     ) -> Self {
         Self {
             spec: Arc::clone(spec),
@@ -221,7 +205,6 @@ impl<L: Logic> Watcher<L> {
             metrics,
             clock,
             jitter,
-            round,
             position: None,
             streams_lists: true,
             pages_next: false,
@@ -453,8 +436,7 @@ impl<L: Logic> Watcher<L> {
     }
 
     async fn send(&self, decoding: Duration, event: WatchEvent<L::Object>) -> Result<(), End> {
-        let (source, round, at) = (self.spec.source, self.round, self.clock.now());
-        let message = WatchMessage { source, round, at, decoding, event };
+        let message = WatchMessage { source: self.spec.source, at: self.clock.now(), decoding, event };
         self.out.send(message).await.map_err(|_| End::EngineGone)
     }
 

@@ -14,9 +14,8 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::client::Cluster;
-use crate::demand::Demand;
 use crate::limits::WATCH_CHANNEL_MESSAGES;
-use crate::logic::{Change, Event, Plan, Resource, WatchState};
+use crate::logic::{Change, Event as EventOf, Fight, Flow, Plan, ProcessNews, Resource, WatchNews, WriteNews};
 use crate::shutdown::ShutdownTrigger;
 
 /// Agent without behaviour: a watch needs only the types of an agent.
@@ -32,19 +31,25 @@ impl Logic for TypesOnly {
     fn observe(&mut self, _: u8, _: Change<String>, _: Timestamp, _: &mut Vec<u8>) {
         unreachable!("watches are tested without an engine");
     }
-    fn watch_state(&mut self, _: u8, _: WatchState, _: Timestamp, _: &mut Vec<u8>) {
+    fn watch(&mut self, _: u8, _: WatchNews, _: Timestamp, _: &mut Vec<u8>) {
+        unreachable!("watches are tested without an engine");
+    }
+    fn process(&mut self, _: ProcessNews, _: Timestamp, _: &mut Vec<u8>) {
         unreachable!("watches are tested without an engine");
     }
     fn plan(&self, _: &u8, _: Timestamp) -> Plan<u8, (), ()> {
         unreachable!("watches are tested without an engine");
     }
-    fn flow(&self, _: &u8) -> FlowId {
+    fn planned(&mut self, _: &u8, (): (), _: Timestamp) {
         unreachable!("watches are tested without an engine");
     }
-    fn written(&mut self, (): (), _: Timestamp) -> Vec<Event<u8>> {
+    fn flow(&self, _: &u8) -> Flow {
         unreachable!("watches are tested without an engine");
     }
-    fn rejected(&mut self, _: &u8, _: &crate::logic::WriteFailure<u8>) -> Vec<Event<u8>> {
+    fn write(&mut self, _: &u8, _: WriteNews<'_, u8, ()>, _: Timestamp, _: &mut Vec<u8>) -> Vec<EventOf<u8>> {
+        unreachable!("watches are tested without an engine");
+    }
+    fn fight(&mut self, _: &u8, _: &Fight<u8>, _: &mut Vec<u8>) -> Vec<EventOf<u8>> {
         unreachable!("watches are tested without an engine");
     }
 }
@@ -183,7 +188,6 @@ struct Fixture {
     messages: mpsc::Receiver<WatchMessage<u8, String>>,
     registry: Registry,
     trigger: ShutdownTrigger,
-    demand: Demand,
     task: JoinHandle<()>,
 }
 
@@ -228,17 +232,17 @@ impl Fixture {
             freezes_when_forbidden: options.freezes_when_forbidden,
             optional: options.optional,
             metadata_only: options.metadata_only,
+            ends_denials: false,
             decode: std::sync::Arc::new(decode),
+            response_sink: None,
         };
         let (out, messages) = mpsc::channel(WATCH_CHANNEL_MESSAGES);
         let registry = Registry::new();
         let metrics = Metrics::new(&registry).unwrap();
         let clock = Clock::virtual_at(Timestamp::from_seconds(1_800_000_000));
         let (trigger, shutdown) = Shutdown::new();
-        let demand = Demand::new(true);
-        let wanted = demand.subscribe();
-        let task = tokio::spawn(watch::<TypesOnly>(Arc::new(spec), wanted, out, metrics, clock, shutdown, 1));
-        Self { received, messages, registry, trigger, demand, task }
+        let task = tokio::spawn(watch::<TypesOnly>(Arc::new(spec), out, metrics, clock, shutdown, 1));
+        Self { received, messages, registry, trigger, task }
     }
 
     async fn next_request(&mut self) -> Received {
@@ -1004,22 +1008,4 @@ async fn a_watch_ends_with_a_shutdown_or_with_its_engine() {
     drop(fixture.messages);
     open.event("ADDED", &object("a", 101, "one"));
     fixture.task.await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_source_that_is_not_wanted_is_not_requested_and_has_no_age() {
-    let mut fixture = Fixture::start();
-    let _open = fixture.listed_at_100().await;
-    fixture.demand.set(false);
-    let received = timeout(Duration::from_secs(3_600), fixture.received.recv()).await;
-    assert!(received.is_err(), "nothing is requested");
-    let ages = fixture.registry.gather().iter().filter(|family| family.name() == "fleetnet_watch_age_seconds").count();
-    assert_eq!(ages, 0);
-
-    fixture.demand.set(true);
-    let again = fixture.next_request().await;
-    assert!(again.query.contains("sendInitialEvents=true"), "a list: {}", again.query);
-    again.watch().end_list(100);
-    let message = fixture.messages.recv().await.expect("the watch runs");
-    assert_eq!((message.round, message.event), (2, WatchEvent::ListStarted));
 }

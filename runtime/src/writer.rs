@@ -19,10 +19,11 @@ use crate::answers::{ApiStatus, Ending, contains, is_replaced_by, never_sent, re
 use crate::clock::Clock;
 use crate::limits::{ANSWER_BYTES, WRITE_TIMEOUT};
 use crate::logic::{Logic, Observed, Request, SourceSpec, Verb, WriteEnd};
+use crate::response::Response;
 use crate::rivals;
 use crate::slots::Target;
 use crate::write_body::WriteBody;
-use fleetnet_types::Timestamp;
+use fleetnet_types::{ObjectName, Timestamp};
 
 #[derive(Debug)]
 pub(crate) struct Outcome<O> {
@@ -41,8 +42,9 @@ impl<O> Outcome<O> {
         match (&self.result, &self.seen) {
             (WriteResult::Done, Seen::Object(observed)) => WriteEnd::Done { version: Some(observed.resource_version) },
             (WriteResult::Done, Seen::Gone | Seen::Nothing) => WriteEnd::Done { version: None },
-            (WriteResult::Conflict { .. }, _) => WriteEnd::NotDone,
-            (WriteResult::Rejected { .. } | WriteResult::Denied { .. }, _) => WriteEnd::Denied,
+            (WriteResult::Conflict { .. }, _) => WriteEnd::Conflict,
+            (WriteResult::Rejected { .. }, _) => WriteEnd::Rejected,
+            (WriteResult::Denied { .. }, _) => WriteEnd::Denied,
             (WriteResult::Failed { .. }, _) => WriteEnd::Unknown,
         }
     }
@@ -145,7 +147,7 @@ pub(crate) async fn carry_out<L: Logic>(
     clock: Clock,
 ) -> (Request<L::Source, L::Receipt>, Outcome<L::Object>) {
     let begun = Instant::now();
-    let target = Addressed { spec: &spec, namespace: &request.name.namespace, name: &request.name.name };
+    let target = Addressed { spec: &spec, name: &request.name };
     let answer = target.write(&request.verb).await;
     let is_answered = answer.as_ref().is_ok_and(|answer| answer.status.is_success());
     let (result, seen) = match answer {
@@ -159,7 +161,7 @@ pub(crate) async fn carry_out<L: Logic>(
 /// Fetches an object that another writer and this agent change by turns. Returns the names of the other field managers, for a
 /// message to the user.
 pub(crate) async fn rivals<L: Logic>(spec: Arc<SourceSpec<L>>, target: &Target<L::Source>) -> String {
-    let addressed = Addressed { spec: &spec, namespace: &target.name.namespace, name: &target.name.name };
+    let addressed = Addressed { spec: &spec, name: &target.name };
     match addressed.get().await {
         Ok(answer) if answer.status == StatusCode::NOT_FOUND => "a writer that deletes it".to_owned(),
         Ok(answer) => {
@@ -170,11 +172,10 @@ pub(crate) async fn rivals<L: Logic>(spec: Arc<SourceSpec<L>>, target: &Target<L
     }
 }
 
-/// Object that the requests of a write address: its source, namespace and name.
+/// Object that the requests of a write address: its source and its name.
 struct Addressed<'a, L: Logic> {
     spec: &'a SourceSpec<L>,
-    namespace: &'a str,
-    name: &'a str,
+    name: &'a ObjectName,
 }
 
 struct Answer {
@@ -195,11 +196,11 @@ impl<L: Logic> Addressed<'_, L> {
         let resource = &self.spec.resource;
         match verb {
             Verb::Create { body } => {
-                let path = resource.collection_path(Some(self.namespace));
+                let path = resource.collection_path(Some(&self.name.namespace));
                 self.send(Method::POST, path, Some(("application/json", body.json()))).await
             }
             Verb::Patch { subresource, resource_version, body } => {
-                let mut path = resource.object_path(self.namespace, self.name);
+                let mut path = resource.object_path(&self.name.namespace, &self.name.name);
                 if let Some(subresource) = subresource {
                     path = format!("{path}/{subresource}");
                 }
@@ -207,21 +208,21 @@ impl<L: Logic> Addressed<'_, L> {
                 self.send(Method::PATCH, path, Some(("application/merge-patch+json", body))).await
             }
             Verb::Replace { resource_version, body } => {
-                let path = resource.object_path(self.namespace, self.name);
+                let path = resource.object_path(&self.name.namespace, &self.name.name);
                 let body = body.json_at(*resource_version);
                 self.send(Method::PUT, path, Some(("application/json", body))).await
             }
             Verb::Delete { uid } => {
                 // fault Q6.2: {"uid": &**uid} ~> {}
                 let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": &**uid}});
-                let path = resource.object_path(self.namespace, self.name);
+                let path = resource.object_path(&self.name.namespace, &self.name.name);
                 self.send(Method::DELETE, path, Some(("application/json", encode(&options)))).await
             }
         }
     }
 
     async fn get(&self) -> Result<Answer, SendError> {
-        self.send(Method::GET, self.spec.resource.object_path(self.namespace, self.name), None).await
+        self.send(Method::GET, self.spec.resource.object_path(&self.name.namespace, &self.name.name), None).await
     }
 
     async fn send(
@@ -300,6 +301,14 @@ impl<L: Logic> Addressed<'_, L> {
             Verb::Delete { .. } => !end.lingers(),
             Verb::Create { .. } | Verb::Patch { .. } | Verb::Replace { .. } => end.is_final(),
         };
+        if let Some(sink) = &self.spec.response_sink {
+            match verb {
+                Verb::Delete { uid } if gone => sink.show(Response::Gone { name: self.name, uid }),
+                _ if gone => {}
+                // fault V11.1: sink.show(Response::Object(&answer.body)) ~> {}
+                _ => sink.show(Response::Object(&answer.body)),
+            }
+        }
         if gone {
             return (WriteResult::Done, Seen::Gone);
         }
@@ -363,7 +372,7 @@ impl<L: Logic> Addressed<'_, L> {
     /// True if a 404 means that the object itself is missing, not its kind or namespace.
     fn is_about_the_object(&self, status: &ApiStatus) -> bool {
         status.reason == "NotFound"
-            && status.details.name == self.name
+            && status.details.name == *self.name.name
             && [self.spec.resource.plural, self.spec.resource.kind, ""].contains(&status.details.kind.as_str())
     }
 }

@@ -66,7 +66,9 @@ async fn carried_out(
         freezes_when_forbidden: false,
         optional: false,
         metadata_only,
+        ends_denials: false,
         decode: std::sync::Arc::new(decode),
+        response_sink: None,
     });
     let request = Request { source: Source::Copy, name: ObjectName::new("ns", "a"), verb, receipt: None };
     let (_, outcome) = carry_out(spec, request, Clock::virtual_at(Timestamp::EPOCH)).await;

@@ -2,6 +2,7 @@
 
 use crate::server::FLEET_SYSTEM;
 use fleetnet_agent::build_info;
+use fleetnet_agent::launch::Part;
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::member::Settings;
 use fleetnet_core::names::member_namespace;
@@ -9,14 +10,13 @@ use fleetnet_core::ranges::IpNet;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Clock;
 use fleetnet_runtime::lease::{self, LeaseConfig};
+use fleetnet_runtime::manager::{ProcessContext, RunError};
 use fleetnet_runtime::metrics::Metrics;
-use fleetnet_runtime::run::{RunError, Runner, SourceStatus};
+use fleetnet_runtime::run::SourceStatus;
 use fleetnet_runtime::shutdown::{Shutdown, ShutdownTrigger};
-use fleetnet_runtime::{FlowId, Logic, SourceSpec};
 use fleetnet_types::ClusterId;
 use hub_agent::Hub;
-use member_agent::endpoints::{self, Serving};
-use member_agent::{BlockingReasons, DERIVED_SERVICE_GRACE, Latencies, Member, Parts};
+use member_agent::{DERIVED_SERVICE_GRACE, Parts, endpoints};
 use prometheus::{Registry, TextEncoder};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -98,7 +98,7 @@ pub struct Agent {
     name: String,
     registry: Registry,
     stop: ShutdownTrigger,
-    status: watch::Receiver<Vec<SourceStatus>>,
+    statuses: Vec<watch::Receiver<Vec<SourceStatus>>>,
     blocked: Option<watch::Receiver<Option<String>>>,
     ended: watch::Receiver<Option<Ended>>,
     /// Handle that aborts the agent's task.
@@ -116,22 +116,22 @@ pub enum Ended {
 
 /// Starts the hub agent, which is named `hub-agent` in messages.
 pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
+    let (registry, context) = begin(&setup)?;
     let policy = setup.namespace_policy;
-    let sources = hub_agent::sources(&hub, policy);
-    let start = Start { name: "hub-agent".to_owned(), cluster: hub, leases: hub_agent::leases(), setup };
-    let registry = Registry::new();
-    start.run(Hub::new(policy, &registry)?, None, sources, registry)
+    let runner = context.runner(Hub::new(policy, &registry)?, hub_agent::sources(&hub, policy));
+    let statuses = vec![runner.status()];
+    let manager = context.manager().with_agent(runner);
+    let part = Part { manager, statuses, own_cluster: hub, leases: hub_agent::leases(), blocked: None };
+    Ok(run("hub-agent".to_owned(), part, registry, &setup))
 }
 
 /// Starts the agent of a member, which is named `member-agent of <member>` in messages.
 pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
-    let hub_namespace = member_namespace(member_name);
-    let endpoints = setup.endpointslices.as_ref();
-    let sources = member_agent::sources(&member, Some((&hub_namespace, hub)), endpoints);
-    let parts = Parts { endpoint_slice: endpoints.is_some(), ..Parts::ALL };
+    let (registry, context) = begin(&setup)?;
+    let parts = Parts { endpoint_slice: setup.endpointslices.is_some(), ..Parts::ALL };
     let settings = Settings {
         cluster: member_name.into(),
-        hub_namespace: hub_namespace.into(),
+        hub_namespace: member_namespace(member_name).into(),
         fleet_system_namespace: FLEET_SYSTEM.into(),
         derived_service_grace_micros: i64::try_from(setup.derived_service_grace.as_micros())?,
         announces: parts.announcement(),
@@ -139,55 +139,37 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         takeover_after_micros: i64::try_from(setup.member_takeover_after.as_micros())?,
         source_ranges: setup.source_ranges.clone(),
     };
+    let endpoints = setup.endpointslices.clone();
+    let settings = member_agent::Settings { member: settings, hub: None, parts, token_secret: None, endpoints };
+    let part = member_agent::part(&settings, &member, Some(hub), &registry, &context)?;
+    Ok(run(format!("member-agent of {member_name}"), part, registry, &setup))
+}
+
+fn begin(setup: &Setup) -> anyhow::Result<(Registry, ProcessContext)> {
     let registry = Registry::new();
-    let latencies = Latencies::new(member_name, &registry)?;
-    let serving = endpoints.map(|settings| Serving::new(settings, &registry)).transpose()?;
-    let name = format!("member-agent of {member_name}");
-    let start = Start { name, cluster: member, leases: parts.leases(), setup };
-    let blocking_reasons = BlockingReasons::new(&registry)?;
-    let logic = Member::new(settings, parts, latencies, blocking_reasons, serving);
-    let blocked = logic.blocked();
-    start.run(logic, Some(blocked), sources, registry)
+    build_info::register(&registry)?;
+    let metrics = Metrics::new(&registry)?;
+    let context = ProcessContext { identity: setup.identity.clone(), clock: setup.clock.clone(), metrics };
+    Ok((registry, context))
 }
 
-/// Common settings to start a hub agent or a member agent.
-struct Start {
-    name: String,
-    /// Cluster in which the agent's Leases are.
-    cluster: Arc<Cluster>,
-    leases: Vec<String>,
-    setup: Setup,
-}
-
-impl Start {
-    fn run<L: Logic>(
-        self,
-        logic: L,
-        blocked: Option<watch::Receiver<Option<String>>>,
-        sources: Vec<SourceSpec<L>>,
-        registry: Registry,
-    ) -> anyhow::Result<Agent> {
-        let Setup { identity, clock, lease: times, .. } = self.setup;
-        let lease = LeaseConfig {
-            client: self.cluster.requests.clone(),
-            namespace: FLEET_SYSTEM.to_owned(),
-            names: self.leases,
-            identity: identity.clone(),
-            lease_duration: times.lease,
-            renew_deadline: times.renew,
-            retry_period: times.retry,
-        };
-        build_info::register(&registry)?;
-        let (seed, metrics) = (FlowId::of(&identity).0, Metrics::new(&registry)?);
-        let runner = Runner::new(logic, sources, identity, clock, metrics).with_seed(seed).with_lease(lease);
-        let status = runner.status();
-        let (stop, stopped) = Shutdown::new();
-        let (end, ended) = watch::channel(None);
-        // Run the agent in a separate task, so that a panic ends only the agent, as an error does.
-        let running = Aborted(tokio::spawn(runner.run(stopped)));
-        let abort = tokio::spawn(watch_over(running, end)).abort_handle();
-        Ok(Agent { name: self.name, registry, stop, status, blocked, ended, abort })
-    }
+fn run(name: String, part: Part, registry: Registry, setup: &Setup) -> Agent {
+    let Part { manager, statuses, own_cluster, leases, blocked } = part;
+    let lease = LeaseConfig {
+        client: own_cluster.requests.clone(),
+        namespace: FLEET_SYSTEM.to_owned(),
+        names: leases,
+        identity: setup.identity.clone(),
+        lease_duration: setup.lease.lease,
+        renew_deadline: setup.lease.renew,
+        retry_period: setup.lease.retry,
+    };
+    let (stop, stopped) = Shutdown::new();
+    let (end, ended) = watch::channel(None);
+    // Run the agent in a separate task, so that a panic ends only the agent, as an error does.
+    let running = Aborted(tokio::spawn(manager.with_lease(lease).run(stopped)));
+    let abort = tokio::spawn(watch_over(running, end)).abort_handle();
+    Agent { name, registry, stop, statuses, blocked, ended, abort }
 }
 
 impl Drop for Agent {
@@ -224,8 +206,10 @@ impl Agent {
     /// Waits until the agent has listed all kinds that it watches, or until the agent ends.
     pub async fn ready(&self) {
         let known = |sources: &Vec<SourceStatus>| !sources.is_empty() && sources.iter().all(SourceStatus::is_settled);
-        // An error means that the agent has ended, so the wait is over.
-        let _ = self.status.clone().wait_for(known).await;
+        for status in &self.statuses {
+            // An error means that the agent has ended, so the wait is over.
+            let _ = status.clone().wait_for(known).await;
+        }
     }
 
     /// Returns the reason why the agent is not ready, even if all watches of its own cluster are complete. `None` if there is no

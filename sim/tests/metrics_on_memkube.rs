@@ -128,7 +128,7 @@ fn exports_and_imports_are_counted_by_state_and_waiting_for_others_is_no_stuck_c
                 ensure!(line.ends_with(" 0"), "{place:?} waits for others, and has a stuck change: {line}");
             }
             ensure!(
-                metrics.contains("fleetnet_oldest_unfinished_change_seconds{side=\"hub\"}"),
+                metrics.contains("fleetnet_oldest_unfinished_change_seconds{controller=\"fleet\",side=\"hub\"}"),
                 "{place:?}:\n{metrics}"
             );
         }

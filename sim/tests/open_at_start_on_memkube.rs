@@ -62,7 +62,8 @@ fn an_importer_that_is_not_allowed_gets_nothing_while_namespaces_cannot_be_liste
         sleep(LACKING / 2).await;
         assert!(!is_ready(&env).await?);
         let metrics = env.backend.0.agent(Place::Hub).context("it runs")?.metrics()?;
-        let incomplete = "fleetnet_watch_state{kind=\"Namespace\",side=\"hub\",state=\"incomplete\"} 1";
+        let incomplete =
+            "fleetnet_watch_state{controller=\"fleet\",kind=\"Namespace\",side=\"hub\",state=\"incomplete\"} 1";
         assert!(metrics.contains(incomplete), "{metrics}");
         exporter.set_endpoints("app-1", &["10.1.0.2"]).await?;
         sleep(LACKING / 2).await;

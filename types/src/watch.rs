@@ -13,13 +13,11 @@ pub enum WatchState {
     Absent,
     /// The server had the kind before and no longer has it. The view is outdated, and an object's absence proves nothing.
     Unknown,
-    /// The agent does not subscribe to this kind at present. The view is empty, and an object's absence proves nothing.
-    Unwatched,
 }
 
 impl WatchState {
     /// All states. A metric has one series for each state.
-    pub const ALL: [Self; 5] = [Self::Incomplete, Self::Complete, Self::Absent, Self::Unknown, Self::Unwatched];
+    pub const ALL: [Self; 4] = [Self::Incomplete, Self::Complete, Self::Absent, Self::Unknown];
 
     /// Returns the state's name in lower case, for metrics and logs.
     #[must_use]
@@ -29,7 +27,6 @@ impl WatchState {
             Self::Complete => "complete",
             Self::Absent => "absent",
             Self::Unknown => "unknown",
-            Self::Unwatched => "unwatched",
         }
     }
 }

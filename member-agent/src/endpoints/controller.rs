@@ -7,7 +7,7 @@
 //! 1 s. So two controllers that undo each other's writes cost one write a second, and do not overload the server.
 //!
 //! While inactive, the controller plans nothing, and caches only the data that distinguishes own from foreign writes
-//! ([`WriteOrigins`]). Each time that the controller becomes active, all inputs must be listed again ([`Controller::reading`]).
+//! ([`WriteOrigins`]). Each time that the controller becomes active, its inputs are listed from the beginning.
 
 mod events;
 mod progress;
@@ -24,7 +24,7 @@ use endpointslice::plan::Plan as SlicePlan;
 use endpointslice::{Config, Proposal, Text};
 pub use events::ServiceEvent;
 use events::{errors_event, failed_to_update, hint_event};
-use fleetnet_runtime::WatchState;
+use fleetnet_runtime::{Severity, WatchState};
 use fleetnet_types::{ObjectName, Timestamp};
 use progress::Progress;
 pub use slices::Written;
@@ -85,10 +85,6 @@ pub struct Controller {
     view: View,
     states: BTreeMap<Input, WatchState>,
     is_serving: bool,
-    /// Number of times that this controller became active.
-    begun: u64,
-    /// Inputs (kinds) that were listed since the controller last became active.
-    relisted: BTreeSet<Input>,
     timing: Timing,
     progress: BTreeMap<ObjectName, Progress>,
     write_origins: WriteOrigins,
@@ -110,8 +106,6 @@ impl Controller {
             view: View::new(config),
             states: BTreeMap::new(),
             is_serving: false,
-            begun: 0,
-            relisted: BTreeSet::new(),
             timing,
             progress: BTreeMap::new(),
             metrics,
@@ -119,33 +113,24 @@ impl Controller {
         }
     }
 
-    /// True if the controller needs a watch of this input. It needs pods and Nodes only while active.
+    /// True if the controller is active.
     #[must_use]
-    pub fn wants(&self, input: Input) -> bool {
-        match input {
-            Input::Service | Input::EndpointSlice => true,
-            // fault Y5.4: self.is_serving ~> true
-            Input::Pod | Input::Node => self.is_serving,
-        }
+    pub const fn is_serving(&self) -> bool {
+        self.is_serving
     }
 
-    /// Relist epoch of an input. The engine lists the input again when the epoch grows. The epoch grows when the controller
-    /// becomes active, because the cache was empty until then.
-    #[must_use]
-    pub const fn reading(&self, _every: Input) -> u64 {
-        self.begun
-    }
-
-    /// Makes the controller active or inactive. The change writes nothing: slices stay as they are for the next active
+    /// Makes the controller inactive until the next run: it makes no further plan. Slices stay as they are for the next active
     /// controller.
-    pub fn set_serving(&mut self, is_serving: bool) {
-        if self.is_serving == is_serving {
-            return;
-        }
+    pub const fn stop(&mut self) {
+        self.is_serving = false;
+    }
+
+    /// Begins a run in which the controller is active or inactive. No input is listed yet, and the cache is empty.
+    pub fn begin_run(&mut self, is_serving: bool) {
         self.is_serving = is_serving;
-        self.begun += u64::from(is_serving);
-        self.relisted.clear();
+        self.states.clear();
         self.progress.clear();
+        self.write_origins.list_again();
         let config = Arc::clone(self.view.config());
         let old_view = std::mem::replace(&mut self.view, View::new(config));
         if let Some(metrics) = &mut self.metrics {
@@ -156,8 +141,7 @@ impl Controller {
     /// True if the controller is active and has listed all inputs.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        // fault Y5.1: self.relisted.contains(input) && ~>
-        self.is_serving && Input::ALL.iter().all(|input| self.relisted.contains(input) && self.is_known(*input))
+        self.is_serving && Input::ALL.iter().all(|input| self.is_known(*input))
     }
 
     /// True if plans may use the cached objects of this input. If the agent can no longer read Nodes, plans use the last known
@@ -172,24 +156,13 @@ impl Controller {
         }
     }
 
-    /// Records that an input was listed completely since the controller became active. If all inputs are ready now, adds all
-    /// Services to `requeue`.
-    pub fn relisted(&mut self, input: Input, requeue: &mut Vec<ObjectName>) {
-        let was_ready = self.is_ready();
-        if self.is_serving {
-            self.relisted.insert(input);
-        }
-        self.after_news_of_inputs(was_ready, requeue);
-    }
-
     /// Records the new watch state of an input. If all inputs are ready now, adds all Services to `requeue`.
     pub fn watch_state(&mut self, input: Input, state: WatchState, requeue: &mut Vec<ObjectName>) {
         let was_ready = self.is_ready();
         self.states.insert(input, state);
-        self.after_news_of_inputs(was_ready, requeue);
-    }
-
-    fn after_news_of_inputs(&mut self, was_ready: bool, requeue: &mut Vec<ObjectName>) {
+        if input == Input::EndpointSlice && state == WatchState::Complete {
+            self.write_origins.listed();
+        }
         if self.is_ready() && !was_ready {
             let _all_are_planned_anyway = (self.view.keep_undecodable(), self.view.reallocate());
             requeue.extend(self.view.services().map(|(namespace, name)| object_name(namespace, name)));
@@ -356,6 +329,18 @@ impl Controller {
             _ => format!("failed to update {slice} EndpointSlice for Service {key}: {why}"),
         };
         Some(failed_to_update(key, &service.metadata.uid, &message))
+    }
+
+    /// Returns an Event about a Service. `None` if the Service does not exist.
+    pub fn event_about(
+        &self,
+        key: &ObjectName,
+        severity: Severity,
+        reason: &'static str,
+        message: String,
+    ) -> Option<ServiceEvent> {
+        let uid = self.view.service(&key.namespace, &key.name)?.state.service().metadata.uid.clone();
+        Some(ServiceEvent { service: key.clone(), uid, severity, reason, message })
     }
 
     /// Ends the sync of a Service that has nothing left to write. If the plan has an error, such as an unknown Node of a pod,

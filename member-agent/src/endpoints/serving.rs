@@ -1,14 +1,24 @@
-//! EndpointSlice controller, and the decision whether the controller is active: [`Serving`].
+//! EndpointSlice controller as an implementation of the runtime's `Logic` ([`Serving`]), with the decision whether it is active.
+//!
+//! The agent runs the controller again from the beginning each time that this decision changes ([`super::agent`]): an inactive
+//! controller watches less.
 
-use super::controller::{Controller, Effect, Planned, ServiceEvent, Timing, Written};
-use super::takeover::{Decision, LeaseSeen, Mode, Takeover, Why};
-use super::view::{Input, Object};
-use super::writes::{Operation, SliceReceipt};
+use super::controller::{Controller, Effect as SlicesEffect, Planned, ServiceEvent, Timing, Written};
+use super::source::{Source, Watched};
+use super::takeover::{Decision, Mode, Takeover, Why};
+use super::view::Input;
+use super::writes::{SliceReceipt, SliceWrite};
 use crate::limits::{CONCURRENT_SYNCS_DEFAULT, SLICES_TAKEOVER};
 use crate::metrics::ENDPOINTSLICES_SERVING;
 use endpointslice::Config;
 use endpointslice::metrics::{Metrics, MetricsOptions};
-use fleetnet_runtime::WatchState;
+use fleetnet_agent::convert;
+use fleetnet_core::reasons::Reason;
+use fleetnet_runtime::shutdown::ShutdownTrigger;
+use fleetnet_runtime::{
+    Change, Event, Fight, Flow, FlowId, Logic, Plan, ProcessNews, Request, Severity, WatchNews, WatchState, WriteEnded,
+    WriteFailure, WriteNews,
+};
 use fleetnet_types::{ObjectName, Timestamp};
 use prometheus::{IntGauge, Registry};
 use std::time::Duration;
@@ -43,19 +53,29 @@ impl Settings {
     }
 }
 
+/// Key of a plan of the EndpointSlice controller.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// Decision whether the controller is active.
+    Takeover,
+    /// Service whose EndpointSlices the controller makes.
+    Service(ObjectName),
+}
+
+/// Effect of a plan besides its writes.
+#[derive(Debug)]
+pub enum Effect {
+    /// Decision whether the controller is active.
+    Takeover(Decided),
+    /// Change of the controller's state by a plan for a Service.
+    Service(Box<SlicesEffect>),
+}
+
 /// Decision whether the controller is active, and the observations that this decision has taken into account.
 #[derive(Clone, Debug)]
 pub struct Decided {
     takeover: Takeover,
     decision: Decision,
-}
-
-impl Decided {
-    /// Returns the time of the next decision.
-    #[must_use]
-    pub const fn again(&self) -> Option<Timestamp> {
-        self.decision.again
-    }
 }
 
 /// EndpointSlice controller, with the state for the decision whether the controller is active.
@@ -64,16 +84,16 @@ pub struct Serving {
     takeover: Takeover,
     decision: Option<Decision>,
     concurrent_syncs: usize,
+    /// Ends the present run, because its watches do not fit a new decision.
+    end_of_run: ShutdownTrigger,
     /// True once this replica leads. A replica that does not lead ignores foreign writes, because the leading replica may have
     /// made them.
     leads: bool,
-    /// True after an observation that may change the decision whether the controller is active.
-    has_news: bool,
     is_serving: IntGauge,
 }
 
 impl Serving {
-    /// Returns an inactive controller with an empty cache.
+    /// Returns an inactive controller with an empty cache. [`Serving::begin_run`] must be called before each run.
     ///
     /// # Errors
     /// If the registry already has a metric of the controller.
@@ -85,105 +105,78 @@ impl Serving {
             takeover: Takeover::new(settings.mode, settings.takeover_after),
             decision: None,
             concurrent_syncs: settings.concurrent_syncs,
+            end_of_run: ShutdownTrigger::default(),
             leads: false,
-            has_news: false,
             is_serving,
         })
     }
 
-    /// True if the controller needs a watch of this input.
+    /// Prepares a run, whose watches begin with a list. The controller is active in this run if that was the last decision. The
+    /// run must end when `end_of_run` requests it.
+    pub fn begin_run(&mut self, end_of_run: ShutdownTrigger) {
+        self.end_of_run = end_of_run;
+        self.controller.begin_run(self.serves());
+    }
+
+    /// True if the last decision was that the controller is active.
     #[must_use]
-    pub fn wants(&self, input: Input) -> bool {
-        self.controller.wants(input)
+    pub fn serves(&self) -> bool {
+        self.decision.is_some_and(|decision| decision.serves)
     }
 
-    /// Relist epoch of an input. A higher number means that the input must be listed again.
-    #[must_use]
-    pub const fn reading(&self, input: Input) -> u64 {
-        self.controller.reading(input)
-    }
-
-    /// Records that an input was listed again. Adds the Services to plan to `requeue`.
-    pub fn relisted(&mut self, input: Input, requeue: &mut Vec<ObjectName>) {
-        self.controller.relisted(input, requeue);
-    }
-
-    /// True if the agent needs a watch of kube-controller-manager's Lease.
-    #[must_use]
-    pub const fn wants_lease(&self) -> bool {
-        self.takeover.wants_lease()
-    }
-
-    /// Maximum number of writes in flight.
-    #[must_use]
-    pub const fn concurrent_syncs(&self) -> usize {
-        self.concurrent_syncs
-    }
-
-    /// True if there was an observation since the last call that may change the decision whether the controller is active.
-    pub fn has_news(&mut self) -> bool {
-        std::mem::take(&mut self.has_news)
-    }
-
-    /// Records that this replica leads: from now on, the engine sends the writes of its plans.
-    pub fn leads(&mut self, at: Timestamp) {
-        self.leads = true;
-        self.takeover.leads(at);
-    }
-
-    /// Moves stored times by a step of the wall clock, in microseconds, so that their age stays the same.
-    pub fn clock_set(&mut self, microseconds: i64) {
-        self.takeover.clock_set(microseconds);
-    }
-
-    /// Stores a new or changed object. Adds the Services to plan to `requeue`.
-    pub fn apply(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<ObjectName>) {
-        self.controller.apply(object, at, requeue);
-        self.report_foreign_change();
-    }
-
-    /// Records that the engine sends a write to a slice of this Service.
-    pub fn write_begun(&mut self, service: &ObjectName, slice: &ObjectName, receipt: &SliceReceipt) {
-        self.controller.write_begun(service, slice, receipt);
-    }
-
-    /// Records the end of a write. Adds the Services to plan to `requeue`.
-    pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, requeue: &mut Vec<ObjectName>) {
-        self.controller.write_ended(write, at, requeue);
-        self.report_foreign_change();
-    }
-
-    fn report_foreign_change(&mut self) {
+    /// Reports a foreign write to a slice to the decision whether the controller is active.
+    fn report_foreign_change(&mut self, requeue: &mut Vec<Key>) {
         // fault Y4.3: self.leads ~> true
         if let Some(changed) = self.controller.take_foreign_change().filter(|_| self.leads) {
             self.takeover.slices_changed(changed);
-            self.has_news = true;
+            requeue.push(Key::Takeover);
         }
     }
 
-    /// Removes an object. Adds the Services to plan to `requeue`.
-    pub fn remove(&mut self, input: Input, namespace: &str, name: &str, at: Timestamp, requeue: &mut Vec<ObjectName>) {
-        self.controller.remove(input, namespace, name, at, requeue);
+    /// Decides whether the controller is active. A replica that does not lead is inactive and caches nothing. It lists all inputs
+    /// when it starts to lead.
+    fn decide(&self, now: Timestamp) -> Decided {
+        let mut takeover = self.takeover.clone();
+        let decision = match takeover.decide(now) {
+            // fault Y4.2: !self.leads ~> false
+            decided if decided.serves && !self.leads => Decision { serves: false, why: Why::Follows, ..decided },
+            decided => decided,
+        };
+        Decided { takeover, decision }
     }
 
-    /// Records an undecodable object. Adds the Services to plan to `requeue`.
-    pub fn undecodable(
-        &mut self,
-        input: Input,
-        namespace: &str,
-        name: &str,
-        at: Timestamp,
-        requeue: &mut Vec<ObjectName>,
-    ) {
-        self.controller.undecodable(input, namespace, name, at, requeue);
+    /// Applies a decision. If the controller must become inactive, it makes no further plan. It becomes active only in the next
+    /// run, because it must list all inputs first.
+    fn decided(&mut self, decided: Decided) {
+        let Decided { takeover, decision } = decided;
+        self.takeover = takeover;
+        let served = self.serves();
+        let before = self.decision.replace(decision);
+        if before.is_none_or(|before| (before.serves, before.why) != (decision.serves, decision.why)) {
+            log_decision(decision);
+        }
+        // fault Y4.4: decision.serves && self.leads ~> true
+        self.is_serving.set((decision.serves && self.leads).into());
+        if !decision.serves && served {
+            self.controller.stop();
+        }
+        // fault Y5.4: decision.serves != served ~> false
+        if decision.serves != served {
+            self.end_of_run.request();
+        }
     }
 
-    /// Records the new watch state of an input. Appends the Services that must be planned again to `requeue`.
-    pub fn watch_state(&mut self, input: Input, state: WatchState, at: Timestamp, requeue: &mut Vec<ObjectName>) {
-        self.controller.watch_state(input, state, requeue);
+    fn watch_state(&mut self, source: Source, state: WatchState, at: Timestamp, requeue: &mut Vec<Key>) {
+        let Source::Input(input) = source else {
+            self.takeover.lease_view(state, at);
+            return requeue.push(Key::Takeover);
+        };
+        let mut services = Vec::new();
+        self.controller.watch_state(input, state, &mut services);
+        requeue.extend(services.into_iter().map(Key::Service));
         if input == Input::EndpointSlice {
             self.takeover.slices_view(state, at);
-            self.has_news = true;
+            requeue.push(Key::Takeover);
         }
         if state == WatchState::Absent {
             warn!(
@@ -194,75 +187,170 @@ impl Serving {
         }
     }
 
-    /// Records the new watch state of kube-controller-manager's Lease.
-    pub fn lease_view(&mut self, state: WatchState, at: Timestamp) {
-        self.takeover.lease_view(state, at);
-        self.has_news = true;
-    }
-
-    /// Records the current content of kube-controller-manager's Lease.
-    pub fn lease_seen(&mut self, lease: LeaseSeen, at: Timestamp) {
-        self.takeover.lease_seen(lease, at);
-        self.has_news = true;
-    }
-
-    /// Records that kube-controller-manager's Lease was deleted.
-    pub fn lease_gone(&mut self, at: Timestamp) {
-        self.takeover.lease_gone(at);
-        self.has_news = true;
-    }
-
-    /// Decides whether the controller is active. A replica that does not lead is inactive and caches nothing. It lists all inputs
-    /// when it starts to lead.
-    #[must_use]
-    pub fn decide(&self, now: Timestamp) -> Decided {
-        let mut takeover = self.takeover.clone();
-        let decision = match takeover.decide(now) {
-            // fault Y4.2: !self.leads ~> false
-            decided if decided.serves && !self.leads => Decision { serves: false, why: Why::Follows, ..decided },
-            decided => decided,
-        };
-        Decided { takeover, decision }
-    }
-
-    /// Applies a decision: the controller becomes active or inactive.
-    pub fn decided(&mut self, decided: Decided) {
-        let Decided { takeover, decision } = decided;
-        self.takeover = takeover;
-        let before = self.decision.replace(decision);
-        if before.is_none_or(|before| (before.serves, before.why) != (decision.serves, decision.why)) {
-            log_decision(decision);
+    /// Handles the end of a write to a slice of a Service. A failure in a namespace that is being deleted counts as no failed
+    /// sync and causes no Event, because the API server accepts no new slices there.
+    fn ended(
+        &mut self,
+        service: &ObjectName,
+        ended: WriteEnded<'_, Source, SliceReceipt>,
+        at: Timestamp,
+        requeue: &mut Vec<Key>,
+    ) -> Vec<Event<Source>> {
+        let WriteEnded { request, end, receipt, failure, is_reported } = ended;
+        let write = Written { service, slice: &request.name, verb: &request.verb, end };
+        let mut services = Vec::new();
+        self.controller.write_ended(&write, at, &mut services);
+        requeue.extend(services.into_iter().map(Key::Service));
+        self.report_foreign_change(requeue);
+        if let Some(receipt) = receipt {
+            self.controller.written(receipt.operation);
         }
-        // fault Y4.4: decision.serves && self.leads ~> true
-        self.is_serving.set((decision.serves && self.leads).into());
-        self.controller.set_serving(decision.serves);
-    }
-
-    /// Returns the writes and Events that a Service needs now.
-    #[must_use]
-    pub fn plan(&self, service: &ObjectName, now: Timestamp) -> Planned {
-        self.controller.plan(service, now)
-    }
-
-    /// Applies the effect of a Service's plan.
-    pub fn planned(&mut self, service: &ObjectName, effect: Effect, now: Timestamp) {
-        self.controller.planned(service, effect, now);
-    }
-
-    /// Counts a successful write to a slice.
-    pub fn written(&self, operation: Operation) {
-        self.controller.written(operation);
-    }
-
-    /// Records that a write to a slice of this Service failed.
-    pub fn not_done(&mut self, service: &ObjectName, at: Timestamp) {
+        // fault Y12.1: !convert::is_of_terminating_namespace(failure) ~> true
+        let Some(failure) = failure.filter(|failure| !convert::is_of_terminating_namespace(failure)) else {
+            return Vec::new();
+        };
         self.controller.not_done(service, at);
+        if is_reported { self.failed(service, failure) } else { Vec::new() }
     }
 
-    /// Returns the Event about a write that was denied, rejected or failed.
-    #[must_use]
-    pub fn rejected(&self, service: &ObjectName, verb: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
-        self.controller.rejected(service, verb, slice, why)
+    fn failed(&self, service: &ObjectName, failure: &WriteFailure<Source>) -> Vec<Event<Source>> {
+        let event = self.controller.rejected(service, failure.verb, &failure.name.name, &failure.message);
+        event.map(record).into_iter().collect()
+    }
+}
+
+impl Logic for Serving {
+    type Source = Source;
+    type Object = Watched;
+    type Key = Key;
+    type Receipt = SliceReceipt;
+    type Effect = Effect;
+
+    fn observe(&mut self, source: Source, change: Change<Watched>, at: Timestamp, requeue: &mut Vec<Key>) {
+        let mut services = Vec::new();
+        match (source, change) {
+            (_, Change::Applied(Watched::Input(object))) => self.controller.apply(*object, at, &mut services),
+            (Source::Input(input), Change::Removed { name, .. }) => {
+                self.controller.remove(input, &name.namespace, &name.name, at, &mut services);
+            }
+            (Source::Input(input), Change::Undecodable { name }) => {
+                self.controller.undecodable(input, &name.namespace, &name.name, at, &mut services);
+            }
+            (_, Change::Applied(Watched::Lease(lease))) => {
+                self.takeover.lease_seen(lease, at);
+                requeue.push(Key::Takeover);
+            }
+            (Source::KubeControllerManagerLease, Change::Removed { .. }) => {
+                self.takeover.lease_gone(at);
+                requeue.push(Key::Takeover);
+            }
+            (Source::KubeControllerManagerLease, Change::Undecodable { .. }) => {}
+        }
+        requeue.extend(services.into_iter().map(Key::Service));
+        self.report_foreign_change(requeue);
+    }
+
+    fn watch(&mut self, source: Source, news: WatchNews, at: Timestamp, requeue: &mut Vec<Key>) {
+        match news {
+            WatchNews::State(state) => self.watch_state(source, state, at, requeue),
+            // A lost connection changes no slice: the slices stay as they are until the connection is back.
+            WatchNews::Connected(_) | WatchNews::Listing(_) => {}
+        }
+    }
+
+    fn process(&mut self, news: ProcessNews, at: Timestamp, requeue: &mut Vec<Key>) {
+        match news {
+            ProcessNews::Leads => {
+                // Each run reports it, and only the first time this replica starts to lead.
+                if !std::mem::replace(&mut self.leads, true) {
+                    self.takeover.leads(at);
+                }
+                requeue.push(Key::Takeover);
+            }
+            ProcessNews::ClockSet { microseconds } => self.takeover.clock_set(microseconds),
+            ProcessNews::Stops => {} // slices stay as they are
+        }
+    }
+
+    fn plan(&self, key: &Key, now: Timestamp) -> Plan<Source, SliceReceipt, Effect> {
+        match key {
+            Key::Takeover => {
+                let decided = self.decide(now);
+                Plan { again: decided.decision.again, effect: Some(Effect::Takeover(decided)), ..Plan::default() }
+            }
+            Key::Service(service) => plan(self.controller.plan(service, now)),
+        }
+    }
+
+    fn planned(&mut self, key: &Key, effect: Effect, at: Timestamp) {
+        match (key, effect) {
+            (_, Effect::Takeover(decided)) => self.decided(decided),
+            (Key::Service(service), Effect::Service(effect)) => self.controller.planned(service, *effect, at),
+            (Key::Takeover, Effect::Service(_)) => {} // the plan of this key is a decision
+        }
+    }
+
+    /// All Services share one flow. The decision whether the controller is active has its own flow, so that it does not wait
+    /// behind them.
+    fn flow(&self, key: &Key) -> Flow {
+        match key {
+            // fault Y13.1: self.concurrent_syncs ~> usize::MAX
+            Key::Service(_) => Flow { id: FlowId::of("Services"), most_in_flight: self.concurrent_syncs },
+            Key::Takeover => FlowId::of("takeover").into(),
+        }
+    }
+
+    fn write(
+        &mut self,
+        key: &Key,
+        news: WriteNews<'_, Source, SliceReceipt>,
+        at: Timestamp,
+        requeue: &mut Vec<Key>,
+    ) -> Vec<Event<Source>> {
+        let Key::Service(service) = key else { return Vec::new() };
+        match news {
+            WriteNews::Begun(Request { name, receipt: Some(receipt), .. }) => {
+                self.controller.write_begun(service, name, receipt);
+                Vec::new()
+            }
+            WriteNews::Begun(_) => Vec::new(),
+            WriteNews::Ended(ended) => self.ended(service, ended, at, requeue),
+        }
+    }
+
+    fn fight(&mut self, key: &Key, fight: &Fight<Source>, _requeue: &mut Vec<Key>) -> Vec<Event<Source>> {
+        let Key::Service(service) = key else { return Vec::new() };
+        let Some(message) = convert::fight_message(fight) else { return Vec::new() };
+        let event = self.controller.event_about(service, Severity::Warning, Reason::WritesUndone.as_str(), message);
+        event.map(record).into_iter().collect()
+    }
+}
+
+fn plan(planned: Planned) -> Plan<Source, SliceReceipt, Effect> {
+    let request = |write: SliceWrite| Request {
+        source: Source::Input(Input::EndpointSlice),
+        name: ObjectName::new(&*write.namespace, &*write.name),
+        verb: write.verb,
+        receipt: Some(write.receipt),
+    };
+    Plan {
+        writes: planned.writes.into_iter().map(request).collect(),
+        events: planned.events.into_iter().map(record).collect(),
+        again: planned.again,
+        effect: planned.effect.map(Effect::Service),
+        renews: false,
+    }
+}
+
+fn record(event: ServiceEvent) -> Event<Source> {
+    Event {
+        source: Source::Input(Input::Service),
+        name: event.service,
+        uid: (&*event.uid).into(),
+        severity: event.severity,
+        component: Controller::COMPONENT,
+        reason: event.reason,
+        message: event.message,
     }
 }
 
@@ -284,99 +372,5 @@ fn log_decision(Decision { serves, why, again: _ }: Decision) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use endpointslice::model::{EndpointSlice, Metadata};
-    use endpointslice::names::{LABEL_MANAGED_BY, LABEL_SERVICE_NAME};
-
-    const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
-
-    /// Returns a controller with complete watches. No other controller is active, so this controller becomes active once it
-    /// leads.
-    fn serving() -> Serving {
-        let settings = Settings::with_mode(Mode::Auto);
-        let (long_ago, duration) = (NOON - Duration::from_secs(3_600), Duration::from_secs(15));
-        let mut serving = Serving::new(&settings, &Registry::new()).expect("its metrics are the only ones");
-        for input in [Input::Service, Input::EndpointSlice] {
-            serving.watch_state(input, WatchState::Complete, NOON, &mut Vec::new());
-        }
-        serving.lease_seen(LeaseSeen { renewed: Some(long_ago), duration }, NOON);
-        serving.lease_view(WatchState::Complete, NOON);
-        assert_eq!(decide(&mut serving, NOON), Some(NOON + duration));
-        assert_eq!(decide(&mut serving, NOON + duration), None);
-        assert!(!serving.wants(Input::Pod) && serving.is_serving.get() == 0, "it does not lead");
-        serving
-    }
-
-    /// Decides whether the controller is active, and applies the decision. Returns the time of the next decision.
-    fn decide(serving: &mut Serving, now: Timestamp) -> Option<Timestamp> {
-        let decided = serving.decide(now);
-        let again = decided.again();
-        serving.decided(decided);
-        again
-    }
-
-    fn leading() -> Serving {
-        let mut serving = serving();
-        serving.leads(NOON);
-        assert_eq!(decide(&mut serving, NOON + Duration::from_secs(15)), None);
-        assert!(serving.wants(Input::Pod) && serving.is_serving.get() == 1);
-        let _ = serving.has_news();
-        serving
-    }
-
-    fn somebody_makes_a_slice(serving: &mut Serving, at: Timestamp) {
-        let labels = [(LABEL_SERVICE_NAME, "web"), (LABEL_MANAGED_BY, "endpointslice-controller.k8s.io")];
-        let metadata =
-            Metadata { namespace: "ns".into(), name: "web-1".into(), labels: labels.into(), ..Metadata::default() };
-        let slice = EndpointSlice { metadata, ..EndpointSlice::default() };
-        serving.apply(Object::EndpointSlice(slice), at, &mut Vec::new());
-    }
-
-    #[test]
-    fn who_leads_stops_when_another_changes_a_slice() {
-        let mut serving = leading();
-        let at = NOON + Duration::from_secs(1_000);
-        somebody_makes_a_slice(&mut serving, at);
-        assert!(serving.has_news());
-        assert_eq!(decide(&mut serving, at), Some(at + Duration::from_secs(180)));
-        assert!(!serving.wants(Input::Pod) && serving.is_serving.get() == 0);
-    }
-
-    #[test]
-    fn who_does_not_lead_does_not_serve_and_takes_a_changed_slice_for_its_leaders() {
-        let mut serving = serving();
-        let _ = serving.has_news();
-        let at = NOON + Duration::from_secs(1_000);
-        somebody_makes_a_slice(&mut serving, at);
-        assert!(!serving.has_news());
-        assert_eq!(serving.is_serving.get(), 0, "another does");
-        serving.leads(at);
-        assert_eq!(decide(&mut serving, at), None, "it goes on where the leader was");
-        assert!(serving.wants(Input::Pod) && serving.is_serving.get() == 1);
-    }
-
-    #[test]
-    fn serving_beside_another_controller_still_waits_for_the_leader() {
-        let mut serving = Serving::new(&Settings::with_mode(Mode::On), &Registry::new()).expect("its only metrics");
-        assert!(!serving.wants(Input::Pod), "it holds nothing for what another does");
-        assert_eq!(serving.is_serving.get(), 0);
-        serving.leads(NOON);
-        assert_eq!((decide(&mut serving, NOON), serving.is_serving.get()), (None, 1));
-    }
-
-    #[test]
-    fn who_begins_to_lead_where_there_is_no_lease_looks_on_first() {
-        let mut serving = serving();
-        serving.lease_gone(NOON);
-        let at = NOON + Duration::from_secs(1_000);
-        assert_eq!(decide(&mut serving, at), None, "as a replica of who serves");
-        somebody_makes_a_slice(&mut serving, at);
-        serving.leads(at);
-        assert_eq!(
-            decide(&mut serving, at),
-            Some(at + Duration::from_secs(180)),
-            "it may have been another controller"
-        );
-    }
-}
+#[path = "serving_tests.rs"]
+mod tests;

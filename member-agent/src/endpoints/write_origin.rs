@@ -26,6 +26,10 @@ pub(super) struct WriteOrigins {
     manager: Text,
     /// Last seen generation of each slice that carries this manager's name.
     generations: BTreeMap<ObjectName, i64>,
+    /// Generations that were seen before the present list began.
+    before_list: BTreeMap<ObjectName, i64>,
+    /// True once slices were listed completely. Until then, nobody knows which slices are old.
+    is_listed: bool,
     /// Own writes in flight, at most one for each slice.
     in_flight: BTreeMap<ObjectName, InFlight>,
     lost: Lost,
@@ -74,7 +78,32 @@ pub(super) struct AttributedChange {
 impl WriteOrigins {
     /// Returns an empty record for the slices of `manager`, the name in the label `managed-by`.
     pub(super) fn new(manager: Text) -> Self {
-        Self { manager, generations: BTreeMap::new(), in_flight: BTreeMap::new(), lost: Lost::default() }
+        Self {
+            manager,
+            generations: BTreeMap::new(),
+            before_list: BTreeMap::new(),
+            is_listed: false,
+            in_flight: BTreeMap::new(),
+            lost: Lost::default(),
+        }
+    }
+
+    /// Handles that all slices are listed from the beginning. A slice that has another generation in the list was written in
+    /// between.
+    pub(super) fn list_again(&mut self) {
+        self.before_list.append(&mut self.generations);
+        self.in_flight.clear();
+    }
+
+    /// Records that slices were listed completely.
+    pub(super) fn listed(&mut self) {
+        self.is_listed = true;
+        self.before_list.clear();
+    }
+
+    /// True once slices were listed completely. Earlier changes come from the first list and are no writes.
+    pub(super) const fn is_listed(&self) -> bool {
+        self.is_listed
     }
 
     /// Records that an own write to a slice is sent.
@@ -113,10 +142,13 @@ impl WriteOrigins {
         if metadata.labels.get(LABEL_MANAGED_BY) != Some(&self.manager)
             || !metadata.labels.contains_key(LABEL_SERVICE_NAME)
         {
-            self.generations.remove(&name);
+            self.forget(&name);
             return WriteOrigin::NoWrite;
         }
-        if self.generations.insert(name.clone(), metadata.generation) == Some(metadata.generation) {
+        let listed_before = self.before_list.remove(&name);
+        // fault Y5.1: .or(listed_before) ~>
+        let seen_before = self.generations.insert(name.clone(), metadata.generation).or(listed_before);
+        if seen_before == Some(metadata.generation) {
             return WriteOrigin::NoWrite;
         }
         let is_terminating = metadata.is_terminating();
@@ -137,8 +169,13 @@ impl WriteOrigins {
 
     /// Records that a slice was deleted. True if an own write deleted the slice.
     pub(super) fn observe_removal(&mut self, name: &ObjectName, at: Timestamp) -> bool {
-        self.generations.remove(name);
+        self.forget(name);
         self.in_flight.get(name).is_some_and(|in_flight| in_flight.is_delete) || self.lost.sees(name, None, at)
+    }
+
+    fn forget(&mut self, name: &ObjectName) {
+        self.generations.remove(name);
+        self.before_list.remove(name);
     }
 
     #[cfg(test)]

@@ -3,13 +3,8 @@
 use super::model::{GREEN, ORANGE, Panel, RED, Row};
 
 /// States of a view, each with its number in the query below.
-const STATES: [(u8, &str, &str); 5] = [
-    (0, "complete", GREEN),
-    (1, "unwatched", "text"),
-    (2, "absent", "blue"),
-    (3, "incomplete", ORANGE),
-    (4, "unknown", RED),
-];
+const STATES: [(u8, &str, &str); 4] =
+    [(0, "complete", GREEN), (1, "absent", "blue"), (2, "incomplete", ORANGE), (3, "unknown", RED)];
 
 /// Agent whose series a row shows.
 #[derive(Clone, Copy)]
@@ -91,7 +86,7 @@ fn watches(agent: Agent) -> Vec<Panel> {
     let states = Panel::states(
         "State of the view of each kind",
         &STATES,
-        "complete. Absent: the server does not have an optional kind, or denies it, and its feature is off. Unwatched: not needed now.",
+        "complete. Absent: the server does not have an optional kind, or denies it, and its feature is off.",
         "incomplete: the first list has not ended. Look for errors of the watch in the log, and at the agent's rights. Unknown: the \
          server lost the kind, so install the CRDs again.",
     )
@@ -118,10 +113,9 @@ fn watches(agent: Agent) -> Vec<Panel> {
             states,
             r#"max by (side, kind) (
                 fleetnet_watch_state{<agent>,state="complete"} * 0
-                or fleetnet_watch_state{<agent>,state="unwatched"}
-                or fleetnet_watch_state{<agent>,state="absent"} * 2
-                or fleetnet_watch_state{<agent>,state="incomplete"} * 3
-                or fleetnet_watch_state{<agent>,state="unknown"} * 4
+                or fleetnet_watch_state{<agent>,state="absent"}
+                or fleetnet_watch_state{<agent>,state="incomplete"} * 2
+                or fleetnet_watch_state{<agent>,state="unknown"} * 3
             )"#,
             "{{side}} {{kind}}",
         ),

@@ -36,6 +36,11 @@ impl Ages {
     pub fn forget(&self, labels: &[&str]) {
         let _ = self.since.remove_label_values(labels);
     }
+
+    /// Removes the series with this value of the label `controller`.
+    pub(super) fn forget_with(&self, controller: &str) {
+        super::forget(&self.since, controller);
+    }
 }
 
 impl Collector for Ages {

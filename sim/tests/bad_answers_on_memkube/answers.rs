@@ -58,7 +58,9 @@ async fn writes_fail_for_a_while(
     ensure!(trial.exporter.request_times(begun, is_write).is_empty(), "nothing is to be written there");
     let metrics = trial.fleet().agent(Place::Member(0)).context("the exporter's agent runs")?.metrics()?;
     let oldest = metrics.lines().find_map(|line| {
-        line.strip_prefix("fleetnet_oldest_unfinished_change_seconds{side=\"hub\"} ")?.parse::<f64>().ok()
+        line.strip_prefix("fleetnet_oldest_unfinished_change_seconds{controller=\"fleet\",side=\"hub\"} ")?
+            .parse::<f64>()
+            .ok()
     });
     let expected = SHORT_FAULT.as_secs_f64()..SHORT_FAULT.as_secs_f64() + 1.0;
     ensure!(oldest.is_some_and(|age| expected.contains(&age)), "the change is stuck, and its age is {oldest:?}");

@@ -48,7 +48,8 @@ fn a_hub_that_is_down_at_start_is_waited_for() -> anyhow::Result<()> {
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, is_about_objects), 300, 70)?;
         trial.log.has(&["WARN", "a watch failed; the agent retries", "side=\"hub\"", "EndpointSliceImport"])?;
-        let incomplete = "fleetnet_watch_state{kind=\"EndpointSliceImport\",side=\"hub\",state=\"incomplete\"}";
+        let incomplete =
+            "fleetnet_watch_state{controller=\"fleet\",kind=\"EndpointSliceImport\",side=\"hub\",state=\"incomplete\"}";
         ensure!(trial.metric(Place::Member(1), incomplete)? == 1.0, "the metric says that all is well");
         trial.env.user(0).sees_export("app", "Conflict", "Unknown", "ServicePendingConflictResolution").await?;
 
@@ -193,7 +194,8 @@ fn a_kind_that_is_no_longer_served_freezes_what_depends_on_it() -> anyhow::Resul
 
         assert_backs_off(&trial.hub.requests_by_minute(begun, concerned), 20, 4)?;
         trial.log.has(&["the view of a kind changed its state", "endpointsliceimports", "unknown"])?;
-        let unknown = "fleetnet_watch_state{kind=\"EndpointSliceImport\",side=\"hub\",state=\"unknown\"}";
+        let unknown =
+            "fleetnet_watch_state{controller=\"fleet\",kind=\"EndpointSliceImport\",side=\"hub\",state=\"unknown\"}";
         ensure!(trial.metric(Place::Member(1), unknown)? == 1.0, "the metric says that all is well");
         trial.nothing_is_lost(&BEFORE).await?;
 

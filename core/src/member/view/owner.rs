@@ -113,7 +113,7 @@ impl View {
 
     fn cluster_uid(&self) -> ClusterUid {
         match self.watches.state(Kind::Namespace) {
-            WatchState::Incomplete | WatchState::Unwatched => ClusterUid::NotRead,
+            WatchState::Incomplete => ClusterUid::NotRead,
             WatchState::Absent => ClusterUid::NotReadable,
             WatchState::Complete | WatchState::Unknown => {
                 self.owners.own.clone().map_or(ClusterUid::NotReadable, ClusterUid::Known)
@@ -124,7 +124,7 @@ impl View {
     fn owner_record(&self) -> Option<Record> {
         let Owners { renewal, is_denied, is_pruned, .. } = &self.owners;
         let has_kind = match self.watches.state(Kind::MemberAgent) {
-            WatchState::Incomplete | WatchState::Unwatched => return None,
+            WatchState::Incomplete => return None,
             WatchState::Complete => true,
             // False while the hub lacks the CRD of MemberAgent: no cluster can take the id over then, so the last owner stays
             // the owner.

@@ -1,12 +1,12 @@
 //! Reaction of the controller to changes of slices: to own and to foreign writes.
 
-use super::super::view::{Input, Touched};
+use super::super::view::Touched;
 use super::super::write_origin::{AttributedChange, WriteOrigin};
 use super::super::writes::SliceReceipt;
 use super::progress::Progress;
 use super::{Controller, object_name};
 use endpointslice::model::EndpointSlice;
-use fleetnet_runtime::{Verb, WatchState, WriteEnd};
+use fleetnet_runtime::{Verb, WriteEnd};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::sync::Arc;
 
@@ -39,9 +39,8 @@ impl Controller {
     /// Records the time of a foreign write to a slice. The decision to be active uses it, because the write shows that another
     /// controller is active. A deletion does not count, because the garbage collector and people also delete slices.
     fn note_foreign_change(&mut self, is_terminating: bool, at: Timestamp) {
-        let is_known = self.states.get(&Input::EndpointSlice) == Some(&WatchState::Complete);
         // fault Y2.2: !is_terminating ~> true
-        if is_known && !is_terminating {
+        if self.write_origins.is_listed() && !is_terminating {
             self.foreign_change = self.foreign_change.max(Some(at));
         }
     }
@@ -68,8 +67,8 @@ impl Controller {
             self.view.keep_what_was_added(slice, version, verb);
         }
         let is_for = |progress: &Progress| progress.news_for.contains(&*slice.name);
-        let carries_news =
-            matches!(end, WriteEnd::NotDone | WriteEnd::Denied) && self.progress.get(service).is_some_and(is_for);
+        let carries_news = matches!(end, WriteEnd::Conflict | WriteEnd::Rejected | WriteEnd::Denied)
+            && self.progress.get(service).is_some_and(is_for);
         for AttributedChange { is_own, at: seen, is_terminating, touched } in
             self.write_origins.end(slice, verb, end, at)
         {

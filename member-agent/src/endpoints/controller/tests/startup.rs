@@ -140,15 +140,6 @@ fn a_slice_that_is_deleted_by_hand_right_after_a_restart_comes_back_too() {
 }
 
 #[test]
-fn pods_and_nodes_are_wanted_only_while_it_serves() {
-    let mut world = World::new();
-    let wanted = |world: &World| Input::ALL.map(|input| world.controller.wants(input));
-    assert_eq!(wanted(&world), [true, true, true, true]);
-    world.serve(false);
-    assert_eq!(wanted(&world), [true, false, false, true], "Services and slices are");
-}
-
-#[test]
 fn who_does_not_serve_plans_nothing_and_leaves_slices_as_they_are() {
     let mut world = varied();
     world.serve(false);

@@ -107,10 +107,6 @@ pub(crate) struct World {
     serves: bool,
     /// Inputs (kinds) that the simulated engine has reported to the controller as completely listed.
     complete: BTreeSet<Input>,
-    /// Latest relist epoch of each input. When the epoch of an input changes, the input must be listed again. `relisted` contains
-    /// the inputs for which this is not done yet.
-    readings: BTreeMap<Input, u64>,
-    relisted: BTreeSet<Input>,
     versions: Versions<EndpointSlice>,
     watch_is_paused: bool,
     requeue: BTreeSet<ObjectName>,
@@ -136,8 +132,8 @@ impl World {
     pub(crate) fn with(config: Config, timing: Timing) -> Self {
         let mut world = Self::unready(config, timing);
         world.nodes.insert("node-1".to_owned(), node("node-1", "", ""));
-        world.list_always_watched();
-        world.serve(true);
+        world.run(false);
+        world.run(true);
         world
     }
 
@@ -160,8 +156,6 @@ impl World {
             timing,
             serves: false,
             complete: BTreeSet::new(),
-            readings: BTreeMap::new(),
-            relisted: BTreeSet::new(),
             versions: Versions::default(),
             watch_is_paused: false,
             requeue: BTreeSet::new(),
@@ -199,7 +193,7 @@ impl World {
             Object::Node(_) => Input::Node,
             Object::Service(_) | Object::EndpointSlice(_) => Input::Service,
         };
-        if self.controller.wants(input) {
+        if self.watches(input) {
             self.learn(|controller, now, requeue| controller.apply(object, now, requeue));
         }
     }
@@ -213,19 +207,21 @@ impl World {
         let key = ObjectName::new(NAMESPACE, name);
         self.tries.remove(&key);
         self.flights.iter_mut().filter(|flight| flight.key == key).for_each(|flight| flight.is_current = false);
-        self.learn(|controller, now, requeue| controller.remove(Input::Service, NAMESPACE, name, now, requeue));
+        if self.watches(Input::Service) {
+            self.learn(|controller, now, requeue| controller.remove(Input::Service, NAMESPACE, name, now, requeue));
+        }
     }
 
     pub(crate) fn remove_pod(&mut self, name: &str) {
         self.pods.remove(&(NAMESPACE.to_owned(), name.to_owned()));
-        if self.controller.wants(Input::Pod) {
+        if self.watches(Input::Pod) {
             self.learn(|controller, now, requeue| controller.remove(Input::Pod, NAMESPACE, name, now, requeue));
         }
     }
 
     pub(crate) fn remove_node(&mut self, name: &str) {
         self.nodes.remove(name);
-        if self.controller.wants(Input::Node) {
+        if self.watches(Input::Node) {
             self.learn(|controller, now, requeue| controller.remove(Input::Node, "", name, now, requeue));
         }
     }

@@ -122,7 +122,7 @@ impl World {
                 self.fail(&key, write, "no answer came");
             }
             (Fate::Rejected, _) => {
-                self.ended(&key, &write, WriteEnd::NotDone);
+                self.ended(&key, &write, WriteEnd::Rejected);
                 self.reject(&key, write, "it is not to our taste");
             }
         }
@@ -152,7 +152,7 @@ impl World {
     pub(super) fn take_answer(&mut self, key: &ObjectName, write: &SliceWrite, answer: Answer) {
         let uid_before = self.versions.known(&target(write)).map(|(uid, _)| uid.clone());
         let mut news = Vec::new();
-        let mut end = WriteEnd::NotDone;
+        let mut end = WriteEnd::Conflict;
         match &answer {
             Answer::Object(slice) => {
                 let slice = observed(slice);
@@ -176,7 +176,7 @@ impl World {
         self.ended(key, write, end);
         match answer {
             Answer::Invalid(why) => self.reject(key, write.clone(), &why),
-            _ if end != WriteEnd::NotDone => {
+            _ if end != WriteEnd::Conflict => {
                 self.failing.remove(&target(write));
                 self.counted.changes.push(write.receipt.operation);
                 self.controller.written(write.receipt.operation);
@@ -241,11 +241,32 @@ impl World {
 
     /// Simulates a restart of the agent's process: the new process has an empty memory.
     pub(crate) fn restart(&mut self) {
-        let serves = std::mem::take(&mut self.serves);
-        self.complete.clear();
-        self.readings.clear();
-        self.relisted.clear();
         (self.controller, self.registry) = controller(&self.config, self.timing);
+        self.counted = Counted::default();
+        self.flights.clear();
+        let serves = self.serves;
+        self.run(false);
+        if serves {
+            self.run(true);
+        }
+    }
+
+    /// Begins a run of the engine in which the controller is active or inactive, and lists the inputs that it then watches. The
+    /// writes of the previous run have ended before.
+    pub(super) fn run(&mut self, serves: bool) {
+        self.begin_run(serves);
+        let watched = if serves { &Input::ALL[..] } else { &[Input::EndpointSlice] };
+        watched.iter().rev().for_each(|input| self.list(*input));
+    }
+
+    fn begin_run(&mut self, serves: bool) {
+        self.controller.stop();
+        while let Some(flight) = self.flights.pop_front() {
+            self.end(Flight { fate: if flight.fate == Fate::Slow { Fate::Done } else { flight.fate }, ..flight });
+        }
+        self.serves = serves;
+        self.controller.begin_run(serves);
+        self.complete.clear();
         self.versions = Versions::default();
         self.requeue.clear();
         self.again.clear();
@@ -253,19 +274,7 @@ impl World {
         self.troubles.clear();
         self.failing.clear();
         self.tries.clear();
-        self.counted = Counted::default();
-        self.flights.clear();
         self.server.watch.clear();
-        self.list_always_watched();
-        if serves {
-            self.serve(true);
-        }
-    }
-
-    /// Lists the inputs that the controller watches even while inactive.
-    pub(super) fn list_always_watched(&mut self) {
-        self.list(Input::EndpointSlice);
-        self.list(Input::Service);
     }
 
     fn list(&mut self, input: Input) {
@@ -305,48 +314,24 @@ impl World {
 
     /// Makes the controller active, before any input is listed.
     pub(crate) fn begin_to_serve(&mut self) {
-        self.serves = true;
-        self.controller.set_serving(true);
-        self.follow_reading();
+        self.begin_run(true);
     }
 
-    /// Makes the controller active or inactive, and starts or stops the watches that this needs.
+    /// Makes the controller active or inactive.
     pub(crate) fn serve(&mut self, serves: bool) {
-        let was_serving = std::mem::replace(&mut self.serves, serves);
-        if serves != was_serving {
-            self.tries.clear();
-            self.flights.iter_mut().for_each(|flight| flight.is_current = false);
-        }
-        self.controller.set_serving(serves);
-        self.follow_reading();
-        if !serves {
-            self.state(Input::Pod, WatchState::Unwatched);
-            self.state(Input::Node, WatchState::Unwatched);
-        } else if !was_serving {
-            self.state(Input::Pod, WatchState::Incomplete);
-            self.state(Input::Node, WatchState::Incomplete);
-            Input::ALL.into_iter().rev().for_each(|input| self.list(input));
+        if serves != self.serves {
+            self.run(serves);
         }
     }
 
-    fn follow_reading(&mut self) {
-        for input in Input::ALL {
-            let reading = self.controller.reading(input);
-            if self.readings.insert(input, reading).unwrap_or_default() != reading {
-                self.relisted.insert(input);
-                if input == Input::EndpointSlice {
-                    self.versions.report_again();
-                }
-            }
-        }
+    /// True if the controller watches this input now.
+    pub(super) fn watches(&self, input: Input) -> bool {
+        self.serves || input == Input::EndpointSlice
     }
 
     pub(crate) fn state(&mut self, input: Input, state: WatchState) {
         if state == WatchState::Complete {
             self.complete.insert(input);
-            if self.relisted.remove(&input) {
-                self.learn(|controller, _, requeue| controller.relisted(input, requeue));
-            }
         } else if (input, state) != (Input::Node, WatchState::Unknown) {
             self.complete.remove(&input);
         }

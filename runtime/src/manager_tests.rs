@@ -5,7 +5,8 @@
     reason = "tests look into what a server or an agent was told, and nothing awaits meanwhile"
 )]
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream;
@@ -15,10 +16,12 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use kube::client::Body;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::*;
 use crate::client::Cluster;
+use crate::logic::SourceSpec;
+use crate::run::SourceStatus;
 use crate::test_kit::{Copier, START, Source, decode, failure};
 
 /// Log of the requests to the server: `WATCH claims`, `POST copies/a`, `PUT leases/toy holder`, …
@@ -103,21 +106,32 @@ fn server(log: &Log, unusual: Unusual) -> kube::Client {
     kube::Client::new(service, "ns")
 }
 
-fn runner(client: &kube::Client) -> Runner<Copier> {
-    let cluster = Arc::new(Cluster::from_clients("hub", client.clone(), client.clone()));
-    let spec = |source: Source| SourceSpec {
+fn spec(client: &kube::Client, source: Source) -> SourceSpec<Copier> {
+    SourceSpec {
         source,
-        cluster: Arc::clone(&cluster),
+        cluster: Arc::new(Cluster::from_clients("hub", client.clone(), client.clone())),
         resource: source.resource(),
         namespace: None,
         name: None,
         freezes_when_forbidden: false,
         optional: false,
         metadata_only: false,
-        decode: std::sync::Arc::new(decode),
-    };
-    let sources = vec![spec(Source::Claim), spec(Source::Copy)];
-    Runner::new(Copier::default(), sources, "toy-0".to_owned(), Clock::virtual_at(START), Metrics::unregistered())
+        ends_denials: false,
+        decode: Arc::new(decode),
+        response_sink: None,
+    }
+}
+
+fn runner_of(logic: Copier, sources: Vec<SourceSpec<Copier>>) -> Runner<Copier> {
+    Runner::new(logic, sources, "toy-0".to_owned(), Clock::virtual_at(START), Metrics::unregistered())
+}
+
+fn runner(client: &kube::Client) -> Runner<Copier> {
+    runner_of(Copier::default(), vec![spec(client, Source::Claim), spec(client, Source::Copy)])
+}
+
+fn manager() -> Manager {
+    Manager::new(Clock::virtual_at(START), Metrics::unregistered())
 }
 
 fn lease(client: &kube::Client) -> LeaseConfig {
@@ -140,10 +154,10 @@ fn lines(log: &Log) -> Vec<String> {
 async fn an_agent_watches_leads_writes_and_releases_its_lease_at_the_end() {
     let log = Log::default();
     let client = server(&log, Unusual::default());
-    let runner = runner(&client).with_lease(lease(&client));
+    let runner = runner(&client);
     let status = runner.status();
     let (trigger, shutdown) = Shutdown::new();
-    let running = tokio::spawn(runner.run(shutdown));
+    let running = tokio::spawn(manager().with_agent(runner).with_lease(lease(&client)).run(shutdown));
     sleep(Duration::from_secs(1)).await;
     assert!(status.borrow().len() == 2 && status.borrow().iter().all(SourceStatus::is_settled));
     trigger.request();
@@ -162,10 +176,10 @@ async fn an_agent_watches_leads_writes_and_releases_its_lease_at_the_end() {
 async fn an_agent_that_does_not_lead_watches_and_writes_nothing() {
     let log = Log::default();
     let client = server(&log, Unusual { lease_holder: Some("another"), ..Unusual::default() });
-    let runner = runner(&client).with_lease(lease(&client));
+    let runner = runner(&client);
     let status = runner.status();
     let (trigger, shutdown) = Shutdown::new();
-    let running = tokio::spawn(runner.run(shutdown));
+    let running = tokio::spawn(manager().with_agent(runner).with_lease(lease(&client)).run(shutdown));
     sleep(Duration::from_secs(14)).await;
     assert!(status.borrow().len() == 2 && status.borrow().iter().all(SourceStatus::is_settled));
     trigger.request();
@@ -189,8 +203,8 @@ async fn only_a_leader_runs_its_task() {
             })
         };
         let (trigger, shutdown) = Shutdown::new();
-        let runner = runner(&client).with_lease(lease(&client)).with_leader_task(task);
-        let running = tokio::spawn(runner.run(shutdown));
+        let manager = manager().with_agent(runner(&client)).with_lease(lease(&client)).with_leader_task(task);
+        let running = tokio::spawn(manager.run(shutdown));
         // Between two renewals: a renewal that the stop cuts off would make the release of the Lease uncertain.
         sleep(Duration::from_secs(13)).await;
         assert_eq!(lines(&log).contains(&"task".to_owned()), begins);
@@ -218,7 +232,7 @@ async fn an_agent_whose_writes_may_still_land_lets_its_lease_expire() {
     let log = Log::default();
     let client = server(&log, Unusual { copies_hang: true, ..Unusual::default() });
     let (trigger, shutdown) = Shutdown::new();
-    let running = tokio::spawn(runner(&client).with_lease(lease(&client)).run(shutdown));
+    let running = tokio::spawn(manager().with_agent(runner(&client)).with_lease(lease(&client)).run(shutdown));
     sleep(Duration::from_secs(1)).await;
     assert!(lines(&log).contains(&"POST copies/a".to_owned()));
     trigger.request();
@@ -231,7 +245,7 @@ async fn an_agent_without_a_lease_leads_at_once() {
     let log = Log::default();
     let client = server(&log, Unusual::default());
     let (trigger, shutdown) = Shutdown::new();
-    let running = tokio::spawn(runner(&client).run(shutdown));
+    let running = tokio::spawn(manager().with_agent(runner(&client)).run(shutdown));
     sleep(Duration::from_secs(1)).await;
     trigger.request();
     running.await.expect("no panic").expect("a clean end");
@@ -244,7 +258,7 @@ async fn settings_of_the_lease_that_contradict_each_other_end_the_agent_with_the
     let client = server(&log, Unusual::default());
     let wrong = LeaseConfig { lease_duration: Duration::from_secs(5), ..lease(&client) };
     let (_trigger, shutdown) = Shutdown::new();
-    let error = runner(&client).with_lease(wrong).run(shutdown).await.expect_err("not possible");
+    let error = manager().with_agent(runner(&client)).with_lease(wrong).run(shutdown).await.expect_err("not possible");
     assert!(error.to_string().contains("lease duration"), "{error}");
 }
 
@@ -253,28 +267,56 @@ async fn settings_of_the_lease_that_contradict_each_other_end_the_agent_with_the
 async fn a_watch_that_panics_takes_the_agent_with_it() {
     let log = Log::default();
     let client = server(&log, Unusual::default());
-    let mut runner = runner(&client);
-    let broken = SourceSpec {
-        decode: std::sync::Arc::new(|_| panic!("a decoder that panics")),
-        ..std::mem::take(&mut runner.sources).into_iter().find_map(Arc::into_inner).expect("a source")
-    };
-    runner.sources = vec![Arc::new(broken)];
+    let broken = SourceSpec { decode: Arc::new(|_| panic!("a decoder that panics")), ..spec(&client, Source::Claim) };
     let (_trigger, shutdown) = Shutdown::new();
-    drop(runner.run(shutdown).await);
+    drop(manager().with_agent(runner_of(Copier::default(), vec![broken])).run(shutdown).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_is_ready_without_what_it_does_not_want() {
+async fn an_agent_sees_the_responses_to_the_writes_of_another_agent_before_its_watch_shows_them() {
     let log = Log::default();
     let client = server(&log, Unusual::default());
-    let mut runner = runner(&client);
-    runner.logic = Copier::without(Source::Claim);
-    let status = runner.status();
+    let record = Arc::default();
+    let second = runner_of(Copier::recording(&record), vec![spec(&client, Source::Copy)]);
+    assert!(second.response_sink(Source::Claim).is_none(), "it does not watch that kind");
+    let copies = SourceSpec { response_sink: second.response_sink(Source::Copy), ..spec(&client, Source::Copy) };
+    let first = runner_of(Copier::default(), vec![spec(&client, Source::Claim), copies]);
     let (trigger, shutdown) = Shutdown::new();
-    let running = tokio::spawn(runner.run(shutdown));
+    let manager = manager().with_agent(first).with_agent(second).with_lease(lease(&client));
+    let running = tokio::spawn(manager.run(shutdown));
     sleep(Duration::from_secs(1)).await;
-    assert!(status.borrow().len() == 2 && status.borrow().iter().all(SourceStatus::is_settled));
-    assert_eq!(lines(&log), ["WATCH copies"]);
+    assert_eq!(record.lock().expect("no panic").applied, ["a"], "the watch of this server shows no copy");
     trigger.request();
     running.await.expect("no panic").expect("a clean end");
+    let of_lease = |line: &&String| line.contains("lease [");
+    assert_eq!(lines(&log).iter().filter(of_lease).collect::<Vec<_>>(), ["POST lease [toy_1]", "PUT lease []"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_kept_while_a_write_of_any_agent_may_still_land() {
+    let log = Log::default();
+    let client = server(&log, Unusual { copies_hang: true, ..Unusual::default() });
+    let idle = runner_of(Copier::default(), vec![spec(&client, Source::Copy)]);
+    let (trigger, shutdown) = Shutdown::new();
+    let manager = manager().with_agent(runner(&client)).with_agent(idle).with_lease(lease(&client));
+    let running = tokio::spawn(manager.run(shutdown));
+    sleep(Duration::from_secs(1)).await;
+    trigger.request();
+    running.await.expect("no panic").expect("a clean end");
+    assert!(!lines(&log).contains(&"PUT lease []".to_owned()), "{:?}", lines(&log));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_ends_takes_the_others_with_it() {
+    let log = Log::default();
+    let client = server(&log, Unusual::default());
+    let (_trigger, shutdown) = Shutdown::new();
+    let ends = |_, _| async {
+        sleep(Duration::from_secs(3)).await;
+        Finished { stop: Stop::WatchesEnded, drained: true }
+    };
+    let manager = manager().with_agent(runner(&client)).with(ends).with_lease(lease(&client));
+    let ended = timeout(Duration::from_secs(60), manager.run(shutdown)).await.expect("the other agent ends too");
+    assert!(matches!(ended, Err(RunError::WatchesEnded)), "{ended:?}");
+    assert_eq!(lines(&log).last().map(String::as_str), Some("PUT lease []"));
 }

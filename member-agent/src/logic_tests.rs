@@ -1,0 +1,291 @@
+//! Tests of what the agent does besides the rules of `fleetnet_core`: latencies, logs, reports and parts that are off.
+
+use super::*;
+use crate::{export, import};
+use fleetnet_core::model::{Claims, Finalizers, ImportStatus, Meta, ServiceImport};
+use fleetnet_runtime::logging::Captured;
+use fleetnet_runtime::{Removal, Request, Verb, WatchState};
+use prometheus::Registry;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
+
+fn member() -> Member {
+    member_with(Parts::ALL, &Registry::new())
+}
+
+fn member_with(parts: Parts, registry: &Registry) -> Member {
+    let settings = Settings {
+        cluster: "member-1".into(),
+        hub_namespace: "fleet-member-member-1".into(),
+        fleet_system_namespace: "fleet-system".into(),
+        source_ranges: BTreeMap::new(),
+        derived_service_grace_micros: 0,
+        announces: None,
+        leader: "one".into(),
+        takeover_after_micros: 0,
+    };
+    let latencies = Latencies::new("member-1", registry).expect("the only ones");
+    Member::new(settings, parts, latencies, BlockingReasons::new(registry).expect("the only one"))
+}
+
+fn complete(member: &mut Member, kinds: impl IntoIterator<Item = Kind>) {
+    for kind in kinds {
+        member.watch(kind, WatchNews::State(WatchState::Complete), NOON, &mut Vec::new());
+    }
+}
+
+/// Plans a key and applies the effect of the plan, as the engine does.
+fn plan(member: &mut Member, key: &Key) -> Plan<Kind, Receipt, Effect> {
+    let mut plan = member.plan(key, NOON);
+    if let Some(effect) = plan.effect.take() {
+        member.planned(key, effect, NOON);
+    }
+    plan
+}
+
+fn hears(member: &mut Member, kind: Kind, json: &Value) {
+    let observed = convert::observe(kind, json.to_string().as_bytes()).expect("an object");
+    member.observe(kind, Change::Applied(observed.object), NOON, &mut Vec::new());
+}
+
+fn loses(member: &mut Member, kind: Kind, namespace: &str, name: &str) {
+    let uid = format!("uid-{name}");
+    let change = Change::Removed { name: ObjectName::new(namespace, name), uid: uid.into(), how: Removal::Deleted };
+    member.observe(kind, change, NOON, &mut Vec::new());
+}
+
+/// Delivers a distributed slice to `member`, and an imported slice of the same name. The annotation of the imported slice
+/// says that the latency was measured for generation 2 of the source slice.
+fn imports(member: &mut Member, name: &str, namespace: &str) {
+    let reference = json!({ "namespace": "work", "name": "app-1" });
+    let distributed_slice = json!({
+        "metadata": { "namespace": "fleet-member-member-1", "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1" },
+        "spec": { "endpoints": [], "endpointSliceReference": reference, "ownerServiceReference": reference },
+    });
+    hears(member, Kind::EndpointSliceImport, &distributed_slice);
+    let annotations = json!({ "networking.fleet.azure.com/last-observed-generation": "2" });
+    let imported_slice = json!({
+        "metadata": {
+            "namespace": namespace, "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1",
+            "annotations": annotations,
+        },
+        "addressType": "IPv4", "endpoints": [],
+    });
+    hears(member, Kind::EndpointSlice, &imported_slice);
+}
+
+#[test]
+fn nothing_is_remembered_of_imported_slices_that_are_gone_in_whatever_order() {
+    let mut member = member();
+    for number in 0..100 {
+        let name = format!("member-2-work-app-{number}");
+        imports(&mut member, &name, "fleet-system");
+        if number % 2 == 0 {
+            loses(&mut member, Kind::EndpointSlice, "fleet-system", &name);
+            loses(&mut member, Kind::EndpointSliceImport, "fleet-member-member-1", &name);
+        } else {
+            loses(&mut member, Kind::EndpointSliceImport, "fleet-member-member-1", &name);
+            loses(&mut member, Kind::EndpointSlice, "fleet-system", &name);
+        }
+    }
+    assert_eq!(member.observed.len(), 0);
+}
+
+#[test]
+fn what_is_remembered_is_of_the_slices_that_the_hub_gives() {
+    let mut member = member();
+    imports(&mut member, "distributed", "fleet-system");
+    loses(&mut member, Kind::EndpointSlice, "fleet-system", "distributed");
+    assert_eq!(
+        member.note_observed(&"distributed".into(), 2),
+        Known::Generation,
+        "somebody deleted the imported slice"
+    );
+    imports(&mut member, "another", "work");
+    loses(&mut member, Kind::EndpointSlice, "work", "another");
+    assert_eq!(member.note_observed(&"another".into(), 2), Known::Nothing, "a user's slice of the same name");
+    assert_eq!(member.note_observed(&"gone".into(), 2), Known::Nothing);
+    assert_eq!(member.observed.len(), 2, "its write was answered when the hub gave it no more");
+}
+
+/// Delivers an imported slice with one endpoint to `member`, in the form in which an API server returns the slice.
+fn hears_slice(member: &mut Member, version: u64, endpoint: &Value) {
+    let slice = json!({
+        "metadata": {
+            "namespace": "fleet-system", "name": "app-1", "uid": "uid-app-1", "resourceVersion": version.to_string(),
+            "labels": {
+                "kubernetes.io/service-name": "work-app",
+                "endpointslice.kubernetes.io/managed-by": "endpointsliceimport-controller.networking.fleet.azure.com",
+            },
+        },
+        "addressType": "IPv4",
+        "endpoints": [endpoint],
+        "ports": [],
+    });
+    hears(member, Kind::EndpointSlice, &slice);
+}
+
+/// Returns an agent that imports the Service `app-1` as the derived Service `work-app`.
+fn importer() -> Member {
+    let mut member = member();
+    let meta = |namespace: &str, name: &str| json!({ "namespace": namespace, "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1" });
+    let mut mcs = json!({ "metadata": meta("work", "app"), "spec": { "serviceImport": { "name": "app" } } });
+    mcs["metadata"]["labels"] = json!({
+        "networking.fleet.azure.com/service-import": "app",
+        "networking.fleet.azure.com/derived-service": "work-app",
+    });
+    hears(&mut member, Kind::MultiClusterService, &mcs);
+    let mut import = json!({ "metadata": meta("work", "app"), "status": { "clusters": [{ "cluster": "member-2" }] } });
+    import["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "MultiClusterService", "name": "app",
+        "uid": "uid-app", "controller": true,
+    }]);
+    hears(&mut member, Kind::ServiceImport, &import);
+    let mut derived = json!({ "metadata": meta("fleet-system", "work-app"), "spec": { "ports": [] } });
+    derived["metadata"]["labels"] = json!({
+        "networking.fleet.azure.com/multi-cluster-service-name": "app",
+        "networking.fleet.azure.com/multi-cluster-service-namespace": "work",
+    });
+    hears(&mut member, Kind::Service, &derived);
+    let mut distributed_slice = json!({ "metadata": meta("fleet-member-member-1", "app-1") });
+    distributed_slice["metadata"]["finalizers"] = json!(["networking.fleet.azure.com/endpointsliceimport-cleanup"]);
+    distributed_slice["spec"] = json!({
+        "endpoints": [{ "addresses": ["10.1.0.1"] }],
+        "endpointSliceReference": { "clusterId": "member-2", "namespace": "work", "name": "app-1" },
+        "ownerServiceReference": { "namespace": "work", "name": "app" },
+    });
+    hears(&mut member, Kind::EndpointSliceImport, &distributed_slice);
+    complete(&mut member, export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE));
+    member
+}
+
+#[test]
+fn what_the_answer_to_a_write_of_an_imported_slice_shows_is_a_webhooks_and_is_not_repaired() {
+    let mut member = importer();
+    let key = Key::SliceImport("app-1".into());
+    let writes = |member: &mut Member| plan(member, &key).writes.len();
+    let answered = |member: &mut Member, source: Kind, version: u64| {
+        let request =
+            Request { source, name: ObjectName::new("ns", "x"), verb: Verb::Delete { uid: "u".into() }, receipt: None };
+        let end = WriteEnd::Done { version: Some(version) };
+        let ended = WriteEnded { request: &request, end, receipt: None, failure: None, is_reported: false };
+        member.write(&key, WriteNews::Ended(ended), NOON, &mut Vec::new());
+    };
+    let hinted = json!({ "addresses": ["10.1.0.1"], "hints": { "forZones": [{ "name": "zone-9" }] } });
+    hears_slice(&mut member, 2, &json!({ "addresses": ["10.1.0.1"] }));
+    assert_eq!(writes(&mut member), 0);
+    hears_slice(&mut member, 3, &hinted);
+    assert_eq!(writes(&mut member), 1, "somebody has edited it");
+    answered(&mut member, Kind::EndpointSliceImport, 3);
+    assert_eq!(writes(&mut member), 1, "the answer about another object");
+    answered(&mut member, Kind::EndpointSlice, 3);
+    assert_eq!(writes(&mut member), 0);
+    hears_slice(&mut member, 4, &json!({ "addresses": ["10.1.0.1"], "nodeName": "node-1" }));
+    assert_eq!(writes(&mut member), 1);
+}
+
+const DISTRIBUTED_SLICE: &[u8] = br#"{
+    "metadata": {"namespace": "fleet-member-member-1", "name": "distributed", "uid": "g", "resourceVersion": "1"},
+    "spec": {
+        "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"]}],
+        "endpointSliceReference": {
+            "clusterId": "member-2", "namespace": "work", "name": "app-1", "namespacedName": "work/app-1",
+            "uid": "s", "resourceVersion": "1", "generation": 1, "exportedSince": "2026-11-21T03:46:15Z"
+        },
+        "ownerServiceReference": {"namespace": "work", "name": "app", "namespacedName": "work/app"}
+    }
+}"#;
+
+/// Returns all metrics in the text format of Prometheus.
+fn metrics(registry: &Registry) -> String {
+    prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("metrics are text")
+}
+
+#[test]
+fn a_plan_made_twice_is_the_same_and_logs_and_counts_nothing() {
+    let registry = Registry::new();
+    let mut member = member_with(Parts::ALL, &registry);
+    complete(&mut member, export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE));
+    let slice = convert::observe(Kind::EndpointSliceImport, DISTRIBUTED_SLICE).expect("decodable").object;
+    member.observe(Kind::EndpointSliceImport, Change::Applied(slice), NOON, &mut Vec::new());
+
+    let log = Captured::at(4, &["member_agent", "fleetnet_agent"]);
+    let before = metrics(&registry);
+    let distributed = Key::SliceImport("distributed".into());
+    for key in [distributed.clone(), Key::Heartbeat] {
+        let first = format!("{:?}", member.plan(&key, NOON));
+        assert_eq!(format!("{:?}", member.plan(&key, NOON)), first, "{key:?}");
+    }
+    assert_eq!(log.take(), [""; 0]);
+    assert_eq!(metrics(&registry), before);
+    plan(&mut member, &distributed);
+    assert_eq!(log.take().len(), 1, "the log says why the slice is not imported when the effect is applied");
+}
+
+#[test]
+fn the_reason_why_a_slice_is_not_imported_is_logged_from_level_2() {
+    const MCS: &[u8] = br#"{
+        "metadata": {"namespace": "work", "name": "app", "uid": "m", "resourceVersion": "2"},
+        "spec": {"serviceImport": {"name": "app"}}
+    }"#;
+    let lines = |verbosity| {
+        let mut member = member();
+        let learn = |member: &mut Member, kind, json| {
+            let object = convert::observe(kind, json).expect("readable").object;
+            member.observe(kind, Change::Applied(object), NOON, &mut Vec::new());
+        };
+        let log = Captured::at(verbosity, &["member_agent"]);
+        let key = Key::SliceImport("distributed".into());
+        learn(&mut member, Kind::EndpointSliceImport, DISTRIBUTED_SLICE);
+        plan(&mut member, &key);
+        assert!(log.take().is_empty(), "nothing can be said before all is known");
+        complete(&mut member, export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE));
+        plan(&mut member, &key);
+        learn(&mut member, Kind::MultiClusterService, MCS);
+        plan(&mut member, &key);
+        log.take()
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(lines(1), none);
+    let expected = [
+        "DEBUG not imported: no MultiClusterService imports this Service slice=distributed service=work/app",
+        "DEBUG not imported yet: the derived Service does not exist slice=distributed service=work/app",
+    ];
+    assert_eq!(lines(2), expected);
+    assert_eq!(lines(4), expected);
+}
+
+#[test]
+fn a_part_that_makes_no_claims_lets_imports_go_that_nobody_claims() {
+    let alone = Parts { multi_cluster_service: true, ..Parts::NONE };
+    let exporting = Parts { export: true, ..Parts::NONE };
+    for (parts, expected) in [(alone, 1), (exporting, 0)] {
+        let mut member = member_with(parts, &Registry::new());
+        complete(&mut member, [Kind::ServiceImport, Kind::InternalServiceImport]);
+        let mut requeue = Vec::new();
+        let change = Change::Applied(Object::ServiceImport(dying_import()));
+        member.observe(Kind::ServiceImport, change, NOON, &mut requeue);
+        let key = Key::Import(ObjectName::new("work", "app"));
+        assert!(requeue.contains(&key), "{parts:?}");
+        assert_eq!(plan(&mut member, &key).writes.len(), expected, "{parts:?}");
+    }
+}
+
+fn dying_import() -> ServiceImport {
+    ServiceImport {
+        meta: Meta {
+            name: ObjectName::new("work", "app"),
+            uid: "u".into(),
+            resource_version: 1,
+            generation: 1,
+            created: Timestamp(0),
+            deleting: true,
+            finalizers: Finalizers { ours: true, others: Vec::new() },
+        },
+        owners: Vec::new(),
+        claims: Claims::default(),
+        status: ImportStatus::default(),
+    }
+}
