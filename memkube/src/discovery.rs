@@ -1,6 +1,5 @@
 //! Requests that are not about a resource: health, version, discovery and OpenAPI.
 
-mod aggregated;
 mod groups;
 mod lists;
 mod openapi;
@@ -10,8 +9,8 @@ use crate::service::Reply;
 use crate::status::Status;
 use crate::wire;
 use groups::Group;
+pub(crate) use groups::priority;
 use http::Method;
-use http::header::ACCEPT;
 use http::request::Parts;
 use serde_json::{Value, json};
 
@@ -23,24 +22,22 @@ pub(crate) fn answer(server: &MemKube, parts: &Parts) -> Reply {
     let path = parts.uri.path();
     let path = path.strip_prefix('/').unwrap_or(path);
     let path: Vec<&str> = path.strip_suffix('/').unwrap_or(path).split('/').collect();
-    let accept = parts.headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let groups = || groups::all(&server.discovered());
+    let groups = || groups::all(&server.definitions());
     let found = match path.as_slice() {
         [""] => Some(Reply::json(200, &paths(&groups()))),
-        [check @ ("healthz" | "livez" | "readyz")] => Some(health(check, parts.uri.query().unwrap_or_default())),
+        ["healthz" | "livez" | "readyz"] => Some(Reply::text(200, "ok")),
         ["version"] => Some(Reply::json(200, &version())),
-        ["api"] => Some(aggregated::or_plain(accept, &groups(), true)),
-        ["apis"] => Some(aggregated::or_plain(accept, &groups(), false)),
+        ["api"] => Some(Reply::json(200, &lists::core_versions(&groups()))),
+        ["apis"] => Some(Reply::json(200, &lists::all_groups(&groups()))),
         ["api", version] => lists::resources(&groups(), "", version),
         ["apis", group] => lists::group(&groups(), group),
         ["apis", group, version] => lists::resources(&groups(), group, version),
-        ["openapi", "v2"] => Some(openapi::version_2(accept)),
         ["openapi", "v3"] => Some(Reply::json(200, &openapi::index(&groups()))),
         ["openapi", "v3", "api", version] => openapi::document(server, &groups(), "", version),
         ["openapi", "v3", "apis", group, version] => openapi::document(server, &groups(), group, version),
         _ => None,
     };
-    if found.is_some() && parts.method != Method::GET && checks_method(server, &path) {
+    if found.is_some() && parts.method != Method::GET {
         return Reply::from(&Status::method_not_allowed());
     }
     found.unwrap_or_else(|| match path.as_slice() {
@@ -48,23 +45,6 @@ pub(crate) fn answer(server: &MemKube, parts: &Parts) -> Reply {
         ["apis", group, ..] => wire::nothing(&server.0.state.lock().registry, group),
         _ => Reply::text(404, "404 page not found\n"),
     })
-}
-
-/// True if kube-apiserver rejects every HTTP method except GET for this path, with 405. This is the case for `/version` and for
-/// the discovery of built-in groups. kube-apiserver ignores the method of all other discovery requests.
-fn checks_method(server: &MemKube, path: &[&str]) -> bool {
-    match path {
-        ["version" | "api"] | ["api", _] => true,
-        ["apis", group, _] => server.definitions().iter().any(|own| !own.custom && own.group == *group),
-        _ => false,
-    }
-}
-
-fn health(check: &str, query: &str) -> Reply {
-    match form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "verbose") {
-        true => Reply::text(200, format!("[+]ping ok\n{check} check passed\n")),
-        false => Reply::text(200, "ok"),
-    }
 }
 
 fn version() -> Value {
@@ -79,9 +59,7 @@ fn version() -> Value {
 /// Response to `/`: all paths of the server.
 fn paths(groups: &[Group]) -> Value {
     let mut paths: Vec<String> =
-        ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
-            .map(str::to_owned)
-            .to_vec();
+        ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned).to_vec();
     for group in groups {
         if !group.name.is_empty() {
             paths.push(format!("/apis/{}", group.name));

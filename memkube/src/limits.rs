@@ -20,11 +20,6 @@ pub const CHANGES_PER_TURN: usize = 256;
 /// Maximum number of requests in the audit ledger; older requests are dropped. The ledger's counts still include dropped
 /// requests.
 pub const AUDIT_ENTRIES: usize = 8192;
-/// Maximum number of operations in one JSON patch (kube-apiserver's limit).
-pub const JSON_PATCH_OPERATIONS: usize = 10_000;
-/// Maximum number of bytes of JSON that all `copy` operations of one JSON patch together may copy (kube-apiserver's
-/// `JSONPatchMaxCopyBytes`). Each `copy` can double the object, so the limit on the number of operations is not enough.
-pub const JSON_PATCH_COPY_BYTES: usize = 3 << 20;
 /// Maximum time that a read waits until memkube has reached the requested resourceVersion (kube-apiserver waits as long).
 pub const FRESH_WAIT: Duration = Duration::from_secs(3);
 /// Time between two bookmarks of a watch with `allowWatchBookmarks`.

@@ -2,7 +2,7 @@
 
 pub(crate) mod create;
 pub mod names;
-pub(crate) mod shape;
+pub(crate) mod path;
 pub(crate) mod update;
 pub(crate) mod validate;
 

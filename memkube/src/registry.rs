@@ -59,17 +59,14 @@ pub struct Version {
 pub enum Subresource {
     /// Subresource `/status`, with which clients get, replace and patch only the status.
     Status,
-    /// Subresource `/finalize` of namespaces, with which clients replace `spec.finalizers`.
-    Finalize,
 }
 
 impl Subresource {
-    /// Last part of the subresource's path: `status` or `finalize`.
+    /// Last part of the subresource's path.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Status => "status",
-            Self::Finalize => "finalize",
         }
     }
 
@@ -78,7 +75,6 @@ impl Subresource {
     pub fn verbs(self) -> &'static [Verb] {
         match self {
             Self::Status => &[Verb::Get, Verb::Patch, Verb::Update],
-            Self::Finalize => &[Verb::Update],
         }
     }
 }

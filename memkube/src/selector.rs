@@ -9,7 +9,7 @@ pub use labels::LabelSelector;
 use crate::registry::Scope;
 use crate::server::State;
 use crate::status::Status;
-use crate::store::{Pairs, Stored};
+use crate::store::Stored;
 use crate::wire::Request;
 
 #[derive(Clone, Debug, Default)]
@@ -27,18 +27,12 @@ impl Selection {
         let registered = state.registry.get(&request.resource());
         let own = registered.map(|registered| registered.strategy.selectable_names(request.version()));
         let own = own.unwrap_or_default();
-        for name in selection.fields.names() {
-            let plain = own.is_empty() && !request.definition.custom;
-            let known = match name {
-                "metadata.name" => true,
-                // A cluster-scoped object has no `metadata.namespace`. But kube-apiserver accepts this field for some built-in
-                // kinds: for those without a list of selectable fields.
-                "metadata.namespace" => plain || request.definition.scope == Scope::Namespaced,
-                _ => own.iter().any(|own| own == name),
-            };
-            if !known {
-                return Err(Status::bad_request(unknown(name, plain)));
-            }
+        let known = |name: &str| {
+            let namespaced = request.definition.scope == Scope::Namespaced;
+            name == "metadata.name" || (namespaced && name == "metadata.namespace") || own.iter().any(|own| own == name)
+        };
+        if let Some(unknown) = selection.fields.names().find(|name| !known(name)) {
+            return Err(Status::bad_request(format!("field label not supported: {unknown}")));
         }
         Ok(selection)
     }
@@ -53,22 +47,10 @@ impl Selection {
     }
 }
 
-fn unknown(name: &str, plain: bool) -> String {
-    if plain {
-        format!("\"{name}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
-    } else {
-        format!("field label not supported: {name}")
-    }
-}
-
 fn value<'a>(stored: &'a Stored, name: &str) -> &'a str {
     match name {
         "metadata.name" => stored.key.name(),
         "metadata.namespace" => stored.key.namespace(),
-        _ => of(&stored.header.fields, name),
+        _ => stored.header.fields.get(name).unwrap_or_default(),
     }
-}
-
-fn of<'a>(fields: &'a Pairs, name: &str) -> &'a str {
-    fields.get(name).unwrap_or_default()
 }

@@ -37,8 +37,7 @@ pub struct Options {
     pub limits: Limits,
     /// Time between two bookmarks of a watch with `allowWatchBookmarks`.
     pub bookmark_interval: Duration,
-    /// True to collect garbage, as kube-controller-manager does: objects without remaining owners are deleted. If false, an
-    /// owner that is deleted in the foreground waits forever for its dependents.
+    /// True to collect garbage, as kube-controller-manager does: objects without remaining owners are deleted.
     pub garbage_collector: bool,
     /// True to empty and then remove namespaces that are being deleted, as kube-controller-manager does. If false, these
     /// namespaces stay in the phase `Terminating`.

@@ -54,16 +54,8 @@ pub struct Header {
     pub fields: Pairs,
     /// True if the object has a deletionTimestamp.
     pub deleting: bool,
-    pub owners: Box<[Owner]>,
-}
-
-/// Owner of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
-    pub uid: Box<str>,
-    /// `blockOwnerDeletion` of the owner reference: foreground deletion of the owner waits until the object with this reference
-    /// is removed.
-    pub blocks: bool,
+    /// UIDs of the owners.
+    pub owners: Box<[Box<str>]>,
 }
 
 /// One state of an object.
@@ -191,10 +183,10 @@ impl Store {
 
     fn forget_owners(&mut self, resource: &ResourceId, stored: &Stored) {
         for owner in &stored.header.owners {
-            if let Some(owned) = self.dependents.get_mut(&owner.uid) {
+            if let Some(owned) = self.dependents.get_mut(owner) {
                 owned.remove(&(resource.clone(), stored.key.clone()));
                 if owned.is_empty() {
-                    self.dependents.remove(&owner.uid);
+                    self.dependents.remove(owner);
                 }
             }
         }
@@ -252,7 +244,7 @@ impl Store {
         }
         if change.kind != ChangeKind::Deleted {
             for owner in &change.after.header.owners {
-                let owned = self.dependents.entry(owner.uid.clone()).or_default();
+                let owned = self.dependents.entry(owner.clone()).or_default();
                 owned.insert((resource.clone(), change.after.key.clone()));
             }
         }
@@ -327,13 +319,9 @@ fn encode(key: Key, mut object: Object, fields: Fields, revision: u64) -> Stored
     Stored { key, header, json: json.into() }
 }
 
-fn owners(object: &Object) -> Box<[Owner]> {
+fn owners(object: &Object) -> Box<[Box<str>]> {
     let references = object::meta(object, "ownerReferences").and_then(Value::as_array);
-    let owner = |reference: &Value| Owner {
-        uid: reference["uid"].as_str().unwrap_or_default().into(),
-        blocks: reference["blockOwnerDeletion"] == true,
-    };
-    references.into_iter().flatten().map(owner).collect()
+    references.into_iter().flatten().map(|reference| reference["uid"].as_str().unwrap_or_default().into()).collect()
 }
 
 fn labels(object: &Object) -> Pairs {

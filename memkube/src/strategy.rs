@@ -17,7 +17,6 @@
 
 mod addresses;
 pub(crate) mod builtin;
-mod config_map;
 mod custom_resource;
 mod custom_resource_definition;
 mod endpoint_slice;
@@ -26,10 +25,12 @@ mod lease;
 mod namespace;
 mod pod;
 mod review;
+mod secret;
 mod service;
-pub(crate) mod shape;
+pub(crate) mod typed;
 
 use crate::auth::{Policy, User};
+use crate::columns::{AGE, Column, NAME};
 use crate::object::Object;
 use crate::random::Random;
 use crate::registry::{Definition, ResourceId};
@@ -51,10 +52,6 @@ pub struct Context<'a> {
     pub now: Timestamp,
     /// Random numbers from the server's seed.
     pub random: &'a mut Random,
-    /// Texts of the `Warning` headers of the response.
-    pub warnings: &'a mut Vec<String>,
-    /// True for a dry run, which stores nothing.
-    pub dry_run: bool,
     pub policy: &'a dyn Policy,
     /// Users by their bearer token.
     pub tokens: &'a BTreeMap<String, User>,
@@ -89,8 +86,7 @@ pub struct Findings {
     pub strict: Vec<String>,
 }
 
-/// Error for a body that cannot be decoded as an object of the kind. The text is that of Go's decoder: `json: cannot
-/// unmarshal number into Go struct field ServicePort.spec.ports.name of type string`.
+/// Error for a body that cannot be decoded as an object of the kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecodable(pub String);
 
@@ -110,7 +106,7 @@ pub enum ListMerge {
 /// Only [`Strategy::committed`] may change the state of the strategy, for example allocations. After every other method, the
 /// request may still fail or be a dry run.
 pub trait Strategy: Send + 'static {
-    /// Checks the body of a request, including `apiVersion` and `kind`.
+    /// Checks the body of a request, including `apiVersion` and `kind`. Metadata is already checked.
     ///
     /// Drops unknown fields and adds them to `findings`. Rejects values of the wrong type.
     ///
@@ -159,19 +155,13 @@ pub trait Strategy: Send + 'static {
         object: &mut Object,
         old: &Object,
     ) -> Result<(), Status> {
-        let status = object.remove("status");
-        let kept = ["apiVersion", "kind"].map(|name| (name, object.get(name).cloned()));
-        if context.definition.custom {
-            object.clone_from(old);
+        let new = std::mem::replace(object, old.clone());
+        let written: &[&str] = if context.definition.custom {
+            &["apiVersion", "kind", "status"]
         } else {
-            let metadata = object.remove("metadata");
-            object.clone_from(old);
-            put_member("metadata", metadata, object);
-        }
-        for (name, value) in kept {
-            put_member(name, value, object);
-        }
-        put_member("status", status, object);
+            &["apiVersion", "kind", "status", "metadata"]
+        };
+        written.iter().for_each(|name| copy_member(name, &new, object));
         Ok(())
     }
 
@@ -190,9 +180,9 @@ pub trait Strategy: Send + 'static {
         self.validate_update(context, object, old)
     }
 
-    /// Validates a name. By default, a name must be an RFC 1123 subdomain, as for most kinds. `prefix` is true for a
-    /// `generateName`.
-    fn check_name(&self, name: &str, prefix: bool) -> Vec<String> {
+    /// Returns the rule that a name breaks. By default, a name must be an RFC 1123 subdomain, as for most kinds. `prefix` is
+    /// true for a `generateName`.
+    fn check_name(&self, name: &str, prefix: bool) -> Option<&'static str> {
         crate::object::names::subdomain(name, prefix)
     }
 
@@ -211,6 +201,12 @@ pub trait Strategy: Send + 'static {
     fn selectable_fields(&self, object: &Object) -> Fields {
         let _ = object;
         Fields::new()
+    }
+
+    /// Columns of the kind in a `Table`.
+    fn columns(&self, version: &str) -> Vec<Column> {
+        let _ = version;
+        vec![Column::text(NAME.0, NAME.1), Column::age(AGE.0, AGE.1)]
     }
 
     /// True if an update may have no resourceVersion.
@@ -247,25 +243,9 @@ pub trait Strategy: Send + 'static {
         false
     }
 
-    /// True if the options of a delete may contain a propagation policy.
-    fn has_dependents(&self) -> bool {
-        true
-    }
-
-    /// Restores everything except `spec.finalizers`, for the subresource `finalize` of namespaces.
-    fn prepare_for_finalize(&self, object: &mut Object, old: &Object) {
-        object.clone_from(old);
-    }
-
     /// Way in which a strategic merge patch merges the list at a path, for example `spec.ports`. Paths contain no list indexes.
     fn list_merge(&self, path: &str) -> ListMerge {
         crate::strategy::builtin::list_merge(path)
-    }
-
-    /// Deprecation warning for clients that use a version; `None` if the version is not deprecated.
-    fn deprecation(&self, version: &str) -> Option<String> {
-        let _ = version;
-        None
     }
 
     /// True if objects of this version differ from stored objects only in `apiVersion`, so they need no conversion.
@@ -274,9 +254,9 @@ pub trait Strategy: Send + 'static {
         true
     }
 
-    /// Converts an object between versions. Called only if [`Strategy::stored_form_serves`] returns false for the version.
-    fn convert(&self, object: &mut Object, from: &str, to: &str) {
-        let _ = (object, from, to);
+    /// Converts an object to another version. Called only if [`Strategy::stored_form_serves`] returns false for the version.
+    fn convert(&self, object: &mut Object, to: &str) {
+        let _ = (object, to);
     }
 
     /// Called after a change of an object was stored. Returns the effects of the change.
@@ -301,20 +281,20 @@ pub struct Plain;
 
 impl Strategy for Plain {}
 
-/// Validates metadata a second time. kube-apiserver does so for updates of some kinds, and reports each error twice.
-fn metadata_again(strategy: &dyn Strategy, context: &Context<'_>, object: &Object) -> Vec<FieldError> {
-    let check_name = |name: &str, prefix: bool| strategy.check_name(name, prefix);
-    crate::object::validate::create(object, context.definition.scope, check_name)
-}
-
 /// Copies a member from `from` to `to`. Removes the member from `to` if it is absent in `from`.
 pub fn copy_member(name: &str, from: &Object, to: &mut Object) {
-    put_member(name, from.get(name).cloned(), to);
+    match from.get(name).cloned() {
+        Some(value) => to.insert(name.to_owned(), value),
+        None => to.remove(name),
+    };
 }
 
-fn put_member(name: &str, value: Option<Value>, object: &mut Object) {
-    match value {
-        Some(value) => object.insert(name.to_owned(), value),
-        None => object.remove(name),
+/// Values of fields by their paths, for field selectors. An absent field counts as empty.
+fn fields_at(object: &Object, paths: &[&str]) -> Fields {
+    let value = |path: &&str| match crate::object::at(object, path) {
+        Some(Value::String(text)) => text.clone(),
+        None | Some(Value::Null) => String::new(),
+        Some(other) => other.to_string(),
     };
+    paths.iter().map(|path| ((*path).to_owned(), value(path))).collect()
 }

@@ -29,7 +29,7 @@ use crate::registry::Subresource;
 use crate::server::{MemKube, Settings, State};
 use crate::service::{Content, Reply};
 use crate::status::Status;
-use crate::wire::{Form, Request};
+use crate::wire::Request;
 pub(crate) use garbage::Look;
 use jiff::Timestamp;
 use watch::Watch;
@@ -91,10 +91,7 @@ pub(crate) fn begin(server: &MemKube, request: Request, seen: faults::State) -> 
         dry_run: false,
         warnings: Vec::new(),
     };
-    let deprecation = work.ask(|strategy, context| strategy.deprecation(context.version))?;
-    work.warnings.extend(deprecation);
-    let reply = work.perform(seen).and_then(|reply| work.fits_form(reply));
-    let reply = reply.unwrap_or_else(|status| Reply::from(&status));
+    let reply = work.perform(seen).unwrap_or_else(|status| Reply::from(&status));
     let warnings = std::mem::take(&mut work.warnings);
     Ok(Begun::Done(reply.with_warnings(warnings)))
 }
@@ -113,30 +110,6 @@ impl Work<'_> {
         }
     }
 
-    /// Checks that the requested metadata form matches the response: a list form for lists, an object form for objects.
-    ///
-    /// If the form does not match, the response is 406, or 500 for a custom resource in a list form. As in kube-apiserver, a
-    /// write is already stored at that time.
-    fn fits_form(&self, reply: Reply) -> Result<Reply, Status> {
-        let Form::MetadataOnly(form) = self.request.form else {
-            return Ok(reply);
-        };
-        let is_list = matches!(self.request.call.verb, Verb::List | Verb::DeleteCollection);
-        if form.list == is_list {
-            return Ok(reply);
-        }
-        let definition = &self.request.definition;
-        let package = body::package(&definition.group);
-        let (wanted, found, of) = match (is_list, definition.custom) {
-            (true, true) => ("PartialObjectMetadata", "a list", "unstructured.UnstructuredList".to_owned()),
-            (true, false) => ("PartialObjectMetadata", "a list", format!("{package}.{}", definition.list_kind)),
-            (false, true) => return Err(Status::unexpected("content is not a list")),
-            (false, false) => ("PartialObjectMetadataList", "not a list", format!("{package}.{}", definition.kind)),
-        };
-        let message = format!("you requested {wanted}, but the requested object is {found} (*{of})");
-        Err(Status::plain(406, "NotAcceptable", message))
-    }
-
     /// Lets the faults change an object that is about to be stored.
     fn mutate(&self, object: &mut Object) {
         if let Some(faults) = &self.settings.faults {
@@ -147,7 +120,6 @@ impl Work<'_> {
     /// Subresource of the request, or `None` for the object itself.
     fn subresource(&self) -> Option<Subresource> {
         let name = &*self.request.call.target.subresource;
-        let subresources = [Subresource::Status, Subresource::Finalize];
-        subresources.into_iter().find(|subresource| subresource.name() == name)
+        (name == Subresource::Status.name()).then_some(Subresource::Status)
     }
 }

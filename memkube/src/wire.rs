@@ -5,7 +5,7 @@ mod path;
 mod query;
 mod route;
 
-pub(crate) use accept::{Form, MetadataForm, MetadataVersion};
+pub(crate) use accept::Form;
 pub(crate) use query::Query;
 
 use crate::audit::Entry;
@@ -16,7 +16,7 @@ use crate::registry::{Definition, Registry, ResourceId};
 use crate::selector::FieldSelector;
 use crate::server::MemKube;
 use crate::service::{Body, BoxError, Reply};
-use crate::status::{Cause, Details, Named, Status};
+use crate::status::{Named, Status};
 use crate::verbs::{self, Begun};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -152,7 +152,7 @@ fn permitted(
     }
     let definition = known(server, &call)?;
     let header = |name: header::HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok());
-    let form = Form::negotiate(header(ACCEPT)).map_err(|status| Reply::from(&status))?;
+    let form = Form::negotiate(header(ACCEPT), &query).map_err(|status| Reply::from(&status))?;
     let content_type = header(CONTENT_TYPE).unwrap_or_default();
     Ok(Request {
         call,
@@ -192,8 +192,11 @@ fn known(server: &MemKube, call: &Call) -> Result<Arc<Definition>, Reply> {
     let definition = Arc::clone(&registered.definition);
     match route::fits(&definition, call) {
         Ok(()) => Ok(definition),
-        Err(route::Unfit::Nothing) => Err(nothing(&state.registry, &target.group)),
-        Err(route::Unfit::Refused(status)) => Err(Reply::from(&status)),
+        Err(404) if definition.custom && !target.subresource.is_empty() => {
+            Err(Reply::from(&Status::no_such_resource()))
+        }
+        Err(404) => Err(nothing(&state.registry, &target.group)),
+        Err(_) => Err(Reply::from(&Status::method_not_allowed())),
     }
 }
 
@@ -221,11 +224,7 @@ fn refused(call: &Call) -> Status {
         target.group
     );
     let named = Named { group: &target.group, kind: &target.resource, name: &target.name };
-    let mut status = Status::forbidden(named, &why);
-    if target.name.is_empty() {
-        status.message = format!("{} is forbidden: {why}", call.qualified_resource());
-    }
-    status
+    Status::forbidden(named, &why)
 }
 
 /// Reads the body of a request. A body that is too long is an error with code 413. If the body ends early, the connection
@@ -266,14 +265,5 @@ async fn wait_for(server: &MemKube, request: &Request, revision: u64, seen: faul
 /// 504 for a resourceVersion that the server has not reached in time.
 fn too_large(revision: u64, current: u64) -> Status {
     let message = format!("Timeout: Too large resource version: {revision}, current: {current}");
-    let cause = Cause {
-        reason: "ResourceVersionTooLarge".to_owned(),
-        message: "Too large resource version".to_owned(),
-        field: String::new(),
-    };
-    Status::plain(504, "Timeout", message).with_details(Details {
-        causes: vec![cause],
-        retry_after_seconds: Some(1),
-        ..Details::default()
-    })
+    Status::plain(504, "Timeout", message).with_cause("ResourceVersionTooLarge", "").with_retry_after(1)
 }

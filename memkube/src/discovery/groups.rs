@@ -54,7 +54,7 @@ pub(super) fn all(definitions: &[Arc<Definition>]) -> Vec<Group> {
 ///
 /// Parts of the key: stage (3 for a stable version, 2 for beta, 1 for alpha, 0 for other names), major version, minor version,
 /// and the other name.
-fn priority(version: &str) -> (u8, u64, u64, Reverse<String>) {
+pub(crate) fn priority(version: &str) -> (u8, u64, u64, Reverse<String>) {
     let parts = || {
         let rest = version.strip_prefix('v')?;
         let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());

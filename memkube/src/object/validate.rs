@@ -18,43 +18,43 @@ const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDelet
 const IMMUTABLE: [&str; 6] =
     ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
 
+/// Function that checks a name, or the prefix of a generated name if the second argument is true.
+pub(crate) type CheckName<'a> = dyn Fn(&str, bool) -> Option<&'static str> + 'a;
+
+/// Error `Invalid value` if a check of a text returns the rule that the text breaks.
+pub(crate) fn broken(field: impl Into<String>, text: &str, rule: Option<&str>) -> Option<FieldError> {
+    rule.map(|rule| FieldError::invalid(field, &json!(text), rule))
+}
+
 /// Validates the metadata of a new object. `check_name` is the kind's rule for names.
-pub(crate) fn create(object: &Object, scope: Scope, check_name: impl Fn(&str, bool) -> Vec<String>) -> Vec<FieldError> {
+pub(crate) fn create(object: &Object, definition: &Definition, check_name: &CheckName<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let prefix = meta_text(object, "generateName");
     if !prefix.is_empty() {
-        let wrong = check_name(prefix, true).into_iter();
-        errors.extend(wrong.map(|why| FieldError::invalid("metadata.generateName", &json!(prefix), &why)));
+        errors.extend(broken("metadata.generateName", prefix, check_name(prefix, true)));
     }
     let name = meta_text(object, "name");
     if name.is_empty() {
         errors.push(FieldError::required("metadata.name", "name or generateName is required"));
     } else {
-        let wrong = check_name(name, false).into_iter();
-        errors.extend(wrong.map(|why| FieldError::invalid("metadata.name", &json!(name), &why)));
+        errors.extend(broken("metadata.name", name, check_name(name, false)));
     }
-    if scope == Scope::Namespaced {
+    if definition.scope == Scope::Namespaced {
         let namespace = meta_text(object, "namespace");
-        let wrong = names::label(namespace, false).into_iter();
-        errors.extend(wrong.map(|why| FieldError::invalid("metadata.namespace", &json!(namespace), &why)));
+        errors.extend(broken("metadata.namespace", namespace, names::label(namespace, false)));
     }
-    let generation = super::generation(object);
-    if generation < 0 {
-        let why = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid("metadata.generation", &json!(generation), why));
-    }
-    errors.extend(common(object));
-    errors.extend(finalizer_errors(object));
+    errors.extend(common(object, definition));
     errors
 }
 
 /// Validates the metadata of an update.
-pub(crate) fn update(object: &Object, old: &Object) -> Vec<FieldError> {
+pub(crate) fn update(object: &Object, old: &Object, definition: &Definition) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    if deleting(old) {
-        errors.extend(new_finalizers(object, old));
+    let before: Vec<&str> = finalizers(old).collect();
+    if deleting(old) && finalizers(object).any(|finalizer| !before.contains(&finalizer)) {
+        let why = "no new finalizers can be added if the object is being deleted";
+        errors.push(FieldError::forbidden("metadata.finalizers", why));
     }
-    errors.extend(finalizer_errors(object));
     for name in IMMUTABLE {
         let (new, old) = (meta(object, name), meta(old, name));
         if new != old {
@@ -62,119 +62,63 @@ pub(crate) fn update(object: &Object, old: &Object) -> Vec<FieldError> {
             errors.push(FieldError::invalid(format!("metadata.{name}"), &shown, "field is immutable"));
         }
     }
-    errors.extend(common(object));
+    errors.extend(common(object, definition));
     errors
 }
 
 /// Returns the errors of checks that apply to new objects and to updates.
-fn common(object: &Object) -> Vec<FieldError> {
+fn common(object: &Object, definition: &Definition) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let texts = |name: &str| meta(object, name).and_then(Value::as_object).cloned().unwrap_or_default();
+    let texts = |name: &str| meta(object, name).and_then(Value::as_object).into_iter().flatten();
     for (key, value) in texts("labels") {
-        let wrong = names::qualified(&key).into_iter().map(|why| why.replace("a qualified name", "a valid label key"));
-        errors.extend(wrong.map(|why| FieldError::invalid("metadata.labels", &json!(key), &why)));
+        errors.extend(broken("metadata.labels", key, names::qualified(key)));
         let text = value.as_str().unwrap_or_default();
-        let wrong = names::label_value(text).into_iter();
-        errors.extend(wrong.map(|why| FieldError::invalid("metadata.labels", &value, &why)));
+        errors.extend(broken("metadata.labels", text, names::label_value(text)));
     }
     let mut bytes = 0;
     for (key, value) in texts("annotations") {
         // Check the key in lower case: upper case letters are allowed in the domain of an annotation key, because older objects
         // have such keys.
-        let wrong = names::qualified(&key.to_lowercase()).into_iter();
-        errors.extend(wrong.map(|why| FieldError::invalid("metadata.annotations", &json!(key), &why)));
+        errors.extend(broken("metadata.annotations", key, names::qualified(&key.to_lowercase())));
         bytes += key.len() + value.as_str().map_or(0, str::len);
     }
     if bytes > ANNOTATIONS_BYTES {
         errors.push(FieldError::too_long("metadata.annotations", ANNOTATIONS_BYTES));
     }
     errors.extend(owner_errors(object));
+    errors.extend(finalizer_errors(object, definition));
     errors
 }
 
 fn owner_errors(object: &Object) -> Vec<FieldError> {
-    let owners = meta(object, "ownerReferences").and_then(Value::as_array);
-    let owners = owners.map_or(&[][..], Vec::as_slice);
+    let owners = meta(object, "ownerReferences").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let mut errors = Vec::new();
-    let mut controller: Option<&Value> = None;
     for owner in owners {
-        let text = |name: &str| owner[name].as_str().unwrap_or_default();
-        if text("apiVersion").is_empty() {
-            let field = "metadata.ownerReferences.apiVersion";
-            errors.push(FieldError::invalid(field, &json!(""), "version must not be empty"));
-        }
-        for name in ["kind", "name", "uid"] {
-            if text(name).is_empty() {
+        for name in ["apiVersion", "kind", "name", "uid"] {
+            if owner[name].as_str().unwrap_or_default().is_empty() {
                 let field = format!("metadata.ownerReferences.{name}");
                 errors.push(FieldError::invalid(field, &json!(""), "must not be empty"));
             }
         }
-        if text("apiVersion") == "v1" && text("kind") == "Event" {
-            let why = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(FieldError::invalid("metadata.ownerReferences", owner, why));
-        }
-        if owner["controller"] == true {
-            match controller {
-                None => controller = Some(owner),
-                Some(first) => errors.push(two_controllers(owners, first, owner)),
-            }
-        }
+    }
+    if owners.iter().filter(|owner| owner["controller"] == true).count() > 1 {
+        let why = "Only one reference can have Controller set to true";
+        errors.push(FieldError::invalid("metadata.ownerReferences", &json!(owners), why));
     }
     errors
 }
 
-fn two_controllers(owners: &[Value], first: &Value, second: &Value) -> FieldError {
-    let named = |owner: &Value| {
-        let text = |name: &str| owner[name].as_str().unwrap_or_default().to_owned();
-        format!("{}/{}", text("kind"), text("name"))
-    };
-    let why = format!(
-        "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
-        named(first),
-        named(second)
-    );
-    FieldError::invalid("metadata.ownerReferences", &json!(owners), &why)
-}
-
-/// Returns errors for finalizers without a domain, except the finalizers of Kubernetes.
-///
-/// Custom resources and CustomResourceDefinitions may have finalizers without a domain. kube-apiserver checks the finalizers
-/// of these kinds elsewhere.
-pub(crate) fn unqualified_finalizers(definition: &Definition, object: &Object) -> Vec<FieldError> {
-    if definition.custom || definition.group == DEFINITIONS_GROUP {
-        return Vec::new();
-    }
-    let all = finalizers(object).enumerate();
-    let wrong = all.filter(|(_, finalizer)| !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(finalizer));
-    let why = "name is neither a standard finalizer name nor is it fully qualified";
-    wrong
-        .map(|(index, finalizer)| FieldError::invalid(format!("metadata.finalizers[{index}]"), &json!(finalizer), why))
-        .collect()
-}
-
-fn finalizer_errors(object: &Object) -> Vec<FieldError> {
+/// Errors of finalizers. Only custom resources and CustomResourceDefinitions may have a finalizer without a domain that is not a
+/// finalizer of Kubernetes.
+fn finalizer_errors(object: &Object, definition: &Definition) -> Vec<FieldError> {
+    let may_be_plain = definition.custom || definition.group == DEFINITIONS_GROUP;
     let mut errors = Vec::new();
-    let all: Vec<&str> = finalizers(object).collect();
-    for finalizer in &all {
-        let wrong = names::qualified(finalizer).into_iter();
-        errors.extend(wrong.map(|why| FieldError::invalid("metadata.finalizers", &json!(finalizer), &why)));
-    }
-    if all.contains(&"orphan") && all.contains(&"foregroundDeletion") {
-        let why = "finalizer orphan and foregroundDeletion cannot be both set";
-        errors.push(FieldError::invalid("metadata.finalizers", &json!(all), why));
+    for (index, finalizer) in finalizers(object).enumerate() {
+        errors.extend(broken("metadata.finalizers", finalizer, names::qualified(finalizer)));
+        if !may_be_plain && !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(format!("metadata.finalizers[{index}]"), &json!(finalizer), why));
+        }
     }
     errors
-}
-
-fn new_finalizers(object: &Object, old: &Object) -> Option<FieldError> {
-    let before: Vec<&str> = finalizers(old).collect();
-    let added: Vec<String> = finalizers(object)
-        .filter(|finalizer| !before.contains(finalizer))
-        .map(|finalizer| format!("{finalizer:?}"))
-        .collect();
-    let why = format!(
-        "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-        added.join(", ")
-    );
-    (!added.is_empty()).then(|| FieldError::forbidden("metadata.finalizers", &why))
 }

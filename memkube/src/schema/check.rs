@@ -1,247 +1,193 @@
-//! Validation of values against their schema.
-//!
-//! The order of errors is that of kube-openapi's validators: type, combinations such as `allOf`, string, format,
-//! number, list, enum, members. Members are checked in the order of their names; kube-apiserver checks them in any
+//! Validation of values against their schema. Members are checked in the order of their names; kube-apiserver checks them in any
 //! order.
 
-use super::old::OldItems;
-use super::{Kind, Node, Path, numbers, texts};
+use super::{NOWHERE, Node};
 use crate::object::Object;
+use crate::object::path::Path;
 use crate::status::{FieldError, FieldReason};
-use serde_json::Value;
+use serde_json::{Number, Value};
+use std::collections::BTreeSet;
 
-/// Path of the checked value in two parts: `base` is the path of an outer value, and `path` is the path within this outer value.
-/// Messages contain only `path`. The field of an error contains both parts.
-#[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
-    base: &'a str,
-    pub(super) path: &'a Path<'a>,
-}
-
-impl<'a> Place<'a> {
-    fn at(self, path: &'a Path<'a>) -> Self {
-        Self { path, ..self }
-    }
-
-    fn field(self) -> String {
-        match (self.base, self.path.to_string()) {
-            ("", _) => self.path.field(),
-            (base, path) if path.is_empty() => base.to_owned(),
-            (base, path) => format!("{base}.{path}"),
-        }
-    }
-
-    /// Error `Invalid value: <value>: <path> in body <why>`.
-    pub(super) fn invalid(self, value: &Value, why: &str) -> FieldError {
-        FieldError::invalid(self.field(), value, &format!("{} in body {why}", self.path))
-    }
-
-    /// Error `Invalid value: <value>: <why>`, without the path.
-    pub(super) fn invalid_plain(self, value: &Value, why: &str) -> FieldError {
-        FieldError::invalid(self.field(), value, why)
-    }
-
-    /// Error `… in body must be of type <wanted>: <found>`.
-    pub(super) fn wrong_type(self, wanted: &str, found: &str) -> FieldError {
-        let why = format!("must be of type {wanted}: {found:?}");
-        let mut error = self.invalid(&Value::from(found), &why);
-        error.reason = FieldReason::TypeInvalid;
-        error
-    }
-
-    pub(super) fn too_long(self, max: u64) -> FieldError {
-        FieldError::too_long(self.field(), usize::try_from(max).unwrap_or(usize::MAX))
-    }
-
-    fn too_many(self, found: usize, max: u64) -> FieldError {
-        FieldError::too_many(self.field(), found, usize::try_from(max).unwrap_or(usize::MAX))
-    }
-
-    /// Error of a combination such as `anyOf`. As in kube-apiserver, the field of this error is the object as a whole.
-    fn combination(self, why: &str) -> FieldError {
-        let message = format!("Invalid value: \"\": \"{}\" {why}", self.path);
-        FieldError {
-            field: if self.base.is_empty() { super::path::NOWHERE } else { self.base }.to_owned(),
-            reason: FieldReason::Invalid,
-            message,
-        }
-    }
-}
-
-/// Validates a whole object.
+/// Validates a whole object. Errors of values that are the same in the old object are ignored.
 pub(super) fn object(root: &Node, object: &Object, old: Option<&Object>) -> Vec<FieldError> {
-    if old == Some(object) {
-        return Vec::new();
-    }
-    let place = Place { base: "", path: &Path::ROOT };
-    members(root, object, old, place)
+    if old == Some(object) { Vec::new() } else { members(root, object, old, &Path::ROOT) }
 }
 
-/// Validates a part of an object. `base` is the path of this part.
-pub(super) fn part(node: &Node, value: &Value, old: Option<&Value>, base: &str) -> Vec<FieldError> {
-    let path = &Path::ROOT;
-    self::value(node, value, old, Place { base, path })
-}
-
-/// Validates a default value without the object that contains it.
-pub(super) fn default(node: &Node, value: &Value, base: &str) -> Vec<FieldError> {
-    part(node, value, None, base)
-}
-
-fn value(node: &Node, value: &Value, old: Option<&Value>, place: Place<'_>) -> Vec<FieldError> {
-    let errors = all_errors(node, value, old, place);
-    // kube-apiserver ignores the errors of a value that the update does not change.
-    if !errors.is_empty() && old == Some(value) { Vec::new() } else { errors }
-}
-
-fn all_errors(node: &Node, value: &Value, old: Option<&Value>, place: Place<'_>) -> Vec<FieldError> {
+/// Validates the given members of an object. Other members may be absent, even if they are required.
+pub(super) fn given_members(node: &Node, object: &Object, old: Option<&Object>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    errors.extend(type_error(node, value, place));
-    if value.is_null() {
-        return errors;
-    }
-    errors.extend(combinations(node, value, place));
-    match value {
-        Value::String(text) => errors.extend(texts::errors(node, text, place)),
-        Value::Number(number) => errors.extend(numbers::errors(&node.values, number, place)),
-        Value::Array(list) => errors.extend(items(node, list, old, place)),
-        _ => {}
-    }
-    errors.extend(enum_error(node, value, place));
-    if let Value::Object(object) = value {
-        errors.extend(members(node, object, old.and_then(Value::as_object), place));
+    for (name, member) in object {
+        if let Some(node) = node.member(name) {
+            errors.extend(value(node, member, old.and_then(|old| old.get(name)), &Path::ROOT.member(name)));
+        }
     }
     errors
 }
 
-fn type_error(node: &Node, value: &Value, place: Place<'_>) -> Option<FieldError> {
-    let wanted: &[Kind] = match (&node.kind, node.int_or_string) {
-        (_, true) => &[Kind::Integer, Kind::String],
-        (Some(kind), _) => std::slice::from_ref(kind),
-        (None, _) => return None,
-    };
-    let found = json_type(value);
-    let fits = wanted.iter().any(|kind| {
-        kind.name() == found || (*kind == Kind::Number && found == "integer") || (value.is_null() && node.nullable)
-    });
-    if fits {
-        return None;
+/// Validates one value. `old` is the value that the update replaces.
+pub(super) fn value(node: &Node, value: &Value, old: Option<&Value>, path: &Path<'_>) -> Vec<FieldError> {
+    let mut errors: Vec<FieldError> = type_error(node, value, path).into_iter().collect();
+    if value.is_null() {
+        return errors;
     }
-    if let (Some(format), false) = (&node.values.format, value.is_null() || value.is_string() || value.is_array()) {
-        return Some(place.wrong_type(format.name(), go_format(value)));
+    errors.extend(combinations(node, value, path));
+    match value {
+        Value::String(text) => errors.extend(text_errors(node, text, path)),
+        Value::Number(number) => errors.extend(number_errors(node, number, path)),
+        Value::Array(list) => errors.extend(items(node, list, old, path)),
+        Value::Object(object) => errors.extend(members(node, object, old.and_then(Value::as_object), path)),
+        _ => {}
     }
-    let wanted: Vec<&str> = wanted.iter().map(|kind| kind.name()).collect();
-    Some(place.wrong_type(&wanted.join(","), found))
+    if let Some(allowed) = node.allowed.as_ref().filter(|allowed| !allowed.contains(value)) {
+        let allowed: Vec<&str> = allowed.iter().filter_map(Value::as_str).collect();
+        errors.push(FieldError::not_supported(path.to_string(), value, &allowed));
+    }
+    if old == Some(value) { Vec::new() } else { errors }
 }
 
-/// JSON type of a value. A number without a fraction is an integer if it fits in 64 bits.
-fn json_type(value: &Value) -> &'static str {
-    match value {
+fn type_error(node: &Node, value: &Value, path: &Path<'_>) -> Option<FieldError> {
+    let found = match value {
+        Value::Null if node.nullable() => return None,
         Value::Null => "null",
         Value::Bool(_) => "boolean",
-        Value::Number(number) if numbers::is_integer(number) => "integer",
+        Value::Number(number) if number.is_i64() => "integer",
         Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
-    }
+    };
+    let fits = match node.given.type_.as_deref() {
+        _ if node.int_or_string() => matches!(found, "integer" | "string"),
+        None => true,
+        Some("number") => matches!(found, "integer" | "number"),
+        Some(wanted) => wanted == found,
+    };
+    let wanted = node.given.type_.as_deref().unwrap_or("integer or string");
+    let message = format!("Invalid value: {found:?}: must be of type {wanted}");
+    (!fits).then(|| FieldError::new(path.to_string(), FieldReason::TypeInvalid, message))
 }
 
-/// Name that kube-openapi gives to the type of a value in messages about formats.
-fn go_format(value: &Value) -> &'static str {
-    match value {
-        Value::Number(number) if numbers::is_integer(number) => "int64",
-        Value::Number(_) => "double",
-        _ => "",
-    }
-}
-
-fn combinations(node: &Node, value: &Value, place: Place<'_>) -> Vec<FieldError> {
-    let values = &node.values;
+fn combinations(node: &Node, value: &Value, path: &Path<'_>) -> Vec<FieldError> {
+    let of = |branch: &Node| self::value(branch, value, None, path);
+    let valid = |branches: &[Node]| branches.iter().filter(|branch| of(branch).is_empty()).count();
     let mut errors = Vec::new();
-    let of = |branch: &Node| all_errors(branch, value, None, place);
-    if !values.any_of.is_empty() && !values.any_of.iter().any(|branch| of(branch).is_empty()) {
-        errors.push(place.combination("must validate at least one schema (anyOf)"));
-        errors.extend(values.any_of.first().map(of).unwrap_or_default());
-    }
-    if !values.one_of.is_empty() {
-        let valid = values.one_of.iter().filter(|branch| of(branch).is_empty()).count();
-        if valid == 0 {
-            let why = "must validate one and only one schema (oneOf). Found none valid";
-            errors.push(place.combination(why));
-            errors.extend(values.one_of.first().map(of).unwrap_or_default());
-        } else if valid > 1 {
-            let why = format!("must validate one and only one schema (oneOf). Found {valid} valid alternatives");
-            errors.push(place.combination(&why));
+    let mut require = |holds: bool, why: &str, branch: Option<&Node>| {
+        if !holds {
+            errors.push(FieldError::new(NOWHERE, FieldReason::Invalid, format!("Invalid value: \"{path}\": {why}")));
+            errors.extend(branch.map(of).unwrap_or_default());
         }
+    };
+    let any = node.any_of.is_empty() || valid(&node.any_of) > 0;
+    require(any, "must validate at least one schema (anyOf)", node.any_of.first());
+    let one = if node.one_of.is_empty() { 1 } else { valid(&node.one_of) };
+    require(one == 1, "must validate one and only one schema (oneOf)", node.one_of.first().filter(|_| one == 0));
+    let broken = node.all_of.iter().find(|branch| !of(branch).is_empty());
+    require(broken.is_none(), "must validate all the schemas (allOf)", broken);
+    let not = node.not.as_deref().is_some_and(|branch| of(branch).is_empty());
+    require(!not, "must not validate the schema (not)", None);
+    errors
+}
+
+fn text_errors(node: &Node, text: &str, path: &Path<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let given = &node.given;
+    let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+    let mut invalid = |why: String| errors.push(FieldError::invalid(path.to_string(), &Value::from(text), &why));
+    if let Some(max) = given.max_length.filter(|max| length > *max) {
+        errors.push(FieldError::too_long(path.to_string(), max));
+    } else if let Some(min) = given.min_length.filter(|min| length < *min) {
+        invalid(format!("should be at least {min} chars long"));
+    } else if let Some(pattern) = node.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
+        invalid(format!("should match '{pattern}'"));
     }
-    let broken: Vec<FieldError> = values.all_of.iter().flat_map(of).collect();
-    if !broken.is_empty() {
-        errors.extend(broken);
-        errors.push(place.combination("must validate all the schemas (allOf)"));
-    }
-    if values.not.as_deref().is_some_and(|branch| of(branch).is_empty()) {
-        errors.push(place.combination("must not validate the schema (not)"));
+    // Only times have a format that memkube checks.
+    let separated = text.as_bytes().get(10).is_some_and(|byte| matches!(byte, b'T' | b't'));
+    if given.format.as_deref() == Some("date-time") && !(separated && text.parse::<jiff::Timestamp>().is_ok()) {
+        let message = format!("Invalid value: {text:?}: must be of type date-time");
+        errors.push(FieldError::new(path.to_string(), FieldReason::TypeInvalid, message));
     }
     errors
 }
 
-fn enum_error(node: &Node, value: &Value, place: Place<'_>) -> Option<FieldError> {
-    let allowed = node.values.allowed.as_ref()?;
-    if allowed.contains(value) {
-        return None;
-    }
-    let shown = allowed.iter().map(|value| match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    });
-    let shown: Vec<String> = shown.collect();
-    let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
-    Some(FieldError::not_supported(place.field(), value, &shown))
+fn number_errors(node: &Node, number: &Number, path: &Path<'_>) -> Vec<FieldError> {
+    let given = &node.given;
+    let Some(float) = number.as_f64() else { return Vec::new() };
+    let above = given.maximum.filter(|max| float > *max || (given.exclusive_maximum == Some(true) && float >= *max));
+    let below = given.minimum.filter(|min| float < *min || (given.exclusive_minimum == Some(true) && float <= *min));
+    let uneven = given.multiple_of.filter(|factor| (float / factor).fract() != 0.0);
+    let bounds = [("at most", above), ("at least", below), ("a multiple of", uneven)];
+    let broken = bounds.into_iter().filter_map(|(words, bound)| Some((words, bound?)));
+    let value = Value::Number(number.clone());
+    broken
+        .map(|(words, bound)| FieldError::invalid(path.to_string(), &value, &format!("should be {words} {bound}")))
+        .collect()
 }
 
-fn items(node: &Node, list: &[Value], old: Option<&Value>, place: Place<'_>) -> Vec<FieldError> {
+fn items(node: &Node, list: &[Value], old: Option<&Value>, path: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    let before = old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let keyed = node.given.x_kubernetes_list_type.as_deref() == Some("map");
     if let Some(item_node) = &node.items {
-        let old_items = OldItems::of(node, old);
         for (index, item) in list.iter().enumerate() {
-            let path = place.path.item(index);
-            errors.extend(value(item_node, item, old_items.get(item), place.at(&path)));
+            let wrong = value(item_node, item, None, &path.item(index));
+            if !wrong.is_empty() && !(keyed && before.contains(item)) {
+                errors.extend(wrong);
+            }
         }
     }
-    let found = Value::from(list.len());
-    match (node.values.items_min, node.values.items_max) {
-        (Some(min), _) if (list.len() as u64) < min => {
-            errors.push(place.invalid(&found, &format!("should have at least {min} items")));
-        }
-        (_, Some(max)) if list.len() as u64 > max => errors.push(place.too_many(list.len(), max)),
-        _ => {}
+    let (given, count) = (&node.given, list.len());
+    let length = i64::try_from(count).unwrap_or(i64::MAX);
+    if let Some(min) = given.min_items.filter(|min| length < *min) {
+        let why = format!("should have at least {min} items");
+        errors.push(FieldError::invalid(path.to_string(), &Value::from(count), &why));
+    } else if let Some(max) = given.max_items.filter(|max| length > *max) {
+        errors.push(FieldError::too_many(path.to_string(), count, max));
+    }
+    let twice = duplicates(node, list, path);
+    if !twice.is_empty() && duplicates(node, before, path).is_empty() {
+        errors.extend(twice);
     }
     errors
 }
 
-fn members(node: &Node, object: &Object, old: Option<&Object>, place: Place<'_>) -> Vec<FieldError> {
-    let count = object.len();
-    match (node.values.members_min, node.values.members_max) {
-        (Some(min), _) if (count as u64) < min => {
-            let why = format!("should have at least {min} properties");
-            return vec![place.invalid(&Value::from(count), &why)];
-        }
-        (_, Some(max)) if count as u64 > max => return vec![place.too_many(count, max)],
-        _ => {}
-    }
+/// Errors of items that a list of type set or map has twice.
+fn duplicates(node: &Node, list: &[Value], path: &Path<'_>) -> Vec<FieldError> {
+    let given = &node.given;
+    let keys = match given.x_kubernetes_list_type.as_deref() {
+        Some("set") => None,
+        Some("map") => given.x_kubernetes_list_map_keys.as_ref(),
+        _ => return Vec::new(),
+    };
+    let key = |item: &Value| match keys {
+        None => item.clone(),
+        Some(keys) => keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone()))).collect(),
+    };
+    let (mut seen, mut twice) = (BTreeSet::new(), BTreeSet::new());
     let mut errors = Vec::new();
-    for (name, member) in object {
-        let Some(member_node) = node.properties.get(name).or(node.additional.as_deref()) else { continue };
-        let path = place.path.member(name);
-        let old = old.and_then(|old| old.get(name));
-        errors.extend(value(member_node, member, old, place.at(&path)));
-    }
-    for name in &node.values.required {
-        if !object.contains_key(name) {
-            let path = place.path.member(name);
-            errors.push(FieldError::required(place.at(&path).field(), ""));
+    for (index, key) in list.iter().map(key).enumerate() {
+        let text = key.to_string();
+        if !seen.insert(text.clone()) && twice.insert(text) {
+            errors.push(FieldError::duplicate(path.item(index).to_string(), &key));
         }
     }
+    errors
+}
+
+fn members(node: &Node, object: &Object, old: Option<&Object>, path: &Path<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let (given, count) = (&node.given, object.len());
+    let length = i64::try_from(count).unwrap_or(i64::MAX);
+    if let Some(min) = given.min_properties.filter(|min| length < *min) {
+        let why = format!("should have at least {min} properties");
+        errors.push(FieldError::invalid(path.to_string(), &Value::from(count), &why));
+    } else if let Some(max) = given.max_properties.filter(|max| length > *max) {
+        errors.push(FieldError::too_many(path.to_string(), count, max));
+    }
+    for (name, member) in object {
+        let Some(member_node) = node.member(name) else { continue };
+        errors.extend(value(member_node, member, old.and_then(|old| old.get(name)), &path.member(name)));
+    }
+    let absent = given.required.iter().flatten().filter(|name| !object.contains_key(*name));
+    errors.extend(absent.map(|name| FieldError::required(path.member(name).to_string(), "")));
     errors
 }

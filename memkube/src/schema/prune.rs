@@ -1,10 +1,11 @@
 //! Drops members that are not in the schema.
 
-use super::{Node, Path};
+use super::Node;
 use crate::object::Object;
+use crate::object::path::Path;
 use serde_json::Value;
 
-/// Members that every object and every embedded object may have without a schema.
+/// Members that every object may have without a schema.
 const OF_OBJECTS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 pub(super) fn object(root: &Node, object: &mut Object) -> Vec<String> {
@@ -14,13 +15,13 @@ pub(super) fn object(root: &Node, object: &mut Object) -> Vec<String> {
 }
 
 fn value(node: &Node, value: &mut Value, path: &Path<'_>, dropped: &mut Vec<String>) {
-    match value {
-        Value::Object(object) => members(node, object, node.embedded, path, dropped),
-        Value::Array(items) => {
-            if let Some(node) = &node.items {
-                for (index, item) in items.iter_mut().enumerate() {
-                    self::value(node, item, &path.item(index), dropped);
-                }
+    match (value, &node.items) {
+        (Value::Object(object), _) => {
+            members(node, object, node.given.x_kubernetes_embedded_resource == Some(true), path, dropped);
+        }
+        (Value::Array(items), Some(node)) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                self::value(node, item, &path.item(index), dropped);
             }
         }
         _ => {}
@@ -33,14 +34,13 @@ fn members(node: &Node, object: &mut Object, whole: bool, path: &Path<'_>, dropp
             return true;
         }
         let path = path.member(name);
-        if let Some(node) = node.properties.get(name).or(node.additional.as_deref()) {
+        if let Some(node) = node.member(name) {
             value(node, member, &path, dropped);
             return true;
         }
-        let kept = node.preserve_unknown_fields || node.any_additional;
-        if !kept {
+        if !node.keeps_unknown {
             dropped.push(path.to_string());
         }
-        kept
+        node.keeps_unknown
     });
 }

@@ -19,7 +19,8 @@ pub(super) fn install_builtins(server: &MemKube) {
         let uid = state.random.uid();
         let namespace = namespace(name, &uid, &now);
         let resource = builtin::namespaces();
-        let stored = state.store.put(&resource, Key::new("", name), namespace, builtin::namespace_fields("Active"));
+        let fields = builtin::namespace_fields(&namespace);
+        let stored = state.store.put(&resource, Key::new("", name), namespace, fields);
         stored.expect("four small objects are within any limit");
     }
 }

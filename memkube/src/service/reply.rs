@@ -11,7 +11,7 @@ use serde_json::Value;
 pub(crate) struct Reply {
     pub(crate) code: u16,
     pub(crate) content: Content,
-    /// Texts of `Warning` headers, for example about ignored fields or deprecated versions.
+    /// Texts of `Warning` headers, for example about ignored fields.
     pub(crate) warnings: Vec<String>,
     pub(crate) retry_after_seconds: Option<u32>,
     /// Name of the object that a create has created, for the audit ledger. `None` for other requests.
@@ -22,11 +22,6 @@ pub(crate) struct Reply {
 pub(crate) enum Content {
     Json(Vec<Bytes>),
     Text(String),
-    /// Text of an error that Go's HTTP server detects, for example in the URL. kube-apiserver never sees this request, so the
-    /// response lacks the headers that kube-apiserver adds.
-    Bare(&'static str),
-    /// Document in a format other than JSON and text, with its content type.
-    Document(&'static str, Bytes),
     Watch(BoxStream<'static, Result<Bytes, BoxError>>),
 }
 
@@ -50,21 +45,16 @@ impl Reply {
 
     pub(crate) fn into_response(self) -> Response<Body> {
         let plain = matches!(self.content, Content::Text(_));
-        let bare = matches!(self.content, Content::Bare(_));
         let (content_type, body) = match self.content {
             Content::Json(chunks) => ("application/json", Body::chunks(chunks)),
             Content::Text(text) => ("text/plain; charset=utf-8", Body::chunks(vec![text.into()])),
-            Content::Bare(text) => ("text/plain; charset=utf-8", Body::chunks(vec![text.into()])),
-            Content::Document(content_type, document) => (content_type, Body::chunks(vec![document])),
             Content::Watch(stream) => ("application/json", Body::watch(stream)),
         };
         let mut response = Response::new(body);
         *response.status_mut() = StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        if !bare {
-            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-        }
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         if plain {
             headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         }
@@ -84,7 +74,8 @@ impl Reply {
 impl From<&Status> for Reply {
     fn from(status: &Status) -> Self {
         let mut reply = Self::json(status.code, &status.to_json());
-        reply.retry_after_seconds = status.details.as_ref().and_then(|details| details.retry_after_seconds);
+        reply.retry_after_seconds =
+            status.details.as_ref().map(|details| details.retry_after_seconds).filter(|seconds| *seconds > 0);
         reply
     }
 }

@@ -1,19 +1,20 @@
 //! List of the built-in kinds, and the rules of small kinds that have no separate file.
 
-use super::{ListMerge, Strategy};
+use super::{Findings, ListMerge, Plain, Strategy, Undecodable, custom_resource_definition, fields_at, typed};
 use crate::auth::Verb;
-use crate::object::{Object, at};
+use crate::object::Object;
 use crate::registry::{Definition, ResourceId, Scope, Subresource};
 use crate::store::Fields;
-use crate::strategy::config_map::{ConfigMap, Secret};
 use crate::strategy::custom_resource_definition::CustomResourceDefinition;
 use crate::strategy::endpoint_slice::EndpointSlice;
 use crate::strategy::event::Event;
 use crate::strategy::lease::Lease;
 use crate::strategy::namespace::Namespace;
 use crate::strategy::pod::Pod;
-use crate::strategy::review::{AccessReview, SelfSubjectReview, TokenReview};
+use crate::strategy::review::{AccessReview, TokenReview};
+use crate::strategy::secret::Secret;
 use crate::strategy::service::Service;
+use k8s_openapi::api::core::v1;
 
 /// Resource id of Namespaces.
 #[must_use]
@@ -28,8 +29,14 @@ pub(crate) fn definitions() -> ResourceId {
 }
 
 /// Selectable fields of a Namespace.
-pub(crate) fn namespace_fields(phase: &str) -> Fields {
-    Fields::from([("status.phase".to_owned(), phase.to_owned())])
+pub(crate) fn namespace_fields(namespace: &Object) -> Fields {
+    fields_at(namespace, &super::namespace::SELECTABLE)
+}
+
+/// Resource that a CustomResourceDefinition describes.
+#[must_use]
+pub(crate) fn described(definition: &Object) -> ResourceId {
+    custom_resource_definition::resource(definition)
 }
 
 type Entry = (Definition, Box<dyn Strategy>);
@@ -59,7 +66,7 @@ fn core() -> Vec<Entry> {
         (
             cluster("", "v1", "Namespace", "namespaces")
                 .short(&["ns"])
-                .with(&[Subresource::Finalize, Subresource::Status])
+                .with(&[Subresource::Status])
                 .only(&without_collection),
             Box::new(Namespace),
         ),
@@ -68,8 +75,8 @@ fn core() -> Vec<Entry> {
             Box::new(Service),
         ),
         (namespaced("", "v1", "Pod", "pods").short(&["po"]).in_categories(&["all"]).with(&status), Box::new(Pod)),
-        (cluster("", "v1", "Node", "nodes").short(&["no"]).with(&status), Box::new(Node)),
-        (namespaced("", "v1", "Event", "events").short(&["ev"]), Box::new(Event::Core)),
+        (cluster("", "v1", "Node", "nodes").short(&["no"]).with(&status), Box::new(Plain)),
+        (namespaced("", "v1", "Event", "events").short(&["ev"]), Box::new(Event)),
         (namespaced("", "v1", "ConfigMap", "configmaps").short(&["cm"]), Box::new(ConfigMap)),
         (namespaced("", "v1", "Secret", "secrets"), Box::new(Secret)),
         (namespaced("", "v1", "ServiceAccount", "serviceaccounts").short(&["sa"]), Box::new(Shown)),
@@ -81,13 +88,12 @@ fn other_groups() -> Vec<Entry> {
     vec![
         (namespaced("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices"), Box::new(EndpointSlice)),
         (namespaced("coordination.k8s.io", "v1", "Lease", "leases"), Box::new(Lease)),
-        (namespaced("events.k8s.io", "v1", "Event", "events").short(&["ev"]), Box::new(Event::Group)),
         (
             cluster("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
                 .short(&["crd", "crds"])
                 .in_categories(&["api-extensions"])
                 .with(&[Subresource::Status]),
-            Box::new(CustomResourceDefinition::default()),
+            Box::new(CustomResourceDefinition),
         ),
         (namespaced(rbac, "v1", "Role", "roles"), Box::new(Segment)),
         (namespaced(rbac, "v1", "RoleBinding", "rolebindings"), Box::new(Segment)),
@@ -98,16 +104,21 @@ fn other_groups() -> Vec<Entry> {
 
 fn reviews() -> Vec<Entry> {
     let authorization = "authorization.k8s.io";
-    let authentication = "authentication.k8s.io";
     let review = |group: &str, kind: &str, plural: &str| cluster(group, "v1", kind, plural).only(&[Verb::Create]);
-    let local = namespaced(authorization, "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews");
     vec![
-        (review(authentication, "TokenReview", "tokenreviews"), Box::new(TokenReview)),
-        (review(authentication, "SelfSubjectReview", "selfsubjectreviews"), Box::new(SelfSubjectReview)),
-        (local.only(&[Verb::Create]), Box::new(AccessReview::InNamespace)),
+        (review("authentication.k8s.io", "TokenReview", "tokenreviews"), Box::new(TokenReview)),
         (review(authorization, "SubjectAccessReview", "subjectaccessreviews"), Box::new(AccessReview::OfOther)),
         (review(authorization, "SelfSubjectAccessReview", "selfsubjectaccessreviews"), Box::new(AccessReview::OfSelf)),
     ]
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ConfigMap;
+
+impl Strategy for ConfigMap {
+    fn decode(&self, _: &str, object: &mut Object, findings: &mut Findings) -> Result<(), Undecodable> {
+        typed::decode::<v1::ConfigMap>(object, findings)
+    }
 }
 
 /// Strategy of ServiceAccounts: the response to a delete is the object.
@@ -120,26 +131,12 @@ impl Strategy for Shown {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Node;
-
-impl Strategy for Node {
-    fn selectable_names(&self, _: &str) -> Vec<String> {
-        vec!["spec.unschedulable".to_owned()]
-    }
-
-    fn selectable_fields(&self, object: &Object) -> Fields {
-        let unschedulable = at(object, "spec.unschedulable").is_some_and(|value| *value == true);
-        Fields::from([("spec.unschedulable".to_owned(), unschedulable.to_string())])
-    }
-}
-
 /// Strategy of kinds whose names may contain any character that is valid in a path.
 #[derive(Clone, Copy, Debug)]
 struct Segment;
 
 impl Strategy for Segment {
-    fn check_name(&self, name: &str, prefix: bool) -> Vec<String> {
+    fn check_name(&self, name: &str, prefix: bool) -> Option<&'static str> {
         crate::object::names::path_segment(name, prefix)
     }
 }

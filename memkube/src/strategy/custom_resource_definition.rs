@@ -1,39 +1,40 @@
 //! Rules of CustomResourceDefinitions. A create registers the kind immediately. A delete removes the kind and its objects.
 
-mod check;
-mod names;
-mod shape;
 use super::custom_resource::{CustomResource, CustomVersion};
-use super::{Context, Effect, Findings, Generation, Strategy, Undecodable, copy_member};
-use crate::object::{Object, at, create, text_at};
+use super::typed::{self, default};
+use super::{Context, Effect, Findings, Generation, Strategy, Undecodable, addresses, copy_member};
+use crate::columns::Column;
+use crate::discovery::priority;
+use crate::object::validate::broken;
+use crate::object::{Object, at, create, meta_text, names, text_at};
 use crate::registry::{ALL_VERBS, Definition, ResourceId, Scope, Subresource, Version};
 use crate::schema::Schema;
 use crate::status::{FieldError, Status};
-use crate::store::{Change, ChangeKind, Stored};
+use crate::store::{Change, ChangeKind};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1;
 use serde_json::{Value, json};
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-#[derive(Debug, Default)]
-pub(super) struct CustomResourceDefinition {
-    /// Resources whose schema has changed since their creation. Stored objects of these resources may be in the form of an
-    /// earlier schema.
-    rewritten: BTreeSet<ResourceId>,
-}
+/// Fields that an update must not change.
+const IMMUTABLE: [&str; 4] = ["spec.group", "spec.scope", "spec.names.kind", "spec.names.plural"];
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CustomResourceDefinition;
 
 impl Strategy for CustomResourceDefinition {
     fn decode(&self, _: &str, object: &mut Object, findings: &mut Findings) -> Result<(), Undecodable> {
-        super::shape::read(&shape::DEFINITION, object, findings)
+        typed::decode::<v1::CustomResourceDefinition>(object, findings)
     }
 
     fn set_defaults(&self, _: &str, object: &mut Object) {
         let Some(Value::Object(spec)) = object.get_mut("spec") else { return };
-        spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+        default(spec, "conversion", json!({"strategy": "None"}));
         let Some(Value::Object(names)) = spec.get_mut("names") else { return };
         let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
         if !kind.is_empty() {
-            names.entry("singular").or_insert_with(|| json!(kind.to_lowercase()));
-            names.entry("listKind").or_insert_with(|| json!(format!("{kind}List")));
+            default(names, "singular", json!(kind.to_lowercase()));
+            default(names, "listKind", json!(format!("{kind}List")));
         }
     }
 
@@ -49,26 +50,35 @@ impl Strategy for CustomResourceDefinition {
         Ok(())
     }
 
-    fn validate(&self, context: &mut Context<'_>, object: &Object) -> Vec<FieldError> {
-        let mut errors: Vec<FieldError> = check::name_error(object).into_iter().collect();
-        errors.extend(check::errors(object));
-        if errors.is_empty() {
-            warn(context, object);
+    fn validate(&self, _: &mut Context<'_>, object: &Object) -> Vec<FieldError> {
+        let name = format!("{}.{}", text_at(object, "spec.names.plural"), text_at(object, "spec.group"));
+        let mut errors = errors(object);
+        if meta_text(object, "name") != name {
+            let why = r#"must be spec.names.plural+"."+spec.group"#;
+            errors.push(FieldError::invalid("metadata.name", &json!(meta_text(object, "name")), why));
         }
         errors
     }
 
-    fn validate_update(&self, context: &mut Context<'_>, object: &Object, old: &Object) -> Vec<FieldError> {
-        let mut errors = check::errors(object);
-        errors.extend(check::update_errors(object, old));
-        if errors.is_empty() {
-            warn(context, object);
-        }
+    fn validate_update(&self, _: &mut Context<'_>, object: &Object, old: &Object) -> Vec<FieldError> {
+        let mut errors = errors(object);
+        let changed = IMMUTABLE.into_iter().filter(|field| at(object, field) != at(old, field));
+        errors.extend(changed.map(|field| FieldError::invalid(field, &Value::Null, "field is immutable")));
+        let stored = list(object, "status.storedVersions").iter().enumerate();
+        let lost = stored.filter(|(_, name)| versions(object).iter().all(|version| version["name"] != **name));
+        errors.extend(lost.map(|(index, name)| {
+            let why = "missing from spec.versions; objects may be stored in this version";
+            FieldError::invalid(format!("status.storedVersions[{index}]"), name, why)
+        }));
         errors
     }
 
     fn validate_status_update(&self, _: &mut Context<'_>, _: &Object, _: &Object) -> Vec<FieldError> {
         Vec::new()
+    }
+
+    fn columns(&self, _: &str) -> Vec<Column> {
+        vec![Column::text("Name", "metadata.name"), Column::text("Created At", "metadata.creationTimestamp")]
     }
 
     fn generation(&self) -> Generation {
@@ -81,95 +91,106 @@ impl Strategy for CustomResourceDefinition {
 
     fn committed(&mut self, change: &Change) -> Vec<Effect> {
         let object = change.after.decode();
-        let id = ResourceId::new(text_at(&object, "spec.group"), text_at(&object, "spec.names.plural"));
         if change.kind == ChangeKind::Deleted {
-            self.rewritten.remove(&id);
-            return vec![Effect::Unregister(id)];
+            return vec![Effect::Unregister(resource(&object))];
         }
-        let before = change.before.as_deref().map(Stored::decode);
-        let same = |before: &Object| before.get("spec") == object.get("spec") && is_established(before);
-        if !is_established(&object) || before.as_ref().is_some_and(same) {
+        let same = |before: Object| before.get("spec") == object.get("spec");
+        if change.before.as_deref().is_some_and(|before| same(before.decode())) {
             return Vec::new();
         }
-        if before.is_some_and(|before| schemas(&before) != schemas(&object)) {
-            self.rewritten.insert(id.clone());
-        }
-        let rules = rules(&object, self.rewritten.contains(&id));
-        vec![Effect::Register(Box::new(definition(&object)), Box::new(rules))]
+        vec![Effect::Register(Box::new(definition(&object)), Box::new(rules(&object)))]
     }
+}
+
+/// Resource that a CustomResourceDefinition describes.
+pub(crate) fn resource(object: &Object) -> ResourceId {
+    ResourceId::new(text_at(object, "spec.group"), text_at(object, "spec.names.plural"))
 }
 
 /// Sets the status: accepted names, conditions `NamesAccepted` and `Established`, and stored versions.
 fn set_status(context: &Context<'_>, object: &mut Object) {
-    let now = create::timestamp(context.now);
-    let conflict = names::conflict(context, object);
-    let mut status = object.get("status").cloned().unwrap_or_else(|| json!({}));
-    let mut stored: Vec<Value> = status["storedVersions"].as_array().cloned().unwrap_or_default();
+    let mut stored: Vec<Value> = list(object, "status.storedVersions").to_vec();
     let storage = versions(object).iter().find(|version| version["storage"] == true).map(|version| &version["name"]);
-    if let Some(storage) = storage.filter(|storage| !stored.contains(storage)) {
-        stored.push(storage.clone());
-    }
-    status["storedVersions"] = if stored.is_empty() { Value::Null } else { json!(stored) };
-    let established = is_established(object);
-    let names = at(object, "spec.names").cloned().unwrap_or_default();
-    let accepted = conflict.is_none();
-    if accepted || status["acceptedNames"].is_null() {
-        status["acceptedNames"] = if accepted { names } else { json!({"plural": "", "kind": ""}) };
-    }
-    let (reason, message) = conflict.unwrap_or_else(|| ("NoConflicts".to_owned(), "no conflicts found".to_owned()));
-    let old: Vec<Value> = status["conditions"].as_array().cloned().unwrap_or_default();
-    let condition = |kind: &str, holds: bool, reason: &str, message: &str| {
-        let fresh = json!({
-            "type": kind, "status": if holds { "True" } else { "False" }, "lastTransitionTime": now,
-            "reason": reason, "message": message,
-        });
-        let before = old.iter().find(|old| old["type"] == kind && old["status"] == fresh["status"]);
-        before.cloned().unwrap_or(fresh)
-    };
-    let establishment = match accepted || established {
-        true => condition("Established", true, "InitialNamesAccepted", "the initial names have been accepted"),
-        false => condition("Established", false, "NotAccepted", "not all names are accepted"),
-    };
-    let own = [condition("NamesAccepted", accepted, &reason, &message), establishment];
-    let others = old.iter().filter(|old| own.iter().all(|own| own["type"] != old["type"]));
-    status["conditions"] = own.iter().chain(others).cloned().collect();
+    stored.extend(storage.filter(|storage| !stored.contains(storage)).cloned());
+    let now = create::timestamp(context.now);
+    let condition = |kind: &str, reason: &str, message: &str| json!({"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message});
+    let conditions = at(object, "status.conditions").cloned().unwrap_or_else(|| {
+        json!([
+            condition("NamesAccepted", "NoConflicts", "no conflicts found"),
+            condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        ])
+    });
+    let names = at(object, "spec.names").cloned();
+    let status = json!({"acceptedNames": names, "conditions": conditions, "storedVersions": stored});
     object.insert("status".to_owned(), status);
 }
 
-fn is_established(object: &Object) -> bool {
-    let conditions = at(object, "status.conditions").and_then(Value::as_array);
-    let established = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
-    conditions.is_some_and(|conditions| conditions.iter().any(established))
+fn errors(object: &Object) -> Vec<FieldError> {
+    let group = text_at(object, "spec.group");
+    let mut errors = Vec::new();
+    let mut invalid = |field: &str, why: &str| errors.push(FieldError::invalid(field, &Value::Null, why));
+    if names::subdomain(group, false).is_some() || !group.contains('.') {
+        invalid("spec.group", "must be a domain with at least one dot");
+    }
+    if text_at(object, "spec.conversion.strategy") != "None" {
+        invalid("spec.conversion.strategy", "this server converts objects by strategy None only");
+    }
+    let all = versions(object);
+    let mut seen = BTreeSet::new();
+    if !all.iter().all(|version| seen.insert(text(&version["name"]))) {
+        invalid("spec.versions", "must contain unique version names");
+    }
+    if all.iter().filter(|version| version["storage"] == true).count() != 1 {
+        invalid("spec.versions", "must have exactly one version marked as storage version");
+    }
+    let scope = at(object, "spec.scope").cloned().unwrap_or_default();
+    if scope == "" {
+        errors.push(FieldError::required("spec.scope", ""));
+    } else {
+        errors.extend(addresses::unsupported("spec.scope", &scope, &["Cluster", "Namespaced"]));
+    }
+    for name in ["plural", "singular", "kind", "listKind"] {
+        let field = format!("spec.names.{name}");
+        let value = text_at(object, &field);
+        match value {
+            "" => errors.push(FieldError::required(field, "")),
+            _ => errors.extend(broken(field.clone(), value, names::label_1035(&value.to_lowercase(), false))),
+        }
+    }
+    let shared = all.windows(2).all(|pair| pair[0]["schema"] == pair[1]["schema"]);
+    for (index, version) in all.iter().enumerate() {
+        let at = format!("spec.versions[{index}]");
+        let name = text(&version["name"]);
+        errors.extend(broken(format!("{at}.name"), &name, names::label_1035(&name, false)));
+        let schema = &version["schema"]["openAPIV3Schema"];
+        // kube-apiserver reports errors of a schema that all versions share once, under its place in `v1beta1`.
+        let at = if shared { "spec.validation" } else { &format!("{at}.schema") };
+        let at = format!("{at}.openAPIV3Schema");
+        if schema.is_null() {
+            errors.push(FieldError::required(format!("spec.versions[{index}].schema.openAPIV3Schema"), ""));
+        } else if !shared || index == 0 {
+            errors.extend(Schema::parse(schema, &at).err().into_iter().flatten());
+        }
+    }
+    errors
 }
 
-fn warn(context: &mut Context<'_>, object: &Object) {
-    let mut formats: Vec<String> = Vec::new();
-    for version in versions(object) {
-        formats.extend(Schema::unknown_formats(&version["schema"]["openAPIV3Schema"]));
-    }
-    let told: BTreeSet<String> = formats.into_iter().collect();
-    context.warnings.extend(told.iter().map(|format| format!("unrecognized format {format:?}")));
+fn list<'a>(object: &'a Object, path: &str) -> &'a [Value] {
+    at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 fn versions(object: &Object) -> &[Value] {
-    at(object, "spec.versions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-fn schemas(object: &Object) -> Vec<(&Value, &Value)> {
-    versions(object).iter().map(|version| (&version["name"], &version["schema"])).collect()
+    list(object, "spec.versions")
 }
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-fn texts(value: Option<&Value>) -> Vec<String> {
-    value.and_then(Value::as_array).into_iter().flatten().map(text).collect()
-}
-
 /// Returns the definition of the resource that a CustomResourceDefinition describes.
 fn definition(object: &Object) -> Definition {
     let name = |name: &str| text_at(object, &format!("spec.names.{name}")).to_owned();
+    let texts = |path: &str| list(object, path).iter().map(text).collect();
     let mut versions_of: Vec<Version> = versions(object)
         .iter()
         .map(|version| Version {
@@ -178,7 +199,7 @@ fn definition(object: &Object) -> Definition {
             storage: version["storage"] == true,
         })
         .collect();
-    versions_of.sort_by_key(|version| names::priority(&version.name));
+    versions_of.sort_by_key(|version| Reverse(priority(&version.name)));
     let has_status = versions(object).iter().any(|version| !version["subresources"]["status"].is_null());
     Definition {
         group: text_at(object, "spec.group").to_owned(),
@@ -186,8 +207,8 @@ fn definition(object: &Object) -> Definition {
         list_kind: name("listKind"),
         plural: name("plural"),
         singular: name("singular"),
-        short_names: texts(at(object, "spec.names.shortNames")),
-        categories: texts(at(object, "spec.names.categories")),
+        short_names: texts("spec.names.shortNames"),
+        categories: texts("spec.names.categories"),
         scope: if text_at(object, "spec.scope") == "Cluster" { Scope::Cluster } else { Scope::Namespaced },
         versions: versions_of,
         subresources: if has_status { vec![Subresource::Status] } else { Vec::new() },
@@ -196,42 +217,20 @@ fn definition(object: &Object) -> Definition {
     }
 }
 
-fn rules(object: &Object, rewritten: bool) -> CustomResource {
+fn rules(object: &Object) -> CustomResource {
     let versions = versions(object).iter().filter_map(|version| {
         let source = &version["schema"]["openAPIV3Schema"];
-        // The validation of the CustomResourceDefinition already parsed this schema, so it is valid.
-        let schema = Schema::parse(source, "").ok()?;
-        let selectable = version["selectableFields"].as_array().into_iter().flatten();
+        let items = |name: &str| version[name].as_array().cloned().unwrap_or_default();
+        let selectable = items("selectableFields");
         Some(CustomVersion {
             name: text(&version["name"]),
-            schema: Arc::new(schema),
-            source: Arc::new(source.clone()),
-            selectable: selectable.map(|field| text(&field["jsonPath"]).trim_start_matches('.').to_owned()).collect(),
+            // The validation of the CustomResourceDefinition already parsed this schema, so it is valid.
+            schema: Schema::parse(source, "").ok()?,
+            source: source.clone(),
+            selectable: selectable.iter().map(|it| text(&it["jsonPath"]).trim_start_matches('.').to_owned()).collect(),
+            columns: items("additionalPrinterColumns").iter().map(Column::printer).collect(),
             storage: version["storage"] == true,
-            deprecation: deprecation(object, version),
         })
     });
-    CustomResource { versions: versions.collect(), rewritten }
-}
-
-/// Deprecation warning of a version: the text of the version, or a default text that names the version to use instead. `None` if
-/// the version is not deprecated.
-fn deprecation(object: &Object, version: &Value) -> Option<String> {
-    if version["deprecated"] != true {
-        return None;
-    }
-    if let Some(words) = version["deprecationWarning"].as_str() {
-        return Some(words.to_owned());
-    }
-    let (group, kind) = (text_at(object, "spec.group"), text_at(object, "spec.names.kind"));
-    let name = text(&version["name"]);
-    let mut better: Vec<String> = versions(object)
-        .iter()
-        .filter(|other| other["served"] == true && other["deprecated"] != true)
-        .map(|other| text(&other["name"]))
-        .filter(|other| names::priority(other) < names::priority(&name))
-        .collect();
-    better.sort_by_key(|other| names::priority(other));
-    let instead = better.first().map(|better| format!("; use {group}/{better} {kind}")).unwrap_or_default();
-    Some(format!("{group}/{name} {kind} is deprecated{instead}"))
+    CustomResource { versions: versions.collect() }
 }

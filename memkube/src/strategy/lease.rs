@@ -1,28 +1,12 @@
 //! Rules of Leases.
 
-use super::shape::{Shape, Struct, TEXT, always, present};
-use super::{Context, Findings, Strategy, Undecodable, shape};
+use super::typed::{self, default};
+use super::{Context, Findings, Strategy, Undecodable};
+use crate::columns::{AGE, Column, NAME};
 use crate::object::{Object, at};
 use crate::status::FieldError;
-use serde_json::Value;
-
-static LEASE: Struct = Struct { name: "v1.Lease", fields: &[always("spec", Shape::Struct(&SPEC))] };
-
-static SPEC: Struct = Struct {
-    name: "v1.LeaseSpec",
-    fields: &[
-        present("holderIdentity", TEXT),
-        present("leaseDurationSeconds", Shape::Int32),
-        present("acquireTime", Shape::MicroTime),
-        present("renewTime", Shape::MicroTime),
-        present("leaseTransitions", Shape::Int32),
-        present("strategy", Shape::Text("v1.CoordinatedLeaseStrategy")),
-        present("preferredHolder", TEXT),
-    ],
-};
-
-/// Fields that kube-apiserver drops while the feature gate `CoordinatedLeaderElection` is off, as it is by default.
-const GATED: [&str; 2] = ["strategy", "preferredHolder"];
+use k8s_openapi::api::coordination::v1;
+use serde_json::{Value, json};
 
 /// Strategy of Leases. A replace creates an absent Lease. An update of a Lease must have a resourceVersion.
 #[derive(Clone, Copy, Debug)]
@@ -30,25 +14,22 @@ pub(super) struct Lease;
 
 impl Strategy for Lease {
     fn decode(&self, _: &str, object: &mut Object, findings: &mut Findings) -> Result<(), Undecodable> {
-        shape::read(&LEASE, object, findings)?;
-        if let Some(Value::Object(spec)) = object.get_mut("spec") {
-            GATED.iter().for_each(|name| drop(spec.remove(*name)));
-        }
+        typed::decode::<v1::Lease>(object, findings)?;
+        default(object, "spec", json!({}));
         Ok(())
     }
 
     fn validate(&self, _: &mut Context<'_>, object: &Object) -> Vec<FieldError> {
+        let least = [("spec.leaseDurationSeconds", 1), ("spec.leaseTransitions", 0)];
         let number = |field: &str| at(object, field).and_then(Value::as_i64);
-        let mut errors = Vec::new();
-        if let Some(seconds) = number("spec.leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
-            let why = "must be greater than 0";
-            errors.push(FieldError::invalid("spec.leaseDurationSeconds", &Value::from(seconds), why));
-        }
-        if let Some(count) = number("spec.leaseTransitions").filter(|count| *count < 0) {
-            let why = "must be greater than or equal to 0";
-            errors.push(FieldError::invalid("spec.leaseTransitions", &Value::from(count), why));
-        }
-        errors
+        let wrong = least.into_iter().filter(|(field, least)| number(field).is_some_and(|number| number < *least));
+        wrong
+            .map(|(field, least)| FieldError::invalid(field, &Value::Null, &format!("must be at least {least}")))
+            .collect()
+    }
+
+    fn columns(&self, _: &str) -> Vec<Column> {
+        vec![Column::text(NAME.0, NAME.1), Column::text("Holder", "spec.holderIdentity"), Column::age(AGE.0, AGE.1)]
     }
 
     fn allows_unconditional_update(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Rules of Pods. memkube stores Pods and deletes them gracefully, but nothing runs them.
 
-use super::{Generation, Strategy};
+use super::{Generation, Strategy, fields_at};
+use crate::columns::{AGE, Column, NAME};
 use crate::object::{Object, at, text_at};
 use crate::store::Fields;
 use serde_json::Value;
@@ -8,17 +9,7 @@ use serde_json::Value;
 /// Default of `terminationGracePeriodSeconds`, in seconds.
 const GRACE_SECONDS: i64 = 30;
 
-/// Selectable fields of Pods.
-const SELECTABLE: [&str; 8] = [
-    "spec.nodeName",
-    "spec.restartPolicy",
-    "spec.schedulerName",
-    "spec.serviceAccountName",
-    "spec.hostNetwork",
-    "status.phase",
-    "status.podIP",
-    "status.nominatedNodeName",
-];
+const SELECTABLE: [&str; 3] = ["spec.nodeName", "status.phase", "status.podIP"];
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pod;
@@ -32,13 +23,16 @@ impl Strategy for Pod {
         true
     }
 
+    fn columns(&self, _: &str) -> Vec<Column> {
+        vec![Column::text(NAME.0, NAME.1), Column::text("Status", "status.phase"), Column::age(AGE.0, AGE.1)]
+    }
+
     fn selectable_names(&self, _: &str) -> Vec<String> {
         SELECTABLE.map(str::to_owned).to_vec()
     }
 
     fn selectable_fields(&self, object: &Object) -> Fields {
-        let texts = SELECTABLE.map(|name| (name.to_owned(), text_at(object, name).to_owned()));
-        Fields::from(texts)
+        fields_at(object, &SELECTABLE)
     }
 
     fn grace_period_seconds(&self, object: &Object, asked: Option<i64>) -> Option<i64> {

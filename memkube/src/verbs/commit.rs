@@ -24,8 +24,6 @@ impl Work<'_> {
             user,
             now: self.now,
             random,
-            warnings: &mut self.warnings,
-            dry_run: self.dry_run,
             policy: &*self.settings.policy,
             tokens: &self.settings.tokens,
         };
@@ -35,30 +33,26 @@ impl Work<'_> {
     /// Returns a stored object in the version of the request.
     pub(super) fn decoded(&self, stored: &Stored) -> Object {
         let definition = &self.request.definition;
-        let storage = definition.storage_version();
         let version = self.request.version();
-        let registered = self.state.registry.get(&definition.id());
-        let converting = registered.filter(|registered| !registered.strategy.stored_form_serves(version));
-        match converting {
-            None => stored.decode_as(&definition.api_version(version), &definition.kind),
-            Some(registered) => {
-                let mut object = stored.decode_as(&definition.api_version(storage), &definition.kind);
-                registered.strategy.convert(&mut object, storage, version);
-                object.insert("apiVersion".to_owned(), definition.api_version(version).into());
-                object
-            }
+        let mut object = stored.decode_as(&definition.api_version(version), &definition.kind);
+        self.convert(&mut object, version);
+        object
+    }
+
+    /// Converts an object between the version of the request and the storage version, if they differ.
+    fn convert(&self, object: &mut Object, to: &str) {
+        let registered = self.state.registry.get(&self.request.resource());
+        let converting =
+            registered.filter(|registered| !registered.strategy.stored_form_serves(self.request.version()));
+        if let Some(registered) = converting {
+            registered.strategy.convert(object, to);
         }
     }
 
     /// Stores an object that has the form of the request's version.
     pub(super) fn put(&mut self, mut object: Object) -> Result<Arc<Stored>, Status> {
         let definition = Arc::clone(&self.request.definition);
-        let version = self.request.version();
-        let registered = self.state.registry.get(&definition.id());
-        let converting = registered.filter(|registered| !registered.strategy.stored_form_serves(version));
-        if let Some(registered) = converting {
-            registered.strategy.convert(&mut object, version, definition.storage_version());
-        }
+        self.convert(&mut object, definition.storage_version());
         self.put_stored(object)
     }
 

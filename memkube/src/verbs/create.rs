@@ -8,15 +8,7 @@ use crate::service::{Content, Reply};
 use crate::status::Status;
 use crate::store::{Key, Stored};
 use crate::strategy::Generation;
-use serde_json::Value;
 use std::sync::Arc;
-
-/// Name of an object in errors of admission. Admission runs before the server generates a name, so these errors contain
-/// `generateName` if the object has no name.
-fn admitted_name(object: &Object) -> &str {
-    let names = ["name", "generateName"].map(|member| meta_text(object, member));
-    names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown")
-}
 
 impl Work<'_> {
     pub(super) fn create(&mut self) -> Result<Reply, Status> {
@@ -30,7 +22,7 @@ impl Work<'_> {
     /// Creates an object whose form, name and namespace are already checked.
     pub(super) fn create_object(&mut self, mut object: Object) -> Result<Reply, Status> {
         self.check_definition(meta_text(&object, "name"))?;
-        self.check_namespace(admitted_name(&object))?;
+        self.check_namespace(meta_text(&object, "name"))?;
         let sent_version = object::remove_meta(&mut object, "resourceVersion");
         let definition = Arc::clone(&self.request.definition);
         let namespace = self.request.namespace().to_owned();
@@ -43,19 +35,15 @@ impl Work<'_> {
         self.mutate(&mut object);
         self.ask(|strategy, context| strategy.prepare_for_create(context, &mut object))??;
         let errors = self.ask(|strategy, context| {
-            let mut errors =
-                validate::create(&object, definition.scope, |name, prefix| strategy.check_name(name, prefix));
-            errors.extend(validate::unqualified_finalizers(&definition, &object));
+            let check_name = |name: &str, prefix: bool| strategy.check_name(name, prefix);
+            let mut errors = validate::create(&object, &definition, &check_name);
             errors.extend(strategy.validate(context, &object));
             errors
         })?;
         if !errors.is_empty() {
             return Err(Status::invalid(self.request.named_kind(meta_text(&object, "name")), &errors));
         }
-        let sent_version = sent_version.filter(|version| version != "0");
-        // kube-apiserver ignores a resourceVersion that is not a number.
-        let is_number = sent_version.as_ref().and_then(Value::as_str).is_some_and(|text| text.parse::<u64>().is_ok());
-        if is_number && !self.dry_run {
+        if sent_version.is_some_and(|version| version != "0") {
             return Err(Status::unexpected("resourceVersion should not be set on objects to be created"));
         }
         let name = meta_text(&object, "name").to_owned();
@@ -65,10 +53,6 @@ impl Work<'_> {
                 status.message = format!("object is being deleted: {}", status.message);
             }
             return Err(status);
-        }
-        // A dry run keeps the resourceVersion of the request.
-        if let Some(version) = sent_version.filter(|_| self.dry_run) {
-            object::set_meta(&mut object, "resourceVersion", version);
         }
         self.answer_create(object, name)
     }

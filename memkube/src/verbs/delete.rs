@@ -37,13 +37,12 @@ impl Work<'_> {
         let stored = self.state.store.get(&self.request.resource(), &key).cloned();
         let stored = stored.ok_or_else(|| Status::not_found(self.request.named(key.name())))?;
         let outcome = self.delete_object(&stored, &options)?;
-        let code = if options.waits && matches!(outcome, Outcome::Stays(_)) { 202 } else { 200 };
         let shows = self.ask(|strategy, _| strategy.returns_deleted())?;
         let content = match outcome {
             Outcome::Gone(_) if !shows => vec![self.success(&stored)],
             Outcome::Gone(last) | Outcome::Stays(last) => self.shown(last)?,
         };
-        Ok(Reply::new(code, Content::Json(content)))
+        Ok(Reply::new(200, Content::Json(content)))
     }
 
     fn check_mortal(&self, name: &str) -> Result<(), Status> {
@@ -59,16 +58,14 @@ impl Work<'_> {
         if self.request.resource() == builtin::definitions() {
             return self.delete_definition(stored);
         }
-        let mut object = stored.decode();
+        let object = stored.decode();
         let grace = self.ask(|strategy, _| strategy.grace_period_seconds(&object, options.grace_period_seconds))?;
-        let pending = stored.header.deleting && grace.is_some();
-        let marked = !pending && self.ask(|strategy, _| strategy.has_dependents())? && options.mark(&mut object);
         let kept = self.ask(|strategy, _| strategy.keeps_deleted(&object))? || finalizers(&object).next().is_some();
         match grace {
             None if !kept => Ok(Outcome::Gone(self.gone(stored))),
-            None if stored.header.deleting && marked => self.stays(object),
             None if stored.header.deleting => Ok(Outcome::Stays(Last::Stored(Arc::clone(stored)))),
             None => {
+                let mut object = object;
                 mark(&mut object, self.now);
                 self.ask(|strategy, _| strategy.mark_deleting(&mut object))?;
                 self.stays(object)
@@ -124,15 +121,9 @@ impl Work<'_> {
 
     /// Response to a completed delete: a Status.
     fn success(&self, stored: &Stored) -> Bytes {
-        let details = Details {
-            name: stored.key.name().to_owned(),
-            group: self.request.definition.group.clone(),
-            kind: self.request.definition.plural.clone(),
-            uid: stored.header.uid.to_string(),
-            ..Details::default()
-        };
+        let details = Details { uid: stored.header.uid.to_string(), ..self.request.named(stored.key.name()).details() };
         let status = json!({
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details.to_json(),
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
         });
         status.to_string().into()
     }

@@ -30,9 +30,7 @@ impl Work<'_> {
     /// Key of the object in the request's path.
     pub(super) fn key(&self) -> Result<Key, Status> {
         let name = &*self.request.call.target.name;
-        let wrong = names::path_segment(name, false);
-        if !wrong.is_empty() {
-            let why = wrong.join(";");
+        if let Some(why) = names::path_segment(name, false) {
             return Err(Status::bad_request(format!("Name parameter invalid: {name:?}: {why}")));
         }
         Ok(Key::new(self.request.namespace(), name))
@@ -41,6 +39,6 @@ impl Work<'_> {
     pub(super) fn encoder(&self) -> Result<Encoder, Status> {
         let registered = self.state.registry.get(&self.request.resource());
         let registered = registered.ok_or_else(Status::no_such_resource)?;
-        Ok(Encoder::new(registered, self.request.version(), self.request.form))
+        Ok(Encoder::new(registered, self.request.version(), self.request.form, self.now))
     }
 }

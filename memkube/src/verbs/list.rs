@@ -11,7 +11,7 @@ use crate::server::State;
 use crate::service::{Content, Reply};
 use crate::status::Status;
 use crate::store::{Key, Stored};
-use crate::wire::Request;
+use crate::wire::{Form, Request};
 use bytes::Bytes;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -51,8 +51,8 @@ impl Work<'_> {
             if selection.is_all() {
                 metadata.insert("remainingItemCount".to_owned(), json!(remaining));
             }
-        } else if self.request.definition.custom {
-            // kube-apiserver always writes `continue` in lists of custom resources.
+        } else if self.request.definition.custom && !matches!(self.request.form, Form::Table { .. }) {
+            // kube-apiserver always writes `continue` in lists of custom resources, but not in their tables.
             metadata.insert("continue".to_owned(), json!(""));
         }
         Ok((metadata, page.items))

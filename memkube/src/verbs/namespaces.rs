@@ -6,15 +6,11 @@
 use crate::object::{self, Object, create, finalizers};
 use crate::registry::{ResourceId, Scope};
 use crate::server::State;
-use crate::status::{Cause, Named, Status};
+use crate::status::{Named, Status};
 use crate::store::{Key, Stored};
 use crate::strategy::builtin;
 use jiff::Timestamp;
-use serde_json::{Value, json};
 use std::sync::Arc;
-
-/// Finalizer that keeps a namespace that is being deleted until the namespace is empty.
-const KUBERNETES_FINALIZER: &str = "kubernetes";
 
 /// Namespaces that cannot be deleted.
 pub(super) const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
@@ -30,15 +26,7 @@ impl State {
             return Ok(());
         }
         let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
-        let mut status = Status::forbidden(what, &why);
-        if let Some(details) = &mut status.details {
-            details.causes.push(Cause {
-                reason: "NamespaceTerminating".to_owned(),
-                message: format!("namespace {namespace} is being terminated"),
-                field: "metadata.namespace".to_owned(),
-            });
-        }
-        Err(status)
+        Err(Status::forbidden(what, &why).with_cause("NamespaceTerminating", "metadata.namespace"))
     }
 
     fn namespace(&self, name: &str) -> Option<&Arc<Stored>> {
@@ -88,28 +76,9 @@ impl State {
     }
 
     fn finish_namespace(&mut self, name: &str, now: Timestamp) {
-        let resource = builtin::namespaces();
-        let Some(stored) = self.namespace(name).cloned() else {
-            return;
-        };
-        let mut object = stored.decode();
-        let others: Vec<Value> = object::at(&object, "spec.finalizers")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter(|finalizer| *finalizer != KUBERNETES_FINALIZER)
-            .cloned()
-            .collect();
-        let gone = others.is_empty() && finalizers(&object).next().is_none();
-        let before = object::at(&object, "spec.finalizers").cloned();
-        let spec = if others.is_empty() { json!({}) } else { json!({"finalizers": others}) };
-        let changed = before.is_some() && before.as_ref() != spec.get("finalizers");
-        object.insert("spec".to_owned(), spec);
-        if gone {
-            self.remove(&resource, &stored.key, now);
-        } else if changed {
-            // This write cannot fail: the object is smaller than before, so it is not too large.
-            let _ = self.put(&resource, stored.key.clone(), object);
+        let Some(stored) = self.namespace(name).cloned() else { return };
+        if finalizers(&stored.decode()).next().is_none() {
+            self.remove(&builtin::namespaces(), &stored.key, now);
         }
     }
 }

@@ -4,10 +4,7 @@ use crate::status::{FieldError, Named, Status};
 use crate::wire::{Query, Request};
 use serde_json::{Value, json};
 
-/// Longest `fieldManager` (apimachinery's `FieldManagerMaxLength`).
-const FIELD_MANAGER_BYTES: usize = 128;
-
-/// `fieldValidation`: the rule for unknown and duplicate fields.
+/// `fieldValidation`: the rule for unknown fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldValidation {
     Ignore,
@@ -26,9 +23,6 @@ impl WriteOptions {
         let query = &request.query;
         let mut errors = Vec::new();
         let dry_run = dry_run(query.all("dryRun"), &mut errors);
-        if query.text("fieldManager").len() > FIELD_MANAGER_BYTES {
-            errors.push(FieldError::too_long("fieldManager", FIELD_MANAGER_BYTES));
-        }
         let field_validation = match query.text("fieldValidation") {
             "" | "Warn" => FieldValidation::Warn,
             "Ignore" => FieldValidation::Ignore,
@@ -125,65 +119,38 @@ pub(super) fn get(query: &Query) -> Result<(), Status> {
     }
 }
 
-/// Parses a resourceVersion. If `plain` is true, the error has code 500 and a message without a prefix, as for gets and
-/// watches.
+/// Parses a resourceVersion. If `plain` is true, the error has code 500, as for gets and watches.
 fn revision(version: &str, plain: bool) -> Result<u64, Status> {
     version.parse().map_err(|_| {
-        let why = format!(
-            "resourceVersion: Invalid value: {version:?}: strconv.ParseUint: parsing {version:?}: invalid syntax"
-        );
-        if plain { Status::unexpected(why) } else { Status::bad_request(format!("invalid resource version: {why}")) }
+        let why = format!("resourceVersion: Invalid value: {version:?}: invalid syntax");
+        if plain { Status::unexpected(why) } else { Status::bad_request(why) }
     })
 }
-
-const WITH_CONTINUE: &str = "resourceVersionMatch is forbidden when continue is provided";
 
 /// Checks `resourceVersionMatch` and `sendInitialEvents`.
 fn check_match(query: &Query, watch: bool, send_initial_events: Option<bool>) -> Result<(), Status> {
     let wanted = query.text("resourceVersionMatch");
     let version = query.text("resourceVersion");
+    let supported: &[&str] = if watch { &["NotOlderThan"] } else { &["Exact", "NotOlderThan"] };
+    let given = !wanted.is_empty();
+    let rules = [
+        (watch && send_initial_events.is_some() && wanted != "NotOlderThan", "sendInitialEvents requires NotOlderThan"),
+        (
+            watch && send_initial_events.is_none() && given,
+            "it is forbidden for watch unless sendInitialEvents is provided",
+        ),
+        (!watch && given && version.is_empty(), "it is forbidden unless resourceVersion is provided"),
+        ((watch || given) && !query.text("continue").is_empty(), "it is forbidden when continue is provided"),
+        (!watch && wanted == "Exact" && version == "0", "\"Exact\" is forbidden for resourceVersion \"0\""),
+    ];
     let mut errors = Vec::new();
-    let mut forbid = |field: &str, why: &str| errors.push(FieldError::forbidden(field, why));
-    if watch {
-        let not_older_than = wanted == "NotOlderThan";
-        if send_initial_events.is_some() && !not_older_than {
-            forbid("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
-        }
-        if send_initial_events.is_none() && !wanted.is_empty() {
-            forbid(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            );
-        }
-        if !wanted.is_empty() && !not_older_than {
-            errors.push(FieldError::not_supported("resourceVersionMatch", &Value::from(wanted), &["NotOlderThan"]));
-        }
-        if !query.text("continue").is_empty() {
-            errors.push(FieldError::forbidden("resourceVersionMatch", WITH_CONTINUE));
-        }
-        return refuse("ListOptions", &errors);
+    if !watch && send_initial_events.is_some() {
+        errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
     }
-    if send_initial_events.is_some() {
-        forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
-    }
-    if !wanted.is_empty() {
-        if version.is_empty() {
-            forbid("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
-        }
-        if !query.text("continue").is_empty() {
-            forbid("resourceVersionMatch", WITH_CONTINUE);
-        }
-        match wanted {
-            "Exact" if version == "0" => {
-                forbid("resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
-            }
-            "Exact" | "NotOlderThan" => {}
-            other => errors.push(FieldError::not_supported(
-                "resourceVersionMatch",
-                &Value::from(other),
-                &["Exact", "NotOlderThan", ""],
-            )),
-        }
+    let broken = rules.into_iter().filter(|(broken, _)| *broken);
+    errors.extend(broken.map(|(_, why)| FieldError::forbidden("resourceVersionMatch", why)));
+    if given && !supported.contains(&wanted) {
+        errors.push(FieldError::not_supported("resourceVersionMatch", &Value::from(wanted), supported));
     }
     refuse("ListOptions", &errors)
 }

@@ -3,7 +3,6 @@
 use super::Work;
 use super::options::WriteOptions;
 use crate::object::{Object, meta_text};
-use crate::registry::Subresource;
 use crate::service::Reply;
 use crate::status::Status;
 use crate::store::Key;
@@ -33,24 +32,10 @@ impl Work<'_> {
     /// Checks that the UID in the request, if there is one, is the UID of the stored object.
     fn check_uid(&self, object: &Object, key: &Key, own: &str) -> Result<(), Status> {
         let uid = meta_text(object, "uid");
-        if uid.is_empty() || uid == own || self.subresource() == Some(Subresource::Finalize) {
+        if uid.is_empty() || uid == own {
             return Ok(());
         }
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
-             failed: UID in precondition: {uid}, UID in object meta: {own}",
-            self.storage_path(key.text()),
-        );
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {own}");
         Err(Status::conflict(self.request.named(key.name()), &why))
-    }
-
-    /// Key of an object in etcd, for error messages.
-    pub(super) fn storage_path(&self, key: &str) -> String {
-        let definition = &self.request.definition;
-        match (definition.custom, definition.plural.as_str()) {
-            (true, plural) => format!("/registry/{}/{plural}/{key}", definition.group),
-            (false, "services") => format!("/registry/services/specs/{key}"),
-            (false, plural) => format!("/registry/{plural}/{key}"),
-        }
     }
 }

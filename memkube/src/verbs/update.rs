@@ -41,10 +41,6 @@ impl Work<'_> {
         self.ask(|strategy, context| match subresource {
             None => strategy.prepare_for_update(context, object, old),
             Some(Subresource::Status) => strategy.prepare_for_status_update(context, object, old),
-            Some(Subresource::Finalize) => {
-                strategy.prepare_for_finalize(object, old);
-                Ok(())
-            }
         })?
     }
 
@@ -54,15 +50,10 @@ impl Work<'_> {
         old: &Object,
         subresource: Option<Subresource>,
     ) -> Result<Vec<FieldError>, Status> {
-        // kube-apiserver checks metadata for all kinds, and again in the rules of each kind. So each error occurs twice in the
-        // response.
-        let mut errors = validate::update(object, old);
-        errors.extend(validate::unqualified_finalizers(&self.request.definition, object));
-        errors.extend(errors.clone());
+        let mut errors = validate::update(object, old, &self.request.definition);
         let own = self.ask(|strategy, context| match subresource {
             None => strategy.validate_update(context, object, old),
             Some(Subresource::Status) => strategy.validate_status_update(context, object, old),
-            Some(Subresource::Finalize) => Vec::new(),
         })?;
         errors.extend(own);
         Ok(errors)

@@ -1,104 +1,72 @@
 //! Content negotiation: the form of objects in the response.
 
-use crate::status::{Details, Status};
+use super::Query;
+use crate::status::Status;
 
 /// Form of objects in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Whole objects.
     Whole,
-    /// Only the metadata of objects.
-    MetadataOnly(MetadataForm),
-}
-
-/// Form of metadata in the response, from the `Accept` header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MetadataForm {
-    /// True for `PartialObjectMetadataList`: the response must be a list. False for `PartialObjectMetadata`: the response must
-    /// be a single object.
-    pub(crate) list: bool,
-    /// Version of the form. The metadata is the same in `v1` and `v1beta1`.
-    pub(crate) version: MetadataVersion,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MetadataVersion {
-    V1,
-    V1beta1,
+    /// Only the metadata of objects: `PartialObjectMetadata`, or `PartialObjectMetadataList` for a list.
+    MetadataOnly,
+    /// A `Table`, as kubectl requests it. `whole` is true if each row contains the whole object, not only its metadata.
+    Table { whole: bool },
 }
 
 impl Form {
-    /// Returns the first supported form in an `Accept` header. Tables are not supported, so clients that prefer tables
-    /// (kubectl) get whole objects.
-    pub(super) fn negotiate(accept: Option<&str>) -> Result<Self, Status> {
-        let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else {
-            return Ok(Self::Whole);
-        };
-        let mut json_was_possible = false;
+    /// Returns the first supported form in an `Accept` header.
+    pub(super) fn negotiate(accept: Option<&str>, query: &Query) -> Result<Self, Status> {
+        let accept = accept.filter(|accept| !accept.trim().is_empty()).unwrap_or("*/*");
         for range in accept.split(',') {
             let mut parts = range.split(';').map(str::trim);
-            let media = parts.next().unwrap_or_default();
-            if !matches!(media, "application/json" | "application/*" | "*/*") {
+            if !matches!(parts.next(), Some("application/json" | "application/*" | "*/*")) {
                 continue;
             }
-            json_was_possible = true;
             let parameters: Vec<&str> = parts.collect();
-            if !parameters.iter().any(|parameter| parameter.starts_with("as=")) {
-                return Ok(Self::Whole);
-            }
-            if let Some(form) = MetadataForm::of(&parameters) {
-                return Ok(Self::MetadataOnly(form));
+            let has = |parameter| parameters.contains(&parameter);
+            match parameters.iter().find_map(|parameter| parameter.strip_prefix("as=")) {
+                None => return Ok(Self::Whole),
+                Some(_) if !has("g=meta.k8s.io") || !has("v=v1") => {}
+                Some("Table") => return Ok(Self::Table { whole: query.text("includeObject") == "Object" }),
+                Some("PartialObjectMetadata" | "PartialObjectMetadataList") => return Ok(Self::MetadataOnly),
+                Some(_) => {}
             }
         }
-        Err(if json_was_possible {
-            let message = "only the following media types are accepted: application/json";
-            Status::plain(406, "NotAcceptable", message)
-        } else {
-            let message = "406: Not Acceptable\n\nAvailable representations: application/json";
-            Status::plain(406, "NotAcceptable", message).with_details(Details::default())
-        })
-    }
-}
-
-impl MetadataForm {
-    /// Returns the metadata form in the parameters of a media type; `None` if the form is not supported.
-    fn of(parameters: &[&str]) -> Option<Self> {
-        let parameter = |name| parameters.iter().find_map(|parameter| parameter.strip_prefix(name));
-        let list = match parameter("as=")? {
-            "PartialObjectMetadata" => false,
-            "PartialObjectMetadataList" => true,
-            _ => return None,
-        };
-        let version = match (parameter("g=")?, parameter("v=")?) {
-            ("meta.k8s.io", "v1") => MetadataVersion::V1,
-            ("meta.k8s.io", "v1beta1") => MetadataVersion::V1beta1,
-            _ => return None,
-        };
-        Some(Self { list, version })
+        let message = "only the following media types are accepted: application/json";
+        Err(Status::plain(406, "NotAcceptable", message))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Form, MetadataForm, MetadataVersion};
+    use super::Form;
+    use crate::wire::Query;
+
+    fn form(accept: &str, query: &str) -> Option<Form> {
+        Form::negotiate(Some(accept), &Query::parse(query)).ok()
+    }
 
     #[test]
-    fn tables_fall_back_to_the_objects() {
+    fn tables_are_made_for_kubectl() {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,\
                        application/json";
-        assert_eq!(Form::negotiate(Some(kubectl)), Ok(Form::Whole));
+        assert_eq!(form(kubectl, ""), Some(Form::Table { whole: false }));
+        assert_eq!(form(kubectl, "includeObject=Object"), Some(Form::Table { whole: true }));
     }
 
     #[test]
-    fn metadata_alone_can_be_asked_for() {
-        let accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-        let form = MetadataForm { list: true, version: MetadataVersion::V1 };
-        assert_eq!(Form::negotiate(Some(accept)), Ok(Form::MetadataOnly(form)));
-    }
-
-    #[test]
-    fn what_is_not_offered_is_refused_with_406() {
-        assert_eq!(Form::negotiate(Some("text/plain")).unwrap_err().code, 406);
-        assert_eq!(Form::negotiate(Some("application/json;as=Table;v=v1;g=meta.k8s.io")).unwrap_err().code, 406);
+    fn the_first_form_that_is_offered_is_taken() {
+        let cases = [
+            ("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", Some(Form::MetadataOnly)),
+            ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1beta1,application/json", Some(Form::Whole)),
+            ("application/vnd.kubernetes.protobuf,application/json", Some(Form::Whole)),
+            ("", Some(Form::Whole)),
+            ("text/plain", None),
+            ("application/json;as=Status;g=meta.k8s.io;v=v1", None),
+        ];
+        for (accept, expected) in cases {
+            assert_eq!(form(accept, ""), expected, "{accept}");
+        }
     }
 }

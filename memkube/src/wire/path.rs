@@ -2,16 +2,14 @@
 
 use super::{route, suffered};
 use crate::audit::PathEntry;
-use crate::auth::{PathCall, Target, User};
+use crate::auth::{PathCall, User};
 use crate::discovery;
 use crate::faults::Fault;
-use crate::registry::ResourceId;
 use crate::server::MemKube;
-use crate::service::{Body, BoxError, Content, Reply};
-use crate::status::{Details, Named, Status};
+use crate::service::{Body, BoxError, Reply};
+use crate::status::Status;
 use http::Response;
 use http::request::Parts;
-use std::sync::Arc;
 
 /// Returns the response to a request that is not about a resource, or an error if the connection must break.
 pub(super) async fn answer(server: &MemKube, user: User, parts: &Parts) -> Result<Response<Body>, BoxError> {
@@ -33,10 +31,10 @@ fn reply(server: &MemKube, call: &PathCall, parts: &Parts, fault: &Fault) -> Rep
         return Reply::from(status);
     }
     if !is_escaped_well(&call.path) {
-        return Reply::new(400, Content::Bare("400 Bad Request"));
+        return Reply::text(400, "400 Bad Request");
     }
-    if let Some(target) = route::parse(&call.path) {
-        return Reply::from(&no_such_method(server, &target));
+    if route::parse(&call.path).is_some() {
+        return Reply::from(&Status::method_not_allowed());
     }
     if !server.0.settings().policy.allows_path(&call.user, &call.verb, &call.path) {
         return Reply::from(&refused(call));
@@ -44,22 +42,11 @@ fn reply(server: &MemKube, call: &PathCall, parts: &Parts, fault: &Fault) -> Rep
     discovery::answer(server, parts)
 }
 
-/// 405 for an HTTP method that no resource supports.
-fn no_such_method(server: &MemKube, target: &Target) -> Status {
-    let state = server.0.state.lock();
-    let id = ResourceId { group: Arc::clone(&target.group), plural: Arc::clone(&target.resource) };
-    let custom = state.registry.get(&id).is_some_and(|registered| registered.definition.custom);
-    match custom {
-        true => Status::not_supported("", Named { group: &target.group, kind: &target.resource, name: "" }),
-        false => Status::method_not_allowed(),
-    }
-}
-
 /// 403 with the message of RBAC.
 fn refused(call: &PathCall) -> Status {
     let PathCall { user, verb, path } = call;
     let message = format!("forbidden: User \"{}\" cannot {verb} path \"{path}\"", user.name);
-    Status::plain(403, "Forbidden", message).with_details(Details::default())
+    Status::plain(403, "Forbidden", message)
 }
 
 /// True if two hexadecimal digits follow each `%` in a path. Go's HTTP server rejects other paths with 400.

@@ -3,7 +3,6 @@
 use super::Query;
 use crate::auth::{Call, Target, Verb};
 use crate::registry::{Definition, Scope};
-use crate::status::{Named, Status};
 use http::Method;
 use percent_encoding::percent_decode_str;
 
@@ -24,7 +23,7 @@ pub(super) fn parse(path: &str) -> Option<Target> {
     };
     let (namespace, rest) = match rest {
         // This pattern matches a Namespace itself, with or without subresource. The next pattern matches a path in a namespace.
-        ["namespaces", name] | ["namespaces", name, "status" | "finalize"] => (*name, rest),
+        ["namespaces", name] | ["namespaces", name, "status"] => (*name, rest),
         ["namespaces", name, below @ ..] if !below.is_empty() => (*name, below),
         _ => ("", rest),
     };
@@ -60,56 +59,42 @@ pub(super) fn verb(target: &Target, method: &Method, query: &Query) -> Option<Ve
     })
 }
 
-/// Reason why a resource does not support a request.
-pub(super) enum Unfit {
-    /// The path does not exist: 404.
-    Nothing,
-    Refused(Status),
-}
-
-impl From<Status> for Unfit {
-    fn from(status: Status) -> Self {
-        Self::Refused(status)
-    }
-}
-
 /// Checks that the path of the request exists for this resource, and that the resource supports the verb of the request at this
 /// path.
-pub(super) fn fits(definition: &Definition, call: &Call) -> Result<(), Unfit> {
+///
+/// # Errors
+/// Code of the response: 404 if the path does not exist, 405 if the resource does not support the verb.
+pub(super) fn fits(definition: &Definition, call: &Call) -> Result<(), u16> {
     let target = &call.target;
     let named = !target.name.is_empty();
     // In the path of a Namespace, the name of the Namespace is also the namespace of the target.
     let itself = *target.resource == *"namespaces" && target.name == target.namespace;
     let in_namespace = !target.namespace.is_empty() && !itself;
     if in_namespace && definition.scope == Scope::Cluster {
-        return Err(Unfit::Nothing);
+        return Err(404);
     }
     if !target.subresource.is_empty() {
         return fits_below(definition, call);
     }
     let across = definition.scope == Scope::Namespaced && !in_namespace;
     if across && named {
-        return Err(Unfit::Nothing);
+        return Err(404);
     }
     let on_object = matches!(call.verb, Verb::Get | Verb::Update | Verb::Patch | Verb::Delete);
     let only_in_namespaces = across && matches!(call.verb, Verb::Create | Verb::DeleteCollection);
     if only_in_namespaces && definition.custom {
-        return Err(Unfit::Nothing);
+        return Err(404);
     }
     let possible = definition.verbs.contains(&call.verb) && on_object == named && !only_in_namespaces;
-    if possible { Ok(()) } else { Err(Status::method_not_allowed().into()) }
+    if possible { Ok(()) } else { Err(405) }
 }
 
 /// Checks that the resource has this subresource and that the subresource supports the verb.
-fn fits_below(definition: &Definition, call: &Call) -> Result<(), Unfit> {
-    let subresource = &*call.target.subresource;
-    let resource = |name| Named { group: &definition.group, kind: &definition.plural, name };
-    match definition.subresources.iter().find(|known| known.name() == subresource) {
-        None if definition.custom => Err(Status::not_found(resource(&call.target.name)).into()),
-        None => Err(Unfit::Nothing),
+fn fits_below(definition: &Definition, call: &Call) -> Result<(), u16> {
+    match definition.subresources.iter().find(|known| known.name() == &*call.target.subresource) {
+        None => Err(404),
         Some(known) if known.verbs().contains(&call.verb) => Ok(()),
-        Some(_) if definition.custom => Err(Status::not_supported(call.verb.name(), resource("")).into()),
-        Some(_) => Err(Status::method_not_allowed().into()),
+        Some(_) => Err(405),
     }
 }
 
@@ -138,7 +123,7 @@ mod tests {
         assert_eq!(parsed("/api/v1/services"), of(["", "v1", "", "services", "", ""]));
         assert_eq!(parsed("/api/v1/namespaces"), of(["", "v1", "", "namespaces", "", ""]));
         assert_eq!(parsed("/api/v1/namespaces/a"), of(["", "v1", "a", "namespaces", "a", ""]));
-        assert_eq!(parsed("/api/v1/namespaces/a/finalize"), of(["", "v1", "a", "namespaces", "a", "finalize"]));
+        assert_eq!(parsed("/api/v1/namespaces/a/status"), of(["", "v1", "a", "namespaces", "a", "status"]));
         assert_eq!(parsed("/api/v1/namespaces/a/services/b/status"), of(["", "v1", "a", "services", "b", "status"]));
         assert_eq!(parsed("/apis/ex.io/v1/namespaces/a/widgets"), of(["ex.io", "v1", "a", "widgets", "", ""]));
     }

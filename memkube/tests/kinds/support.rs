@@ -13,7 +13,6 @@ use tower::Service as _;
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) body: Value,
-    pub(crate) warnings: Vec<String>,
 }
 
 pub(crate) struct Server(Service);
@@ -36,14 +35,9 @@ impl Server {
         let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
         let response = self.0.call(request.body(body).unwrap()).await.unwrap();
         let code = response.status().as_u16();
-        let warnings = response.headers().get_all("warning").iter().map(|warning| {
-            let text = warning.to_str().unwrap().strip_prefix("299 - \"").unwrap().strip_suffix('"').unwrap();
-            text.replace("\\\"", "\"")
-        });
-        let warnings = warnings.collect();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         let body = serde_json::from_slice(&bytes).unwrap_or_default();
-        Answer { code, body, warnings }
+        Answer { code, body }
     }
 
     pub(crate) async fn expect(&mut self, verb: &str, path: &str, body: &str, code: u16) {

@@ -1,6 +1,6 @@
 //! Tests of the garbage collector.
 
-use crate::support::{CONFIG_MAPS, MERGE, Server, WIDGETS, clock};
+use crate::support::{CONFIG_MAPS, Server, WIDGETS, clock};
 use memkube::Options;
 use serde_json::{Value, json};
 
@@ -11,11 +11,11 @@ fn owner(api_version: &str, kind: &str, owner: &Value) -> Value {
 }
 
 /// Creates ConfigMaps with these names, which have a ConfigMap `owner` as owner. Returns the server and the owner reference.
-async fn owned(names: &[&str], finalizers: Value) -> (Server, Value) {
+async fn owned(names: &[&str]) -> (Server, Value) {
     let server = Server::new();
     let reference = owner("v1", "ConfigMap", &server.config_map("owner").await.body);
     for name in names {
-        let metadata = json!({"name": name, "ownerReferences": [reference], "finalizers": finalizers});
+        let metadata = json!({"name": name, "ownerReferences": [reference]});
         server.post(CONFIG_MAPS, json!({"metadata": metadata})).await;
     }
     (server, reference)
@@ -27,7 +27,7 @@ fn path(name: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn what_an_object_owned_goes_after_it_whatever_the_kinds() {
-    let (server, _) = owned(&["a", "b"], Value::Null).await;
+    let (server, _) = owned(&["a", "b"]).await;
     let b = server.get(&path("b")).await.body;
     server.widget("of-b", json!({"metadata": {"ownerReferences": [owner("v1", "ConfigMap", &b)]}})).await;
     let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=1&resourceVersion={}", server.memkube.revision())).await;
@@ -39,16 +39,12 @@ async fn what_an_object_owned_goes_after_it_whatever_the_kinds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_collector_nothing_goes_and_finalizers_stay() {
+async fn without_the_collector_nothing_goes() {
     let mut options = Options::new(clock(), 1);
     options.garbage_collector = false;
     let server = Server::with(options);
     let reference = owner("v1", "ConfigMap", &server.config_map("owner").await.body);
     server.post(CONFIG_MAPS, json!({"metadata": {"name": "a", "ownerReferences": [reference]}})).await;
-    let answer = server.delete(&path("owner"), json!({"propagationPolicy": "Foreground"})).await;
-    assert_eq!(answer.body["metadata"]["finalizers"], json!(["foregroundDeletion"]));
-    let answer = server.delete(&path("owner"), json!({"propagationPolicy": "Orphan"})).await;
-    assert_eq!(answer.body["metadata"]["finalizers"], json!(["orphan"]));
     assert_eq!(server.delete(&path("owner"), json!({"propagationPolicy": "Background"})).await.code, 200);
     assert_eq!(server.get(&path("owner")).await.code, 404);
     assert_eq!(server.get(&path("a")).await.code, 200);
@@ -56,7 +52,7 @@ async fn without_the_collector_nothing_goes_and_finalizers_stay() {
 
 #[tokio::test(start_paused = true)]
 async fn what_has_another_owner_loses_a_reference_and_stays() {
-    let (server, reference) = owned(&[], Value::Null).await;
+    let (server, reference) = owned(&[]).await;
     let other = owner("v1", "ConfigMap", &server.config_map("other").await.body);
     let metadata = json!({"name": "a", "ownerReferences": [reference, other]});
     server.post(CONFIG_MAPS, json!({"metadata": metadata})).await;
@@ -68,64 +64,11 @@ async fn what_has_another_owner_loses_a_reference_and_stays() {
 
 #[tokio::test(start_paused = true)]
 async fn what_refers_to_an_owner_that_is_not_there_goes_at_once() {
-    let (server, mut reference) = owned(&[], Value::Null).await;
+    let (server, mut reference) = owned(&[]).await;
     reference["uid"] = json!("another");
     server.post(CONFIG_MAPS, json!({"metadata": {"name": "a", "ownerReferences": [reference]}})).await;
     assert_eq!(server.get(&path("a")).await.code, 404);
     let unknown = json!({"apiVersion": "none/v1", "kind": "None", "name": "n", "uid": "u"});
     server.post(CONFIG_MAPS, json!({"metadata": {"name": "b", "ownerReferences": [unknown]}})).await;
     assert_eq!(server.get(&path("b")).await.code, 200, "of a kind that is not known nobody can tell");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_owner_deleted_in_the_foreground_waits_for_what_blocks_it() {
-    let (server, reference) = owned(&["a"], json!(["ex.io/f"])).await;
-    let mut idle = reference.clone();
-    idle["blockOwnerDeletion"] = json!(false);
-    let metadata = json!({"name": "b", "ownerReferences": [idle], "finalizers": ["ex.io/f"]});
-    server.post(CONFIG_MAPS, json!({"metadata": metadata})).await;
-    let answer = server.delete(&path("owner"), json!({"propagationPolicy": "Foreground"})).await;
-    assert_eq!(answer.body["metadata"]["finalizers"], json!(["foregroundDeletion"]));
-    for name in ["owner", "a", "b"] {
-        let marked = server.get(&path(name)).await;
-        assert_eq!(marked.body["metadata"]["deletionTimestamp"], "2026-01-01T00:00:00Z", "{name}");
-    }
-    server.patch(&path("a"), MERGE, json!({"metadata": {"finalizers": null}})).await;
-    assert_eq!(server.get(&path("a")).await.code, 404);
-    assert_eq!(server.get(&path("owner")).await.code, 404, "b does not block it");
-    assert_eq!(server.get(&path("b")).await.code, 200);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_orphaned_stays_without_its_owner() {
-    let (server, _) = owned(&["a"], Value::Null).await;
-    let answer = server.delete(&path("owner"), json!({"propagationPolicy": "Orphan"})).await;
-    assert_eq!(answer.body["metadata"]["finalizers"], json!(["orphan"]));
-    assert_eq!(server.get(&path("owner")).await.code, 404);
-    assert_eq!(server.get(&path("a")).await.body["metadata"].get("ownerReferences"), None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_foreground_deletion_reaches_what_is_owned_by_what_is_owned() {
-    let (server, _) = owned(&["a"], Value::Null).await;
-    let reference = owner("v1", "ConfigMap", &server.get(&path("a")).await.body);
-    let metadata = json!({"ownerReferences": [reference], "finalizers": ["ex.io/f"]});
-    server.widget("w", json!({"metadata": metadata})).await;
-    server.delete(&path("owner"), json!({"propagationPolicy": "Foreground"})).await;
-    let middle = server.get(&path("a")).await;
-    assert_eq!(middle.body["metadata"]["finalizers"], json!(["foregroundDeletion"]));
-    server.patch(&format!("{WIDGETS}/w"), MERGE, json!({"metadata": {"finalizers": null}})).await;
-    assert_eq!(server.get(CONFIG_MAPS).await.names(), [""; 0]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn events_have_nothing_that_they_own() {
-    let server = Server::new();
-    let events = "/api/v1/namespaces/default/events";
-    let about = json!({"kind": "ConfigMap", "namespace": "default", "name": "a"});
-    server.post(events, json!({"metadata": {"name": "e"}, "involvedObject": about})).await;
-    let answer = server.delete(&format!("{events}/e"), json!({"propagationPolicy": "Foreground"})).await;
-    assert_eq!(answer.code, 200);
-    assert_eq!(answer.body.get("metadata").and_then(|metadata| metadata.get("finalizers")), None);
-    assert_eq!(server.get(&format!("{events}/e")).await.code, 404);
 }

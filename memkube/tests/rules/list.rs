@@ -54,20 +54,17 @@ async fn selectors_select() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn selectors_that_mean_nothing_are_refused() {
+async fn selectors_that_mean_nothing_are_rejected() {
     let server = Server::new();
-    let refused = async |path: &str, query: &str| {
+    for (path, query) in [
+        (WIDGETS, "fieldSelector=spec.size%3D1"),
+        (CONFIG_MAPS, "fieldSelector=data.x%3Dy"),
+        (CONFIG_MAPS, "fieldSelector=junk"),
+        (CONFIG_MAPS, "labelSelector=a+b"),
+    ] {
         let answer = server.get(&format!("{path}?{query}")).await;
-        (answer.code, answer.body["message"].as_str().unwrap().to_owned())
-    };
-    let unknown = (400, "field label not supported: spec.size".to_owned());
-    assert_eq!(refused(WIDGETS, "fieldSelector=spec.size%3D1").await, unknown);
-    let unknown = "\"data.x\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"";
-    assert_eq!(refused(CONFIG_MAPS, "fieldSelector=data.x%3Dy").await, (400, unknown.to_owned()));
-    let junk = (400, "invalid selector: 'junk'; can't understand 'junk'".to_owned());
-    assert_eq!(refused(CONFIG_MAPS, "fieldSelector=junk").await, junk);
-    let operator = "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt";
-    assert_eq!(refused(CONFIG_MAPS, "labelSelector=a+b").await, (400, operator.to_owned()));
+        assert_eq!((answer.code, &answer.body["reason"]), (400, &json!("BadRequest")), "{query}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,7 +135,7 @@ async fn a_version_that_has_not_come_is_waited_for_three_seconds() {
     assert_eq!(
         answer.body["details"],
         json!({
-            "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+            "causes": [{"reason": "ResourceVersionTooLarge"}],
             "retryAfterSeconds": 1,
         })
     );
@@ -151,43 +148,24 @@ async fn a_version_that_has_not_come_is_waited_for_three_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn options_that_contradict_are_refused() {
+async fn options_that_contradict_are_rejected() {
     let server = Server::new();
-    let refused = async |query: &str| {
-        let answer = server.get(&format!("{CONFIG_MAPS}?{query}")).await;
-        (answer.code, answer.body["message"].as_str().unwrap().to_owned())
-    };
-    let invalid = "ListOptions.meta.k8s.io \"\" is invalid: ";
-    for (query, why) in [
-        (
-            "resourceVersionMatch=Exact",
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
-        ),
-        (
-            "resourceVersionMatch=Exact&resourceVersion=0",
-            "resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-        ),
-        (
-            "resourceVersionMatch=Foo&resourceVersion=3",
-            "resourceVersionMatch: Unsupported value: \"Foo\": supported values: \"Exact\", \"NotOlderThan\", \"\"",
-        ),
-        ("sendInitialEvents=true", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list"),
-        (
-            "watch=true&sendInitialEvents=true",
-            "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        ),
-        (
-            "watch=true&resourceVersionMatch=NotOlderThan",
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is \
-             provided",
-        ),
+    let about_match = "resourceVersionMatch";
+    for (query, field) in [
+        ("resourceVersionMatch=Exact", about_match),
+        ("resourceVersionMatch=Exact&resourceVersion=0", about_match),
+        ("resourceVersionMatch=Foo&resourceVersion=3", about_match),
+        ("resourceVersionMatch=Exact&resourceVersion=3&continue=x", about_match),
+        ("sendInitialEvents=true", "sendInitialEvents"),
+        ("watch=true&sendInitialEvents=true", about_match),
+        ("watch=true&resourceVersionMatch=NotOlderThan", about_match),
     ] {
-        assert_eq!(refused(query).await, (422, format!("{invalid}{why}")), "{query}");
+        let answer = server.get(&format!("{CONFIG_MAPS}?{query}")).await;
+        assert_eq!(answer.fields(), (422, vec![field]), "{query}");
     }
-    let word = "invalid resource version: resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": \
-                invalid syntax";
-    assert_eq!(refused("resourceVersion=x").await, (400, word.to_owned()));
-    assert_eq!(refused("limit=x").await, (400, "strconv.ParseInt: parsing \"x\": invalid syntax".to_owned()));
+    for query in ["resourceVersion=x", "limit=x"] {
+        assert_eq!(server.get(&format!("{CONFIG_MAPS}?{query}")).await.code, 400, "{query}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

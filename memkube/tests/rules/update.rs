@@ -51,20 +51,13 @@ async fn a_stale_version_is_a_conflict() {
 #[tokio::test(start_paused = true)]
 async fn another_uid_is_a_conflict_in_a_replace_and_invalid_in_a_patch() {
     let server = Server::new();
-    let created = server.config_map("a").await;
-    let uid = created.body["metadata"]["uid"].as_str().unwrap();
+    server.config_map("a").await;
     let path = format!("{CONFIG_MAPS}/a");
     let replaced = server.put(&path, json!({"metadata": {"name": "a", "uid": "x"}})).await;
-    let message = format!(
-        "Operation cannot be fulfilled on configmaps \"a\": StorageError: invalid object, Code: 4, Key: \
-         /registry/configmaps/default/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in \
-         precondition: x, UID in object meta: {uid}"
-    );
-    assert_eq!(replaced.refusal(), (409, message.as_str()));
+    assert_eq!((replaced.code, &replaced.body["reason"]), (409, &json!("Conflict")));
     let patched = server.patch(&path, MERGE, json!({"metadata": {"uid": "x"}})).await;
     let message = "ConfigMap \"a\" is invalid: metadata.uid: Invalid value: \"x\": field is immutable";
     assert_eq!(patched.refusal(), (422, message));
-    assert_eq!(patched.body["details"]["causes"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,11 +80,9 @@ async fn a_replace_must_name_the_object_of_the_path() {
     let server = Server::new();
     server.config_map("a").await;
     let path = format!("{CONFIG_MAPS}/a");
-    let other = server.put(&path, json!({"metadata": {"name": "b"}})).await;
-    assert_eq!(other.refusal(), (400, "the name of the object (b) does not match the name on the URL (a)"));
-    let nameless = server.put(&path, json!({"metadata": {}})).await;
-    let message = "the name of the object (a based on URL) was undeterminable: name must be provided";
-    assert_eq!(nameless.refusal(), (400, message));
+    for metadata in [json!({"name": "b"}), json!({})] {
+        assert_eq!(server.put(&path, json!({"metadata": metadata})).await.code, 400, "{metadata}");
+    }
     let absent = server.put(&format!("{CONFIG_MAPS}/b"), json!({"metadata": {"name": "b"}})).await;
     assert_eq!(absent.refusal(), (404, "configmaps \"b\" not found"));
 }

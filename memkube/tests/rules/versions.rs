@@ -16,7 +16,7 @@ impl Strategy for Gauge {
         version == "v1"
     }
 
-    fn convert(&self, object: &mut Object, _: &str, to: &str) {
+    fn convert(&self, object: &mut Object, to: &str) {
         let (old, new) = if to == "v1" { ("length", "size") } else { ("size", "length") };
         if let Some(value) = object.remove(old) {
             object.insert(new.to_owned(), value);

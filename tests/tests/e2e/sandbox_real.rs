@@ -81,6 +81,18 @@ fn kubectl_works_on_the_clusters_of_a_sandbox() -> anyhow::Result<()> {
         on_member(&["apply", "--filename", manifest.to_str().context("a path in UTF-8")?]).await?;
         let valid = ["wait", "svcexport/web", "--namespace", "work", "--for=condition=Valid", "--timeout=20s"];
         on_member(&valid).await?;
+        let table = on_member(&["get", "svcexport", "web", "--namespace", "work"]).await?;
+        let words: Vec<&str> = table.split_whitespace().take(7).collect();
+        assert_eq!(words, ["NAME", "IS-VALID", "IS-CONFLICTED", "AGE", "web", "True", "False"], "{table}");
+        let patch = r#"{"metadata":{"labels":{"tier":"front"}}}"#;
+        on_member(&["patch", "svcexport", "web", "--namespace", "work", "--type", "merge", "--patch", patch]).await?;
+        let description = on_member(&["describe", "svcexport", "web", "--namespace", "work"]).await?;
+        assert!(
+            description.contains("tier=front") && description.contains("Kind:         ServiceExport"),
+            "{description}"
+        );
+        let explanation = on_member(&["explain", "mcs.spec.serviceImport"]).await?;
+        assert!(explanation.contains("FIELD: serviceImport <Object>"), "{explanation}");
         let hub = folder.join("hub.kubeconfig");
         let exports = kubectl(&hub, scratch.path(), &["get", "internalserviceexports", "--all-namespaces"]).await?;
         assert!(exports.contains("work-web"), "{exports}");

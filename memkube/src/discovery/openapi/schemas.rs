@@ -7,7 +7,6 @@ use k8s_openapi::api::authorization::v1 as authorization;
 use k8s_openapi::api::coordination::v1 as coordination;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::discovery::v1 as discovery;
-use k8s_openapi::api::events::v1 as events;
 use k8s_openapi::api::rbac::v1 as rbac;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as extensions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
@@ -78,7 +77,6 @@ fn built_in(group: &str, version: &str, kind: &str) -> Option<Generate> {
         known::<authorization::SubjectAccessReview>(),
         known::<coordination::Lease>(),
         known::<discovery::EndpointSlice>(),
-        known::<events::Event>(),
         known::<extensions::CustomResourceDefinition>(),
         known::<rbac::ClusterRole>(),
         known::<rbac::ClusterRoleBinding>(),

@@ -36,7 +36,7 @@ impl Watch {
         }
         let resource = request.resource();
         let registered = state.registry.get(&resource).ok_or_else(Status::no_such_resource)?;
-        let encoder = Encoder::new(registered, request.version(), request.form);
+        let encoder = Encoder::new(registered, request.version(), request.form, server.0.clock.now());
         let begin = Begin::of(&state, &request, &options, &selection, seen);
         let duration = duration(&options, &mut state);
         let table = state.store.table_or_new(&resource);

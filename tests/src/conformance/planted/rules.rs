@@ -4,7 +4,7 @@ use memkube::object::Object;
 use memkube::status::FieldError;
 use memkube::store::{Change, Fields};
 use memkube::strategy::{Effect, Findings, Generation, ListMerge, Undecodable};
-use memkube::{Context, Definition, Status, Strategy};
+use memkube::{Column, Context, Definition, Status, Strategy};
 use serde_json::Value;
 
 /// Rule that the fault disables, for all kinds.
@@ -30,7 +30,7 @@ pub(super) enum RuleFault {
     KeepsDeleted,
     DeletionTimes,
     Grace,
-    Dependents,
+    Columns,
 }
 
 /// Faults in rules. Each entry has a description, the file in `table/` that should detect the fault, and the rule to disable.
@@ -55,7 +55,7 @@ pub(super) const ALL: [(&str, &str, RuleFault); 21] = [
     ("namespaces go at once", "deletion", RuleFault::KeepsDeleted),
     ("all is deleted at the same time", "deletion", RuleFault::DeletionTimes),
     ("there is no grace period", "pods", RuleFault::Grace),
-    ("a delete does not ask what becomes of what is owned", "deletion", RuleFault::Dependents),
+    ("tables have no columns", "forms", RuleFault::Columns),
 ];
 
 /// Returns the rules of a kind without the rule that the fault disables.
@@ -128,8 +128,8 @@ impl Strategy for FaultyRules {
         self.rules.validate_status_update(context, object, old)
     }
 
-    fn check_name(&self, name: &str, prefix: bool) -> Vec<String> {
-        if self.has(RuleFault::Names) { Vec::new() } else { self.rules.check_name(name, prefix) }
+    fn check_name(&self, name: &str, prefix: bool) -> Option<&'static str> {
+        if self.has(RuleFault::Names) { None } else { self.rules.check_name(name, prefix) }
     }
 
     fn generation(&self) -> Generation {
@@ -177,28 +177,20 @@ impl Strategy for FaultyRules {
         self.rules.keeps_deleted(object) && !self.has(RuleFault::KeepsDeleted)
     }
 
-    fn has_dependents(&self) -> bool {
-        self.rules.has_dependents() && !self.has(RuleFault::Dependents)
-    }
-
-    fn prepare_for_finalize(&self, object: &mut Object, old: &Object) {
-        self.rules.prepare_for_finalize(object, old);
+    fn columns(&self, version: &str) -> Vec<Column> {
+        if self.has(RuleFault::Columns) { Vec::new() } else { self.rules.columns(version) }
     }
 
     fn list_merge(&self, path: &str) -> ListMerge {
         if self.has(RuleFault::ListMerges) { ListMerge::Replace } else { self.rules.list_merge(path) }
     }
 
-    fn deprecation(&self, version: &str) -> Option<String> {
-        self.rules.deprecation(version)
-    }
-
     fn stored_form_serves(&self, version: &str) -> bool {
         self.rules.stored_form_serves(version)
     }
 
-    fn convert(&self, object: &mut Object, from: &str, to: &str) {
-        self.rules.convert(object, from, to);
+    fn convert(&self, object: &mut Object, to: &str) {
+        self.rules.convert(object, to);
     }
 
     fn committed(&mut self, change: &Change) -> Vec<Effect> {
