@@ -45,6 +45,10 @@ pub(super) fn value(node: &Node, value: &Value, old: Option<&Value>, path: &Path
     if old == Some(value) { Vec::new() } else { errors }
 }
 
+fn invalid(path: &Path<'_>, value: &Value, why: &str) -> FieldError {
+    FieldError::invalid(path.to_string(), value, &format!("{path} in body {why}"))
+}
+
 fn type_error(node: &Node, value: &Value, path: &Path<'_>) -> Option<FieldError> {
     let found = match value {
         Value::Null if node.nullable() => return None,
@@ -63,7 +67,7 @@ fn type_error(node: &Node, value: &Value, path: &Path<'_>) -> Option<FieldError>
         Some(wanted) => wanted == found,
     };
     let wanted = node.given.type_.as_deref().unwrap_or("integer or string");
-    let message = format!("Invalid value: {found:?}: must be of type {wanted}");
+    let message = format!("Invalid value: {found:?}: {path} in body must be of type {wanted}: {found:?}");
     (!fits).then(|| FieldError::new(path.to_string(), FieldReason::TypeInvalid, message))
 }
 
@@ -92,7 +96,7 @@ fn text_errors(node: &Node, text: &str, path: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let given = &node.given;
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
-    let mut invalid = |why: String| errors.push(FieldError::invalid(path.to_string(), &Value::from(text), &why));
+    let mut invalid = |why: String| errors.push(invalid(path, &Value::from(text), &why));
     if let Some(max) = given.max_length.filter(|max| length > *max) {
         errors.push(FieldError::too_long(path.to_string(), max));
     } else if let Some(min) = given.min_length.filter(|min| length < *min) {
@@ -103,7 +107,7 @@ fn text_errors(node: &Node, text: &str, path: &Path<'_>) -> Vec<FieldError> {
     // Only times have a format that memkube checks.
     let separated = text.as_bytes().get(10).is_some_and(|byte| matches!(byte, b'T' | b't'));
     if given.format.as_deref() == Some("date-time") && !(separated && text.parse::<jiff::Timestamp>().is_ok()) {
-        let message = format!("Invalid value: {text:?}: must be of type date-time");
+        let message = format!("Invalid value: {text:?}: {path} in body must be of type date-time: {text:?}");
         errors.push(FieldError::new(path.to_string(), FieldReason::TypeInvalid, message));
     }
     errors
@@ -115,12 +119,10 @@ fn number_errors(node: &Node, number: &Number, path: &Path<'_>) -> Vec<FieldErro
     let above = given.maximum.filter(|max| float > *max || (given.exclusive_maximum == Some(true) && float >= *max));
     let below = given.minimum.filter(|min| float < *min || (given.exclusive_minimum == Some(true) && float <= *min));
     let uneven = given.multiple_of.filter(|factor| (float / factor).fract() != 0.0);
-    let bounds = [("at most", above), ("at least", below), ("a multiple of", uneven)];
+    let bounds = [("less than or equal to", above), ("greater than or equal to", below), ("a multiple of", uneven)];
     let broken = bounds.into_iter().filter_map(|(words, bound)| Some((words, bound?)));
     let value = Value::Number(number.clone());
-    broken
-        .map(|(words, bound)| FieldError::invalid(path.to_string(), &value, &format!("should be {words} {bound}")))
-        .collect()
+    broken.map(|(words, bound)| invalid(path, &value, &format!("should be {words} {bound}"))).collect()
 }
 
 fn items(node: &Node, list: &[Value], old: Option<&Value>, path: &Path<'_>) -> Vec<FieldError> {
@@ -139,7 +141,7 @@ fn items(node: &Node, list: &[Value], old: Option<&Value>, path: &Path<'_>) -> V
     let length = i64::try_from(count).unwrap_or(i64::MAX);
     if let Some(min) = given.min_items.filter(|min| length < *min) {
         let why = format!("should have at least {min} items");
-        errors.push(FieldError::invalid(path.to_string(), &Value::from(count), &why));
+        errors.push(invalid(path, &Value::from(count), &why));
     } else if let Some(max) = given.max_items.filter(|max| length > *max) {
         errors.push(FieldError::too_many(path.to_string(), count, max));
     }
@@ -179,7 +181,7 @@ fn members(node: &Node, object: &Object, old: Option<&Object>, path: &Path<'_>) 
     let length = i64::try_from(count).unwrap_or(i64::MAX);
     if let Some(min) = given.min_properties.filter(|min| length < *min) {
         let why = format!("should have at least {min} properties");
-        errors.push(FieldError::invalid(path.to_string(), &Value::from(count), &why));
+        errors.push(invalid(path, &Value::from(count), &why));
     } else if let Some(max) = given.max_properties.filter(|max| length > *max) {
         errors.push(FieldError::too_many(path.to_string(), count, max));
     }

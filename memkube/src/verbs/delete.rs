@@ -58,14 +58,17 @@ impl Work<'_> {
         if self.request.resource() == builtin::definitions() {
             return self.delete_definition(stored);
         }
-        let object = stored.decode();
+        let mut object = stored.decode();
+        if let Some(finalizer) = options.finalizer.filter(|_| !stored.header.deleting) {
+            let all: Vec<Value> = finalizers(&object).chain([finalizer]).map(Value::from).collect();
+            object::set_meta(&mut object, "finalizers", all);
+        }
         let grace = self.ask(|strategy, _| strategy.grace_period_seconds(&object, options.grace_period_seconds))?;
         let kept = self.ask(|strategy, _| strategy.keeps_deleted(&object))? || finalizers(&object).next().is_some();
         match grace {
             None if !kept => Ok(Outcome::Gone(self.gone(stored))),
             None if stored.header.deleting => Ok(Outcome::Stays(Last::Stored(Arc::clone(stored)))),
             None => {
-                let mut object = object;
                 mark(&mut object, self.now);
                 self.ask(|strategy, _| strategy.mark_deleting(&mut object))?;
                 self.stays(object)

@@ -1,6 +1,6 @@
 //! Tests of the garbage collector.
 
-use crate::support::{CONFIG_MAPS, Server, WIDGETS, clock};
+use crate::support::{CONFIG_MAPS, MERGE, Server, WIDGETS, clock};
 use memkube::Options;
 use serde_json::{Value, json};
 
@@ -71,4 +71,29 @@ async fn what_refers_to_an_owner_that_is_not_there_goes_at_once() {
     let unknown = json!({"apiVersion": "none/v1", "kind": "None", "name": "n", "uid": "u"});
     server.post(CONFIG_MAPS, json!({"metadata": {"name": "b", "ownerReferences": [unknown]}})).await;
     assert_eq!(server.get(&path("b")).await.code, 200, "of a kind that is not known nobody can tell");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_deleted_in_the_foreground_waits_for_its_dependents() {
+    let (server, reference) = owned(&["a"]).await;
+    let metadata = json!({"name": "b", "ownerReferences": [reference], "finalizers": ["ex.io/f"]});
+    server.post(CONFIG_MAPS, json!({"metadata": metadata})).await;
+    let answer = server.delete(&path("owner"), json!({"propagationPolicy": "Foreground"})).await;
+    assert_eq!(answer.body["metadata"]["finalizers"], json!(["foregroundDeletion"]));
+    assert_eq!(server.get(&path("a")).await.code, 404);
+    for name in ["owner", "b"] {
+        let marked = server.get(&path(name)).await;
+        assert_eq!(marked.body["metadata"]["deletionTimestamp"], "2026-01-01T00:00:00Z", "{name}");
+    }
+    server.patch(&path("b"), MERGE, json!({"metadata": {"finalizers": null}})).await;
+    assert_eq!(server.get(CONFIG_MAPS).await.names(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_orphaned_stays_without_its_owner() {
+    let (server, _) = owned(&["a"]).await;
+    let answer = server.delete(&path("owner"), json!({"propagationPolicy": "Orphan"})).await;
+    assert_eq!(answer.body["metadata"]["finalizers"], json!(["orphan"]));
+    assert_eq!(server.get(&path("owner")).await.code, 404);
+    assert_eq!(server.get(&path("a")).await.body["metadata"].get("ownerReferences"), None);
 }

@@ -2,6 +2,7 @@
 
 use crate::status::{FieldError, Named, Status};
 use crate::store::Stored;
+use crate::verbs::garbage::{FOREGROUND, ORPHAN};
 use crate::verbs::options;
 use crate::wire::Request;
 use serde::Deserialize;
@@ -11,6 +12,8 @@ use serde_json::json;
 pub(crate) struct DeleteOptions {
     pub(crate) dry_run: bool,
     pub(crate) grace_period_seconds: Option<i64>,
+    /// Finalizer of the propagation policy. `None` for deletion of the dependents in the background.
+    pub(crate) finalizer: Option<&'static str>,
     preconditions: Preconditions,
 }
 
@@ -32,7 +35,6 @@ struct Preconditions {
 }
 
 impl DeleteOptions {
-    /// Decodes the options. The garbage collector deletes dependents in the background only, so other policies are rejected.
     pub(crate) fn of(request: &Request) -> Result<Self, Status> {
         let body = if request.body.is_empty() {
             from_query(request)?
@@ -41,17 +43,24 @@ impl DeleteOptions {
                 .map_err(|error| Status::bad_request(format!("DeleteOptions cannot be handled: {error}")))?
         };
         let mut errors = Vec::new();
-        let policy = match (body.orphan_dependents, body.propagation_policy) {
-            (Some(true), _) => Some("Orphan".to_owned()),
-            (_, policy) => policy,
+        let policy = match body.orphan_dependents {
+            Some(true) => Some("Orphan".to_owned()),
+            _ => body.propagation_policy,
         };
-        if let Some(policy) = policy.filter(|policy| policy != "Background") {
-            errors.push(FieldError::not_supported("propagationPolicy", &json!(policy), &["Background"]));
-        }
+        let finalizer = match policy.as_deref() {
+            None | Some("Background") => None,
+            Some("Foreground") => Some(FOREGROUND),
+            Some("Orphan") => Some(ORPHAN),
+            Some(other) => {
+                let supported = ["Background", "Foreground", "Orphan"];
+                errors.push(FieldError::not_supported("propagationPolicy", &json!(other), &supported));
+                None
+            }
+        };
         let dry_run = options::dry_run(&body.dry_run.unwrap_or_default(), &mut errors);
         options::refuse("DeleteOptions", &errors)?;
         let preconditions = body.preconditions.unwrap_or_default();
-        Ok(Self { dry_run, grace_period_seconds: body.grace_period_seconds, preconditions })
+        Ok(Self { dry_run, grace_period_seconds: body.grace_period_seconds, finalizer, preconditions })
     }
 
     /// Checks the preconditions of a delete: the UID and resourceVersion in its options.

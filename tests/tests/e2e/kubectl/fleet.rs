@@ -97,7 +97,10 @@ fn a_bad_multi_cluster_service_is_rejected_with_the_reason() -> anyhow::Result<(
                            unknown field \"spec.colour\"\n";
         let of_no_type =
             invalid("spec.type: Unsupported value: \"NodePort\": supported values: \"LoadBalancer\", \"ClusterIP\"");
-        let of_a_number = invalid("spec.serviceImport.name: Invalid value: \"integer\": must be of type string");
+        let of_a_number = invalid(
+            "spec.serviceImport.name: Invalid value: \"integer\": spec.serviceImport.name in body must be of type \
+             string: \"integer\"",
+        );
         let name = "multiclusterservice.networking.fleet.azure.com";
         let output = |what: &str| format!("{name}/web {what}\n");
         let deleted = format!("{name} \"web\" deleted from default namespace\n");
