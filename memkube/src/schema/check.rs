@@ -132,9 +132,8 @@ fn items(node: &Node, list: &[Value], old: Option<&Value>, path: &Path<'_>) -> V
     if let Some(item_node) = &node.items {
         for (index, item) in list.iter().enumerate() {
             let wrong = value(item_node, item, None, &path.item(index));
-            if !wrong.is_empty() && !(keyed && before.contains(item)) {
-                errors.extend(wrong);
-            }
+            let unchanged = !wrong.is_empty() && keyed && before.contains(item);
+            errors.extend(wrong.into_iter().filter(|_| !unchanged));
         }
     }
     let (given, count) = (&node.given, list.len());

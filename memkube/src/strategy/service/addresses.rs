@@ -40,7 +40,7 @@ pub(super) fn complete(object: &mut Object, old: Option<&Object>) {
         let spec = spec_mut(object);
         match before {
             Some(before) if !types.contains(&kind.as_str()) && spec.get(name) == Some(&before) => {
-                drop(spec.remove(name))
+                drop(spec.remove(name));
             }
             Some(before) if types == INTERNAL && kind != "ExternalName" => default(spec, name, before),
             _ => {}
