@@ -10,6 +10,7 @@
 //!   ├─ process ── bin/fleetnet-supervisor (ends its child when the test ends in any way)
 //!   └─ deployment (an agent with the settings of its Deployment)
 //! endpoints (a cluster with an agent as EndpointSlice controller; the test writes the pods and Nodes)
+//! in_memory (a simulated cluster, in the process of the test, for agents as processes)
 //! kubectl, helm (calls of the real kubectl and Helm)
 //! prometheus (Debian's Prometheus)
 //! eventually (waits on a watch; the error shows the last state) ── watchdog (a time limit for each test)
@@ -26,6 +27,7 @@ pub mod eventually;
 pub mod fleet;
 pub mod gate;
 pub mod helm;
+pub mod in_memory;
 pub mod kubeconfig;
 pub mod kubectl;
 pub mod limits;

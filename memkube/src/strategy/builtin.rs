@@ -11,7 +11,7 @@ use crate::strategy::event::Event;
 use crate::strategy::lease::Lease;
 use crate::strategy::namespace::Namespace;
 use crate::strategy::pod::Pod;
-use crate::strategy::review::{AccessReview, TokenReview};
+use crate::strategy::review::{AccessReview, SelfSubjectReview, TokenReview};
 use crate::strategy::secret::Secret;
 use crate::strategy::service::Service;
 use k8s_openapi::api::core::v1;
@@ -103,10 +103,11 @@ fn other_groups() -> Vec<Entry> {
 }
 
 fn reviews() -> Vec<Entry> {
-    let authorization = "authorization.k8s.io";
+    let (authentication, authorization) = ("authentication.k8s.io", "authorization.k8s.io");
     let review = |group: &str, kind: &str, plural: &str| cluster(group, "v1", kind, plural).only(&[Verb::Create]);
     vec![
-        (review("authentication.k8s.io", "TokenReview", "tokenreviews"), Box::new(TokenReview)),
+        (review(authentication, "TokenReview", "tokenreviews"), Box::new(TokenReview)),
+        (review(authentication, "SelfSubjectReview", "selfsubjectreviews"), Box::new(SelfSubjectReview)),
         (review(authorization, "SubjectAccessReview", "subjectaccessreviews"), Box::new(AccessReview::OfOther)),
         (review(authorization, "SelfSubjectAccessReview", "selfsubjectaccessreviews"), Box::new(AccessReview::OfSelf)),
     ]

@@ -2,7 +2,7 @@
 
 use super::{Context, Strategy};
 use crate::auth::{Call, Target, User, Verb};
-use crate::object::{Object, at, text_at};
+use crate::object::{Object, at, create, text_at};
 use crate::status::{FieldError, Named, Status};
 use serde_json::{Value, json};
 
@@ -23,16 +23,28 @@ impl Strategy for TokenReview {
         let for_us = audiences.is_none_or(|asked| asked.is_empty() || asked.iter().any(|one| one == AUDIENCE));
         let status = match context.tokens.get(token).filter(|_| for_us) {
             None => json!({"error": "invalid bearer token", "user": {}}),
-            Some(user) => {
-                let groups: Vec<&str> =
-                    user.groups.iter().map(String::as_str).chain(["system:authenticated"]).collect();
-                let user = json!({"username": &*user.name, "groups": groups});
-                json!({"authenticated": true, "audiences": [AUDIENCE], "user": user})
-            }
+            Some(user) => json!({"authenticated": true, "audiences": [AUDIENCE], "user": described(user)}),
         };
         object.insert("status".to_owned(), status);
         Ok(object)
     }
+}
+
+/// Strategy of SelfSubjectReviews: returns the user of the request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SelfSubjectReview;
+
+impl Strategy for SelfSubjectReview {
+    fn review(&self, context: &mut Context<'_>, mut object: Object) -> Result<Object, Status> {
+        object.insert("metadata".to_owned(), json!({"creationTimestamp": create::timestamp(context.now)}));
+        object.insert("status".to_owned(), json!({"userInfo": described(context.user)}));
+        Ok(object)
+    }
+}
+
+fn described(user: &User) -> Value {
+    let groups: Vec<&str> = user.groups.iter().map(String::as_str).chain(["system:authenticated"]).collect();
+    json!({"username": &*user.name, "groups": groups})
 }
 
 /// Strategy of access reviews, which return true if a user may make a request.

@@ -208,6 +208,18 @@ async fn access_is_reviewed_for_verbs_that_no_request_has() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_can_ask_who_one_is() {
+    let server = Server::new();
+    let crew = server.memkube.client(User::new("bob").with_groups(vec!["crew".to_owned()]));
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let request = http::Request::post(path).header("content-type", "application/json");
+    let request = request.body(b"{}".to_vec()).unwrap();
+    let answer: Value = crew.request(request).await.unwrap();
+    let user = json!({"username": "bob", "groups": ["crew", "system:authenticated"]});
+    assert_eq!(answer["status"], json!({"userInfo": user}));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_ledger_forgets_the_oldest_and_counts_all() {
     let mut options = Options::new(clock(), 1);
     options.limits.audit_entries = 2;

@@ -4,4 +4,3 @@ mod connections;
 mod controllers;
 mod endings;
 mod flags;
-mod server;

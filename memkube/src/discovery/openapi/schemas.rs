@@ -72,6 +72,7 @@ fn built_in(group: &str, version: &str, kind: &str) -> Option<Generate> {
         known::<core::Secret>(),
         known::<core::Service>(),
         known::<core::ServiceAccount>(),
+        known::<authentication::SelfSubjectReview>(),
         known::<authentication::TokenReview>(),
         known::<authorization::SelfSubjectAccessReview>(),
         known::<authorization::SubjectAccessReview>(),

@@ -1,11 +1,11 @@
 //! Tests of the settings with which an installation chooses how an agent connects to its API servers.
 
-use super::server::{Server, knows_all, member_agent, member_agent_of};
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fleetnet_runtime::client::{Cluster, Pod};
 use harness::agent::AgentSpec;
+use harness::in_memory::{Server, knows_all, member_agent, member_agent_of};
 use harness::limits::PROCESS;
 use harness::run;
 use kube::client::Body;

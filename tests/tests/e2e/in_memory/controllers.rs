@@ -1,10 +1,10 @@
 //! Tests of `--controllers`: each part of the member agent runs in a separate process, and makes only the writes of this part.
 
-use super::server::{AGENT, Server, hub_agent, member_agent, member_agent_of};
 use anyhow::Context as _;
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, ServiceImport};
 use harness::agent::AgentSpec;
 use harness::endpoints::Workload;
+use harness::in_memory::{AGENT, Server, hub_agent, member_agent, member_agent_of};
 use harness::process::Ended;
 use harness::user::{Consume, User};
 use harness::{eventually, run};

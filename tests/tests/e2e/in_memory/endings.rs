@@ -1,8 +1,8 @@
 //! Tests of the ways in which agents end: exit codes, and Leases.
 
-use super::server::{Server, member_agent_of};
 use anyhow::{Context as _, ensure};
 use harness::eventually::Deadline;
+use harness::in_memory::{Server, member_agent_of};
 use harness::limits::{POLL, PROCESS};
 use harness::process::Ended;
 use harness::{binaries, run};

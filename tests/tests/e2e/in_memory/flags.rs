@@ -1,6 +1,6 @@
 //! Tests of flags whose effects are visible from outside the process.
 
-use super::server::{Server, knows_all, member_agent_of};
+use harness::in_memory::{Server, knows_all, member_agent_of};
 use harness::run;
 
 #[test]

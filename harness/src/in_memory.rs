@@ -1,11 +1,11 @@
-//! Simulated cluster: a memkube with the CRDs of the fleet, reachable over HTTPS.
+//! Simulated cluster: a memkube with the CRDs of the fleet, reachable over HTTPS by agents in processes of their own.
 
+use crate::agent::{Agent, AgentSpec};
+use crate::eventually::Deadline;
+use crate::fleet::{FLEET_SYSTEM, on_free_ports};
+use crate::limits::POLL;
 use anyhow::Context as _;
 use fleetnet_api::crds::{self, Form};
-use harness::agent::{Agent, AgentSpec};
-use harness::eventually::Deadline;
-use harness::fleet::{FLEET_SYSTEM, on_free_ports};
-use harness::limits::POLL;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ListParams, PostParams};
@@ -22,15 +22,16 @@ use tokio::net::TcpListener;
 use tokio::time::sleep;
 
 /// User name of member agents.
-pub(crate) const AGENT: &str = "agent";
+pub const AGENT: &str = "agent";
 /// User name of a hub agent.
-const HUB_AGENT: &str = "hub-agent";
-/// Id of the only member.
-const MEMBER: &str = "member-1";
+pub const HUB_AGENT: &str = "hub-agent";
+/// Id of the member whose agent [`member_agent`] starts.
+pub const MEMBER: &str = "member-1";
 
 /// Simulated cluster for one test.
-pub(crate) struct Server {
-    pub(crate) memkube: MemKube,
+#[derive(Debug)]
+pub struct Server {
+    pub memkube: MemKube,
     https: Https,
     /// Folder with the kubeconfigs and the token.
     folder: TempDir,
@@ -38,10 +39,15 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a server. The keys depend on the name, so servers with different names have different certificate authorities.
-    pub(crate) async fn start(name: &str) -> anyhow::Result<Self> {
-        let folder = TempDir::with_prefix("fleetnet-in-memory-")?;
+    pub async fn start(name: &str) -> anyhow::Result<Self> {
         let clock = TokioClock::starting_at("2026-01-01T00:00:00Z".parse()?);
-        let memkube = MemKube::new(Options::new(Arc::new(clock), 1));
+        Self::with(name, Options::new(Arc::new(clock), 1)).await
+    }
+
+    /// Starts a server as [`Server::start`] does, with these options of memkube.
+    pub async fn with(name: &str, options: Options) -> anyhow::Result<Self> {
+        let folder = TempDir::with_prefix("fleetnet-in-memory-")?;
+        let memkube = MemKube::new(options);
         let client = memkube.client(User::new("admin"));
         for definition in crds::all(Form::Full) {
             Api::all(client.clone()).create(&PostParams::default(), &definition).await?;
@@ -63,26 +69,30 @@ impl Server {
         Ok(Self { memkube, https, folder })
     }
 
-    pub(crate) fn url(&self) -> &str {
+    #[must_use]
+    pub fn url(&self) -> &str {
         self.https.url()
     }
 
-    pub(crate) fn authority_pem(&self) -> &str {
+    #[must_use]
+    pub fn authority_pem(&self) -> &str {
         self.https.authority_pem()
     }
 
     /// Returns the path of a file in the folder: `kubeconfig`, `hub-agent.kubeconfig`, `token` or `ca.crt`. `token` and
     /// `ca.crt` are the files of a service account in a pod.
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
+    #[must_use]
+    pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub(crate) fn folder(&self) -> PathBuf {
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
         self.folder.path().to_owned()
     }
 
     /// Returns the holder of each Lease; an empty text if the Lease was released.
-    pub(crate) async fn holders(&self) -> anyhow::Result<BTreeMap<String, String>> {
+    pub async fn holders(&self) -> anyhow::Result<BTreeMap<String, String>> {
         let leases = self.leases().list(&ListParams::default()).await?;
         let holder = |lease: Lease| {
             let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
@@ -92,24 +102,27 @@ impl Server {
     }
 
     /// Returns a client for the server's administrator.
-    pub(crate) fn admin(&self) -> Client {
+    #[must_use]
+    pub fn admin(&self) -> Client {
         self.memkube.client(User::new("admin"))
     }
 
     /// Returns the number of the member agents' accepted writes for each kind of write, without Leases and Events.
-    pub(crate) fn written(&self) -> BTreeMap<String, u64> {
+    #[must_use]
+    pub fn written(&self) -> BTreeMap<String, u64> {
         let counts = self.memkube.audit().counts.into_iter();
         let of_agents = counts.filter(|(kind, _)| &*kind.user == AGENT && kind.verb.writes() && kind.code < 300);
         let named = of_agents.map(|(kind, count)| (format!("{} {}", kind.verb.name(), kind.resource), count));
         named.filter(|(name, _)| !["leases.", "events"].iter().any(|other| name.contains(other))).collect()
     }
 
-    pub(crate) fn leases(&self) -> Api<Lease> {
+    #[must_use]
+    pub fn leases(&self) -> Api<Lease> {
         Api::namespaced(self.admin(), FLEET_SYSTEM)
     }
 
     /// Waits until a member agent has written its heartbeat to this hub.
-    pub(crate) async fn heartbeat(&self, agent: &Agent) -> anyhow::Result<()> {
+    pub async fn heartbeat(&self, agent: &Agent) -> anyhow::Result<()> {
         let deadline = Deadline::start();
         while self.memkube.peek_all(&ResourceId::new("networking.fleet.azure.com", "memberagents")).is_empty() {
             deadline.check().with_context(|| format!("no heartbeat\n{}", agent.log().tail()))?;
@@ -120,7 +133,8 @@ impl Server {
 }
 
 /// Returns settings for a hub agent in this simulated hub.
-pub(crate) fn hub_agent(hub: &Server) -> AgentSpec {
+#[must_use]
+pub fn hub_agent(hub: &Server) -> AgentSpec {
     AgentSpec::new("hub-agent", "hub-agent")
         .flag("--kubeconfig", hub.file("hub-agent.kubeconfig"))
         .flag("--metrics-bind-address", "127.0.0.1:0")
@@ -128,19 +142,21 @@ pub(crate) fn hub_agent(hub: &Server) -> AgentSpec {
 }
 
 /// Returns settings for a member agent in this simulated cluster, without a hub.
-pub(crate) fn member_agent(own: &Server) -> AgentSpec {
+#[must_use]
+pub fn member_agent(own: &Server) -> AgentSpec {
     on_free_ports(AgentSpec::new("member-agent", "member-agent"))
         .variable("MEMBER_CLUSTER_NAME", MEMBER)
         .flag("--kubeconfig", own.file("kubeconfig"))
 }
 
 /// Returns settings for a member agent that reaches the hub with a kubeconfig.
-pub(crate) fn member_agent_of(own: &Server, hub: &Server) -> AgentSpec {
+#[must_use]
+pub fn member_agent_of(own: &Server, hub: &Server) -> AgentSpec {
     member_agent(own).flag("--hub-kubeconfig", hub.file("kubeconfig"))
 }
 
 /// Waits until an agent has listed all kinds that it needs, in its cluster and in the hub.
-pub(crate) async fn knows_all(agent: &Agent) -> anyhow::Result<()> {
+pub async fn knows_all(agent: &Agent) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     loop {
         let (_, readiness) = agent.get("/readyz").await?;
