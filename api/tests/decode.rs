@@ -642,6 +642,22 @@ fn what_is_beyond_a_limit_is_not_kept_while_an_object_is_decoded() {
 }
 
 #[test]
+fn a_decoded_slice_keeps_96_bytes_for_each_endpoint() {
+    let kept = |endpoints: usize| {
+        let endpoint: Vec<Value> = (0..endpoints).map(|it| json!({"addresses": [format!("10.0.0.{it}")]})).collect();
+        let mut json = fixture("EndpointSliceExport");
+        json["spec"]["endpoints"] = endpoint.into();
+        let json = json.to_string();
+        let mut slice = None;
+        let used = allocation_counter::measure(|| slice = decode(Kind::EndpointSliceExport, json.as_bytes()).ok());
+        assert!(slice.is_some());
+        used.bytes_current
+    };
+    let per_endpoint = (kept(200) - kept(100)) / 100;
+    assert!(per_endpoint <= 96, "{per_endpoint} bytes");
+}
+
+#[test]
 fn nothing_is_read_beyond_a_limit() {
     let mut json = fixture("EndpointSliceExport");
     json["spec"]["endpoints"] = json!([]);

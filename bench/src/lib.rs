@@ -6,6 +6,7 @@
 //! baseline    (writes of the baseline)      ── follow (watch that decodes nothing), templates (copies of the agents' objects)
 //! import, churn, restart (measurements)     ── stages, table (time of each step of a change) ── report (JSON, targets)
 //! controllers (comparison of the EndpointSlice controller with the controller of kube-controller-manager)
+//! scale       (cost by the numbers of members, Services and importers, on memkube)
 //! slices      (measurement of the EndpointSlice library alone, in memory)
 //! ```
 
@@ -22,6 +23,7 @@ pub mod objects;
 pub mod quantiles;
 pub mod report;
 pub mod restart;
+pub mod scale;
 pub mod size;
 pub mod slices;
 pub mod stages;

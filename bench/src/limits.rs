@@ -18,3 +18,22 @@ pub const SETTLED: Duration = Duration::from_secs(60);
 /// Maximum number of endpoints of a slice. The addresses of a slice in the bench differ only in the last octet, so a slice cannot
 /// have many more than 250.
 pub const ENDPOINTS: usize = 250;
+/// Interval at which members renew their heartbeats. Member agents have the same interval.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
+/// Interval between two requests to `/healthz`.
+pub const PROBE_INTERVAL: Duration = Duration::from_millis(5);
+/// Time limit of a request to `/healthz`.
+pub const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Interval at which the measurement of scale checks if all copies have arrived.
+pub const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+/// Number of heartbeats whose cost is measured.
+pub const HEARTBEATS: u32 = 500;
+/// Rate of these heartbeats in heartbeats per second: ten times that of 100 members, so that their cost is well above the noise.
+pub const HEARTBEAT_RATE: u32 = 100;
+/// Number of changes that a simulated server keeps for watches. With the defaults of memkube, a watch that falls behind by a
+/// quarter of a second would have to list all objects again.
+pub const LOG_CHANGES: usize = 400_000;
+/// Size of these changes in bytes.
+pub const LOG_BYTES: usize = 512 << 20;
+/// Time limit of the measurement of scale, for all its fleets.
+pub const SCALE: Duration = Duration::from_secs(7_200);

@@ -8,7 +8,7 @@ use bench::size::{SMOKE, Size};
 use bench::slices::{self, compare};
 use bench::users::Users;
 use bench::world::World;
-use bench::{churn, import, restart};
+use bench::{churn, import, restart, scale};
 use clap::{Parser, Subcommand};
 
 /// Measures the agents on real control planes, against the same writes made by hand, and the EndpointSlice library alone.
@@ -36,6 +36,8 @@ enum What {
     All(Size),
     /// The member agent's EndpointSlice controller beside kube-controller-manager's.
     Controllers(controllers::Size),
+    /// How costs grow with members, Services and importers, on servers in memory.
+    Scale(scale::size::Size),
     /// The EndpointSlice library on a folder of scenarios; a line of JSON for each.
     #[command(name = "endpointslice")]
     EndpointSlice(slices::Options),
@@ -54,6 +56,7 @@ fn main() -> anyhow::Result<()> {
         What::Restart(size) => (&[Part::Restart], size),
         What::All(size) => (&[Part::Churn, Part::Restart], size),
         What::Controllers(size) => return measure_controllers(if smoke { controllers::SMOKE } else { size }),
+        What::Scale(size) => return measure_scale(&if smoke { scale::size::Size::smoke() } else { size }),
         What::EndpointSlice(options) => return slices::run(&options, print_line),
         What::Compare(options) => return compare_files(&options),
     };
@@ -69,6 +72,13 @@ fn main() -> anyhow::Result<()> {
 
 fn measure_controllers(size: controllers::Size) -> anyhow::Result<()> {
     let report = harness::run(controllers::measure(size))?;
+    println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
+    eprint!("{}\n{}", bench::report::table(&report.targets), report.table());
+    Ok(())
+}
+
+fn measure_scale(size: &scale::size::Size) -> anyhow::Result<()> {
+    let report = harness::run_within(bench::limits::SCALE, scale::measure(size))?;
     println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
     eprint!("{}\n{}", bench::report::table(&report.targets), report.table());
     Ok(())

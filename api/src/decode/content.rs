@@ -40,9 +40,10 @@ pub(super) fn content(
     endpoints: Field<Vec<RawEndpoint>>,
     ports: Field<Vec<RawEndpointPort>>,
 ) -> Result<SliceContent, &'static str> {
-    let (mut ready, mut draining, mut zones) = (Vec::new(), Vec::new(), Zones::default());
     // fault X4.1: endpoints.or_undecodable("endpoints is not a list")? ~> endpoints.or_default()
-    for raw in endpoints.or_undecodable("endpoints is not a list")? {
+    let raw = endpoints.or_undecodable("endpoints is not a list")?;
+    let (mut ready, mut draining, mut zones) = (Vec::with_capacity(raw.len()), Vec::new(), Zones::default());
+    for raw in raw {
         match raw.state() {
             State::Ready => ready.extend(endpoint(raw, &mut zones)),
             State::Draining => draining.extend(endpoint(raw, &mut zones)),
@@ -71,7 +72,12 @@ pub(super) fn hub_content(
         return Err("endpoints and drainingEndpoints have more than 1000 elements together");
     }
     let mut zones = Zones::default();
-    let mut list = |raw: Vec<RawEndpoint>| raw.into_iter().filter_map(|raw| endpoint(raw, &mut zones)).collect();
+    let mut list = |raw: Vec<RawEndpoint>| {
+        // `collect` would keep the larger memory of `raw`.
+        let mut list = Vec::with_capacity(raw.len());
+        list.extend(raw.into_iter().filter_map(|raw| endpoint(raw, &mut zones)));
+        list
+    };
     let (endpoints, draining) = (list(endpoints), list(draining));
     Ok(SliceContent { address_type, endpoints, draining, ports: endpoint_ports(ports.list()) })
 }

@@ -185,10 +185,18 @@ impl<T: Shape> Shape for Vec<T> {
     fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
         let mut elements = Self::new();
         while let Some(element) = list.next_element::<Field<T>>()? {
-            elements.extend(element.value());
+            keep(&mut elements, element.value());
         }
         Ok(Some(elements))
     }
+}
+
+/// Adds an element to a list. A list of one element, such as the addresses of an endpoint, gets no room for more elements.
+fn keep<T>(elements: &mut Vec<T>, element: Option<T>) {
+    if elements.is_empty() {
+        elements.reserve_exact(1);
+    }
+    elements.extend(element);
 }
 
 /// List of at most `MOST` elements. Invalid elements count toward the limit too.
@@ -201,7 +209,7 @@ impl<T: Shape, const MOST: usize> Shape for Few<T, MOST> {
         // fault X2.1: read < MOST ~> true
         while read < MOST {
             let Some(element) = list.next_element::<Field<T>>()? else { return Ok(Some(Self(elements))) };
-            elements.extend(element.value());
+            keep(&mut elements, element.value());
             read += 1;
         }
         match list.next_element::<IgnoredAny>()? {

@@ -64,6 +64,28 @@ fn agents_and_baseline_make_the_writes_of_the_ledgers() -> anyhow::Result<()> {
 }
 
 #[test]
+fn each_copy_of_a_simulated_fleet_arrives_and_costs_one_write() -> anyhow::Result<()> {
+    let report: Value = serde_json::from_str(&run(print(&["scale", "--smoke"]))?).context("it prints JSON")?;
+    // The bench measures two fleets of three members and six Services: two importers of each Service, and one importer of each but
+    // one Service, which all members import.
+    for (scenario, copies, copies_of_changes) in [(&report["scenarios"][0], 12, 8), (&report["scenarios"][1], 8, 12)] {
+        let first = &scenario["first"];
+        assert_eq!((&first["copies"], &first["lease_kept"]), (&json!(copies), &json!(true)), "{first}");
+        let changes = &scenario["changes"][0];
+        let arrived = (&changes["changes"], &changes["copies"], &changes["overtaken"]);
+        assert_eq!(arrived, (&json!(4), &json!(copies_of_changes), &json!(0)), "{changes}");
+        for side in ["hub", "member"] {
+            let memory = scenario[format!("{side}_memory")]["resident_mib"].as_f64().context("memory")?;
+            assert!(memory > 1.0, "{side}: {memory}");
+            let restart = &scenario[format!("{side}_restart")];
+            assert_eq!(restart["other_writes"], 0, "{side}: {restart}");
+        }
+        assert_eq!(scenario["heartbeats"]["hub_writes"], 0, "{scenario}");
+    }
+    Ok(())
+}
+
+#[test]
 fn both_controllers_publish_everything_and_write_nothing_at_a_restart() -> anyhow::Result<()> {
     let report: Value =
         serde_json::from_str(&run(with_own_servers(&["controllers", "--smoke"]))?).context("it prints JSON")?;
