@@ -18,6 +18,7 @@ use harness::agent::{Agent, AgentSpec};
 use harness::eventually::Deadline;
 use harness::in_memory::{AGENT, HUB_AGENT, Server, hub_agent, member_agent_of};
 use harness::process::Ended;
+use kube::api::ListParams;
 use memkube::auth::{Call, Verb};
 use memkube::faults::{Fault, Faults};
 use memkube::{Options, User};
@@ -143,11 +144,22 @@ impl Fleet {
         }
     }
 
-    /// Returns holder and number of transitions of each Lease of the hub agent.
-    pub async fn hub_leases(&self) -> anyhow::Result<Value> {
-        let leases = self.hub_client.get("/apis/coordination.k8s.io/v1/namespaces/fleet-system/leases").await?;
-        let specs = leases["items"].as_array().into_iter().flatten().map(|lease| &lease["spec"]);
-        Ok(specs.map(|spec| json!([spec["holderIdentity"], spec["leaseTransitions"]])).collect())
+    /// Waits until the hub agent has its Lease. Returns the holder and the number of transitions.
+    pub async fn hub_lease(&self) -> anyhow::Result<(String, i32)> {
+        let deadline = Deadline::start();
+        loop {
+            let leases = self.hub.leases().list(&ListParams::default()).await?;
+            let held = leases.into_iter().filter_map(|lease| {
+                let spec = lease.spec?;
+                let holder = spec.holder_identity.filter(|holder| !holder.is_empty())?;
+                Some((holder, spec.lease_transitions.unwrap_or_default()))
+            });
+            if let Some(held) = held.into_iter().next() {
+                return Ok(held);
+            }
+            deadline.check().context("the hub agent does not get its Lease")?;
+            tokio::time::sleep(CHECK_INTERVAL).await;
+        }
     }
 
     /// Stops an agent, which releases its Leases.

@@ -161,8 +161,7 @@ impl Running {
         let (hub, member) = (fleet.hub_agent(), fleet.member_agent());
         let (hub, member) = futures::try_join!(hub.start(), member.start())?;
         let probe = Probe::start(hub.address().await?)?;
-        hub.ready().await?;
-        let lease = fleet.hub_leases().await?;
+        let lease = fleet.hub_lease().await?;
         fleet.distributed().await?;
         let seconds = seconds(start.elapsed());
         let probed = probe.end()?;
@@ -177,7 +176,7 @@ impl Running {
             hub_microseconds_per_copy: used.microseconds_per(running.fleet.scenario.copies()),
             hub_writes: used.writes.1,
             healthz_longest_milliseconds: probed.into_iter().max().map_or(f64::INFINITY, milliseconds),
-            lease_kept: running.fleet.hub_leases().await? == lease && running.hub.ended().is_none(),
+            lease_kept: running.fleet.hub_lease().await? == lease && running.hub.ended().is_none(),
             hub_memory,
             member_memory,
         };

@@ -80,7 +80,10 @@ fn each_copy_of_a_simulated_fleet_arrives_and_costs_one_write() -> anyhow::Resul
             let restart = &scenario[format!("{side}_restart")];
             assert_eq!(restart["other_writes"], 0, "{side}: {restart}");
         }
-        assert_eq!(scenario["heartbeats"]["hub_writes"], 0, "{scenario}");
+        // 500 heartbeats of other members cost no write. Meanwhile, the first heartbeat of the real agent after its imports may
+        // cost one write.
+        let writes = scenario["heartbeats"]["hub_writes"].as_u64().context("a number of writes")?;
+        assert!(writes <= 1, "{writes} writes for heartbeats: {scenario}");
     }
     Ok(())
 }
