@@ -40,6 +40,8 @@ pub mod model;
 pub mod names;
 pub mod plan;
 pub mod ranges;
+#[cfg(test)]
+mod read_cost_tests;
 mod reads;
 pub mod reasons;
 pub mod undecodable;

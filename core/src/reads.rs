@@ -12,9 +12,14 @@ use crate::index::{Stored, Table};
 use crate::model::Kind;
 use crate::watches::Watches;
 use fleetnet_types::{ObjectName, Timestamp, WatchState};
+use hashbrown::{DefaultHashBuilder, HashMap};
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
+use std::marker::PhantomData;
+
+/// Capacity for the values that one plan reads.
+// no limit: the list grows if a plan reads more; most plans read fewer
+const USUAL_READS: usize = 32;
 
 /// Values that one plan reads. A value may occur several times.
 #[derive(Debug)]
@@ -22,7 +27,7 @@ pub(crate) struct Reads<V>(RefCell<Vec<V>>);
 
 impl<V> Default for Reads<V> {
     fn default() -> Self {
-        Self(RefCell::new(Vec::new()))
+        Self(RefCell::new(Vec::with_capacity(USUAL_READS)))
     }
 }
 
@@ -37,7 +42,7 @@ impl<V> Reads<V> {
 }
 
 /// Value of a view that a plan can read.
-pub(crate) trait ViewValue: Eq + Hash {
+pub(crate) trait ViewValue: Hash {
     /// Returns the value of an object, found by its kind and name.
     fn object(kind: Kind, name: ObjectName) -> Self;
 
@@ -85,13 +90,36 @@ impl<'a, T: Stored, V: ViewValue> Objects<'a, T, V> {
 /// Number of a value or of a reader, for compact lists.
 type Number = u32;
 
-/// Value that is read, with its readers.
+/// Readers of one value. Most values have one reader, so one reader needs no list.
 #[derive(Clone, Debug, Default)]
-struct Value {
+enum Value {
+    #[default]
+    Unread,
+    One(Number),
+    Many(Box<Many>),
+}
+
+/// Readers of a value that has had more than one.
+#[derive(Clone, Debug)]
+struct Many {
     /// Number of readers that read the value now.
     count: u32,
     /// Readers in the order in which they began to read. Some may have stopped since: [`Readers::reads`] decides.
     readers: Vec<Number>,
+}
+
+impl Value {
+    fn readers(&self) -> &[Number] {
+        match self {
+            Self::Unread => &[],
+            Self::One(reader) => std::slice::from_ref(reader),
+            Self::Many(many) => &many.readers,
+        }
+    }
+
+    fn is_read(&self) -> bool {
+        !matches!(self, Self::Unread)
+    }
 }
 
 /// Reader with the values that it read last, in ascending order.
@@ -103,10 +131,13 @@ struct Reader<R> {
 
 /// Readers of all values. `R` is a key, or another result that is computed from the view.
 ///
-/// Lists hold numbers of four bytes, so a read takes about 8 bytes, and a value that only one reader reads about 100 bytes more.
+/// Lists hold numbers of four bytes. A value is stored as its hash, so a read keeps at most 64 bytes on average. If two values
+/// have the same hash, a change of one also requeues the readers of the other. These extra plans are empty.
 #[derive(Clone, Debug)]
 pub(crate) struct Readers<V, R> {
-    numbers: HashMap<V, Number>,
+    hashes: DefaultHashBuilder,
+    /// Number of each value, by the hash of the value.
+    numbers: HashMap<u64, Number>,
     values: Vec<Value>,
     /// Numbers of `values` that are not used.
     free_values: Vec<Number>,
@@ -115,11 +146,13 @@ pub(crate) struct Readers<V, R> {
     reader_numbers: HashMap<R, Number>,
     readers: Vec<Option<Reader<R>>>,
     free_readers: Vec<Number>,
+    of: PhantomData<V>,
 }
 
 impl<V, R> Default for Readers<V, R> {
     fn default() -> Self {
         Self {
+            hashes: DefaultHashBuilder::default(),
             numbers: HashMap::new(),
             values: Vec::new(),
             free_values: Vec::new(),
@@ -127,14 +160,15 @@ impl<V, R> Default for Readers<V, R> {
             reader_numbers: HashMap::new(),
             readers: Vec::new(),
             free_readers: Vec::new(),
+            of: PhantomData,
         }
     }
 }
 
-impl<V: Eq + Hash, R: Clone + Eq + Hash> Readers<V, R> {
+impl<V: Hash, R: Clone + Eq + Hash> Readers<V, R> {
     /// Stores the values that a reader read now. They replace those that it read before.
     pub(crate) fn record(&mut self, reader: &R, values: Vec<V>) {
-        let mut after: Vec<Number> = values.into_iter().map(|value| self.number(value)).collect();
+        let mut after: Vec<Number> = values.iter().map(|value| self.number(value)).collect();
         after.sort_unstable();
         after.dedup();
         let number = self.reader_number(reader);
@@ -165,9 +199,9 @@ impl<V: Eq + Hash, R: Clone + Eq + Hash> Readers<V, R> {
 
     /// Returns the readers of a value.
     pub(crate) fn of<'a>(&'a self, value: &V) -> impl Iterator<Item = &'a R> + use<'a, V, R> {
-        let number = self.numbers.get(value).copied();
+        let number = self.numbers.get(&self.hashes.hash_one(value)).copied();
         let readers = number.into_iter().flat_map(move |number| {
-            let readers = &self.values[number as usize].readers;
+            let readers = self.values[number as usize].readers();
             readers.iter().filter(move |reader| self.reads(**reader, number))
         });
         readers.filter_map(|reader| Some(&self.readers[*reader as usize].as_ref()?.reader))
@@ -178,9 +212,9 @@ impl<V: Eq + Hash, R: Clone + Eq + Hash> Readers<V, R> {
         stored.is_some_and(|stored| stored.values.binary_search(&value).is_ok())
     }
 
-    fn number(&mut self, value: V) -> Number {
+    fn number(&mut self, value: &V) -> Number {
         let (values, free, unread) = (&mut self.values, &mut self.free_values, &mut self.unread);
-        *self.numbers.entry(value).or_insert_with(|| {
+        *self.numbers.entry(self.hashes.hash_one(value)).or_insert_with(|| {
             *unread += 1;
             free.pop().unwrap_or_else(|| added(values, Value::default()))
         })
@@ -203,27 +237,46 @@ impl<V: Eq + Hash, R: Clone + Eq + Hash> Readers<V, R> {
     }
 
     fn begin(&mut self, value: Number, reader: Number) {
-        let stored = &self.values[value as usize];
-        // Readers that stopped stay in the list until it would grow. So a value with very many readers costs each of them the
-        // same.
-        if stored.readers.len() == stored.readers.capacity() && stored.readers.len() > stored.count as usize {
-            let mut readers = std::mem::take(&mut self.values[value as usize].readers);
-            readers.retain(|other| *other != reader && self.reads(*other, value));
-            self.values[value as usize].readers = readers;
+        match &mut self.values[value as usize] {
+            unread @ Value::Unread => {
+                *unread = Value::One(reader);
+                self.unread -= 1;
+            }
+            Value::One(other) => {
+                let readers = vec![*other, reader];
+                self.values[value as usize] = Value::Many(Box::new(Many { count: 2, readers }));
+            }
+            // Readers that stopped stay in the list until it would grow. So a value with very many readers costs each of them
+            // the same.
+            Value::Many(many)
+                if many.readers.len() == many.readers.capacity() && many.readers.len() > many.count as usize =>
+            {
+                let mut readers = std::mem::take(&mut many.readers);
+                readers.retain(|other| *other != reader && self.reads(*other, value));
+                readers.push(reader);
+                if let Value::Many(many) = &mut self.values[value as usize] {
+                    many.count += 1;
+                    many.readers = readers;
+                }
+            }
+            Value::Many(many) => {
+                many.count += 1;
+                many.readers.push(reader);
+            }
         }
-        let stored = &mut self.values[value as usize];
-        self.unread -= usize::from(stored.count == 0);
-        stored.count += 1;
-        stored.readers.push(reader);
     }
 
+    /// Records that one of the readers of a value stopped. Its values are replaced already.
     fn end(&mut self, value: Number) {
         let stored = &mut self.values[value as usize];
-        stored.count -= 1;
-        if stored.count == 0 {
-            stored.readers = Vec::new();
-            self.unread += 1;
+        if let Value::Many(many) = stored {
+            many.count -= 1;
+            if many.count > 0 {
+                return;
+            }
         }
+        *stored = Value::Unread;
+        self.unread += 1;
     }
 
     /// Drops the values without readers, as soon as they are most of all.
@@ -233,7 +286,7 @@ impl<V: Eq + Hash, R: Clone + Eq + Hash> Readers<V, R> {
         }
         let (values, free) = (&self.values, &mut self.free_values);
         self.numbers.retain(|_, number| {
-            let is_read = values[*number as usize].count > 0;
+            let is_read = values[*number as usize].is_read();
             if !is_read {
                 free.push(*number);
             }
@@ -283,6 +336,11 @@ impl<V: ViewValue, C: Clone + Eq + Hash> Recorded<V, C> {
     /// Returns what was computed from a value.
     pub(crate) fn of<'a>(&'a self, value: &V) -> impl Iterator<Item = &'a C> + use<'a, V, C> {
         self.readers.of(value)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn number_of_reads(&self) -> usize {
+        self.readers.sizes().2
     }
 
     /// Stores the new state of a watch. Returns the values that changed.
@@ -376,7 +434,7 @@ mod tests {
                 readers.record(&reader, if round % 2 == 0 { vec![1, 2] } else { vec![2] });
             }
         }
-        let lengths: Vec<usize> = readers.values.iter().map(|value| value.readers.len()).collect();
+        let lengths: Vec<usize> = readers.values.iter().map(|value| value.readers().len()).collect();
         assert!(lengths.iter().all(|length| *length <= 8), "{lengths:?}");
     }
 }

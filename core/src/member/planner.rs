@@ -140,6 +140,18 @@ impl Planner {
         requeue.extend(self.view.disputes.note(about, over, message));
     }
 
+    /// Returns the number of recorded reads.
+    #[cfg(test)]
+    pub(crate) fn number_of_reads(&self) -> usize {
+        self.recorded.number_of_reads()
+    }
+
+    /// Takes the recorded reads, for tests of their size.
+    #[cfg(test)]
+    pub(crate) fn take_reads(&mut self) -> impl Sized + use<> {
+        std::mem::take(&mut self.recorded)
+    }
+
     pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
         self.plan_and_reads(key, now).0
     }

@@ -7,6 +7,7 @@ use syn::visit::{self, Visit};
 /// Direct dependencies that core may have, each with its reason.
 const CORE_MAY: &[&str] = &[
     "fleetnet-types", // the values that core and the runtime share
+    "hashbrown",      // a hash map with a fast hash
     "ipnet",          // address ranges
     "sha2",           // object names end in a part of a hash
     "thiserror",      // error types
