@@ -43,11 +43,12 @@ impl AgentSpec {
         Self { binary, name: name.to_owned(), flags, environment, proxies, turn: None, root: None }
     }
 
-    /// Adds a command-line flag, as `--name=value`.
+    /// Sets a command-line flag, as `--name=value`. Replaces an earlier value of the flag.
     #[must_use]
     pub fn flag(mut self, name: &str, value: impl Into<OsString>) -> Self {
         let mut flag = OsString::from(name);
         flag.push("=");
+        self.flags.retain(|other| !other.as_encoded_bytes().starts_with(flag.as_encoded_bytes()));
         flag.push(value.into());
         self.flags.push(flag);
         self

@@ -24,6 +24,7 @@ mod discovery;
 pub mod faults;
 pub mod limits;
 pub mod object;
+pub mod observe;
 pub mod random;
 pub mod registry;
 mod schema;

@@ -11,6 +11,7 @@ use crate::clock::Clock;
 use crate::faults::Faults;
 use crate::limits::{self, Limits};
 use crate::object::Object;
+use crate::observe::Observer;
 use crate::random::Random;
 use crate::registry::{Definition, Registry, ResourceId};
 use crate::service::Service;
@@ -100,6 +101,9 @@ pub(crate) struct State {
     pub(crate) collects_garbage: bool,
     /// Objects that the garbage collector must check before the server sends the current response.
     pub(crate) looks: VecDeque<Look>,
+    /// User of the request in progress.
+    pub(crate) user: Option<User>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
 }
 
 impl MemKube {
@@ -114,6 +118,8 @@ impl MemKube {
             watches: 0,
             collects_garbage: options.garbage_collector,
             looks: VecDeque::new(),
+            user: None,
+            observer: None,
         };
         let shared = Shared {
             state: Mutex::new(state),
@@ -198,6 +204,11 @@ impl MemKube {
     /// Sets the faults of future requests. Open watches keep their faults.
     pub fn set_faults(&self, faults: Option<Arc<dyn Faults>>) {
         self.0.settings.lock().faults = faults;
+    }
+
+    /// Sets the observer of future changes.
+    pub fn observe(&self, observer: Option<Arc<dyn Observer>>) {
+        self.0.state.lock().observer = observer;
     }
 
     /// Assigns a user to a bearer token from now on. `None` removes the token.

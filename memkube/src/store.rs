@@ -281,6 +281,12 @@ impl Store {
         past.moved.notify_waiters();
     }
 
+    /// Continues at a higher revision, and clears all event logs.
+    pub(crate) fn bump(&mut self, revision: u64) {
+        self.revision = revision;
+        self.compact();
+    }
+
     pub(crate) fn incarnation(&self) -> u64 {
         self.incarnation
     }

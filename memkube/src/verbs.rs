@@ -82,6 +82,7 @@ pub(crate) fn begin(server: &MemKube, request: Request, seen: faults::State) -> 
         return Ok(Begun::Watch(Box::new(Watch::begin(server, request, seen)?)));
     }
     let mut state = server.0.state.lock();
+    state.user = Some(request.call.user.clone());
     let mut work = Work {
         state: &mut state,
         request: &request,

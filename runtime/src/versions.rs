@@ -181,6 +181,7 @@ impl<O> Versions<O> {
         }
         // fault V9.1: !list.blind ~> true
         if !list.blind {
+            // fault V9.3: self.drop_unlisted(version, rolled_back, news) ~> {}
             self.drop_unlisted(version, rolled_back, news);
         }
         self.tombstones.forget_before(if rolled_back { u64::MAX } else { list.first_tombstone });

@@ -24,6 +24,8 @@ use tokio::time::timeout;
 pub const HUB_AGENT: &str = "system:serviceaccount:fleet-system:hub-agent";
 /// User name of a member agent in its own cluster.
 pub const MEMBER_AGENT: &str = "system:serviceaccount:fleet-system:member-agent";
+/// Prefix of the group that names the replica of an agent in its requests.
+pub const REPLICA: &str = "replica:";
 /// Time on the virtual clock at which each fleet starts: noon of an arbitrary day.
 const NOON: Timestamp = Timestamp::from_seconds(1_800_014_400);
 
@@ -83,7 +85,8 @@ pub struct Fleet {
     options: Options,
     /// Number of agents that were started. The identity of each new agent contains this number.
     started: u32,
-    agents: BTreeMap<Place, (Agent, Line)>,
+    /// Running agents, by cluster and number of the replica.
+    agents: BTreeMap<(Place, usize), (Agent, Line)>,
 }
 
 #[derive(Debug)]
@@ -147,6 +150,14 @@ impl Fleet {
         self.own_clocks.insert(place, clock);
     }
 
+    /// Moves the clock of the running agents of a cluster, as if somebody set the clock. Only after [`Fleet::set_own_clock`] and
+    /// a start.
+    pub fn move_own_clock(&self, place: Place, microseconds: i64) {
+        if let Some(clock) = self.own_clocks.get(&place) {
+            clock.set_by(microseconds);
+        }
+    }
+
     /// Returns the servers with the names of their clusters, the hub first.
     pub fn servers(&self) -> impl Iterator<Item = (&str, &Server)> {
         let members = self.members.iter().map(|member| (member.name.as_str(), &member.server));
@@ -164,7 +175,7 @@ impl Fleet {
     /// Starts every agent that is not running, and waits until all agents are ready.
     pub async fn start_agents(&mut self) -> anyhow::Result<()> {
         for place in self.places() {
-            if !self.agents.contains_key(&place) {
+            if !self.agents.contains_key(&(place, 0)) {
                 self.start(place)?;
             }
         }
@@ -180,6 +191,11 @@ impl Fleet {
 
     /// Starts the agent of a cluster. If an agent already runs there, kills that agent first.
     pub fn start(&mut self, place: Place) -> anyhow::Result<()> {
+        self.start_replica(place, 0)
+    }
+
+    /// Starts a replica of the agent of a cluster. If this replica already runs there, kills it first.
+    pub fn start_replica(&mut self, place: Place, replica: usize) -> anyhow::Result<()> {
         self.started += 1;
         let setup = |kind: &str| Setup {
             identity: format!("{kind}_{}_{}", self.options.seed, self.started),
@@ -191,33 +207,44 @@ impl Fleet {
             source_ranges: self.options.source_ranges.clone(),
             namespace_policy: self.options.namespace_policy,
         };
-        let line = Line::default();
+        let (line, group) = (Line::default(), format!("{REPLICA}{replica}"));
         let agent = match place {
             Place::Hub => {
-                let hub = self.hub.cluster_over(&line, "hub", HUB_AGENT);
+                let hub = self.hub.cluster_over(&line, "hub", HUB_AGENT, &group);
                 agent::of_hub(Arc::new(hub), setup("hub-agent"))?
             }
             Place::Member(index) => {
                 let Member { name, server, hub_user, .. } = &self.members[index];
-                let member = Arc::new(server.cluster_over(&line, "member", MEMBER_AGENT));
-                let hub = Arc::new(self.hub.cluster_over(&line, "hub", hub_user));
+                let member = Arc::new(server.cluster_over(&line, "member", MEMBER_AGENT, &group));
+                let hub = Arc::new(self.hub.cluster_over(&line, "hub", hub_user, &group));
                 agent::of_member(name, member, &hub, setup("member-agent"))?
             }
         };
-        self.agents.insert(place, (agent, line));
+        self.agents.insert((place, replica), (agent, line));
         Ok(())
     }
 
     /// Returns the running agent of a cluster.
     #[must_use]
     pub fn agent(&self, place: Place) -> Option<&Agent> {
-        self.agents.get(&place).map(|(agent, _)| agent)
+        self.replica(place, 0)
     }
 
     /// Returns the connection through which a cluster's agent sends its requests.
     #[must_use]
     pub fn line(&self, place: Place) -> Option<&Line> {
-        self.agents.get(&place).map(|(_, line)| line)
+        self.agents.get(&(place, 0)).map(|(_, line)| line)
+    }
+
+    /// Returns a running replica of the agent of a cluster.
+    #[must_use]
+    pub fn replica(&self, place: Place, replica: usize) -> Option<&Agent> {
+        self.agents.get(&(place, replica)).map(|(agent, _)| agent)
+    }
+
+    /// Returns the running replicas of all agents, each with its connection.
+    pub fn replicas(&self) -> impl Iterator<Item = (Place, usize, &Agent, &Line)> {
+        self.agents.iter().map(|((place, replica), (agent, line))| (*place, *replica, agent, line))
     }
 
     /// Returns all clusters that have an agent, the hub first.
@@ -227,7 +254,12 @@ impl Fleet {
 
     /// Kills the agent of a cluster, as a crash does.
     pub async fn kill(&mut self, place: Place) {
-        if let Some((agent, _)) = self.agents.remove(&place) {
+        self.kill_replica(place, 0).await;
+    }
+
+    /// Kills a replica of the agent of a cluster.
+    pub async fn kill_replica(&mut self, place: Place, replica: usize) {
+        if let Some((agent, _)) = self.agents.remove(&(place, replica)) {
             agent.kill().await;
         }
     }
@@ -260,7 +292,12 @@ impl Fleet {
 
     /// Stops the agent of a cluster. Fails if no agent runs there, if the agent ends with an error, or if it must be killed.
     pub async fn stop(&mut self, place: Place) -> anyhow::Result<()> {
-        let (agent, _) = self.agents.remove(&place).context("an agent runs there")?;
+        self.stop_replica(place, 0).await
+    }
+
+    /// Stops a replica of the agent of a cluster, as [`Fleet::stop`] does.
+    pub async fn stop_replica(&mut self, place: Place, replica: usize) -> anyhow::Result<()> {
+        let (agent, _) = self.agents.remove(&(place, replica)).context("an agent runs there")?;
         stop(agent).await
     }
 }

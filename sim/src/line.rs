@@ -60,6 +60,8 @@ struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passes {
     Everything,
+    /// Requests wait. They reach the servers after [`Line::release`], even if their agent has ended.
+    Held,
     /// Requests reach the servers, but responses do not reach the agent.
     Requests,
     Nothing,
@@ -92,6 +94,16 @@ impl Line {
     /// Waits until the connection is cut. After the cut, nothing passes in either direction.
     pub fn is_cut(&self) -> impl Future<Output = ()> + Send + use<> {
         self.is_at(Passes::Nothing)
+    }
+
+    /// Holds all requests back from now on, as if the agent's process was stopped with a write on its way.
+    pub fn hold(&self) {
+        self.0.passes.send_replace(Passes::Held);
+    }
+
+    /// Sends all requests that were held back, and forwards later requests at once.
+    pub fn release(&self) {
+        self.0.passes.send_replace(Passes::Everything);
     }
 
     fn is_at(&self, wanted: Passes) -> impl Future<Output = ()> + Send + use<> {
@@ -151,8 +163,11 @@ impl tower::Service<Request<Sent>> for Wired {
     fn call(&mut self, request: Request<Sent>) -> Self::Future {
         let (mut service, line) = (self.service.clone(), self.line.clone());
         Box::pin(async move {
-            if *line.0.passes.borrow() == Passes::Nothing {
-                return pending().await;
+            let passes = *line.0.passes.borrow();
+            match passes {
+                Passes::Nothing => return pending().await,
+                Passes::Held => return late(service, line, request).await,
+                Passes::Everything | Passes::Requests => {}
             }
             let side = if is_counted(&request) { line.count() } else { None };
             match side {
@@ -168,12 +183,24 @@ impl tower::Service<Request<Sent>> for Wired {
             if side == Some(Side::After) {
                 line.sever().await;
             }
-            if *line.0.passes.borrow() != Passes::Everything {
-                return pending().await;
+            let passes = *line.0.passes.borrow();
+            match passes {
+                Passes::Everything => {}
+                Passes::Held => line.is_at(Passes::Everything).await,
+                Passes::Requests | Passes::Nothing => return pending().await,
             }
             answer
         })
     }
+}
+
+/// Sends a request after [`Line::release`]. A task of its own sends it, so the request arrives even if its agent has ended.
+async fn late(mut service: Service, line: Line, request: Request<Sent>) -> Result<Response<Body>, BoxError> {
+    let sent = tokio::spawn(async move {
+        line.is_at(Passes::Everything).await;
+        tower::Service::call(&mut service, request).await
+    });
+    sent.await?
 }
 
 fn is_counted(request: &Request<Sent>) -> bool {

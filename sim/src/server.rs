@@ -55,10 +55,12 @@ impl Server {
         Cluster::from_clients(name, client.clone(), client)
     }
 
-    /// Like [`Server::cluster`], but the requests of the agent use `line`, a connection that a test can cut.
+    /// Like [`Server::cluster`], but the requests of the agent use `line`, a connection that a test can cut. `group` is a group of
+    /// the user.
     #[must_use]
-    pub fn cluster_over(&self, line: &Line, name: &str, user: &str) -> Cluster {
-        let client = kube::Client::new(line.to(self.0.service(User::new(user))), "default");
+    pub fn cluster_over(&self, line: &Line, name: &str, user: &str, group: &str) -> Cluster {
+        let user = User::new(user).with_groups(vec![group.to_owned()]);
+        let client = kube::Client::new(line.to(self.0.service(user)), "default");
         Cluster::from_clients(name, client.clone(), client)
     }
 

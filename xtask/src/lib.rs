@@ -48,8 +48,17 @@ enum Command {
     Release(release::ReleaseArgs),
     /// Plant the faults that the source marks, each alone in a copy of this tree, and print those that no test sees.
     Mutants(mutants::Choice),
+    /// Plant known bugs in a copy of this tree, and print how many seeds the simulator takes to find each.
+    Planted(mutants::planted::PlantedArgs),
     /// Write the reference of flags, metrics, names and custom resources to docs/reference, and the dashboards.
     Reference,
+    /// Play whole simulated fleets from seeds, with random users and faults, and check them at each change.
+    #[command(disable_help_flag = true)]
+    Sim {
+        /// Arguments of the program `simulator`: `--seed S`, `--seeds N`, `--minutes M`, `--shrink S`; `--help` lists all.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Run every test: tidy, the fast suite and the end-to-end suite, with the time that each took and the slowest tests.
     Test(test::TestArgs),
     /// Check the rules of the house that the compiler does not know.
@@ -66,10 +75,20 @@ pub fn run() -> anyhow::Result<()> {
         Command::Image(arguments) => image::run(&arguments),
         Command::Release(arguments) => release::run(&arguments),
         Command::Mutants(arguments) => mutants::run(&arguments),
+        Command::Planted(arguments) => mutants::planted::run(&arguments),
         Command::Reference => reference("pages", &[]),
+        Command::Sim { arguments } => simulator(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Tidy => tidy::run(),
     }
+}
+
+/// Runs the program `simulator`, which depends on both agents.
+fn simulator(arguments: &[OsString]) -> anyhow::Result<()> {
+    let mut call = cargo::command(&["run", "--quiet", "--bin", "simulator", "--"]);
+    let status = call.args(arguments).status().context("cannot call cargo")?;
+    ensure!(status.success(), "a seed has a finding; it is listed above ({status})");
+    Ok(())
 }
 
 /// Runs a command of the program `reference`, which depends on both agents. No package is selected, so that Cargo builds the

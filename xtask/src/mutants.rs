@@ -9,6 +9,7 @@
 mod choice;
 mod journal;
 pub(crate) mod mark;
+pub(crate) mod planted;
 mod scratch;
 mod switches;
 
@@ -50,7 +51,8 @@ pub(crate) fn run(choice: &Choice) -> anyhow::Result<()> {
     let target = test::target_folder()?;
     let folder = target.join("mutants");
     let scratch = Scratch::new(root(), &folder, target);
-    let (suites, alone) = build(&scratch, &all, &planned)?;
+    let folders = planned.iter().flat_map(|one| &one.tests).map(|(folder, _)| folder.as_str()).collect();
+    let (suites, alone) = build(&scratch, &all, &folders)?;
     unchanged(&suites, &planned)?;
     println!("{} of {} faults need a build of their own", alone.len(), all.len());
     let mut journal = Journal::open(&folder, &scratch.digest()?, choice.resume)?;
@@ -154,12 +156,11 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Builds the tests with the faults of the whole tree, so that a later run that plants other faults builds nothing. Returns the
-/// faults that cannot have a switch: faults outside of functions, and faults that the compiler rejects in a switch.
-fn build(scratch: &Scratch, all: &[Planned], planned: &[Planned]) -> anyhow::Result<(Suites, BTreeSet<u32>)> {
+/// Builds the tests of the packages in these folders with the faults of the whole tree, so that a later run that plants other
+/// faults builds nothing. Returns the faults that cannot have a switch: faults outside of functions, and faults that the compiler
+/// rejects in a switch.
+fn build(scratch: &Scratch, all: &[Planned], folders: &BTreeSet<&str>) -> anyhow::Result<(Suites, BTreeSet<u32>)> {
     let stopwatch = Stopwatch::start();
-    let folders: BTreeSet<&str> =
-        planned.iter().flat_map(|one| &one.tests).map(|(folder, _)| folder.as_str()).collect();
     let mut alone = BTreeSet::new();
     loop {
         let switched = with_switches(all, &mut alone)?;
@@ -176,7 +177,7 @@ fn build(scratch: &Scratch, all: &[Planned], planned: &[Planned]) -> anyhow::Res
             texts.insert(file, format!("#![allow(warnings)] {text}{}", switches::FUNCTION));
         }
         scratch.write(&texts)?;
-        match scratch.suites(&folders) {
+        match scratch.suites(folders) {
             Ok(suites) => {
                 println!("built the tests of {folders:?} with {} faults, in {}", all.len(), human(stopwatch.elapsed()));
                 return Ok((suites, alone));

@@ -73,6 +73,7 @@ pub fn plan_copy(view: Reader<'_>, name: &Text, importer: &Text, now: Timestamp)
 
 /// True once plans may rely on the absence of an object, and on the features of the members.
 fn is_ready(view: Reader<'_>) -> bool {
+    // fault A4.5: view.complete(&REQUIRED) && ~>
     view.complete(&REQUIRED) && view.knows_features()
 }
 

@@ -4,8 +4,8 @@
 
 use crate::fleet::{export, hold, reappear, vanish};
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
+use crate::oracle::{CLASSES, assert_settled, classes};
 use crate::support::build::{IntoObject, mcs, named, service_export};
-use crate::support::oracle::{CLASSES, assert_settled, classes};
 use crate::support::property::for_any;
 use crate::support::world::{Who, World};
 use fastrand::Rng;

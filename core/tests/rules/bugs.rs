@@ -1,6 +1,7 @@
 //! Tests that fleetnet does not have the known bugs of the Go agents. A test's name begins with the number of its bug (B1 to B22)
 //! in docs/behaviour.md.
 
+use crate::oracle::assert_settled;
 use crate::support::agent::removed;
 use crate::support::build::{
     Build, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildService, BuildSlice,
@@ -9,7 +10,6 @@ use crate::support::build::{
     service_import, slice, slice_export, valid,
 };
 use crate::support::cluster::Answer;
-use crate::support::oracle::assert_settled;
 use crate::support::view::{hub_view, member_view, observe_change, observe_removal, writes};
 use crate::support::world::{Entry, Who, World, fleet};
 use fleetnet_core::hub;

@@ -5,12 +5,12 @@ use crate::fleet::{
     count, edit_service, export, export_condition, export_of, hold, import_in_hub, imported, set_endpoints,
     status_and_reason, weigh,
 };
+use crate::oracle::assert_settled;
 use crate::support::agent::Agent;
 use crate::support::build::{
     Build, BuildExport, BuildImport, BuildInternalExport, BuildService, BuildSlice, IntoObject, condition, in_hub_of,
     internal_export, mcs, named, no_conflict, port, resolved, seconds, service, service_export, service_import, slice,
 };
-use crate::support::oracle::assert_settled;
 use crate::support::view::{hub_view, member_view, planned, writes};
 use crate::support::world::{Entry, Who, World, fleet, settings};
 use fleetnet_core::model::{ConsumerType, ImportStatus, Kind, Object, ServicePort, TargetPort};

@@ -2,11 +2,11 @@
 //! number.
 
 use crate::fleet::{bound, count, derived, edit_mcs, export, imported, mcs_reason, names};
+use crate::oracle::{assert_empty, assert_settled};
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildMcs, IntoObject, claim, derived_service, found, in_hub_of, internal_export,
     mcs, named, resolved, service, service_export, service_import,
 };
-use crate::support::oracle::{assert_empty, assert_settled};
 use crate::support::view::{hub_view, member_view, planned, writes};
 use crate::support::world::{Who, World};
 use fleetnet_core::model::{Kind, Service};

@@ -1,11 +1,11 @@
 //! Tests of objects that somebody creates or edits with kubectl. Agents repair or remove what they own, and change nothing else.
 
 use crate::fleet::{bound, derived, edit_service, names};
+use crate::oracle::{assert_settled, state};
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, accepted_export, claim, mcs,
     named, not_found, resolved, seconds, service, service_import, slice, slice_export,
 };
-use crate::support::oracle::{assert_settled, state};
 use crate::support::view::{member_view, writes};
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::member::Key;

@@ -1,11 +1,11 @@
 //! Tests of changes of `MultiClusterService.spec.type` from ClusterIP to LoadBalancer and back, while endpoints are imported.
 
 use crate::fleet::{derived, edit_mcs, import_in_hub, imported, mcs_reason};
+use crate::oracle::{assert_settled, state};
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildMcs, IntoObject, claim, in_hub_of, internal_export, mcs,
     named, no_conflict, reference, resolved, seconds, service, service_import,
 };
-use crate::support::oracle::{assert_settled, state};
 use crate::support::view::{blocking_reasons, hub_view, member_view, observe_removal, planned, writes};
 use crate::support::world::{GRACE_MICROS, Who, World, fleet};
 use fleetnet_core::model::{

@@ -9,8 +9,8 @@
 
 use crate::blocked::{Blocked, BlockingReasons, a_blocked_event};
 use crate::histories::{MEMBERS, happen, prelude};
+use crate::oracle::assert_settled;
 use crate::support::build::{content, named, seconds};
-use crate::support::oracle::assert_settled;
 use crate::support::property::cases;
 use crate::support::world::{Who, World};
 use fleetnet_core::model::{

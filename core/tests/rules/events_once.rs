@@ -4,13 +4,13 @@
 use crate::fleet::{edit_mcs, mcs_of};
 use crate::histories::{MEMBERS, an_event, happen, prelude};
 use crate::messages::set_by;
+use crate::oracle::{CLASSES, classes};
 use crate::support::agent::KindChange;
 use crate::support::build::{
     Build, BuildExport, BuildImport, BuildMcs, IntoObject, accepted_export, claim, derived_service, internal_export,
     mcs, named, resolved, service, service_import,
 };
 use crate::support::cluster::Answer;
-use crate::support::oracle::{CLASSES, classes};
 use crate::support::property::for_any;
 use crate::support::view::{
     blocking_reasons, events_of, member_view, observe_change, observe_removal, planned, writes,

@@ -1,11 +1,11 @@
 //! Tests that the importer gets each field of a Service and its slices that exporter, hub and importer support.
 
+use crate::oracle::assert_settled;
 use crate::support::build::{
     BuildExport, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, accepted_export, content,
     derived_service, distributed_slice, found, internal_export, mcs, member_agent, named, no_conflict, pending, port,
     resolved, seconds, service, service_export, service_import, slice, slice_export, valid,
 };
-use crate::support::oracle::assert_settled;
 use crate::support::property::for_any;
 use crate::support::view::{hub_view, member_view, observe_change, planned, writes};
 use crate::support::world::{Who, World, cluster_id};

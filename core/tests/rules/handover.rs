@@ -1,12 +1,12 @@
 //! Tests of the handover (make-before-break): exporter, hub and importer remove a slice only after the endpoints of its
 //! replacement are imported, in every order of events.
 
+use crate::oracle::assert_settled;
 use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, SYSTEM, accepted_export, content,
     derived_service, distributed_slice, found, imported_slice, in_hub_of, mcs, named, port, resolved, service,
     service_import, slice, slice_export,
 };
-use crate::support::oracle::assert_settled;
 use crate::support::view::{claimed_hub_view, hub_view, member_view, observe_change, observe_removal, writes};
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::model::{ConsumerType, HubSlice, Kind, Object};

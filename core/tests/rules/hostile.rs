@@ -2,12 +2,12 @@
 //! from one another. Each history runs with and without hostile writes, and both results must be equal.
 
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
+use crate::oracle::{CLASSES, assert_settled, classes, state};
 use crate::support::agent::undecodable_change;
 use crate::support::build::{
     Build, BuildNamespace, IntoObject, claim, content, endpoint, in_hub_of, internal_export, member_agent, named,
     namespace, no_conflict, port, resolved, seconds, service, service_import, slice, slice_export,
 };
-use crate::support::oracle::{CLASSES, assert_settled, classes, state};
 use crate::support::property::for_any;
 use crate::support::world::{Who, World};
 use fastrand::Rng;
@@ -18,6 +18,7 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::names;
 use fleetnet_types::{ClusterId, ObjectName, Text, Uid};
+use histories::users::Action;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -296,7 +297,7 @@ fn world() -> World {
 /// True for events that have the same effect with and without the hostile member. `Run` makes a fixed number of steps, and
 /// `Meddle` deletes an object by index. Both have another effect if the hostile member causes additional steps and objects.
 fn of_honest(event: &Event) -> bool {
-    !matches!(event, Event::Run { .. } | Event::Meddle { .. })
+    !matches!(event, Event::Run { .. } | Event::User(Action::Meddle { .. }))
 }
 
 /// Applies the same event to two fleets, the second with hostile acts. Asserts that all objects of `outcome` are equal in both.
@@ -348,13 +349,13 @@ fn established() -> World {
     let mut world = world();
     let consumers = [(0, 1), (1, 0), (2, 1)];
     for (member, _) in consumers {
-        happen(&mut world, &Event::MakeService { member, app: 0, ports: 0 });
-        happen(&mut world, &Event::SetSlice { member, app: 0, slice: 0, endpoints: vec![1, 2] });
-        happen(&mut world, &Event::Export { member, app: 0 });
+        happen(&mut world, &Event::User(Action::MakeService { member, app: 0, ports: 0 }));
+        happen(&mut world, &Event::User(Action::SetSlice { member, app: 0, slice: 0, endpoints: vec![1, 2] }));
+        happen(&mut world, &Event::User(Action::Export { member, app: 0 }));
     }
     world.run();
     for (member, consumer) in consumers {
-        happen(&mut world, &Event::CreateMcs { member, name: 0, app: 0, consumer });
+        happen(&mut world, &Event::User(Action::CreateMcs { member, name: 0, app: 0, consumer }));
     }
     world.run();
     world
@@ -366,9 +367,9 @@ fn a_change_of_slices() -> impl Strategy<Value = Event> {
     let (m, s) = (member, slice);
     prop_oneof![
         6 => (m.clone(), s.clone(), endpoints)
-            .prop_map(|(member, slice, endpoints)| Event::SetSlice { member, app: 0, slice, endpoints }),
-        1 => (m.clone(), s.clone()).prop_map(|(member, slice)| Event::TouchSlice { member, app: 0, slice }),
-        2 => (m, s).prop_map(|(member, slice)| Event::DeleteSlice { member, app: 0, slice }),
+            .prop_map(|(member, slice, endpoints)| Event::User(Action::SetSlice { member, app: 0, slice, endpoints })),
+        1 => (m.clone(), s.clone()).prop_map(|(member, slice)| Event::User(Action::TouchSlice { member, app: 0, slice })),
+        2 => (m, s).prop_map(|(member, slice)| Event::User(Action::DeleteSlice { member, app: 0, slice })),
         2 => (0..=MEMBERS).prop_map(|who| Event::Crash { who }),
         1 => Just(Event::Pass { seconds: 90 }),
     ]

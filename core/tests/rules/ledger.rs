@@ -1,10 +1,10 @@
 //! Tests of the number of writes: each write of an export, an import and a change, with its writer and kind.
 
+use crate::oracle::assert_settled;
 use crate::support::build::{
     BuildMcs, BuildSlice, IntoObject, address, content, derived_service, mcs, named, pending, service, service_export,
     slice,
 };
-use crate::support::oracle::assert_settled;
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::model::{ConsumerType, Endpoint, Kind, Object};
 use fleetnet_types::ObjectName;

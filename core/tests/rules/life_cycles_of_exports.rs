@@ -4,11 +4,11 @@ use crate::fleet::{
     bound, count, derived, edit_service, export, export_condition, export_of, import_in_hub, imported, mcs_reason,
     names, reappear, set_endpoints, status_and_reason, vanish, weigh,
 };
+use crate::oracle::{assert_settled, state};
 use crate::support::build::{
     Build, BuildInternalExport, BuildNamespace, BuildService, BuildSlice, IntoObject, accepted_export, content,
     in_hub_of, internal_export, mcs, named, namespace, no_conflict, port, service, service_export, slice, slice_export,
 };
-use crate::support::oracle::{assert_settled, state};
 use crate::support::view::{member_view, writes};
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::member;

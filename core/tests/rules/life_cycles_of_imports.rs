@@ -5,8 +5,8 @@ use crate::fleet::{
     bound, count, derived, edit_mcs, edit_service, export, import_in_hub, imported, mcs_of, mcs_reason, names,
     reappear, vanish,
 };
+use crate::oracle::{assert_settled, state};
 use crate::support::build::{BuildMcs, IntoObject, address, mcs, named, port, service_export};
-use crate::support::oracle::{assert_settled, state};
 use crate::support::world::{GRACE_MICROS, Who, World, fleet};
 use fleetnet_core::model::{ConsumerType, Kind, Object, ServiceType};
 use fleetnet_types::{ClusterId, ObjectName};

@@ -34,6 +34,7 @@ mod life_cycles_of_exports;
 mod life_cycles_of_imports;
 mod lost_definition;
 mod messages;
+mod oracle;
 mod proved;
 mod reworded;
 mod rights;

@@ -2,8 +2,8 @@
 //! incomplete, agents do not conclude from it that an object does not exist.
 
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
+use crate::oracle::{CLASSES, classes};
 use crate::support::agent::{Agent, KindChange, View, applied, removed, undecodable_change};
-use crate::support::oracle::{CLASSES, classes};
 use crate::support::property::for_any;
 use crate::support::world::{Who, World};
 use fastrand::Rng;

@@ -3,6 +3,7 @@
 use super::Work;
 use crate::auth::User;
 use crate::object::{Object, meta_text};
+use crate::observe::Commit;
 use crate::registry::{Registered, ResourceId};
 use crate::server::State;
 use crate::status::Status;
@@ -71,6 +72,7 @@ impl Work<'_> {
     }
 
     fn after_commit(&mut self, stored: &Stored) {
+        let user = self.state.user.take(); // controllers make the next changes
         if self.namespace_controller {
             let namespace = match stored.key.namespace() {
                 "" => stored.key.name(),
@@ -79,6 +81,7 @@ impl Work<'_> {
             self.state.empty_namespace(namespace, self.now);
         }
         self.state.collect_garbage(self.namespace_controller, self.now);
+        self.state.user = user;
     }
 }
 
@@ -104,6 +107,9 @@ impl State {
     }
 
     fn committed(&mut self, resource: &ResourceId, change: &Change) -> Arc<Stored> {
+        if let Some(observer) = &self.observer {
+            observer.committed(&Commit { resource, change, user: self.user.as_ref() });
+        }
         let strategy = self.registry.get_mut(resource).map(|Registered { strategy, .. }| strategy);
         let effects = strategy.map(|strategy| strategy.committed(change)).unwrap_or_default();
         self.carry_out(effects);

@@ -14,6 +14,7 @@ mod diagnosis;
 mod disputes;
 mod endpoints;
 mod exported_endpoints;
+mod failover;
 mod first_day;
 mod fleet;
 mod fleet_rules;

@@ -96,6 +96,18 @@ impl Scratch {
         Ok(Suites(suites))
     }
 
+    /// Returns the path of a program of the package in a folder, after its tests were built.
+    pub(super) fn program(&self, folder: &str, name: &str) -> anyhow::Result<PathBuf> {
+        let built = self.build(folder, &["--tests".to_owned()])?;
+        let is_it = |message: &Value| {
+            message["target"]["kind"][0] == "bin"
+                && message["target"]["name"] == name
+                && message["profile"]["test"] == false
+        };
+        let path = messages(&built).find(is_it).and_then(|message| message["executable"].as_str().map(PathBuf::from));
+        path.with_context(|| format!("{folder} has no program {name}"))
+    }
+
     /// Plants a fault alone, runs its tests until one fails, and removes the fault again.
     pub(super) fn plant(&self, fault: &Fault, tests: &[(String, String)], suites: &Suites) -> anyhow::Result<Outcome> {
         let path = self.tree.join(&fault.file);

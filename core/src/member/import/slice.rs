@@ -23,6 +23,7 @@ const COMPONENT: &str = "endpointsliceimport-controller";
 
 /// Plans the import of the distributed slice with this name.
 pub(crate) fn plan_slice(view: Reader<'_>, name: &Text, now: Timestamp) -> Plan {
+    // fault A4.6: !view.complete(&REQUIRED) ~> false
     if !view.complete(&REQUIRED) {
         return Plan::default();
     }

@@ -4,8 +4,7 @@
 //! The oracle asserts both directions: each object that users request exists (so an agent that does nothing fails), and no
 //! other object exists. `rules/proved.rs` proves with broken agents that the oracle can fail.
 
-use super::build::SYSTEM;
-use super::world::{World, cluster_id, settings};
+use crate::fleet::{Fleet, cluster_id, hub_namespace};
 use fleetnet_core::model::{
     AddressType, Condition, ConsumerType, EndpointSlice, InternalServiceImport, Kind, Meta, MultiClusterService,
     Object, PortNumber, Reference, ServiceExport, ServiceImport, ServicePort, ServiceType, SliceContent,
@@ -23,25 +22,28 @@ macro_rules! all {
     };
 }
 
+/// Namespace of the agents' objects in each member.
+const SYSTEM: &str = "fleet-system";
+
 /// Runs all assertions of this file on a fleet at rest.
-pub(crate) fn assert_settled(world: &World) {
-    assert_nothing_is_stuck(world);
-    assert_exports_are_judged_alike(world);
-    assert_imports_are_made(world);
-    assert_imported_equals_exported(world);
-    assert_nothing_is_added(world);
-    assert_claims_are_fair(world);
-    assert_nothing_is_left_over(world);
+pub fn assert_settled(fleet: &Fleet) {
+    assert_nothing_is_stuck(fleet);
+    assert_exports_are_judged_alike(fleet);
+    assert_imports_are_made(fleet);
+    assert_imported_equals_exported(fleet);
+    assert_nothing_is_added(fleet);
+    assert_claims_are_fair(fleet);
+    assert_nothing_is_left_over(fleet);
 }
 
 /// Asserts that every object that is being deleted has a finalizer of another controller. Otherwise an agent has failed to remove
 /// our finalizer.
-fn assert_nothing_is_stuck(world: &World) {
-    for who in world.everyone() {
-        for object in world.cluster(who).all() {
+fn assert_nothing_is_stuck(fleet: &Fleet) {
+    for (who, cluster) in fleet.clusters() {
+        for object in cluster.all() {
             let meta = object.meta();
             let condition = !meta.finalizers.others.is_empty();
-            assert!(!meta.deleting || condition, "{who:?}: {:?} {} is stuck deleting", object.kind(), meta.name);
+            assert!(!meta.deleting || condition, "{who}: {:?} {} is stuck deleting", object.kind(), meta.name);
         }
     }
 }
@@ -62,13 +64,13 @@ fn status_of(conditions: &[Condition], condition_type: &str) -> Option<&'static 
 /// Returns the exports that users request for a Service and that are eligible: for each cluster id, the ServiceExport and the
 /// Service's ports.
 fn wanted_exports<'a>(
-    world: &'a World,
+    fleet: &'a Fleet,
     service: &ObjectName,
 ) -> BTreeMap<String, (&'a ServiceExport, &'a [ServicePort])> {
     let mut wanted = BTreeMap::new();
-    for (index, member) in world.members.iter().enumerate() {
-        let export = all!(member.cluster, ServiceExport).find(|export| export.meta.name == *service);
-        let source = all!(member.cluster, Service).find(|source| source.meta.name == *service);
+    for (index, member) in fleet.members.iter().enumerate() {
+        let export = all!(member, ServiceExport).find(|export| export.meta.name == *service);
+        let source = all!(member, Service).find(|source| source.meta.name == *service);
         let (Some(export), Some(source)) = (export, source) else { continue };
         let weight = export.weight.as_deref().unwrap_or("1");
         let eligible = source.service_type != ServiceType::ExternalName && !source.headless;
@@ -80,16 +82,16 @@ fn wanted_exports<'a>(
 }
 
 /// Returns the Services that a user exports or imports, or that have a ServiceImport in the hub.
-fn services(world: &World) -> BTreeSet<ObjectName> {
-    let exported = world.members.iter().flat_map(|member| member.cluster.list(Kind::ServiceExport));
-    let imported = exported.chain(world.hub.list(Kind::ServiceImport)).map(|object| object.meta().name.clone());
-    let requests = (0..world.members.len()).flat_map(|index| requests(world, index)).map(target);
+fn services(fleet: &Fleet) -> BTreeSet<ObjectName> {
+    let exported = fleet.members.iter().flat_map(|member| member.list(Kind::ServiceExport));
+    let imported = exported.chain(fleet.hub.list(Kind::ServiceImport)).map(|object| object.meta().name.clone());
+    let requests = (0..fleet.members.len()).flat_map(|index| requests(fleet, index)).map(target);
     imported.chain(requests).collect()
 }
 
 /// Returns the MultiClusterServices of a member that name a Service to import and are not being deleted.
-fn requests(world: &World, index: usize) -> impl Iterator<Item = &MultiClusterService> {
-    let all = all!(world.members[index].cluster, MultiClusterService);
+fn requests(fleet: &Fleet, index: usize) -> impl Iterator<Item = &MultiClusterService> {
+    let all = all!(fleet.members[index], MultiClusterService);
     all.filter(|request| !request.meta.deleting && !request.import_name.is_empty())
 }
 
@@ -103,14 +105,14 @@ fn has_valid_weight(export: &ServiceExport) -> bool {
     export.weight.as_deref().is_none_or(|weight| weight.parse::<i64>().is_ok_and(|weight| (0..=1000).contains(&weight)))
 }
 
-fn assert_exports_are_judged_alike(world: &World) {
-    for service in services(world) {
-        if world.hub.missing_namespaces.contains(&*service.namespace) {
+fn assert_exports_are_judged_alike(fleet: &Fleet) {
+    for service in services(fleet) {
+        if fleet.hub.missing_namespaces.contains(&*service.namespace) {
             continue;
         }
-        let wanted = wanted_exports(world, &service);
-        let import = all!(world.hub, ServiceImport).find(|import| import.meta.name == service);
-        let exported: BTreeMap<ClusterId, _> = all!(world.hub, InternalServiceExport)
+        let wanted = wanted_exports(fleet, &service);
+        let import = all!(fleet.hub, ServiceImport).find(|import| import.meta.name == service);
+        let exported: BTreeMap<ClusterId, _> = all!(fleet.hub, InternalServiceExport)
             .filter(|export| export.reference.source == service)
             .filter_map(|export| Some((names::cluster_of(&export.meta.name.namespace)?, export)))
             .collect();
@@ -152,9 +154,9 @@ fn is_source(slice: &EndpointSlice) -> bool {
 }
 
 /// Returns the sorted contents of a Service's slices in all accepted exporters.
-fn exported(world: &World, import: &ServiceImport) -> Vec<String> {
+fn exported(fleet: &Fleet, import: &ServiceImport) -> Vec<String> {
     let mut all = Vec::new();
-    for (index, member) in world.members.iter().enumerate() {
+    for (index, member) in fleet.members.iter().enumerate() {
         if !import.status.clusters.contains(&ClusterId::from(cluster_id(index))) {
             continue;
         }
@@ -164,15 +166,15 @@ fn exported(world: &World, import: &ServiceImport) -> Vec<String> {
                 && slice.meta.name.namespace == name.namespace
                 && slice.service.as_ref() == Some(&name.name)
         };
-        all.extend(all!(member.cluster, EndpointSlice).filter(of_service).map(|slice| text_of(&slice.content)));
+        all.extend(all!(member, EndpointSlice).filter(of_service).map(|slice| text_of(&slice.content)));
     }
     all.sort();
     all
 }
 
 /// Returns the MultiClusterService that controls a member's ServiceImport of a Service.
-fn importer<'a>(world: &'a World, index: usize, service: &ObjectName) -> Option<&'a MultiClusterService> {
-    let cluster = &world.members[index].cluster;
+fn importer<'a>(fleet: &'a Fleet, index: usize, service: &ObjectName) -> Option<&'a MultiClusterService> {
+    let cluster = &fleet.members[index];
     let import = all!(cluster, ServiceImport).find(|import| import.meta.name == *service)?;
     let owner = import.controller()?;
     all!(cluster, MultiClusterService).find(|mcs| mcs.meta.uid == owner.uid)
@@ -180,33 +182,33 @@ fn importer<'a>(world: &'a World, index: usize, service: &ObjectName) -> Option<
 
 /// Asserts that each Service that users request in a member has a ServiceImport there. One of the requesting
 /// MultiClusterServices controls the ServiceImport, and the claim of this MultiClusterService is in the hub.
-fn assert_imports_are_made(world: &World) {
-    for (index, _) in world.members.iter().enumerate() {
-        for service in requests(world, index).map(target).collect::<BTreeSet<_>>() {
-            let request = importer(world, index, &service);
+fn assert_imports_are_made(fleet: &Fleet) {
+    for (index, _) in fleet.members.iter().enumerate() {
+        for service in requests(fleet, index).map(target).collect::<BTreeSet<_>>() {
+            let request = importer(fleet, index, &service);
             let cluster = cluster_id(index);
             let request = request.unwrap_or_else(|| panic!("{service} is asked for in {cluster} and not imported"));
             assert_eq!(target(request), service, "{cluster}: imported for one that asks for something else");
             let is_claim = |claim: &InternalServiceImport| {
-                *claim.meta.name.namespace == *settings(index).hub_namespace
+                *claim.meta.name.namespace == *hub_namespace(index)
                     && claim.reference.source == service
                     && claim.consumer_type == request.consumer_type
             };
-            let claimed = all!(world.hub, InternalServiceImport).any(is_claim);
+            let claimed = all!(fleet.hub, InternalServiceImport).any(is_claim);
             assert!(claimed, "{cluster}: {service} is asked for as {:?} and not claimed so", request.consumer_type);
         }
     }
 }
 
-fn assert_imported_equals_exported(world: &World) {
-    for import in all!(world.hub, ServiceImport) {
+fn assert_imported_equals_exported(fleet: &Fleet) {
+    for import in all!(fleet.hub, ServiceImport) {
         let service = &import.meta.name;
-        let expected = exported(world, import);
-        for (index, member) in world.members.iter().enumerate() {
-            let Some(mcs) = importer(world, index, service) else { continue };
-            let claimed = import.claims.importers.contains_key(&*settings(index).hub_namespace);
+        let expected = exported(fleet, import);
+        for (index, member) in fleet.members.iter().enumerate() {
+            let Some(mcs) = importer(fleet, index, service) else { continue };
+            let claimed = import.claims.importers.contains_key(&*hub_namespace(index));
             let derived = mcs.derived_label.clone().filter(|_| claimed);
-            let mut imported: Vec<String> = all!(member.cluster, EndpointSlice)
+            let mut imported: Vec<String> = all!(member, EndpointSlice)
                 .filter(|slice| &*slice.meta.name.namespace == SYSTEM && slice.service.is_some())
                 .filter(|slice| slice.service == derived)
                 .map(|slice| text_of(&slice.content))
@@ -219,7 +221,7 @@ fn assert_imported_equals_exported(world: &World) {
             assert_eq!(imported, expected, "{service} as imported by {}", cluster_id(index));
             assert_eq!(status_of(&mcs.conditions, "Valid"), Some("True"), "{service} in {index}");
             let derived = derived.expect("a claimed import has a derived Service");
-            let derived = all!(member.cluster, Service)
+            let derived = all!(member, Service)
                 .find(|service| service.meta.name == ObjectName::new(SYSTEM, derived.clone()))
                 .expect("the derived Service stands");
             assert_eq!(derived.ports, import.status.ports);
@@ -230,18 +232,18 @@ fn assert_imported_equals_exported(world: &World) {
 
 /// Asserts that slices of the agents contain only what the agents write, and that the `exportedSince` of a distributed slice is
 /// the `exportedSince` of its EndpointSliceExport.
-fn assert_nothing_is_added(world: &World) {
-    for slice in all!(world.hub, EndpointSliceExport).chain(all!(world.hub, EndpointSliceImport)) {
+fn assert_nothing_is_added(fleet: &Fleet) {
+    for slice in all!(fleet.hub, EndpointSliceExport).chain(all!(fleet.hub, EndpointSliceImport)) {
         assert!(!slice.misnamed, "{} is named twice", slice.meta.name);
     }
-    let exports = slices(world, Kind::EndpointSliceExport);
-    for (copy, reference) in slices(world, Kind::EndpointSliceImport) {
+    let exports = slices(fleet, Kind::EndpointSliceExport);
+    for (copy, reference) in slices(fleet, Kind::EndpointSliceImport) {
         let mut of_its_name = exports.iter().filter(|(export, _)| export.name == copy.name);
         let is_same = |stamp| stamp == reference.exported_since;
         assert!(of_its_name.any(|(_, export)| is_same(export.exported_since)), "{copy} has a stamp of its own");
     }
-    for (index, member) in world.members.iter().enumerate() {
-        for slice in all!(member.cluster, EndpointSlice).filter(|slice| slice.imported) {
+    for (index, member) in fleet.members.iter().enumerate() {
+        for slice in all!(member, EndpointSlice).filter(|slice| slice.imported) {
             assert_eq!(slice.excess, 0, "{}: {} says more than we write", cluster_id(index), slice.meta.name);
         }
     }
@@ -249,10 +251,10 @@ fn assert_nothing_is_added(world: &World) {
 
 /// Asserts that every member that requests type ClusterIP imports. Of the members that request type LoadBalancer, one has the
 /// exclusive claim. The others import only if they already imported through a claim of type ClusterIP.
-fn assert_claims_are_fair(world: &World) {
-    for import in all!(world.hub, ServiceImport) {
-        let mcs_of_import: BTreeMap<MemberNamespace, &MultiClusterService> = (0..world.members.len())
-            .filter_map(|index| Some((settings(index).hub_namespace, importer(world, index, &import.meta.name)?)))
+fn assert_claims_are_fair(fleet: &Fleet) {
+    for import in all!(fleet.hub, ServiceImport) {
+        let mcs_of_import: BTreeMap<MemberNamespace, &MultiClusterService> = (0..fleet.members.len())
+            .filter_map(|index| Some((hub_namespace(index), importer(fleet, index, &import.meta.name)?)))
             .collect();
         let asking = |wanted: ConsumerType| mcs_of_import.iter().filter(move |(_, mcs)| mcs.consumer_type == wanted);
         let claims = &import.claims.importers;
@@ -260,7 +262,7 @@ fn assert_claims_are_fair(world: &World) {
             assert!(claims.contains_key(&**namespace), "{namespace} shares {}", import.meta.name);
         }
         let shares = |namespace: &MemberNamespace| {
-            all!(world.hub, InternalServiceImport).any(|claim| {
+            all!(fleet.hub, InternalServiceImport).any(|claim| {
                 *claim.meta.name.namespace == **namespace
                     && claim.reference.source == import.meta.name
                     && claim.consumer_type == ConsumerType::ClusterIp
@@ -289,7 +291,7 @@ fn assert_claims_are_fair(world: &World) {
 }
 
 /// Names of situations. Most property tests require that their random histories cover all of them.
-pub(crate) const CLASSES: &[&str] = &[
+pub const CLASSES: &[&str] = &[
     "endpoints are imported",
     "two exporters are accepted",
     "two importers share",
@@ -298,68 +300,67 @@ pub(crate) const CLASSES: &[&str] = &[
 ];
 
 /// Returns the situations of [`CLASSES`] that occur in the current state of a fleet.
-pub(crate) fn classes(world: &World) -> Vec<&'static str> {
-    let imports = || all!(world.hub, ServiceImport);
+pub fn classes(fleet: &Fleet) -> Vec<&'static str> {
+    let imports = || all!(fleet.hub, ServiceImport);
     let imports_endpoints = |slice: &EndpointSlice| slice.imported && !slice.content.endpoints.is_empty();
     let waits = |index: usize| {
         let waits_for = |request: &MultiClusterService, import: &ServiceImport| {
-            let namespace = settings(index).hub_namespace;
+            let namespace = hub_namespace(index);
             target(request) == import.meta.name
                 && request.consumer_type == ConsumerType::LoadBalancer
                 && !import.claims.importers.contains_key(&*namespace)
                 && !import.claims.importers.is_empty()
         };
-        requests(world, index).any(|request| imports().any(|import| waits_for(request, import)))
+        requests(fleet, index).any(|request| imports().any(|import| waits_for(request, import)))
     };
     let conflicts = |export: &fleetnet_core::model::InternalServiceExport| {
         status_of(&export.conditions, "Conflict") == Some("True")
     };
     let shown = [
-        world.members.iter().any(|member| all!(member.cluster, EndpointSlice).any(imports_endpoints)),
+        fleet.members.iter().any(|member| all!(member, EndpointSlice).any(imports_endpoints)),
         imports().any(|import| import.status.clusters.len() > 1),
         imports().any(|import| import.claims.importers.len() > 1),
-        all!(world.hub, InternalServiceExport).any(conflicts),
-        (0..world.members.len()).any(waits),
+        all!(fleet.hub, InternalServiceExport).any(conflicts),
+        (0..fleet.members.len()).any(waits),
     ];
     CLASSES.iter().zip(shown).filter_map(|(class, shown)| shown.then_some(*class)).collect()
 }
 
-fn assert_nothing_is_left_over(world: &World) {
-    let is_member =
-        |index: usize, kind: Kind, name: &ObjectName| world.members[index].cluster.get(kind, name).is_some();
+fn assert_nothing_is_left_over(fleet: &Fleet) {
+    let is_member = |index: usize, kind: Kind, name: &ObjectName| fleet.members[index].get(kind, name).is_some();
     let member_of = |namespace: &str| {
-        (0..world.members.len()).find(|index| &*settings(*index).hub_namespace == namespace).expect("a member")
+        (0..fleet.members.len()).find(|index| &*hub_namespace(*index) == namespace).expect("a member")
     };
-    for export in all!(world.hub, InternalServiceExport) {
+    for export in all!(fleet.hub, InternalServiceExport) {
         let index = member_of(&export.meta.name.namespace);
         assert!(is_member(index, Kind::ServiceExport, &export.reference.source), "left over: {}", export.meta.name);
     }
-    for claim in all!(world.hub, InternalServiceImport) {
+    for claim in all!(fleet.hub, InternalServiceImport) {
         let index = member_of(&claim.meta.name.namespace);
         assert!(is_member(index, Kind::ServiceImport, &claim.reference.source), "left over: {}", claim.meta.name);
     }
-    let exports: BTreeMap<_, _> = slices(world, Kind::EndpointSliceExport);
+    let exports: BTreeMap<_, _> = slices(fleet, Kind::EndpointSliceExport);
     for (name, reference) in &exports {
         let index = member_of(&name.namespace);
-        let source = world.members[index].cluster.get(Kind::EndpointSlice, &reference.source);
+        let source = fleet.members[index].get(Kind::EndpointSlice, &reference.source);
         let same = source.is_some_and(|source| source.meta().uid == reference.uid);
         assert!(same, "left over: {name}");
         let once = exports.values().filter(|other| other.uid == reference.uid && other.cluster == reference.cluster);
         assert_eq!(once.count(), 1, "exported more than once: {}", reference.source);
     }
-    let imports = slices(world, Kind::EndpointSliceImport);
+    let imports = slices(fleet, Kind::EndpointSliceImport);
     for name in imports.keys() {
         assert!(exports.keys().any(|export| export.name == name.name), "left over: {name}");
     }
-    for (index, member) in world.members.iter().enumerate() {
-        for slice in all!(member.cluster, EndpointSlice).filter(|slice| slice.imported) {
-            let distributed = ObjectName::new(settings(index).hub_namespace, slice.meta.name.name.clone());
+    for (index, member) in fleet.members.iter().enumerate() {
+        for slice in all!(member, EndpointSlice).filter(|slice| slice.imported) {
+            let distributed = ObjectName::new(hub_namespace(index), slice.meta.name.name.clone());
             assert!(imports.contains_key(&distributed), "{}: left over: {}", cluster_id(index), slice.meta.name);
         }
-        for import in all!(member.cluster, ServiceImport) {
-            assert!(importer(world, index, &import.meta.name).is_some(), "left over: {}", import.meta.name);
+        for import in all!(member, ServiceImport) {
+            assert!(importer(fleet, index, &import.meta.name).is_some(), "left over: {}", import.meta.name);
         }
-        for service in all!(member.cluster, Service) {
+        for service in all!(member, Service) {
             let mcs = service.derived_from.as_ref();
             let orphan = mcs.is_some_and(|mcs| !is_member(index, Kind::MultiClusterService, mcs));
             assert!(!orphan, "left over: {}", service.meta.name);
@@ -367,8 +368,8 @@ fn assert_nothing_is_left_over(world: &World) {
     }
 }
 
-fn slices(world: &World, kind: Kind) -> BTreeMap<ObjectName, &Reference> {
-    world
+fn slices(fleet: &Fleet, kind: Kind) -> BTreeMap<ObjectName, &Reference> {
+    fleet
         .hub
         .list(kind)
         .filter_map(|object| match object {
@@ -381,22 +382,19 @@ fn slices(world: &World, kind: Kind) -> BTreeMap<ObjectName, &Reference> {
 }
 
 /// Asserts that no cluster contains any object.
-pub(crate) fn assert_empty(world: &World) {
-    let left: Vec<String> = world
-        .everyone()
-        .into_iter()
-        .flat_map(|who| world.cluster(who).all().map(move |object| (who, object)))
-        .map(|(who, object)| format!("{who:?}: {:?} {}", object.kind(), object.meta().name))
-        .collect();
+pub fn assert_empty(fleet: &Fleet) {
+    let name = |who: &str, object: &Object| format!("{who}: {:?} {}", object.kind(), object.meta().name);
+    let left = fleet.clusters().flat_map(|(who, cluster)| cluster.all().map(move |object| name(&who, object)));
+    let left: Vec<String> = left.collect();
     assert_eq!(left, Vec::<String>::new(), "left over");
 }
 
 /// Returns all objects without UIDs, versions and times, which may differ between two runs of the same history.
-pub(crate) fn state(world: &World) -> BTreeMap<String, Object> {
+pub fn state(fleet: &Fleet) -> BTreeMap<String, Object> {
     let mut state = BTreeMap::new();
-    for who in world.everyone() {
-        for object in world.cluster(who).all() {
-            let name = format!("{who:?} {:?} {}", object.kind(), object.meta().name);
+    for (who, cluster) in fleet.clusters() {
+        for object in cluster.all() {
+            let name = format!("{who} {:?} {}", object.kind(), object.meta().name);
             state.insert(name, anonymous(object.clone()));
         }
     }

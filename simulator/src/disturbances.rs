@@ -1,0 +1,302 @@
+//! What goes wrong in a run. Each file has one disturbance: what it does to requests, watches, servers or agents while it lasts.
+//!
+//! To add a disturbance, write a file with a `KIND` and add the `KIND` to [`ALL`].
+
+mod answers;
+mod backup;
+mod clocks;
+mod compaction;
+mod crash;
+mod features;
+mod hostile;
+mod late;
+mod lost;
+mod meddling;
+mod namespaces;
+mod partition;
+mod pause;
+mod rights;
+mod stale;
+mod undecodable;
+mod watches;
+
+use crate::coverage::Counts;
+use crate::world::{KINDS, World, agent_of};
+use fastrand::Rng;
+use fleetnet_api::resources::resource;
+use futures::future::{BoxFuture, LocalBoxFuture};
+use memkube::faults::{Fate, Fault, Faults, WatchFaults, WatchedEvent};
+use memkube::{Call, Object};
+use parking_lot::Mutex;
+use sim::fleet::Place;
+use std::fmt::Debug;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// All kinds of disturbances.
+pub const ALL: &[Kind] = &[
+    answers::KIND,
+    answers::SLOW,
+    backup::KIND,
+    clocks::KIND,
+    compaction::KIND,
+    crash::KIND,
+    features::KIND,
+    hostile::KIND,
+    late::KIND,
+    lost::KIND,
+    meddling::KIND,
+    namespaces::KIND,
+    partition::KIND,
+    pause::KIND,
+    rights::KIND,
+    stale::KIND,
+    undecodable::KIND,
+    watches::KIND,
+];
+
+/// Kind of disturbance.
+#[derive(Clone, Debug)]
+pub struct Kind {
+    pub name: &'static str,
+    /// Frequency of this kind, relative to the others.
+    pub weight: u32,
+    /// Shortest and longest duration, in seconds.
+    pub seconds: RangeInclusive<u64>,
+    /// True if agents may recover from it only after minutes.
+    pub is_slow: bool,
+    /// True if it changes objects, so that agents may rightly withdraw endpoints.
+    pub is_change: bool,
+    /// Makes a disturbance of this kind from random numbers.
+    pub make: fn(&mut Rng) -> Arc<dyn Disturbance>,
+}
+
+/// Request of an agent.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Agent that sends the request.
+    pub agent: Place,
+    /// Server that receives the request.
+    pub server: Place,
+    pub call: &'a Call,
+}
+
+/// How a disturbance ends an open watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// The connection ends.
+    Cut,
+    /// The connection stays open and delivers nothing more.
+    Silent,
+}
+
+/// One disturbance. The default of each method has no effect.
+pub trait Disturbance: Debug + Send + Sync {
+    /// Begins the disturbance.
+    fn begin<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
+        let _ = world;
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Ends the disturbance, and repairs what does not repair itself. Called again after all disturbances, because a backup may
+    /// bring the effects of an earlier disturbance back.
+    fn end<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
+        let _ = world;
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Returns the fault of a request.
+    fn request(&self, request: Request<'_>) -> Option<Fault> {
+        let _ = request;
+        None
+    }
+
+    /// Returns the fate of a watch event.
+    fn event(&self, watch: Request<'_>, event: &WatchedEvent) -> Option<Fate> {
+        let _ = (watch, event);
+        None
+    }
+
+    /// Returns how this disturbance breaks open watches.
+    fn breaks(&self, watch: Request<'_>) -> Option<Broken> {
+        let _ = watch;
+        None
+    }
+
+    /// Changes an object that any user, also one of the simulator, is about to store. Returns true if it did.
+    fn mutate(&self, server: Place, call: &Call, object: &mut Object) -> bool {
+        let _ = (server, call, object);
+        false
+    }
+}
+
+/// Random numbers of one disturbance. They do not depend on other disturbances, so removing one of these changes nothing.
+#[derive(Debug)]
+pub(crate) struct Dice(Mutex<Rng>);
+
+impl Dice {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
+        Self(Mutex::new(rng.fork()))
+    }
+
+    /// True in `percent` of 100 cases.
+    pub(crate) fn hits(&self, percent: u32) -> bool {
+        self.0.lock().u32(..100) < percent
+    }
+
+    /// Returns a random number below `below`.
+    pub(crate) fn below(&self, below: u64) -> u64 {
+        self.0.lock().u64(..below)
+    }
+
+    pub(crate) fn fork(&self) -> Rng {
+        self.0.lock().fork()
+    }
+}
+
+/// Some of the agents' requests, chosen at random: those of one agent, to one server, or about one kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scope {
+    agent: Option<Place>,
+    server: Option<Place>,
+    resource: Option<&'static str>,
+}
+
+impl Scope {
+    pub(crate) fn random(rng: &mut Rng) -> Self {
+        let mut one = |chance: usize| (rng.usize(..chance) == 0).then(|| a_place(rng));
+        let (agent, server) = (one(2), one(4));
+        let resource = (rng.usize(..3) == 0).then(|| resource(KINDS[rng.usize(..KINDS.len())]).plural);
+        Self { agent, server, resource }
+    }
+
+    pub(crate) fn has(self, request: Request<'_>) -> bool {
+        self.agent.is_none_or(|agent| agent == request.agent)
+            && self.server.is_none_or(|server| server == request.server)
+            && self.resource.is_none_or(|resource| resource == &*request.call.target.resource)
+    }
+}
+
+/// Returns a random cluster.
+pub(crate) fn a_place(rng: &mut Rng) -> Place {
+    match rng.usize(..=histories::users::MEMBERS) {
+        0 => Place::Hub,
+        number => Place::Member(number - 1),
+    }
+}
+
+/// Disturbance that is going on, with the name of its kind.
+pub type Ongoing = (&'static str, Arc<dyn Disturbance>);
+
+/// Disturbances that are going on. Clones share them.
+#[derive(Clone)]
+pub struct Active {
+    ongoing: Arc<watch::Sender<Vec<Ongoing>>>,
+    counts: Counts,
+}
+
+impl Active {
+    #[must_use]
+    pub fn new(counts: Counts) -> Self {
+        Self { ongoing: Arc::new(watch::Sender::new(Vec::new())), counts }
+    }
+
+    /// Lets the disturbances change the requests to all servers.
+    pub fn attach(&self, world: &World) {
+        for place in world.fleet.places() {
+            let on_server = OnServer { place, active: self.clone() };
+            world.server(place).memkube().set_faults(Some(Arc::new(on_server)));
+        }
+    }
+
+    pub fn add(&self, name: &'static str, disturbance: &Arc<dyn Disturbance>) {
+        self.ongoing.send_modify(|all| all.push((name, Arc::clone(disturbance))));
+    }
+
+    pub fn remove(&self, disturbance: &Arc<dyn Disturbance>) {
+        self.ongoing.send_modify(|all| all.retain(|(_, other)| !Arc::ptr_eq(other, disturbance)));
+    }
+
+    /// Returns the names of the kinds that are going on.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        self.ongoing.borrow().iter().map(|(name, _)| *name).collect()
+    }
+
+    fn first<T>(&self, effect: impl Fn(&dyn Disturbance) -> Option<T>) -> Option<T> {
+        let ongoing = self.ongoing.borrow();
+        let (name, found) = ongoing.iter().find_map(|(name, one)| Some((*name, effect(&**one)?)))?;
+        self.counts.add(name);
+        Some(found)
+    }
+}
+
+/// The disturbances as one server applies them.
+struct OnServer {
+    place: Place,
+    active: Active,
+}
+
+impl Faults for OnServer {
+    fn request(&self, call: &Call) -> Fault {
+        let Some(agent) = agent_of(self.place, &call.user) else { return Fault::default() };
+        let request = Request { agent, server: self.place, call };
+        self.active.first(|one| one.request(request)).unwrap_or_default()
+    }
+
+    fn mutate(&self, call: &Call, object: &mut Object) {
+        let ongoing = self.active.ongoing.borrow();
+        for (name, one) in &*ongoing {
+            if one.mutate(self.place, call, object) {
+                self.active.counts.add(name);
+            }
+        }
+    }
+
+    fn watch(&self, call: &Call) -> Option<Box<dyn WatchFaults>> {
+        let agent = agent_of(self.place, &call.user)?;
+        Some(Box::new(OnWatch { agent, server: self.place, call: call.clone(), active: self.active.clone() }))
+    }
+}
+
+/// The disturbances as one open watch has them.
+struct OnWatch {
+    agent: Place,
+    server: Place,
+    call: Call,
+    active: Active,
+}
+
+impl OnWatch {
+    fn broken(&self, how: Broken) -> BoxFuture<'static, ()> {
+        let (agent, server, call, active) = (self.agent, self.server, self.call.clone(), self.active.clone());
+        Box::pin(async move {
+            let mut changes = active.ongoing.subscribe();
+            loop {
+                let request = Request { agent, server, call: &call };
+                if active.first(|one| one.breaks(request).filter(|broken| *broken == how)).is_some() {
+                    return;
+                }
+                if changes.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        })
+    }
+}
+
+impl WatchFaults for OnWatch {
+    fn event(&mut self, event: &WatchedEvent) -> Fate {
+        let request = Request { agent: self.agent, server: self.server, call: &self.call };
+        self.active.first(|one| one.event(request, event)).unwrap_or(Fate::Deliver)
+    }
+
+    fn cut(&self) -> BoxFuture<'static, ()> {
+        self.broken(Broken::Cut)
+    }
+
+    fn silence(&self) -> BoxFuture<'static, ()> {
+        self.broken(Broken::Silent)
+    }
+}

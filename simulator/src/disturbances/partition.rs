@@ -1,0 +1,54 @@
+//! A network that drops everything in one direction, or in both, between one agent and one server.
+
+use super::{Broken, Disturbance, Kind, Request, a_place};
+use fastrand::Rng;
+use memkube::faults::{Answer, Fault};
+use sim::fleet::Place;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) const KIND: Kind =
+    Kind { name: "partition", weight: 4, seconds: 3..=120, make, is_slow: false, is_change: false };
+
+/// Longer than any client waits.
+const NEVER: Duration = Duration::from_hours(24);
+
+#[derive(Clone, Copy, Debug)]
+enum Direction {
+    Requests,
+    Answers,
+}
+
+#[derive(Debug)]
+struct Partition {
+    agent: Place,
+    server: Place,
+    direction: Direction,
+}
+
+fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
+    let agent = a_place(rng);
+    let server = if rng.bool() { agent } else { Place::Hub };
+    let direction = if rng.bool() { Direction::Requests } else { Direction::Answers };
+    Arc::new(Partition { agent, server, direction })
+}
+
+impl Partition {
+    fn has(&self, request: Request<'_>) -> bool {
+        self.agent == request.agent && self.server == request.server
+    }
+}
+
+impl Disturbance for Partition {
+    fn request(&self, request: Request<'_>) -> Option<Fault> {
+        let fault = match self.direction {
+            Direction::Requests => Fault { delay_before: NEVER, ..Fault::default() },
+            Direction::Answers => Fault { answer: Answer::Never, ..Fault::default() },
+        };
+        self.has(request).then_some(fault)
+    }
+
+    fn breaks(&self, watch: Request<'_>) -> Option<Broken> {
+        self.has(watch).then_some(Broken::Silent)
+    }
+}

@@ -1,0 +1,51 @@
+//! An agent whose process stops for a while with requests on their way, and then goes on or is killed. Its requests reach the
+//! servers only after the pause, also those of a killed agent: late writes of a leader that is no longer the leader.
+
+use super::{Disturbance, Kind, a_place};
+use crate::world::World;
+use fastrand::Rng;
+use futures::future::LocalBoxFuture;
+use parking_lot::Mutex;
+use sim::fleet::Place;
+use sim::line::Line;
+use std::sync::Arc;
+
+pub(crate) const KIND: Kind =
+    Kind { name: "pause", weight: 5, seconds: 3..=60, make, is_slow: false, is_change: false };
+
+#[derive(Debug)]
+struct Pause {
+    place: Place,
+    is_killed: bool,
+    held: Mutex<Vec<(usize, Line)>>,
+}
+
+fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
+    Arc::new(Pause { place: a_place(rng), is_killed: rng.bool(), held: Mutex::default() })
+}
+
+impl Disturbance for Pause {
+    fn begin<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
+        Box::pin(async move {
+            let of_place = world.fleet.replicas().filter(|(place, replica, ..)| *place == self.place && *replica == 0);
+            for (_, replica, _, line) in of_place {
+                line.hold();
+                self.held.lock().push((replica, line.clone()));
+            }
+            Ok(())
+        })
+    }
+
+    fn end<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
+        Box::pin(async move {
+            let held = std::mem::take(&mut *self.held.lock());
+            for (replica, line) in held {
+                if self.is_killed {
+                    world.fleet.kill_replica(self.place, replica).await;
+                }
+                line.release();
+            }
+            world.start_missing(self.place)
+        })
+    }
+}

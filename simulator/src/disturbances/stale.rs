@@ -1,0 +1,29 @@
+//! Reads of an older state, as from an API server whose watch cache lags behind.
+
+use super::{Dice, Disturbance, Kind, Request, Scope};
+use fastrand::Rng;
+use memkube::faults::{Fault, State};
+use std::sync::Arc;
+
+pub(crate) const KIND: Kind =
+    Kind { name: "stale", weight: 4, seconds: 10..=120, make, is_slow: false, is_change: false };
+
+/// Most revisions that a read is behind.
+const BEHIND: u64 = 60;
+
+#[derive(Debug)]
+struct Stale {
+    scope: Scope,
+    dice: Dice,
+}
+
+fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
+    Arc::new(Stale { scope: Scope::random(rng), dice: Dice::new(rng) })
+}
+
+impl Disturbance for Stale {
+    fn request(&self, request: Request<'_>) -> Option<Fault> {
+        let is_read = !request.call.verb.writes() && self.scope.has(request);
+        is_read.then(|| Fault { state: State::Behind(self.dice.below(BEHIND)), ..Fault::default() })
+    }
+}

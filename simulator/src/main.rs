@@ -1,0 +1,193 @@
+//! Program `simulator`, which `cargo xtask sim` runs.
+
+use clap::Parser;
+use fleetnet_runtime::clock::Clock;
+use serde::{Deserialize, Serialize};
+use simulator::coverage::Coverage;
+use simulator::script::Choice;
+use simulator::{Outcome, Script, run, shrink};
+use std::panic::AssertUnwindSafe;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::thread::available_parallelism;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Plays whole fleets from seeds: random users, random faults, and the real agents on servers in memory. Prints what each run
+/// found and what occurred. Exit code 1 if a seed has a finding.
+#[derive(Clone, Debug, Parser)]
+#[command(version)]
+struct Args {
+    /// Play this seed, and print its script and its trace.
+    #[arg(long, conflicts_with_all = ["seeds", "minutes", "shrink"])]
+    seed: Option<u64>,
+    /// Play this number of seeds, in a process for each processor.
+    #[arg(long)]
+    seeds: Option<u64>,
+    /// Play new seeds for this number of minutes, in a process for each processor.
+    #[arg(long)]
+    minutes: Option<u64>,
+    /// First seed of --seeds and --minutes. The default is 1 for --seeds, and the time for --minutes.
+    #[arg(long)]
+    first: Option<u64>,
+    /// Remove steps from the script of this seed as long as its finding stays, and print what is left.
+    #[arg(long)]
+    shrink: Option<u64>,
+    /// With --seed: play only the steps with these numbers, from 0, for example `1,4,5`.
+    #[arg(long, value_delimiter = ',')]
+    keep: Option<Vec<usize>>,
+    /// Number of lines of the trace to print.
+    #[arg(long, default_value_t = 4_000)]
+    trace: usize,
+    /// Only these kinds of faults, separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// All kinds of faults but these, separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    without: Vec<String>,
+    /// Go on after a finding.
+    #[arg(long)]
+    all: bool,
+    /// Distance between two seeds of a process, and JSON as output. Only for the processes that this program starts.
+    #[arg(long, hide = true)]
+    stride: Option<u64>,
+}
+
+/// What one process found.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Report {
+    coverage: Coverage,
+    /// Lines about each seed with a finding.
+    findings: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    // A panic of an agent is a finding, and a panic of the simulator is reported with its seed.
+    std::panic::set_hook(Box::new(|_| {}));
+    let begun = Instant::now();
+    let report = match (args.seed, args.shrink, args.stride) {
+        (Some(seed), ..) => replay(&args, seed),
+        (None, Some(seed), _) => smaller(&args, seed),
+        (None, None, Some(stride)) => {
+            println!("{}", serde_json::to_string(&some(&args, stride, begun)).unwrap_or_default());
+            return ExitCode::SUCCESS;
+        }
+        (None, None, None) => in_parallel(&args),
+    };
+    print!("{}", report.coverage.table());
+    #[allow(clippy::cast_precision_loss, reason = "for people")]
+    let rate = report.coverage.runs as f64 * 60.0 / begun.elapsed().as_secs_f64();
+    println!("\n{rate:.1} seeds a minute, {} with a finding", report.findings.len());
+    report.findings.iter().for_each(|finding| println!("{finding}"));
+    if report.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Plays one seed, and prints its script and its trace.
+fn replay(args: &Args, seed: u64) -> Report {
+    let whole = script(args, seed);
+    let script = args.keep.as_ref().map_or_else(|| whole.clone(), |kept| whole.keeping(kept));
+    print_script(&script);
+    let mut report = Report::default();
+    if let Some(outcome) = play(&script, args.trace, &mut report) {
+        outcome.trace.iter().for_each(|line| println!("{line}"));
+    }
+    report
+}
+
+/// Shrinks the script of a seed, and prints what is left.
+fn smaller(args: &Args, seed: u64) -> Report {
+    let script = script(args, seed);
+    let mut report = Report::default();
+    let Some(finding) = play(&script, 0, &mut report).and_then(|outcome| outcome.finding) else { return report };
+    let kept = shrink::shrink(&script, finding.rule, |left| eprintln!("{left} steps are left"));
+    let list: Vec<String> = kept.iter().map(ToString::to_string).collect();
+    let keep = list.join(",");
+    let smallest = script.keeping(&kept);
+    print_script(&smallest);
+    let mut report = Report::default();
+    play(&smallest, 0, &mut report);
+    println!("replay it: cargo xtask sim --seed {seed} --keep {keep}");
+    report
+}
+
+/// Plays seeds in a process for each processor.
+fn in_parallel(args: &Args) -> Report {
+    let now = u64::try_from(Clock::system().now().0 / 1_000_000).unwrap_or(1);
+    let first = args.first.unwrap_or(if args.minutes.is_some() { now } else { 1 });
+    let jobs = available_parallelism().map_or(1, |jobs| u64::try_from(jobs.get()).unwrap_or(1));
+    let seeds = args.seeds.unwrap_or(if args.minutes.is_some() { u64::MAX / 2 } else { jobs });
+    println!("seeds from {first}");
+    let children: Vec<Child> = (0..jobs)
+        .filter(|job| *job < seeds)
+        .map(|job| {
+            let mut command = Command::new(std::env::current_exe().expect("this program"));
+            command.args(["--stride", &jobs.to_string(), "--first", &(first + job).to_string()]);
+            command.args(["--seeds", &(seeds.saturating_sub(job).div_ceil(jobs)).to_string()]);
+            command.args(args.minutes.iter().flat_map(|minutes| ["--minutes".to_owned(), minutes.to_string()]));
+            command.args(args.only.iter().map(|name| format!("--only={name}")));
+            command.args(args.without.iter().map(|name| format!("--without={name}")));
+            command.args(args.all.then_some("--all"));
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("a process of this program starts")
+        })
+        .collect();
+    let mut report = Report::default();
+    for child in children {
+        let output = child.wait_with_output().expect("the output of a process");
+        match serde_json::from_slice::<Report>(&output.stdout) {
+            Ok(one) => {
+                report.coverage.add(&one.coverage);
+                report.findings.extend(one.findings);
+            }
+            Err(error) => report.findings.push(format!("a process ended with {}: {error}", output.status)),
+        }
+    }
+    report
+}
+
+/// Plays the seeds of one process.
+fn some(args: &Args, stride: u64, begun: Instant) -> Report {
+    let mut report = Report::default();
+    let limit = args.minutes.map(|minutes| Duration::from_secs(60 * minutes));
+    for number in 0..args.seeds.unwrap_or(1) {
+        let is_late = limit.is_some_and(|limit| begun.elapsed() >= limit);
+        if is_late || (!report.findings.is_empty() && !args.all) {
+            break;
+        }
+        play(&script(args, args.first.unwrap_or(1) + number * stride), 0, &mut report);
+    }
+    report
+}
+
+fn script(args: &Args, seed: u64) -> Script {
+    Script::of(seed, &Choice { only: args.only.clone(), without: args.without.clone() })
+}
+
+fn print_script(script: &Script) {
+    let slow = if script.is_slow { ", slow faults" } else { "" };
+    let quiet = if script.is_quiet { ", quiet users" } else { "" };
+    println!("seed {}: {} replicas{slow}{quiet}", script.seed, script.replicas);
+    script.steps.iter().for_each(|step| println!("  {step}"));
+    script.last.iter().for_each(|action| println!("     last user {action:?}"));
+}
+
+/// Plays a script, and adds its coverage and its finding to the report. Returns `None` if the simulator failed.
+fn play(script: &Script, lines: usize, report: &mut Report) -> Option<Outcome> {
+    let seed = script.seed;
+    match std::panic::catch_unwind(AssertUnwindSafe(|| run(script, lines))) {
+        Ok(outcome) => {
+            report.coverage.add(&outcome.coverage);
+            if let Some(finding) = &outcome.finding {
+                report.findings.push(format!(
+                    "seed {seed}: {}: {}\n  cargo xtask sim --seed {seed} replays it, --shrink {seed} makes it smaller",
+                    finding.rule, finding.message
+                ));
+            }
+            Some(outcome)
+        }
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map_or("a panic", String::as_str);
+            report.findings.push(format!("seed {seed}: the simulator failed: {text}"));
+            None
+        }
+    }
+}

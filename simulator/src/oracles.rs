@@ -1,0 +1,314 @@
+//! What must be true of a fleet. Each file has one rule, which looks at each commit of each server. What must be true in the end
+//! is in `histories::oracle`.
+//!
+//! To add a rule, write a file with a type that implements [`Oracle`], and add it to [`all`].
+
+mod claims;
+mod distribution;
+mod endpoints;
+mod foreign;
+mod leaders;
+mod loops;
+mod withdrawn;
+
+use crate::coverage::Counts;
+use crate::trace::Trace;
+use crate::world::{World, agent_of, kind_of, replica_of};
+use fleetnet_api::decode::decode;
+use fleetnet_core::model::{Kind, Object};
+use fleetnet_runtime::clock::Clock;
+use fleetnet_types::Timestamp;
+use memkube::observe::{Commit, Observer};
+use memkube::store::{ChangeKind, Stored};
+use parking_lot::Mutex;
+use sim::fleet::Place;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Returns all rules.
+fn all() -> Vec<(&'static str, Box<dyn Oracle>)> {
+    vec![
+        ("claims", Box::new(claims::OneExclusive::default())),
+        ("distribution", Box::new(distribution::OnlyToImporters::default())),
+        ("endpoints", Box::new(endpoints::OnlyLive::default())),
+        ("foreign", Box::new(foreign::OnlyOwn)),
+        ("leaders", Box::new(leaders::OnlyLeaders)),
+        ("loops", Box::new(loops::NoLoop::default())),
+        ("withdrawn", Box::new(withdrawn::NothingLive::default())),
+    ]
+}
+
+/// Change of an object that agents watch.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    pub at: Timestamp,
+    /// Time without a fault since the start of the run.
+    pub calm: Duration,
+    /// Calm time after which nothing stale may be left.
+    pub freshness: Duration,
+    /// False while nobody has changed anything for long, so that agents have no reason to withdraw endpoints.
+    pub may_withdraw: bool,
+    pub server: Place,
+    /// Agent that made the change; `None` for users and for controllers of Kubernetes.
+    pub agent: Option<Place>,
+    /// Replica of the agent that made the change.
+    pub replica: Option<usize>,
+    /// Replica that holds the agent's Lease, and since when.
+    pub leader: Option<(usize, Timestamp)>,
+    /// True if requests that were held back arrive now.
+    pub is_late: bool,
+    pub kind: Kind,
+    pub before: Option<&'a Object>,
+    /// `None` if the object was deleted.
+    pub after: Option<&'a Object>,
+}
+
+impl<'a> Seen<'a> {
+    /// Returns the newest state of the object.
+    #[must_use]
+    pub fn newest(&self) -> Option<&'a Object> {
+        self.after.or(self.before)
+    }
+}
+
+/// Rule about each change.
+pub trait Oracle: Debug + Send {
+    /// Checks a change.
+    ///
+    /// # Errors
+    /// If the change breaks the rule. The text says what is wrong.
+    fn committed(&mut self, seen: &Seen<'_>) -> Result<(), String>;
+}
+
+/// Violation of a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub rule: &'static str,
+    pub at: Timestamp,
+    pub message: String,
+}
+
+/// The rules, and what they found. Clones share both.
+#[derive(Clone)]
+pub struct Watchers(Arc<Mutex<State>>);
+
+struct State {
+    rules: Vec<(&'static str, Box<dyn Oracle>)>,
+    found: Option<Finding>,
+    calm: Calm,
+    freshness: Duration,
+    may_withdraw: bool,
+    counts: Counts,
+    trace: Trace,
+    /// Time of the last write of an agent, and its name. Heartbeats do not count.
+    last_write: Option<(Timestamp, String)>,
+    /// Last write of each agent.
+    last_of: BTreeMap<Place, String>,
+    /// Replica that holds the Lease of each agent, and since when.
+    leaders: BTreeMap<Place, (usize, Timestamp)>,
+    /// Time until which requests that were held back arrive.
+    late_until: Timestamp,
+}
+
+/// Clock that stops while a fault lasts.
+#[derive(Clone, Copy, Debug)]
+struct Calm {
+    passed: Duration,
+    /// Begin of the present time without faults; `None` while a fault lasts.
+    since: Option<Timestamp>,
+}
+
+impl Calm {
+    fn at(self, now: Timestamp) -> Duration {
+        self.passed + self.since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+}
+
+impl Watchers {
+    #[must_use]
+    pub fn new(start: Timestamp, freshness: Duration, counts: Counts, trace: Trace) -> Self {
+        let calm = Calm { passed: Duration::ZERO, since: Some(start) };
+        let state = State {
+            rules: all(),
+            found: None,
+            calm,
+            freshness,
+            may_withdraw: true,
+            counts,
+            trace,
+            last_write: None,
+            last_of: BTreeMap::new(),
+            leaders: BTreeMap::new(),
+            late_until: Timestamp(0),
+        };
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    /// Lets the rules look at each change of all servers.
+    pub fn attach(&self, world: &World) {
+        for place in world.fleet.places() {
+            let on_server = OnServer { place, clock: world.fleet.clock().clone(), watchers: self.clone() };
+            world.server(place).memkube().observe(Some(Arc::new(on_server)));
+        }
+    }
+
+    /// Sets whether a fault lasts.
+    pub fn set_calm(&self, now: Timestamp, is_calm: bool) {
+        let calm = &mut self.0.lock().calm;
+        if is_calm == calm.since.is_none() {
+            *calm = Calm { passed: calm.at(now), since: is_calm.then_some(now) };
+        }
+    }
+
+    /// Until this time, requests that were held back arrive.
+    pub fn late_until(&self, time: Timestamp) {
+        self.0.lock().late_until = time;
+    }
+
+    /// From now on, agents must withdraw no endpoint.
+    pub fn forbid_withdrawals(&self) {
+        self.0.lock().may_withdraw = false;
+    }
+
+    /// From now on, agents may withdraw endpoints again.
+    pub fn allow_withdrawals(&self) {
+        self.0.lock().may_withdraw = true;
+    }
+
+    /// Records a finding, unless there is one already.
+    pub fn find(&self, rule: &'static str, at: Timestamp, message: String) {
+        let found = &mut self.0.lock().found;
+        found.get_or_insert(Finding { rule, at, message });
+    }
+
+    #[must_use]
+    pub fn found(&self) -> Option<Finding> {
+        self.0.lock().found.clone()
+    }
+
+    /// Returns the last write of an agent, and its time.
+    #[must_use]
+    pub fn last_write(&self) -> Option<(Timestamp, String)> {
+        self.0.lock().last_write.clone()
+    }
+
+    /// Returns the last write of the agent of a cluster.
+    #[must_use]
+    pub fn last_write_of(&self, place: Place) -> Option<String> {
+        self.0.lock().last_of.get(&place).cloned()
+    }
+}
+
+/// The rules as they look at one server.
+struct OnServer {
+    place: Place,
+    clock: Clock,
+    watchers: Watchers,
+}
+
+impl OnServer {
+    /// Stores who holds a Lease.
+    fn lease(&self, commit: &Commit<'_>) {
+        let holder = commit.user.and_then(|user| Some((agent_of(self.place, user)?, replica_of(user)?)));
+        let Some((agent, replica)) = holder.filter(|(agent, _)| *agent == self.place) else { return };
+        let lease = commit.change.after.decode();
+        let is_held =
+            lease.get("spec").and_then(|spec| spec["holderIdentity"].as_str()).is_some_and(|id| !id.is_empty());
+        let leaders = &mut self.watchers.0.lock().leaders;
+        if !is_held {
+            leaders.remove(&agent);
+        } else if leaders.get(&agent).is_none_or(|(leader, _)| *leader != replica) {
+            leaders.insert(agent, (replica, self.clock.now()));
+        }
+    }
+}
+
+impl Observer for OnServer {
+    fn committed(&self, commit: &Commit<'_>) {
+        if &*commit.resource.plural == "leases" {
+            return self.lease(commit);
+        }
+        let Some(kind) = kind_of(commit.resource) else { return };
+        let at = self.clock.now();
+        let decoded = |stored: &Stored| decode(kind, &stored.json).ok();
+        let before = commit.change.before.as_deref().and_then(decoded);
+        let is_deleted = commit.change.kind == ChangeKind::Deleted;
+        let after = if is_deleted { None } else { decoded(&commit.change.after) };
+        let agent = commit.user.and_then(|user| agent_of(self.place, user));
+        let mut state = self.watchers.0.lock();
+        let State {
+            rules,
+            found,
+            calm,
+            freshness,
+            may_withdraw,
+            counts,
+            trace,
+            last_write,
+            last_of,
+            leaders,
+            late_until,
+        } = &mut *state;
+        let what = || {
+            let who = agent.map_or_else(
+                || commit.user.map_or_else(|| "a controller".to_owned(), |user| user.name.to_string()),
+                |agent| format!("agent of {agent:?}"),
+            );
+            let key = &commit.change.after.key;
+            format!("{who}: {:?} {kind:?} {}/{} in {:?}", commit.change.kind, key.namespace(), key.name(), self.place)
+        };
+        trace.add(at, || format!("{} {}", what(), summary(after.as_ref().or(before.as_ref()))));
+        if let Some(agent) = agent {
+            let side = if agent == Place::Hub { "hub agent" } else { "member agent" };
+            let write = format!("{side} {:?} {kind:?}", commit.change.kind);
+            counts.add(&write);
+            last_of.insert(agent, write);
+            *last_write = Some((at, what()));
+        }
+        let seen = Seen {
+            at,
+            calm: calm.at(at),
+            freshness: *freshness,
+            may_withdraw: *may_withdraw,
+            server: self.place,
+            agent,
+            replica: commit.user.and_then(replica_of),
+            leader: agent.and_then(|agent| leaders.get(&agent).copied()),
+            is_late: at <= *late_until,
+            kind,
+            before: before.as_ref(),
+            after: after.as_ref(),
+        };
+        for (rule, oracle) in rules {
+            if let Err(message) = oracle.committed(&seen) {
+                found.get_or_insert(Finding { rule, at, message });
+            }
+        }
+    }
+}
+
+/// Returns the content of an object that matters for the rules, in one line.
+fn summary(object: Option<&Object>) -> String {
+    let Some(object) = object else { return "undecodable".to_owned() };
+    let deleting = if object.meta().deleting { " deleting" } else { "" };
+    let addresses = |content: &fleetnet_core::model::SliceContent| {
+        let addresses = content.endpoints.iter().flat_map(|endpoint| &endpoint.addresses);
+        addresses.map(ToString::to_string).collect::<Vec<_>>().join(",")
+    };
+    let content = match object {
+        Object::EndpointSlice(slice) => addresses(&slice.content),
+        Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => addresses(&slice.spec.content),
+        Object::ServiceImport(import) => {
+            format!("clusters {:?} claims {:?}", import.status.clusters, import.claims.importers.keys())
+        }
+        Object::InternalServiceImport(claim) => {
+            format!("{:?} granted {}", claim.consumer_type, !claim.status.clusters.is_empty())
+        }
+        Object::Service(service) => format!("{:?}", service.service_type),
+        Object::MultiClusterService(mcs) => format!("{} {:?}", mcs.import_name, mcs.consumer_type),
+        _ => String::new(),
+    };
+    format!("[{content}]{deleting}")
+}

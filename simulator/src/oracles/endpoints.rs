@@ -1,0 +1,74 @@
+//! An importer never writes an endpoint as ready that no exporter has had for a while.
+
+use super::{Oracle, Seen};
+use fleetnet_core::model::{EndpointSlice, Object, SliceContent};
+use fleetnet_types::ObjectName;
+use sim::fleet::Place;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Endpoints of each source slice, and when each endpoint was last in one.
+#[derive(Debug, Default)]
+pub(super) struct OnlyLive {
+    sources: BTreeMap<(usize, ObjectName), BTreeSet<String>>,
+    /// Calm time at which an endpoint was removed.
+    removed: BTreeMap<String, Duration>,
+}
+
+/// Prefix of the addresses in forged slices (`disturbances/hostile.rs`). A member may export any address, so they are no fault.
+const FORGED: &str = "10.66.";
+
+fn ready(content: &SliceContent) -> BTreeSet<String> {
+    content.endpoints.iter().flat_map(|endpoint| &endpoint.addresses).map(ToString::to_string).collect()
+}
+
+impl OnlyLive {
+    fn is_live(&self, address: &str) -> bool {
+        self.sources.values().any(|addresses| addresses.contains(address))
+    }
+
+    fn source(&mut self, index: usize, slice: &EndpointSlice, seen: &Seen<'_>) {
+        let key = (index, slice.meta.name.clone());
+        let now = if seen.after.is_some() { ready(&slice.content) } else { BTreeSet::new() };
+        let before = self.sources.insert(key, now).unwrap_or_default();
+        for address in before {
+            if !self.is_live(&address) {
+                self.removed.insert(address, seen.calm);
+            }
+        }
+    }
+}
+
+impl Oracle for OnlyLive {
+    fn committed(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+        let (Place::Member(index), Some(Object::EndpointSlice(slice))) = (seen.server, seen.newest()) else {
+            return Ok(());
+        };
+        if !slice.imported {
+            self.source(index, slice, seen);
+            return Ok(());
+        }
+        if seen.after.is_none() || seen.agent.is_none() {
+            return Ok(());
+        }
+        let shown_before = match seen.before {
+            Some(Object::EndpointSlice(before)) => ready(&before.content),
+            _ => BTreeSet::new(),
+        };
+        for address in ready(&slice.content).difference(&shown_before) {
+            let removed = self.removed.get(address);
+            let is_recent = removed.is_some_and(|removed| seen.calm <= *removed + seen.freshness);
+            if !self.is_live(address) && !is_recent && !address.starts_with(FORGED) {
+                let when = removed.map_or_else(
+                    || "never existed".to_owned(),
+                    |removed| format!("was removed {} calm seconds ago", (seen.calm - *removed).as_secs()),
+                );
+                return Err(format!(
+                    "{} in {:?} has the endpoint {address}, which {when}",
+                    slice.meta.name, seen.server
+                ));
+            }
+        }
+        Ok(())
+    }
+}

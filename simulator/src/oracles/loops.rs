@@ -1,0 +1,35 @@
+//! No object is written again and again without an end.
+
+use super::{Oracle, Seen};
+use crate::limits::WRITES_IN_A_MINUTE;
+use fleetnet_core::model::Kind;
+use fleetnet_types::{ObjectName, Timestamp};
+use sim::fleet::Place;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// Times of the agents' last writes to each object.
+#[derive(Debug, Default)]
+pub(super) struct NoLoop(BTreeMap<(Place, Kind, ObjectName), VecDeque<Timestamp>>);
+
+impl Oracle for NoLoop {
+    fn committed(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+        let (Some(object), Some(agent)) = (seen.newest(), seen.agent) else { return Ok(()) };
+        let name = object.meta().name.clone();
+        let times = self.0.entry((seen.server, seen.kind, name.clone())).or_default();
+        times.push_back(seen.at);
+        while times.front().is_some_and(|first| seen.at.since(*first) > MINUTE) {
+            times.pop_front();
+        }
+        if times.len() > WRITES_IN_A_MINUTE {
+            return Err(format!(
+                "the agent of {agent:?} wrote {:?} {name} {} times in a minute",
+                seen.kind,
+                times.len()
+            ));
+        }
+        Ok(())
+    }
+}

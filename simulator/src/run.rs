@@ -1,0 +1,294 @@
+//! Run of a script, from its first step to its finding.
+
+use crate::coverage::{Counts, Coverage};
+use crate::disturbances::{Active, Disturbance, Kind};
+use crate::limits::{
+    ACTION, FRESHNESS, KUBELET, LAST_CHANGES, LATE, PROMPT, QUIET_FAULTS, RECOVERY, RESTART, SILENCE, SLOW_FRESHNESS,
+    SLOW_RECOVERY,
+};
+use crate::oracles::{Finding, Watchers};
+use crate::script::{Script, What};
+use crate::trace::Trace;
+use crate::users::act;
+use crate::world::{WORK, World};
+use anyhow::Context as _;
+use fleetnet_types::Timestamp;
+use futures::FutureExt as _;
+use histories::oracle;
+use histories::users::{Action, MEMBERS};
+use sim::agent::Ended;
+use sim::fleet::Place;
+use sim::{Fleet, Options};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Outcome of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub finding: Option<Finding>,
+    pub coverage: Coverage,
+    /// Last lines of the trace.
+    pub trace: Vec<String>,
+}
+
+/// Plays a script. Keeps the last `lines` lines of its trace.
+///
+/// # Panics
+/// If the simulator itself fails.
+#[must_use]
+pub fn run(script: &Script, lines: usize) -> Outcome {
+    sim::paused(play(script, lines)).unwrap_or_else(|error| panic!("seed {}: {error:?}", script.seed))
+}
+
+/// End of a fault that lasts.
+type End = (Duration, &'static Kind, Arc<dyn Disturbance>);
+
+struct Run {
+    world: World,
+    start: Timestamp,
+    active: Active,
+    watchers: Watchers,
+    trace: Trace,
+    counts: Tally,
+    /// True if faults have begun in a run with quiet users.
+    has_begun: bool,
+    /// Times at which a kubelet starts a replica again.
+    restarts: BTreeMap<(Place, usize), Timestamp>,
+}
+
+/// What occurred in the run.
+#[derive(Default)]
+struct Tally {
+    actions: Counts,
+    faults: Counts,
+    pairs: Counts,
+    writes: Counts,
+    crash_points: Counts,
+    situations: Counts,
+}
+
+async fn play(script: &Script, lines: usize) -> anyhow::Result<Outcome> {
+    let mut run = Run::new(script, lines).await?;
+    run.steps(script).await?;
+    if run.watchers.found().is_none() {
+        run.trace.add(run.world.now(), || "=== all faults are over ===".to_owned());
+        run.advance_by(if script.is_slow { SLOW_RECOVERY } else { RECOVERY }).await?;
+        run.check_rest("settled").await?;
+        run.check_silence().await?;
+        run.last_changes(&script.last).await?;
+    }
+    let Run { world, start, watchers, trace, counts, .. } = run;
+    let coverage = Coverage {
+        runs: 1,
+        virtual_seconds: world.now().since(start).as_secs(),
+        actions: counts.actions.take(),
+        faults: counts.faults.take(),
+        pairs: counts.pairs.take(),
+        writes: counts.writes.take(),
+        crash_points: counts.crash_points.take(),
+        situations: counts.situations.take(),
+    };
+    Ok(Outcome { finding: watchers.found(), coverage, trace: trace.lines() })
+}
+
+impl Run {
+    async fn new(script: &Script, lines: usize) -> anyhow::Result<Self> {
+        let fleet = Fleet::new(Options { seed: script.seed, ..Options::members(MEMBERS) }).await?;
+        let mut world = World { fleet, replicas: script.replicas, later: Vec::new() };
+        world.fleet.make_namespace(WORK).await?;
+        let start = world.now();
+        let counts = Tally::default();
+        let trace = Trace::new(start, lines);
+        let freshness = if script.is_slow { SLOW_FRESHNESS } else { FRESHNESS };
+        let watchers = Watchers::new(start, freshness, counts.writes.clone(), trace.clone());
+        let active = Active::new(counts.faults.clone());
+        watchers.attach(&world);
+        active.attach(&world);
+        for place in world.fleet.places() {
+            world.fleet.set_own_clock(place, 0);
+            world.start_missing(place)?;
+        }
+        Ok(Self { world, start, active, watchers, trace, counts, has_begun: false, restarts: BTreeMap::new() })
+    }
+
+    /// Makes all steps, and ends all faults.
+    async fn steps(&mut self, script: &Script) -> anyhow::Result<()> {
+        let mut ends: Vec<End> = Vec::new();
+        let mut steps = script.steps.iter().peekable();
+        loop {
+            ends.sort_by_key(|(at, ..)| *at);
+            let next_step = steps.peek().map(|step| step.at);
+            let next_end = ends.first().map(|(at, ..)| *at);
+            let Some(at) = next_step.into_iter().chain(next_end).min() else { break };
+            if script.is_quiet && at >= QUIET_FAULTS && !self.has_begun {
+                self.advance_to(self.start + QUIET_FAULTS).await?;
+                self.has_begun = true;
+                self.watchers.forbid_withdrawals();
+            }
+            self.advance_to(self.start + at).await?;
+            if self.watchers.found().is_some() {
+                return Ok(());
+            }
+            if next_end == Some(at) {
+                let (_, kind, disturbance) = ends.remove(0);
+                self.end(kind, &disturbance).await.with_context(|| format!("end of {}", kind.name))?;
+            } else if let Some(step) = steps.next() {
+                self.trace.add(self.world.now(), || format!("=== {step}"));
+                match &step.what {
+                    What::User(action) => {
+                        let name = format!("{action:?}");
+                        self.counts.actions.add(name.split(' ').next().unwrap_or_default());
+                        act(&self.world, action).await.with_context(|| format!("{action:?}"))?;
+                    }
+                    What::Fault { kind, lasts, disturbance } => {
+                        self.begin(kind, disturbance).await.with_context(|| format!("begin of {}", kind.name))?;
+                        ends.push((at + *lasts, kind, Arc::clone(disturbance)));
+                    }
+                }
+            }
+        }
+        self.advance_to(self.start + ACTION).await?;
+        for step in &script.steps {
+            if let What::Fault { disturbance, .. } = &step.what {
+                disturbance.end(&mut self.world).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn begin(&mut self, kind: &'static Kind, disturbance: &Arc<dyn Disturbance>) -> anyhow::Result<()> {
+        let name = kind.name;
+        if kind.is_change {
+            self.watchers.allow_withdrawals();
+        }
+        for other in self.active.names() {
+            let (first, second) = if other < name { (other, name) } else { (name, other) };
+            self.counts.pairs.add(&format!("{first} + {second}"));
+        }
+        let running: Vec<(Place, usize)> = self.running();
+        self.watchers.set_calm(self.world.now(), false);
+        disturbance.begin(&mut self.world).await?;
+        self.counts.faults.add(&format!("begin {name}"));
+        let now = self.running();
+        for (place, _) in running.iter().filter(|one| !now.contains(one)) {
+            if let Some(write) = self.watchers.last_write_of(*place) {
+                self.counts.crash_points.add(&write);
+            }
+        }
+        self.active.add(name, disturbance);
+        Ok(())
+    }
+
+    async fn end(&mut self, kind: &'static Kind, disturbance: &Arc<dyn Disturbance>) -> anyhow::Result<()> {
+        self.trace.add(self.world.now(), || format!("=== end of {}: {disturbance:?}", kind.name));
+        self.active.remove(disturbance);
+        self.watchers.late_until(self.world.now() + LATE);
+        disturbance.end(&mut self.world).await?;
+        let is_calm = self.active.names().is_empty();
+        self.watchers.set_calm(self.world.now(), is_calm);
+        Ok(())
+    }
+
+    fn running(&self) -> Vec<(Place, usize)> {
+        self.world.fleet.replicas().map(|(place, replica, ..)| (place, replica)).collect()
+    }
+
+    async fn advance_by(&mut self, duration: Duration) -> anyhow::Result<()> {
+        self.advance_to(self.world.now() + duration).await
+    }
+
+    /// Lets time pass until `end`, or until there is a finding.
+    async fn advance_to(&mut self, end: Timestamp) -> anyhow::Result<()> {
+        while self.watchers.found().is_none() {
+            let left = end.since(self.world.now());
+            if left.is_zero() {
+                break;
+            }
+            tokio::time::sleep(left.min(KUBELET)).await;
+            self.keep_running().await?;
+            self.world.retry_later().await?;
+        }
+        Ok(())
+    }
+
+    /// Starts agents that have ended, as a kubelet does.
+    async fn keep_running(&mut self) -> anyhow::Result<()> {
+        let now = self.world.now();
+        let ended: Vec<_> = self
+            .world
+            .fleet
+            .replicas()
+            .filter_map(|(place, replica, agent, _)| {
+                let ended = agent.ended().now_or_never()??;
+                Some((place, replica, ended))
+            })
+            .collect();
+        for (place, replica, ended) in ended {
+            self.trace.add(now, || format!("the agent of {place:?} ended: {ended:?}"));
+            if let Ended::Failed(why) = &ended
+                && why.contains("panicked")
+            {
+                self.watchers.find("panics", now, format!("the agent of {place:?} panicked: {why}"));
+            }
+            self.counts.faults.add("an agent ended by itself");
+            self.world.fleet.kill_replica(place, replica).await;
+            self.restarts.insert((place, replica), now + RESTART);
+        }
+        let due: Vec<(Place, usize)> =
+            self.restarts.iter().filter(|(_, at)| **at <= now).map(|(replica, _)| *replica).collect();
+        for (place, replica) in due {
+            self.restarts.remove(&(place, replica));
+            if self.world.fleet.replica(place, replica).is_none() {
+                self.world.fleet.start_replica(place, replica)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the last changes, and checks that they arrive promptly.
+    async fn last_changes(&mut self, actions: &[Action]) -> anyhow::Result<()> {
+        self.watchers.allow_withdrawals();
+        for action in actions {
+            if self.watchers.found().is_some() {
+                return Ok(());
+            }
+            self.trace.add(self.world.now(), || format!("=== last user {action:?}"));
+            act(&self.world, action).await.with_context(|| format!("{action:?}"))?;
+            self.advance_by(LAST_CHANGES).await?;
+        }
+        self.advance_by(PROMPT).await?;
+        self.check_rest("prompt").await
+    }
+
+    /// Checks the fleet at rest.
+    async fn check_rest(&mut self, rule: &'static str) -> anyhow::Result<()> {
+        if self.watchers.found().is_some() {
+            return Ok(());
+        }
+        let fleet = self.world.at_rest();
+        let checked = catch_unwind(AssertUnwindSafe(|| oracle::assert_settled(&fleet)));
+        let now = self.world.now();
+        if let Err(panic) = checked {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            self.watchers.find(rule, now, text.unwrap_or_else(|| "the oracle fails".to_owned()));
+            return Ok(());
+        }
+        for class in oracle::classes(&fleet) {
+            self.counts.situations.add(class);
+        }
+        Ok(())
+    }
+
+    /// Checks that a fleet at rest stays as it is.
+    async fn check_silence(&mut self) -> anyhow::Result<()> {
+        let now = self.world.now();
+        self.advance_by(SILENCE).await?;
+        if let Some((at, what)) = self.watchers.last_write().filter(|(at, _)| *at > now) {
+            self.watchers.find("silence", at, format!("a fleet at rest is written to: {what}"));
+        }
+        Ok(())
+    }
+}

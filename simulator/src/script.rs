@@ -1,0 +1,186 @@
+//! Script: everything that a seed decides.
+
+use crate::disturbances::{self, Disturbance, Kind};
+use crate::limits::{ACTION, QUIET_ACTION, QUIET_FAULTS};
+use fastrand::Rng;
+use histories::users::{Action, an_action, prelude};
+use proptest::strategy::{Strategy as _, ValueTree as _};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Script of a run.
+#[derive(Clone, Debug)]
+pub struct Script {
+    pub seed: u64,
+    /// Number of replicas of each agent.
+    pub replicas: usize,
+    /// True if faults are possible from which agents recover only after minutes.
+    pub is_slow: bool,
+    /// True if users act only at the beginning, and faults begin only after their changes have arrived. Then agents may withdraw
+    /// nothing.
+    pub is_quiet: bool,
+    /// Steps in the order of their times.
+    pub steps: Vec<Step>,
+    /// Changes that users make after all faults. They must arrive promptly.
+    pub last: Vec<Action>,
+}
+
+/// Step of a script, at a time since the start of the run.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub at: Duration,
+    pub what: What,
+}
+
+#[derive(Clone, Debug)]
+pub enum What {
+    User(Action),
+    Fault { kind: &'static Kind, lasts: Duration, disturbance: Arc<dyn Disturbance> },
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:>7.3} ", self.at.as_secs_f64())?;
+        match &self.what {
+            What::User(action) => write!(formatter, "user {action:?}"),
+            What::Fault { kind, lasts, disturbance } => {
+                write!(formatter, "fault {} for {:.0} s: {disturbance:?}", kind.name, lasts.as_secs_f64())
+            }
+        }
+    }
+}
+
+/// Kinds of faults that a script may have.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// Names of the only kinds; empty for all.
+    pub only: Vec<String>,
+    /// Names of kinds to leave out.
+    pub without: Vec<String>,
+}
+
+impl Choice {
+    fn has(&self, kind: &Kind) -> bool {
+        let is = |names: &[String]| names.iter().any(|name| name == kind.name);
+        (self.only.is_empty() || is(&self.only)) && !is(&self.without)
+    }
+}
+
+impl Script {
+    /// Returns the script of a seed.
+    #[must_use]
+    pub fn of(seed: u64, choice: &Choice) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let replicas = rng.usize(1..=2);
+        let (is_slow, is_quiet) = (rng.usize(..4) == 0, rng.usize(..3) == 0);
+        let mut steps: Vec<Step> = Vec::new();
+        let first = prelude(&mut rng).into_iter().flatten();
+        steps.extend(first.map(|action| Step { at: Duration::ZERO, what: What::User(action) }));
+        let mut users = Users::new(&mut rng);
+        let (actions, faults) = (rng.usize(10..60), if rng.usize(..8) == 0 { 0 } else { rng.usize(1..14) });
+        for _ in 0..actions {
+            let (at, action) =
+                (a_time(&mut rng, Duration::ZERO, if is_quiet { QUIET_ACTION } else { ACTION }), users.next());
+            // Users often create again what they have just deleted.
+            let (again, after) =
+                (rng.bool().then(|| inverse(&action)).flatten(), a_time(&mut rng, Duration::ZERO, AGAIN));
+            steps.push(Step { at, what: What::User(action) });
+            steps.extend(again.map(|action| Step { at: at + after, what: What::User(action) }));
+        }
+        let last = (0..rng.usize(1..8)).map(|_| users.next()).collect();
+        let kinds: Vec<&'static Kind> =
+            disturbances::ALL.iter().filter(|kind| choice.has(kind) && (is_slow || !kind.is_slow)).collect();
+        for _ in 0..faults {
+            // Draws the numbers also without a kind, so that a choice of kinds changes no times.
+            let (at, mut own) =
+                (a_time(&mut rng, if is_quiet { QUIET_FAULTS } else { Duration::ZERO }, ACTION), rng.fork());
+            if let Some(kind) = weighted(&kinds, &mut own) {
+                let lasts = Duration::from_millis(own.u64(kind.seconds.start() * 1_000..=kind.seconds.end() * 1_000));
+                let disturbance = (kind.make)(&mut own);
+                steps.push(Step { at, what: What::Fault { kind, lasts, disturbance } });
+            }
+        }
+        steps.sort_by_key(|step| step.at);
+        Self { seed, replicas, is_slow, is_quiet, steps, last }
+    }
+
+    /// Returns the script with only the steps of these numbers, from 0.
+    #[must_use]
+    pub fn keeping(&self, kept: &[usize]) -> Self {
+        let steps = kept.iter().filter_map(|number| self.steps.get(*number).cloned()).collect();
+        Self { steps, ..self.clone() }
+    }
+}
+
+/// Longest time after which users create again what they deleted.
+const AGAIN: Duration = Duration::from_secs(3);
+
+/// Returns the action that creates again what an action deletes; `None` for other actions.
+fn inverse(action: &Action) -> Option<Action> {
+    Some(match *action {
+        Action::DeleteService { member, app } => Action::MakeService { member, app, ports: 0 },
+        Action::Unexport { member, app } => Action::Export { member, app },
+        Action::DeleteSlice { member, app, slice } => Action::SetSlice { member, app, slice, endpoints: vec![1, 3] },
+        Action::DeleteMcs { member, name } => Action::CreateMcs { member, name, app: 0, consumer: 1 },
+        _ => return None,
+    })
+}
+
+fn a_time(rng: &mut Rng, from: Duration, to: Duration) -> Duration {
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    Duration::from_micros(rng.u64(micros(from)..micros(to)))
+}
+
+fn weighted(kinds: &[&'static Kind], rng: &mut Rng) -> Option<&'static Kind> {
+    let sum: u32 = kinds.iter().map(|kind| kind.weight).sum();
+    if sum == 0 {
+        return None;
+    }
+    let mut drawn = rng.u32(..sum);
+    kinds.iter().copied().find(|kind| {
+        let is_this = drawn < kind.weight;
+        drawn = drawn.saturating_sub(kind.weight);
+        is_this
+    })
+}
+
+/// Random actions of users.
+struct Users(TestRunner);
+
+impl Users {
+    fn new(rng: &mut Rng) -> Self {
+        let seed: [u8; 32] = std::array::from_fn(|_| rng.u8(..));
+        Self(TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &seed)))
+    }
+
+    fn next(&mut self) -> Action {
+        an_action().new_tree(&mut self.0).expect("the strategy rejects nothing").current()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Choice, Script};
+
+    #[test]
+    fn a_seed_gives_the_same_script_each_time() {
+        for seed in 0..50 {
+            let lines = |script: Script| script.steps.iter().map(ToString::to_string).collect::<Vec<_>>();
+            let choice = Choice::default();
+            assert_eq!(lines(Script::of(seed, &choice)), lines(Script::of(seed, &choice)));
+        }
+    }
+
+    #[test]
+    fn a_fault_that_is_left_out_changes_no_other_step_of_users() {
+        let users = |choice: &Choice| {
+            let script = Script::of(7, choice);
+            let lines = script.steps.iter().map(ToString::to_string).filter(|line| line.contains(" user "));
+            lines.collect::<Vec<_>>()
+        };
+        let without = Choice { without: vec!["crash".to_owned(), "late".to_owned()], ..Choice::default() };
+        assert_eq!(users(&Choice::default()), users(&without));
+    }
+}

@@ -1,0 +1,177 @@
+//! Fleet of a run: servers, agents and their users, as the other modules see it.
+
+use anyhow::Context as _;
+use fleetnet_api::decode::decode;
+use fleetnet_api::resources::resource;
+use fleetnet_core::model::{Kind, Object};
+use fleetnet_types::Timestamp;
+use futures::future::LocalBoxFuture;
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use memkube::User;
+use memkube::registry::ResourceId;
+use serde_json::Value;
+use sim::fleet::{HUB_AGENT, MEMBER_AGENT, Place};
+use sim::{Fleet, Server};
+use std::collections::BTreeSet;
+
+/// Namespace of users in all clusters.
+pub const WORK: &str = "work";
+
+/// Kinds with a namespace that the agents watch, except MemberAgent.
+pub const KINDS: [Kind; 9] = [
+    Kind::Service,
+    Kind::EndpointSlice,
+    Kind::ServiceExport,
+    Kind::ServiceImport,
+    Kind::MultiClusterService,
+    Kind::InternalServiceExport,
+    Kind::InternalServiceImport,
+    Kind::EndpointSliceExport,
+    Kind::EndpointSliceImport,
+];
+
+/// Action that is repeated until it returns true.
+pub type Later = Box<dyn Fn() -> LocalBoxFuture<'static, anyhow::Result<bool>>>;
+
+/// Fleet with its servers and agents.
+#[allow(missing_debug_implementations, reason = "it has functions")]
+pub struct World {
+    pub fleet: Fleet,
+    /// Number of replicas of each agent.
+    pub replicas: usize,
+    /// Actions that were not possible yet.
+    pub later: Vec<Later>,
+}
+
+impl World {
+    /// Starts the replicas of an agent that do not run.
+    pub fn start_missing(&mut self, place: Place) -> anyhow::Result<()> {
+        for replica in 0..self.replicas {
+            if self.fleet.replica(place, replica).is_none() {
+                self.fleet.start_replica(place, replica)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Repeats the actions that were not possible yet.
+    pub async fn retry_later(&mut self) -> anyhow::Result<()> {
+        let mut left = Vec::new();
+        for action in std::mem::take(&mut self.later) {
+            if !action().await? {
+                left.push(action);
+            }
+        }
+        self.later = left;
+        Ok(())
+    }
+
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.fleet.clock().now()
+    }
+
+    #[must_use]
+    pub fn server(&self, place: Place) -> &Server {
+        match place {
+            Place::Hub => &self.fleet.hub,
+            Place::Member(index) => &self.fleet.members[index].server,
+        }
+    }
+
+    /// Returns the API for the objects of a kind, for a user with all rights.
+    #[must_use]
+    pub fn api(&self, place: Place, kind: Kind, namespace: &str) -> Api<DynamicObject> {
+        let client = self.server(place).admin();
+        match namespace {
+            "" => Api::all_with(client, &api_resource(kind)),
+            namespace => Api::namespaced_with(client, namespace, &api_resource(kind)),
+        }
+    }
+
+    /// Returns an object of a kind from its JSON without `apiVersion` and `kind`.
+    pub fn object(&self, kind: Kind, mut json: Value) -> anyhow::Result<DynamicObject> {
+        let resource = api_resource(kind);
+        json["apiVersion"] = resource.api_version.clone().into();
+        json["kind"] = resource.kind.into();
+        serde_json::from_value(json).context("an object of a user")
+    }
+
+    /// Returns all decodable objects of [`KINDS`] in a cluster.
+    #[must_use]
+    pub fn objects(&self, place: Place) -> Vec<Object> {
+        let memkube = self.server(place).memkube();
+        let stored = |kind: Kind| memkube.peek_all(&resource_id(kind)).into_iter().map(move |object| (kind, object));
+        let decoded = |(kind, object)| decode(kind, &serde_json::to_vec(&object).ok()?).ok();
+        KINDS.into_iter().flat_map(stored).filter_map(decoded).collect()
+    }
+
+    /// Returns the objects in a cluster that agents created.
+    #[must_use]
+    pub fn objects_of_agents(&self, place: Place) -> Vec<Object> {
+        let ours = |object: &Object| match object {
+            Object::Service(service) => service.derived_from.is_some(),
+            Object::EndpointSlice(slice) => slice.imported,
+            Object::ServiceExport(_) | Object::MultiClusterService(_) => false,
+            _ => true,
+        };
+        self.objects(place).into_iter().filter(ours).collect()
+    }
+
+    /// Returns the objects of the whole fleet, as the oracle of a fleet at rest reads them.
+    #[must_use]
+    pub fn at_rest(&self) -> histories::fleet::Fleet {
+        let cluster = |place| histories::fleet::Cluster::new(self.objects(place), BTreeSet::new());
+        let members = (0..self.fleet.members.len()).map(|index| cluster(Place::Member(index)));
+        histories::fleet::Fleet { hub: cluster(Place::Hub), members: members.collect() }
+    }
+}
+
+/// Returns the place of the agent that makes a request to the server at `server`; `None` for other users.
+#[must_use]
+pub fn agent_of(server: Place, user: &User) -> Option<Place> {
+    match (server, &*user.name) {
+        (Place::Hub, HUB_AGENT) => Some(Place::Hub),
+        (Place::Member(index), MEMBER_AGENT) => Some(Place::Member(index)),
+        (Place::Hub, name) => {
+            let index =
+                (0..histories::users::MEMBERS).find(|index| *name == sim::fleet::hub_user(&hub_namespace(*index)));
+            index.map(Place::Member)
+        }
+        _ => None,
+    }
+}
+
+/// Returns the replica of an agent that makes a request.
+#[must_use]
+pub fn replica_of(user: &User) -> Option<usize> {
+    user.groups.iter().find_map(|group| group.strip_prefix(sim::fleet::REPLICA)?.parse().ok())
+}
+
+/// Returns the namespace of a member in the hub.
+#[must_use]
+pub fn hub_namespace(index: usize) -> String {
+    fleetnet_core::names::member_namespace(&format!("member-{}", index + 1)).to_string()
+}
+
+/// Returns the resource of a kind, for the client.
+#[must_use]
+pub fn api_resource(kind: Kind) -> ApiResource {
+    let resource = resource(kind);
+    let gvk = GroupVersionKind::gvk(resource.group, resource.version, resource.kind);
+    ApiResource::from_gvk_with_plural(&gvk, resource.plural)
+}
+
+/// Returns the resource of a kind, for memkube.
+#[must_use]
+pub fn resource_id(kind: Kind) -> ResourceId {
+    let resource = resource(kind);
+    ResourceId::new(resource.group, resource.plural)
+}
+
+/// Returns the kind of a resource; `None` if agents do not watch it.
+#[must_use]
+pub fn kind_of(id: &ResourceId) -> Option<Kind> {
+    KINDS.into_iter().find(|kind| resource_id(*kind) == *id)
+}

@@ -1,0 +1,125 @@
+//! Command `cargo xtask planted`: proves that the simulator finds bugs.
+//!
+//! The bugs are faults that the source marks. They are built into a copy of the tree, as for `cargo xtask mutants`. The simulator
+//! plays seeds with each of them until a seed has a finding.
+
+use super::scratch::Scratch;
+use super::switches::VARIABLE;
+use super::{Planned, build};
+use crate::limits::LONGEST_PLANTED;
+use crate::stopwatch::{Stopwatch, human};
+use crate::{limited, limits, test, tidy};
+use anyhow::{Context as _, ensure};
+use programs::root;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread::available_parallelism;
+
+/// Bugs that the simulator must find, each with the id of its fault.
+const BUGS: &[(&str, &str)] = &[("the deletion of a source slice is ignored (B1)", "E6.1")];
+
+/// Arguments of `cargo xtask planted`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PlantedArgs {
+    /// Faults to plant in place of the usual bugs: their ids, or ids of rules of docs/behaviour.md.
+    ids: Vec<String>,
+    /// Most seeds that may be necessary to find a bug.
+    #[arg(long, default_value_t = 40)]
+    seeds: u32,
+}
+
+/// Bug in the copy of the tree, with the number that switches it on.
+struct Bug {
+    name: String,
+    number: u32,
+}
+
+/// Plants each bug, and prints how many seeds the simulator takes to find it.
+///
+/// # Errors
+/// If the simulator does not find a bug, or finds something without a bug.
+pub(crate) fn run(args: &PlantedArgs) -> anyhow::Result<()> {
+    let whole = Stopwatch::start();
+    let all = tidy::planned_faults()?;
+    let bugs = bugs(&all, &args.ids)?;
+    let target = test::target_folder()?;
+    let scratch = Scratch::new(root(), &target.join("mutants"), target.clone());
+    let (_, alone) = build(&scratch, &all, &BTreeSet::from(["simulator"]))?;
+    let (bugs, without_switch): (Vec<Bug>, Vec<Bug>) = bugs.into_iter().partition(|bug| !alone.contains(&bug.number));
+    for bug in &without_switch {
+        println!("needs a build of its own: {}", bug.name);
+    }
+    ensure!(without_switch.is_empty() || !args.ids.is_empty(), "choose other faults for these bugs");
+    let program = scratch.program("simulator", "simulator")?;
+    let (next, (sender, outcomes)) = (AtomicUsize::new(0), mpsc::sync_channel(limits::OUTCOMES));
+    let mut missed = Vec::new();
+    std::thread::scope(|scope| -> anyhow::Result<()> {
+        for sender in vec![sender; available_parallelism().map_or(1, usize::from)] {
+            let (next, bugs, program) = (&next, &bugs, &program);
+            scope.spawn(move || {
+                while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let stopwatch = Stopwatch::start();
+                    if sender.send((bug, find(program, bug.number, args.seeds), stopwatch)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        for (bug, outcome, stopwatch) in outcomes {
+            match outcome? {
+                Some((seeds, finding)) => {
+                    println!("{seeds:>3} seeds {:>8}  {}: {finding:.120}", human(stopwatch.elapsed()), bug.name);
+                }
+                None => {
+                    println!("NOT FOUND {:>8}  {}", human(stopwatch.elapsed()), bug.name);
+                    missed.push(bug.name.as_str());
+                }
+            }
+        }
+        Ok(())
+    })?;
+    ensure!(missed.is_empty(), "{} seeds do not find: {}", args.seeds, missed.join(", "));
+    println!("the simulator finds all {} bugs, in {}", bugs.len(), human(whole.elapsed()));
+    Ok(())
+}
+
+fn bugs(all: &[Planned], ids: &[String]) -> anyhow::Result<Vec<Bug>> {
+    let numbers: BTreeMap<&str, u32> = all.iter().map(|one| one.fault.id.as_str()).zip(1..).collect();
+    if !ids.is_empty() {
+        let chosen = all.iter().filter(|one| ids.iter().any(|id| one.fault.is_named_by(id)));
+        let bug = |one: &Planned| Bug {
+            name: format!("{} {}", one.fault.id, one.fault.change()),
+            number: numbers[one.fault.id.as_str()],
+        };
+        return Ok(chosen.map(bug).collect());
+    }
+    let bug = |(name, id): &(&str, &str)| {
+        let number = numbers.get(id).with_context(|| format!("no mark has the id {id}"))?;
+        Ok(Bug { name: format!("{name}, {id}"), number: *number })
+    };
+    BUGS.iter().map(bug).collect()
+}
+
+/// Plays seeds until one has a finding. Returns the number of seeds, and the finding.
+fn find(program: &Path, number: u32, seeds: u32) -> anyhow::Result<Option<(u32, String)>> {
+    let mut command = Command::new(program);
+    command.args(["--stride", "1", "--first", "1", "--seeds", &seeds.to_string()]).env(VARIABLE, number.to_string());
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut output = child.stdout.take().context("the output of the simulator")?;
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        output.read_to_string(&mut text).map(|_| text)
+    });
+    if limited::wait(&mut child, LONGEST_PLANTED)?.is_none() {
+        return Ok(Some((seeds, "the simulator does not end".to_owned())));
+    }
+    let text = reader.join().map_err(|_| anyhow::anyhow!("the output of the simulator"))??;
+    let report: serde_json::Value = serde_json::from_str(&text).with_context(|| format!("it printed {text:.200}"))?;
+    let Some(finding) = report["findings"][0].as_str() else { return Ok(None) };
+    let (seed, what) = finding.strip_prefix("seed ").and_then(|text| text.split_once(": ")).context("a seed")?;
+    Ok(Some((seed.parse()?, what.lines().next().unwrap_or_default().to_owned())))
+}
