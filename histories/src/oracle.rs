@@ -368,6 +368,19 @@ fn assert_nothing_is_left_over(fleet: &Fleet) {
     }
 }
 
+/// Asserts that no derived Service is left of a Service without exporters. Only after the time for which agents keep such a derived
+/// Service.
+pub fn assert_grace_is_over(fleet: &Fleet) {
+    for (index, member) in fleet.members.iter().enumerate() {
+        for service in all!(member, Service) {
+            let mcs = service.derived_from.as_ref();
+            let request = requests(fleet, index).find(|request| Some(&request.meta.name) == mcs);
+            let exported = request.is_none_or(|mcs| fleet.hub.get(Kind::ServiceImport, &target(mcs)).is_some());
+            assert!(exported, "{}: left over without an exporter: {}", cluster_id(index), service.meta.name);
+        }
+    }
+}
+
 fn slices(fleet: &Fleet, kind: Kind) -> BTreeMap<ObjectName, &Reference> {
     fleet
         .hub

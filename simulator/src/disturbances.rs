@@ -4,10 +4,12 @@
 
 mod answers;
 mod backup;
+mod blind;
 mod clocks;
 mod compaction;
 mod crash;
 mod features;
+mod held;
 mod hostile;
 mod late;
 mod lost;
@@ -39,10 +41,12 @@ pub const ALL: &[Kind] = &[
     answers::KIND,
     answers::SLOW,
     backup::KIND,
+    blind::KIND,
     clocks::KIND,
     compaction::KIND,
     crash::KIND,
     features::KIND,
+    held::KIND,
     hostile::KIND,
     late::KIND,
     lost::KIND,

@@ -5,6 +5,7 @@
 
 mod claims;
 mod distribution;
+mod duplicates;
 mod endpoints;
 mod foreign;
 mod leaders;
@@ -32,6 +33,7 @@ fn all() -> Vec<(&'static str, Box<dyn Oracle>)> {
     vec![
         ("claims", Box::new(claims::OneExclusive::default())),
         ("distribution", Box::new(distribution::OnlyToImporters::default())),
+        ("duplicates", Box::new(duplicates::OnlyOnce::default())),
         ("endpoints", Box::new(endpoints::OnlyLive::default())),
         ("foreign", Box::new(foreign::OnlyOwn)),
         ("leaders", Box::new(leaders::OnlyLeaders)),
@@ -80,6 +82,9 @@ pub trait Oracle: Debug + Send {
     /// # Errors
     /// If the change breaks the rule. The text says what is wrong.
     fn committed(&mut self, seen: &Seen<'_>) -> Result<(), String>;
+
+    /// Forgets the objects of the hub, because the hub was restored from a backup.
+    fn restored(&mut self) {}
 }
 
 /// Violation of a rule.
@@ -160,6 +165,11 @@ impl Watchers {
         if is_calm == calm.since.is_none() {
             *calm = Calm { passed: calm.at(now), since: is_calm.then_some(now) };
         }
+    }
+
+    /// The hub was restored from a backup.
+    pub fn restored(&self) {
+        self.0.lock().rules.iter_mut().for_each(|(_, rule)| rule.restored());
     }
 
     /// Until this time, requests that were held back arrive.

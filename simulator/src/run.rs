@@ -186,6 +186,9 @@ impl Run {
         self.active.remove(disturbance);
         self.watchers.late_until(self.world.now() + LATE);
         disturbance.end(&mut self.world).await?;
+        if kind.name == "backup" {
+            self.watchers.restored();
+        }
         let is_calm = self.active.names().is_empty();
         self.watchers.set_calm(self.world.now(), is_calm);
         Ok(())
@@ -268,7 +271,10 @@ impl Run {
             return Ok(());
         }
         let fleet = self.world.at_rest();
-        let checked = catch_unwind(AssertUnwindSafe(|| oracle::assert_settled(&fleet)));
+        let checked = catch_unwind(AssertUnwindSafe(|| {
+            oracle::assert_settled(&fleet);
+            oracle::assert_grace_is_over(&fleet);
+        }));
         let now = self.world.now();
         if let Err(panic) = checked {
             let text = panic.downcast_ref::<String>().cloned();

@@ -3,7 +3,7 @@
 use crate::disturbances::{self, Disturbance, Kind};
 use crate::limits::{ACTION, QUIET_ACTION, QUIET_FAULTS};
 use fastrand::Rng;
-use histories::users::{Action, an_action, prelude};
+use histories::users::{Action, MEMBERS, an_action, prelude};
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::fmt;
@@ -89,14 +89,27 @@ impl Script {
             steps.push(Step { at, what: What::User(action) });
             steps.extend(again.map(|action| Step { at: at + after, what: What::User(action) }));
         }
+        // Users delete objects and create them again at once, and in a run with quiet users they change only what the imports of the
+        // first Service do not depend on.
+        for _ in 0..rng.usize(..8) {
+            let (at, again) = (a_time(&mut rng, Duration::ZERO, ACTION), a_time(&mut rng, Duration::ZERO, AGAIN));
+            let pair = if is_quiet { beside(&mut rng) } else { flip(&mut rng) };
+            let [first, second] = pair;
+            let again = if is_quiet { a_time(&mut rng, at, ACTION) } else { at + again };
+            steps.push(Step { at, what: What::User(first) });
+            steps.push(Step { at: again, what: What::User(second) });
+        }
         let last = (0..rng.usize(1..8)).map(|_| users.next()).collect();
-        let kinds: Vec<&'static Kind> =
-            disturbances::ALL.iter().filter(|kind| choice.has(kind) && (is_slow || !kind.is_slow)).collect();
+        // In most runs with quiet users, nothing changes objects, so that agents may withdraw nothing until the end.
+        let is_still = is_quiet && rng.usize(..3) > 0;
+        let may = |kind: &&Kind| choice.has(kind) && (is_slow || !kind.is_slow) && !(is_still && kind.is_change);
+        let kinds: Vec<&'static Kind> = disturbances::ALL.iter().filter(may).collect();
         for _ in 0..faults {
             // Draws the numbers also without a kind, so that a choice of kinds changes no times.
             let (at, mut own) =
                 (a_time(&mut rng, if is_quiet { QUIET_FAULTS } else { Duration::ZERO }, ACTION), rng.fork());
-            if let Some(kind) = weighted(&kinds, &mut own) {
+            let blind = kinds.iter().copied().find(|kind| kind.name == "blind").filter(|_| is_still && own.bool());
+            if let Some(kind) = blind.or_else(|| weighted(&kinds, &mut own)) {
                 let lasts = Duration::from_millis(own.u64(kind.seconds.start() * 1_000..=kind.seconds.end() * 1_000));
                 let disturbance = (kind.make)(&mut own);
                 steps.push(Step { at, what: What::Fault { kind, lasts, disturbance } });
@@ -126,6 +139,31 @@ fn inverse(action: &Action) -> Option<Action> {
         Action::DeleteMcs { member, name } => Action::CreateMcs { member, name, app: 0, consumer: 1 },
         _ => return None,
     })
+}
+
+/// Returns a deletion in a random member, and the action that creates the same again.
+fn flip(rng: &mut Rng) -> [Action; 2] {
+    let (member, app) = (rng.usize(..MEMBERS), 0);
+    match rng.usize(..4) {
+        0 => [Action::DeleteService { member, app }, Action::MakeService { member, app, ports: 0 }],
+        1 => [Action::Unexport { member, app }, Action::Export { member, app }],
+        2 => {
+            let endpoints = vec![1, 4];
+            [Action::DeleteSlice { member, app, slice: 0 }, Action::SetSlice { member, app, slice: 0, endpoints }]
+        }
+        _ => [
+            Action::DeleteMcs { member, name: 0 },
+            Action::CreateMcs { member, name: 0, app: 0, consumer: rng.usize(..2) },
+        ],
+    }
+}
+
+/// Returns two actions that the first import of the first Service does not depend on: a second MultiClusterService beside the
+/// first one comes and goes.
+fn beside(rng: &mut Rng) -> [Action; 2] {
+    let (member, name) = (rng.usize(..MEMBERS), 1);
+    let made = Action::CreateMcs { member, name, app: 0, consumer: rng.usize(..2) };
+    [made, if rng.bool() { Action::DeleteMcs { member, name } } else { Action::Retarget { member, name, app: 1 } }]
 }
 
 fn a_time(rng: &mut Rng, from: Duration, to: Duration) -> Duration {

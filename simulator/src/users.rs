@@ -79,7 +79,8 @@ fn name_of(path: &str) -> &str {
 }
 
 fn service_ports(variant: usize) -> Value {
-    let port = |(name, number): &(&str, u16)| json!({"name": name, "port": number, "protocol": "TCP"});
+    let port =
+        |(name, number): &(&str, u16)| json!({"name": name, "port": number, "protocol": "TCP", "targetPort": 8080});
     ports(variant).iter().map(port).collect()
 }
 

@@ -155,6 +155,12 @@ pub fn hub_namespace(index: usize) -> String {
     fleetnet_core::names::member_namespace(&format!("member-{}", index + 1)).to_string()
 }
 
+/// True if objects of this kind are in the hub, perhaps also in members.
+#[must_use]
+pub fn is_in_hub(kind: Kind) -> bool {
+    !matches!(kind, Kind::Service | Kind::EndpointSlice | Kind::ServiceExport | Kind::MultiClusterService)
+}
+
 /// Returns the resource of a kind, for the client.
 #[must_use]
 pub fn api_resource(kind: Kind) -> ApiResource {

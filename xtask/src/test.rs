@@ -42,9 +42,9 @@ pub(crate) struct TestArgs {
 const END_TO_END: [&str; 2] = ["fleetnet-tests", "fleetnet"];
 /// Programs of other packages that also belong to the end-to-end suite.
 ///
-/// Each of these programs simulates a whole fleet once for every write at which an agent can crash. In the fast suite, which
-/// takes a minute, these programs would need a third of the time.
-const LONG: [&str; 1] = ["crash_points"];
+/// Each of these programs simulates many whole fleets: one for every write at which an agent can crash, or one for every seed. In
+/// the fast suite, which takes a minute, each would need a third of the time.
+const LONG: [&str; 3] = ["crash_points", "model", "seeds"];
 /// Time without a finished test after which a program of the fast suite is ended. Each test of this suite takes only seconds,
 /// even on a busy machine.
 const FAST_SILENCE: Duration = Duration::from_secs(180);

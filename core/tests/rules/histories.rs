@@ -1,7 +1,7 @@
 //! Tests of random histories of users, agents and clusters. In any order of events the agents come to rest, the imported
 //! endpoints equal the exported endpoints, and no unneeded object is left.
 
-use crate::oracle::{CLASSES, assert_empty, assert_settled, classes, state};
+use crate::oracle::{CLASSES, assert_empty, assert_grace_is_over, assert_settled, classes, state};
 use crate::support::property::for_any;
 use crate::support::users::act;
 use crate::support::world::{Step, Who, World};
@@ -122,6 +122,7 @@ fn any_history_settles_with_imported_equal_to_exported_and_nothing_left_over() {
         }
         world.run_for(LONG_MICROS);
         assert_settled(&world);
+        assert_grace_is_over(&world);
         let shown = classes(&world);
 
         world.restart_all();

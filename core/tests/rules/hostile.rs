@@ -248,7 +248,7 @@ fn others(world: &World) -> BTreeMap<String, Object> {
     let mut state = state(world);
     let prefix = format!("{}/", names::member_namespace(HOSTILE));
     state.retain(|name, _| !name.contains(&prefix));
-    state.retain(|name, _| !name.starts_with("Hub ServiceImport") || name.contains(" work/"));
+    state.retain(|name, _| !name.starts_with("hub ServiceImport") || name.contains(" work/"));
     state
 }
 

@@ -19,6 +19,11 @@ pub(crate) fn assert_settled(world: &World) {
     oracle::assert_settled(&fleet(world));
 }
 
+/// Asserts that no derived Service is left of a Service without exporters.
+pub(crate) fn assert_grace_is_over(world: &World) {
+    oracle::assert_grace_is_over(&fleet(world));
+}
+
 /// Asserts that no cluster contains any object.
 pub(crate) fn assert_empty(world: &World) {
     oracle::assert_empty(&fleet(world));

@@ -32,4 +32,8 @@ impl Oracle for OneExclusive {
             _ => Ok(()),
         }
     }
+
+    fn restored(&mut self) {
+        self.0.clear();
+    }
 }

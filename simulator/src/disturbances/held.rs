@@ -1,0 +1,85 @@
+//! Another controller whose finalizer holds the objects of one kind in one cluster, so that a deletion of them does not end. Perhaps
+//! somebody also deletes those that agents created.
+
+use super::{Dice, Disturbance, Kind, a_place};
+use crate::users::delete;
+use crate::world::World;
+use fastrand::Rng;
+use fleetnet_core::model::Kind as ObjectKind;
+use futures::future::LocalBoxFuture;
+use kube::api::{Patch, PatchParams};
+use parking_lot::Mutex;
+use serde_json::json;
+use sim::fleet::Place;
+use std::sync::Arc;
+
+pub(crate) const KIND: Kind =
+    Kind { name: "held", weight: 5, seconds: 10..=150, make, is_slow: false, is_change: true };
+
+const FINALIZER: &str = "example.com/held";
+
+#[derive(Debug)]
+struct Held {
+    place: Place,
+    deletes: bool,
+    dice: Dice,
+    /// Kind of the objects, which exist when the disturbance begins.
+    kind: Mutex<Option<ObjectKind>>,
+}
+
+fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
+    Arc::new(Held { place: a_place(rng), deletes: rng.bool(), dice: Dice::new(rng), kind: Mutex::default() })
+}
+
+impl Held {
+    /// Adds the finalizer to all objects, or removes it.
+    async fn set(&self, world: &World, kind: ObjectKind, is_held: bool) -> anyhow::Result<()> {
+        for object in world.api(self.place, kind, "").list(&Default::default()).await? {
+            let (Some(namespace), Some(name)) = (object.metadata.namespace, object.metadata.name) else { continue };
+            let mut finalizers = object.metadata.finalizers.unwrap_or_default();
+            let had = finalizers.len();
+            finalizers.retain(|finalizer| finalizer != FINALIZER);
+            if is_held && object.metadata.deletion_timestamp.is_none() {
+                finalizers.push(FINALIZER.to_owned());
+            }
+            if had == finalizers.len() {
+                continue;
+            }
+            let patch = json!({"metadata": {"finalizers": finalizers}});
+            let api = world.api(self.place, kind, &namespace);
+            match api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                answer => drop(answer?),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Disturbance for Held {
+    fn begin<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
+        Box::pin(async move {
+            let mut kinds: Vec<ObjectKind> = world.objects(self.place).iter().map(|object| object.kind()).collect();
+            kinds.dedup();
+            let Some(kind) = self.dice.fork().choice(kinds) else { return Ok(()) };
+            *self.kind.lock() = Some(kind);
+            self.set(world, kind, true).await?;
+            let ours = world.objects_of_agents(self.place);
+            for object in ours.iter().filter(|object| self.deletes && object.kind() == kind) {
+                let name = &object.meta().name;
+                delete(world, self.place, kind, &format!("{}/{}", name.namespace, name.name)).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn end<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
+        Box::pin(async move {
+            let kind = *self.kind.lock();
+            match kind {
+                Some(kind) => self.set(world, kind, false).await,
+                None => Ok(()),
+            }
+        })
+    }
+}
