@@ -14,8 +14,11 @@ const FIRST: usize = 0;
 const SECOND: usize = 1;
 const BEFORE: &[&str] = &["10.1.0.1"];
 const AFTER: &[&str] = &["10.1.0.2", "10.1.0.3"];
-/// Time limit of a takeover in docs/failures.md: the Lease expires after 15 s, and a replica looks at it every 2 s.
-const TAKEOVER: Duration = Duration::from_secs(17);
+/// Time limit of a takeover from a killed leader in docs/reliability.md: the Lease expires after 15 s, and a replica looks at each of
+/// its Leases every 2 s, with jitter of a fifth.
+const TAKEOVER: Duration = Duration::from_secs(20);
+/// Time limit of a takeover from a leader that released its Leases.
+const HANDOVER: Duration = Duration::from_secs(4);
 /// Time for the three writes of a change. Time passes only where an agent waits.
 const CHANGE: Duration = Duration::from_millis(100);
 
@@ -76,7 +79,7 @@ fn a_replica_takes_over_from_a_killed_leader_when_its_lease_has_expired() -> any
 }
 
 #[test]
-fn a_replica_takes_over_within_a_second_from_a_leader_that_stops() -> anyhow::Result<()> {
+fn a_replica_takes_over_soon_from_a_leader_that_stops() -> anyhow::Result<()> {
     sim::paused(async {
         let mut pair = Pair::new().await?;
         let leaders: Vec<Place> = pair.fleet.places().collect();
@@ -84,7 +87,7 @@ fn a_replica_takes_over_within_a_second_from_a_leader_that_stops() -> anyhow::Re
             pair.fleet.stop_replica(place, FIRST).await?;
         }
         let passed = pair.change(AFTER).await?;
-        ensure!(passed <= Duration::from_secs(1), "the takeover took {passed:?}");
+        ensure!(passed <= HANDOVER + CHANGE, "the takeover took {passed:?}");
         Ok(())
     })
 }

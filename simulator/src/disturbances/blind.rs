@@ -22,19 +22,30 @@ struct Blind {
     resource: &'static str,
     /// Number of revisions by which reads are behind; `None` if they fail.
     behind: Option<u64>,
+    /// True if the agent stops, so that the next one leads at once. False if it is killed.
+    is_stopped: bool,
 }
 
 fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
     let behind = (rng.usize(..3) == 0).then(|| BEHIND[rng.usize(..2)]);
     let place = a_place(rng);
     let watched: Vec<_> = KINDS.into_iter().filter(|kind| place != Place::Hub || is_in_hub(*kind)).collect();
-    Arc::new(Blind { place, resource: resource(watched[rng.usize(..watched.len())]).plural, behind })
+    Arc::new(Blind {
+        place,
+        resource: resource(watched[rng.usize(..watched.len())]).plural,
+        behind,
+        is_stopped: rng.bool(),
+    })
 }
 
 impl Disturbance for Blind {
     fn begin<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
         Box::pin(async move {
             for replica in 0..world.replicas {
+                if self.is_stopped && world.fleet.replica(self.place, replica).is_some() {
+                    // Other faults may prevent a clean stop.
+                    let _ = world.fleet.stop_replica(self.place, replica).await;
+                }
                 world.fleet.kill_replica(self.place, replica).await;
             }
             world.start_missing(self.place)

@@ -1,7 +1,7 @@
 //! Command `cargo xtask planted`: proves that the simulator finds bugs.
 //!
-//! The bugs are faults that the source marks. They are built into a copy of the tree, as for `cargo xtask mutants`. The simulator
-//! plays seeds with each of them until a seed has a finding.
+//! The bugs are faults that the source marks. They are built into a copy of the tree, as for `cargo xtask mutants`. With each of
+//! them, the simulator plays the seed that found the bug before, or searches for such a seed.
 
 use super::scratch::Scratch;
 use super::switches::VARIABLE;
@@ -19,23 +19,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::available_parallelism;
 
-/// Bugs that the simulator must find, each with the id of its fault.
-const BUGS: &[(&str, &str)] = &[("the deletion of a source slice is ignored (B1)", "E6.1")];
+/// Bugs that the simulator must find, each with the id of its fault and the first seed that finds it. After a change of the
+/// simulator other seeds may find a bug: `--seeds` searches for them. docs/reliability.md has the same list.
+const BUGS: &[(&str, &str, u64)] = &[("the deletion of a source slice is ignored (B1)", "E6.1", 5)];
+
+/// Last seed of a search for a fault that is named in the arguments.
+const SEEDS: u64 = 100;
 
 /// Arguments of `cargo xtask planted`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PlantedArgs {
     /// Faults to plant in place of the usual bugs: their ids, or ids of rules of docs/behaviour.md.
     ids: Vec<String>,
-    /// Most seeds that may be necessary to find a bug.
-    #[arg(long, default_value_t = 40)]
-    seeds: u32,
+    /// Search for the first seed that finds each bug, up to this seed.
+    #[arg(long)]
+    seeds: Option<u64>,
 }
 
 /// Bug in the copy of the tree, with the number that switches it on.
 struct Bug {
     name: String,
     number: u32,
+    /// Seed that found the bug before.
+    seed: Option<u64>,
 }
 
 /// Plants each bug, and prints how many seeds the simulator takes to find it.
@@ -63,7 +69,7 @@ pub(crate) fn run(args: &PlantedArgs) -> anyhow::Result<()> {
             scope.spawn(move || {
                 while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let stopwatch = Stopwatch::start();
-                    if sender.send((bug, find(program, bug.number, args.seeds), stopwatch)).is_err() {
+                    if sender.send((bug, find(program, bug, args.seeds), stopwatch)).is_err() {
                         return;
                     }
                 }
@@ -71,18 +77,19 @@ pub(crate) fn run(args: &PlantedArgs) -> anyhow::Result<()> {
         }
         for (bug, outcome, stopwatch) in outcomes {
             match outcome? {
-                Some((seeds, finding)) => {
-                    println!("{seeds:>3} seeds {:>8}  {}: {finding:.120}", human(stopwatch.elapsed()), bug.name);
+                Some((seed, finding)) => {
+                    println!("seed {seed:<5} {:>8}  {}: {finding:.120}", human(stopwatch.elapsed()), bug.name);
                 }
                 None => {
-                    println!("NOT FOUND {:>8}  {}", human(stopwatch.elapsed()), bug.name);
+                    println!("NOT FOUND  {:>8}  {}", human(stopwatch.elapsed()), bug.name);
                     missed.push(bug.name.as_str());
                 }
             }
         }
         Ok(())
     })?;
-    ensure!(missed.is_empty(), "{} seeds do not find: {}", args.seeds, missed.join(", "));
+    let remedy = "`cargo xtask planted --seeds 300` searches for seeds that do";
+    ensure!(missed.is_empty(), "the seeds do not find: {}; {remedy}", missed.join(", "));
     println!("the simulator finds all {} bugs, in {}", bugs.len(), human(whole.elapsed()));
     Ok(())
 }
@@ -94,20 +101,27 @@ fn bugs(all: &[Planned], ids: &[String]) -> anyhow::Result<Vec<Bug>> {
         let bug = |one: &Planned| Bug {
             name: format!("{} {}", one.fault.id, one.fault.change()),
             number: numbers[one.fault.id.as_str()],
+            seed: None,
         };
         return Ok(chosen.map(bug).collect());
     }
-    let bug = |(name, id): &(&str, &str)| {
+    let bug = |(name, id, seed): &(&str, &str, u64)| {
         let number = numbers.get(id).with_context(|| format!("no mark has the id {id}"))?;
-        Ok(Bug { name: format!("{name}, {id}"), number: *number })
+        Ok(Bug { name: format!("{name}, {id}"), number: *number, seed: Some(*seed) })
     };
     BUGS.iter().map(bug).collect()
 }
 
-/// Plays seeds until one has a finding. Returns the number of seeds, and the finding.
-fn find(program: &Path, number: u32, seeds: u32) -> anyhow::Result<Option<(u32, String)>> {
+/// Plays seeds until one has a finding: the seed of the bug, or all seeds up to `search`. Returns the seed, and the finding.
+fn find(program: &Path, bug: &Bug, search: Option<u64>) -> anyhow::Result<Option<(u64, String)>> {
+    let (first, seeds) = match (search, bug.seed) {
+        (Some(seeds), _) => (1, seeds),
+        (None, Some(seed)) => (seed, 1),
+        (None, None) => (1, SEEDS),
+    };
     let mut command = Command::new(program);
-    command.args(["--stride", "1", "--first", "1", "--seeds", &seeds.to_string()]).env(VARIABLE, number.to_string());
+    command.args(["--stride", "1", "--first", &first.to_string(), "--seeds", &seeds.to_string()]);
+    command.env(VARIABLE, bug.number.to_string());
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let mut output = child.stdout.take().context("the output of the simulator")?;
     let reader = std::thread::spawn(move || {
@@ -115,7 +129,7 @@ fn find(program: &Path, number: u32, seeds: u32) -> anyhow::Result<Option<(u32, 
         output.read_to_string(&mut text).map(|_| text)
     });
     if limited::wait(&mut child, LONGEST_PLANTED)?.is_none() {
-        return Ok(Some((seeds, "the simulator does not end".to_owned())));
+        return Ok(Some((first, "the simulator does not end".to_owned())));
     }
     let text = reader.join().map_err(|_| anyhow::anyhow!("the output of the simulator"))??;
     let report: serde_json::Value = serde_json::from_str(&text).with_context(|| format!("it printed {text:.200}"))?;
