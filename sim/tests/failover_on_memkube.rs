@@ -14,8 +14,8 @@ const FIRST: usize = 0;
 const SECOND: usize = 1;
 const BEFORE: &[&str] = &["10.1.0.1"];
 const AFTER: &[&str] = &["10.1.0.2", "10.1.0.3"];
-/// Time limit of a takeover from a killed leader in docs/reliability.md: the Lease expires after 15 s, and a replica looks at each of
-/// its Leases every 2 s, with jitter of a fifth.
+/// Time limit of a takeover from a killed leader in docs/reliability.md. The Lease expires after 15 s, and a replica looks at its
+/// Leases every 2 s, with jitter.
 const TAKEOVER: Duration = Duration::from_secs(20);
 /// Time limit of a takeover from a leader that released its Leases.
 const HANDOVER: Duration = Duration::from_secs(4);

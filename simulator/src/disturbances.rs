@@ -1,4 +1,4 @@
-//! What goes wrong in a run. Each file has one disturbance: what it does to requests, watches, servers or agents while it lasts.
+//! Disturbances of a run. Each file has one disturbance: what it does to requests, watches, servers or agents while it lasts.
 //!
 //! To add a disturbance, write a file with a `KIND` and add the `KIND` to [`ALL`].
 

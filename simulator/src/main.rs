@@ -52,7 +52,7 @@ struct Args {
     stride: Option<u64>,
 }
 
-/// What one process found.
+/// Findings and coverage of one process.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Report {
     coverage: Coverage,

@@ -1,4 +1,4 @@
-//! What must be true of a fleet. Each file has one rule, which looks at each commit of each server. What must be true in the end
+//! Rules that must be true of a fleet. Each file has one rule, which looks at each commit of each server. What must be true in the end
 //! is in `histories::oracle`.
 //!
 //! To add a rule, write a file with a type that implements [`Oracle`], and add it to [`all`].

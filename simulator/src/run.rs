@@ -58,7 +58,7 @@ struct Run {
     restarts: BTreeMap<(Place, usize), Timestamp>,
 }
 
-/// What occurred in the run.
+/// Counts of what occurred in the run.
 #[derive(Default)]
 struct Tally {
     actions: Counts,

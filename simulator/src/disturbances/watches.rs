@@ -12,7 +12,7 @@ pub(crate) const KIND: Kind =
 #[derive(Debug)]
 struct Watches {
     scope: Scope,
-    /// What happens to open watches when the disturbance begins.
+    /// End of open watches when the disturbance begins.
     first: Option<Broken>,
     percent: u32,
     dice: Dice,

@@ -1,5 +1,5 @@
-//! Agents withdraw nothing while nobody changes anything that an import depends on, whatever faults occur: no endpoint of an imported
-//! slice, no derived Service. The rule looks at the first import of the first Service, which users do not touch in this time.
+//! Agents withdraw nothing while nobody changes anything that an import depends on: no endpoint of an imported slice, no derived
+//! Service. Faults are no reason. The rule looks at the first import of the first Service, which users do not touch in this time.
 
 use super::{Oracle, Seen};
 use fleetnet_core::model::{Object, SliceContent};
@@ -58,11 +58,12 @@ impl Oracle for NothingLive {
                 }
             }
             Some(Object::Service(service))
-                if is_removed && *service.meta.name.name == *derived() && service.derived_from.is_some() =>
+                if is_removed
+                    && *service.meta.name.name == *derived()
+                    && service.derived_from.is_some()
+                    && !self.may_withdraw(seen) =>
             {
-                if !self.may_withdraw(seen) {
-                    return Err(format!("the derived Service {} in {:?} is removed", service.meta.name, seen.server));
-                }
+                return Err(format!("the derived Service {} in {:?} is removed", service.meta.name, seen.server));
             }
             _ => {}
         }
