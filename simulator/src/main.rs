@@ -47,6 +47,9 @@ struct Args {
     /// Go on after a finding.
     #[arg(long)]
     all: bool,
+    /// End with exit code 0 also if a seed has a finding.
+    #[arg(long)]
+    report: bool,
     /// Distance between two seeds of a process, and JSON as output. Only for the processes that this program starts.
     #[arg(long, hide = true)]
     stride: Option<u64>,
@@ -79,7 +82,7 @@ fn main() -> ExitCode {
     let rate = report.coverage.runs as f64 * 60.0 / begun.elapsed().as_secs_f64();
     println!("\n{rate:.1} seeds a minute, {} with a finding", report.findings.len());
     report.findings.iter().for_each(|finding| println!("{finding}"));
-    if report.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if report.findings.is_empty() || args.report { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Plays one seed, and prints its script and its trace.
