@@ -137,11 +137,13 @@ pub trait Disturbance: Debug + Send + Sync {
 
 /// Random numbers of one disturbance. They do not depend on other disturbances, so removing one of these changes nothing.
 #[derive(Debug)]
-pub(crate) struct Dice(Mutex<Rng>);
+pub(crate) struct Dice(Mutex<Rng>, u64);
 
 impl Dice {
     pub(crate) fn new(rng: &mut Rng) -> Self {
-        Self(Mutex::new(rng.fork()))
+        let own = rng.fork();
+        let seed = own.get_seed();
+        Self(Mutex::new(own), seed)
     }
 
     /// True in `percent` of 100 cases.
@@ -152,6 +154,13 @@ impl Dice {
     /// Returns a random number below `below`.
     pub(crate) fn below(&self, below: u64) -> u64 {
         self.0.lock().u64(..below)
+    }
+
+    /// True for half of all watches. The answer for one watch does not depend on the order of the questions.
+    pub(crate) fn picks(&self, watch: Request<'_>) -> bool {
+        let text = format!("{:?} {:?} {}", watch.agent, watch.server, watch.call.target.resource);
+        let mixed = text.bytes().fold(self.1, |mixed, byte| mixed.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        Rng::with_seed(mixed).bool()
     }
 
     pub(crate) fn fork(&self) -> Rng {

@@ -39,7 +39,7 @@ pub struct Outcome {
 /// If the simulator itself fails.
 #[must_use]
 pub fn run(script: &Script, lines: usize) -> Outcome {
-    sim::paused(play(script, lines)).unwrap_or_else(|error| panic!("seed {}: {error:?}", script.seed))
+    sim::paused(play(&script.fresh(), lines)).unwrap_or_else(|error| panic!("seed {}: {error:?}", script.seed))
 }
 
 /// End of a fault that lasts.
@@ -142,7 +142,7 @@ impl Run {
                         self.counts.actions.add(name.split(' ').next().unwrap_or_default());
                         act(&self.world, action).await.with_context(|| format!("{action:?}"))?;
                     }
-                    What::Fault { kind, lasts, disturbance } => {
+                    What::Fault { kind, lasts, disturbance, .. } => {
                         self.begin(kind, disturbance).await.with_context(|| format!("begin of {}", kind.name))?;
                         ends.push((at + *lasts, kind, Arc::clone(disturbance)));
                     }

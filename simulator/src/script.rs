@@ -37,7 +37,13 @@ pub struct Step {
 #[derive(Clone, Debug)]
 pub enum What {
     User(Action),
-    Fault { kind: &'static Kind, lasts: Duration, disturbance: Arc<dyn Disturbance> },
+    Fault {
+        kind: &'static Kind,
+        lasts: Duration,
+        disturbance: Arc<dyn Disturbance>,
+        /// Random numbers from which the disturbance was made.
+        made_from: Rng,
+    },
 }
 
 impl fmt::Display for Step {
@@ -45,7 +51,7 @@ impl fmt::Display for Step {
         write!(formatter, "{:>7.3} ", self.at.as_secs_f64())?;
         match &self.what {
             What::User(action) => write!(formatter, "user {action:?}"),
-            What::Fault { kind, lasts, disturbance } => {
+            What::Fault { kind, lasts, disturbance, .. } => {
                 write!(formatter, "fault {} for {:.0} s: {disturbance:?}", kind.name, lasts.as_secs_f64())
             }
         }
@@ -111,12 +117,25 @@ impl Script {
             let blind = kinds.iter().copied().find(|kind| kind.name == "blind").filter(|_| is_still && own.bool());
             if let Some(kind) = blind.or_else(|| weighted(&kinds, &mut own)) {
                 let lasts = Duration::from_millis(own.u64(kind.seconds.start() * 1_000..=kind.seconds.end() * 1_000));
+                let made_from = own.clone();
                 let disturbance = (kind.make)(&mut own);
-                steps.push(Step { at, what: What::Fault { kind, lasts, disturbance } });
+                steps.push(Step { at, what: What::Fault { kind, lasts, disturbance, made_from } });
             }
         }
         steps.sort_by_key(|step| step.at);
         Self { seed, replicas, is_slow, is_quiet, steps, last }
+    }
+
+    /// Returns the same script, whose disturbances have drawn no random numbers yet.
+    #[must_use]
+    pub(crate) fn fresh(&self) -> Self {
+        let mut script = self.clone();
+        for step in &mut script.steps {
+            if let What::Fault { kind, disturbance, made_from, .. } = &mut step.what {
+                *disturbance = (kind.make)(&mut made_from.clone());
+            }
+        }
+        script
     }
 
     /// Returns the script with only the steps of these numbers, from 0.

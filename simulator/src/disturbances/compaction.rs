@@ -30,6 +30,6 @@ impl Disturbance for Compaction {
 
     fn breaks(&self, watch: Request<'_>) -> Option<Broken> {
         // A watch that ends now cannot continue from where it was.
-        (watch.server == self.place && self.dice.hits(50)).then_some(Broken::Cut)
+        (watch.server == self.place && self.dice.picks(watch)).then_some(Broken::Cut)
     }
 }

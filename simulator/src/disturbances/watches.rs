@@ -38,6 +38,6 @@ impl Disturbance for Watches {
     }
 
     fn breaks(&self, watch: Request<'_>) -> Option<Broken> {
-        self.first.filter(|_| self.scope.has(watch) && self.dice.hits(50))
+        self.first.filter(|_| self.scope.has(watch) && self.dice.picks(watch))
     }
 }

@@ -36,8 +36,8 @@ const BUGS: &[(&str, &str, u64)] = &[
     ("a replica that does not lead writes", "K6.1", 3),
 ];
 
-/// Last seed of a search for a fault that is named in the arguments.
-const SEEDS: u64 = 100;
+/// Last seed of a search without `--seeds`.
+const SEEDS: u64 = 150;
 
 /// Arguments of `cargo xtask planted`.
 #[derive(Debug, clap::Args)]
@@ -125,13 +125,19 @@ fn bugs(all: &[Planned], ids: &[String]) -> anyhow::Result<Vec<Bug>> {
     BUGS.iter().map(bug).collect()
 }
 
-/// Plays seeds until one has a finding: the seed of the bug, or all seeds up to `search`. Returns the seed, and the finding.
+/// Plays the seed that found the bug before, and then others, until one has a finding. Plays only seeds up to `search`, if it is
+/// given. Returns the seed, and the finding.
 fn find(program: &Path, bug: &Bug, search: Option<u64>) -> anyhow::Result<Option<(u64, String)>> {
-    let (first, seeds) = match (search, bug.seed) {
-        (Some(seeds), _) => (1, seeds),
-        (None, Some(seed)) => (seed, 1),
-        (None, None) => (1, SEEDS),
-    };
+    if let (None, Some(seed)) = (search, bug.seed)
+        && let Some(found) = play(program, bug, seed, 1)?
+    {
+        return Ok(Some(found));
+    }
+    play(program, bug, 1, search.unwrap_or(SEEDS))
+}
+
+/// Plays seeds until one has a finding. Returns the seed, and the finding.
+fn play(program: &Path, bug: &Bug, first: u64, seeds: u64) -> anyhow::Result<Option<(u64, String)>> {
     let mut command = Command::new(program);
     command.args(["--stride", "1", "--first", &first.to_string(), "--seeds", &seeds.to_string()]);
     command.env(VARIABLE, bug.number.to_string());
