@@ -38,6 +38,7 @@ use proxy::Tcp;
 
 use crate::{
     limits::{CONNECT_TIMEOUT, POOL_IDLE_TIMEOUT, REQUEST_TIMEOUT, TCP_KEEPALIVE, TCP_KEEPALIVE_PROBES},
+    restores::Restores,
     token::{TokenFile, TokenLayer, TokenMetrics},
 };
 
@@ -68,6 +69,8 @@ pub struct Cluster {
     pub field_manager: String,
     /// Token file of the connection. `None` if the connection has other credentials.
     token: Option<TokenFile>,
+    /// Restores from a backup that the watches of this server have noticed.
+    pub(crate) restores: Restores,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -213,7 +216,14 @@ impl Cluster {
     /// Returns a cluster that uses the given clients, for tests and simulations in one process.
     #[must_use]
     pub fn from_clients(name: &str, watches: Client, requests: Client) -> Self {
-        Self { name: name.to_owned(), watches, requests, field_manager: String::new(), token: None }
+        Self {
+            name: name.to_owned(),
+            watches,
+            requests,
+            field_manager: String::new(),
+            token: None,
+            restores: Restores::default(),
+        }
     }
 
     /// Shows expiry and life of the token in these metrics. They have no series before the first request, and none if the
@@ -255,7 +265,7 @@ impl Cluster {
                 .map_err(|cause| ClientError::SetUp { cluster: name.to_owned(), cause: Box::new(cause) })
         };
         let (watches, requests) = (client(None)?, client(Some(request_timeout))?);
-        Ok(Self { name: name.to_owned(), watches, requests, field_manager, token })
+        Ok(Self { name: name.to_owned(), watches, requests, field_manager, token, restores: Restores::default() })
     }
 }
 

@@ -31,7 +31,7 @@ use crate::rivals::Inquiries;
 use crate::run::SourceStatus;
 use crate::slots::{ClusterIndex, Slots, Target};
 use crate::unfinished::Unfinished;
-use crate::versions::Versions;
+use crate::versions::{Progress, Versions};
 use crate::watch::{WatchEvent, WatchMessage};
 use fleetnet_types::Timestamp;
 
@@ -157,6 +157,11 @@ impl<L: Logic> Engine<L> {
         engine
     }
 
+    /// Returns the progress of the observations of a source, for its watch.
+    pub(crate) fn progress(&self, source: L::Source) -> Progress {
+        self.sources.get(&source).map(|source| source.versions.progress()).unwrap_or_default()
+    }
+
     /// Handles a message of a watch.
     pub(crate) fn on_watch(&mut self, message: WatchMessage<L::Source, L::Object>) {
         let begun = Instant::now();
@@ -175,8 +180,8 @@ impl<L: Logic> Engine<L> {
         let Some(source) = self.sources.get_mut(&id) else { return };
         let mut news = Vec::new();
         match event {
-            WatchEvent::ListStarted => {
-                source.versions.list_started();
+            WatchEvent::ListStarted { requested } => {
+                source.versions.list_started(requested);
                 self.tell_watch(id, WatchNews::Listing(true), at);
             }
             WatchEvent::Applied(observed) => source.versions.seen(observed, &mut news),

@@ -156,7 +156,7 @@ async fn a_restart_in_a_settled_world_costs_no_writes() {
     hub.forget_log();
     let mut world = World::start_on(hub, member, Leadership::Leading);
     for source in Source::ALL {
-        world.send(source, WatchEvent::ListStarted).await;
+        world.send(source, WatchEvent::LIST_STARTED).await;
     }
     world.bring_events().await;
     for name in ["a", "b", "c"] {
@@ -435,7 +435,7 @@ async fn an_object_made_again_by_others_is_not_taken_for_the_old_one() {
 #[tokio::test(start_paused = true)]
 async fn a_list_under_way_does_not_undo_an_own_write() {
     let mut world = World::new().await;
-    world.send(Source::Copy, WatchEvent::ListStarted).await;
+    world.send(Source::Copy, WatchEvent::LIST_STARTED).await;
     let list_version = world.hub.revision();
     world.claim("a", "1").await;
     world.pass(1).await;
@@ -453,7 +453,7 @@ async fn what_a_later_list_does_not_have_is_made_again() {
     world.pass(1).await;
     world.hub.delete(Source::Copy, "a");
     let _missed = world.hub.take_events();
-    world.send(Source::Copy, WatchEvent::ListStarted).await;
+    world.send(Source::Copy, WatchEvent::LIST_STARTED).await;
     world.send(Source::Copy, WatchEvent::ListEnded { resource_version: world.hub.revision() }).await;
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 1"]);
@@ -1382,10 +1382,10 @@ async fn an_election_that_died_counts_as_lost() {
 async fn nothing_is_removed_from_the_view_before_its_list_is_complete() {
     let world = World::start(Leadership::Leading);
     world.hub.put(Source::Copy, "a", "1");
-    world.send(Source::Copy, WatchEvent::ListStarted).await;
+    world.send(Source::Copy, WatchEvent::LIST_STARTED).await;
     world.bring_events().await;
     world.send(Source::Copy, WatchEvent::ListEnded { resource_version: 200 }).await;
-    world.send(Source::Claim, WatchEvent::ListStarted).await;
+    world.send(Source::Claim, WatchEvent::LIST_STARTED).await;
     world.pass(TEN_MINUTES).await;
     assert!(world.plans() > 0);
     assert!(world.hub.log().is_empty());
@@ -1404,14 +1404,14 @@ async fn an_undecodable_object_is_reported_before_its_list_is_complete_and_again
         resource_version: 3,
         why: "nonsense".to_owned(),
     };
-    world.send(Source::Claim, WatchEvent::ListStarted).await;
+    world.send(Source::Claim, WatchEvent::LIST_STARTED).await;
     world.send(Source::Claim, WatchEvent::Undecodable(undecodable)).await;
     world.pass(1).await;
     assert_eq!(world.record().undecodable, ["a"]);
     world.send(Source::Claim, WatchEvent::ListEnded { resource_version: 5 }).await;
     world.pass(1).await;
     assert_eq!(world.record().removed, [""; 0]);
-    world.send(Source::Claim, WatchEvent::ListStarted).await;
+    world.send(Source::Claim, WatchEvent::LIST_STARTED).await;
     world.send(Source::Claim, WatchEvent::ListEnded { resource_version: 9 }).await;
     world.pass(1).await;
     assert_eq!(world.record().removed, ["uid-1"]);
@@ -1437,7 +1437,7 @@ async fn a_watch_that_loses_contact_and_regains_it_is_reported_each_time() {
     world.send(Source::Copy, WatchEvent::Resumed).await;
     world.send(Source::Copy, WatchEvent::Resumed).await;
     world.send(Source::Copy, WatchEvent::NotServed { status: 403, message: "no".to_owned() }).await;
-    world.send(Source::Copy, WatchEvent::ListStarted).await;
+    world.send(Source::Copy, WatchEvent::LIST_STARTED).await;
     world.send(Source::Copy, WatchEvent::ListEnded { resource_version: 7 }).await;
     world.pass(1).await;
     assert_eq!(world.record().connected, [false, true, false, true].map(|in_touch| (Source::Copy, in_touch)));
@@ -1451,14 +1451,14 @@ async fn states_of_watches_are_reported_once_for_each_change() {
     world.send(Source::Namespace, not_served(403)).await;
     world.send(Source::Namespace, not_served(403)).await;
     world.send(Source::Claim, not_served(404)).await;
-    world.send(Source::Copy, WatchEvent::ListStarted).await;
+    world.send(Source::Copy, WatchEvent::LIST_STARTED).await;
     world.send(Source::Copy, ended(1)).await;
     world.send(Source::Copy, WatchEvent::Failed { message: "cut".to_owned() }).await;
     world.send(Source::Copy, not_served(403)).await;
     world.send(Source::Copy, not_served(404)).await;
-    world.send(Source::Copy, WatchEvent::ListStarted).await;
+    world.send(Source::Copy, WatchEvent::LIST_STARTED).await;
     world.send(Source::Copy, ended(2)).await;
-    world.send(Source::Namespace, WatchEvent::ListStarted).await;
+    world.send(Source::Namespace, WatchEvent::LIST_STARTED).await;
     world.send(Source::Namespace, ended(2)).await;
     world.pass(1).await;
     assert_eq!(

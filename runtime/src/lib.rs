@@ -23,6 +23,7 @@ mod outcomes;
 mod planning;
 pub mod queue;
 mod response;
+mod restores;
 mod retries;
 mod rivals;
 pub mod run;

@@ -108,7 +108,8 @@ impl<L: Logic> Runner<L> {
         let mut watches = JoinSet::new();
         for source in self.sources {
             let (messages, metrics, clock) = (self.messages.clone(), self.metrics.clone(), self.clock.clone());
-            watches.spawn(watch::watch(source, messages, metrics, clock, shutdown.clone(), self.seed));
+            let progress = engine.progress(source.source);
+            watches.spawn(watch::watch((source, progress), messages, metrics, clock, shutdown.clone(), self.seed));
         }
         drop(self.messages);
         let inputs = Inputs { messages: self.received, leadership, shutdown };

@@ -38,6 +38,7 @@ use crate::metrics::Metrics;
 use crate::run::SourceStatus;
 use crate::shutdown::{Shutdown, ShutdownTrigger};
 use crate::turns::{Finished, Inputs};
+use crate::versions::Mark;
 use crate::watch::{WatchEvent, WatchMessage};
 use fleetnet_types::Timestamp;
 
@@ -785,7 +786,7 @@ impl World {
     /// Sends an empty list for every source, so that all views are complete.
     pub(crate) async fn complete(&mut self) {
         for source in Source::ALL {
-            self.send(source, WatchEvent::ListStarted).await;
+            self.send(source, WatchEvent::LIST_STARTED).await;
             self.send(source, WatchEvent::ListEnded { resource_version: 1 }).await;
         }
     }
@@ -841,4 +842,9 @@ impl World {
         let sum = sum as u64;
         sum
     }
+}
+
+impl<O> WatchEvent<O> {
+    /// Begin of a list that was requested before anything was observed.
+    pub(crate) const LIST_STARTED: Self = Self::ListStarted { requested: Mark { version: 0, tombstones: 0 } };
 }

@@ -9,12 +9,16 @@
 //! - After an own delete, or a response with another UID under the same name, the view removes the old object before the watch
 //!   reports its deletion. Until then, a tombstone rejects late events of the old UID.
 //! - A list is only valid for its own version. If a known object has a newer version, from an own write, the object stays.
-//! - If the version of a list is older than the versions that the watch has reported, the server's data went back in time. Then
-//!   the list replaces everything known before.
+//! - If the version of a list is older than a version that was observed before the list was requested, the server's data went back
+//!   in time. Then the list replaces everything known before. The watch reads the [`Mark`] of its source when it requests a list,
+//!   because the engine may handle responses to later writes before it handles the list.
+//! - An object that was deleted before the list was requested is in the list only if the server's data went back in time.
 //! - An undecodable object exists, so its known state stays. If no state is known, the object is reported as undecodable until it
 //!   decodes, is deleted, or is missing from a list.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::limits::TOMBSTONES_PER_SOURCE;
 use fleetnet_types::{Change, ObjectName, Observed, Removal, Uid, Undecodable};
@@ -28,6 +32,7 @@ pub struct Versions<O> {
     tombstones: Tombstones,
     /// Newest version that the watch has reported. Every change up to this version has been reported.
     passed: u64,
+    progress: Progress,
     /// Number of lists started so far.
     lists: u64,
     list: Option<List<O>>,
@@ -60,9 +65,8 @@ struct UndecodableObject {
 /// List whose objects are still arriving.
 #[derive(Debug)]
 struct List<O> {
-    /// Sequence number of the first tombstone that was set after the list began. A tombstone is the remembered UID of a deleted
-    /// object. Objects with earlier tombstones were deleted before the list began, so the list cannot contain them.
-    first_tombstone: u64,
+    /// What was observed when the list was requested.
+    requested: Mark,
     /// True if the list contained an object whose name does not decode. The list then does not prove the absence of any object.
     blind: bool,
     /// Listed states that are older than the known states. Used only if the server's data went back in time.
@@ -72,6 +76,54 @@ struct List<O> {
     deleted: BTreeSet<Uid>,
 }
 
+/// What was observed of a source at one time. A server that has gone back in time since then shows an older state.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Mark {
+    /// Newest version of any observation.
+    pub version: u64,
+    /// Number of tombstones that were set. A tombstone is the remembered UID of a deleted object.
+    pub tombstones: u64,
+}
+
+/// Progress of a source's observations, shared with the watch of the source.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    version: AtomicU64,
+    tombstones: AtomicU64,
+    unconfirmed: AtomicU64,
+}
+
+impl Progress {
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        let Shared { version, tombstones, .. } = &*self.0;
+        Mark { version: version.load(Ordering::Relaxed), tombstones: tombstones.load(Ordering::Relaxed) }
+    }
+
+    /// True if a response has shown a state that is newer than this version, or a deletion that the watch has not reported.
+    #[must_use]
+    pub fn is_ahead_of(&self, version: u64) -> bool {
+        self.0.version.load(Ordering::Relaxed) > version || self.0.unconfirmed.load(Ordering::Relaxed) > 0
+    }
+
+    pub(crate) fn observed(&self, version: u64) {
+        self.0.version.fetch_max(version, Ordering::Relaxed);
+    }
+
+    fn went_back_to(&self, version: u64) {
+        self.0.version.store(version, Ordering::Relaxed);
+    }
+
+    /// Records how many tombstones were set so far, and for how many of them the watch has not reported the deletion.
+    fn deletions(&self, tombstones: &Tombstones) {
+        self.0.tombstones.store(tombstones.next, Ordering::Relaxed);
+        self.0.unconfirmed.store(tombstones.by_order.len() as u64, Ordering::Relaxed);
+    }
+}
+
 impl<O> Default for Versions<O> {
     fn default() -> Self {
         Self {
@@ -79,6 +131,7 @@ impl<O> Default for Versions<O> {
             undecodable: BTreeMap::new(),
             tombstones: Tombstones::default(),
             passed: 0,
+            progress: Progress::default(),
             lists: 0,
             list: None,
         }
@@ -86,15 +139,17 @@ impl<O> Default for Versions<O> {
 }
 
 impl<O> Versions<O> {
-    /// Starts a list. Discards an earlier list that has not ended.
-    pub fn list_started(&mut self) {
+    /// Returns the progress of the observations, which changes with each observation.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// Starts a list. `requested` is the mark of the source when the list was requested. Discards an earlier list that has not
+    /// ended.
+    pub fn list_started(&mut self, requested: Mark) {
         self.lists += 1;
-        self.list = Some(List {
-            first_tombstone: self.tombstones.next,
-            blind: false,
-            overtaken: BTreeMap::new(),
-            deleted: BTreeSet::new(),
-        });
+        self.list = Some(List { requested, blind: false, overtaken: BTreeMap::new(), deleted: BTreeSet::new() });
     }
 
     /// Handles an object in a watch event or a list.
@@ -114,7 +169,9 @@ impl<O> Versions<O> {
         if let Some(list) = &mut self.list {
             list.overtaken.remove(&name);
         }
-        if self.known.get(&name).is_none_or(|known| known.version < observed.resource_version) {
+        // Another object with the same version exists only if the server's data went back in time and the known object was lost.
+        let is_news = |known: &Known| known.version < observed.resource_version || known.uid != observed.uid;
+        if self.known.get(&name).is_none_or(is_news) {
             self.take(&name, observed, news);
         }
         self.mark_listed(&name);
@@ -151,6 +208,7 @@ impl<O> Versions<O> {
     pub fn deleted(&mut self, name: &ObjectName, uid: &Uid, version: u64, news: &mut Vec<Change<O>>) {
         self.pass(version);
         self.tombstones.remove(uid);
+        self.progress.deletions(&self.tombstones);
         if let Some(list) = &mut self.list {
             list.deleted.insert(uid.clone());
             if list.overtaken.get(name).is_some_and(|listed| listed.uid == *uid) {
@@ -168,13 +226,14 @@ impl<O> Versions<O> {
     /// Ends a list. Reports known objects that are not in the list as removed, if the list proves their absence.
     pub fn list_ended(&mut self, version: u64, news: &mut Vec<Change<O>>) {
         let Some(list) = self.list.take() else { return };
-        let rolled_back = version < self.passed;
+        // fault V4.5 (versions_tests::a_list_older_than_an_own_write_shows_that_the_server_went_back): .max(list.requested.version) ~>
+        let rolled_back = version < self.passed.max(list.requested.version);
         for (name, observed) in list.overtaken {
             let outdated = match self.known.get(&name) {
                 Some(known) => known.version <= version || (rolled_back && known.answered != self.lists),
                 None => true,
             };
-            if outdated && (rolled_back || !self.tombstones.has(&observed.uid)) {
+            if outdated && (rolled_back || !self.tombstones.has_since(&observed.uid, list.requested.tombstones)) {
                 self.take(&name, observed, news);
                 self.mark_listed_in(&name, self.lists);
             }
@@ -184,12 +243,19 @@ impl<O> Versions<O> {
             // fault V9.3: self.drop_unlisted(version, rolled_back, news) ~> {}
             self.drop_unlisted(version, rolled_back, news);
         }
-        self.tombstones.forget_before(if rolled_back { u64::MAX } else { list.first_tombstone });
+        self.tombstones.forget_before(if rolled_back { u64::MAX } else { list.requested.tombstones });
+        self.progress.deletions(&self.tombstones);
         self.passed = version;
+        if rolled_back {
+            self.progress.went_back_to(version);
+        }
+        let newest = self.known.values().map(|known| known.version).max();
+        self.progress.observed(version.max(newest.unwrap_or_default()));
     }
 
     /// Handles the object in the response to an own write or a GET. Returns true if this state is now the known state.
     pub fn answered(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) -> bool {
+        self.progress.observed(observed.resource_version);
         let name = observed.name.clone();
         let deleted_meanwhile = self.list.as_ref().is_some_and(|list| list.deleted.contains(&observed.uid));
         let overtaken =
@@ -209,13 +275,13 @@ impl<O> Versions<O> {
                 // previous object, because the watch may still report its older events.
                 if let Some(known) = replaced.filter(|known| known.uid != observed.uid) {
                     self.tombstones.insert(&known.uid);
+                    self.progress.deletions(&self.tombstones);
                 }
                 self.take(&name, observed, news);
             }
         }
-        let lists = self.lists;
         if let Some(known) = self.known.get_mut(&name) {
-            known.answered = lists;
+            known.answered = self.lists;
         }
         true
     }
@@ -224,6 +290,7 @@ impl<O> Versions<O> {
     pub fn gone(&mut self, name: &ObjectName, uid: &Uid, news: &mut Vec<Change<O>>) {
         if self.known.get(name).is_some_and(|known| known.uid == *uid) {
             self.tombstones.insert(uid);
+            self.progress.deletions(&self.tombstones);
             self.drop_known(name, Removal::Deleted, news);
         }
     }
@@ -260,9 +327,10 @@ impl<O> Versions<O> {
         self.known.is_empty()
     }
 
-    /// Records that the watch has reported everything up to this version. Does nothing during a list, because listed objects are
-    /// not ordered by version.
+    /// Records that the watch has reported this version, and everything before it unless it is in a list: listed objects are not
+    /// ordered by version.
     fn pass(&mut self, version: u64) {
+        self.progress.observed(version);
         if self.list.is_none() {
             self.passed = self.passed.max(version);
         }
@@ -345,6 +413,11 @@ struct Tombstones {
 impl Tombstones {
     fn has(&self, uid: &Uid) -> bool {
         self.order_of.contains_key(uid)
+    }
+
+    /// True if the object was deleted and its tombstone is not one of the first `earlier`.
+    fn has_since(&self, uid: &Uid, earlier: u64) -> bool {
+        self.order_of.get(uid).is_some_and(|order| *order >= earlier)
     }
 
     fn insert(&mut self, uid: &Uid) {

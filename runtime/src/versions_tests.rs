@@ -28,10 +28,13 @@ fn undecodable(name: &str) -> Change<u64> {
 }
 
 /// Input of one step in the table tests.
+#[derive(Clone, Copy, Debug)]
 enum Step {
     Seen(&'static str, &'static str, u64),
     Undecodable(&'static str, &'static str, u64),
     Deleted(&'static str, &'static str, u64),
+    /// The watch requests a list. Without this step, `ListStarted` is also the request.
+    ListRequested,
     ListStarted,
     ListEnded(u64),
     Answered(&'static str, &'static str, u64),
@@ -44,6 +47,7 @@ fn news_of(steps: &[Step]) -> News {
 
 fn run(versions: &mut Versions<u64>, steps: &[Step]) -> News {
     let mut news = News::new();
+    let mut requested = None;
     for step in steps {
         match *step {
             Step::Seen(name, uid, version) => versions.seen(object(name, uid, version), &mut news),
@@ -55,7 +59,10 @@ fn run(versions: &mut Versions<u64>, steps: &[Step]) -> News {
             Step::Deleted(name, uid, version) => {
                 versions.deleted(&ObjectName::new("ns", name), &uid.into(), version, &mut news);
             }
-            Step::ListStarted => versions.list_started(),
+            Step::ListRequested => requested = Some(versions.progress().mark()),
+            Step::ListStarted => {
+                versions.list_started(requested.take().unwrap_or_else(|| versions.progress().mark()));
+            }
             Step::ListEnded(version) => versions.list_ended(version, &mut news),
             Step::Answered(name, uid, version) => {
                 versions.answered(object(name, uid, version), &mut news);
@@ -66,7 +73,7 @@ fn run(versions: &mut Versions<u64>, steps: &[Step]) -> News {
     news
 }
 
-use Step::{Answered, Deleted, Gone, ListEnded, ListStarted, Seen, Undecodable as Undecoded};
+use Step::{Answered, Deleted, Gone, ListEnded, ListRequested, ListStarted, Seen, Undecodable as Undecoded};
 
 #[test]
 fn a_late_watch_event_is_dropped_after_the_answer_of_an_own_write() {
@@ -264,6 +271,46 @@ fn a_server_that_went_back_in_time_wins_and_is_reported() {
 }
 
 #[test]
+fn a_list_older_than_an_own_write_shows_that_the_server_went_back() {
+    let news = news_of(&[Seen("a", "1", 10), Answered("b", "2", 30), ListStarted, Seen("a", "1", 10), ListEnded(20)]);
+    assert_eq!(news, [applied(10), applied(30), removed("b", "2", Removal::RolledBack)]);
+}
+
+#[test]
+fn a_list_requested_before_an_own_write_was_answered_may_be_older() {
+    let steps = [ListRequested, Answered("a", "1", 30), ListStarted, ListEnded(20), Seen("a", "1", 30)];
+    assert_eq!(news_of(&steps), [applied(30)]);
+}
+
+#[test]
+fn a_response_is_ahead_of_the_watch_until_the_watch_reports_the_write() {
+    for (steps, is_ahead) in [
+        (&[Seen("a", "1", 20)][..], false),
+        (&[Answered("a", "1", 30)], true),
+        (&[Answered("a", "1", 30), Seen("a", "1", 30)], false),
+        (&[Answered("a", "1", 30), ListStarted, Seen("a", "1", 30), ListEnded(35)], false),
+        (&[Seen("a", "1", 20), Gone("a", "1")], true),
+        (&[Seen("a", "1", 20), Gone("a", "1"), Deleted("a", "1", 21)], false),
+        (&[Seen("a", "1", 20), Gone("a", "1"), ListStarted, ListEnded(35)], false),
+        (&[Answered("a", "1", 30), ListStarted, ListEnded(25)], false),
+    ] {
+        let mut versions = Versions::default();
+        run(&mut versions, steps);
+        assert_eq!(versions.progress().is_ahead_of(versions.passed), is_ahead, "{steps:?}");
+    }
+}
+
+#[test]
+fn a_listed_object_that_was_deleted_before_the_request_shows_that_the_server_went_back() {
+    // The server was restored from a backup with a higher version, before the watch reported the deletion.
+    let restored = [Seen("a", "1", 10), Gone("a", "1"), ListRequested, ListStarted, Seen("a", "1", 10), ListEnded(90)];
+    assert_eq!(news_of(&restored), [applied(10), removed("a", "1", Removal::Deleted), applied(10)]);
+    let deleted_meanwhile =
+        [Seen("a", "1", 10), ListRequested, Gone("a", "1"), ListStarted, Seen("a", "1", 10), ListEnded(90)];
+    assert_eq!(news_of(&deleted_meanwhile), [applied(10), removed("a", "1", Removal::Deleted)]);
+}
+
+#[test]
 fn a_listed_state_wins_over_a_newer_stored_state_unless_that_is_newer_than_the_list() {
     // The server's data went back in time: the list shows the object at version 50, and the known version is 90. Since then, new
     // writes have advanced the server to version 120, so the version of the list is not lower than 90.
@@ -317,7 +364,7 @@ enum Move {
     Answer(usize),
     /// The watch, or the list that is arriving, delivers its next event.
     Bring,
-    /// The watch breaks and a list begins. The content of the list is the server's state at the next `Bring`.
+    /// The watch breaks and requests a list. The content of the list is the server's state at the next `Bring`.
     Relist,
 }
 
@@ -346,6 +393,14 @@ enum WatchEvent {
     Deleted(usize, String, u64),
 }
 
+impl WatchEvent {
+    fn version(&self) -> u64 {
+        match self {
+            WatchEvent::Applied(.., version) | WatchEvent::Deleted(.., version) => *version,
+        }
+    }
+}
+
 #[derive(Debug)]
 enum Pending {
     Object(String, u64),
@@ -356,10 +411,15 @@ enum Pending {
 enum Watch {
     #[default]
     Live,
-    Begun,
-    /// Listed objects that are not yet delivered (index of the name in [`NAMES`], UID, version), and the version of the list.
-    Listing(Vec<(usize, String, u64)>, u64),
+    Requested(Mark),
+    /// The server has answered, but the agent does not know yet that a list begins.
+    Answered(Mark, Items, u64),
+    /// Listed objects that are not yet delivered, and the version of the list.
+    Listing(Items, u64),
 }
+
+/// Listed objects (index of the name in [`NAMES`], UID, version).
+type Items = Vec<(usize, String, u64)>;
 
 #[derive(Default)]
 struct World {
@@ -374,6 +434,8 @@ struct World {
     /// Objects and versions as an agent sees them, built only from the reported changes.
     view: BTreeMap<String, u64>,
     ended: BTreeSet<String>,
+    /// True if the server was restored from a backup. Objects may then return to older states.
+    is_restored: bool,
     /// Names of the situations that this history contained. The test checks that each situation occurs in enough histories.
     seen: BTreeSet<&'static str>,
 }
@@ -384,6 +446,7 @@ const LATE_END: &str = "a deletion is answered after it was seen";
 const ECHO: &str = "a watch tells what an answer told before";
 const LISTED_AWAY: &str = "a list tells that something is gone";
 const MADE_AGAIN: &str = "an object is made again under its name";
+const GOES_ON: &str = "a watch goes on after a restore";
 const HAPPENS: [&str; 6] = [LISTS_MEANWHILE, LATE_ANSWER, LATE_END, ECHO, LISTED_AWAY, MADE_AGAIN];
 
 impl World {
@@ -492,10 +555,14 @@ impl World {
                     }
                 }
             }
-            Watch::Begun => {
+            Watch::Requested(requested) => {
                 let items = self.objects.iter().map(|(name, (uid, version))| (*name, uid.clone(), *version)).collect();
                 self.brought = self.log.len();
-                self.watch = Watch::Listing(items, self.revision);
+                self.watch = Watch::Answered(*requested, items, self.revision);
+            }
+            Watch::Answered(requested, items, version) => {
+                self.versions.list_started(*requested);
+                self.watch = Watch::Listing(std::mem::take(items), *version);
             }
             Watch::Listing(items, version) => match items.pop() {
                 Some((name, uid, version)) => self.versions.seen(object(NAMES[name], &uid, version), &mut news),
@@ -513,11 +580,33 @@ impl World {
 
     fn relist(&mut self) {
         self.note(!self.pending.is_empty(), LISTS_MEANWHILE);
-        self.versions.list_started();
-        self.watch = Watch::Begun;
+        self.watch = Watch::Requested(self.versions.progress().mark());
+    }
+
+    /// Restores the server from a backup, with versions that go on from `revision`. A server that is restored answers no request
+    /// from before the restore. The watch requests a list, or goes on from a version that is in the backup.
+    fn restore(&mut self, backup: Backup, revision: u64) {
+        self.is_restored = true;
+        self.pending.clear();
+        self.objects = backup.objects;
+        self.revision = revision;
+        let passed = self.versions.passed;
+        let is_checked = passed <= backup.revision && !self.versions.progress().is_ahead_of(passed);
+        let goes_on = matches!(self.watch, Watch::Live) && is_checked;
+        if goes_on {
+            let is_in_backup = |event: &WatchEvent| event.version() <= backup.revision;
+            self.log = self.log.drain(self.brought..).filter(is_in_backup).collect();
+            self.brought = 0;
+        } else {
+            self.relist();
+        }
+        self.note(goes_on, GOES_ON);
     }
 
     fn learn(&mut self, news: News) {
+        if self.is_restored {
+            return;
+        }
         for change in news {
             match change {
                 Change::Applied(version) => {
@@ -552,6 +641,12 @@ impl World {
             self.bring();
         }
     }
+}
+
+#[derive(Clone)]
+struct Backup {
+    objects: BTreeMap<usize, (String, u64)>,
+    revision: u64,
 }
 
 /// Runs 2,000 random histories. `end` delivers the remaining events and responses. Each kind of situation occurs in at least 100
@@ -589,4 +684,29 @@ fn answers_that_come_last_change_nothing() {
         }
         world.settle();
     });
+}
+
+/// After the server is restored from a backup, the known objects are those of the server, whatever the watch and the responses had
+/// reported: the backup is made after the first moves, the restore comes after the next moves, and the last moves follow.
+#[test]
+fn after_a_restore_the_newest_state_of_the_server_wins() {
+    for is_bumped in [false, true] {
+        for_any(cases(2_000), 20, &(moves(), moves(), moves()), |(first, next, last)| {
+            let mut world = World::default();
+            first.into_iter().for_each(|one| world.play(one));
+            let backup = Backup { objects: world.objects.clone(), revision: world.revision };
+            next.into_iter().for_each(|one| world.play(one));
+            let revision = if is_bumped { world.revision + 1_000 } else { backup.revision };
+            world.restore(backup, revision);
+            last.into_iter().for_each(|one| world.play(one));
+            world.settle();
+            let known =
+                |(name, known): (&ObjectName, &Known)| (name.name.to_string(), known.uid.to_string(), known.version);
+            let of_server =
+                |(name, (uid, version)): (&usize, &(String, u64))| (NAMES[*name].to_owned(), uid.clone(), *version);
+            let known: BTreeSet<_> = world.versions.known.iter().map(known).collect();
+            assert_eq!(known, world.objects.iter().map(of_server).collect());
+            [GOES_ON].map(|what| (world.seen.contains(what), what))
+        });
+    }
 }

@@ -12,6 +12,8 @@
 //!
 //! The check in the diagram compares the server's revision with the position of the watch. A server that was restored from a
 //! backup is behind the position. A watch from the position would miss all changes before the server reaches the position again.
+//! The server may also have reached it again, and own writes may be lost. So if a response has shown a write that the watch has not
+//! reported, the watch lists again instead of the check.
 
 mod conclude;
 mod pages;
@@ -33,6 +35,7 @@ use crate::limits::{LIST_PAGE_OBJECTS, WATCH_ANSWER_TIMEOUT, WATCH_GRACE, WATCH_
 use crate::logic::{FlowId, Logic, Observed, SourceSpec, Undecodable};
 use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
+use crate::versions::{Mark, Progress};
 
 use wire::{ErrorAnswer, Event, LineError, Lines};
 
@@ -53,7 +56,7 @@ impl<S: Debug, O> WatchMessage<S, O> {
             return;
         }
         let (read, name) = match &self.event {
-            WatchEvent::ListStarted => ("a list begins", None),
+            WatchEvent::ListStarted { .. } => ("a list begins", None),
             WatchEvent::Applied(object) => ("present", Some(&object.name)),
             WatchEvent::Undecodable(object) => ("present and undecodable", Some(&object.name)),
             WatchEvent::Deleted { name, .. } => ("deleted", Some(name)),
@@ -73,8 +76,8 @@ impl<S: Debug, O> WatchMessage<S, O> {
 #[derive(Debug, PartialEq)]
 pub(crate) enum WatchEvent<O> {
     /// A list begins (the first, or one after a 410). Every object until `ListEnded` belongs to it. A second `ListStarted`
-    /// without a `ListEnded` replaces the first.
-    ListStarted,
+    /// without a `ListEnded` replaces the first. `requested` is the mark of the source when the list was requested.
+    ListStarted { requested: Mark },
     /// The object exists in this state.
     Applied(Observed<O>),
     /// The object exists but does not decode. The object counts as listed, and its previous known state stays.
@@ -98,7 +101,7 @@ pub(crate) enum WatchEvent<O> {
 /// Runs the watch of one source until a shutdown is requested or the receiver is gone. `seed` is the seed for random timeouts and
 /// waits.
 pub(crate) async fn watch<L: Logic>(
-    spec: Arc<SourceSpec<L>>,
+    (spec, progress): (Arc<SourceSpec<L>>, Progress),
     out: mpsc::Sender<WatchMessage<L::Source, L::Object>>,
     metrics: Metrics,
     clock: Clock,
@@ -108,7 +111,7 @@ pub(crate) async fn watch<L: Logic>(
     // All watches of an agent have the same seed. The source's name makes their random waits differ.
     let name = format!("{} {} {:?}", spec.cluster.name, spec.resource, spec.namespace);
     let jitter = Jitter::new(seed ^ FlowId::of(&name).0);
-    let watcher = Watcher::new(&spec, &out, metrics, clock, jitter);
+    let watcher = Watcher::new((&spec, progress), &out, metrics, clock, jitter);
     tokio::select! {
         () = shutdown.requested() => {}
         () = watcher.run() => {}
@@ -117,12 +120,16 @@ pub(crate) async fn watch<L: Logic>(
 
 struct Watcher<L: Logic> {
     spec: Arc<SourceSpec<L>>,
+    /// Progress of the engine with this source.
+    progress: Progress,
     out: mpsc::Sender<WatchMessage<L::Source, L::Object>>,
     metrics: Metrics,
     clock: Clock,
     jitter: Jitter,
     /// Version up to which every change has been reported. `None` if the watch must start with a list.
     position: Option<u64>,
+    /// Number of restores of the server that any watch had noticed when this watch last requested a list.
+    restores: u64,
     /// True until the server rejects a streaming list (`sendInitialEvents`). Lists are then in pages.
     streams_lists: bool,
     /// True if the next list is in pages, because the last streaming list did not end.
@@ -182,6 +189,8 @@ impl End {
 /// Established watch request.
 struct Connection {
     lines: Lines,
+    /// What the engine had observed when the watch was requested.
+    requested: Mark,
     /// Time at which the server should end the watch, by its `timeoutSeconds`.
     due: Instant,
     timeout_seconds: u64,
@@ -193,7 +202,7 @@ struct Connection {
 
 impl<L: Logic> Watcher<L> {
     fn new(
-        spec: &Arc<SourceSpec<L>>,
+        (spec, progress): (&Arc<SourceSpec<L>>, Progress),
         out: &mpsc::Sender<WatchMessage<L::Source, L::Object>>,
         metrics: Metrics,
         clock: Clock,
@@ -201,11 +210,13 @@ impl<L: Logic> Watcher<L> {
     ) -> Self {
         Self {
             spec: Arc::clone(spec),
+            progress,
             out: out.clone(),
             metrics,
             clock,
             jitter,
             position: None,
+            restores: 0,
             streams_lists: true,
             pages_next: false,
             page_objects: LIST_PAGE_OBJECTS,
@@ -228,6 +239,7 @@ impl<L: Logic> Watcher<L> {
     }
 
     async fn list_and_follow(&mut self) -> End {
+        self.drop_doubtful_position();
         let by_pages = !self.streams_lists || self.pages_next;
         if self.position.is_none()
             && by_pages
@@ -256,6 +268,24 @@ impl<L: Logic> Watcher<L> {
         end
     }
 
+    /// Forgets the position, so that the watch starts with a list, if the server may have other objects than the engine knows: if
+    /// another watch has noticed a restore of the server, or if the watch failed before it reported an own write.
+    fn drop_doubtful_position(&mut self) {
+        let restores = self.spec.cluster.restores.count();
+        if let Some(position) = self.position {
+            // fault V4.6 (watch_tests::a_watch_that_failed_before_it_reported_an_own_write_is_relisted): self.unchecked && ~> false &&
+            let is_unconfirmed = self.unchecked && self.progress.is_ahead_of(position);
+            // fault V4.7 (watch_tests::a_restore_that_one_watch_notices_makes_each_watch_list_again): self.restores != restores ~> false
+            if self.restores != restores || is_unconfirmed {
+                self.restarted(if is_unconfirmed { "unconfirmed" } else { "went_back" });
+                self.position = None;
+            }
+        }
+        if self.position.is_none() {
+            self.restores = restores;
+        }
+    }
+
     /// Opens the watch: from the known version, or with a streaming list if no version is known.
     async fn connect(&mut self) -> Result<Connection, End> {
         let timeout_seconds = self.spread_timeout_seconds();
@@ -264,6 +294,7 @@ impl<L: Logic> Watcher<L> {
             None => wire::streaming_list_request(&self.spec, timeout_seconds),
         };
         let due = Instant::now() + Duration::from_secs(timeout_seconds);
+        let requested = self.progress.mark();
         let response = timeout(WATCH_ANSWER_TIMEOUT, self.spec.cluster.watches.send(request))
             .await
             .map_err(|_| End::no_answer())?
@@ -273,12 +304,19 @@ impl<L: Logic> Watcher<L> {
         }
         self.heard();
         if self.position.is_none() {
-            self.emit(WatchEvent::ListStarted).await?;
+            self.emit(WatchEvent::ListStarted { requested }).await?;
         } else if std::mem::take(&mut self.lost_touch) {
             self.emit(WatchEvent::Resumed).await?;
         }
         let live_since = self.position.map(|_| Instant::now());
-        Ok(Connection { lines: Lines::new(response.into_body()), due, timeout_seconds, live_since, heard: false })
+        Ok(Connection {
+            lines: Lines::new(response.into_body()),
+            requested,
+            due,
+            timeout_seconds,
+            live_since,
+            heard: false,
+        })
     }
 
     fn spread_timeout_seconds(&mut self) -> u64 {
@@ -335,7 +373,7 @@ impl<L: Logic> Watcher<L> {
             }
             Event::Bookmark { resource_version, ends_list: true } if connection.live_since.is_none() => {
                 connection.live_since = Some(Instant::now());
-                self.listed(resource_version).await
+                self.listed(connection.requested, resource_version).await
             }
             Event::Bookmark { resource_version, .. } => self.advance(resource_version, connection),
             // fault V3.2: 410 ~> 411
@@ -380,7 +418,11 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    async fn listed(&mut self, resource_version: u64) -> Result<(), End> {
+    async fn listed(&mut self, requested: Mark, resource_version: u64) -> Result<(), End> {
+        if resource_version < requested.version {
+            self.spec.cluster.restores.noticed(self.restores);
+            self.restores = self.spec.cluster.restores.count();
+        }
         self.position = Some(resource_version);
         self.pages_next = false;
         self.lost_touch = false;

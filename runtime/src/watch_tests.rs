@@ -16,6 +16,7 @@ use super::*;
 use crate::client::Cluster;
 use crate::limits::WATCH_CHANNEL_MESSAGES;
 use crate::logic::{Change, Event as EventOf, Fight, Flow, Plan, ProcessNews, Resource, WatchNews, WriteNews};
+use crate::restores::Restores;
 use crate::shutdown::ShutdownTrigger;
 
 /// Agent without behaviour: a watch needs only the types of an agent.
@@ -186,6 +187,8 @@ impl Open {
 struct Fixture {
     received: mpsc::UnboundedReceiver<Received>,
     messages: mpsc::Receiver<WatchMessage<u8, String>>,
+    progress: Progress,
+    restores: Restores,
     registry: Registry,
     trigger: ShutdownTrigger,
     task: JoinHandle<()>,
@@ -223,9 +226,11 @@ impl Fixture {
             async move { answered.await.map_err(|_| std::io::Error::from(std::io::ErrorKind::ConnectionRefused)) }
         });
         let client = Client::new(service, "default");
+        let cluster = Cluster::from_clients("hub", client.clone(), client);
+        let restores = cluster.restores.clone();
         let spec = SourceSpec {
             source: 7,
-            cluster: Arc::new(Cluster::from_clients("hub", client.clone(), client)),
+            cluster: Arc::new(cluster),
             resource: Resource { group: "things.test", version: "v1", kind: "Thing", plural: "things" },
             namespace: options.namespace,
             name: options.name,
@@ -241,8 +246,10 @@ impl Fixture {
         let metrics = Metrics::new(&registry).unwrap();
         let clock = Clock::virtual_at(Timestamp::from_seconds(1_800_000_000));
         let (trigger, shutdown) = Shutdown::new();
-        let task = tokio::spawn(watch::<TypesOnly>(Arc::new(spec), out, metrics, clock, shutdown, 1));
-        Self { received, messages, registry, trigger, task }
+        let progress = Progress::default();
+        let task =
+            tokio::spawn(watch::<TypesOnly>((Arc::new(spec), progress.clone()), out, metrics, clock, shutdown, 1));
+        Self { received, messages, progress, restores, registry, trigger, task }
     }
 
     async fn next_request(&mut self) -> Received {
@@ -283,7 +290,7 @@ impl Fixture {
     async fn listed_at_100(&mut self) -> Open {
         let open = self.next_request().await.watch();
         open.end_list(100);
-        self.expect_events(vec![WatchEvent::ListStarted, WatchEvent::ListEnded { resource_version: 100 }]).await;
+        self.expect_events(vec![WatchEvent::LIST_STARTED, WatchEvent::ListEnded { resource_version: 100 }]).await;
         open
     }
 
@@ -328,7 +335,7 @@ async fn the_first_list_is_streamed_most_recent_and_the_same_connection_goes_on(
 
     fixture
         .expect_events(vec![
-            WatchEvent::ListStarted,
+            WatchEvent::LIST_STARTED,
             applied("b", 90, "one"),
             applied("a", 20, "two"),
             WatchEvent::ListEnded { resource_version: 100 },
@@ -388,7 +395,7 @@ async fn a_server_that_rejects_streaming_lists_is_listed_in_pages_and_then_watch
 
         fixture
             .expect_events(vec![
-                WatchEvent::ListStarted,
+                WatchEvent::LIST_STARTED,
                 applied("a", 20, "one"),
                 applied("b", 90, "two"),
                 WatchEvent::ListEnded { resource_version: 100 },
@@ -413,12 +420,12 @@ async fn a_list_whose_pages_expire_starts_again() {
     let page = json!({"metadata": {"resourceVersion": "100", "continue": "token"}, "items": [object("a", 20, "one")]});
     fixture.next_request().await.answer(200, page);
     fixture.next_request().await.answer(410, json!({"message": "the continue parameter is too old"}));
-    fixture.expect_events(vec![WatchEvent::ListStarted, applied("a", 20, "one")]).await;
+    fixture.expect_events(vec![WatchEvent::LIST_STARTED, applied("a", 20, "one")]).await;
 
     let request = fixture.next_request().await;
     assert_eq!(request.query, "limit=500");
     request.answer(200, json!({"metadata": {"resourceVersion": "200"}, "items": []}));
-    fixture.expect_events(vec![WatchEvent::ListStarted, WatchEvent::ListEnded { resource_version: 200 }]).await;
+    fixture.expect_events(vec![WatchEvent::LIST_STARTED, WatchEvent::ListEnded { resource_version: 200 }]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -445,7 +452,7 @@ async fn a_version_that_is_too_old_is_followed_by_a_list_in_every_form_of_the_er
         open.end_list(200);
         fixture
             .expect_events(vec![
-                WatchEvent::ListStarted,
+                WatchEvent::LIST_STARTED,
                 applied("b", 150, "two"),
                 WatchEvent::ListEnded { resource_version: 200 },
             ])
@@ -462,7 +469,7 @@ async fn a_server_that_calls_every_version_too_old_is_not_listed_in_a_tight_loop
         let open = fixture.next_request().await.watch();
         open.end_list(100);
         open.error(410, "too old resource version");
-        fixture.expect_events(vec![WatchEvent::ListStarted, WatchEvent::ListEnded { resource_version: 100 }]).await;
+        fixture.expect_events(vec![WatchEvent::LIST_STARTED, WatchEvent::ListEnded { resource_version: 100 }]).await;
     }
     fixture.next_request().await;
     assert!(start.elapsed() > Duration::from_secs(45), "{:?}", start.elapsed());
@@ -542,7 +549,7 @@ async fn an_undecodable_object_is_reported_as_present_and_never_as_deleted() {
     open.event("MODIFIED", &undecodable_object("a", 101));
     fixture
         .expect_events(vec![
-            WatchEvent::ListStarted,
+            WatchEvent::LIST_STARTED,
             undecodable("a", 20),
             WatchEvent::ListEnded { resource_version: 100 },
             undecodable("a", 101),
@@ -563,7 +570,7 @@ async fn an_object_that_cannot_be_decoded_does_not_fail_the_page_that_it_is_in()
     fixture.next_request().await.answer(200, json!({"metadata": {"resourceVersion": "100"}, "items": items}));
     fixture
         .expect_events(vec![
-            WatchEvent::ListStarted,
+            WatchEvent::LIST_STARTED,
             applied("a", 20, "one"),
             undecodable("b", 30),
             applied("c", 40, "two"),
@@ -620,14 +627,14 @@ async fn a_list_that_is_cut_starts_again() {
     let mut fixture = Fixture::start();
     let open = fixture.next_request().await.watch();
     open.event("ADDED", &object("b", 90, "one"));
-    fixture.expect_events(vec![WatchEvent::ListStarted, applied("b", 90, "one")]).await;
+    fixture.expect_events(vec![WatchEvent::LIST_STARTED, applied("b", 90, "one")]).await;
     open.cut();
     fixture.expect_failure().await;
 
     let request = fixture.next_request().await;
     assert!(request.is_streaming_list(), "{}", request.query);
     request.watch().end_list(100);
-    fixture.expect_events(vec![WatchEvent::ListStarted, WatchEvent::ListEnded { resource_version: 100 }]).await;
+    fixture.expect_events(vec![WatchEvent::LIST_STARTED, WatchEvent::ListEnded { resource_version: 100 }]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -635,7 +642,7 @@ async fn a_streaming_list_that_ends_unfinished_is_replaced_by_pages_once() {
     let mut fixture = Fixture::start();
     let open = fixture.next_request().await.watch();
     open.event("ADDED", &object("a", 20, "one"));
-    fixture.expect_events(vec![WatchEvent::ListStarted, applied("a", 20, "one")]).await;
+    fixture.expect_events(vec![WatchEvent::LIST_STARTED, applied("a", 20, "one")]).await;
     open.end();
     assert!(fixture.expect_failure().await.contains("ended before it was complete"));
 
@@ -644,7 +651,7 @@ async fn a_streaming_list_that_ends_unfinished_is_replaced_by_pages_once() {
     request.answer(200, json!({"metadata": {"resourceVersion": "100"}, "items": [object("a", 20, "one")]}));
     fixture
         .expect_events(vec![
-            WatchEvent::ListStarted,
+            WatchEvent::LIST_STARTED,
             applied("a", 20, "one"),
             WatchEvent::ListEnded { resource_version: 100 },
         ])
@@ -660,7 +667,7 @@ async fn a_streaming_list_that_stalls_is_replaced_by_pages() {
     let mut fixture = Fixture::start();
     let open = fixture.next_request().await.watch();
     open.event("ADDED", &object("a", 20, "one"));
-    fixture.expect_events(vec![WatchEvent::ListStarted, applied("a", 20, "one")]).await;
+    fixture.expect_events(vec![WatchEvent::LIST_STARTED, applied("a", 20, "one")]).await;
     assert!(fixture.expect_failure().await.contains("did not end in time"));
     assert_eq!(fixture.next_request().await.query, "limit=500");
     drop(open);
@@ -693,7 +700,7 @@ async fn a_page_that_is_too_long_is_requested_again_in_smaller_pages() {
     request.answer(200, json!({"metadata": {"resourceVersion": "100"}, "items": []}));
     fixture
         .expect_events(vec![
-            WatchEvent::ListStarted,
+            WatchEvent::LIST_STARTED,
             applied("a", 20, "one"),
             applied("b", 30, "two"),
             WatchEvent::ListEnded { resource_version: 100 },
@@ -738,7 +745,7 @@ async fn an_event_that_is_too_long_is_read_from_a_list_in_pages() {
         request.answer(200, json!({"metadata": {"resourceVersion": listed.to_string()}, "items": items}));
         fixture
             .expect_events(vec![
-                WatchEvent::ListStarted,
+                WatchEvent::LIST_STARTED,
                 applied("a", version, value),
                 WatchEvent::ListEnded { resource_version: listed },
             ])
@@ -794,8 +801,52 @@ async fn a_quiet_watch_of_a_server_whose_data_went_back_is_relisted() {
     let request = fixture.next_request().await;
     assert!(request.is_streaming_list());
     request.watch().end_list(61);
-    fixture.expect_events(vec![WatchEvent::ListStarted, WatchEvent::ListEnded { resource_version: 61 }]).await;
+    fixture.expect_events(vec![WatchEvent::LIST_STARTED, WatchEvent::ListEnded { resource_version: 61 }]).await;
     assert_eq!(fixture.restarts("went_back"), 1.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_failed_before_it_reported_an_own_write_is_relisted() {
+    for (observed, relists) in [(100, false), (101, true)] {
+        let mut fixture = Fixture::start();
+        let open = fixture.listed_at_100().await;
+        fixture.progress.observed(observed);
+        open.cut();
+        fixture.expect_failure().await;
+        if relists {
+            let request = fixture.next_request().await;
+            assert!(request.is_streaming_list());
+            fixture.progress.observed(160);
+            request.watch().end_list(120);
+            let requested = Mark { version: 101, tombstones: 0 };
+            let events = vec![WatchEvent::ListStarted { requested }, WatchEvent::ListEnded { resource_version: 120 }];
+            fixture.expect_events(events).await;
+        } else {
+            fixture.check_finds(100).await;
+            assert_eq!(fixture.next_request().await.after(), 100);
+        }
+        assert_eq!(fixture.restarts("unconfirmed"), f64::from(u8::from(relists)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restore_that_one_watch_notices_makes_each_watch_list_again() {
+    let mut fixture = Fixture::start();
+    let open = fixture.listed_at_100().await;
+    fixture.restores.noticed(0);
+    open.cut();
+    fixture.expect_failure().await;
+    let request = fixture.next_request().await;
+    assert!(request.is_streaming_list());
+    let open = request.watch();
+    open.end_list(120);
+    fixture.expect_events(vec![WatchEvent::LIST_STARTED, WatchEvent::ListEnded { resource_version: 120 }]).await;
+    open.cut();
+    fixture.expect_failure().await;
+    fixture.check_finds(60).await;
+    assert!(fixture.next_request().await.is_streaming_list());
+    assert_eq!(fixture.restores.count(), 2, "this watch noticed another restore");
+    assert_eq!(fixture.restarts("went_back"), 2.0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -806,7 +857,7 @@ async fn an_event_older_than_an_earlier_one_shows_that_the_data_went_back() {
     assert!(request.is_streaming_list());
     assert_eq!(fixture.restarts("went_back"), 1.0);
     request.watch().end_list(61);
-    fixture.expect_events(vec![WatchEvent::ListStarted, WatchEvent::ListEnded { resource_version: 61 }]).await;
+    fixture.expect_events(vec![WatchEvent::LIST_STARTED, WatchEvent::ListEnded { resource_version: 61 }]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -857,7 +908,7 @@ async fn after_a_failure_a_server_whose_data_went_back_is_relisted() {
         let request = fixture.next_request().await;
         assert!(request.is_streaming_list(), "{failure}: {}", request.query);
         request.watch().end_list(95);
-        fixture.expect_events(vec![WatchEvent::ListStarted, WatchEvent::ListEnded { resource_version: 95 }]).await;
+        fixture.expect_events(vec![WatchEvent::LIST_STARTED, WatchEvent::ListEnded { resource_version: 95 }]).await;
         assert_eq!(fixture.restarts("went_back"), 1.0, "{failure}");
     }
 }

@@ -45,6 +45,7 @@ impl<L: Logic> Watcher<L> {
 
     fn relist_after_going_back(&mut self) -> Duration {
         self.restarted("went_back");
+        self.spec.cluster.restores.noticed(self.restores);
         tracing::warn!(
             side = self.spec.cluster.name,
             kind = self.spec.resource.kind,

@@ -17,11 +17,12 @@ impl<L: Logic> Watcher<L> {
         self.page_objects = LIST_PAGE_OBJECTS;
         let mut version_of_list = None;
         let mut token = None;
+        let requested = self.progress.mark();
         loop {
             let body = self.page(token.as_deref()).await?;
             let page = parse(&body)?;
             if version_of_list.is_none() {
-                self.emit(WatchEvent::ListStarted).await?;
+                self.emit(WatchEvent::ListStarted { requested }).await?;
             }
             let resource_version = *version_of_list.get_or_insert(page.resource_version);
             for item in &page.items {
@@ -33,7 +34,7 @@ impl<L: Logic> Watcher<L> {
             }
             token = page.next;
             if token.is_none() {
-                return self.listed(resource_version).await;
+                return self.listed(requested, resource_version).await;
             }
         }
     }

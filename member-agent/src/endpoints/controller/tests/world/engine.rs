@@ -304,7 +304,7 @@ impl World {
 
     fn list_slices(&mut self) {
         let mut news = Vec::new();
-        self.versions.list_started();
+        self.versions.list_started(self.versions.progress().mark());
         for slice in self.server.all() {
             self.versions.seen(observed(slice), &mut news);
         }
