@@ -10,12 +10,17 @@
 //! With several Leases, a candidate first reads all of them. If all Leases are free, the candidate takes them in the order of
 //! their names. If another process takes one of the Leases first, the candidate releases the Leases that it has taken. So two
 //! candidates never wait for each other.
+//!
+//! A candidate reads the Leases again and again, as client-go does. It also watches them, so it reads them at once when their holder
+//! releases them.
 
 mod record;
+mod release;
 
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, join_all, select_all};
 use kube::Client;
 use tokio::{
     sync::{oneshot, watch},
@@ -188,8 +193,10 @@ impl Election {
         Ok(())
     }
 
-    /// Waits until this process holds all Leases. Tries again after each failed attempt.
+    /// Waits until this process holds all Leases. Tries again after each failed attempt, at the latest when the wait is over, and at
+    /// once when a holder releases its Lease.
     async fn acquire(&mut self) {
+        let mut released: Option<BoxFuture<'static, ()>> = None;
         loop {
             let holder = match self.try_all().await {
                 Ok(None) => return,
@@ -209,8 +216,30 @@ impl Election {
                 changed
             });
             let wait = self.config.retry_period.mul_f64(1.0 + LEASE_RETRY_JITTER * self.jitter.fraction());
-            sleep(wait).await;
+            released = released.or_else(|| self.released());
+            let watched = async {
+                match &mut released {
+                    Some(released) => released.await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = sleep(wait) => {}
+                // fault K5.3 (lease_tests::a_released_lease_is_taken_at_once): () = watched => ~> () = std::future::pending() =>
+                () = watched => released = None,
+            }
         }
+    }
+
+    /// Watches the Leases that existed at the last read. The future returns when one of them is released.
+    fn released(&self) -> Option<BoxFuture<'static, ()>> {
+        let LeaseConfig { client, namespace, .. } = &self.config;
+        let watch = |lease: &Lease| {
+            let after = lease.version()?.to_owned();
+            Some(release::released(client.clone(), namespace.clone(), lease.name.clone(), after).boxed())
+        };
+        let watches: Vec<_> = self.leases.iter().filter_map(watch).collect();
+        (!watches.is_empty()).then(|| select_all(watches).map(drop).boxed())
     }
 
     /// Takes all Leases or none. Returns `None` if this process has taken all Leases, or the other process that holds one of

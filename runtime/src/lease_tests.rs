@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
+use futures::stream;
 use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
+use hyper::body::Frame;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -35,12 +39,21 @@ struct State {
     version: u64,
     /// Present fault of the server, if any. The second value is true if the fault also applies to reads.
     fault: Option<(Fault, bool)>,
+    /// True if candidates have no right to watch.
+    denies_watches: bool,
     /// Time that the server takes for a response.
     delay: Duration,
     /// Function that the server calls before each request, to change a Lease at that moment.
     before: Option<Hook>,
     /// Method and Lease name of each request so far.
     log: Vec<String>,
+}
+
+type Answer = UnsyncBoxBody<Bytes, std::io::Error>;
+
+fn response(status: u16, body: &Value) -> Response<Answer> {
+    let body = Answer::new(Full::from(body.to_string()).map_err(|never| match never {}));
+    Response::builder().status(status).body(body).unwrap()
 }
 
 #[derive(Clone, Default)]
@@ -55,14 +68,14 @@ impl Server {
                 let (head, body) = request.into_parts();
                 let body = body.collect_bytes().await.unwrap();
                 let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+                if let Some(query) = head.uri.query().filter(|query| query.contains("watch=true")) {
+                    return Ok(server.watch(query));
+                }
                 let answer = server.handle(&head.method, head.uri.path(), body);
                 let delay = server.0.lock().unwrap().delay;
                 sleep(delay).await;
                 match answer {
-                    Some((status, body)) => {
-                        let body = Body::from(body.to_string().into_bytes());
-                        Ok::<_, std::io::Error>(Response::builder().status(status).body(body).unwrap())
-                    }
+                    Some((status, body)) => Ok::<_, std::io::Error>(response(status, &body)),
                     None => std::future::pending().await,
                 }
             }
@@ -92,6 +105,33 @@ impl Server {
             }
             None => Some(state.apply(method, name, body)),
         }
+    }
+
+    /// Responds to a watch of one Lease: sends each change of the Lease after the given version.
+    fn watch(&self, query: &str) -> Response<Answer> {
+        let of = |key: &str| query.split('&').find_map(|pair| pair.strip_prefix(key)).unwrap().to_owned();
+        let (name, after) = (of("fieldSelector=metadata.name%3D"), of("resourceVersion="));
+        self.0.lock().unwrap().log.push(format!("WATCH {name}"));
+        if self.0.lock().unwrap().denies_watches {
+            return response(403, &json!({"code": 403, "message": "not for you"}));
+        }
+        let server = self.clone();
+        let lines = stream::unfold(after, move |after| {
+            let (server, name) = (server.clone(), name.clone());
+            async move {
+                loop {
+                    let lease = server.lease(&name).unwrap_or_default();
+                    if let Some(version) =
+                        lease["metadata"]["resourceVersion"].as_str().filter(|version| *version != after)
+                    {
+                        let line = format!("{}\n", json!({"type": "MODIFIED", "object": lease}));
+                        return Some((Ok::<_, std::io::Error>(Frame::data(Bytes::from(line))), version.to_owned()));
+                    }
+                    sleep(Duration::from_millis(1)).await;
+                }
+            }
+        });
+        Response::new(Answer::new(StreamBody::new(lines)))
     }
 
     fn lease(&self, name: &str) -> Option<Value> {
@@ -128,7 +168,7 @@ impl Server {
 
     fn writes(&self) -> Vec<String> {
         let state = self.0.lock().unwrap();
-        state.log.iter().filter(|entry| !entry.starts_with("GET")).cloned().collect()
+        state.log.iter().filter(|entry| !entry.starts_with("GET") && !entry.starts_with("WATCH")).cloned().collect()
     }
 
     fn forget_log(&self) {
@@ -378,15 +418,11 @@ async fn a_takeover_counts_and_keeps_what_others_wrote_beside() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_graceful_stop_releases_the_lease_and_the_next_candidate_has_it_within_a_retry() {
+async fn a_graceful_stop_releases_the_lease() {
     let server = Server::default();
     let mut first = Candidate::start(&server, "a", &["one"]);
     first.leads().await;
-    let mut second = Candidate::start(&server, "b", &["one"]);
-    second.waits_for("one", "a").await;
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let stopped_at = Instant::now();
-
     first.stop().await;
     assert_eq!(
         server.lease("one").unwrap()["spec"],
@@ -398,9 +434,28 @@ async fn a_graceful_stop_releases_the_lease_and_the_next_candidate_has_it_within
             "leaseTransitions": 0,
         })
     );
+    let mut second = Candidate::start(&server, "b", &["one"]);
     second.leads().await;
-    assert!(stopped_at.elapsed() <= Duration::from_millis(4_400));
     assert_eq!(server.lease("one").unwrap()["spec"]["leaseTransitions"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_released_lease_is_taken_at_once() {
+    for (denies_watches, longest) in [(false, Duration::from_millis(2)), (true, Duration::from_millis(4_400))] {
+        let server = Server::default();
+        server.0.lock().unwrap().denies_watches = denies_watches;
+        let mut first = Candidate::start(&server, "a", &["one", "two"]);
+        first.leads().await;
+        let mut second = Candidate::start(&server, "b", &["one", "two"]);
+        second.waits_for("one", "a").await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let watches = server.0.lock().unwrap().log.iter().filter(|entry| **entry == "WATCH one").count();
+        assert!(watches <= 2, "one watch for as long as it lasts, or one a minute: {watches}");
+        let stopped_at = Instant::now();
+        first.stop().await;
+        second.leads().await;
+        assert!(stopped_at.elapsed() <= longest, "{:?}", stopped_at.elapsed());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -57,7 +57,9 @@ pub(super) enum RecordError {
 
 fn remedy(status: StatusCode) -> &'static str {
     match status {
-        StatusCode::FORBIDDEN => " (grant get, create and update on leases.coordination.k8s.io in that namespace)",
+        StatusCode::FORBIDDEN => {
+            " (grant get, create, update and watch on leases.coordination.k8s.io in that namespace)"
+        }
         StatusCode::NOT_FOUND => " (does the namespace exist? --leader-election-namespace names another)",
         _ => "",
     }
@@ -121,6 +123,11 @@ impl Lease {
         // fault K1.1: self.seen_at.elapsed() >= duration ~> true
         let expired = self.seen_at.elapsed() >= duration;
         (!expired).then_some(holder)
+    }
+
+    /// Returns the resourceVersion of the Lease at the last read. `None` if the Lease did not exist.
+    pub(super) fn version(&self) -> Option<&str> {
+        self.object.as_ref()?.get("metadata")?.get("resourceVersion")?.as_str()
     }
 
     /// Writes this process into the Lease as its holder. Call this only if the last `look` found no other holder.

@@ -14,10 +14,11 @@ use fleetnet_tests::scenarios::actions::Action;
 use harness::endpoints::Workload;
 use harness::eventually;
 use harness::fleet::{FLEET_SYSTEM, manifests};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::PostParams;
+use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use member_agent::endpoints::Settings;
 use member_agent::endpoints::takeover::Mode;
@@ -27,6 +28,7 @@ use memkube::status::Status;
 use parking_lot::Mutex;
 use rbac::{Rbac, Record};
 use serde_json::json;
+use sim::fleet::Place;
 use sim::server::ADMIN;
 use sim::{Fleet, Options};
 use std::collections::BTreeSet;
@@ -153,6 +155,30 @@ async fn slices_are_made_of_pods(env: Environment<OnMemkube>) -> anyhow::Result<
     workload.sees("pods", &["IPv4 http 8080/TCP: 10.1.0.1 ready pods-0"]).await.map(drop)
 }
 
+/// Scenario: a second replica of each agent takes over when the first replica stops.
+async fn replicas_take_over(spec: FleetSpec, record: &Arc<Record>) -> anyhow::Result<()> {
+    let mut fleet = fleet(spec, record).await?;
+    fleet.start_agents().await?;
+    let places: Vec<Place> = fleet.places().collect();
+    for place in &places {
+        fleet.start_replica(*place, 1)?;
+    }
+    fleet.ready().await?;
+    for place in places {
+        fleet.stop_replica(place, 0).await?;
+    }
+    // A replica that reads the Leases again only after its wait takes over later.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for server in fleet.servers().map(|(_, server)| server) {
+        let leases: Api<Lease> = Api::namespaced(server.admin(), FLEET_SYSTEM);
+        for lease in leases.list(&ListParams::default()).await? {
+            let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
+            ensure!(!holder.is_empty(), "nobody holds the Lease {:?}", lease.metadata.name);
+        }
+    }
+    Ok(())
+}
+
 /// Fault: writes are executed without a response, so that only a GET shows the result. Streaming lists are rejected, as on
 /// servers before Kubernetes 1.32.
 #[derive(Default)]
@@ -186,6 +212,7 @@ fn the_roles_of_the_manifests_are_enough_for_the_main_job_and_grant_nothing_else
         run_scenario(&record, &format!("{action:?}"), spec, |env| completes(action, env))?;
     }
     run_scenario(&record, "an_import_changes_its_type", spec, an_import_changes_its_type)?;
+    sim::paused(replicas_take_over(spec, &record))?;
     for is_hard in [false, true] {
         sim::paused(async {
             let fleet = fleet_with_slices_of_pods(&record).await?;
