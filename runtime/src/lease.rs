@@ -224,6 +224,7 @@ impl Election {
                 }
             };
             tokio::select! {
+                biased;
                 () = sleep(wait) => {}
                 // fault K5.9 (lease_tests::a_released_lease_is_taken_at_once): () = watched => ~> () = std::future::pending() =>
                 () = watched => released = None,

@@ -2,10 +2,8 @@
 
 use std::io;
 
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    sync::watch,
-};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 /// Exit code after a second signal, as in controller-runtime.
 // no limit: an exit code (mark for `cargo xtask tidy`)
@@ -13,19 +11,19 @@ const EXIT_CODE_ON_SECOND_SIGNAL: i32 = 1;
 
 /// Receiving side of a shutdown request. Clones share the state.
 #[derive(Clone, Debug)]
-pub struct Shutdown(watch::Receiver<bool>);
+pub struct Shutdown(CancellationToken);
 
 /// Sending side of a shutdown request. Dropping the trigger without [`ShutdownTrigger::request`] does not request a shutdown.
 /// Clones request the same shutdown.
 #[derive(Clone, Debug, Default)]
-pub struct ShutdownTrigger(watch::Sender<bool>);
+pub struct ShutdownTrigger(CancellationToken);
 
 impl Shutdown {
     /// Returns a shutdown that only the returned trigger can request.
     #[must_use]
     pub fn new() -> (ShutdownTrigger, Shutdown) {
-        let (sender, receiver) = watch::channel(false);
-        (ShutdownTrigger(sender), Shutdown(receiver))
+        let token = CancellationToken::new();
+        (ShutdownTrigger(token.clone()), Shutdown(token))
     }
 
     /// Returns a shutdown that SIGTERM or SIGINT requests.
@@ -57,23 +55,19 @@ impl Shutdown {
 
     #[must_use]
     pub fn is_requested(&self) -> bool {
-        *self.0.borrow()
+        self.0.is_cancelled()
     }
 
     /// Waits until a stop is requested. Returns immediately if the request was made before. Cancel-safe.
     pub async fn requested(&self) {
-        let mut receiver = self.0.clone();
-        if receiver.wait_for(|requested| *requested).await.is_err() {
-            // The trigger was dropped without a request, so no request can come: wait forever.
-            std::future::pending::<()>().await;
-        }
+        self.0.cancelled().await;
     }
 }
 
 impl ShutdownTrigger {
     /// Requests the stop. A second call changes nothing.
     pub fn request(&self) {
-        self.0.send_replace(true);
+        self.0.cancel();
     }
 }
 

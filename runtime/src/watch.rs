@@ -16,6 +16,8 @@
 //! reported, the watch lists again instead of the check.
 
 mod conclude;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod pages;
 mod wire;
 
@@ -113,6 +115,7 @@ pub(crate) async fn watch<L: Logic>(
     let jitter = Jitter::new(seed ^ FlowId::of(&name).0);
     let watcher = Watcher::new((&spec, progress), &out, metrics, clock, jitter);
     tokio::select! {
+        biased;
         () = shutdown.requested() => {}
         () = watcher.run() => {}
     }

@@ -4,6 +4,7 @@
 //! long as the work in them.
 
 pub mod agent;
+pub mod board;
 pub mod fleet;
 pub mod limits;
 pub mod line;

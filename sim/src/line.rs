@@ -1,6 +1,7 @@
 //! Connection between an agent and the API servers. The connection counts the agent's writes, and a test can cut the connection
 //! at any write.
 
+use crate::board::Board;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use kube::client::Body as Sent;
@@ -10,7 +11,7 @@ use std::future::{Future, pending};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::watch;
+
 use tokio::time::sleep;
 
 /// Resources whose writes are not counted: Leases, because leader election has its own tests, and Events, because no other write
@@ -53,7 +54,7 @@ pub struct Line(Arc<State>);
 #[derive(Debug)]
 struct State {
     count: Mutex<Count>,
-    passes: watch::Sender<Passes>,
+    passes: Board<Passes>,
 }
 
 /// Traffic that a connection still forwards.
@@ -75,7 +76,7 @@ struct Count {
 
 impl Default for Line {
     fn default() -> Self {
-        Self(Arc::new(State { count: Mutex::default(), passes: watch::Sender::new(Passes::Everything) }))
+        Self(Arc::new(State { count: Mutex::default(), passes: Board::new(Passes::Everything) }))
     }
 }
 
@@ -98,23 +99,17 @@ impl Line {
 
     /// Holds all requests back from now on, as if the agent's process was stopped with a write on its way.
     pub fn hold(&self) {
-        self.0.passes.send_replace(Passes::Held);
+        self.0.passes.change(|passes| *passes = Passes::Held);
     }
 
     /// Sends all requests that were held back, and forwards later requests at once.
     pub fn release(&self) {
-        self.0.passes.send_replace(Passes::Everything);
+        self.0.passes.change(|passes| *passes = Passes::Everything);
     }
 
     fn is_at(&self, wanted: Passes) -> impl Future<Output = ()> + Send + use<> {
-        let mut passes = self.0.passes.subscribe();
-        async move {
-            if passes.wait_for(|passes| *passes == wanted).await.is_err() {
-                // An error means that the sender was dropped, so no agent uses this connection any more. The connection is
-                // never cut, so wait without end.
-                pending::<()>().await;
-            }
-        }
+        let state = Arc::clone(&self.0);
+        async move { state.passes.wait_for(|passes| *passes == wanted).await }
     }
 
     /// Returns a tower service that sends its requests to `service` through this connection.
@@ -132,13 +127,13 @@ impl Line {
     }
 
     async fn sever(&self) -> ! {
-        self.0.passes.send_replace(Passes::Nothing);
+        self.0.passes.change(|passes| *passes = Passes::Nothing);
         pending().await
     }
 
     /// Waits until the server has executed the other writes in flight, and then cuts the connection.
     async fn sever_behind_others(&self) -> ! {
-        self.0.passes.send_replace(Passes::Requests);
+        self.0.passes.change(|passes| *passes = Passes::Requests);
         sleep(CARRIED_OUT).await;
         self.sever().await
     }
@@ -163,7 +158,7 @@ impl tower::Service<Request<Sent>> for Wired {
     fn call(&mut self, request: Request<Sent>) -> Self::Future {
         let (mut service, line) = (self.service.clone(), self.line.clone());
         Box::pin(async move {
-            let passes = *line.0.passes.borrow();
+            let passes = line.0.passes.read(|passes| *passes);
             match passes {
                 Passes::Nothing => return pending().await,
                 Passes::Held => return late(service, line, request).await,
@@ -183,7 +178,7 @@ impl tower::Service<Request<Sent>> for Wired {
             if side == Some(Side::After) {
                 line.sever().await;
             }
-            let passes = *line.0.passes.borrow();
+            let passes = line.0.passes.read(|passes| *passes);
             match passes {
                 Passes::Everything => {}
                 Passes::Held => line.is_at(Passes::Everything).await,

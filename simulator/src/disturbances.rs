@@ -30,11 +30,11 @@ use futures::future::{BoxFuture, LocalBoxFuture};
 use memkube::faults::{Fate, Fault, Faults, WatchFaults, WatchedEvent};
 use memkube::{Call, Object};
 use parking_lot::Mutex;
+use sim::board::Board;
 use sim::fleet::Place;
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// All kinds of disturbances.
 pub const ALL: &[Kind] = &[
@@ -205,14 +205,14 @@ pub type Ongoing = (&'static str, Arc<dyn Disturbance>);
 /// Disturbances that are going on. Clones share them.
 #[derive(Clone)]
 pub struct Active {
-    ongoing: Arc<watch::Sender<Vec<Ongoing>>>,
+    ongoing: Arc<Board<Vec<Ongoing>>>,
     counts: Counts,
 }
 
 impl Active {
     #[must_use]
     pub fn new(counts: Counts) -> Self {
-        Self { ongoing: Arc::new(watch::Sender::new(Vec::new())), counts }
+        Self { ongoing: Arc::default(), counts }
     }
 
     /// Lets the disturbances change the requests to all servers.
@@ -224,22 +224,22 @@ impl Active {
     }
 
     pub fn add(&self, name: &'static str, disturbance: &Arc<dyn Disturbance>) {
-        self.ongoing.send_modify(|all| all.push((name, Arc::clone(disturbance))));
+        self.ongoing.change(|all| all.push((name, Arc::clone(disturbance))));
     }
 
     pub fn remove(&self, disturbance: &Arc<dyn Disturbance>) {
-        self.ongoing.send_modify(|all| all.retain(|(_, other)| !Arc::ptr_eq(other, disturbance)));
+        self.ongoing.change(|all| all.retain(|(_, other)| !Arc::ptr_eq(other, disturbance)));
     }
 
     /// Returns the names of the kinds that are going on.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
-        self.ongoing.borrow().iter().map(|(name, _)| *name).collect()
+        self.ongoing.read(|ongoing| ongoing.iter().map(|(name, _)| *name).collect())
     }
 
     fn first<T>(&self, effect: impl Fn(&dyn Disturbance) -> Option<T>) -> Option<T> {
-        let ongoing = self.ongoing.borrow();
-        let (name, found) = ongoing.iter().find_map(|(name, one)| Some((*name, effect(&**one)?)))?;
+        let found = |ongoing: &Vec<Ongoing>| ongoing.iter().find_map(|(name, one)| Some((*name, effect(&**one)?)));
+        let (name, found) = self.ongoing.read(found)?;
         self.counts.add(name);
         Some(found)
     }
@@ -259,12 +259,13 @@ impl Faults for OnServer {
     }
 
     fn mutate(&self, call: &Call, object: &mut Object) {
-        let ongoing = self.active.ongoing.borrow();
-        for (name, one) in &*ongoing {
-            if one.mutate(self.place, call, object) {
-                self.active.counts.add(name);
+        self.active.ongoing.read(|ongoing| {
+            for (name, one) in ongoing {
+                if one.mutate(self.place, call, object) {
+                    self.active.counts.add(name);
+                }
             }
-        }
+        });
     }
 
     fn watch(&self, call: &Call) -> Option<Box<dyn WatchFaults>> {
@@ -285,16 +286,13 @@ impl OnWatch {
     fn broken(&self, how: Broken) -> BoxFuture<'static, ()> {
         let (agent, server, call, active) = (self.agent, self.server, self.call.clone(), self.active.clone());
         Box::pin(async move {
-            let mut changes = active.ongoing.subscribe();
-            loop {
-                let request = Request { agent, server, call: &call };
-                if active.first(|one| one.breaks(request).filter(|broken| *broken == how)).is_some() {
-                    return;
-                }
-                if changes.changed().await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            }
+            let request = Request { agent, server, call: &call };
+            let is_broken = |one: &dyn Disturbance| one.breaks(request).filter(|broken| *broken == how);
+            let ends = |ongoing: &Vec<Ongoing>| {
+                ongoing.iter().find(|(_, one)| is_broken(&**one).is_some()).map(|(name, _)| *name)
+            };
+            active.ongoing.wait_for(|ongoing| ends(ongoing).is_some()).await;
+            active.first(is_broken);
         })
     }
 }
