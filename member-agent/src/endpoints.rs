@@ -26,7 +26,7 @@ mod flags;
 mod lost;
 mod names;
 mod serving;
-mod source;
+pub(crate) mod source;
 pub mod takeover;
 pub mod view;
 mod write_origin;

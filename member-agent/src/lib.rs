@@ -9,6 +9,10 @@
 pub mod endpoints;
 pub mod export;
 mod flags;
+/// Entry points of the fuzz targets to private decoders.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod identity;
 pub mod import;
 mod latency;

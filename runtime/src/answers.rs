@@ -56,13 +56,17 @@ impl ApiStatus {
     }
 
     pub(crate) fn text(&self) -> String {
-        let mut text = format!("{} {}", self.code, self.message.trim());
-        if text.len() > ERROR_MESSAGE_BYTES {
-            text.truncate(text.floor_char_boundary(ERROR_MESSAGE_BYTES));
-            text.push('…');
-        }
-        text
+        cut(format!("{} {}", self.code, self.message.trim()))
     }
+}
+
+/// Returns a message with a text that another program chose, cut to the limit of messages.
+pub(crate) fn cut(mut message: String) -> String {
+    if message.len() > ERROR_MESSAGE_BYTES {
+        message.truncate(message.floor_char_boundary(ERROR_MESSAGE_BYTES));
+        message.push('…');
+    }
+    message
 }
 
 /// Deletion state of the object in a server's response: its deletionTimestamp and its finalizers.

@@ -28,7 +28,7 @@ use hyper_util::{
 use kube::{
     Client, Config,
     client::{Body, ConfigExt as _},
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tower::{BoxError, ServiceBuilder};
@@ -37,6 +37,7 @@ pub use pod::Pod;
 use proxy::Tcp;
 
 use crate::{
+    answers::with_causes,
     limits::{CONNECT_TIMEOUT, POOL_IDLE_TIMEOUT, REQUEST_TIMEOUT, TCP_KEEPALIVE, TCP_KEEPALIVE_PROBES},
     restores::Restores,
     token::{TokenFile, TokenLayer, TokenMetrics},
@@ -106,12 +107,12 @@ pub enum ClientError {
         setting: &'static str,
         why: String,
     },
-    #[error("cluster {cluster}: the kubeconfig {origin} is not usable: {cause}")]
+    #[error("cluster {cluster}: the kubeconfig {origin} is not usable: {}", kubeconfig_problem(cause))]
     Kubeconfig {
         cluster: String,
         /// Place where the setting was read, such as a file or a flag.
         origin: String,
-        cause: Box<kube::config::KubeconfigError>,
+        cause: Box<KubeconfigError>,
     },
     /// The kubeconfig or the environment names a proxy that the agent cannot use.
     #[error("cluster {cluster}: the proxy of {origin} is not usable: {why}")]
@@ -371,21 +372,32 @@ async fn discover_config(cluster: &str, kubeconfig: Option<&Path>) -> Result<Con
             Ok(config) => Ok(config),
             Err(in_cluster) => match Kubeconfig::read() {
                 Ok(kubeconfig) => config_from(cluster, "~/.kube/config", kubeconfig).await,
-                Err(home) => {
-                    Err(ClientError::NothingFound { cluster: cluster.to_owned(), in_cluster, home: home.to_string() })
-                }
+                Err(home) => Err(ClientError::NothingFound {
+                    cluster: cluster.to_owned(),
+                    in_cluster,
+                    home: kubeconfig_problem(&home),
+                }),
             },
         },
     }
 }
 
-async fn config_from(cluster: &str, origin: &str, kubeconfig: Kubeconfig) -> Result<Config, ClientError> {
+/// Returns the reason why a kubeconfig is not usable. The parser's own message shows lines of the file, and so perhaps a token.
+#[must_use]
+pub fn kubeconfig_problem(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::Parse(error) => format!("failed to parse kubeconfig YAML: {}", error.without_snippet()),
+        error => with_causes(error),
+    }
+}
+
+pub(crate) async fn config_from(cluster: &str, origin: &str, kubeconfig: Kubeconfig) -> Result<Config, ClientError> {
     Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(|cause| {
         ClientError::Kubeconfig { cluster: cluster.to_owned(), origin: origin.to_owned(), cause: Box::new(cause) }
     })
 }
 
-fn check_scheme(cluster: &str, config: &Config, insecure_http: bool) -> Result<(), ClientError> {
+pub(crate) fn check_scheme(cluster: &str, config: &Config, insecure_http: bool) -> Result<(), ClientError> {
     match config.cluster_url.scheme_str() {
         Some("http") if !insecure_http => {
             Err(ClientError::PlainHttp { cluster: cluster.to_owned(), url: config.cluster_url.clone() })
@@ -408,7 +420,7 @@ fn warn_of_what_is_not_protected(cluster: &str, config: &Config) {
     }
 }
 
-fn parse_server_url(text: &str) -> Result<Uri, String> {
+pub(crate) fn parse_server_url(text: &str) -> Result<Uri, String> {
     let text = text.trim();
     let url = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
     let url: Uri = url.parse().map_err(|error| format!("{text:?}: {error}"))?;
@@ -421,7 +433,7 @@ fn parse_server_url(text: &str) -> Result<Uri, String> {
     }
 }
 
-fn parse_authorities(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+pub(crate) fn parse_authorities(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let certificates: Vec<Vec<u8>> = CertificateDer::pem_slice_iter(pem)
         .map(|certificate| certificate.map(|der| der.to_vec()))
         .collect::<Result<_, _>>()
@@ -733,6 +745,17 @@ mod tests {
         assert_eq!(sockopt::tcp_keepidle(socket).unwrap(), Duration::from_secs(15));
         assert_eq!(sockopt::tcp_keepintvl(socket).unwrap(), Duration::from_secs(15));
         assert_eq!(sockopt::tcp_keepcnt(socket).unwrap(), 3);
+    }
+
+    #[tokio::test]
+    async fn the_error_of_a_malformed_kubeconfig_does_not_show_its_token() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kubeconfig");
+        let text = "users:\n- name: u\n  user:\n    token: not-for-logs\n    as-groups: 7\n";
+        std::fs::write(&path, text).unwrap();
+        let error = read_kubeconfig("hub", &path).await.unwrap_err().to_string();
+        assert!(error.contains("expected sequence start at line 5, column 16"), "{error}");
+        assert!(!error.contains("not-for-logs") && !error.contains('\n'), "{error}");
     }
 
     #[tokio::test]

@@ -12,6 +12,10 @@ mod decoder;
 mod engine;
 pub mod events;
 mod fights;
+/// Entry points of the fuzz targets to private decoders.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod invariants;
 pub mod lease;
 pub mod limits;

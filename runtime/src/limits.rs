@@ -137,6 +137,9 @@ pub const LIST_PAGE_OBJECTS: usize = 500;
 /// More than [`WATCH_LINE_BYTES`], so that an object that is too long for a watch event can still be listed. Not much more,
 /// because a whole page is in memory, and several kinds are listed at once within the memory limit in `deploy/` (256 Mi).
 pub const LIST_PAGE_BYTES: usize = 10 << 20;
+/// Maximum number of bytes in the token that continues a list with its next page. Real tokens have a few hundred bytes. In a query,
+/// one byte of the token can become 3 bytes, and a URI has at most 64 KiB.
+pub const CONTINUE_TOKEN_BYTES: usize = 16 << 10;
 /// Timeout to receive one page of a list.
 pub const LIST_PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of bytes of an error response that the agent reads.

@@ -161,7 +161,7 @@ async fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-fn parse_token(content: &[u8]) -> Result<HeaderValue, &'static str> {
+pub(crate) fn parse_token(content: &[u8]) -> Result<HeaderValue, &'static str> {
     let token = content.trim_ascii();
     if token.is_empty() {
         return Err("it is empty");

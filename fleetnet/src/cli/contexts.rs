@@ -5,6 +5,7 @@ pub(crate) mod failure;
 pub(crate) mod members;
 
 use failure::{Class, Failure};
+use fleetnet_runtime::client::kubeconfig_problem;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
 use std::path::{Path, PathBuf};
@@ -92,7 +93,7 @@ impl Contexts {
         let read = |path: &PathBuf| {
             // kube's error names the file for some errors only.
             Kubeconfig::read_from(path).map_err(|error| {
-                Failure::new(Class::Kubeconfig, &format!("{}: {}", path.display(), failure::causes(&error)))
+                Failure::new(Class::Kubeconfig, &format!("{}: {}", path.display(), kubeconfig_problem(&error)))
             })
         };
         let files = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;

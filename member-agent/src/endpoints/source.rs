@@ -8,6 +8,7 @@ use super::takeover::{LEASE_NAME, LEASE_NAMESPACE, LeaseSeen, Mode};
 use super::view::{Input, Object};
 use endpointslice::model::{EndpointSlice, Metadata};
 use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::limits::ERROR_MESSAGE_BYTES;
 use fleetnet_runtime::{Decoder, Observed, Resource, ResponseSink, SourceSpec, Undecodable};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 use memchr::memmem::Finder;
@@ -68,16 +69,17 @@ fn input_source(
     response_sink: Option<&ResponseSink>,
 ) -> SourceSpec<Serving> {
     let core = |kind, plural| Resource { group: "", version: "v1", kind, plural };
-    let (resource, decode) = match input {
-        Input::Service => (core("Service", "services"), decoder(|service| Watched::input(Object::Service(service)))),
-        Input::Pod => (core("Pod", "pods"), decoder(|pod| Watched::input(Object::Pod(pod)))),
-        Input::Node => (core("Node", "nodes"), decoder(|node| Watched::input(Object::Node(node)))),
+    let resource = match input {
+        Input::Service => core("Service", "services"),
+        Input::Pod => core("Pod", "pods"),
+        Input::Node => core("Node", "nodes"),
         Input::EndpointSlice => {
             let group = "discovery.k8s.io";
-            let resource = Resource { group, version: "v1", kind: "EndpointSlice", plural: "endpointslices" };
-            (resource, slice_decoder(settings.config.controller_name()))
+            Resource { group, version: "v1", kind: "EndpointSlice", plural: "endpointslices" }
         }
     };
+    let source = Source::Input(input);
+    let decode = decoder_of(source, settings.config.controller_name());
     // Only the controller needs pods and Nodes. The agent reads Services and slices for other parts too, and cannot work without
     // them.
     let is_own = matches!(input, Input::Pod | Input::Node);
@@ -87,7 +89,7 @@ fn input_source(
         // Without the permission the controller stops. Otherwise it would publish outdated endpoints.
         freezes_when_forbidden: is_own,
         response_sink: response_sink.filter(|_| input == Input::EndpointSlice).cloned(),
-        ..spec(Source::Input(input), cluster, resource, decode)
+        ..spec(source, cluster, resource, decode)
     }
 }
 
@@ -99,7 +101,23 @@ fn lease_source(cluster: &Arc<Cluster>) -> SourceSpec<Serving> {
         optional: true,
         // Without the permission the controller stops. Otherwise it would write while it cannot observe another controller.
         freezes_when_forbidden: true,
-        ..spec(Source::KubeControllerManagerLease, cluster, resource, decoder(|lease| Watched::Lease(seen(&lease))))
+        ..spec(
+            Source::KubeControllerManagerLease,
+            cluster,
+            resource,
+            decoder_of(Source::KubeControllerManagerLease, ""),
+        )
+    }
+}
+
+/// Returns the decoder of a kind. `controller` is the name of the controller in the label of its slices.
+pub(crate) fn decoder_of(source: Source, controller: &str) -> Decoder<Watched> {
+    match source {
+        Source::Input(Input::Service) => decoder(|service| Watched::input(Object::Service(service))),
+        Source::Input(Input::Pod) => decoder(|pod| Watched::input(Object::Pod(pod))),
+        Source::Input(Input::Node) => decoder(|node| Watched::input(Object::Node(node))),
+        Source::Input(Input::EndpointSlice) => slice_decoder(controller),
+        Source::KubeControllerManagerLease => decoder(|lease| Watched::Lease(seen(&lease))),
     }
 }
 
@@ -126,10 +144,10 @@ struct WithMetadata {
     metadata: Metadata,
 }
 
-/// Returns the decoder of a kind.
+/// Returns the decoder of a kind whose objects are decoded in full.
 fn decoder<T: DeserializeOwned + 'static>(of: fn(T) -> Watched) -> Decoder<Watched> {
     Arc::new(move |json| {
-        let object = serde_json::from_slice(json).map(of).map_err(|error| error.to_string());
+        let object = serde_json::from_slice(json).map(of).map_err(|error| reason(&error));
         observed(json, |_| object)
     })
 }
@@ -142,7 +160,7 @@ fn slice_decoder(controller: &str) -> Decoder<Watched> {
         observed(json, |metadata| {
             let Metadata { namespace, name, .. } = metadata;
             let slice = if controller.find(json).is_some() {
-                serde_json::from_slice(json).map_err(|error| error.to_string())?
+                serde_json::from_slice(json).map_err(|error| reason(&error))?
             } else {
                 let metadata = Metadata { namespace: namespace.clone(), name: name.clone(), ..Metadata::default() };
                 EndpointSlice { metadata, ..EndpointSlice::default() }
@@ -166,6 +184,16 @@ fn observed(
         Ok(object) => Ok(Observed { name, uid, resource_version, object }),
         Err(why) => Err(Undecodable { name, uid, resource_version, why }),
     }
+}
+
+/// Returns the reason why an object is undecodable. It can repeat a value of the object, so it is cut to the limit of messages.
+fn reason(error: &serde_json::Error) -> String {
+    let mut reason = error.to_string();
+    if reason.len() > ERROR_MESSAGE_BYTES {
+        reason.truncate(reason.floor_char_boundary(ERROR_MESSAGE_BYTES));
+        reason.push('…');
+    }
+    reason
 }
 
 #[derive(Deserialize)]
@@ -211,6 +239,15 @@ mod tests {
             let Object::EndpointSlice(slice) = *object else { panic!("a slice") };
             assert_eq!((&*slice.metadata.name, slice.endpoints.len()), ("web-1", expected), "{manager}");
         }
+    }
+
+    #[test]
+    fn the_reason_does_not_repeat_a_long_value() {
+        let decode = decoder(|pod| Watched::input(Object::Pod(pod)));
+        let long = "é".repeat(5_000);
+        let json = format!(r#"{{"metadata":{{"name":"web-0","uid":"u","resourceVersion":"7"}},"spec":"{long}"}}"#);
+        let why = decode(json.as_bytes()).expect_err("a text is no spec").why;
+        assert!(why.len() < 2100 && why.ends_with('…'), "{} bytes", why.len());
     }
 
     #[test]

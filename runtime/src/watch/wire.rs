@@ -12,7 +12,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    limits::{ERROR_BODY_BYTES, WATCH_LINE_BYTES},
+    answers::cut,
+    limits::{CONTINUE_TOKEN_BYTES, ERROR_BODY_BYTES, WATCH_LINE_BYTES},
     logic::{Logic, SourceSpec},
 };
 
@@ -42,12 +43,16 @@ pub(super) fn watch_request<L: Logic>(spec: &SourceSpec<L>, after: u64, timeout_
 /// Builds the request for the page that `token` names, or for the first page if `token` is `None`. Without a resourceVersion, the
 /// server returns the most recent state, never a cached one.
 pub(super) fn page_request<L: Logic>(spec: &SourceSpec<L>, objects: usize, token: Option<&str>) -> Request<Body> {
-    let query = match token {
+    let query = page_query(objects, token);
+    request(spec, &query, if spec.metadata_only { METADATA_LIST_ONLY } else { JSON })
+}
+
+pub(super) fn page_query(objects: usize, token: Option<&str>) -> String {
+    match token {
         Some(token) => format!("limit={objects}&continue={}", utf8_percent_encode(token, RESERVED)),
         // fault V1.1: "limit={objects}" ~> "resourceVersion=0&limit={objects}"
         None => format!("limit={objects}"),
-    };
-    request(spec, &query, if spec.metadata_only { METADATA_LIST_ONLY } else { JSON })
+    }
 }
 
 fn request<L: Logic>(spec: &SourceSpec<L>, query: &str, accept: &'static str) -> Request<Body> {
@@ -173,7 +178,7 @@ pub(super) fn parse_event(line: &[u8]) -> Result<Event<'_>, String> {
             let status: RawStatus = serde_json::from_str(raw.object.get()).unwrap_or_default();
             Ok(Event::Error { code: status.code, message: status_text(&status) })
         }
-        other => Err(format!("its type {other:?} is not known")),
+        other => Err(cut(format!("its type {other:?} is not known"))),
     }
 }
 
@@ -228,11 +233,15 @@ impl<'a> Page<'a> {
         let raw: RawList<'a> =
             serde_json::from_slice(body).map_err(|error| format!("the answer is not a list: {error}"))?;
         let version = &raw.metadata.resource_version;
+        let resource_version =
+            version.parse().map_err(|_| cut(format!("the list's resourceVersion {version:?} is not a number")))?;
+        let token = raw.metadata.r#continue;
+        if token.len() > CONTINUE_TOKEN_BYTES {
+            return Err(format!("the list's continue token is longer than {CONTINUE_TOKEN_BYTES} bytes"));
+        }
         Ok(Self {
-            resource_version: version
-                .parse()
-                .map_err(|_| format!("the list's resourceVersion {version:?} is not a number"))?,
-            next: Some(raw.metadata.r#continue).filter(|token| !token.is_empty()),
+            resource_version,
+            next: Some(token).filter(|token| !token.is_empty()),
             items: raw.items.unwrap_or_default(),
         })
     }
@@ -270,8 +279,8 @@ fn retry_after_seconds(headers: &HeaderMap) -> Option<u64> {
 
 fn status_text(status: &RawStatus) -> String {
     match (status.message.is_empty(), status.reason.is_empty()) {
-        (false, _) => status.message.clone(),
-        (true, false) => status.reason.clone(),
+        (false, _) => cut(status.message.clone()),
+        (true, false) => cut(status.reason.clone()),
         (true, true) => "the server gave no reason".to_owned(),
     }
 }
@@ -385,6 +394,37 @@ mod tests {
         let last = Page::parse(br#"{"metadata":{"resourceVersion":"12"},"items":null}"#).unwrap();
         assert!(last.next.is_none() && last.items.is_empty());
         assert!(Page::parse(br#"{"kind":"Status"}"#).is_err());
+    }
+
+    #[test]
+    fn a_continue_token_that_fits_into_no_uri_is_an_error() {
+        let page = |length: usize| {
+            format!(r#"{{"metadata":{{"resourceVersion":"12","continue":"{}"}}}}"#, "/".repeat(length)).into_bytes()
+        };
+        let (longest, longer) = (page(CONTINUE_TOKEN_BYTES), page(CONTINUE_TOKEN_BYTES + 1));
+        let token = Page::parse(&longest).unwrap().next.unwrap();
+        let uri = format!("/apis/group/v1/plural?{}", page_query(500, Some(&token)));
+        assert!(uri.parse::<http::Uri>().is_ok());
+        assert_eq!(Page::parse(&longer).unwrap_err(), "the list's continue token is longer than 16384 bytes");
+    }
+
+    #[test]
+    fn a_message_does_not_repeat_a_long_text_of_the_server() {
+        let long = "x".repeat(10_000);
+        let event = |kind: &str, message: &str| {
+            parse_event(format!(r#"{{"type":"{kind}","object":{{"code":500,"message":"{message}"}}}}"#).as_bytes()).map(
+                |event| match event {
+                    Event::Error { message, .. } => message,
+                    other => panic!("{other:?}"),
+                },
+            )
+        };
+        let page = format!(r#"{{"metadata":{{"resourceVersion":"{long}"}}}}"#);
+        let messages =
+            [event("ERROR", &long).unwrap(), event(&long, "").unwrap_err(), Page::parse(page.as_bytes()).unwrap_err()];
+        for message in messages {
+            assert!(message.len() < 2100 && message.ends_with('…'), "{} bytes: {message:.80}", message.len());
+        }
     }
 
     #[test]

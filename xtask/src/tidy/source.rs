@@ -9,8 +9,9 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-/// Names of files and folders that the checks ignore. In a linked work tree of git, `.git` is a file.
-const LEFT_OUT: &[&str] = &[".git", "target"];
+/// Names of files and folders that the checks ignore. In a linked work tree of git, `.git` is a file. cargo-fuzz writes `artifacts`
+/// and `coverage`.
+const LEFT_OUT: &[&str] = &[".git", "target", "artifacts", "coverage"];
 
 /// Document that may name commands, files and bugs that no longer exist, because it describes earlier versions.
 pub(super) const HISTORY: &str = "CHANGELOG.md";
