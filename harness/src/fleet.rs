@@ -216,22 +216,26 @@ pub fn hub_user(cluster_id: &str) -> String {
     format!("{SERVICE_ACCOUNT}fleet-member-{cluster_id}:member-agent")
 }
 
-/// Starts a hub with the CRDs, the objects of `deploy/hub-agent.yaml`, and the controllers of [`ControlPlane::clean_up`].
+/// Starts a hub with the CRDs, the manifests of `deploy/` for the hub agent, and the controllers of [`ControlPlane::clean_up`].
 pub async fn start_hub() -> anyhow::Result<ControlPlane> {
     let mut hub = ControlPlane::start(Options { name: "hub".to_owned(), ..Options::default() }).await?;
     apply_definitions(&hub).await?;
-    manifests::apply(&hub, manifests::HUB_AGENT).await?;
+    for manifest in [manifests::HUB_AGENT, manifests::HUB_ADMISSION, manifests::HUB_FLOW_CONTROL] {
+        manifests::apply(&hub, manifest).await?;
+    }
     hub.clean_up().await?;
     Ok(hub)
 }
 
-/// Starts the member cluster with this index, from 0, with the CRDs, the objects of `deploy/member-agent.yaml`, and the
+/// Starts the member cluster with this index, from 0, with the CRDs, the manifests of `deploy/` for the member agent, and the
 /// controllers of [`ControlPlane::clean_up`]. Its Services can have addresses of both families.
 pub async fn start_member(index: usize) -> anyhow::Result<ControlPlane> {
     let options = Options { name: format!("member-{}", index + 1), dual_stack: true, ..Options::default() };
     let mut member = ControlPlane::start(options).await?;
     apply_definitions(&member).await?;
-    manifests::apply(&member, manifests::MEMBER_AGENT).await?;
+    for manifest in [manifests::MEMBER_AGENT, manifests::MEMBER_FLOW_CONTROL] {
+        manifests::apply(&member, manifest).await?;
+    }
     member.clean_up().await?;
     Ok(member)
 }

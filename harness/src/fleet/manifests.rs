@@ -17,6 +17,12 @@ pub const ENDPOINT_SLICES: &str = include_str!("../../../deploy/endpointslices.y
 pub const VIEWER: &str = include_str!("../../../deploy/viewer.yaml");
 /// Manifest with the additional rights of both agents for `--metrics-secure`.
 pub const METRICS_AUTH: &str = include_str!("../../../deploy/metrics-auth.yaml");
+/// Manifest with the admission policy of the hub.
+pub const HUB_ADMISSION: &str = include_str!("../../../deploy/hub-admission.yaml");
+/// Manifest with the flow control for the agents' requests in the hub.
+pub const HUB_FLOW_CONTROL: &str = include_str!("../../../deploy/hub-flow-control.yaml");
+/// Manifest with the flow control for the member agent's requests in its own cluster.
+pub const MEMBER_FLOW_CONTROL: &str = include_str!("../../../deploy/member-flow-control.yaml");
 /// CRD of MemberAgent in its previous version, which has no field for the owner of a cluster id.
 pub const PREVIOUS_MEMBER_AGENTS: &str = include_str!("previous/networking.fleet.azure.com_memberagents.yaml");
 /// Manifest to apply in the hub for each member.

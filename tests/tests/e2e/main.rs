@@ -33,5 +33,6 @@ mod proxies;
 mod races;
 mod release;
 mod sandbox_real;
+mod security;
 mod settings;
 mod tokens;

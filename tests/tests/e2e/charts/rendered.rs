@@ -49,14 +49,18 @@ fn with_their_defaults_the_charts_render_the_objects_of_the_plain_manifests() ->
         definitions.push(manifests::VIEWER.to_owned());
         let definitions: Vec<&str> = definitions.iter().map(String::as_str).collect();
         equal(&helm, Chart::Crds, &[], &definitions).await?;
-        equal(&helm, Chart::HubAgent, &[], &[manifests::HUB_AGENT]).await?;
-        equal(&helm, Chart::MemberAgent, &["--set=member.id=member-1"], &[manifests::MEMBER_AGENT]).await?;
+        let of_hub = [manifests::HUB_AGENT, manifests::HUB_ADMISSION, manifests::HUB_FLOW_CONTROL];
+        equal(&helm, Chart::HubAgent, &[], &of_hub).await?;
+        let of_member = [manifests::MEMBER_AGENT, manifests::MEMBER_FLOW_CONTROL];
+        equal(&helm, Chart::MemberAgent, &["--set=member.id=member-1"], &of_member).await?;
 
-        let of_members = [manifests::HUB_AGENT, &manifests::of_member(MEMBER), &manifests::of_member("west")];
+        let members = [MEMBER, "west"].map(manifests::of_member);
+        let of_members: Vec<&str> = of_hub.into_iter().chain(members.iter().map(String::as_str)).collect();
         equal(&helm, Chart::HubAgent, &["--set=members={member-1,west}"], &of_members).await?;
         let with_slices = manifests::MEMBER_AGENT.replace("--endpointslices=off", "--endpointslices=auto");
         let values = ["--set=member.id=member-1", "--set=endpointslices.mode=auto"];
-        equal(&helm, Chart::MemberAgent, &values, &[&with_slices, manifests::ENDPOINT_SLICES]).await
+        let with_slices = [&with_slices, manifests::ENDPOINT_SLICES, manifests::MEMBER_FLOW_CONTROL];
+        equal(&helm, Chart::MemberAgent, &values, &with_slices).await
     })
 }
 
@@ -329,6 +333,24 @@ fn switches_leave_out_what_they_name() -> anyhow::Result<()> {
         }
         let definitions = rendered(&helm, Chart::Crds, &["--set=viewerRole.create=false"]).await?;
         ensure!(definitions.len() == 8, "{:?}", definitions.keys());
+        // Older API servers reject these kinds.
+        for (chart, version, expected) in [
+            (Chart::HubAgent, "1.30.0", [2, 5]),
+            (Chart::HubAgent, "1.29.15", [0, 5]),
+            (Chart::HubAgent, "1.28.2-gke.100", [0, 0]),
+            (Chart::MemberAgent, "1.29.0", [0, 3]),
+            (Chart::MemberAgent, "1.28.15", [0, 0]),
+        ] {
+            let id = ["--set=member.id=west"];
+            let id = if matches!(chart, Chart::MemberAgent) { &id[..] } else { &[] };
+            let objects = rendered(&helm, chart, &[&["--kube-version", version], id].concat()).await?;
+            let number = |group: &str| {
+                let is_of_group = |it: &&Value| it["apiVersion"].as_str().is_some_and(|it| it.starts_with(group));
+                objects.values().filter(is_of_group).count()
+            };
+            let found = ["admissionregistration.k8s.io/", "flowcontrol.apiserver.k8s.io/"].map(number);
+            ensure!(found == expected, "{chart} for Kubernetes {version}: {found:?}");
+        }
         // With a single pod, a budget would block the drain of its node for ever.
         let one = rendered(&helm, Chart::HubAgent, &["--set=replicas=1"]).await?;
         ensure!(!one.keys().any(|name| name.starts_with("PodDisruptionBudget")), "{:?}", one.keys());
