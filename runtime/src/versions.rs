@@ -65,7 +65,7 @@ struct UndecodableObject {
 /// List whose objects are still arriving.
 #[derive(Debug)]
 struct List<O> {
-    /// What was observed when the list was requested.
+    /// Observations at the time when the list was requested.
     requested: Mark,
     /// True if the list contained an object whose name does not decode. The list then does not prove the absence of any object.
     blind: bool,
@@ -76,7 +76,7 @@ struct List<O> {
     deleted: BTreeSet<Uid>,
 }
 
-/// What was observed of a source at one time. A server that has gone back in time since then shows an older state.
+/// Observations of a source at one time. A server that has gone back in time since then shows an older state.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mark {
     /// Newest version of any observation.

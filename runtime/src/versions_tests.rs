@@ -686,8 +686,8 @@ fn answers_that_come_last_change_nothing() {
     });
 }
 
-/// After the server is restored from a backup, the known objects are those of the server, whatever the watch and the responses had
-/// reported: the backup is made after the first moves, the restore comes after the next moves, and the last moves follow.
+/// After the server is restored from a backup, the known objects are those of the server. The backup is made after the first moves,
+/// and the restore comes after the next moves. Then the last moves follow.
 #[test]
 fn after_a_restore_the_newest_state_of_the_server_wins() {
     for is_bumped in [false, true] {

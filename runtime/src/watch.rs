@@ -192,7 +192,7 @@ impl End {
 /// Established watch request.
 struct Connection {
     lines: Lines,
-    /// What the engine had observed when the watch was requested.
+    /// Observations of the engine at the time when the watch was requested.
     requested: Mark,
     /// Time at which the server should end the watch, by its `timeoutSeconds`.
     due: Instant,
@@ -271,8 +271,8 @@ impl<L: Logic> Watcher<L> {
         end
     }
 
-    /// Forgets the position, so that the watch starts with a list, if the server may have other objects than the engine knows: if
-    /// another watch has noticed a restore of the server, or if the watch failed before it reported an own write.
+    /// Forgets the position if the server may have other objects than the engine knows. The watch then starts with a list. There are
+    /// two reasons: another watch has noticed a restore of the server, or the watch failed before it reported an own write.
     fn drop_doubtful_position(&mut self) {
         let restores = self.spec.cluster.restores.count();
         if let Some(position) = self.position {

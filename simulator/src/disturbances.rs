@@ -110,6 +110,11 @@ pub trait Disturbance: Debug + Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
+    /// True if the end of the disturbance brings the hub back to an earlier state.
+    fn restores_the_hub(&self) -> bool {
+        false
+    }
+
     /// Returns the fault of a request.
     fn request(&self, request: Request<'_>) -> Option<Fault> {
         let _ = request;

@@ -34,3 +34,5 @@ pub const SLOW_FRESHNESS: Duration = Duration::from_mins(20);
 pub const WRITES_IN_A_MINUTE: usize = 60;
 /// Number of steps that shrinking tries without success before it stops.
 pub const SHRINK_ATTEMPTS: usize = 400;
+/// Longest real time of a run. A run takes about a second.
+pub const LONGEST_RUN: Duration = Duration::from_mins(5);

@@ -3,8 +3,8 @@
 use crate::coverage::{Counts, Coverage};
 use crate::disturbances::{Active, Disturbance, Kind};
 use crate::limits::{
-    ACTION, FRESHNESS, KUBELET, LAST_CHANGES, LATE, PROMPT, QUIET_FAULTS, RECOVERY, RESTART, SILENCE, SLOW_FRESHNESS,
-    SLOW_RECOVERY,
+    ACTION, FRESHNESS, KUBELET, LAST_CHANGES, LATE, LONGEST_RUN, PROMPT, QUIET_FAULTS, RECOVERY, RESTART, SILENCE,
+    SLOW_FRESHNESS, SLOW_RECOVERY,
 };
 use crate::oracles::{Finding, Watchers};
 use crate::script::{Script, What};
@@ -22,6 +22,7 @@ use sim::{Fleet, Options};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 /// Outcome of a run.
@@ -33,14 +34,26 @@ pub struct Outcome {
     pub trace: Vec<String>,
 }
 
-/// Plays a script. Keeps the last `lines` lines of its trace.
+/// Plays a script. Keeps the last `lines` lines of its trace. Ends the process if the run does not end: then an agent or the simulator
+/// makes requests without end in one virtual moment.
 ///
 /// # Panics
 /// If the simulator itself fails.
 #[must_use]
 pub fn run(script: &Script, lines: usize) -> Outcome {
+    let seed = script.seed;
+    let (_running, ended) = mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        if ended.recv_timeout(LONGEST_RUN) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("seed {seed} has not ended after {LONGEST_RUN:?}; cargo xtask sim --seed {seed} replays it");
+            std::process::exit(STUCK_EXIT_CODE);
+        }
+    });
     sim::paused(play(&script.fresh(), lines)).unwrap_or_else(|error| panic!("seed {}: {error:?}", script.seed))
 }
+
+/// Exit code of a process with a run that does not end.
+const STUCK_EXIT_CODE: i32 = 3;
 
 /// End of a fault that lasts.
 type End = (Duration, &'static Kind, Arc<dyn Disturbance>);
@@ -186,7 +199,7 @@ impl Run {
         self.active.remove(disturbance);
         self.watchers.late_until(self.world.now() + LATE);
         disturbance.end(&mut self.world).await?;
-        if kind.name == "backup" {
+        if disturbance.restores_the_hub() {
             self.watchers.restored();
         }
         let is_calm = self.active.names().is_empty();

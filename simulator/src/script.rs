@@ -116,7 +116,7 @@ impl Script {
                 (a_time(&mut rng, if is_quiet { QUIET_FAULTS } else { Duration::ZERO }, ACTION), rng.fork());
             let blind = kinds.iter().copied().find(|kind| kind.name == "blind").filter(|_| is_still && own.bool());
             if let Some(kind) = blind.or_else(|| weighted(&kinds, &mut own)) {
-                let lasts = Duration::from_millis(own.u64(kind.seconds.start() * 1_000..=kind.seconds.end() * 1_000));
+                let lasts = duration(kind, at, &steps, &mut own);
                 let made_from = own.clone();
                 let disturbance = (kind.make)(&mut own);
                 steps.push(Step { at, what: What::Fault { kind, lasts, disturbance, made_from } });
@@ -148,6 +148,8 @@ impl Script {
 
 /// Longest time after which users create again what they deleted.
 const AGAIN: Duration = Duration::from_secs(3);
+/// Longest time between an action of users and the end of a fault that ends soon after it.
+const SOON_AFTER: Duration = Duration::from_secs(25);
 
 /// Returns the action that creates again what an action deletes; `None` for other actions.
 fn inverse(action: &Action) -> Option<Action> {
@@ -183,6 +185,24 @@ fn beside(rng: &mut Rng) -> [Action; 2] {
     let (member, name) = (rng.usize(..MEMBERS), 1);
     let made = Action::CreateMcs { member, name, app: 0, consumer: rng.usize(..2) };
     [made, if rng.bool() { Action::DeleteMcs { member, name } } else { Action::Retarget { member, name, app: 1 } }]
+}
+
+/// Returns a random duration of a fault that begins at `at`. A third of the faults end soon after an action of users, because that is
+/// when agents act on what they learnt while the fault lasted.
+fn duration(kind: &Kind, at: Duration, steps: &[Step], rng: &mut Rng) -> Duration {
+    let longest = Duration::from_secs(*kind.seconds.end());
+    let acted: Vec<Duration> = steps
+        .iter()
+        .filter(|step| matches!(step.what, What::User(_)) && step.at > at && step.at < at + longest)
+        .map(|step| step.at - at)
+        .collect();
+    let (ends_soon_after, drawn) = (rng.usize(..3) == 0 && !acted.is_empty(), rng.u64(..));
+    if ends_soon_after {
+        let number = usize::try_from(drawn).unwrap_or_default() % acted.len();
+        let lasts = acted[number] + a_time(rng, Duration::ZERO, SOON_AFTER);
+        return lasts.max(Duration::from_secs(*kind.seconds.start()));
+    }
+    Duration::from_millis(rng.u64(kind.seconds.start() * 1_000..=kind.seconds.end() * 1_000))
 }
 
 fn a_time(rng: &mut Rng, from: Duration, to: Duration) -> Duration {

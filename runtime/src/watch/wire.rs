@@ -169,7 +169,7 @@ struct RawDetails {
 /// Parses one line of a watch.
 pub(super) fn parse_event(line: &[u8]) -> Result<Event<'_>, String> {
     let raw: RawEvent<'_> =
-        serde_json::from_slice(line).map_err(|error| format!("it is not a watch event: {error}"))?;
+        serde_json::from_slice(line).map_err(|error| cut(format!("it is not a watch event: {error}")))?;
     match &*raw.kind {
         "ADDED" | "MODIFIED" => Ok(Event::Applied(raw.object.get().as_bytes())),
         "DELETED" => parse_deleted(raw.object),
@@ -183,7 +183,8 @@ pub(super) fn parse_event(line: &[u8]) -> Result<Event<'_>, String> {
 }
 
 fn parse_metadata(object: &RawValue) -> Result<(RawMetadata, u64), String> {
-    let object: RawObject = serde_json::from_str(object.get()).map_err(|error| format!("its metadata: {error}"))?;
+    let object: RawObject =
+        serde_json::from_str(object.get()).map_err(|error| cut(format!("its metadata: {error}")))?;
     let version = object.metadata.resource_version.parse().map_err(|_| "it has no resourceVersion".to_owned())?;
     Ok((object.metadata, version))
 }
@@ -231,7 +232,7 @@ struct RawListMetadata {
 impl<'a> Page<'a> {
     pub(super) fn parse(body: &'a [u8]) -> Result<Self, String> {
         let raw: RawList<'a> =
-            serde_json::from_slice(body).map_err(|error| format!("the answer is not a list: {error}"))?;
+            serde_json::from_slice(body).map_err(|error| cut(format!("the answer is not a list: {error}")))?;
         let version = &raw.metadata.resource_version;
         let resource_version =
             version.parse().map_err(|_| cut(format!("the list's resourceVersion {version:?} is not a number")))?;
@@ -419,9 +420,16 @@ mod tests {
                 },
             )
         };
-        let page = format!(r#"{{"metadata":{{"resourceVersion":"{long}"}}}}"#);
-        let messages =
-            [event("ERROR", &long).unwrap(), event(&long, "").unwrap_err(), Page::parse(page.as_bytes()).unwrap_err()];
+        let page = |json: String| Page::parse(json.as_bytes()).unwrap_err();
+        let deleted = format!(r#"{{"type":"DELETED","object":{{"metadata":"{long}"}}}}"#);
+        let messages = [
+            event("ERROR", &long).unwrap(),
+            event(&long, "").unwrap_err(),
+            parse_event(format!("{long:?}").as_bytes()).unwrap_err(),
+            parse_event(deleted.as_bytes()).unwrap_err(),
+            page(format!(r#"{{"metadata":{{"resourceVersion":"{long}"}}}}"#)),
+            page(format!("{long:?}")),
+        ];
         for message in messages {
             assert!(message.len() < 2100 && message.ends_with('…'), "{} bytes: {message:.80}", message.len());
         }

@@ -29,6 +29,10 @@ fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
 }
 
 impl Disturbance for OldHub {
+    fn restores_the_hub(&self) -> bool {
+        true
+    }
+
     fn begin<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
         Box::pin(async {
             *self.backup.lock() = Some(world.fleet.hub.memkube().backup());

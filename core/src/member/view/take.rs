@@ -30,6 +30,7 @@ impl View {
             }
             Change::Removed { name, uid, how: _ } => {
                 self.decodable(kind, &name, &mut effects);
+                // fault S13.2: self.forget(kind, &name, &uid, at, &mut effects) ~> self.forget(kind, &name, &uid, at, if kind == Kind::InternalServiceExport { &mut *Box::leak(Box::default()) } else { &mut effects })
                 self.forget(kind, &name, &uid, at, &mut effects);
             }
         }
