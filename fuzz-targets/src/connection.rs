@@ -90,9 +90,11 @@ pub fn hub_connection(bytes: &[u8]) {
     match parse_header_block(headers) {
         Ok(parsed) => assert!(parsed.iter().all(|(_, value)| value.is_sensitive()), "a header may be logged"),
         Err(why) => {
-            for line in headers.lines() {
-                let value = line.split_once(':').map_or("", |(_, value)| value.trim());
-                assert!(value.len() < 12 || !why.contains(value), "the value of a header is in a message: {why}");
+            let pairs = || headers.lines().filter_map(|line| line.split_once(':'));
+            for value in pairs().map(|(_, value)| value.trim()).filter(|value| value.len() >= 12) {
+                // A message may have the name of a header.
+                let is_part_of_name = pairs().any(|(name, _)| format!("{name:?}").contains(value));
+                assert!(is_part_of_name || !why.contains(value), "the value of a header is in a message: {why}");
             }
         }
     }

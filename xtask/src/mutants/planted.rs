@@ -35,6 +35,8 @@ const BUGS: &[(&str, &str, u64)] = &[
     ("a shared claim is taken for an exclusive one", "C13.2", 42),
     ("a granted claim is forgotten", "C2.2", 1),
     ("a replica that does not lead writes", "K6.1", 3),
+    ("a replica takes the Lease of a leader that lives", "K1.1", 6),
+    ("a late answer brings a deleted object back into the view", "V10.2", 113),
 ];
 
 /// Last seed of a search without `--seeds`.
