@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderName, HeaderValue, Uri, header};
+use http::{HeaderName, HeaderValue, Uri, header, uri::Authority};
 use hyper_rustls::HttpsConnector;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
@@ -423,13 +423,19 @@ fn warn_of_what_is_not_protected(cluster: &str, config: &Config) {
 pub(crate) fn parse_server_url(text: &str) -> Result<Uri, String> {
     let text = text.trim();
     let url = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
-    let url: Uri = url.parse().map_err(|error| format!("{text:?}: {error}"))?;
+    let with_user = || "it contains a user or a password, and the agent uses only the token file: remove it".to_owned();
+    // The text of an address that is malformed may have a password before any @.
+    let malformed = |why: String| if text.contains('@') { with_user() } else { why };
+    let url: Uri = url.parse().map_err(|error| malformed(format!("{text:?}: {error}")))?;
     if url.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-        return Err("it contains a user or a password, and the agent uses only the token file: remove it".to_owned());
+        return Err(with_user());
     }
+    // http accepts any text as a port, and a client would then use the default port.
+    let is_port = |authority: &Authority| authority.as_str() == authority.host() || authority.port().is_some();
+    let is_address = |authority: &Authority| !authority.host().is_empty() && is_port(authority);
     match url.scheme_str() {
-        Some("https" | "http") if url.host().is_some_and(|host| !host.is_empty()) => Ok(url),
-        _ => Err(format!("{text:?} is not of the form https://host:port")),
+        Some("https" | "http") if url.authority().is_some_and(is_address) => Ok(url),
+        _ => Err(malformed(format!("{text:?} is not of the form https://host:port"))),
     }
 }
 
@@ -645,11 +651,25 @@ mod tests {
     }
 
     #[test]
+    fn a_server_url_with_a_malformed_port_is_an_error() {
+        for address in ["https://hub:6443x", "https://hub:99999", "hub:port", "https://[::1]:x", "https://hub:"] {
+            let error = parse_server_url(address).expect_err(address);
+            assert_eq!(error, format!("{address:?} is not of the form https://host:port"));
+        }
+        for address in ["https://hub:6443/path", "https://[::1]:6443", "https://[::1]"] {
+            assert!(parse_server_url(address).is_ok(), "{address}");
+        }
+    }
+
+    #[test]
     fn a_server_url_with_a_password_is_not_repeated() {
-        assert_eq!(
-            parse_server_url("https://me:secret@hub").unwrap_err(),
-            "it contains a user or a password, and the agent uses only the token file: remove it"
-        );
+        for address in ["https://me:secret@hub", "me:sec ret@hub", "https://me:sec/ret@hub", "ftp://me:secret@hub"] {
+            assert_eq!(
+                parse_server_url(address).unwrap_err(),
+                "it contains a user or a password, and the agent uses only the token file: remove it",
+                "{address}"
+            );
+        }
     }
 
     #[test]
