@@ -6,7 +6,7 @@ use kube::api::{Api, WatchEvent, WatchParams};
 use kube::{Client, Error};
 use tokio::time::sleep;
 
-use crate::limits::LEASE_WATCH_RETRY;
+use crate::limits::{LEASE_WATCH_PAUSE, LEASE_WATCH_RETRY};
 
 /// Watches the Lease after this resourceVersion until it has no holder. Also returns if the watch ends or fails, the latter after a
 /// wait. The caller reads the Lease again in each case, so a failed watch only delays the caller.
@@ -20,18 +20,23 @@ pub(super) async fn released(client: Client, namespace: String, name: String, af
                 WatchEvent::Added(lease) | WatchEvent::Modified(lease) if is_held(&lease) => {}
                 WatchEvent::Bookmark(_) => {}
                 WatchEvent::Error(status) => return Err(Error::Api(status)),
-                WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Deleted(_) => return Ok(()),
+                WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Deleted(_) => return Ok(true),
             }
         }
-        Ok(())
+        Ok(false)
     };
-    if let Err(error) = watch.await {
-        tracing::debug!(
-            lease = format!("{namespace}/{name}"),
-            %error,
-            "the release of a Lease cannot be watched, so a takeover takes longer (grant watch on this Lease)"
-        );
-        sleep(LEASE_WATCH_RETRY).await;
+    match watch.await {
+        Ok(true) => {}
+        // The server ended the watch. The wait bounds the requests to a server that ends each watch at once.
+        Ok(false) => sleep(LEASE_WATCH_PAUSE).await,
+        Err(error) => {
+            tracing::debug!(
+                lease = format!("{namespace}/{name}"),
+                %error,
+                "the release of a Lease cannot be watched, so a takeover takes longer (grant watch on this Lease)"
+            );
+            sleep(LEASE_WATCH_RETRY).await;
+        }
     }
 }
 
