@@ -21,6 +21,7 @@ use crate::backoff::Jitter;
 use crate::clock::{Clock, ProcessorTime, Steps};
 use crate::events::{Occasion, Recorder};
 use crate::fights::{Fights, State};
+use crate::lease::Leadership;
 use crate::limits::WRITES_PER_SECOND_CEILING;
 use crate::logic::{Change, Event, Logic, ProcessNews, Request, SourceSpec, WatchNews, WatchState};
 use crate::metrics::Metrics;
@@ -43,7 +44,9 @@ pub(crate) struct Engine<L: Logic> {
     /// Keys that were last planned while another replica was the leader, if that plan had writes or asked for a later plan. The
     /// engine requeues these keys when this replica becomes the leader.
     pub(crate) left_to_leader: BTreeSet<L::Key>,
+    /// True if the queues are those of a leader: this replica has planned as the leader.
     pub(crate) leads: bool,
+    pub(crate) leadership: watch::Receiver<Leadership>,
     /// For each queued key, the oldest change since the key's last plan. For the latency metrics.
     pub(crate) news: BTreeMap<L::Key, News>,
     /// Time of each key's next plan, if the last plan asked for one. On the monotonic clock, so a step of the wall clock does not
@@ -103,6 +106,7 @@ pub(crate) struct Surroundings {
     pub(crate) metrics: Metrics,
     pub(crate) jitter: Jitter,
     pub(crate) status: watch::Sender<Vec<SourceStatus>>,
+    pub(crate) leadership: watch::Receiver<Leadership>,
 }
 
 impl<L: Logic> Source<L> {
@@ -130,13 +134,14 @@ impl<L: Logic> Engine<L> {
             });
             sources.insert(spec.source, Source::new(spec, cluster));
         }
-        let Surroundings { recorder, clock, metrics, jitter, status } = surroundings;
+        let Surroundings { recorder, clock, metrics, jitter, status, leadership } = surroundings;
         let engine = Self {
             logic,
             sources,
             queue: FairQueue::default(),
             left_to_leader: BTreeSet::new(),
             leads: false,
+            leadership,
             news: BTreeMap::new(),
             again: Timers::default(),
             retries: Retries::new(jitter),

@@ -11,7 +11,7 @@ use crate::lease::Leadership;
 use crate::limits::IN_FLIGHT_PER_CLUSTER;
 use crate::logging::Captured;
 use crate::logic::{Undecodable, WatchState, WriteEnd};
-use crate::test_kit::{Fault, START, Server, Source, Thing, WRITTEN_TWICE, World, failure};
+use crate::test_kit::{Fault, LEADING, START, Server, Source, Thing, WRITTEN_TWICE, World, failure};
 use crate::turns::{Finished, Stop};
 use crate::watch::WatchEvent;
 
@@ -26,9 +26,25 @@ async fn who_does_not_lead_keeps_its_view_warm_and_writes_nothing() {
     world.pass(TEN_MINUTES).await;
     assert!(world.hub.log().is_empty());
 
-    world.leadership.send_replace(Leadership::Leading);
+    world.leadership.send_replace(LEADING);
     world.pass(1).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_writes_nothing_after_its_deadline_even_if_nobody_has_told_it_yet() {
+    let until = Some(tokio::time::Instant::now() + Duration::from_secs(10));
+    let mut world = World::start(Leadership::Leading { until });
+    world.complete().await;
+    world.claim("a", "1").await;
+    world.pass(9_000).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
+    world.claim("a", "2").await;
+    world.pass(1_001).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2"]);
+    world.claim("a", "3").await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2"]);
 }
 
 /// Returns the current lengths of the queues with these names, read from the metric.
@@ -54,7 +70,7 @@ async fn who_does_not_lead_remembers_only_what_the_leader_has_not_done() {
     world.pass(1).await;
     assert_eq!(queues(&world, ["dirty", "left_to_leader"]), [0.0, 1.0]);
 
-    world.leadership.send_replace(Leadership::Leading);
+    world.leadership.send_replace(LEADING);
     world.pass(1).await;
     world.bring_events().await;
     world.pass(1).await;
@@ -72,7 +88,7 @@ async fn a_new_leader_is_notified_once_before_any_plan_is_executed() {
     assert!(world.record().led_after_plans.is_empty());
     world.record().to_plan_when_it_leads = Some("led".to_owned());
     let plans = world.record().plans.len();
-    world.leadership.send_replace(Leadership::Leading);
+    world.leadership.send_replace(LEADING);
     world.pass(1).await;
     world.claim("b", "1").await;
     world.pass(1).await;
@@ -154,7 +170,7 @@ async fn a_restart_in_a_settled_world_costs_no_writes() {
         (world.hub.clone(), world.member.clone())
     };
     hub.forget_log();
-    let mut world = World::start_on(hub, member, Leadership::Leading);
+    let mut world = World::start_on(hub, member, LEADING);
     for source in Source::ALL {
         world.send(source, WatchEvent::LIST_STARTED).await;
     }
@@ -1054,7 +1070,7 @@ async fn a_key_that_waits_for_a_time_and_a_replica_that_does_not_lead_have_no_un
     world.claim("a", "1").await;
     world.pass(60_000).await;
     assert_eq!(oldest_unfinished(&world), [None, None]);
-    world.leadership.send_replace(Leadership::Leading);
+    world.leadership.send_replace(LEADING);
     world.pass(1).await;
     let later = START + Duration::from_secs(3_600);
     world.claim_thing(Thing { again: Some(later), ..Thing::claim("a", "1") }).await;
@@ -1380,7 +1396,7 @@ async fn an_election_that_died_counts_as_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_removed_from_the_view_before_its_list_is_complete() {
-    let world = World::start(Leadership::Leading);
+    let world = World::start(LEADING);
     world.hub.put(Source::Copy, "a", "1");
     world.send(Source::Copy, WatchEvent::LIST_STARTED).await;
     world.bring_events().await;
@@ -1397,7 +1413,7 @@ async fn nothing_is_removed_from_the_view_before_its_list_is_complete() {
 
 #[tokio::test(start_paused = true)]
 async fn an_undecodable_object_is_reported_before_its_list_is_complete_and_again_once_it_is_gone() {
-    let world = World::start(Leadership::Leading);
+    let world = World::start(LEADING);
     let undecodable = Undecodable {
         name: ObjectName::new("ns", "a"),
         uid: "uid-1".into(),
@@ -1445,7 +1461,7 @@ async fn a_watch_that_loses_contact_and_regains_it_is_reported_each_time() {
 
 #[tokio::test(start_paused = true)]
 async fn states_of_watches_are_reported_once_for_each_change() {
-    let world = World::start(Leadership::Leading);
+    let world = World::start(LEADING);
     let not_served = |status| WatchEvent::NotServed { status, message: "no".to_owned() };
     let ended = |resource_version| WatchEvent::ListEnded { resource_version };
     world.send(Source::Namespace, not_served(403)).await;

@@ -5,7 +5,9 @@
 //! lease duration, on its local monotonic clock. Wrong wall clocks therefore do not matter.
 //!
 //! A leader stops when it has not renewed for the renew deadline, counted from the time at which it sent its last successful
-//! renewal. The renew deadline is shorter than the lease duration, so the leader stops before another process may take over.
+//! renewal. The renew deadline is shorter than the lease duration, so the leader stops before another process may take over. A
+//! process that did not run for a while (SIGSTOP, a frozen machine) may handle other events first when it goes on. So everything that
+//! writes asks [`Leadership::may_write`], which knows the deadline.
 //!
 //! With several Leases, a candidate first reads all of them. If all Leases are free, the candidate takes them in the order of
 //! their names. If another process takes one of the Leases first, the candidate releases the Leases that it has taken. So two
@@ -59,7 +61,10 @@ pub enum Leadership {
         /// respond.
         holder: Option<Holder>,
     },
-    Leading,
+    Leading {
+        /// Time at which leadership ends if the Leases are not renewed before. `None` for a process without Leases.
+        until: Option<Instant>,
+    },
     /// This process has lost leadership. It never becomes the leader again and must end.
     Lost,
 }
@@ -68,6 +73,19 @@ pub enum Leadership {
 pub struct Holder {
     pub lease: String,
     pub identity: String,
+}
+
+impl Leadership {
+    /// True if this process may write at this moment.
+    #[must_use]
+    pub fn may_write(&self) -> bool {
+        match self {
+            // fault K3.2: Instant::now() < until ~> true
+            Self::Leading { until } => until.is_none_or(|until| Instant::now() < until),
+            // fault K6.1: false ~> true
+            Self::Waiting { .. } | Self::Lost => false,
+        }
+    }
 }
 
 /// Error that ends an election. An election that releases the Leases on request ends without an error.
@@ -171,7 +189,7 @@ impl Election {
             Some(released) => Ok(released),
             None => {
                 self.show(true);
-                self.state.send_replace(Leadership::Leading);
+                self.state.send_replace(self.leading());
                 tracing::info!(leases = ?self.config.names, identity = self.config.identity, "leading");
                 tokio::select! {
                     biased;
@@ -297,6 +315,11 @@ impl Election {
                     }
                 }
             }
+            // Wakes nobody: the later deadline matters only to those who ask.
+            self.state.send_if_modified(|state| {
+                *state = self.leading();
+                false
+            });
         }
     }
 
@@ -307,6 +330,10 @@ impl Election {
         let (since, name) = oldest.expect("a leader holds at least one Lease: the names are not empty");
         // fault K2.2: renew_deadline ~> lease_duration
         (since + self.config.renew_deadline, name.clone())
+    }
+
+    fn leading(&self) -> Leadership {
+        Leadership::Leading { until: Some(self.deadline().0) }
     }
 
     fn lost(&self, lease: &str, cause: String) -> LeaseError {

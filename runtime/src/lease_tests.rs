@@ -215,24 +215,24 @@ impl Candidate {
         Self { state, task, release }
     }
 
-    async fn reaches(&mut self, wanted: &Leadership) {
-        let reached = self.state.wait_for(|state| state == wanted);
+    async fn reaches(&mut self, wanted: impl FnMut(&Leadership) -> bool) {
+        let reached = self.state.wait_for(wanted);
         let reached = timeout(Duration::from_secs(600), reached).await;
         reached.expect("it takes minutes at most").expect("the election goes on");
     }
 
     async fn leads(&mut self) {
-        self.reaches(&Leadership::Leading).await;
+        self.reaches(Leadership::may_write).await;
     }
 
     async fn waits_for(&mut self, lease: &str, identity: &str) {
         let holder = Holder { lease: lease.to_owned(), identity: identity.to_owned() };
         let waiting = Leadership::Waiting { holder: Some(holder) };
-        self.reaches(&waiting).await;
+        self.reaches(|state| *state == waiting).await;
     }
 
     async fn loses(mut self) -> String {
-        self.reaches(&Leadership::Lost).await;
+        self.reaches(|state| *state == Leadership::Lost).await;
         self.task.await.unwrap().unwrap_err().to_string()
     }
 
@@ -242,7 +242,7 @@ impl Candidate {
     }
 
     fn is_leading(&self) -> bool {
-        *self.state.borrow() == Leadership::Leading
+        self.state.borrow().may_write()
     }
 }
 
@@ -296,6 +296,16 @@ async fn a_lease_is_renewed_every_two_seconds_and_nothing_but_its_time_changes()
             "leaseTransitions": 0,
         })
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_may_write_until_ten_seconds_after_it_sent_its_last_renewal() {
+    let server = Server::default();
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    candidate.leads().await;
+    tokio::time::sleep(Duration::from_millis(20_500)).await;
+    let Leadership::Leading { until } = *candidate.state.borrow() else { panic!("it leads") };
+    assert_eq!(until, Some(Instant::now() + Duration::from_millis(9_500)));
 }
 
 #[tokio::test(start_paused = true)]

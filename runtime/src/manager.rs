@@ -143,8 +143,8 @@ impl Manager {
 
 /// Runs a task as soon as this process leads. A process that has lost leadership never leads again.
 async fn once_leading(mut leadership: channel::Receiver<Leadership>, task: BoxFuture<'static, ()>) {
-    // fault K11.6 (manager_tests::only_a_leader_runs_its_task): matches!(state, Leadership::Leading) ~> true
-    if leadership.wait_for(|state| matches!(state, Leadership::Leading)).await.is_ok() {
+    // fault K11.6 (manager_tests::only_a_leader_runs_its_task): Leadership::may_write ~> |_| true
+    if leadership.wait_for(Leadership::may_write).await.is_ok() {
         task.await;
     }
 }
@@ -162,7 +162,7 @@ struct Election {
 impl Election {
     fn begin(lease: Option<LeaseConfig>, clock: &Clock, metrics: &Metrics) -> Self {
         let Some(config) = lease else {
-            let alone = channel::Sender::new(Leadership::Leading);
+            let alone = channel::Sender::new(Leadership::Leading { until: None });
             return Self { leadership: alone.subscribe(), task: None, _alone: Some(alone) };
         };
         let (release, released) = oneshot::channel();

@@ -174,7 +174,7 @@ impl<L: Logic> Engine<L> {
         }
         let (spec, key) = (Arc::clone(spec), key.clone());
         self.tell_write(&key, WriteNews::Begun(&request), self.clock.now());
-        let carry_out = writer::carry_out(spec, request, self.clock.clone());
+        let carry_out = writer::carry_out(spec, request, self.clock.clone(), self.leadership.clone());
         self.writes.spawn(async move {
             let (request, outcome) = carry_out.await;
             Ended { key, content, attempt, requested, known_before, request, outcome }

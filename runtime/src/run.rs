@@ -103,6 +103,7 @@ impl<L: Logic> Runner<L> {
             metrics: self.metrics.clone(),
             jitter: Jitter::new(self.seed),
             status: self.status,
+            leadership,
         };
         let engine = Engine::new(self.logic, self.sources.clone(), surroundings);
         let mut watches = JoinSet::new();
@@ -112,7 +113,7 @@ impl<L: Logic> Runner<L> {
             watches.spawn(watch::watch((source, progress), messages, metrics, clock, shutdown.clone(), self.seed));
         }
         drop(self.messages);
-        let inputs = Inputs { messages: self.received, leadership, shutdown };
+        let inputs = Inputs { messages: self.received, shutdown };
         let ended = tokio::select! {
             biased;
             ended = Box::pin(engine.run(inputs)) => ended,

@@ -708,6 +708,9 @@ impl State {
     }
 }
 
+/// State of a process that leads without Leases.
+pub(crate) const LEADING: Leadership = Leadership::Leading { until: None };
+
 /// Engine with the toy agent and two simulated servers. Time is virtual and moves only in [`World::pass`].
 pub(crate) struct World {
     pub(crate) hub: Server,
@@ -726,7 +729,7 @@ pub(crate) struct World {
 impl World {
     /// Returns a world whose engine leads and has complete and empty views.
     pub(crate) async fn new() -> Self {
-        let mut world = Self::start(Leadership::Leading);
+        let mut world = Self::start(LEADING);
         world.complete().await;
         world.pass(1).await;
         world
@@ -765,13 +768,19 @@ impl World {
         let (recorder, postings) = Recorder::new(names, "toy-0".to_owned(), clock.clone(), metrics.clone());
         tokio::spawn(events::post(postings, metrics.clone()));
         let status = watch::Sender::new(Vec::new());
-        let surroundings =
-            Surroundings { recorder, clock: clock.clone(), metrics, jitter: Jitter::new(1), status: status.clone() };
+        let leadership = watch::Sender::new(leadership);
+        let surroundings = Surroundings {
+            recorder,
+            clock: clock.clone(),
+            metrics,
+            jitter: Jitter::new(1),
+            status: status.clone(),
+            leadership: leadership.subscribe(),
+        };
         let engine = Engine::new(logic, Source::ALL.into_iter().map(spec).collect(), surroundings);
         let (messages, received) = mpsc::channel(10_000);
-        let leadership = watch::Sender::new(leadership);
         let (trigger, shutdown) = Shutdown::new();
-        let inputs = Inputs { messages: received, leadership: leadership.subscribe(), shutdown };
+        let inputs = Inputs { messages: received, shutdown };
         let engine = tokio::spawn(async move { engine.run(inputs).await.1 });
         let status = status.subscribe();
         let metrics = registry;

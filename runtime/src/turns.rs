@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::{JoinError, yield_now};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
@@ -19,10 +19,9 @@ use crate::tasks::unless_panicked;
 use crate::watch::WatchMessage;
 use crate::writer;
 
-/// Inputs of the engine from outside: watch messages, leadership and the stop request.
+/// Inputs of the engine from outside: watch messages and the stop request.
 pub(crate) struct Inputs<L: Logic> {
     pub(crate) messages: mpsc::Receiver<WatchMessage<L::Source, L::Object>>,
-    pub(crate) leadership: watch::Receiver<Leadership>,
     pub(crate) shutdown: Shutdown,
 }
 
@@ -46,12 +45,11 @@ impl<L: Logic> Engine<L> {
     /// Runs the engine's loop until it must stop, then waits for the writes in flight. Returns the agent's logic as it then is.
     pub(crate) async fn run(mut self, mut inputs: Inputs<L>) -> (L, Finished) {
         let stop = loop {
-            if let Some(stop) = inputs.stop() {
+            if let Some(stop) = self.must_stop(&inputs) {
                 break stop;
             }
             self.take_what_is_there(&mut inputs);
-            let leads = inputs.leads();
-            // fault K6.1: leads ~> true
+            let leads = self.leadership.borrow().may_write();
             if leads {
                 self.take_over();
                 self.plan_some();
@@ -76,6 +74,13 @@ impl<L: Logic> Engine<L> {
             self.write_last_plans().await;
         }
         (self.logic, Finished { stop, drained })
+    }
+
+    fn must_stop(&mut self, inputs: &Inputs<L>) -> Option<Stop> {
+        if inputs.shutdown.is_requested() {
+            return Some(Stop::Requested);
+        }
+        matches!(*self.leadership.borrow_and_update(), Leadership::Lost).then_some(Stop::LeadershipLost)
     }
 
     /// Handles all finished writes and at most [`WATCH_MESSAGES_PER_TURN`] watch messages before the next plans. So a burst of
@@ -139,7 +144,7 @@ impl<L: Logic> Engine<L> {
             biased;
             () = inputs.shutdown.requested() => {}
             // If the task that renews the Lease has ended, this process must not continue as the leader.
-            changed = inputs.leadership.changed() => if changed.is_err() {
+            changed = self.leadership.changed() => if changed.is_err() {
                 return Some(Stop::LeadershipLost);
             },
             Some(ended) = self.writes.join_next() => self.on_joined(ended),
@@ -204,7 +209,7 @@ impl<L: Logic> Engine<L> {
         let requests: Vec<_> = keys.iter().flat_map(|key| self.logic.plan(key, now).writes).collect();
         let begin = |request: Request<L::Source, L::Receipt>| {
             let source = self.sources.get(&request.source)?;
-            Some(writer::carry_out(Arc::clone(&source.spec), request, self.clock.clone()))
+            Some(writer::carry_out(Arc::clone(&source.spec), request, self.clock.clone(), self.leadership.clone()))
         };
         let begun: Vec<_> = requests.into_iter().filter_map(begin).collect();
         let written = async {
@@ -233,18 +238,5 @@ impl<L: Logic> Engine<L> {
         self.metrics.queue_depth("retry", self.retries.len());
         self.metrics.queue_depth("slot", self.slots.waiting());
         self.metrics.queue_depth("in_flight", self.slots.in_flight());
-    }
-}
-
-impl<L: Logic> Inputs<L> {
-    fn leads(&self) -> bool {
-        matches!(*self.leadership.borrow(), Leadership::Leading)
-    }
-
-    fn stop(&mut self) -> Option<Stop> {
-        if self.shutdown.is_requested() {
-            return Some(Stop::Requested);
-        }
-        matches!(*self.leadership.borrow_and_update(), Leadership::Lost).then_some(Stop::LeadershipLost)
     }
 }

@@ -13,10 +13,12 @@ use http::{Method, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::answers::{ApiStatus, Ending, contains, is_replaced_by, never_sent, retry_after, with_causes};
 use crate::clock::Clock;
+use crate::lease::Leadership;
 use crate::limits::{ANSWER_BYTES, WRITE_TIMEOUT};
 use crate::logic::{Logic, Observed, Request, SourceSpec, Verb, WriteEnd};
 use crate::response::Response;
@@ -140,13 +142,23 @@ fn without_leading_time(text: &str) -> Option<&str> {
     fraction.unwrap_or(rest).strip_prefix('Z')
 }
 
-/// Sends a write, and afterwards a GET if one is needed. Takes at most two write timeouts.
+/// Sends a write, and afterwards a GET if one is needed. Takes at most two write timeouts. Sends nothing if this process may not
+/// write any more at the time of sending.
 pub(crate) async fn carry_out<L: Logic>(
     spec: Arc<SourceSpec<L>>,
     request: Request<L::Source, L::Receipt>,
     clock: Clock,
+    leadership: watch::Receiver<Leadership>,
 ) -> (Request<L::Source, L::Receipt>, Outcome<L::Object>) {
     let begun = Instant::now();
+    // fault K3.3: !leadership.borrow().may_write() ~> false
+    if !leadership.borrow().may_write() {
+        let message = "not sent: this process does not lead any more".to_owned();
+        let result = WriteResult::Failed { message, retry_after: None };
+        let outcome =
+            Outcome { result, is_answered: false, seen: Seen::Nothing, at: clock.now(), took: Duration::ZERO };
+        return (request, outcome);
+    }
     let target = Addressed { spec: &spec, name: &request.name };
     let answer = target.write(&request.verb).await;
     let is_answered = answer.as_ref().is_ok_and(|answer| answer.status.is_success());

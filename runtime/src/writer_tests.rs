@@ -14,7 +14,7 @@ use http_body_util::Full;
 use super::*;
 use crate::client::Cluster;
 use crate::limits::ERROR_MESSAGE_BYTES;
-use crate::test_kit::{Copier, Source, Thing, decode, failure};
+use crate::test_kit::{Copier, LEADING, Source, Thing, decode, failure};
 
 /// Requests that the writer has sent so far, and the responses that the test server will still return.
 #[derive(Default)]
@@ -36,8 +36,34 @@ fn seen(version: u64, uid: &str, value: &str) -> Seen<Thing> {
     Seen::Object(decode(object(version, uid, value).to_string().as_bytes()).expect("readable"))
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_write_that_was_begun_before_the_deadline_is_not_sent_after_it() {
+    let delete = || Verb::Delete { uid: "u1".into() };
+    let later = Some(Instant::now() + Duration::from_millis(1));
+    let gone = || answer(200, json!({"kind": "Status"}));
+    let (outcome, requests) =
+        carried_out_by(&Leadership::Leading { until: later }, delete(), false, vec![gone()]).await;
+    assert_eq!((outcome.result, requests.len()), (WriteResult::Done, 1));
+    for leadership in [Leadership::Leading { until: Some(Instant::now()) }, Leadership::Lost] {
+        let (outcome, requests) = carried_out_by(&leadership, delete(), false, Vec::new()).await;
+        assert!(requests.is_empty(), "{requests:?}");
+        let WriteResult::Failed { message, .. } = outcome.result else { panic!("{:?}", outcome.result) };
+        assert_eq!(message, "not sent: this process does not lead any more");
+    }
+}
+
 /// Executes a write against a server that returns these responses one after the other.
 async fn carried_out(
+    verb: Verb,
+    metadata_only: bool,
+    answers: Vec<Response<Full<Bytes>>>,
+) -> (Outcome<Thing>, Vec<(Method, String, HeaderMap, Value)>) {
+    carried_out_by(&LEADING, verb, metadata_only, answers).await
+}
+
+/// Executes a write of a process with this leadership.
+async fn carried_out_by(
+    leadership: &Leadership,
     verb: Verb,
     metadata_only: bool,
     mut answers: Vec<Response<Full<Bytes>>>,
@@ -70,8 +96,9 @@ async fn carried_out(
         decode: std::sync::Arc::new(decode),
         response_sink: None,
     });
+    let (_sender, leadership) = watch::channel(leadership.clone());
     let request = Request { source: Source::Copy, name: ObjectName::new("ns", "a"), verb, receipt: None };
-    let (_, outcome) = carry_out(spec, request, Clock::virtual_at(Timestamp::EPOCH)).await;
+    let (_, outcome) = carry_out(spec, request, Clock::virtual_at(Timestamp::EPOCH), leadership).await;
     let mut script = script.lock().expect("no panic");
     assert!(script.answers.is_empty(), "answers are left: fewer requests than expected");
     let requests = std::mem::take(&mut script.requests);
