@@ -1,4 +1,4 @@
-//! Late requests, answers and watch events.
+//! Late requests, answers and watch events: all of these, or some.
 
 use super::{Dice, Disturbance, Kind, Request, Scope};
 use fastrand::Rng;
@@ -13,18 +13,33 @@ pub(crate) const KIND: Kind =
 struct Late {
     scope: Scope,
     longest_milliseconds: u64,
+    /// What is late; `None` for all of it.
+    only: Option<Which>,
     dice: Dice,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    Requests,
+    Answers,
+    Events,
+}
+
 fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
-    let longest_milliseconds = [50, 1_000, 9_000][rng.usize(..3)];
-    Arc::new(Late { scope: Scope::random(rng), longest_milliseconds, dice: Dice::new(rng) })
+    let only = [Which::Requests, Which::Answers, Which::Answers, Which::Events].get(rng.usize(..7)).copied();
+    let longest_milliseconds = match (only, rng.usize(..3)) {
+        // An answer that comes long after the events about the same object shows an old state.
+        (Some(Which::Answers), _) | (_, 2) => 9_000,
+        (_, 1) => 1_000,
+        _ => 50,
+    };
+    Arc::new(Late { scope: Scope::random(rng), longest_milliseconds, only, dice: Dice::new(rng) })
 }
 
 impl Late {
-    fn delay(&self) -> Duration {
+    fn delay(&self, of: Which) -> Duration {
         // Half of all are in time.
-        if self.dice.hits(50) {
+        if self.only.is_some_and(|only| only != of) || self.dice.hits(50) {
             Duration::ZERO
         } else {
             Duration::from_millis(self.dice.below(self.longest_milliseconds))
@@ -34,11 +49,15 @@ impl Late {
 
 impl Disturbance for Late {
     fn request(&self, request: Request<'_>) -> Option<Fault> {
-        let late = || Fault { delay_before: self.delay(), delay_after: self.delay(), ..Fault::default() };
-        self.scope.has(request).then(late)
+        if !self.scope.has(request) || self.only == Some(Which::Events) {
+            return None;
+        }
+        let (delay_before, delay_after) = (self.delay(Which::Requests), self.delay(Which::Answers));
+        Some(Fault { delay_before, delay_after, ..Fault::default() })
     }
 
     fn event(&self, watch: Request<'_>, _: &WatchedEvent) -> Option<Fate> {
-        self.scope.has(watch).then(|| Fate::Hold(self.delay()))
+        let are_late = self.only.is_none_or(|only| only == Which::Events);
+        (are_late && self.scope.has(watch)).then(|| Fate::Hold(self.delay(Which::Events)))
     }
 }

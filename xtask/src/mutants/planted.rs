@@ -19,24 +19,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::available_parallelism;
 
-/// Bugs that the simulator must find, each with the id of its fault and the first seed that finds it. After a change of the
+/// Bugs that the simulator must find, each with the id of its fault, the kinds of faults to play (empty for all) and the first seed
+/// that finds it. After a change of the
 /// simulator other seeds may find a bug: `--seeds` searches for them. docs/reliability.md has the same list.
-const BUGS: &[(&str, &str, u64)] = &[
-    ("the deletion of a source slice is ignored (B1)", "E6.1", 8),
-    ("an export that vanished is not created again (B4)", "S13.2", 5),
-    ("a ServiceImport that somebody deleted is not created again (B5)", "H17.1", 11),
-    ("the import of another MultiClusterService is deleted (B10)", "M9.1", 8),
-    ("endpoints are withdrawn before a view is complete", "A4.5", 6),
-    ("an object that a list does not have stays in the view", "V9.3", 2),
-    ("no key is requeued when an importer appears", "D5.1", 2),
-    ("no MultiClusterService is requeued when a value changes", "M16.1", 1),
-    ("a derived Service is forgotten", "A3.3", 18),
-    ("a claim of type LoadBalancer is granted twice", "C13.1", 17),
-    ("a shared claim is taken for an exclusive one", "C13.2", 42),
-    ("a granted claim is forgotten", "C2.2", 1),
-    ("a replica that does not lead writes", "K6.1", 3),
-    ("a replica takes the Lease of a leader that lives", "K1.1", 6),
-    ("a late answer brings a deleted object back into the view", "V10.2", 113),
+const BUGS: &[(&str, &str, &str, u64)] = &[
+    ("the deletion of a source slice is ignored (B1)", "E6.1", "", 8),
+    ("an export that vanished is not created again (B4)", "S13.2", "", 5),
+    ("a ServiceImport that somebody deleted is not created again (B5)", "H17.1", "", 11),
+    ("the import of another MultiClusterService is deleted (B10)", "M9.1", "", 8),
+    ("endpoints are withdrawn before a view is complete", "A4.5", "", 6),
+    ("an object that a list does not have stays in the view", "V9.3", "", 2),
+    ("no key is requeued when an importer appears", "D5.1", "", 2),
+    ("no MultiClusterService is requeued when a value changes", "M16.1", "", 1),
+    ("a derived Service is forgotten", "A3.3", "", 18),
+    ("a claim of type LoadBalancer is granted twice", "C13.1", "", 17),
+    ("a shared claim is taken for an exclusive one", "C13.2", "", 42),
+    ("a granted claim is forgotten", "C2.2", "", 1),
+    ("a replica that does not lead writes", "K6.1", "", 3),
+    ("a replica takes the Lease of a leader that lives", "K1.1", "", 6),
+    ("a late answer brings a deleted object back into the view", "V10.2", "late", 51),
 ];
 
 /// Last seed of a search without `--seeds`.
@@ -50,12 +51,17 @@ pub(crate) struct PlantedArgs {
     /// Search for the first seed that finds each bug, up to this seed.
     #[arg(long)]
     seeds: Option<u64>,
+    /// Play only these kinds of faults, separated by commas, with the bugs that `ids` names.
+    #[arg(long, requires = "ids")]
+    only: Option<String>,
 }
 
 /// Bug in the copy of the tree, with the number that switches it on.
 struct Bug {
     name: String,
     number: u32,
+    /// Kinds of faults to play, separated by commas; empty for all.
+    only: String,
     /// Seed that found the bug before.
     seed: Option<u64>,
 }
@@ -67,7 +73,7 @@ struct Bug {
 pub(crate) fn run(args: &PlantedArgs) -> anyhow::Result<()> {
     let whole = Stopwatch::start();
     let all = tidy::planned_faults()?;
-    let bugs = bugs(&all, &args.ids)?;
+    let bugs = bugs(&all, args)?;
     let target = test::target_folder()?;
     let scratch = Scratch::new(root(), &target.join("mutants"), target.clone());
     let (_, alone) = build(&scratch, &all, &BTreeSet::from(["simulator"]))?;
@@ -110,20 +116,21 @@ pub(crate) fn run(args: &PlantedArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn bugs(all: &[Planned], ids: &[String]) -> anyhow::Result<Vec<Bug>> {
+fn bugs(all: &[Planned], PlantedArgs { ids, only, .. }: &PlantedArgs) -> anyhow::Result<Vec<Bug>> {
     let numbers: BTreeMap<&str, u32> = all.iter().map(|one| one.fault.id.as_str()).zip(1..).collect();
     if !ids.is_empty() {
         let chosen = all.iter().filter(|one| ids.iter().any(|id| one.fault.is_named_by(id)));
         let bug = |one: &Planned| Bug {
             name: format!("{} {}", one.fault.id, one.fault.change()),
             number: numbers[one.fault.id.as_str()],
+            only: only.clone().unwrap_or_default(),
             seed: None,
         };
         return Ok(chosen.map(bug).collect());
     }
-    let bug = |(name, id, seed): &(&str, &str, u64)| {
+    let bug = |(name, id, only, seed): &(&str, &str, &str, u64)| {
         let number = numbers.get(id).with_context(|| format!("no mark has the id {id}"))?;
-        Ok(Bug { name: format!("{name}, {id}"), number: *number, seed: Some(*seed) })
+        Ok(Bug { name: format!("{name}, {id}"), number: *number, only: (*only).to_owned(), seed: Some(*seed) })
     };
     BUGS.iter().map(bug).collect()
 }
@@ -143,6 +150,9 @@ fn find(program: &Path, bug: &Bug, search: Option<u64>) -> anyhow::Result<Option
 fn play(program: &Path, bug: &Bug, first: u64, seeds: u64) -> anyhow::Result<Option<(u64, String)>> {
     let mut command = Command::new(program);
     command.args(["--stride", "1", "--first", &first.to_string(), "--seeds", &seeds.to_string()]);
+    if !bug.only.is_empty() {
+        command.args(["--only", &bug.only]);
+    }
     command.env(VARIABLE, bug.number.to_string());
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let mut output = child.stdout.take().context("the output of the simulator")?;
