@@ -1,21 +1,25 @@
 //! Real control plane for tests: etcd, kube-apiserver and optionally kube-controller-manager. Each program has a supervisor
 //! process. Each control plane has a separate folder and separate ports.
 
+mod backup;
 mod controllers;
+mod port;
 mod shared;
 
+pub use backup::{Backup, Revision};
 pub use shared::{SHARED_USERS, shared};
 
 use crate::audit::Audit;
 use crate::eventually::{self, Deadline};
 use crate::kubeconfig::Access;
-use crate::limits::{CONTROL_PLANE_START, POLL, PORT_ATTEMPTS};
-use crate::process::{Process, Signal, Spec, free_port};
+use crate::limits::{CONTROL_PLANE_START, POLL};
+use crate::process::{Process, Signal, Spec};
 use crate::watchdog;
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::PostParams;
+use port::Port;
 use programs::control_plane::{Program, locate};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -44,8 +48,6 @@ pub struct Options {
     /// Controllers of kube-controller-manager to run, by upstream's names. If empty, kube-controller-manager is not started.
     /// Then nobody fills EndpointSlices, collects garbage or finishes the deletion of a namespace.
     pub controllers: Vec<String>,
-    /// Port that the API server should use. If `None`, or if another process uses this port, a free port is chosen.
-    pub port: Option<u16>,
     /// Interval at which kube-apiserver compacts etcd. Each compaction drops the history before the previous compaction. `None`
     /// for upstream's default of five minutes.
     pub compaction_interval: Option<Duration>,
@@ -55,8 +57,10 @@ pub struct Options {
 
 /// Running control plane. Its programs end when this value is dropped, or when the test process ends in any way.
 pub struct ControlPlane {
-    name: String,
+    options: Options,
     folder: PathBuf,
+    /// Pairs of user and token.
+    tokens: Vec<(String, String)>,
     access: Vec<Access>,
     admin: kube::Client,
     audit: Audit,
@@ -64,12 +68,20 @@ pub struct ControlPlane {
     controller_manager: Option<Process>,
     api_server: Process,
     etcd: Process,
+    etcd_port: Port,
+    /// Those that ran before [`ControlPlane::restore`]. They have no clients. The supervisor of the first one removes the folder.
+    former: Vec<Process>,
+    port: Port,
 }
 
 impl fmt::Debug for ControlPlane {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, folder, .. } = self;
-        formatter.debug_struct("ControlPlane").field("name", name).field("folder", folder).finish_non_exhaustive()
+        let Self { options, folder, .. } = self;
+        formatter
+            .debug_struct("ControlPlane")
+            .field("name", &options.name)
+            .field("folder", folder)
+            .finish_non_exhaustive()
     }
 }
 
@@ -94,16 +106,30 @@ impl ControlPlane {
         let folder = TempDir::with_prefix("fleetnet-control-plane-")?;
         write_policy(folder.path())?;
         let tokens = write_tokens(folder.path(), &options.users)?;
-        let (etcd, etcd_url) = start_etcd(&options.name, folder.path()).await?;
+        let (etcd, etcd_port) = start_etcd(&options.name, &folder.path().join("etcd"), Some(folder.path())).await?;
         // From here on, etcd's supervisor removes the folder, even if this process is killed.
         let folder = folder.keep();
-        let (api_server, access) = start_api_server(&options, &folder, &etcd_url, tokens).await?;
+        let port = Port::reserve()?;
+        let (api_server, access) = start_api_server(&options, &folder, &etcd_port, &port, &tokens).await?;
         let admin = access.first().context("the first user is the admin")?.client().await?;
         let audit = Audit::new(folder.join("audit.log"), admin.clone());
-        let mut started =
-            Self { name: options.name, folder, access, admin, audit, controller_manager: None, api_server, etcd };
-        if !options.controllers.is_empty() {
-            let controllers: Vec<&str> = options.controllers.iter().map(String::as_str).collect();
+        let controllers = options.controllers.clone();
+        let mut started = Self {
+            options,
+            folder,
+            tokens,
+            access,
+            admin,
+            audit,
+            controller_manager: None,
+            api_server,
+            etcd,
+            etcd_port,
+            former: Vec::new(),
+            port,
+        };
+        if !controllers.is_empty() {
+            let controllers: Vec<&str> = controllers.iter().map(String::as_str).collect();
             started.controller_manager = Some(started.start_controller_manager(&controllers, &[]).await?);
         }
         Ok(started)
@@ -111,7 +137,7 @@ impl ControlPlane {
 
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        &self.options.name
     }
 
     #[must_use]
@@ -132,7 +158,7 @@ impl ControlPlane {
             let token = self.request_token(namespace, name).await?;
             return Ok(Access { user: user.to_owned(), token, ..access.clone() });
         }
-        known.cloned().with_context(|| format!("the control plane {} was started without a user {user}", self.name))
+        known.cloned().with_context(|| format!("the control plane {} was started without a user {user}", self.name()))
     }
 
     async fn request_token(&self, namespace: &str, account: &str) -> anyhow::Result<String> {
@@ -143,7 +169,7 @@ impl ControlPlane {
         });
         let request = http::Request::post(&path).header(http::header::CONTENT_TYPE, "application/json");
         let answer = self.admin.request::<Value>(request.body(wanted.to_string().into_bytes())?).await;
-        let answer = answer.with_context(|| format!("{} gives no token for {namespace}/{account}", self.name))?;
+        let answer = answer.with_context(|| format!("{} gives no token for {namespace}/{account}", self.name()))?;
         answer["status"]["token"].as_str().map(str::to_owned).with_context(|| format!("no token in {answer}"))
     }
 
@@ -199,7 +225,9 @@ impl ControlPlane {
         namespace.metadata.name = Some(name.to_owned());
         match Api::all(self.admin()).create(&PostParams::default(), &namespace).await {
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-            outcome => outcome.map(drop).with_context(|| format!("cannot make the namespace {name} in {}", self.name)),
+            outcome => {
+                outcome.map(drop).with_context(|| format!("cannot make the namespace {name} in {}", self.name()))
+            }
         }
     }
 
@@ -225,65 +253,54 @@ impl ControlPlane {
             .header(http::header::CONTENT_TYPE, "application/apply-patch+yaml")
             .body(document.as_bytes().to_vec())?;
         let answer = self.admin.request::<serde_json::Value>(request).await;
-        answer.with_context(|| format!("{} refuses the definition {name}", self.name))?;
+        answer.with_context(|| format!("{} refuses the definition {name}", self.name()))?;
         Ok(name)
     }
 
     /// Ends the control plane and waits until its programs have ended and its folder is removed.
     pub async fn end(self) -> anyhow::Result<()> {
-        for process in self.controller_manager.into_iter().chain([self.api_server, self.etcd]) {
+        for process in self.controller_manager.into_iter().chain([self.api_server, self.etcd]).chain(self.former) {
             process.end().await?;
         }
         Ok(())
     }
 
     fn processes(&self) -> impl Iterator<Item = &Process> {
-        self.controller_manager.iter().chain([&self.api_server, &self.etcd])
+        self.controller_manager.iter().chain([&self.api_server, &self.etcd]).chain(&self.former)
     }
 }
 
-/// Starts etcd on a port that the kernel chooses. Returns the process and etcd's URL, from its log.
-async fn start_etcd(name: &str, folder: &Path) -> anyhow::Result<(Process, String)> {
-    let free = "http://127.0.0.1:0";
+/// Starts etcd on a reserved port, and waits until it serves. If `scratch` is given, the supervisor of etcd removes this folder after
+/// etcd has ended.
+async fn start_etcd(name: &str, data: &Path, scratch: Option<&Path>) -> anyhow::Result<(Process, Port)> {
+    let port = Port::reserve()?;
+    let client_url = port.url("http");
     let mut arguments = flags(&[
-        ("--listen-client-urls", free),
-        ("--advertise-client-urls", free),
-        ("--listen-peer-urls", free),
+        ("--listen-client-urls", &client_url),
+        ("--advertise-client-urls", &client_url),
+        ("--listen-peer-urls", "http://127.0.0.1:0"),
         ("--log-level", "info"),
     ]);
-    arguments.push("--unsafe-no-fsync".into());
-    arguments.extend([OsString::from("--data-dir"), folder.join("etcd").into_os_string()]);
-    let etcd = start(Program::Etcd, name, folder, arguments, Some(folder.to_path_buf())).await?;
-    let address = etcd.log().find("where it serves", |line| {
-        let line: serde_json::Value = serde_json::from_str(line).ok()?;
-        let serving = line["msg"].as_str()?.starts_with("serving client traffic");
-        serving.then(|| line["address"].as_str().map(str::to_owned)).flatten()
-    });
-    let address = address.await?;
-    Ok((etcd, format!("http://{address}")))
+    arguments.extend(["--unsafe-no-fsync", "--socket-reuse-port"].map(OsString::from));
+    arguments.extend([OsString::from("--data-dir"), data.as_os_str().to_owned()]);
+    let etcd = start(Program::Etcd, name, data, arguments, scratch.map(Path::to_path_buf)).await?;
+    etcd.log().find("that it serves", |line| line.contains("serving client traffic").then_some(())).await?;
+    Ok((etcd, port))
 }
 
-/// Starts kube-apiserver. kube-apiserver does not accept port 0, so this function chooses a free port. If another process
-/// takes that port meanwhile, this function tries another port.
+/// Starts kube-apiserver on a reserved port, and waits until it is ready. Returns the process and the access of each user.
 async fn start_api_server(
     options: &Options,
     folder: &Path,
-    etcd_url: &str,
-    tokens: Vec<(String, String)>,
+    etcd: &Port,
+    port: &Port,
+    tokens: &[(String, String)],
 ) -> anyhow::Result<(Process, Vec<Access>)> {
     let deadline = Deadline::after(CONTROL_PLANE_START);
-    let mut requested_port = options.port;
-    for _ in 0..PORT_ATTEMPTS {
-        let port = requested_port.take().map_or_else(free_port, Ok)?;
-        let server_url = format!("https://127.0.0.1:{port}");
-        let arguments = api_server_arguments(options, folder, etcd_url, port);
-        let process = start(Program::ApiServer, &options.name, folder, arguments, None).await?;
-        match ready(&process, folder, &server_url, &tokens, &deadline).await? {
-            Some(access) => return Ok((process, access)),
-            None => process.end().await?,
-        }
-    }
-    bail!("{PORT_ATTEMPTS} ports in a row were taken by others between their choice and their use")
+    let arguments = api_server_arguments(options, folder, etcd, port);
+    let process = start(Program::ApiServer, &options.name, folder, arguments, None).await?;
+    let access = ready(&process, folder, &port.url("https"), tokens, &deadline).await?;
+    Ok((process, access))
 }
 
 /// Range of Services' addresses in a single-stack control plane.
@@ -291,10 +308,10 @@ const IPV4: &str = "10.0.0.0/16";
 /// Ranges of Services' addresses in a dual-stack control plane.
 const DUAL_STACK: &str = "10.0.0.0/16,2001:db8:1::/112";
 
-fn api_server_arguments(options: &Options, folder: &Path, etcd_url: &str, port: u16) -> Vec<OsString> {
+fn api_server_arguments(options: &Options, folder: &Path, etcd: &Port, port: &Port) -> Vec<OsString> {
     let mut arguments = flags(&[
-        ("--etcd-servers", etcd_url),
-        ("--secure-port", &port.to_string()),
+        ("--etcd-servers", &etcd.url("http")),
+        ("--secure-port", &port.number.to_string()),
         ("--bind-address", "127.0.0.1"),
         ("--advertise-address", "127.0.0.1"),
         ("--endpoint-reconciler-type", "none"),
@@ -305,6 +322,8 @@ fn api_server_arguments(options: &Options, folder: &Path, etcd_url: &str, port: 
         // The audit log is one file that is never rotated, because its reader follows it.
         ("--audit-log-maxsize", "100000"),
     ]);
+    // A boolean flag takes no second argument.
+    arguments.push("--permit-port-sharing".into());
     if let Some(interval) = options.compaction_interval {
         arguments.push(format!("--etcd-compaction-interval={}ms", interval.as_millis()).into());
     }
@@ -323,14 +342,14 @@ fn api_server_arguments(options: &Options, folder: &Path, etcd_url: &str, port: 
     arguments
 }
 
-/// Waits until the server is ready. Returns the access of each user, or `None` if another process took the port.
+/// Waits until the server is ready. Returns the access of each user.
 async fn ready(
     process: &Process,
     folder: &Path,
     server_url: &str,
     tokens: &[(String, String)],
     deadline: &Deadline,
-) -> anyhow::Result<Option<Vec<Access>>> {
+) -> anyhow::Result<Vec<Access>> {
     let authority = folder.join("certificates/apiserver.crt");
     loop {
         if let Ok(authority_pem) = fs::read_to_string(&authority) {
@@ -343,21 +362,19 @@ async fn ready(
                     token: token.clone(),
                 })
                 .collect();
-            // Stop waiting for a response when kube-apiserver ends or the deadline passes. If another process took this port,
-            // that process may accept the connection and never respond.
+            // Stop waiting for a response when kube-apiserver ends or the deadline passes.
             let answered = tokio::select! {
                 answered = answers(&access) => answered,
                 () = process.until_ended() => false,
                 () = deadline.passed() => false,
             };
             if answered {
-                return Ok(Some(access));
+                return Ok(access);
             }
         }
         if process.ended().is_some() {
             process.log().ended().await?;
-            let taken = process.log().lines().iter().any(|line| line.contains("address already in use"));
-            return if taken { Ok(None) } else { bail!("kube-apiserver ended\n{}", process.log().tail()) };
+            bail!("kube-apiserver ended\n{}", process.log().tail());
         }
         deadline.check().with_context(|| format!("kube-apiserver is not ready\n{}", process.log().tail()))?;
         tokio::time::sleep(POLL).await;

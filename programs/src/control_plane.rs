@@ -1,4 +1,4 @@
-//! Command `cargo xtask controlplane`: etcd, kube-apiserver, kube-controller-manager and kubectl for tests and for
+//! Command `cargo xtask controlplane`: etcd, etcdutl, kube-apiserver, kube-controller-manager and kubectl for tests and for
 //! the sandbox's `--real`.
 //!
 //! The programs are built once from `tools/controlplane` ([`crate::go`]).
@@ -19,6 +19,8 @@ pub const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Program {
     Etcd,
+    /// etcdutl, which restores a snapshot of etcd.
+    EtcdUtility,
     ApiServer,
     /// kube-controller-manager, for the controllers of EndpointSlices, namespaces and garbage collection.
     ControllerManager,
@@ -32,6 +34,7 @@ impl Program {
     pub fn name(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
+            Self::EtcdUtility => "etcdutl",
             Self::ApiServer => "kube-apiserver",
             Self::ControllerManager => "kube-controller-manager",
             Self::Kubectl => "kubectl",
@@ -93,7 +96,7 @@ fn ready_made(folder: &Path, program: Program) -> anyhow::Result<Option<PathBuf>
         return Ok(Some(file));
     }
     match program {
-        Program::ControllerManager | Program::Kubectl => Ok(None),
+        Program::EtcdUtility | Program::ControllerManager | Program::Kubectl => Ok(None),
         Program::Etcd | Program::ApiServer => bail!(
             "{ASSETS_VARIABLE} is {}, but there is no {} in it: point it at a folder with etcd and kube-apiserver, or \
              unset it to have both built with Go",

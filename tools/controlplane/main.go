@@ -1,5 +1,5 @@
-// Command controlplane is a Kubernetes control plane in one file: etcd, kube-apiserver, kube-controller-manager and
-// kubectl, told apart by the first argument. The end-to-end tests and the demo run on it.
+// Command controlplane is a Kubernetes control plane in one file: etcd, etcdutl, kube-apiserver, kube-controller-manager
+// and kubectl, told apart by the first argument. The end-to-end tests and the demo run on it.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/etcdutl/v3/etcdutl"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
 	kubectl "k8s.io/kubectl/pkg/cmd"
@@ -26,9 +27,17 @@ var programs = map[string]func(arguments []string) int{
 		etcdmain.Main(arguments)
 		return 0
 	},
+	"etcdutl":                 run(newEtcdutlCommand),
 	"kube-apiserver":          run(apiserver.NewAPIServerCommand),
 	"kube-controller-manager": run(controllermanager.NewControllerManagerCommand),
 	"kubectl":                 run(kubectl.NewDefaultKubectlCommand),
+}
+
+// newEtcdutlCommand returns the part of etcdutl that restores a snapshot.
+func newEtcdutlCommand() *cobra.Command {
+	command := &cobra.Command{Use: "etcdutl"}
+	command.AddCommand(etcdutl.NewSnapshotCommand())
+	return command
 }
 
 // run makes a program of one of upstream's commands. It builds the command late, since building kubectl's already

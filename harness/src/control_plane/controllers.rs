@@ -38,7 +38,7 @@ impl ControlPlane {
         arguments.extend(ELECTION.map(OsString::from));
         arguments.push("--use-service-account-credentials=true".into());
         arguments.extend([OsString::from("--kubeconfig"), self.kubeconfig(CONTROLLER_MANAGER).await?.into_os_string()]);
-        start(Program::ControllerManager, &self.name, &self.folder, arguments, None).await
+        start(Program::ControllerManager, self.name(), &self.folder, arguments, None).await
     }
 
     /// Starts kube-controller-manager with these controllers and additional flags. The process has the rights of the admin,
@@ -52,7 +52,7 @@ impl ControlPlane {
         arguments.push("--leader-elect=false".into());
         arguments.extend(more.iter().map(|(flag, value)| OsString::from(format!("{flag}={value}"))));
         arguments.extend([OsString::from("--kubeconfig"), self.admin_kubeconfig()?.into_os_string()]);
-        start(Program::ControllerManager, &self.name, &self.folder, arguments, None).await
+        start(Program::ControllerManager, self.name(), &self.folder, arguments, None).await
     }
 
     fn controller_manager_arguments(&self, controllers: &str) -> Vec<OsString> {

@@ -27,6 +27,7 @@ mod main_job;
 mod make_before_break;
 mod metrics_secure;
 mod observability;
+mod old_backup;
 mod old_definitions;
 mod process;
 mod proxies;
