@@ -2,6 +2,7 @@
 
 use crate::build_info;
 use crate::flags::{CommonFlags, exit_with_error};
+use crate::metrics::register_tasks;
 use anyhow::Context as _;
 use fleetnet_runtime::admin::{AdminServer, AdminSources, BindAddress, Certificates, Check, Guard, Readiness, Secure};
 use fleetnet_runtime::client::Cluster;
@@ -15,6 +16,7 @@ use prometheus::Registry;
 use std::future::Future;
 use std::process::ExitCode;
 use std::sync::Arc;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 /// Settings of an agent's process.
@@ -151,6 +153,7 @@ async fn run(process: &Process, registry: Registry, part: Part) -> anyhow::Resul
         tracing::info!("{note}");
     }
     register_process_metrics(&registry).context("process metrics")?;
+    register_tasks(&registry, Handle::current()).context("metric of the tasks")?;
     build_info::register(&registry).context("metric of the build")?;
     let shutdown = Shutdown::on_signals().context("signal handlers cannot be installed")?;
     let api_server = part.own_cluster.requests.clone();

@@ -2,6 +2,8 @@
 //! `member-agent/src/metrics.rs` (member agent) and in `endpointslice/src/metrics.rs` (EndpointSlice library).
 
 use fleetnet_runtime::metrics::{Definition, Kind};
+use prometheus::{PullingGauge, Registry};
+use tokio::runtime::Handle;
 
 pub(crate) const HINDRANCES: Definition = Definition {
     name: "fleetnet_hindrances",
@@ -18,5 +20,45 @@ pub(crate) const BUILD_INFO: Definition = Definition {
            unset).",
 };
 
+pub(crate) const TASKS: Definition = Definition {
+    name: "fleetnet_tasks",
+    kind: Kind::Gauge,
+    labels: &[],
+    help: "Number of tasks of the agent that run or wait.",
+};
+
 /// All metrics of this crate.
-pub const ALL: &[Definition] = &[BUILD_INFO, HINDRANCES];
+pub const ALL: &[Definition] = &[BUILD_INFO, HINDRANCES, TASKS];
+
+/// Registers the metric of the tasks of this process.
+///
+/// # Errors
+/// If the registry already has the metric.
+pub(crate) fn register_tasks(registry: &Registry, runtime: Handle) -> Result<(), prometheus::Error> {
+    #[expect(clippy::cast_precision_loss, reason = "no process has so many tasks")]
+    let alive = move || runtime.metrics().num_alive_tasks() as f64;
+    registry.register(Box::new(PullingGauge::new(TASKS.name, TASKS.help, Box::new(alive))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::register_tasks;
+    use prometheus::{Registry, TextEncoder};
+    use tokio::runtime::Handle;
+
+    #[tokio::test]
+    async fn tasks_are_counted_while_they_live() {
+        let registry = Registry::new();
+        register_tasks(&registry, Handle::current()).expect("a new registry");
+        let shows = |number: usize| {
+            let text = TextEncoder::new().encode_to_string(&registry.gather()).expect("text");
+            assert!(text.contains(&format!("fleetnet_tasks {number}\n")), "{number}: {text}");
+        };
+        shows(0);
+        let task = tokio::spawn(std::future::pending::<()>());
+        shows(1);
+        task.abort();
+        assert!(task.await.is_err_and(|error| error.is_cancelled()));
+        shows(0);
+    }
+}

@@ -26,6 +26,7 @@ pub mod restart;
 pub mod scale;
 pub mod size;
 pub mod slices;
+pub mod soak;
 pub mod stages;
 pub mod table;
 pub mod templates;

@@ -26,6 +26,12 @@ pub const PROBE_INTERVAL: Duration = Duration::from_millis(5);
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval at which the measurement of scale checks if all copies have arrived.
 pub const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+/// Time at the end of the soak in which agents must not write.
+pub const SILENCE: Duration = Duration::from_secs(60);
+/// Time limit for all changes of the soak to arrive.
+pub const SOAK_ARRIVAL: Duration = Duration::from_secs(120);
+/// Time of the soak before and after its changes.
+pub const SOAK_MARGIN: Duration = Duration::from_secs(900);
 /// Number of heartbeats whose cost is measured.
 pub const HEARTBEATS: u32 = 500;
 /// Rate of these heartbeats in heartbeats per second: ten times that of 100 members, so that their cost is well above the noise.

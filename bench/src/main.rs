@@ -8,7 +8,7 @@ use bench::size::{SMOKE, Size};
 use bench::slices::{self, compare};
 use bench::users::Users;
 use bench::world::World;
-use bench::{churn, import, restart, scale};
+use bench::{churn, import, restart, scale, soak};
 use clap::{Parser, Subcommand};
 
 /// Measures the agents on real control planes, against the same writes made by hand, and the EndpointSlice library alone.
@@ -38,6 +38,8 @@ enum What {
     Controllers(controllers::Size),
     /// How costs grow with members, Services and importers, on servers in memory.
     Scale(scale::size::Size),
+    /// Hours of changes with random faults: what arrives at the end, and what the agents need meanwhile.
+    Soak(soak::Size),
     /// The EndpointSlice library on a folder of scenarios; a line of JSON for each.
     #[command(name = "endpointslice")]
     EndpointSlice(slices::Options),
@@ -57,6 +59,7 @@ fn main() -> anyhow::Result<()> {
         What::All(size) => (&[Part::Churn, Part::Restart], size),
         What::Controllers(size) => return measure_controllers(if smoke { controllers::SMOKE } else { size }),
         What::Scale(size) => return measure_scale(&if smoke { scale::size::Size::smoke() } else { size }),
+        What::Soak(size) => return soak(if smoke { soak::SMOKE } else { size }),
         What::EndpointSlice(options) => return slices::run(&options, print_line),
         What::Compare(options) => return compare_files(&options),
     };
@@ -74,6 +77,13 @@ fn measure_controllers(size: controllers::Size) -> anyhow::Result<()> {
     let report = harness::run(controllers::measure(size))?;
     println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
     eprint!("{}\n{}", bench::report::table(&report.targets), report.table());
+    Ok(())
+}
+
+fn soak(size: soak::Size) -> anyhow::Result<()> {
+    let report = harness::run_within(size.limit(), soak::run(size))?;
+    println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
+    eprint!("{}", bench::report::table(&report.targets));
     Ok(())
 }
 

@@ -208,15 +208,22 @@ fn resources(agent: Agent) -> Vec<Panel> {
         "memory grows with the number of objects. Raise the limit of the Deployment before the pod is killed.",
     )
     .unit("bytes")
-    .width(12);
+    .width(8);
     let cpu = Panel::lines(
         "CPU",
         "less than 0.05 cores without changes.",
         "look at the writes and Events above: something changes objects all the time.",
     )
-    .width(12);
+    .width(8);
+    let tasks = Panel::lines(
+        "Tasks",
+        "less than 200, and not growing from hour to hour.",
+        "report tasks that grow for hours as a bug, with the log of the agent.",
+    )
+    .width(8);
     vec![
         agent.query(memory, "max by (pod) (process_resident_memory_bytes{<agent>})", "{{pod}}"),
         agent.query(cpu, "max by (pod) (rate(process_cpu_seconds_total{<agent>}[$__rate_interval]))", "{{pod}}"),
+        agent.query(tasks, "max by (pod) (fleetnet_tasks{<agent>})", "{{pod}}"),
     ]
 }

@@ -89,6 +89,19 @@ fn each_copy_of_a_simulated_fleet_arrives_and_costs_one_write() -> anyhow::Resul
 }
 
 #[test]
+fn a_soak_with_each_fault_ends_with_equal_endpoints_and_silence() -> anyhow::Result<()> {
+    let report: Value =
+        serde_json::from_str(&run(with_own_servers(&["soak", "--smoke"]))?).context("it prints JSON")?;
+    let faults = report["faults"].as_object().context("faults")?;
+    assert_eq!(faults.len(), 6, "{report}");
+    assert!(report["changes"].as_u64().context("changes")? > 0, "{report}");
+    assert_eq!((&report["different"], &report["late_writes"]), (&json!([]), &json!([])), "{report}");
+    assert_eq!(report["most"].as_object().map(serde_json::Map::len), Some(3), "{report}");
+    assert_eq!(report["targets"].as_array().map(Vec::len), Some(6));
+    Ok(())
+}
+
+#[test]
 fn both_controllers_publish_everything_and_write_nothing_at_a_restart() -> anyhow::Result<()> {
     let report: Value =
         serde_json::from_str(&run(with_own_servers(&["controllers", "--smoke"]))?).context("it prints JSON")?;

@@ -1,0 +1,139 @@
+//! Soak: a fleet with two replicas of each agent runs for a long time. Users change slices at a steady rate, and faults occur at
+//! random. At the end, each importer must have what the exporters have, and the agents must be silent.
+
+mod replicas;
+mod services;
+mod trouble;
+mod usage;
+
+use crate::limits::{SETTLED, SILENCE, SOAK_MARGIN};
+use crate::report::{Target, target};
+use anyhow::Context as _;
+use fastrand::Rng;
+use harness::fleet::Fleet;
+use replicas::Replicas;
+use serde::Serialize;
+use services::Services;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use trouble::Trouble;
+use usage::{Usage, usage};
+
+/// Size of the soak.
+#[derive(Clone, Copy, Debug, clap::Args, Serialize)]
+pub struct Size {
+    /// How long users change slices and faults occur.
+    #[arg(long, default_value_t = 1_800)]
+    pub seconds: u32,
+    /// Changes per second.
+    #[arg(long, default_value_t = 50)]
+    pub rate: u32,
+    /// Services that each of the two members exports and the other imports.
+    #[arg(long, default_value_t = 20)]
+    pub services: u32,
+    /// Slices of each.
+    #[arg(long, default_value_t = 2)]
+    pub slices: u32,
+    /// Longest time between two faults in seconds.
+    #[arg(long, default_value_t = 20)]
+    pub calm: u32,
+    /// Seed of faults and changes.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Size of the smoke run, which plays each fault once.
+pub const SMOKE: Size = Size { seconds: 0, rate: 20, services: 2, slices: 2, calm: 1, seed: 1 };
+
+impl Size {
+    /// Returns the time limit of the soak.
+    #[must_use]
+    pub fn limit(self) -> Duration {
+        Duration::from_secs(self.seconds.into()) + SOAK_MARGIN
+    }
+}
+
+/// Results of the soak.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    pub size: Size,
+    /// Number of changes of slices.
+    pub changes: u32,
+    /// Number of faults of each kind.
+    pub faults: BTreeMap<&'static str, usize>,
+    /// Number of writes by agents, without Leases, heartbeats and Events, by the status of the response.
+    pub writes: BTreeMap<u16, usize>,
+    /// Largest use of resources by one process of each agent.
+    pub most: BTreeMap<String, Usage>,
+    /// Slices that an importer does not have as the exporter has them.
+    pub different: Vec<String>,
+    /// Writes by agents, without Leases, heartbeats and Events, in a time of silence at the end.
+    pub late_writes: Vec<String>,
+    /// Results compared with their targets.
+    pub targets: Vec<Target>,
+}
+
+/// Runs the soak on a fleet of two members.
+///
+/// # Errors
+/// If control planes or agents do not start, a user's request fails, or an agent ends without a cause.
+pub async fn run(size: Size) -> anyhow::Result<Report> {
+    let fleet = Arc::new(Fleet::take(2).await?);
+    let mut replicas = Replicas::start(&fleet).await?;
+    let services = Arc::new(Services::create(&fleet, size).await?);
+    services.arrived().await.context("before all faults")?;
+    let mark = fleet.mark().await?;
+
+    let mut rng = Rng::with_seed(size.seed);
+    let users = tokio::spawn(Arc::clone(&services).change(size, rng.fork()));
+    let mut trouble = Trouble::new(size, rng);
+    let mut most: BTreeMap<String, Usage> = BTreeMap::new();
+    while trouble.goes_on() {
+        trouble.one(&fleet, &mut replicas).await.context("while faults occur")?;
+        for (name, used) in usage(&replicas).await? {
+            most.entry(name).or_default().include(used);
+        }
+    }
+    services.stop();
+    let changes = users.await.context("the users do not panic")??;
+    replicas.all_run().await?;
+    services.arrived().await.context("after all faults")?;
+    replicas.settled(&fleet, &mark, SETTLED).await?;
+
+    let silent = fleet.mark().await?;
+    tokio::time::sleep(if size.seconds == 0 { crate::limits::QUIET } else { SILENCE }).await;
+    let late = fleet.since(&silent).await?.objects();
+    let late_writes = late.clusters().flat_map(|ledger| ledger.of_agents().0).map(|entry| format!("{entry:?}"));
+    let late_writes: Vec<String> = late_writes.collect();
+    let mut writes: BTreeMap<u16, usize> = BTreeMap::new();
+    for entry in fleet.since(&mark).await?.objects().clusters().flat_map(|ledger| ledger.of_agents().0) {
+        *writes.entry(entry.status).or_default() += 1;
+    }
+    let different = services.different().await?;
+    let targets = targets(changes, &writes, &most, &different, &late_writes);
+    Ok(Report { size, changes, faults: trouble.counts, writes, most, different, late_writes, targets })
+}
+
+fn targets(
+    changes: u32,
+    writes: &BTreeMap<u16, usize>,
+    most: &BTreeMap<String, Usage>,
+    different: &[String],
+    late_writes: &[String],
+) -> Vec<Target> {
+    let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    let all = most.values().fold(Usage::default(), |mut all, used| {
+        all.include(*used);
+        all
+    });
+    vec![
+        target("slices that differ at the end", 0.0, number(different.len())),
+        target("writes of agents in the silence at the end", 0.0, number(late_writes.len())),
+        // One for the export, one for the import in the hub, one for the imported slice.
+        target("writes of agents for each change", 3.0, number(writes.values().sum()) / f64::from(changes.max(1))),
+        target("resident memory of an agent, MiB", 64.0, all.resident_mib),
+        target("open files of an agent", 100.0, number(all.files)),
+        target("tasks of an agent", 400.0, number(all.tasks)),
+    ]
+}
