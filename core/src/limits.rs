@@ -21,7 +21,7 @@ pub const PENDING_CHANGES_MAX: usize = 16;
 
 /// Time that an imported slice stays after its EndpointSliceImport disappeared without a deletion: 60 s. The time starts when
 /// the importer knows the exporters and the claim of the Service. After a restore of the hub from a backup, the exporters
-/// need this time to write their exports again.
+/// need this time to write their exports again. An imported slice also does not go back to an older state of its source for this time.
 pub const ORPHAN_GRACE_MICROS: i64 = 60_000_000;
 
 /// Maximum number of ports of a Service or slice that the hub accepts. The limit is needed because the hub agent compares the

@@ -77,6 +77,8 @@ pub(crate) struct Source<L: Logic> {
     pub(crate) cluster: ClusterIndex,
     pub(crate) versions: Versions<L::Object>,
     state: WatchState,
+    /// Number of restores of the server that its watches had noticed when they requested the last list of this source.
+    restores: u64,
     /// True if the source was completely listed before. The view then has objects, which become outdated if the server stops
     /// providing the kind.
     pub(crate) was_complete: bool,
@@ -116,6 +118,7 @@ impl<L: Logic> Source<L> {
             cluster,
             versions: Versions::default(),
             state: WatchState::Incomplete,
+            restores: 0,
             was_complete: false,
             is_connected: true,
         }
@@ -185,8 +188,12 @@ impl<L: Logic> Engine<L> {
         let Some(source) = self.sources.get_mut(&id) else { return };
         let mut news = Vec::new();
         match event {
-            WatchEvent::ListStarted { requested } => {
+            WatchEvent::ListStarted { requested, restores } => {
                 source.versions.list_started(requested);
+                self.doubt_lists_before(restores, id, at);
+                if let Some(source) = self.sources.get_mut(&id) {
+                    source.restores = restores;
+                }
                 self.tell_watch(id, WatchNews::Listing(true), at);
             }
             WatchEvent::Applied(observed) => source.versions.seen(observed, &mut news),
@@ -212,6 +219,9 @@ impl<L: Logic> Engine<L> {
                 self.learn(id, news, arrival);
                 self.set_connected(id, true, at);
                 self.tell_watch(id, WatchNews::Listing(false), at);
+                if self.is_before_restore(id) {
+                    return;
+                }
                 return self.change_state(id, WatchState::Complete, at);
             }
             WatchEvent::NotServed { status, .. } => {
@@ -228,6 +238,26 @@ impl<L: Logic> Engine<L> {
             WatchEvent::Gone { name, uid } => source.versions.gone(&name, &uid, &mut news),
         }
         self.learn(id, news, arrival);
+    }
+
+    /// True if the last list of a source was requested before a restore of the server that the list of another kind shows.
+    fn is_before_restore(&self, id: L::Source) -> bool {
+        let Some(source) = self.sources.get(&id) else { return false };
+        let mut of_server = self.sources.values().filter(|other| other.cluster == source.cluster);
+        // fault V4.9: other.restores > source.restores ~> false
+        of_server.any(|other| other.restores > source.restores)
+    }
+
+    /// Makes the kinds of a source's server unknown that were listed before the server's latest restore, until they are listed again.
+    fn doubt_lists_before(&mut self, restores: u64, id: L::Source, at: Timestamp) {
+        let Some(cluster) = self.sources.get(&id).map(|source| source.cluster) else { return };
+        let is_doubtful =
+            // fault V4.10: source.restores < restores ~> false
+            |source: &Source<L>| source.cluster == cluster && source.was_complete && source.restores < restores;
+        let doubtful: Vec<_> = self.sources.iter().filter(|(_, it)| is_doubtful(it)).map(|(id, _)| *id).collect();
+        for doubtful in doubtful {
+            self.change_state(doubtful, WatchState::Unknown, at);
+        }
     }
 
     fn tell_watch(&mut self, id: L::Source, news: WatchNews, at: Timestamp) {

@@ -13,6 +13,7 @@ use crate::logging::Captured;
 use crate::logic::{Undecodable, WatchState, WriteEnd};
 use crate::test_kit::{Fault, LEADING, START, Server, Source, Thing, WRITTEN_TWICE, World, failure};
 use crate::turns::{Finished, Stop};
+use crate::versions::Mark;
 use crate::watch::WatchEvent;
 
 const TEN_MINUTES: u64 = 600_000;
@@ -1457,6 +1458,26 @@ async fn a_watch_that_loses_contact_and_regains_it_is_reported_each_time() {
     world.send(Source::Copy, WatchEvent::ListEnded { resource_version: 7 }).await;
     world.pass(1).await;
     assert_eq!(world.record().connected, [false, true, false, true].map(|in_touch| (Source::Copy, in_touch)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restore_each_kind_of_the_server_is_unknown_until_it_is_listed_again() {
+    let world = World::new().await;
+    let list = async |source: Source, restores: u64| {
+        world.send(source, WatchEvent::ListStarted { requested: Mark::default(), restores }).await;
+        world.pass(1).await;
+        let begun = std::mem::take(&mut world.record().states);
+        world.send(source, WatchEvent::ListEnded { resource_version: 2 }).await;
+        world.pass(1).await;
+        (begun, std::mem::take(&mut world.record().states))
+    };
+    world.record().states.clear();
+    let (begun, ended) = list(Source::Copy, 1).await;
+    assert_eq!(begun, [(Source::Copy, WatchState::Unknown), (Source::Namespace, WatchState::Unknown)]);
+    assert_eq!(ended, [(Source::Copy, WatchState::Complete)]);
+    assert_eq!(list(Source::Namespace, 0).await, (vec![], vec![]), "this list was requested before the restore");
+    assert_eq!(list(Source::Namespace, 1).await, (vec![], vec![(Source::Namespace, WatchState::Complete)]));
+    assert_eq!(list(Source::Copy, 1).await, (vec![], vec![]), "a later list changes nothing");
 }
 
 #[tokio::test(start_paused = true)]

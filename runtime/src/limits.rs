@@ -125,6 +125,9 @@ pub const TOKEN_RENEWAL_RETRY_LONGEST: Duration = Duration::from_mins(10);
 pub const WATCH_TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 30..=60;
 /// Extra time after a watch's `timeoutSeconds`. If the server has not ended the watch by then, the agent ends it.
 pub const WATCH_GRACE: Duration = Duration::from_secs(5);
+/// Number of versions that a server cannot have written while a watch was interrupted. If the server is ahead by as many, it was
+/// restored from a backup with a higher revision: the documented number for this is 1,000,000,000 (`etcdutl --bump-revision`).
+pub const RAISED_REVISION: u64 = 100_000_000;
 /// Shortest normal duration of a watch. A watch that ends sooner without any event counts as failed, so the agent waits before
 /// the next one.
 pub const WATCH_SHORTEST: Duration = Duration::from_secs(1);

@@ -2,22 +2,46 @@
 //!
 //! After a restore without a higher revision, a server is behind the versions that its watches have seen. A watch that connects late
 //! may not notice this, because later writes have raised the revision above its version. So each watch relies on all watches of
-//! the server: when one has noticed a restore, each of them lists again before it continues.
+//! the server: when one has noticed a restore, each of them lists again at once.
+//!
+//! Meanwhile some kinds are listed after the restore and others are not. An agent that compares them would undo what its peers have
+//! just written again. So the engine treats a kind as unknown until a list that was requested after the restore has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tokio::sync::Notify;
+
 /// Number of restores that the watches of one server have noticed. Clones share the number.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Restores(Arc<AtomicU64>);
+pub(crate) struct Restores(Arc<Noticed>);
+
+#[derive(Debug, Default)]
+struct Noticed {
+    count: AtomicU64,
+    changed: Notify,
+}
 
 impl Restores {
     pub(crate) fn count(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.count.load(Ordering::Relaxed)
     }
 
     /// Counts a restore that a watch noticed, unless another watch has counted one since this watch read `count`.
     pub(crate) fn noticed(&self, count: u64) {
-        let _ = self.0.compare_exchange(count, count + 1, Ordering::Relaxed, Ordering::Relaxed);
+        if self.0.count.compare_exchange(count, count + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            self.0.changed.notify_waiters();
+        }
+    }
+
+    /// Waits until a watch has noticed a restore since this watch read `count`.
+    pub(crate) async fn noticed_since(&self, count: u64) {
+        loop {
+            let changed = self.0.changed.notified();
+            if self.count() != count {
+                return;
+            }
+            changed.await;
+        }
     }
 }

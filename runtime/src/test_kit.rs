@@ -855,5 +855,6 @@ impl World {
 
 impl<O> WatchEvent<O> {
     /// Begin of a list that was requested before anything was observed.
-    pub(crate) const LIST_STARTED: Self = Self::ListStarted { requested: Mark { version: 0, tombstones: 0 } };
+    pub(crate) const LIST_STARTED: Self =
+        Self::ListStarted { requested: Mark { version: 0, tombstones: 0 }, restores: 0 };
 }

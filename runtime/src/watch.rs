@@ -19,6 +19,7 @@ mod conclude;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod pages;
+mod position;
 mod wire;
 
 use fleetnet_types::{ObjectName, Timestamp, Uid};
@@ -78,8 +79,13 @@ impl<S: Debug, O> WatchMessage<S, O> {
 #[derive(Debug, PartialEq)]
 pub(crate) enum WatchEvent<O> {
     /// A list begins (the first, or one after a 410). Every object until `ListEnded` belongs to it. A second `ListStarted`
-    /// without a `ListEnded` replaces the first. `requested` is the mark of the source when the list was requested.
-    ListStarted { requested: Mark },
+    /// without a `ListEnded` replaces the first.
+    ListStarted {
+        /// Mark of the source when the list was requested.
+        requested: Mark,
+        /// Number of restores of the server that its watches had noticed when the list was requested.
+        restores: u64,
+    },
     /// The object exists in this state.
     Applied(Observed<O>),
     /// The object exists but does not decode. The object counts as listed, and its previous known state stays.
@@ -133,6 +139,8 @@ struct Watcher<L: Logic> {
     position: Option<u64>,
     /// Number of restores of the server that any watch had noticed when this watch last requested a list.
     restores: u64,
+    /// True if the next list follows a restore, so that its version may be lower than what the engine knew.
+    follows_restore: bool,
     /// True until the server rejects a streaming list (`sendInitialEvents`). Lists are then in pages.
     streams_lists: bool,
     /// True if the next list is in pages, because the last streaming list did not end.
@@ -166,6 +174,8 @@ enum End {
     Expired,
     /// The server's versions are lower than before: its data went back in time.
     WentBack,
+    /// Another watch of the server has noticed that its data went back in time.
+    Restored,
     /// The server does not support `sendInitialEvents`.
     StreamingRejected,
     NotServed {
@@ -220,6 +230,7 @@ impl<L: Logic> Watcher<L> {
             jitter,
             position: None,
             restores: 0,
+            follows_restore: false,
             streams_lists: true,
             pages_next: false,
             page_objects: LIST_PAGE_OBJECTS,
@@ -271,24 +282,6 @@ impl<L: Logic> Watcher<L> {
         end
     }
 
-    /// Forgets the position if the server may have other objects than the engine knows. The watch then starts with a list. There are
-    /// two reasons: another watch has noticed a restore of the server, or the watch failed before it reported an own write.
-    fn drop_doubtful_position(&mut self) {
-        let restores = self.spec.cluster.restores.count();
-        if let Some(position) = self.position {
-            // fault V4.6 (watch_tests::a_watch_that_failed_before_it_reported_an_own_write_is_relisted): self.unchecked && ~> false &&
-            let is_unconfirmed = self.unchecked && self.progress.is_ahead_of(position);
-            // fault V4.7 (watch_tests::a_restore_that_one_watch_notices_makes_each_watch_list_again): self.restores != restores ~> false
-            if self.restores != restores || is_unconfirmed {
-                self.restarted(if is_unconfirmed { "unconfirmed" } else { "went_back" });
-                self.position = None;
-            }
-        }
-        if self.position.is_none() {
-            self.restores = restores;
-        }
-    }
-
     /// Opens the watch: from the known version, or with a streaming list if no version is known.
     async fn connect(&mut self) -> Result<Connection, End> {
         let timeout_seconds = self.spread_timeout_seconds();
@@ -307,7 +300,7 @@ impl<L: Logic> Watcher<L> {
         }
         self.heard();
         if self.position.is_none() {
-            self.emit(WatchEvent::ListStarted { requested }).await?;
+            self.emit(WatchEvent::ListStarted { requested, restores: self.restores }).await?;
         } else if std::mem::take(&mut self.lost_touch) {
             self.emit(WatchEvent::Resumed).await?;
         }
@@ -343,8 +336,14 @@ impl<L: Logic> Watcher<L> {
 
     /// Waits for one line of the watch and sends its content to the engine.
     async fn take_one(&mut self, connection: &mut Connection) -> Result<(), End> {
-        // fault V6.1: + WATCH_GRACE ~> + 2 * WATCH_GRACE
-        let line = match timeout_at(connection.due + WATCH_GRACE, connection.lines.next()).await {
+        let line = tokio::select! {
+            biased;
+            // fault V4.8 (watch_tests::a_restore_that_one_watch_notices_makes_each_watch_list_again): Err(End::Restored) ~> std::future::pending().await
+            () = self.spec.cluster.restores.noticed_since(self.restores) => return Err(End::Restored),
+            // fault V6.1: + WATCH_GRACE ~> + 2 * WATCH_GRACE
+            line = timeout_at(connection.due + WATCH_GRACE, connection.lines.next()) => line,
+        };
+        let line = match line {
             Ok(line) => line.map_err(|error| self.broken(&error))?,
             Err(_) => return Err(self.overdue(connection)),
         };
@@ -403,34 +402,6 @@ impl<L: Logic> Watcher<L> {
                 self.send(decoding, WatchEvent::Undecodable(undecodable)).await
             }
         }
-    }
-
-    /// Advances the version to continue from. Not during a list, because initial events are not ordered by version.
-    fn advance(&mut self, resource_version: u64, connection: &mut Connection) -> Result<(), End> {
-        if connection.live_since.is_none() {
-            return Ok(());
-        }
-        connection.heard = true;
-        match self.position {
-            // fault V4.1: resource_version < position ~> false
-            Some(position) if resource_version < position => Err(End::WentBack),
-            _ => {
-                self.position = Some(resource_version);
-                Ok(())
-            }
-        }
-    }
-
-    async fn listed(&mut self, requested: Mark, resource_version: u64) -> Result<(), End> {
-        if resource_version < requested.version {
-            self.spec.cluster.restores.noticed(self.restores);
-            self.restores = self.spec.cluster.restores.count();
-        }
-        self.position = Some(resource_version);
-        self.pages_next = false;
-        self.lost_touch = false;
-        self.unchecked = false;
-        self.emit(WatchEvent::ListEnded { resource_version }).await
     }
 
     /// Handles the regular end of a watch: the server ended the response after a complete line.

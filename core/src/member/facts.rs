@@ -13,6 +13,7 @@ pub(super) fn is_true(view: Reader<'_>, fact: &Fact, at: Timestamp) -> Option<bo
         Fact::Unresolved(import) => Some(is_unresolved(view, import)),
         Fact::Fulfilled(import) => Some(is_fulfilled(view, import)),
         Fact::Orphaned(slice) => is_orphaned(view, slice),
+        Fact::WentBack(slice) => Some(view.went_back(slice)),
     }
 }
 

@@ -16,6 +16,7 @@
 //! | `excess` | content that a webhook added to imported slices |
 
 mod excess;
+mod newest;
 mod owner;
 pub(crate) mod reader;
 pub(crate) mod records;
@@ -35,6 +36,7 @@ use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
 use crate::watches::Watches;
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid};
+use newest::Newest;
 use owner::Owners;
 use records::{Facts, Records};
 use std::collections::BTreeMap;
@@ -103,6 +105,8 @@ pub struct View {
     pub slice_exports: Table<HubSlice>,
     /// Slices that the hub distributed to this member (EndpointSliceImports).
     pub distributed_slices: Table<HubSlice>,
+    /// Distributed slices that have an older state of their source than before.
+    newest: Newest,
     /// MemberAgents in the member namespace.
     pub member_agents: Table<MemberAgent>,
 
@@ -188,6 +192,7 @@ impl View {
             claims: Table::default(),
             slice_exports: Table::default(),
             distributed_slices: Table::default(),
+            newest: Newest::default(),
             member_agents: Table::default(),
             slices_of: Index::default(),
             internal_exports_of: Index::default(),
@@ -302,6 +307,7 @@ impl View {
             }
             Fact::Fulfilled(import) => self.claims_of.get(import).next().is_some(),
             Fact::Orphaned(slice) => self.is_marked_imported(slice),
+            Fact::WentBack(slice) => self.newest.went_back(&self.in_hub(slice.clone())),
         }
     }
 

@@ -601,6 +601,42 @@ fn a_slice_that_the_hub_forgot_is_kept_until_the_hub_is_itself_again() {
 }
 
 #[test]
+fn an_import_goes_back_to_an_older_state_of_its_source_only_after_a_minute() {
+    let (distributed, objects) = distributed();
+    let (older, newest) = (["10.1.0.1"], ["10.1.0.2"]);
+    let imported = EndpointSlice {
+        observed_generation: Some(7),
+        ..imported_slice(&distributed.meta.name.name, "work-app").endpoints(&newest)
+    };
+    let mut view = view_of(Some(&distributed.clone().with_addresses(&newest, 7)), Some(&imported), &objects);
+    assert_eq!(planned(&view, &key(&distributed)), Plan::default());
+
+    let back = distributed.clone().version(2).with_addresses(&older, 5);
+    observe_change(&mut view, Object::EndpointSliceImport(back.clone()));
+    let until = seconds(20).plus_micros(ORPHAN_GRACE_MICROS);
+    assert_eq!(planned(&view, &key(&distributed)), Plan { again: Some(until), ..Plan::default() });
+
+    // The hub stays at the older state, and a change of it that is still older does not begin another minute.
+    observe_change(&mut view, Object::EndpointSliceImport(back.clone().version(3).with_addresses(&older, 6)));
+    let write = Write::patch(&imported.meta, Patch::ImportedSlice(wanted(&older, 6)));
+    assert_eq!(view.plan(&key(&distributed), until).writes, [write.measured(sample(false))]);
+
+    // The newest state returns, and then a newer one.
+    observe_change(&mut view, Object::EndpointSliceImport(back.clone().version(4).with_addresses(&newest, 7)));
+    assert_eq!(planned(&view, &key(&distributed)), Plan::default());
+    observe_change(&mut view, Object::EndpointSliceImport(back.clone().version(5).with_addresses(&older, 8)));
+    let write = Write::patch(&imported.meta, Patch::ImportedSlice(wanted(&older, 8)));
+    assert_eq!(writes(&view, &key(&distributed)), [write.measured(sample(false))]);
+
+    // A source slice that was created again has its own generations.
+    let mut other = back.version(6).with_addresses(&older, 1);
+    other.spec.reference.uid = "uid-of-another".into();
+    observe_change(&mut view, Object::EndpointSliceImport(other));
+    let write = Write::patch(&imported.meta, Patch::ImportedSlice(wanted(&older, 1)));
+    assert_eq!(writes(&view, &key(&distributed)), [write.measured(sample(false))]);
+}
+
+#[test]
 fn of_two_multi_cluster_services_of_an_import_the_one_that_controls_it_gets_the_slices() {
     let (slice, _) = distributed();
     let app = mcs("work/app").taken_on().deriving("work-app");

@@ -33,6 +33,8 @@ impl<L: Logic> Watcher<L> {
                 Some(self.next_wait())
             }
             End::WentBack => Some(self.relist_after_going_back()),
+            // The position is dropped before the next attempt.
+            End::Restored => Some(Duration::ZERO),
             End::StreamingRejected => {
                 self.restarted("streaming_refused");
                 self.streams_lists = false;

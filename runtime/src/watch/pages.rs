@@ -1,5 +1,4 @@
-//! Lists in pages, for servers that do not stream lists and for streams that do not end. Also compares the server's revision
-//! with the position of a watch.
+//! Lists in pages, for servers that do not stream lists and for streams that do not end.
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Limited};
@@ -22,7 +21,7 @@ impl<L: Logic> Watcher<L> {
             let body = self.page(token.as_deref()).await?;
             let page = parse(&body)?;
             if version_of_list.is_none() {
-                self.emit(WatchEvent::ListStarted { requested }).await?;
+                self.emit(WatchEvent::ListStarted { requested, restores: self.restores }).await?;
             }
             let resource_version = *version_of_list.get_or_insert(page.resource_version);
             for item in &page.items {
@@ -63,22 +62,13 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// Compares the server's revision with the watch's version, and ends with [`End::WentBack`] if the server is behind.
-    ///
-    /// A server that was restored from a backup may not have reached the watch's version yet. A watch from this version would
-    /// receive nothing until the server reaches the version, and would miss every change before it.
-    pub(super) async fn check_revision(&mut self) -> Result<(), End> {
-        let Some(position) = self.position else { return Ok(()) };
+    /// Returns the server's current revision: the version of a list of one object.
+    pub(super) async fn revision(&self) -> Result<u64, End> {
         let body = timeout(WATCH_ANSWER_TIMEOUT, self.request_page(1, None))
             .await
             .map_err(|_| End::no_answer())?
             .map_err(|error| self.page_failed(error))?;
-        // fault V4.3: < position ~> < 0
-        if parse(&body)?.resource_version < position {
-            return Err(End::WentBack);
-        }
-        self.unchecked = false;
-        Ok(())
+        Ok(parse(&body)?.resource_version)
     }
 
     async fn request_page(&self, objects: usize, token: Option<&str>) -> Result<Bytes, PageError> {

@@ -139,16 +139,24 @@ async fn the_newest_state_wins_after_the_hub_went_back(revision: Revision) -> an
     scene.churn().await?;
     let newest = objects(&scene.fleet.hub).await?;
     ensure!(newest != at_snapshot, "the changes are in the hub");
+    let last = format!("10.2.0.{CHANGES}:8080");
+    let mut routes = [("kept", last.as_str()), ("new", "10.1.0.4:8080")]
+        .map(|(name, address)| (name, address, scene.importer.routes(name)));
+    for (_, address, routes) in &mut routes {
+        routes.are(&[*address]).await?;
+    }
+
     scene.hub()?.restore(&backup, revision).await?;
     let wanted = format!("as before its restore: {newest:#?}");
     scene.hub_is(&wanted, |present| *present == newest).await?;
     scene.importer.sees_no_slice("withdrawn").await?;
     eventually::gone(&scene.importer.api::<MultiClusterService>(), "unwanted").await?;
 
-    for (name, address) in [("kept", &*format!("10.2.0.{CHANGES}")), ("new", "10.1.0.4")] {
-        scene.importer.sees(name, &[address]).await?;
-    }
+    // Later changes arrive, and what is still exported was there at each moment.
     scene.share("later", "10.1.0.5").await?;
+    for (name, address, routes) in &routes {
+        routes.always_had(&[*address]).with_context(|| format!("endpoints of {name} were withdrawn"))?;
+    }
     let ended = scene.ended();
     ensure!(ended.is_empty(), "agents ended: {ended:?}");
     Ok(())

@@ -44,7 +44,7 @@ pub(crate) fn plan_slice(view: Reader<'_>, name: &Text, now: Timestamp) -> Plan 
             // key (B12 in docs/behaviour.md).
             // fault P2.1: ::default() ~> { again: Some(now.plus_micros(2_000_000)), ..Plan::default() }
             None => Plan::default(),
-            Some(service) => import(view, distributed, present, service),
+            Some(service) => import(view, distributed, present, service, now),
         },
     }
 }
@@ -95,9 +95,15 @@ fn replacement_pending(view: Reader<'_>, distributed: &HubSlice, removed: &Endpo
 }
 
 /// Imports the valid parts of a distributed slice. If some parts are not imported, the first write without them emits an Event.
-fn import(view: Reader<'_>, distributed: &HubSlice, present: Option<&EndpointSlice>, service: &Service) -> Plan {
+fn import(
+    view: Reader<'_>,
+    distributed: &HubSlice,
+    present: Option<&EndpointSlice>,
+    service: &Service,
+    now: Timestamp,
+) -> Plan {
     let desired = view.admitted(distributed);
-    let mut plan = ensure(view, distributed, present, desired, service);
+    let mut plan = ensure(view, distributed, present, desired, service, now);
     if desired.not_imported.is_empty() {
         return plan;
     }
@@ -139,6 +145,7 @@ fn ensure(
     present: Option<&EndpointSlice>,
     admitted: Admitted<'_>,
     service: &Service,
+    now: Timestamp,
 ) -> Plan {
     let service_name = &service.meta.name;
     let content = admitted.content;
@@ -171,6 +178,14 @@ fn ensure(
         let write = Write::create(at, Desired::EndpointSlice(desired()));
         return Plan::one(write.measured(sample(distributed, None)));
     };
+    // After a restore of the hub, the exporter and the hub agent bring the newest state back.
+    let until = view.went_back_since(name).map(|since| since.plus_micros(ORPHAN_GRACE_MICROS));
+    // fault P13.3: now < *until ~> false
+    if let Some(until) = until.filter(|until| now < *until)
+        && present.content != *content
+    {
+        return Plan { again: Some(until), ..Plan::default() };
+    }
     // fault P6.1: present.content.address_type != content.address_type ~> false
     if present.content.address_type != content.address_type {
         // The address type is immutable, so the slice is created again.

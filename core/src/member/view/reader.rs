@@ -224,6 +224,15 @@ impl<'a> Reader<'a> {
         self.since(Fact::Orphaned(slice.clone()))
     }
 
+    /// True if a distributed slice has an older state of its source than before. Only the rule of the fact asks this.
+    pub(in crate::member) fn went_back(self, slice: &Text) -> bool {
+        self.view.newest.went_back(&self.in_hub(slice.clone()))
+    }
+
+    pub(crate) fn went_back_since(self, slice: &Text) -> Option<Timestamp> {
+        self.since(Fact::WentBack(slice.clone()))
+    }
+
     fn since(self, fact: Fact) -> Option<Timestamp> {
         let since = self.view.facts.since(&fact);
         self.reads.note(Value::Fact(fact));

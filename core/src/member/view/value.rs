@@ -59,6 +59,8 @@ pub(crate) enum Fact {
     Fulfilled(ObjectName),
     /// The hub no longer distributes the slice with this name, which was imported.
     Orphaned(Text),
+    /// The distributed slice with this name has an older state of its source than before.
+    WentBack(Text),
 }
 
 impl ViewValue for Value {

@@ -1,0 +1,76 @@
+//! The position of a watch: the version up to which every change has been reported. If the server's data may have gone back in time,
+//! the position is dropped and the watch starts with a list.
+
+use super::{Connection, End, WatchEvent, Watcher};
+use crate::limits::RAISED_REVISION;
+use crate::logic::Logic;
+use crate::versions::Mark;
+
+impl<L: Logic> Watcher<L> {
+    /// Forgets the position if the server may have other objects than the engine knows. The watch then starts with a list. There are
+    /// two reasons: another watch has noticed a restore of the server, or the watch failed before it reported an own write.
+    pub(super) fn drop_doubtful_position(&mut self) {
+        let restores = self.spec.cluster.restores.count();
+        // fault V4.7 (watch_tests::a_restore_that_one_watch_notices_makes_each_watch_list_again): self.restores != restores ~> false
+        let is_restored = self.restores != restores;
+        if let Some(position) = self.position {
+            // fault V4.6 (watch_tests::a_watch_that_failed_before_it_reported_an_own_write_is_relisted): self.unchecked && ~> false &&
+            let is_unconfirmed = self.unchecked && self.progress.is_ahead_of(position);
+            if is_restored || is_unconfirmed {
+                self.restarted(if is_unconfirmed { "unconfirmed" } else { "went_back" });
+                self.position = None;
+            }
+        }
+        if self.position.is_none() {
+            self.follows_restore |= is_restored;
+            self.restores = restores;
+        }
+    }
+
+    /// Compares the server's revision with the watch's version, and ends with [`End::WentBack`] if the server is behind, or was
+    /// restored from a backup with a higher revision ([`RAISED_REVISION`]).
+    ///
+    /// A server that was restored from a backup may not have reached the watch's version yet. A watch from this version would
+    /// receive nothing until the server reaches the version, and would miss every change before it.
+    pub(super) async fn check_revision(&mut self) -> Result<(), End> {
+        let Some(position) = self.position else { return Ok(()) };
+        let revision = self.revision().await?;
+        // fault V4.3: revision < position ~> false
+        // fault V4.11: revision - position >= RAISED_REVISION ~> false
+        if revision < position || revision - position >= RAISED_REVISION {
+            return Err(End::WentBack);
+        }
+        self.unchecked = false;
+        Ok(())
+    }
+
+    /// Advances the version to continue from. Not during a list, because initial events are not ordered by version.
+    pub(super) fn advance(&mut self, resource_version: u64, connection: &mut Connection) -> Result<(), End> {
+        if connection.live_since.is_none() {
+            return Ok(());
+        }
+        connection.heard = true;
+        match self.position {
+            // fault V4.1: resource_version < position ~> false
+            Some(position) if resource_version < position => Err(End::WentBack),
+            _ => {
+                self.position = Some(resource_version);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) async fn listed(&mut self, requested: Mark, resource_version: u64) -> Result<(), End> {
+        // fault V4.12: !std::mem::take(&mut self.follows_restore) ~> true
+        // fault V4.13: resource_version < requested.version ~> false
+        if !std::mem::take(&mut self.follows_restore) && resource_version < requested.version {
+            // This watch lists again too, because the engine takes this list for one from before the restore.
+            self.spec.cluster.restores.noticed(self.restores);
+        }
+        self.position = Some(resource_version);
+        self.pages_next = false;
+        self.lost_touch = false;
+        self.unchecked = false;
+        self.emit(WatchEvent::ListEnded { resource_version }).await
+    }
+}
