@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use trouble::Trouble;
-use usage::{Usage, usage};
+use usage::{Usage, measure};
 
 /// Size of the soak.
 #[derive(Clone, Copy, Debug, clap::Args, Serialize)]
@@ -66,6 +66,8 @@ pub struct Report {
     pub writes: BTreeMap<u16, usize>,
     /// Largest use of resources by one process of each agent.
     pub most: BTreeMap<String, Usage>,
+    /// Largest use of resources by one process of each agent after the time of silence.
+    pub at_rest: BTreeMap<String, Usage>,
     /// Slices that an importer does not have as the exporter has them.
     pub different: Vec<String>,
     /// Writes by agents, without Leases, heartbeats and Events, in a time of silence at the end.
@@ -88,12 +90,10 @@ pub async fn run(size: Size) -> anyhow::Result<Report> {
     let mut rng = Rng::with_seed(size.seed);
     let users = tokio::spawn(Arc::clone(&services).change(size, rng.fork()));
     let mut trouble = Trouble::new(size, rng);
-    let mut most: BTreeMap<String, Usage> = BTreeMap::new();
+    let (mut most, mut at_rest) = (BTreeMap::new(), BTreeMap::new());
     while trouble.goes_on() {
         trouble.one(&fleet, &mut replicas).await.context("while faults occur")?;
-        for (name, used) in usage(&replicas).await? {
-            most.entry(name).or_default().include(used);
-        }
+        measure(&replicas, &mut most).await?;
     }
     services.stop();
     let changes = users.await.context("the users do not panic")??;
@@ -103,6 +103,7 @@ pub async fn run(size: Size) -> anyhow::Result<Report> {
 
     let silent = fleet.mark().await?;
     tokio::time::sleep(if size.seconds == 0 { crate::limits::QUIET } else { SILENCE }).await;
+    measure(&replicas, &mut at_rest).await?;
     let late = fleet.since(&silent).await?.objects();
     let late_writes = late.clusters().flat_map(|ledger| ledger.of_agents().0).map(|entry| format!("{entry:?}"));
     let late_writes: Vec<String> = late_writes.collect();
@@ -112,7 +113,7 @@ pub async fn run(size: Size) -> anyhow::Result<Report> {
     }
     let different = services.different().await?;
     let targets = targets(changes, &writes, &most, &different, &late_writes);
-    Ok(Report { size, changes, faults: trouble.counts, writes, most, different, late_writes, targets })
+    Ok(Report { size, changes, faults: trouble.counts, writes, most, at_rest, different, late_writes, targets })
 }
 
 fn targets(
@@ -133,7 +134,8 @@ fn targets(
         // One for the export, one for the import in the hub, one for the imported slice.
         target("writes of agents for each change", 3.0, number(writes.values().sum()) / f64::from(changes.max(1))),
         target("resident memory of an agent, MiB", 64.0, all.resident_mib),
-        target("open files of an agent", 100.0, number(all.files)),
+        // Cuts leave half-open connections beside the new ones for a while.
+        target("open files of an agent", 200.0, number(all.files)),
         target("tasks of an agent", 400.0, number(all.tasks)),
     ]
 }

@@ -4,6 +4,7 @@ use super::replicas::Replicas;
 use crate::environment::memory_of;
 use anyhow::Context as _;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Use of resources by one process.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -22,9 +23,8 @@ impl Usage {
     }
 }
 
-/// Returns the present use by each replica that answers, with the name of its agent.
-pub(super) async fn usage(replicas: &Replicas) -> anyhow::Result<Vec<(String, Usage)>> {
-    let mut all = Vec::new();
+/// Takes the larger values of the present use by each replica that answers into `most`, by the name of its agent.
+pub(super) async fn measure(replicas: &Replicas, most: &mut BTreeMap<String, Usage>) -> anyhow::Result<()> {
     for replica in &replicas.all {
         let Some(agent) = replica.agent.as_ref().filter(|agent| agent.ended().is_none()) else { continue };
         // An agent that is still starting, or ends meanwhile, has no metrics.
@@ -35,7 +35,8 @@ pub(super) async fn usage(replicas: &Replicas) -> anyhow::Result<Vec<(String, Us
         };
         let tasks = text.lines().find_map(|line| line.strip_prefix("fleetnet_tasks ")?.parse().ok());
         let tasks = tasks.context("an agent shows its tasks")?;
-        all.push((replica.name.clone(), Usage { resident_mib: memory.resident_mib, files: files.count(), tasks }));
+        let used = Usage { resident_mib: memory.resident_mib, files: files.count(), tasks };
+        most.entry(replica.name.clone()).or_default().include(used);
     }
-    Ok(all)
+    Ok(())
 }

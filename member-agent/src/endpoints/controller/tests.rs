@@ -8,6 +8,7 @@ mod histories;
 mod logging;
 mod model;
 mod phases;
+mod real_engine;
 mod reports;
 mod server;
 mod startup;
