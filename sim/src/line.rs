@@ -72,6 +72,8 @@ enum Passes {
 struct Count {
     written: usize,
     cut: Option<Cut>,
+    /// True to hold the next write and everything after it.
+    holds_next: bool,
 }
 
 impl Default for Line {
@@ -83,7 +85,7 @@ impl Default for Line {
 impl Line {
     /// Sets the count of writes to 0. Plans a cut at one of the next writes; `None` plans no cut.
     pub fn arm(&self, cut: Option<Cut>) {
-        *self.0.count.lock() = Count { written: 0, cut };
+        *self.0.count.lock() = Count { written: 0, cut, holds_next: false };
     }
 
     /// Returns the number of writes since the last [`Line::arm`].
@@ -102,8 +104,14 @@ impl Line {
         self.0.passes.change(|passes| *passes = Passes::Held);
     }
 
+    /// Holds the next write back, and all requests after it. Until then, all requests pass.
+    pub fn hold_at_next_write(&self) {
+        self.0.count.lock().holds_next = true;
+    }
+
     /// Sends all requests that were held back, and forwards later requests at once.
     pub fn release(&self) {
+        self.0.count.lock().holds_next = false;
         self.0.passes.change(|passes| *passes = Passes::Everything);
     }
 
@@ -158,6 +166,9 @@ impl tower::Service<Request<Sent>> for Wired {
     fn call(&mut self, request: Request<Sent>) -> Self::Future {
         let (mut service, line) = (self.service.clone(), self.line.clone());
         Box::pin(async move {
+            if is_counted(&request) && std::mem::take(&mut line.0.count.lock().holds_next) {
+                line.hold();
+            }
             let passes = line.0.passes.read(|passes| *passes);
             match passes {
                 Passes::Nothing => return pending().await,

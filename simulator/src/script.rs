@@ -112,8 +112,9 @@ impl Script {
         let kinds: Vec<&'static Kind> = disturbances::ALL.iter().filter(may).collect();
         for _ in 0..faults {
             // Draws the numbers also without a kind, so that a choice of kinds changes no times.
-            let (at, mut own) =
-                (a_time(&mut rng, if is_quiet { QUIET_FAULTS } else { Duration::ZERO }, ACTION), rng.fork());
+            let from = if is_quiet { QUIET_FAULTS } else { Duration::ZERO };
+            let (at, mut own) = (a_time(&mut rng, from, ACTION), rng.fork());
+            let at = begin_near_action(from, &steps, &mut own).unwrap_or(at);
             let blind = kinds.iter().copied().find(|kind| kind.name == "blind").filter(|_| is_still && own.bool());
             if let Some(kind) = blind.or_else(|| weighted(&kinds, &mut own)) {
                 let lasts = duration(kind, at, &steps, &mut own);
@@ -148,8 +149,10 @@ impl Script {
 
 /// Longest time after which users create again what they deleted.
 const AGAIN: Duration = Duration::from_secs(3);
-/// Longest time between an action of users and the end of a fault that ends soon after it.
+/// Longest time between an action of users and the begin or end of a fault that begins or ends soon after it.
 const SOON_AFTER: Duration = Duration::from_secs(25);
+/// Longest time between the begin of a fault and the action of users that it meets.
+const SHORTLY_BEFORE: Duration = Duration::from_secs(2);
 
 /// Returns the action that creates again what an action deletes; `None` for other actions.
 fn inverse(action: &Action) -> Option<Action> {
@@ -185,6 +188,25 @@ fn beside(rng: &mut Rng) -> [Action; 2] {
     let (member, name) = (rng.usize(..MEMBERS), 1);
     let made = Action::CreateMcs { member, name, app: 0, consumer: rng.usize(..2) };
     [made, if rng.bool() { Action::DeleteMcs { member, name } } else { Action::Retarget { member, name, app: 1 } }]
+}
+
+/// Returns a time near an action of users, for half of the faults that begin at `from` or later. If a fault begins shortly before the
+/// action, it meets what agents write because of the action. If it begins soon after the action, agents wait for each other or for a
+/// timer.
+fn begin_near_action(from: Duration, steps: &[Step], rng: &mut Rng) -> Option<Duration> {
+    let is_user = |step: &&Step| matches!(step.what, What::User(_)) && step.at >= from;
+    let acted: Vec<Duration> = steps.iter().filter(is_user).map(|step| step.at).collect();
+    let (which, drawn) = (rng.usize(..4), rng.u64(..));
+    let (before, after) = (a_time(rng, Duration::ZERO, SHORTLY_BEFORE), a_time(rng, Duration::ZERO, SOON_AFTER));
+    if acted.is_empty() {
+        return None;
+    }
+    let action = acted[usize::try_from(drawn).unwrap_or_default() % acted.len()];
+    match which {
+        0 => Some(action.saturating_sub(before).max(from)),
+        1 => Some(action + after),
+        _ => None,
+    }
 }
 
 /// Returns a random duration of a fault that begins at `at`. A third of the faults end soon after an action of users, because that is

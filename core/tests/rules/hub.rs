@@ -486,6 +486,16 @@ fn a_slice_that_goes_takes_its_copies_with_it_then_its_mark() {
 }
 
 #[test]
+fn a_distributed_slice_that_appears_without_an_export_goes() {
+    // A create of a leader that was killed arrives late.
+    let copy = distributed_slice("member-2", &slice_export("member-1", &slice("work/app-1")));
+    let mut view = hub_view([]);
+    let requeue = observe_change(&mut view, Object::EndpointSliceImport(copy.clone()));
+    let written: Vec<_> = requeue.iter().flat_map(|key| writes(&view, key)).collect();
+    assert_eq!(written, [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
+}
+
+#[test]
 fn stamps_that_differ_below_the_second_are_equal() {
     let mut export = slice_export("member-1", &slice("work/app-1")).marked();
     export.spec.reference.exported_since = Some(Timestamp(5_400_000));

@@ -1,4 +1,5 @@
-//! A cluster whose clock is wrong for a while. Somebody sets the clock while the agents run, or the agents restart with it.
+//! A cluster whose clock is wrong, for a while or until the end. Somebody sets the clock while the agents run, or the agents restart
+//! with it.
 
 use super::{Disturbance, Kind, a_place};
 use crate::world::World;
@@ -17,12 +18,15 @@ struct Clocks {
     seconds_ahead: i64,
     /// True if the agents restart when the clock changes.
     restarts: bool,
+    /// True if nobody sets the clock right again.
+    stays: bool,
     is_wrong: Mutex<bool>,
 }
 
 fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
     let seconds_ahead = [-3_600, -70, -5, 5, 70, 3_600][rng.usize(..6)];
-    Arc::new(Clocks { place: a_place(rng), seconds_ahead, restarts: rng.bool(), is_wrong: Mutex::new(false) })
+    let (restarts, stays) = (rng.bool(), rng.usize(..3) == 0);
+    Arc::new(Clocks { place: a_place(rng), seconds_ahead, restarts, stays, is_wrong: Mutex::new(false) })
 }
 
 impl Clocks {
@@ -40,7 +44,7 @@ impl Clocks {
 
 impl Disturbance for Clocks {
     fn begin<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
-        *self.is_wrong.lock() = true;
+        *self.is_wrong.lock() = !self.stays;
         Box::pin(self.change(world, self.seconds_ahead))
     }
 

@@ -17,11 +17,14 @@ pub(crate) const KIND: Kind =
 struct Pause {
     place: Place,
     is_killed: bool,
+    /// True if the process stops with its next write on the way.
+    is_at_write: bool,
     held: Mutex<Vec<(usize, Line)>>,
 }
 
 fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
-    Arc::new(Pause { place: a_place(rng), is_killed: rng.bool(), held: Mutex::default() })
+    let (place, is_killed, is_at_write) = (a_place(rng), rng.bool(), rng.bool());
+    Arc::new(Pause { place, is_killed, is_at_write, held: Mutex::default() })
 }
 
 impl Disturbance for Pause {
@@ -29,7 +32,11 @@ impl Disturbance for Pause {
         Box::pin(async move {
             let of_place = world.fleet.replicas().filter(|(place, replica, ..)| *place == self.place && *replica == 0);
             for (_, replica, _, line) in of_place {
-                line.hold();
+                if self.is_at_write {
+                    line.hold_at_next_write();
+                } else {
+                    line.hold();
+                }
                 self.held.lock().push((replica, line.clone()));
             }
             Ok(())

@@ -153,6 +153,7 @@ impl View {
         if before.is_none() {
             self.distributed_slices_named.insert(name.name.clone(), name.clone());
             effects.values.push(Value::DistributedSlicesNamed(name.name.clone()));
+            // fault D4.3: effects.keys.push(Key::copy(&name.name, &name.namespace)) ~> {}
             effects.keys.push(Key::copy(&name.name, &name.namespace));
         }
         let was_live = before.is_some_and(|old| !old.meta.deleting);

@@ -146,7 +146,7 @@ fn possible_names(view: Reader<'_>, slice: &EndpointSlice, export: &ServiceExpor
     let ObjectName { namespace, name } = &slice.meta.name;
     [SuffixLength::Short, SuffixLength::Long].map(|length| {
         let (cluster, uid) = (&view.settings().cluster, &slice.meta.uid);
-        // fault E7.1: export.meta.uid ~> format!("{}{}", export.meta.uid, view.oldest_change(&slice.meta.name).map_or(0, |at| at.0))
+        // fault E7.1: export.meta.uid ~> format!("{}{}", export.meta.uid, { static CALLS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0); CALLS.fetch_add(1, std::sync::atomic::Ordering::Relaxed) })
         view.in_hub(names::slice_export_name(cluster, namespace, name, uid, &export.meta.uid, length))
     })
 }

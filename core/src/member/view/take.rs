@@ -298,6 +298,7 @@ impl View {
         for source in before.iter().chain([&source]) {
             self.settle_changes(source, at);
         }
+        // fault E6.2: before.as_ref() != Some(&source) ~> false
         if before.as_ref() != Some(&source) {
             effects.keys.push(Key::SliceExport(source.clone()));
         }
