@@ -58,7 +58,7 @@ impl Server {
         match encode(&Write::patch(stored.meta(), patch)) {
             Body::Patch { resource_version, body, .. } => {
                 assert_eq!(resource_version, stored.meta().resource_version);
-                merge(&mut self.object, &body);
+                json_patch::merge(&mut self.object, &body);
                 self.object["metadata"]["resourceVersion"] = (resource_version + 1).to_string().into();
             }
             other => panic!("{other:?}"),
@@ -68,24 +68,6 @@ impl Server {
 
     fn read(&self) -> Object {
         decode(self.kind, self.object.to_string().as_bytes()).unwrap()
-    }
-}
-
-/// Applies a merge patch (RFC 7386).
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(fields) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = json!({});
-    }
-    for (key, value) in fields {
-        if value.is_null() {
-            target.as_object_mut().unwrap().remove(key);
-        } else {
-            merge(&mut target[key], value);
-        }
     }
 }
 

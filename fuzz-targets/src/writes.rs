@@ -18,7 +18,7 @@ pub fn write_answer(bytes: &[u8]) {
     assert!(fuzzing::is_replaced(&object, &object), "a replacement with the object itself changes the object");
     let Ok(patch) = serde_json::from_slice::<Value>(patch) else { return };
     let mut patched = object.clone();
-    merge(&mut patched, &patch);
+    json_patch::merge(&mut patched, &patch);
     assert!(fuzzing::is_patched(&patched, &patch), "the patch {patch} is not in the result {patched}");
     if fuzzing::is_replaced(&object, &patch) {
         assert!(fuzzing::is_replaced(&patch, &object) || !has_uid(&patch), "the comparison depends on the order");
@@ -27,25 +27,6 @@ pub fn write_answer(bytes: &[u8]) {
 
 fn has_uid(object: &Value) -> bool {
     !object["metadata"]["uid"].is_null()
-}
-
-/// Applies a merge patch (RFC 7386).
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(fields) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(serde_json::Map::new());
-    }
-    let Value::Object(present) = target else { return };
-    for (key, value) in fields {
-        if value.is_null() {
-            present.remove(key);
-        } else {
-            merge(present.entry(key).or_insert(Value::Null), value);
-        }
-    }
 }
 
 /// Names the other writers in `metadata.managedFields`. The text is short and has no control characters.

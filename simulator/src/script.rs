@@ -194,34 +194,32 @@ fn beside(rng: &mut Rng) -> [Action; 2] {
 /// action, it meets what agents write because of the action. If it begins soon after the action, agents wait for each other or for a
 /// timer.
 fn begin_near_action(from: Duration, steps: &[Step], rng: &mut Rng) -> Option<Duration> {
-    let is_user = |step: &&Step| matches!(step.what, What::User(_)) && step.at >= from;
-    let acted: Vec<Duration> = steps.iter().filter(is_user).map(|step| step.at).collect();
-    let (which, drawn) = (rng.usize(..4), rng.u64(..));
+    let which = rng.usize(..4);
+    let action = an_action_of_users(steps, |at| at >= from, rng);
     let (before, after) = (a_time(rng, Duration::ZERO, SHORTLY_BEFORE), a_time(rng, Duration::ZERO, SOON_AFTER));
-    if acted.is_empty() {
-        return None;
-    }
-    let action = acted[usize::try_from(drawn).unwrap_or_default() % acted.len()];
     match which {
-        0 => Some(action.saturating_sub(before).max(from)),
-        1 => Some(action + after),
+        0 => Some(action?.saturating_sub(before).max(from)),
+        1 => Some(action? + after),
         _ => None,
     }
+}
+
+/// Returns the time of a random action of users; `None` if there is no action at such a time. Draws one number in both cases.
+fn an_action_of_users(steps: &[Step], is_wanted: impl Fn(Duration) -> bool, rng: &mut Rng) -> Option<Duration> {
+    let is_action = |step: &&Step| matches!(step.what, What::User(_)) && is_wanted(step.at);
+    let acted: Vec<Duration> = steps.iter().filter(is_action).map(|step| step.at).collect();
+    let drawn = usize::try_from(rng.u64(..)).unwrap_or_default();
+    acted.get(drawn.checked_rem(acted.len())?).copied()
 }
 
 /// Returns a random duration of a fault that begins at `at`. A third of the faults end soon after an action of users, because that is
 /// when agents act on what they learnt while the fault lasted.
 fn duration(kind: &Kind, at: Duration, steps: &[Step], rng: &mut Rng) -> Duration {
     let longest = Duration::from_secs(*kind.seconds.end());
-    let acted: Vec<Duration> = steps
-        .iter()
-        .filter(|step| matches!(step.what, What::User(_)) && step.at > at && step.at < at + longest)
-        .map(|step| step.at - at)
-        .collect();
-    let (ends_soon_after, drawn) = (rng.usize(..3) == 0 && !acted.is_empty(), rng.u64(..));
-    if ends_soon_after {
-        let number = usize::try_from(drawn).unwrap_or_default() % acted.len();
-        let lasts = acted[number] + a_time(rng, Duration::ZERO, SOON_AFTER);
+    let ends_soon_after = rng.usize(..3) == 0;
+    let action = an_action_of_users(steps, |acted| acted > at && acted < at + longest, rng);
+    if let Some(action) = action.filter(|_| ends_soon_after) {
+        let lasts = action - at + a_time(rng, Duration::ZERO, SOON_AFTER);
         return lasts.max(Duration::from_secs(*kind.seconds.start()));
     }
     Duration::from_millis(rng.u64(kind.seconds.start() * 1_000..=kind.seconds.end() * 1_000))

@@ -4,7 +4,6 @@ use endpointslice::model::EndpointSlice;
 use endpointslice::plan::{Precondition, Update};
 use endpointslice::{SliceWriter, Text};
 use parking_lot::Mutex;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
@@ -90,7 +89,7 @@ impl SliceWriter for Memory {
         self.call(format!("update {name}"))?;
         let stored = self.state.lock().slices.get(name).cloned().expect("an update of a slice that is there");
         let mut object = serde_json::to_value(&*stored).expect("a slice as JSON");
-        merge(&mut object, update.merge_patch(Precondition::None));
+        json_patch::merge(&mut object, &update.merge_patch(Precondition::None));
         let mut stored: EndpointSlice = serde_json::from_value(object).expect("a slice of JSON");
         let mut replaced = update.after.clone();
         replaced.metadata.uid = stored.metadata.uid.clone();
@@ -112,24 +111,5 @@ impl SliceWriter for Memory {
 
     fn is_namespace_terminating(&self, error: &ApiError) -> bool {
         *error == ApiError::NamespaceTerminating
-    }
-}
-
-/// Applies a merge patch (RFC 7386).
-fn merge(target: &mut Value, patch: Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch;
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(serde_json::Map::new());
-    }
-    let Some(target) = target.as_object_mut() else { return };
-    for (key, value) in patch {
-        if value.is_null() {
-            target.remove(&key);
-        } else {
-            merge(target.entry(key).or_insert(Value::Null), value);
-        }
     }
 }

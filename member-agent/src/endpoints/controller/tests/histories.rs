@@ -101,7 +101,7 @@ impl History {
             }
             15 => self.restart(),
             16 if self.is_spoiled => self.spoil(),
-            17 => self.collect_garbage(),
+            17 => self.world.collect_garbage(),
             _ => self.pass_time(),
         }
         if !self.dice.one_in(3) {
@@ -258,18 +258,6 @@ impl History {
         self.world.advance(duration);
     }
 
-    /// Deletes the slices of deleted Services, as the garbage collector does.
-    fn collect_garbage(&mut self) {
-        let owners: BTreeSet<_> = self.world.services.values().map(|service| service.metadata.uid.clone()).collect();
-        for slice in self.world.server.slices() {
-            let owner = slice.metadata.owner_references.first();
-            if owner.is_some_and(|owner| !owners.contains(&owner.uid)) {
-                self.world.delete_slice(&slice.metadata.name);
-            }
-        }
-        self.world.forget_notes();
-    }
-
     fn spoil(&mut self) {
         let slices = self.world.server.slices();
         if slices.is_empty() {
@@ -305,7 +293,7 @@ impl History {
         self.world.writes_are(|_| Fate::Done);
         self.world.pause_watch(false);
         self.world.deliver_responses();
-        self.collect_garbage();
+        self.world.collect_garbage();
         self.world.serve(true);
         self.world.retry_rejected();
         self.world.advance(SECOND * 30);

@@ -1,4 +1,4 @@
-//! Comparison of the simulated engine ([`World`]) with the real engine on memkube: the same events of a cluster and the same
+//! Comparison of the simulated engine ([`World`]) with the real engine on memkube. The same events of a cluster with the same
 //! troubles give the same slices, and cost the same writes.
 
 use super::builders::NAMESPACE;
@@ -8,11 +8,11 @@ use crate::endpoints::{EndpointsAgent, Object, Operation, Settings, Timing};
 use endpointslice::Config;
 use endpointslice::model::EndpointSlice;
 use fleetnet_runtime::client::Cluster;
-use fleetnet_runtime::clock::Clock;
+use fleetnet_runtime::clock::{self, Clock};
 use fleetnet_runtime::lease::Leadership;
 use fleetnet_runtime::manager::{Finished, ProcessContext};
 use fleetnet_runtime::metrics::Metrics;
-use fleetnet_runtime::shutdown::{Shutdown, ShutdownTrigger};
+use fleetnet_runtime::shutdown::Shutdown;
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use memkube::auth::Call;
@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 /// Number of histories, and of steps in each.
 const HISTORIES: u64 = 24;
@@ -114,59 +114,50 @@ struct Real {
     server: MemKube,
     hook: Hook,
     settings: Settings,
-    running: Option<(ShutdownTrigger, watch::Sender<Leadership>, JoinHandle<Finished>)>,
+    /// The running agent. Dropping this value aborts it.
+    running: JoinSet<Finished>,
 }
 
 impl Real {
     fn new(settings: Settings, seed: u64) -> Self {
-        let server = MemKube::new(Options::new(Arc::new(TokioClock::starting_at(to_jiff(NOON))), seed));
+        let server = MemKube::new(Options::new(Arc::new(TokioClock::starting_at(clock::to_jiff(NOON))), seed));
         let hook = Hook { trouble: Arc::new(Mutex::new(Trouble::None)), commits: Arc::default() };
         server.set_faults(Some(Arc::new(hook.clone())));
         server.observe(Some(Arc::new(hook.clone())));
-        Self { server, hook, settings, running: None }
+        Self { server, hook, settings, running: JoinSet::new() }
     }
 
     /// Starts the agent. Aborts the agent that runs, as if its process was killed.
     fn start(&mut self) {
-        if let Some((.., task)) = self.running.take() {
-            task.abort();
-        }
+        self.running.abort_all();
         let client = self.server.client(User::new(AGENT));
         let cluster = Arc::new(Cluster::from_clients("member", client.clone(), client));
         let registry = prometheus::Registry::new();
         let metrics = Metrics::new(&registry).expect("a registry of its own");
         let process = ProcessContext { identity: AGENT.to_owned(), clock: Clock::virtual_at(NOON), metrics };
         let agent = EndpointsAgent::new(self.settings.clone(), cluster, &registry).expect("a registry of its own");
-        let (stop, stopped) = Shutdown::new();
-        let (leadership, leads) = watch::channel(Leadership::Leading { until: None });
-        let task = tokio::spawn(async move { agent.run(process, leads, stopped).await });
-        self.running = Some((stop, leadership, task));
+        self.running.spawn(async move {
+            let (_stop, stopped) = Shutdown::new();
+            let (_leadership, leads) = watch::channel(Leadership::Leading { until: None });
+            agent.run(process, leads, stopped).await
+        });
     }
 
+    /// Returns the API for the objects of a kind, for a user with all rights.
     fn api(&self, kind: &str) -> Api<DynamicObject> {
-        let (group, plural) = if kind == "EndpointSlice" { ("discovery.k8s.io", "endpointslices") } else { ("", "") };
-        let plural = if plural.is_empty() { format!("{}s", kind.to_lowercase()) } else { plural.to_owned() };
-        let kind = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1", kind), &plural);
+        let group = if kind == "EndpointSlice" { "discovery.k8s.io" } else { "" };
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
         let client = self.server.client(User::new("admin"));
-        if plural == "nodes" { Api::all_with(client, &kind) } else { Api::namespaced_with(client, NAMESPACE, &kind) }
+        match kind {
+            "Namespace" | "Node" => Api::all_with(client, &resource),
+            _ => Api::namespaced_with(client, NAMESPACE, &resource),
+        }
     }
 
     fn slices(&self) -> Vec<EndpointSlice> {
         let stored = self.server.peek_all(&ResourceId::new("discovery.k8s.io", "endpointslices"));
         stored.iter().map(read).collect()
     }
-}
-
-impl Drop for Real {
-    fn drop(&mut self) {
-        if let Some((.., task)) = self.running.take() {
-            task.abort();
-        }
-    }
-}
-
-fn to_jiff(time: fleetnet_types::Timestamp) -> jiff::Timestamp {
-    fleetnet_runtime::clock::to_jiff(time)
 }
 
 fn read<T: serde::de::DeserializeOwned>(object: &impl serde::Serialize) -> T {
@@ -220,16 +211,9 @@ impl Both {
 
     async fn create(&mut self, kind: &str, name: &str, content: Value) {
         let mut object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
-        json_merge(&mut object, &content);
+        json_patch::merge(&mut object, &content);
         let object = serde_json::from_value(object).expect("an object");
-        let made = match kind {
-            "Namespace" => {
-                let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", kind));
-                let api: Api<DynamicObject> = Api::all_with(self.real.server.client(User::new("admin")), &resource);
-                api.create(&PostParams::default(), &object).await
-            }
-            _ => self.real.api(kind).create(&PostParams::default(), &object).await,
-        };
+        let made = self.real.api(kind).create(&PostParams::default(), &object).await;
         self.show(kind, &made.expect("memkube creates it"));
     }
 
@@ -375,7 +359,7 @@ impl Both {
                 );
             }
         };
-        self.world.edit_slice(&slice, |slice| json_merge(slice, &change));
+        self.world.edit_slice(&slice, |slice| json_patch::merge(slice, &change));
         let change = Patch::Merge(change);
         self.real.api("EndpointSlice").patch(&slice, &PatchParams::default(), &change).await.expect("it exists");
     }
@@ -414,40 +398,36 @@ impl Both {
                 "restart"
             }
         };
-        self.collect_garbage();
+        self.world.collect_garbage(); // as memkube does
         self.world.settle();
         self.world.advance(TROUBLE);
         tokio::time::sleep(TROUBLE).await;
+        let what = format!("{what} with {trouble:?}");
+        self.compare_slices(&what);
         *self.real.hook.trouble.lock() = Trouble::None;
         self.world.writes_are(|_| Fate::Done);
         self.world.pause_watch(false);
         self.world.deliver_responses();
         self.world.advance(REST);
         tokio::time::sleep(REST).await;
-        self.compare(&format!("{what} with {trouble:?}"));
+        self.compare_slices(&what);
+        self.compare_commits(what);
     }
 
-    /// Deletes the slices of deleted Services in the world, as memkube does.
-    fn collect_garbage(&mut self) {
-        let owners: BTreeSet<_> = self.world.services.values().map(|service| service.metadata.uid.clone()).collect();
-        for slice in self.world.server.slices() {
-            if slice.metadata.owner_references.iter().any(|owner| !owners.contains(&owner.uid)) {
-                self.world.delete_slice(&slice.metadata.name);
-            }
-        }
-    }
-
-    fn compare(&mut self, what: &str) {
+    fn compare_slices(&self, what: &str) {
         assert_eq!(shown(&self.real.slices()), shown(&self.world.server.slices()), "{what}");
+    }
+
+    /// Compares the writes that changed a slice since the last comparison.
+    fn compare_commits(&mut self, what: String) {
         let sorted = |mut operations: Vec<Operation>| {
             operations.sort_by_key(|operation| format!("{operation:?}"));
             operations
         };
         let of_real = sorted(std::mem::take(&mut *self.real.hook.commits.lock()));
-        let of_world = sorted(self.world.take_done());
-        assert_eq!(of_real, of_world, "{what}");
+        assert_eq!(of_real, sorted(self.world.take_done()), "{what}");
         if !of_real.is_empty() {
-            *self.seen.entry(what.to_owned()).or_default() += 1;
+            *self.seen.entry(what).or_default() += 1;
         }
     }
 }
@@ -462,24 +442,6 @@ fn shown(slices: &[EndpointSlice]) -> BTreeSet<String> {
         slice.to_string()
     };
     slices.iter().map(shown).collect()
-}
-
-/// Applies a merge patch (RFC 7396).
-fn json_merge(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = json!({});
-    }
-    for (key, value) in patch {
-        if value.is_null() {
-            target.as_object_mut().map(|target| target.remove(key));
-        } else {
-            json_merge(&mut target[key.as_str()], value);
-        }
-    }
 }
 
 #[test]

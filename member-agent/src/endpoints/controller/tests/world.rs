@@ -241,6 +241,18 @@ impl World {
         self.server.delete(NAMESPACE, name);
     }
 
+    /// Deletes the slices of deleted Services, as the garbage collector does.
+    pub(crate) fn collect_garbage(&mut self) {
+        let owners: BTreeSet<_> = self.services.values().map(|service| service.metadata.uid.clone()).collect();
+        for slice in self.server.slices() {
+            let owner = slice.metadata.owner_references.first();
+            if owner.is_some_and(|owner| !owners.contains(&owner.uid)) {
+                self.delete_slice(&slice.metadata.name);
+            }
+        }
+        self.forget_notes();
+    }
+
     /// Sets the outcome of each write from now on.
     pub(crate) fn writes_are(&mut self, fate: impl FnMut(&SliceWrite) -> Fate + 'static) {
         self.fates = Box::new(fate);
