@@ -5,7 +5,8 @@
 //! the server: when one has noticed a restore, each of them lists again at once.
 //!
 //! Meanwhile some kinds are listed after the restore and others are not. An agent that compares them would undo what its peers have
-//! just written again. So the engine treats a kind as unknown until a list that was requested after the restore has ended.
+//! just written again. So the engine treats kinds as unknown from the first list that was requested after the restore was noticed,
+//! each until such a list of it has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -840,10 +840,11 @@ async fn a_watch_that_failed_before_it_reported_an_own_write_is_relisted() {
 async fn a_restore_that_one_watch_notices_makes_each_watch_list_again() {
     let mut fixture = Fixture::start();
     let _open = fixture.listed_at_100().await;
+    let noticed = Instant::now();
     fixture.restores.noticed(0);
     let request = fixture.next_request().await;
     assert!(request.is_streaming_list());
-    assert_eq!(request.at.elapsed(), Duration::ZERO, "although its watch is open");
+    assert_eq!(request.at, noticed, "at once, although its watch is open");
     let open = request.watch();
     open.end_list(120);
     fixture.expect_events(vec![LIST_AFTER_RESTORE, WatchEvent::ListEnded { resource_version: 120 }]).await;
@@ -862,7 +863,9 @@ async fn a_list_older_than_what_is_known_shows_one_restore() {
     fixture.progress.observed(101);
     open.cut();
     fixture.expect_failure().await;
-    fixture.next_request().await.watch().end_list(60);
+    let request = fixture.next_request().await;
+    let noticed = Instant::now();
+    request.watch().end_list(60);
     let requested = Mark { version: 101, tombstones: 0 };
     let list_at_60 = |restores| {
         vec![WatchEvent::ListStarted { requested, restores }, WatchEvent::ListEnded { resource_version: 60 }]
@@ -871,7 +874,7 @@ async fn a_list_older_than_what_is_known_shows_one_restore() {
 
     let request = fixture.next_request().await;
     assert!(request.is_streaming_list());
-    assert_eq!(request.at.elapsed(), Duration::ZERO);
+    assert_eq!(request.at, noticed, "at once");
     let open = request.watch();
     open.end_list(60);
     fixture.expect_events(list_at_60(1)).await;

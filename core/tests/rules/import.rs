@@ -1,13 +1,14 @@
 //! Tests of the member agent's imports of Services and slices.
 
+use crate::support::agent::applied;
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildService, BuildSlice, IntoObject, SYSTEM, address,
     claim, condition, content, derived_service, distributed_slice, finalizers_of, found, imported_slice, in_hub_of,
     mcs, named, not_found, port, reference, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{
-    NOW, SEEN, blocking_reasons, events, events_of, member_view, observe_change, observe_removal, planned, undecodable,
-    writes,
+    NOW, SEEN, blocking_reasons, events, events_of, member_view, observe_and_plan, observe_change, observe_removal,
+    planned, undecodable, writes,
 };
 use crate::support::world::GRACE_MICROS;
 use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
@@ -617,7 +618,9 @@ fn an_import_goes_back_to_an_older_state_of_its_source_only_after_a_minute() {
     assert_eq!(planned(&view, &key(&distributed)), Plan { again: Some(until), ..Plan::default() });
 
     // The hub stays at the older state, and a change of it that is still older does not begin another minute.
-    observe_change(&mut view, Object::EndpointSliceImport(back.clone().version(3).with_addresses(&older, 6)));
+    let still_older = Object::EndpointSliceImport(back.clone().version(3).with_addresses(&older, 6));
+    observe_and_plan(&mut view, applied(still_older), seconds(50));
+    assert_eq!(view.plan(&key(&distributed), seconds(79)), Plan { again: Some(until), ..Plan::default() });
     let write = Write::patch(&imported.meta, Patch::ImportedSlice(wanted(&older, 6)));
     assert_eq!(view.plan(&key(&distributed), until).writes, [write.measured(sample(false))]);
 

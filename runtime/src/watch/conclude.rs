@@ -34,6 +34,7 @@ impl<L: Logic> Watcher<L> {
             }
             End::WentBack => Some(self.relist_after_going_back()),
             // The position is dropped before the next attempt.
+            // fault V4.16: Duration::ZERO ~> self.next_wait()
             End::Restored => Some(Duration::ZERO),
             End::StreamingRejected => {
                 self.restarted("streaming_refused");

@@ -36,6 +36,7 @@ impl Newest {
     pub(super) fn take(&mut self, slice: &ObjectName, before: Option<State>, now: State) -> bool {
         let known = self.0.remove(slice);
         let went_back = known.is_some();
+        // fault P13.4: known.or(before) ~> before
         let newest = known.or(before).filter(|newest| now.is_older_than(newest));
         let changed = went_back || newest.is_some();
         self.0.extend(newest.map(|newest| (slice.clone(), newest)));
