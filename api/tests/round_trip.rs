@@ -375,8 +375,10 @@ fn internal_service_exports() {
 
 #[test]
 fn internal_service_imports() {
-    let input = (reference(), (consumer_type(), consumer_type()), finalizers(), (import_status(), import_status()));
-    for_any(cases(256), LEAST, &input, |(reference, consumers, finalizers, statuses)| {
+    let references = (reference(), reference());
+    let statuses = (import_status(), import_status());
+    let input = (references, (consumer_type(), consumer_type()), finalizers(), statuses);
+    for_any(cases(256), LEAST, &input, |(references, consumers, finalizers, statuses)| {
         let classes = [
             (consumers.0 != consumers.1, "of another type"),
             (statuses.1.clusters.is_empty(), "taken back"),
@@ -384,18 +386,20 @@ fn internal_service_imports() {
             (statuses.1.import_type.is_none(), "without a type"),
             (finalizers.ours, "marked"),
         ];
-        let desired = Desired::InternalServiceImport { reference: reference.clone(), consumer_type: consumers.0 };
+        let desired = Desired::InternalServiceImport { reference: references.0.clone(), consumer_type: consumers.0 };
         let server = Server::making(desired).patched(Patch::InternalServiceImportStatus(statuses.0.clone()));
         let mut expected = InternalServiceImport {
             meta: meta(2, Finalizers::default()),
-            reference,
+            reference: references.0,
             consumer_type: consumers.0,
             status: statuses.0,
         };
         assert_eq!(server.read(), Object::InternalServiceImport(expected.clone()));
-        expected.meta = meta(5, finalizers.clone());
-        (expected.consumer_type, expected.status) = (consumers.1, statuses.1.clone());
+        expected.meta = meta(6, finalizers.clone());
+        (expected.reference, expected.consumer_type, expected.status) =
+            (references.1.clone(), consumers.1, statuses.1.clone());
         let server = server
+            .patched(Patch::InternalServiceImport(references.1))
             .patched(Patch::ConsumerType(consumers.1))
             .patched(Patch::InternalServiceImportStatus(statuses.1))
             .patched(Patch::Finalizers { kind: Kind::InternalServiceImport, finalizers });

@@ -24,6 +24,10 @@ pub const PENDING_CHANGES_MAX: usize = 16;
 /// need this time to write their exports again. An imported slice also does not go back to an older state of its source for this time.
 pub const ORPHAN_GRACE_MICROS: i64 = 60_000_000;
 
+/// Time after a restore of the hub from a backup in which an importer changes no derived Service that has exporters: 60 s. The exporters
+/// and the hub agent need this time to bring the newest state back.
+pub const RESTORE_GRACE_MICROS: i64 = 60_000_000;
+
 /// Maximum number of ports of a Service or slice that the hub accepts. The limit is needed because the hub agent compares the
 /// ports of all exports of a Service. A Service with more ports is not exported.
 pub const PORTS_MAX: usize = 1_000;

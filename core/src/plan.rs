@@ -310,6 +310,8 @@ pub enum Patch {
     /// Service-type annotation of an InternalServiceImport. LoadBalancer is the default, so for LoadBalancer the patch removes
     /// the annotation.
     ConsumerType(ConsumerType),
+    /// `spec` of an InternalServiceImport, with the ServiceImport that it now belongs to.
+    InternalServiceImport(Reference),
     DerivedService(DerivedService),
     ImportedSlice(ImportedSlice),
     /// `spec` of a MemberAgent.
@@ -336,7 +338,9 @@ impl Patch {
             Self::ServiceImportOwners { .. } | Self::ServiceImportStatus(_) | Self::Claims { .. } => {
                 Kind::ServiceImport
             }
-            Self::InternalServiceImportStatus(_) | Self::ConsumerType(_) => Kind::InternalServiceImport,
+            Self::InternalServiceImportStatus(_) | Self::ConsumerType(_) | Self::InternalServiceImport(_) => {
+                Kind::InternalServiceImport
+            }
             Self::DerivedService(_) => Kind::Service,
             Self::ImportedSlice(_) => Kind::EndpointSlice,
             Self::MemberAgent(_) | Self::MemberAgentStatus { .. } => Kind::MemberAgent,

@@ -117,7 +117,7 @@ impl Logic for Hub {
                 self.heartbeats.connected(is_connected, at);
             }
             WatchNews::Listing(is_listing) if source == Kind::MemberAgent => self.heartbeats.listing(is_listing, at),
-            WatchNews::Connected(_) | WatchNews::Listing(_) => {}
+            WatchNews::Connected(_) | WatchNews::Listing(_) | WatchNews::Restored => {}
         }
     }
 

@@ -249,7 +249,8 @@ impl Logic for Member {
             (WatchNews::State(state), _) => self.view.watch_state(source, state, at, requeue),
             (WatchNews::Connected(true), Kind::EndpointSlice) => self.view.slices_followed(requeue),
             (WatchNews::Connected(false), Kind::EndpointSlice) => self.view.slices_lost(requeue),
-            (WatchNews::Connected(_) | WatchNews::Listing(_), _) => {}
+            (WatchNews::Restored, Kind::InternalServiceImport) => self.view.hub_restored(at),
+            (WatchNews::Connected(_) | WatchNews::Listing(_) | WatchNews::Restored, _) => {}
         }
     }
 

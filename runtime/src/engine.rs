@@ -256,6 +256,7 @@ impl<L: Logic> Engine<L> {
             |source: &Source<L>| source.cluster == cluster && source.was_complete && source.restores < restores;
         let doubtful: Vec<_> = self.sources.iter().filter(|(_, it)| is_doubtful(it)).map(|(id, _)| *id).collect();
         for doubtful in doubtful {
+            self.tell_watch(doubtful, WatchNews::Restored, at);
             self.change_state(doubtful, WatchState::Unknown, at);
         }
     }

@@ -94,6 +94,8 @@ pub enum WatchNews {
     Connected(bool),
     /// A list of the source starts (true) or ends (false). Changes in between come from the list, so they may be old.
     Listing(bool),
+    /// The server was restored from a backup, and the view of this source is from before.
+    Restored,
 }
 
 /// Change of the agent's process, for [`Logic::process`].

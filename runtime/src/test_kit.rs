@@ -270,7 +270,7 @@ impl Logic for Copier {
                 requeue.extend(self.things.keys().map(|(_, name)| name.clone()));
             }
             WatchNews::Connected(is_connected) => lock(&self.record).connected.push((source, is_connected)),
-            WatchNews::Listing(_) => {}
+            WatchNews::Listing(_) | WatchNews::Restored => {}
         }
     }
 

@@ -246,7 +246,11 @@ impl<L: Logic> Watcher<L> {
             let end = self.list_and_follow().await;
             match self.after(end).await {
                 Some(wait) if wait.is_zero() => tokio::task::yield_now().await,
-                Some(wait) => sleep(wait).await,
+                Some(wait) => tokio::select! {
+                    () = sleep(wait) => {}
+                    // fault V4.14: self.spec.cluster.restores.noticed_since(self.restores) ~> std::future::pending()
+                    () = self.spec.cluster.restores.noticed_since(self.restores) => {}
+                },
                 None => return,
             }
         }

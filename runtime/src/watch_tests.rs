@@ -311,6 +311,16 @@ impl Fixture {
     fn age_seconds(&self) -> f64 {
         self.metric("fleetnet_watch_age_seconds", None)
     }
+
+    /// Returns a fixture whose watch at version 100 failed before it reported the own write with version 101.
+    async fn unconfirmed() -> Self {
+        let mut fixture = Self::start();
+        let open = fixture.listed_at_100().await;
+        fixture.progress.observed(101);
+        open.cut();
+        fixture.expect_failure().await;
+        fixture
+    }
 }
 
 /// Begin of a list that was requested after one noticed restore, before anything was observed.
@@ -858,29 +868,44 @@ async fn a_restore_that_one_watch_notices_makes_each_watch_list_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_older_than_what_is_known_shows_one_restore() {
-    let mut fixture = Fixture::start();
-    let open = fixture.listed_at_100().await;
-    fixture.progress.observed(101);
-    open.cut();
-    fixture.expect_failure().await;
+    let mut fixture = Fixture::unconfirmed().await;
     let request = fixture.next_request().await;
     let noticed = Instant::now();
     request.watch().end_list(60);
     let requested = Mark { version: 101, tombstones: 0 };
-    let list_at_60 = |restores| {
-        vec![WatchEvent::ListStarted { requested, restores }, WatchEvent::ListEnded { resource_version: 60 }]
-    };
-    fixture.expect_events(list_at_60(0)).await;
+    let started = |restores| WatchEvent::ListStarted { requested, restores };
+    fixture.expect_events(vec![started(0)]).await;
 
+    // The first list is dropped.
     let request = fixture.next_request().await;
     assert!(request.is_streaming_list());
     assert_eq!(request.at, noticed, "at once");
     let open = request.watch();
     open.end_list(60);
-    fixture.expect_events(list_at_60(1)).await;
+    fixture.expect_events(vec![started(1), WatchEvent::ListEnded { resource_version: 60 }]).await;
     open.event("ADDED", &object("a", 61, "one"));
     fixture.expect_events(vec![applied("a", 61, "one")]).await;
     assert_eq!(fixture.restores.count(), 1, "the second list shows no other restore");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_with_a_raised_version_shows_a_restore() {
+    let mut fixture = Fixture::unconfirmed().await;
+    fixture.next_request().await.watch().end_list(101 + RAISED_REVISION);
+    assert!(fixture.next_request().await.is_streaming_list());
+    assert_eq!(fixture.restores.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restore_ends_the_wait_of_a_watch_that_failed() {
+    let mut fixture = Fixture::start();
+    fixture.listed_at_100().await.cut();
+    fixture.expect_failure().await;
+    let noticed = Instant::now();
+    fixture.restores.noticed(0);
+    let request = fixture.next_request().await;
+    assert!(request.is_streaming_list());
+    assert_eq!(request.at, noticed);
 }
 
 #[tokio::test(start_paused = true)]

@@ -89,9 +89,7 @@ impl Script {
         for _ in 0..actions {
             let (at, action) =
                 (a_time(&mut rng, Duration::ZERO, if is_quiet { QUIET_ACTION } else { ACTION }), users.next());
-            // Users often create again what they have just deleted.
-            let (again, after) =
-                (rng.bool().then(|| inverse(&action)).flatten(), a_time(&mut rng, Duration::ZERO, AGAIN));
+            let (again, after) = (undone(&action, &mut rng), a_time(&mut rng, Duration::ZERO, AGAIN));
             steps.push(Step { at, what: What::User(action) });
             steps.extend(again.map(|action| Step { at: at + after, what: What::User(action) }));
         }
@@ -147,22 +145,32 @@ impl Script {
     }
 }
 
-/// Longest time after which users create again what they deleted.
+/// Longest time after which users undo what they did.
 const AGAIN: Duration = Duration::from_secs(3);
 /// Longest time between an action of users and the begin or end of a fault that begins or ends soon after it.
 const SOON_AFTER: Duration = Duration::from_secs(25);
 /// Longest time between the begin of a fault and the action of users that it meets.
 const SHORTLY_BEFORE: Duration = Duration::from_secs(2);
 
-/// Returns the action that creates again what an action deletes; `None` for other actions.
-fn inverse(action: &Action) -> Option<Action> {
-    Some(match *action {
-        Action::DeleteService { member, app } => Action::MakeService { member, app, ports: 0 },
-        Action::Unexport { member, app } => Action::Export { member, app },
-        Action::DeleteSlice { member, app, slice } => Action::SetSlice { member, app, slice, endpoints: vec![1, 3] },
-        Action::DeleteMcs { member, name } => Action::CreateMcs { member, name, app: 0, consumer: 1 },
+/// Returns an action that undoes another. Users often create again what they have just deleted, and sometimes delete what they have
+/// just created.
+fn undone(action: &Action, rng: &mut Rng) -> Option<Action> {
+    let drawn = rng.usize(..4);
+    let (often, sometimes) = (drawn < 2, drawn == 2);
+    let (is_undone, inverse) = match *action {
+        Action::DeleteService { member, app } => (often, Action::MakeService { member, app, ports: 0 }),
+        Action::Unexport { member, app } => (often, Action::Export { member, app }),
+        Action::DeleteSlice { member, app, slice } => {
+            (often, Action::SetSlice { member, app, slice, endpoints: vec![1, 3] })
+        }
+        Action::DeleteMcs { member, name } => (often, Action::CreateMcs { member, name, app: 0, consumer: 1 }),
+        Action::MakeService { member, app, .. } => (sometimes, Action::DeleteService { member, app }),
+        Action::Export { member, app } => (sometimes, Action::Unexport { member, app }),
+        Action::SetSlice { member, app, slice, .. } => (sometimes, Action::DeleteSlice { member, app, slice }),
+        Action::CreateMcs { member, name, .. } => (sometimes, Action::DeleteMcs { member, name }),
         _ => return None,
-    })
+    };
+    is_undone.then_some(inverse)
 }
 
 /// Returns a deletion in a random member, and the action that creates the same again.

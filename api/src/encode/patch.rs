@@ -67,6 +67,9 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         Patch::ConsumerType(consumer) => {
             json!({ "metadata": { "annotations": consumer_annotation(*consumer) } })
         }
+        Patch::InternalServiceImport(reference) => {
+            json!({ "spec": { "serviceImportReference": parts::reference(reference) } })
+        }
         Patch::DerivedService(service) => derived_service(service),
         Patch::ImportedSlice(slice) => imported_slice(slice),
     };

@@ -13,7 +13,6 @@ pub(super) fn is_true(view: Reader<'_>, fact: &Fact, at: Timestamp) -> Option<bo
         Fact::Unresolved(import) => Some(is_unresolved(view, import)),
         Fact::Fulfilled(import) => Some(is_fulfilled(view, import)),
         Fact::Orphaned(slice) => is_orphaned(view, slice),
-        Fact::WentBack(slice) => Some(view.went_back(slice)),
     }
 }
 
@@ -34,15 +33,19 @@ fn is_fulfilled(view: Reader<'_>, import: &ObjectName) -> bool {
     claims.any(|claim| !claim.status.clusters.is_empty())
 }
 
-/// True if the hub does not distribute this imported slice. `None` while the list of distributed slices is not complete: the slice
-/// then looks like an orphan only because its distributed slice is not listed yet.
+/// True if the hub does not distribute this imported slice, or distributes an older state of its source. The latter occurs after a
+/// restore of the hub from a backup. `None` while the list of distributed slices is not complete: the slice then looks like an orphan
+/// only because its distributed slice is not listed yet.
 fn is_orphaned(view: Reader<'_>, slice: &Text) -> Option<bool> {
-    let is_present = view.slices().get(&view.in_system(slice.clone())).is_some_and(|present| present.imported);
-    let distributed = view.in_hub(slice.clone());
-    let is_distributed = view.distributed_slices().get(&distributed).is_some()
-        || view.is_undecodable(Kind::EndpointSliceImport, &distributed);
-    if !is_present || is_distributed {
+    let present = view.slices().get(&view.in_system(slice.clone())).filter(|present| present.imported);
+    let at = view.in_hub(slice.clone());
+    let distributed = view.distributed_slices().get(&at);
+    let (Some(present), false) = (present, view.is_undecodable(Kind::EndpointSliceImport, &at)) else {
         return Some(false);
+    };
+    if let Some(distributed) = distributed {
+        // fault P13.2: present.observed_generation > Some(distributed.spec.reference.generation) ~> false
+        return Some(present.observed_generation > Some(distributed.spec.reference.generation));
     }
     // fault P9.3: view.complete(&[Kind::EndpointSliceImport]).then_some(true) ~> Some(true)
     view.complete(&[Kind::EndpointSliceImport]).then_some(true)

@@ -95,6 +95,11 @@ impl Planner {
         }
     }
 
+    /// Records that the hub was restored from a backup.
+    pub fn hub_restored(&mut self, at: Timestamp) {
+        self.view.hub_restored = Some(at);
+    }
+
     /// Records that the watch of this cluster's slices has contact with the API server again.
     pub fn slices_followed(&mut self, requeue: &mut Vec<Key>) {
         if !std::mem::replace(&mut self.view.slices_followed, true) {
@@ -165,7 +170,7 @@ impl Planner {
             Key::Export(service) => export::plan_service(view, service, now),
             Key::SliceExport(slice) => export::plan_slice(view, slice, now),
             Key::MultiClusterService(name) => import::plan_multi_cluster_service(view, name, now),
-            Key::Import(name) => import::plan_import(view, name),
+            Key::Import(name) => import::plan_import(view, name, now),
             Key::SliceImport(name) => import::plan_slice(view, name, now),
         };
         let plan = if *key == Key::Heartbeat || view.acts_in_hub(now) { plan } else { restricted(plan) };

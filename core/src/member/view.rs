@@ -16,7 +16,6 @@
 //! | `excess` | content that a webhook added to imported slices |
 
 mod excess;
-mod newest;
 mod owner;
 pub(crate) mod reader;
 pub(crate) mod records;
@@ -36,7 +35,6 @@ use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
 use crate::watches::Watches;
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid};
-use newest::Newest;
 use owner::Owners;
 use records::{Facts, Records};
 use std::collections::BTreeMap;
@@ -105,10 +103,10 @@ pub struct View {
     pub slice_exports: Table<HubSlice>,
     /// Slices that the hub distributed to this member (EndpointSliceImports).
     pub distributed_slices: Table<HubSlice>,
-    /// Distributed slices that have an older state of their source than before.
-    newest: Newest,
     /// MemberAgents in the member namespace.
     pub member_agents: Table<MemberAgent>,
+    /// Time at which this process saw that the hub was restored from a backup.
+    pub(super) hub_restored: Option<Timestamp>,
 
     /// From each Service to its slices in this cluster.
     slices_of: Index<ObjectName>,
@@ -192,8 +190,8 @@ impl View {
             claims: Table::default(),
             slice_exports: Table::default(),
             distributed_slices: Table::default(),
-            newest: Newest::default(),
             member_agents: Table::default(),
+            hub_restored: None,
             slices_of: Index::default(),
             internal_exports_of: Index::default(),
             slice_exports_of: Index::default(),
@@ -221,6 +219,7 @@ impl View {
     /// Moves all stored times by `micros`, after the wall clock was set forward (positive) or back (negative) by this duration.
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
+        self.hub_restored = self.hub_restored.map(|at| at.plus_micros(micros));
         self.facts.clock_set(micros);
         self.records.clock_set(micros);
         self.hub_announced.clock_set(micros);
@@ -307,7 +306,6 @@ impl View {
             }
             Fact::Fulfilled(import) => self.claims_of.get(import).next().is_some(),
             Fact::Orphaned(slice) => self.is_marked_imported(slice),
-            Fact::WentBack(slice) => self.newest.went_back(&self.in_hub(slice.clone())),
         }
     }
 

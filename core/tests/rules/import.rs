@@ -11,11 +11,11 @@ use crate::support::view::{
     planned, undecodable, writes,
 };
 use crate::support::world::GRACE_MICROS;
-use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
+use fleetnet_core::limits::{ORPHAN_GRACE_MICROS, RESTORE_GRACE_MICROS};
 use fleetnet_core::member::{Key, Planner};
 use fleetnet_core::model::{
-    AddressType, Condition, ConsumerType, EndpointSlice, HubSlice, ImportStatus, Kind, LoadBalancerStatus,
-    MultiClusterService, Object, Service, ServicePort, ServiceType, SessionAffinity,
+    AddressType, Condition, ConsumerType, EndpointSlice, HubSlice, ImportStatus, InternalServiceImport, Kind,
+    LoadBalancerStatus, MultiClusterService, Object, Service, ServicePort, ServiceType, SessionAffinity,
 };
 use fleetnet_core::plan::{Action, Controller, DerivedService, Desired, ImportedSlice, Patch, Plan, Sample, Write};
 use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
@@ -388,6 +388,29 @@ fn a_claim_goes_with_its_import_then_the_mark() {
     assert_eq!(writes(&view, &import()), [delete], "an import made anew claims anew");
 }
 
+#[test]
+fn a_shared_claim_of_an_earlier_import_is_taken_over() {
+    let mcs = mcs("work/app").consumed_as(ConsumerType::ClusterIp).taken_on();
+    let before = service_import("work/app").controlled_by(&mcs);
+    let now = before.clone().uid("uid-anew").version(7);
+    let shared = claim("member-1", &before).east_west();
+    let with = |claims: &[&InternalServiceImport]| {
+        let claims = claims.iter().map(|claim| (*claim).clone().object());
+        writes(&member_view([mcs.clone().object(), now.clone().object()].into_iter().chain(claims)), &import())
+    };
+    let take_over = |claim: &InternalServiceImport| {
+        Write::patch(&claim.meta, Patch::InternalServiceImport(reference("member-1", &now.meta, Some(seconds(1)))))
+    };
+    assert_eq!(with(&[&shared]), [take_over(&shared)]);
+    let mut foreign = shared.clone().uid("uid-foreign");
+    foreign.meta.name = in_hub_of("member-1", "work-app-by-hand");
+    let delete = |claim: &InternalServiceImport| Write::delete(Kind::InternalServiceImport, &claim.meta);
+    assert_eq!(with(&[&shared, &foreign]), [delete(&foreign), take_over(&shared)]);
+    assert_eq!(with(&[&foreign]), [delete(&foreign)], "this agent would not choose the name");
+    let own = InternalServiceImport { reference: reference("member-1", &now.meta, Some(seconds(1))), ..foreign };
+    assert_eq!(with(&[&shared, &own]), [delete(&shared)], "the import has a claim");
+}
+
 // === Imports of distributed slices ===
 
 /// Returns the distributed slice of a slice of `work/app` in member-2. Also returns the MultiClusterService, ServiceImport and
@@ -612,31 +635,63 @@ fn an_import_goes_back_to_an_older_state_of_its_source_only_after_a_minute() {
     let mut view = view_of(Some(&distributed.clone().with_addresses(&newest, 7)), Some(&imported), &objects);
     assert_eq!(planned(&view, &key(&distributed)), Plan::default());
 
-    let back = distributed.clone().version(2).with_addresses(&older, 5);
+    // A restored hub has an older state, perhaps in an object of its own, and changes it to another older state.
+    let back = distributed.clone().version(2).with_addresses(&older, 5).uid("uid-of-restored");
     observe_change(&mut view, Object::EndpointSliceImport(back.clone()));
     let until = seconds(20).plus_micros(ORPHAN_GRACE_MICROS);
-    assert_eq!(planned(&view, &key(&distributed)), Plan { again: Some(until), ..Plan::default() });
-
-    // The hub stays at the older state, and a change of it that is still older does not begin another minute.
-    let still_older = Object::EndpointSliceImport(back.clone().version(3).with_addresses(&older, 6));
-    observe_and_plan(&mut view, applied(still_older), seconds(50));
-    assert_eq!(view.plan(&key(&distributed), seconds(79)), Plan { again: Some(until), ..Plan::default() });
+    let wait = Plan { again: Some(until), ..Plan::default() };
+    assert_eq!(planned(&view, &key(&distributed)), wait);
+    let restarted = view_of(Some(&back), Some(&imported), &objects);
+    assert!(planned(&restarted, &key(&distributed)).again.is_some(), "also after a restart of the importer");
+    observe_and_plan(&mut view, applied(Object::EndpointSliceImport(back.clone().version(3).deleting())), seconds(40));
+    assert_eq!(view.plan(&key(&distributed), seconds(79)), wait);
+    observe_and_plan(
+        &mut view,
+        applied(Object::EndpointSliceImport(back.clone().version(4).with_addresses(&older, 6))),
+        seconds(50),
+    );
+    assert_eq!(view.plan(&key(&distributed), seconds(79)), wait);
     let write = Write::patch(&imported.meta, Patch::ImportedSlice(wanted(&older, 6)));
     assert_eq!(view.plan(&key(&distributed), until).writes, [write.measured(sample(false))]);
 
     // The newest state returns, and then a newer one.
-    observe_change(&mut view, Object::EndpointSliceImport(back.clone().version(4).with_addresses(&newest, 7)));
+    observe_change(&mut view, Object::EndpointSliceImport(back.clone().version(5).with_addresses(&newest, 7)));
     assert_eq!(planned(&view, &key(&distributed)), Plan::default());
-    observe_change(&mut view, Object::EndpointSliceImport(back.clone().version(5).with_addresses(&older, 8)));
+    observe_change(&mut view, Object::EndpointSliceImport(back.version(6).with_addresses(&older, 8)));
     let write = Write::patch(&imported.meta, Patch::ImportedSlice(wanted(&older, 8)));
     assert_eq!(writes(&view, &key(&distributed)), [write.measured(sample(false))]);
+}
 
-    // A source slice that was created again has its own generations.
-    let mut other = back.version(6).with_addresses(&older, 1);
-    other.spec.reference.uid = "uid-of-another".into();
-    observe_change(&mut view, Object::EndpointSliceImport(other));
-    let write = Write::patch(&imported.meta, Patch::ImportedSlice(wanted(&older, 1)));
-    assert_eq!(writes(&view, &key(&distributed)), [write.measured(sample(false))]);
+#[test]
+fn an_import_keeps_its_services_for_a_minute_after_a_restore_of_the_hub() {
+    let bound = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let status = resolved(&["member-2"]);
+    let import = service_import("work/app").controlled_by(&bound).marked().showing(status.clone());
+    let older = ImportStatus { ports: vec![port("http", 81)], ..status };
+    let claim = InternalServiceImport { status: older.clone(), ..claim("member-1", &import) };
+    let standing = derived_service("work-app", "work/app").of_type(ServiceType::ClusterIp);
+    let objects = [bound.object(), import.clone().object(), claim.object(), standing.object()];
+    let (restored, until) = (seconds(20), seconds(20).plus_micros(RESTORE_GRACE_MICROS));
+    let wait = Plan { again: Some(until), ..Plan::default() };
+
+    let mut view = member_view(objects);
+    let show = Write::patch(&import.meta, Patch::ServiceImportStatus(older));
+    let import_key = Key::Import(named("work/app"));
+    assert_eq!(view.plan(&import_key, restored).writes, std::slice::from_ref(&show));
+    let patches = view.plan(&app(), restored).writes;
+    assert!(matches!(&patches[..], [Write { action: Action::Patch { patch: Patch::DerivedService(_), .. }, .. }]));
+
+    view.hub_restored(restored);
+    for (key, writes) in [(import_key, vec![show]), (app(), patches)] {
+        assert_eq!(view.plan(&key, restored), wait);
+        assert_eq!(view.plan(&key, seconds(79)), wait);
+        assert_eq!(view.plan(&key, until).writes, writes);
+    }
+
+    // An import without exporters has nothing to keep.
+    let fresh = import.showing(ImportStatus::default());
+    observe_change(&mut view, fresh.object());
+    assert_eq!(view.plan(&Key::Import(named("work/app")), seconds(79)).writes.len(), 1);
 }
 
 #[test]

@@ -197,6 +197,7 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
         (Object::InternalServiceImport(claim), Patch::ConsumerType(consumer_type)) => {
             claim.consumer_type = consumer_type;
         }
+        (Object::InternalServiceImport(claim), Patch::InternalServiceImport(reference)) => claim.reference = reference,
         (Object::Service(service), Patch::DerivedService(derived)) => set_derived(service, derived),
         (Object::EndpointSlice(slice), Patch::ImportedSlice(wanted)) => set_imported(slice, wanted),
         (object, patch) => panic!("{patch:?} does not fit a {:?}", object.kind()),

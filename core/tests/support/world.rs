@@ -65,6 +65,7 @@ fn patch_name(patch: &Patch) -> &'static str {
         Patch::MemberAgent { .. } => "heartbeat",
         Patch::MemberAgentStatus { .. } => "answer",
         Patch::InternalServiceExport { .. }
+        | Patch::InternalServiceImport(_)
         | Patch::EndpointSliceExport(_)
         | Patch::EndpointSliceImport(_)
         | Patch::DerivedService(_)

@@ -254,7 +254,7 @@ impl Logic for Serving {
         match news {
             WatchNews::State(state) => self.watch_state(source, state, at, requeue),
             // A lost connection changes no slice: the slices stay as they are until the connection is back.
-            WatchNews::Connected(_) | WatchNews::Listing(_) => {}
+            WatchNews::Connected(_) | WatchNews::Listing(_) | WatchNews::Restored => {}
         }
     }
 

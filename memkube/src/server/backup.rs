@@ -4,7 +4,7 @@ use super::MemKube;
 use crate::store::Store;
 
 /// Distance of the first resourceVersion after [`MemKube::restore_bumped`] from the last one before.
-const BUMP: u64 = 1_000_000;
+const BUMP: u64 = 1_000_000_000;
 
 /// Data of a server at one moment. The backup shares the stored objects with the server.
 #[derive(Debug)]

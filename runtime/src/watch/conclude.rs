@@ -34,7 +34,6 @@ impl<L: Logic> Watcher<L> {
             }
             End::WentBack => Some(self.relist_after_going_back()),
             // The position is dropped before the next attempt.
-            // fault V4.16: Duration::ZERO ~> self.next_wait()
             End::Restored => Some(Duration::ZERO),
             End::StreamingRejected => {
                 self.restarted("streaming_refused");
@@ -56,6 +55,8 @@ impl<L: Logic> Watcher<L> {
             "the server's data went back in time (was it restored from a backup?): listing again"
         );
         self.position = None;
+        // The server answers again, so earlier failures do not make the wait longer.
+        self.failures = 0;
         self.next_wait()
     }
 

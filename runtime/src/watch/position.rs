@@ -6,6 +6,11 @@ use crate::limits::RAISED_REVISION;
 use crate::logic::Logic;
 use crate::versions::Mark;
 
+/// True if a server that had the version `before` was restored from a backup with a higher revision ([`RAISED_REVISION`]).
+fn is_raised(before: u64, now: u64) -> bool {
+    before > 0 && now.saturating_sub(before) >= RAISED_REVISION
+}
+
 impl<L: Logic> Watcher<L> {
     /// Forgets the position if the server may have other objects than the engine knows. The watch then starts with a list. There are
     /// two reasons: another watch has noticed a restore of the server, or the watch failed before it reported an own write.
@@ -28,7 +33,7 @@ impl<L: Logic> Watcher<L> {
     }
 
     /// Compares the server's revision with the watch's version, and ends with [`End::WentBack`] if the server is behind, or was
-    /// restored from a backup with a higher revision ([`RAISED_REVISION`]).
+    /// restored from a backup with a higher revision.
     ///
     /// A server that was restored from a backup may not have reached the watch's version yet. A watch from this version would
     /// receive nothing until the server reaches the version, and would miss every change before it.
@@ -36,8 +41,8 @@ impl<L: Logic> Watcher<L> {
         let Some(position) = self.position else { return Ok(()) };
         let revision = self.revision().await?;
         // fault V4.3: revision < position ~> false
-        // fault V4.11: revision - position >= RAISED_REVISION ~> false
-        if revision < position || revision - position >= RAISED_REVISION {
+        // fault V4.11: || is_raised(position, revision) ~>
+        if revision < position || is_raised(position, revision) {
             return Err(End::WentBack);
         }
         self.unchecked = false;
@@ -60,12 +65,16 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
+    /// Handles the end of a list, unless the list shows a restore that no watch has noticed yet.
     pub(super) async fn listed(&mut self, requested: Mark, resource_version: u64) -> Result<(), End> {
-        // fault V4.12: !std::mem::take(&mut self.follows_restore) ~> true
         // fault V4.13: resource_version < requested.version ~> false
-        if !std::mem::take(&mut self.follows_restore) && resource_version < requested.version {
-            // This watch lists again too, because the engine takes this list for one from before the restore.
+        // fault V4.15: || is_raised(requested.version, resource_version) ~>
+        let went_back = resource_version < requested.version || is_raised(requested.version, resource_version);
+        // fault V4.12: !std::mem::take(&mut self.follows_restore) ~> true
+        if !std::mem::take(&mut self.follows_restore) && went_back {
+            // This list is dropped, because the other kinds are not listed again yet.
             self.spec.cluster.restores.noticed(self.restores);
+            return Err(End::Restored);
         }
         self.position = Some(resource_version);
         self.pages_next = false;

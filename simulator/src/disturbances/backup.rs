@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub(crate) const KIND: Kind =
-    Kind { name: "backup", weight: 1, seconds: 5..=120, make, is_slow: false, is_change: true };
+    Kind { name: "backup", weight: 3, seconds: 5..=120, make, is_slow: false, is_change: false };
 
 struct OldHub {
     is_bumped: bool,

@@ -1,4 +1,4 @@
-//! An agent that restarts and cannot list one kind: its requests about this kind fail or return an older state.
+//! An agent that restarts and cannot list one kind: its requests about this kind fail.
 
 use super::{Disturbance, Kind, Request, a_place};
 use crate::world::{KINDS, World, is_in_hub};
@@ -6,36 +6,25 @@ use fastrand::Rng;
 use fleetnet_api::resources::resource;
 use futures::future::LocalBoxFuture;
 use memkube::Status;
-use memkube::faults::{Fault, State};
+use memkube::faults::Fault;
 use sim::fleet::Place;
 use std::sync::Arc;
 
 pub(crate) const KIND: Kind =
     Kind { name: "blind", weight: 5, seconds: 20..=90, make, is_slow: false, is_change: false };
 
-/// Number of revisions by which the older state is behind: everything since the start of the run, or a little.
-const BEHIND: [u64; 2] = [1_000_000, 20];
-
 #[derive(Debug)]
 struct Blind {
     place: Place,
     resource: &'static str,
-    /// Number of revisions by which reads are behind; `None` if they fail.
-    behind: Option<u64>,
     /// True if the agent stops, so that the next one leads at once. False if it is killed.
     is_stopped: bool,
 }
 
 fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
-    let behind = (rng.usize(..3) == 0).then(|| BEHIND[rng.usize(..2)]);
     let place = a_place(rng);
     let watched: Vec<_> = KINDS.into_iter().filter(|kind| place != Place::Hub || is_in_hub(*kind)).collect();
-    Arc::new(Blind {
-        place,
-        resource: resource(watched[rng.usize(..watched.len())]).plural,
-        behind,
-        is_stopped: rng.bool(),
-    })
+    Arc::new(Blind { place, resource: resource(watched[rng.usize(..watched.len())]).plural, is_stopped: rng.bool() })
 }
 
 impl Disturbance for Blind {
@@ -57,12 +46,7 @@ impl Disturbance for Blind {
         if request.agent != self.place || *call.target.resource != *self.resource || call.verb.writes() {
             return None;
         }
-        Some(match self.behind {
-            Some(revisions) => Fault { state: State::Behind(revisions), ..Fault::default() },
-            None => {
-                let status = Status::plain(503, "ServiceUnavailable", "the simulator answers this");
-                Fault { refuse: Some(status), ..Fault::default() }
-            }
-        })
+        let status = Status::plain(503, "ServiceUnavailable", "the simulator answers this");
+        Some(Fault { refuse: Some(status), ..Fault::default() })
     }
 }

@@ -5,12 +5,12 @@ use crate::member::view::Reader;
 use crate::model::{ConsumerType, InternalServiceImport, Kind, Reference, ServiceImport};
 use crate::plan::{BlockingReason, Desired, Patch, Plan, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
 const REQUIRED: [Kind; 3] = [Kind::ServiceImport, Kind::MultiClusterService, Kind::InternalServiceImport];
 
 /// Plans the claim of the ServiceImport with this name.
-pub(crate) fn plan_import(view: Reader<'_>, name: &ObjectName) -> Plan {
+pub(crate) fn plan_import(view: Reader<'_>, name: &ObjectName, now: Timestamp) -> Plan {
     if view.is_undecodable(Kind::ServiceImport, name) || !view.complete(&REQUIRED) {
         return Plan::default();
     }
@@ -25,7 +25,7 @@ pub(crate) fn plan_import(view: Reader<'_>, name: &ObjectName) -> Plan {
         Some(import) if !import.meta.finalizers.ours => {
             Plan::one(Write::add_finalizer(Kind::ServiceImport, &import.meta))
         }
-        Some(import) => claim(view, import),
+        Some(import) => claim(view, import, now),
     }
 }
 
@@ -67,14 +67,17 @@ fn remove_finalizer(view: Reader<'_>, import: &ServiceImport) -> Plan {
 ///
 /// A change from ClusterIP to LoadBalancer needs a second claim, because the creationTimestamp of an exclusive claim is its
 /// priority. Until the second claim is granted, the import continues with the first claim.
-fn claim(view: Reader<'_>, import: &ServiceImport) -> Plan {
+fn claim(view: Reader<'_>, import: &ServiceImport, now: Timestamp) -> Plan {
     let consumer_type = consumer_type(view, import);
-    let OwnClaims { current, previous, surplus } = own_claims(view, import);
+    let OwnClaims { current, previous, earlier, surplus } = own_claims(view, import);
     let mut plan = Plan::default();
     for claim in surplus {
         plan.push(Write::delete(Kind::InternalServiceImport, &claim.meta));
     }
     let Some(current) = current else {
+        if let Some(earlier) = earlier {
+            plan.push(Write::patch(&earlier.meta, Patch::InternalServiceImport(reference(view, import))));
+        }
         // While a claim is being deleted, its name is still in use, so a new claim must wait.
         // fault I5.1: next().is_none( ~> all(|claim| claim.meta.deleting
         if claims_of(view, &import.meta.name).next().is_none() && !is_mcs_undecodable(view, import) {
@@ -96,8 +99,15 @@ fn claim(view: Reader<'_>, import: &ServiceImport) -> Plan {
     let shown = previous.filter(|_| !is_answered(current)).filter(|claim| is_answered(claim)).unwrap_or(current);
     // fault I2.1: shown ~> false && shown
     if shown.status != import.status {
-        let patch = Patch::ServiceImportStatus(shown.status.clone());
-        plan.push(Write::patch(&import.meta, patch));
+        // fault P14.2: !import.status.clusters.is_empty() ~> false
+        match view.keeps_until(now).filter(|_| !import.status.clusters.is_empty()) {
+            // A restored hub has older exporters and ports.
+            Some(until) => plan.plan_again_at(Some(until)),
+            None => {
+                let patch = Patch::ServiceImportStatus(shown.status.clone());
+                plan.push(Write::patch(&import.meta, patch));
+            }
+        }
     }
     // fault I6.1: .filter(|_| is_answered(current)) ~>
     // fault I8.1: current)) { ~> current) && false) {
@@ -114,7 +124,11 @@ struct OwnClaims<'a> {
     /// `current` is granted, even if the requested type changed since. Only the older of two claims is deleted, so successive
     /// plans cannot delete both.
     previous: Option<&'a InternalServiceImport>,
-    /// Claims to delete: those of an earlier ServiceImport with this name, and those with a name that the agent would not
+    /// Shared claim of an earlier ServiceImport with this name, if the ServiceImport has no claim of its own. The agent gives it
+    /// to the ServiceImport, so that the import continues. An exclusive claim is deleted instead, because its creationTimestamp
+    /// would be a priority that the ServiceImport does not have.
+    earlier: Option<&'a InternalServiceImport>,
+    /// Claims to delete: other claims of an earlier ServiceImport with this name, and those with a name that the agent would not
     /// choose. If no claim has a name that the agent would choose, one claim stays as `current`.
     surplus: Vec<&'a InternalServiceImport>,
 }
@@ -138,7 +152,13 @@ fn own_claims<'a>(view: Reader<'a>, import: &ServiceImport) -> OwnClaims<'a> {
     };
     named.sort_by_key(age);
     let current = named.pop();
-    OwnClaims { current, previous: named.pop(), surplus }
+    let may_be_taken_over = |claim: &&InternalServiceImport| {
+        // fault I4.4: claim.consumer_type == ConsumerType::ClusterIp && ~>
+        // fault I4.5: current.is_none() && claim ~> claim
+        current.is_none() && claim.consumer_type == ConsumerType::ClusterIp && is_named_by_us(claim)
+    };
+    let earlier = surplus.iter().position(may_be_taken_over).map(|index| surplus.remove(index));
+    OwnClaims { current, previous: named.pop(), earlier, surplus }
 }
 
 fn is_answered(claim: &InternalServiceImport) -> bool {

@@ -340,6 +340,11 @@ fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, n
     if service.meta.deleting {
         return Plan::default(); // this key is requeued when the Service is gone
     }
+    let is_desired = service.headless == desired.headless && as_desired(service, &desired);
+    // fault P14.3: view.keeps_until(now) ~> None::<Timestamp>
+    if let Some(until) = view.keeps_until(now).filter(|_| !is_desired) {
+        return Plan { again: Some(until), ..Plan::default() }; // a restored hub may have older ports or an older claim
+    }
     let mut plan = Plan::default();
     for other in derived_services(view, mcs).filter(|other| other.meta.name != name) {
         // fault M22.1: plan.push(Write::delete(Kind::Service, &other.meta)); ~> let _ = other;

@@ -38,7 +38,10 @@ pub(crate) fn plan_slice(view: Reader<'_>, name: &Text, now: Timestamp) -> Plan 
         None => {
             present.filter(|present| present.imported).map_or_else(Plan::default, |present| orphan(view, present, now))
         }
-        Some(distributed) if distributed.meta.deleting => withdraw(view, distributed, present),
+        Some(distributed) if distributed.meta.deleting => {
+            // fault P13.1: restored(view, name, now) ~> None
+            restored(view, name, now).unwrap_or_else(|| withdraw(view, distributed, present))
+        }
         Some(distributed) => match binding(view, &distributed.spec.owner) {
             // There is no derived Service yet. A change of the MultiClusterService or of the derived Service requeues this
             // key (B12 in docs/behaviour.md).
@@ -92,6 +95,14 @@ fn replacement_pending(view: Reader<'_>, distributed: &HubSlice, removed: &Endpo
         let desired = view.admitted(other).content;
         handover::replacement_pending(present.filter(bound).map(|present| &present.content), desired, &removed.content)
     })
+}
+
+/// Returns a plan that waits, if the hub distributes an older state than the imported one. After a restore of the hub, the exporter and
+/// the hub agent need this time to write the newest state again.
+fn restored(view: Reader<'_>, name: &Text, now: Timestamp) -> Option<Plan> {
+    let until = view.orphaned_since(name)?.plus_micros(ORPHAN_GRACE_MICROS);
+    // fault P13.3: now < until ~> false
+    (now < until).then(|| Plan { again: Some(until), ..Plan::default() })
 }
 
 /// Imports the valid parts of a distributed slice. If some parts are not imported, the first write without them emits an Event.
@@ -178,13 +189,8 @@ fn ensure(
         let write = Write::create(at, Desired::EndpointSlice(desired()));
         return Plan::one(write.measured(sample(distributed, None)));
     };
-    // After a restore of the hub, the exporter and the hub agent bring the newest state back.
-    let until = view.went_back_since(name).map(|since| since.plus_micros(ORPHAN_GRACE_MICROS));
-    // fault P13.3: now < *until ~> false
-    if let Some(until) = until.filter(|until| now < *until)
-        && present.content != *content
-    {
-        return Plan { again: Some(until), ..Plan::default() };
+    if let Some(wait) = restored(view, name, now).filter(|_| present.content != *content) {
+        return wait;
     }
     // fault P6.1: present.content.address_type != content.address_type ~> false
     if present.content.address_type != content.address_type {

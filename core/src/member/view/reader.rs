@@ -7,6 +7,7 @@ use crate::admission::{NOTHING, NotImported};
 use crate::disputes::Disputes;
 use crate::feature_set::FeatureSet;
 use crate::index::Index;
+use crate::limits::RESTORE_GRACE_MICROS;
 use crate::member::identity::Ownership;
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
@@ -224,13 +225,12 @@ impl<'a> Reader<'a> {
         self.since(Fact::Orphaned(slice.clone()))
     }
 
-    /// True if a distributed slice has an older state of its source than before. Only the rule of the fact asks this.
-    pub(in crate::member) fn went_back(self, slice: &Text) -> bool {
-        self.view.newest.went_back(&self.in_hub(slice.clone()))
-    }
-
-    pub(crate) fn went_back_since(self, slice: &Text) -> Option<Timestamp> {
-        self.since(Fact::WentBack(slice.clone()))
+    /// Returns the end of the time after a restore of the hub in which an import keeps its Services as they are. `None` at other times.
+    pub(crate) fn keeps_until(self, now: Timestamp) -> Option<Timestamp> {
+        // No plan must be made again when this time begins: it only lets plans wait.
+        let until = self.view.hub_restored.map(|at| at.plus_micros(RESTORE_GRACE_MICROS));
+        // fault P14.1: now < *until ~> false
+        until.filter(|until| now < *until)
     }
 
     fn since(self, fact: Fact) -> Option<Timestamp> {

@@ -1,6 +1,5 @@
 //! Stores changes of objects in the member's view, and tells which values they change.
 
-use super::newest::State;
 use super::value::{Bucket, Fact, Value};
 use super::{Admission, Effects, Key, View};
 use crate::admission::{admit, has_ipv6};
@@ -365,11 +364,8 @@ impl View {
 
     fn take_distributed_slice(&mut self, slice: HubSlice, effects: &mut Effects) -> bool {
         let (name, owner) = (slice.meta.name.clone(), slice.spec.owner.clone());
-        let (origin, state) = (slice.spec.reference.cluster.clone(), State::from(&slice));
+        let origin = slice.spec.reference.cluster.clone();
         let Taken::Changed(before) = self.distributed_slices.take(slice) else { return false };
-        if self.newest.take(&name, before.as_ref().map(State::from), state) {
-            effects.facts.push(Fact::WentBack(name.name.clone()));
-        }
         if before.is_none() {
             effects.keys.push(Key::SliceImport(name.name.clone()));
         }
@@ -410,9 +406,6 @@ impl View {
     fn forget_distributed_slice(&mut self, name: &ObjectName, before: HubSlice, effects: &mut Effects) {
         // fault T22.3: self.admissions.remove(&name.name); ~>
         self.admissions.remove(&name.name);
-        if self.newest.forget(name) {
-            effects.facts.push(Fact::WentBack(name.name.clone()));
-        }
         self.distributed_slices_from.remove(&before.spec.reference.cluster, name);
         let owner = before.spec.owner;
         self.distributed_slices_of.shift(Some(owner.clone()), None, name);

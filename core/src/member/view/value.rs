@@ -57,10 +57,8 @@ pub(crate) enum Fact {
     Unresolved(ObjectName),
     /// This ServiceImport has a granted claim.
     Fulfilled(ObjectName),
-    /// The hub no longer distributes the slice with this name, which was imported.
+    /// The hub no longer distributes the slice with this name, which was imported, or distributes an older state of its source.
     Orphaned(Text),
-    /// The distributed slice with this name has an older state of its source than before.
-    WentBack(Text),
 }
 
 impl ViewValue for Value {
