@@ -8,6 +8,7 @@ mod distribution;
 mod duplicates;
 mod endpoints;
 mod foreign;
+mod grace;
 mod leaders;
 mod loops;
 mod withdrawn;
@@ -36,6 +37,7 @@ fn all() -> Vec<(&'static str, Box<dyn Oracle>)> {
         ("duplicates", Box::new(duplicates::OnlyOnce::default())),
         ("endpoints", Box::new(endpoints::OnlyLive::default())),
         ("foreign", Box::new(foreign::OnlyOwn)),
+        ("grace", Box::new(grace::GracePeriod::default())),
         ("leaders", Box::new(leaders::OnlyLeaders)),
         ("loops", Box::new(loops::NoLoop::default())),
         ("withdrawn", Box::new(withdrawn::NothingLive::default())),

@@ -16,15 +16,10 @@ pub(super) fn is_true(view: Reader<'_>, fact: &Fact, at: Timestamp) -> Option<bo
     }
 }
 
-/// True if a ServiceImport exists or is requested, and has no exporter.
+/// True if a ServiceImport exists and has no exporter. The grace period of the derived Service runs while this is true. So it does not
+/// run before the agent has created the ServiceImport, and not while the ServiceImport is undecodable.
 fn is_unresolved(view: Reader<'_>, import: &ObjectName) -> bool {
-    let present = view.imports().get(import);
-    if present.is_none() && view.mcs_of_import(import).next().is_none() {
-        return false;
-    }
-    let resolved = present.is_some_and(|import| !import.meta.deleting && !import.status.clusters.is_empty());
-    // The exporters of an undecodable ServiceImport are unknown, so the grace period of the derived Service must not run.
-    !resolved && !view.is_undecodable(Kind::ServiceImport, import)
+    view.imports().get(import).is_some_and(|import| import.meta.deleting || import.status.clusters.is_empty())
 }
 
 /// True if a claim of the ServiceImport is granted.

@@ -301,9 +301,7 @@ impl View {
     pub(super) fn has_fact(&self, fact: &Fact) -> bool {
         match fact {
             Fact::Exportable(service) => self.exports.get(service).is_some(),
-            Fact::Unresolved(import) => {
-                self.imports.get(import).is_some() || self.mcs_of_import.get(import).next().is_some()
-            }
+            Fact::Unresolved(import) => self.imports.get(import).is_some(),
             Fact::Fulfilled(import) => self.claims_of.get(import).next().is_some(),
             Fact::Orphaned(slice) => self.is_marked_imported(slice),
         }

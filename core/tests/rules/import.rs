@@ -221,6 +221,23 @@ fn an_exporter_that_comes_back_in_time_finds_the_derived_service_as_it_was() {
 }
 
 #[test]
+fn the_grace_of_a_derived_service_begins_when_its_service_import_exists() {
+    let (mcs, objects) = standing(derived_service("work-app", "work/app"));
+    let (imports, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(|it| it.kind() == Kind::ServiceImport);
+    assert_eq!(imports.len(), 1);
+    let mut view = member_view(others);
+    let late = seconds(20).plus_micros(2 * GRACE_MICROS);
+    let is_removed = |view: &Planner, at| {
+        let is_delete = |write: &Write| matches!(write.action, Action::Delete { kind: Kind::Service, .. });
+        view.plan(&app(), at).writes.iter().any(is_delete)
+    };
+    assert!(!is_removed(&view, late), "nobody has asked for exporters yet");
+    observe_and_plan(&mut view, applied(service_import("work/app").controlled_by(&mcs).object()), late);
+    assert!(!is_removed(&view, late.plus_micros(GRACE_MICROS - 1)));
+    assert!(is_removed(&view, late.plus_micros(GRACE_MICROS)));
+}
+
+#[test]
 fn a_deleted_multi_cluster_service_takes_what_was_made_for_it_then_goes() {
     let service = derived_service("work-app", "work/app");
     let (mcs, mut objects) = standing(service.clone());

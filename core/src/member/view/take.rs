@@ -315,9 +315,6 @@ impl View {
         }
         let before = before.map(|old| old.import());
         self.mcs_of_import.shift(before.clone(), Some(import.clone()), &name);
-        if before.as_ref() != Some(&import) {
-            effects.facts.push(Fact::Unresolved(import.clone()));
-        }
         effects.moved(Bucket::MultiClusterServices, before, Some(import));
         true
     }

@@ -1,0 +1,69 @@
+//! The derived Service of an import without exporters stays for the grace period, also if somebody sets clocks.
+
+use super::{Oracle, Seen};
+use fleetnet_core::model::{MultiClusterService, Object, ServiceImport};
+use fleetnet_types::{ObjectName, Timestamp};
+use member_agent::DERIVED_SERVICE_GRACE;
+use sim::fleet::Place;
+use std::collections::BTreeMap;
+
+/// The imports of each cluster.
+#[derive(Debug, Default)]
+pub(super) struct GracePeriod {
+    multi_cluster_services: BTreeMap<(Place, ObjectName), MultiClusterService>,
+    /// ServiceImports, each with the time since which it has no exporter.
+    imports: BTreeMap<(Place, ObjectName), (ServiceImport, Timestamp)>,
+}
+
+impl GracePeriod {
+    fn store(&mut self, import: &ServiceImport, seen: &Seen<'_>) {
+        let key = (seen.server, import.meta.name.clone());
+        if seen.after.is_none() {
+            self.imports.remove(&key);
+            return;
+        }
+        let since = self.imports.get(&key).filter(|(before, _)| has_no_exporter(before)).map(|(_, since)| *since);
+        self.imports.insert(key, (import.clone(), since.unwrap_or(seen.at)));
+    }
+
+    /// Returns the time since which the import of a MultiClusterService waits for exporters. `None` if the MultiClusterService
+    /// may lose its derived Service for another reason.
+    fn waits_since(&self, server: Place, mcs: &ObjectName) -> Option<Timestamp> {
+        let mcs = self.multi_cluster_services.get(&(server, mcs.clone())).filter(|mcs| !mcs.meta.deleting)?;
+        let (import, since) = self.imports.get(&(server, mcs.import()))?;
+        let is_controller = import.controller().is_some_and(|owner| owner.uid == mcs.meta.uid);
+        (is_controller && !import.meta.deleting && has_no_exporter(import)).then_some(*since)
+    }
+}
+
+fn has_no_exporter(import: &ServiceImport) -> bool {
+    import.status.clusters.is_empty()
+}
+
+impl Oracle for GracePeriod {
+    fn committed(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+        if seen.server == Place::Hub {
+            return Ok(());
+        }
+        match seen.newest() {
+            Some(Object::ServiceImport(import)) => self.store(import, seen),
+            Some(Object::MultiClusterService(mcs)) => {
+                let key = (seen.server, mcs.meta.name.clone());
+                if seen.after.is_some() {
+                    self.multi_cluster_services.insert(key, mcs.clone());
+                } else {
+                    self.multi_cluster_services.remove(&key);
+                }
+            }
+            Some(Object::Service(service)) if seen.after.is_none() && seen.agent.is_some() => {
+                let since = service.derived_from.as_ref().and_then(|mcs| self.waits_since(seen.server, mcs));
+                if let Some(waited) = since.map(|since| seen.at.since(since)).filter(|it| *it < DERIVED_SERVICE_GRACE) {
+                    let name = &service.meta.name;
+                    return Err(format!("{name} in {:?} is removed {waited:?} after its last exporter", seen.server));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
