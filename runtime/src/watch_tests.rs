@@ -912,8 +912,10 @@ async fn a_restore_ends_the_wait_of_a_watch_that_failed() {
 async fn an_event_older_than_an_earlier_one_shows_that_the_data_went_back() {
     let mut fixture = Fixture::start();
     fixture.listed_at_100().await.event("ADDED", &object("a", 60, "one"));
+    let noticed = Instant::now();
     let request = fixture.next_request().await;
     assert!(request.is_streaming_list());
+    assert!(request.at > noticed, "so a server that goes back and forth is not listed without pause");
     assert_eq!(fixture.restarts("went_back"), 1.0);
     request.watch().end_list(61);
     fixture.expect_events(vec![LIST_AFTER_RESTORE, WatchEvent::ListEnded { resource_version: 61 }]).await;

@@ -91,7 +91,7 @@ fn replay(args: &Args, seed: u64) -> Report {
     let script = args.keep.as_ref().map_or_else(|| whole.clone(), |kept| whole.keeping(kept));
     print_script(&script);
     let mut report = Report::default();
-    if let Some(outcome) = play(&script, args.trace, &mut report) {
+    if let Some(outcome) = play(args, &script, args.trace, &mut report) {
         outcome.trace.iter().for_each(|line| println!("{line}"));
     }
     report
@@ -101,15 +101,15 @@ fn replay(args: &Args, seed: u64) -> Report {
 fn smaller(args: &Args, seed: u64) -> Report {
     let script = script(args, seed);
     let mut report = Report::default();
-    let Some(finding) = play(&script, 0, &mut report).and_then(|outcome| outcome.finding) else { return report };
+    let Some(finding) = play(args, &script, 0, &mut report).and_then(|outcome| outcome.finding) else { return report };
     let kept = shrink::shrink(&script, finding.rule, |left| eprintln!("{left} steps are left"));
     let list: Vec<String> = kept.iter().map(ToString::to_string).collect();
     let keep = list.join(",");
     let smallest = script.keeping(&kept);
     print_script(&smallest);
     let mut report = Report::default();
-    play(&smallest, 0, &mut report);
-    println!("replay it: cargo xtask sim --seed {seed} --keep {keep}");
+    play(args, &smallest, 0, &mut report);
+    println!("replay it: cargo xtask sim --seed {seed} --keep {keep}{}", chosen(args));
     report
 }
 
@@ -156,13 +156,19 @@ fn some(args: &Args, stride: u64, begun: Instant) -> Report {
         if is_late || (!report.findings.is_empty() && !args.all) {
             break;
         }
-        play(&script(args, args.first.unwrap_or(1) + number * stride), 0, &mut report);
+        play(args, &script(args, args.first.unwrap_or(1) + number * stride), 0, &mut report);
     }
     report
 }
 
 fn script(args: &Args, seed: u64) -> Script {
     Script::of(seed, &Choice { only: args.only.clone(), without: args.without.clone() })
+}
+
+/// Returns the arguments that choose the kinds of faults.
+fn chosen(args: &Args) -> String {
+    let only = args.only.iter().map(|name| format!(" --only {name}"));
+    only.chain(args.without.iter().map(|name| format!(" --without {name}"))).collect()
 }
 
 fn print_script(script: &Script) {
@@ -174,15 +180,17 @@ fn print_script(script: &Script) {
 }
 
 /// Plays a script, and adds its coverage and its finding to the report. Returns `None` if the simulator failed.
-fn play(script: &Script, lines: usize, report: &mut Report) -> Option<Outcome> {
+fn play(args: &Args, script: &Script, lines: usize, report: &mut Report) -> Option<Outcome> {
     let seed = script.seed;
     match std::panic::catch_unwind(AssertUnwindSafe(|| run(script, lines))) {
         Ok(outcome) => {
             report.coverage.add(&outcome.coverage);
             if let Some(finding) = &outcome.finding {
                 report.findings.push(format!(
-                    "seed {seed}: {}: {}\n  cargo xtask sim --seed {seed} replays it, --shrink {seed} makes it smaller",
-                    finding.rule, finding.message
+                    "seed {seed}: {}: {}\n  cargo xtask sim --seed {seed}{} replays it, --shrink {seed} makes it smaller",
+                    finding.rule,
+                    finding.message,
+                    chosen(args)
                 ));
             }
             Some(outcome)

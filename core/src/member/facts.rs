@@ -13,6 +13,7 @@ pub(super) fn is_true(view: Reader<'_>, fact: &Fact, at: Timestamp) -> Option<bo
         Fact::Unresolved(import) => Some(is_unresolved(view, import)),
         Fact::Fulfilled(import) => Some(is_fulfilled(view, import)),
         Fact::Orphaned(slice) => is_orphaned(view, slice),
+        Fact::Outdated(slice) => Some(is_outdated(view, slice)),
     }
 }
 
@@ -28,20 +29,26 @@ fn is_fulfilled(view: Reader<'_>, import: &ObjectName) -> bool {
     claims.any(|claim| !claim.status.clusters.is_empty())
 }
 
-/// True if the hub does not distribute this imported slice, or distributes an older state of its source. The latter occurs after a
-/// restore of the hub from a backup. `None` while the list of distributed slices is not complete: the slice then looks like an orphan
-/// only because its distributed slice is not listed yet.
+/// True if the hub does not distribute this imported slice. `None` while the list of distributed slices is not complete: the slice
+/// then looks like an orphan only because its distributed slice is not listed yet.
 fn is_orphaned(view: Reader<'_>, slice: &Text) -> Option<bool> {
-    let present = view.slices().get(&view.in_system(slice.clone())).filter(|present| present.imported);
+    let is_present = view.slices().get(&view.in_system(slice.clone())).is_some_and(|present| present.imported);
     let at = view.in_hub(slice.clone());
-    let distributed = view.distributed_slices().get(&at);
-    let (Some(present), false) = (present, view.is_undecodable(Kind::EndpointSliceImport, &at)) else {
+    let is_distributed =
+        view.distributed_slices().get(&at).is_some() || view.is_undecodable(Kind::EndpointSliceImport, &at);
+    if !is_present || is_distributed {
         return Some(false);
-    };
-    if let Some(distributed) = distributed {
-        // fault P13.2: present.observed_generation > Some(distributed.spec.reference.generation) ~> false
-        return Some(present.observed_generation > Some(distributed.spec.reference.generation));
     }
     // fault P9.3: view.complete(&[Kind::EndpointSliceImport]).then_some(true) ~> Some(true)
     view.complete(&[Kind::EndpointSliceImport]).then_some(true)
+}
+
+/// True if the hub distributes an older state of the source than this imported slice has, as after a restore of the hub from a backup.
+fn is_outdated(view: Reader<'_>, slice: &Text) -> bool {
+    let present = view.slices().get(&view.in_system(slice.clone())).filter(|present| present.imported);
+    let distributed = view.distributed_slices().get(&view.in_hub(slice.clone()));
+    present.zip(distributed).is_some_and(|(present, distributed)| {
+        // fault P13.2: present.observed_generation > Some(distributed.spec.reference.generation) ~> false
+        present.observed_generation > Some(distributed.spec.reference.generation)
+    })
 }

@@ -303,7 +303,7 @@ impl View {
             Fact::Exportable(service) => self.exports.get(service).is_some(),
             Fact::Unresolved(import) => self.imports.get(import).is_some(),
             Fact::Fulfilled(import) => self.claims_of.get(import).next().is_some(),
-            Fact::Orphaned(slice) => self.is_marked_imported(slice),
+            Fact::Orphaned(slice) | Fact::Outdated(slice) => self.is_marked_imported(slice),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Tests of the member agent's imports of Services and slices.
 
-use crate::support::agent::applied;
+use crate::support::agent::{applied, removed};
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildService, BuildSlice, IntoObject, SYSTEM, address,
     claim, condition, content, derived_service, distributed_slice, finalizers_of, found, imported_slice, in_hub_of,
@@ -660,8 +660,6 @@ fn an_import_goes_back_to_an_older_state_of_its_source_only_after_a_minute() {
     assert_eq!(planned(&view, &key(&distributed)), wait);
     let restarted = view_of(Some(&back), Some(&imported), &objects);
     assert!(planned(&restarted, &key(&distributed)).again.is_some(), "also after a restart of the importer");
-    observe_and_plan(&mut view, applied(Object::EndpointSliceImport(back.clone().version(3).deleting())), seconds(40));
-    assert_eq!(view.plan(&key(&distributed), seconds(79)), wait);
     observe_and_plan(
         &mut view,
         applied(Object::EndpointSliceImport(back.clone().version(4).with_addresses(&older, 6))),
@@ -677,6 +675,26 @@ fn an_import_goes_back_to_an_older_state_of_its_source_only_after_a_minute() {
     observe_change(&mut view, Object::EndpointSliceImport(back.version(6).with_addresses(&older, 8)));
     let write = Write::patch(&imported.meta, Patch::ImportedSlice(wanted(&older, 8)));
     assert_eq!(writes(&view, &key(&distributed)), [write.measured(sample(false))]);
+}
+
+#[test]
+fn an_older_distributed_slice_that_vanishes_leaves_the_imported_slice_its_minute() {
+    let (distributed, objects) = distributed();
+    let imported = EndpointSlice {
+        observed_generation: Some(7),
+        ..imported_slice(&distributed.meta.name.name, "work-app").endpoints(&["10.1.0.2"])
+    };
+    let older = Object::EndpointSliceImport(distributed.clone().with_addresses(&["10.1.0.2"], 5));
+    let mut view = view_of(Some(&distributed), Some(&imported), &objects);
+    let fulfilled = claim("member-1", &service_import("work/app")).with_status(resolved(&["member-2"]));
+    observe_change(&mut view, fulfilled.object());
+    observe_change(&mut view, older.clone());
+    let gone = seconds(20).plus_micros(2 * ORPHAN_GRACE_MICROS);
+    let meta = older.meta();
+    observe_and_plan(&mut view, removed(older.kind(), meta.name.clone(), meta.uid.clone()), gone);
+    let until = gone.plus_micros(ORPHAN_GRACE_MICROS);
+    assert_eq!(view.plan(&key(&distributed), gone), Plan { again: Some(until), ..Plan::default() });
+    assert_eq!(view.plan(&key(&distributed), until).writes, [Write::delete(Kind::EndpointSlice, &imported.meta)]);
 }
 
 #[test]

@@ -48,6 +48,10 @@ impl<L: Logic> Watcher<L> {
     fn relist_after_going_back(&mut self) -> Duration {
         self.restarted("went_back");
         self.spec.cluster.restores.noticed(self.restores);
+        // A restore that this watch noticed itself does not end its wait.
+        // fault V4.17: self.spec.cluster.restores.count() ~> self.restores
+        self.restores = self.spec.cluster.restores.count();
+        self.follows_restore = true;
         tracing::warn!(
             side = self.spec.cluster.name,
             kind = self.spec.resource.kind,

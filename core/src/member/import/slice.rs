@@ -38,10 +38,7 @@ pub(crate) fn plan_slice(view: Reader<'_>, name: &Text, now: Timestamp) -> Plan 
         None => {
             present.filter(|present| present.imported).map_or_else(Plan::default, |present| orphan(view, present, now))
         }
-        Some(distributed) if distributed.meta.deleting => {
-            // fault P13.1: restored(view, name, now) ~> None
-            restored(view, name, now).unwrap_or_else(|| withdraw(view, distributed, present))
-        }
+        Some(distributed) if distributed.meta.deleting => withdraw(view, distributed, present),
         Some(distributed) => match binding(view, &distributed.spec.owner) {
             // There is no derived Service yet. A change of the MultiClusterService or of the derived Service requeues this
             // key (B12 in docs/behaviour.md).
@@ -100,7 +97,7 @@ fn replacement_pending(view: Reader<'_>, distributed: &HubSlice, removed: &Endpo
 /// Returns a plan that waits, if the hub distributes an older state than the imported one. After a restore of the hub, the exporter and
 /// the hub agent need this time to write the newest state again.
 fn restored(view: Reader<'_>, name: &Text, now: Timestamp) -> Option<Plan> {
-    let until = view.orphaned_since(name)?.plus_micros(ORPHAN_GRACE_MICROS);
+    let until = view.outdated_since(name)?.plus_micros(ORPHAN_GRACE_MICROS);
     // fault P13.3: now < until ~> false
     (now < until).then(|| Plan { again: Some(until), ..Plan::default() })
 }

@@ -225,6 +225,10 @@ impl<'a> Reader<'a> {
         self.since(Fact::Orphaned(slice.clone()))
     }
 
+    pub(crate) fn outdated_since(self, slice: &Text) -> Option<Timestamp> {
+        self.since(Fact::Outdated(slice.clone()))
+    }
+
     /// Returns the end of the time after a restore of the hub in which an import keeps its Services as they are. `None` at other times.
     pub(crate) fn keeps_until(self, now: Timestamp) -> Option<Timestamp> {
         // No plan must be made again when this time begins: it only lets plans wait.

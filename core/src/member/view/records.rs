@@ -195,13 +195,14 @@ mod tests {
                 Fact::Unresolved(name.clone()),
                 Fact::Fulfilled(name.clone()),
                 Fact::Orphaned("app-1".into()),
+                Fact::Outdated("app-1".into()),
             ];
             all.iter().for_each(|fact| assert!(facts.begin(fact, seen)));
             records.clock_set(by);
             facts.clock_set(by);
             let moved = Some(Timestamp(7_000_000_000 + by));
             assert_eq!([records.oldest_change(&name), records.service_changed_at(&name)], [moved; 2]);
-            assert_eq!(all.map(|fact| facts.since(&fact)), [moved; 4]);
+            assert_eq!(all.map(|fact| facts.since(&fact)), [moved; 5]);
         }
     }
 }

@@ -207,7 +207,7 @@ impl View {
         if name.namespace == self.settings.fleet_system_namespace {
             if self.is_marked_imported(&name.name) {
                 effects.keys.push(Key::SliceImport(name.name.clone()));
-                effects.facts.push(Fact::Orphaned(name.name.clone()));
+                effects.facts.extend([Fact::Orphaned(name.name.clone()), Fact::Outdated(name.name.clone())]);
             }
             self.review_contested(&name.name, effects);
         }

@@ -57,8 +57,10 @@ pub(crate) enum Fact {
     Unresolved(ObjectName),
     /// This ServiceImport has a granted claim.
     Fulfilled(ObjectName),
-    /// The hub no longer distributes the slice with this name, which was imported, or distributes an older state of its source.
+    /// The hub no longer distributes the slice with this name, which was imported.
     Orphaned(Text),
+    /// The hub distributes an older state of the source than the imported slice with this name has.
+    Outdated(Text),
 }
 
 impl ViewValue for Value {
