@@ -18,7 +18,7 @@ const AFTER: &[&str] = &["10.1.0.2", "10.1.0.3"];
 /// Leases every 2 s, with jitter.
 const TAKEOVER: Duration = Duration::from_secs(20);
 /// Time limit of a takeover from a leader that released its Leases. Virtual time passes only where an agent waits, and a replica
-/// that watches its Leases does not wait. On real control planes the limit is 1 s (`tests/tests/e2e/failover.rs`).
+/// that watches its Leases does not wait. On real control planes a takeover takes less than 1 s (`tests/tests/e2e/failover.rs` prints it).
 const HANDOVER: Duration = Duration::from_millis(10);
 /// Time for the three writes of a change. Time passes only where an agent waits.
 const CHANGE: Duration = Duration::from_millis(100);
