@@ -85,6 +85,15 @@ pub trait Oracle: Debug + Send {
     /// If the change breaks the rule. The text says what is wrong.
     fn committed(&mut self, seen: &Seen<'_>) -> Result<(), String>;
 
+    /// Checks the fleet about once a second. `calm` and `freshness` are as in [`Seen`].
+    ///
+    /// # Errors
+    /// If something that must change with time has not changed. The text says what is wrong.
+    fn passed(&self, calm: Duration, freshness: Duration) -> Result<(), String> {
+        let _ = (calm, freshness);
+        Ok(())
+    }
+
     /// Forgets the objects of the hub, because the hub was restored from a backup.
     fn restored(&mut self) {}
 }
@@ -158,6 +167,16 @@ impl Watchers {
         for place in world.fleet.places() {
             let on_server = OnServer { place, clock: world.fleet.clock().clone(), watchers: self.clone() };
             world.server(place).memkube().observe(Some(Arc::new(on_server)));
+        }
+    }
+
+    /// Lets the rules look at the fleet at this time.
+    pub fn passed(&self, now: Timestamp) {
+        let State { rules, found, calm, freshness, .. } = &mut *self.0.lock();
+        for (rule, oracle) in rules {
+            if let Err(message) = oracle.passed(calm.at(now), *freshness) {
+                found.get_or_insert(Finding { rule, at: now, message });
+            }
         }
     }
 

@@ -223,6 +223,7 @@ impl Run {
                 break;
             }
             tokio::time::sleep(left.min(KUBELET)).await;
+            self.watchers.passed(self.world.now());
             self.keep_running().await?;
             self.world.retry_later().await?;
         }

@@ -1,6 +1,4 @@
 //! A fixed set of seeds. CI also plays new seeds (`cargo xtask sim --minutes 5`).
-//!
-//! Marks of faults with the id SIM name this test: each of these bugs must be found (docs/reliability.md).
 
 use simulator::script::Choice;
 use simulator::{Script, run};

@@ -1,4 +1,4 @@
-//! An importer never writes an endpoint as ready that no exporter has had for a while.
+//! An importer never writes an endpoint that no exporter has had for a while, and never keeps it for long.
 
 use super::{Oracle, Seen};
 use fleetnet_core::model::{EndpointSlice, Object, SliceContent};
@@ -11,6 +11,8 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(super) struct OnlyLive {
     sources: BTreeMap<(usize, ObjectName), BTreeSet<String>>,
+    /// Endpoints of each imported slice.
+    imported: BTreeMap<(usize, ObjectName), BTreeSet<String>>,
     /// Calm time at which an endpoint was removed.
     removed: BTreeMap<String, Duration>,
 }
@@ -23,6 +25,7 @@ fn ready(content: &SliceContent) -> BTreeSet<String> {
 }
 
 impl OnlyLive {
+    /// True if a source slice has this endpoint.
     fn is_live(&self, address: &str) -> bool {
         self.sources.values().any(|addresses| addresses.contains(address))
     }
@@ -48,7 +51,13 @@ impl Oracle for OnlyLive {
             self.source(index, slice, seen);
             return Ok(());
         }
-        if seen.after.is_none() || seen.agent.is_none() {
+        let key = (index, slice.meta.name.clone());
+        if seen.after.is_none() {
+            self.imported.remove(&key);
+            return Ok(());
+        }
+        self.imported.insert(key, ready(&slice.content));
+        if seen.agent.is_none() {
             return Ok(());
         }
         let shown_before = match seen.before {
@@ -67,6 +76,21 @@ impl Oracle for OnlyLive {
                     "{} in {:?} has the endpoint {address}, which {when}",
                     slice.meta.name, seen.server
                 ));
+            }
+        }
+        Ok(())
+    }
+
+    fn passed(&self, calm: Duration, freshness: Duration) -> Result<(), String> {
+        for ((member, slice), addresses) in &self.imported {
+            for address in addresses.iter().filter(|address| !self.is_live(address)) {
+                if let Some(removed) = self.removed.get(address).filter(|removed| calm > **removed + freshness) {
+                    let seconds = (calm - *removed).as_secs();
+                    return Err(format!(
+                        "{slice} in {:?} still has the endpoint {address}, which was removed {seconds} calm seconds ago",
+                        Place::Member(*member)
+                    ));
+                }
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use harness::fleet::Fleet;
 use harness::process::Ended;
 use harness::run;
 use harness::user::{Consume, User};
-use std::time::Instant;
+use tokio::time::Instant;
 
 const BEFORE: &[&str] = &["10.1.0.1"];
 const AFTER: &[&str] = &["10.1.0.2", "10.1.0.3"];
