@@ -21,11 +21,12 @@ pub const PENDING_CHANGES_MAX: usize = 16;
 
 /// Time that an imported slice stays after its EndpointSliceImport disappeared without a deletion: 60 s. The time starts when
 /// the importer knows the exporters and the claim of the Service. After a restore of the hub from a backup, the exporters
-/// need this time to write their exports again. An imported slice also does not go back to an older state of its source for this time.
+/// need this time to write their exports again.
 pub const ORPHAN_GRACE_MICROS: i64 = 60_000_000;
 
-/// Time after a restore of the hub from a backup in which an importer changes no derived Service that has exporters: 60 s. The exporters
-/// and the hub agent need this time to bring the newest state back.
+/// Time after a restore of the hub from a backup in which importers keep what an older hub would take back: 60 s. They change no
+/// derived Service that has exporters, and no imported slice to an older state of its source. The exporters and the hub agent need
+/// this time to bring the newest state back.
 pub const RESTORE_GRACE_MICROS: i64 = 60_000_000;
 
 /// Maximum number of ports of a Service or slice that the hub accepts. The limit is needed because the hub agent compares the

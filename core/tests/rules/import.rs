@@ -655,7 +655,7 @@ fn an_import_goes_back_to_an_older_state_of_its_source_only_after_a_minute() {
     // A restored hub has an older state, perhaps in an object of its own, and changes it to another older state.
     let back = distributed.clone().version(2).with_addresses(&older, 5).uid("uid-of-restored");
     observe_change(&mut view, Object::EndpointSliceImport(back.clone()));
-    let until = seconds(20).plus_micros(ORPHAN_GRACE_MICROS);
+    let until = seconds(20).plus_micros(RESTORE_GRACE_MICROS);
     let wait = Plan { again: Some(until), ..Plan::default() };
     assert_eq!(planned(&view, &key(&distributed)), wait);
     let restarted = view_of(Some(&back), Some(&imported), &objects);

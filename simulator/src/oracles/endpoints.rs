@@ -96,3 +96,22 @@ impl Oracle for OnlyLive {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_importer_must_not_keep_an_endpoint_for_longer_than_the_bound() {
+        let (slice, address) = (ObjectName::new("fleet-system", "app-1"), "10.0.0.1".to_owned());
+        let (removed, freshness) = (Duration::from_secs(10), Duration::from_mins(1));
+        let mut rule = OnlyLive::default();
+        rule.imported.insert((0, slice.clone()), [address.clone()].into());
+        rule.removed.insert(address.clone(), removed);
+        assert_eq!(rule.passed(removed + freshness, freshness), Ok(()));
+        let late = removed + freshness + Duration::from_millis(1);
+        assert!(rule.passed(late, freshness).is_err_and(|text| text.contains("still has the endpoint 10.0.0.1")));
+        rule.sources.insert((1, slice), [address].into());
+        assert_eq!(rule.passed(late, freshness), Ok(()), "another slice has it");
+    }
+}

@@ -102,7 +102,7 @@ fn claim(view: Reader<'_>, import: &ServiceImport, now: Timestamp) -> Plan {
         // fault P14.2: !import.status.clusters.is_empty() ~> false
         match view.keeps_until(now).filter(|_| !import.status.clusters.is_empty()) {
             // A restored hub has older exporters and ports.
-            Some(until) => plan.plan_again_at(Some(until)),
+            Some(until) => plan.plan_again_at(until),
             None => {
                 let patch = Patch::ServiceImportStatus(shown.status.clone());
                 plan.push(Write::patch(&import.meta, patch));

@@ -355,7 +355,7 @@ fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, n
         // A Service cannot become headless or stop being headless (`clusterIP` is immutable), so it is created again.
         return Plan::one(Write::delete(Kind::Service, &service.meta));
     }
-    if !as_desired(service, &desired) {
+    if !is_desired {
         plan.push(Write::patch(&service.meta, Patch::DerivedService(desired)));
     }
     if !plan.writes.is_empty()

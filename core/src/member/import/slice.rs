@@ -2,7 +2,7 @@
 
 use super::binding;
 use crate::handover;
-use crate::limits::{ORPHAN_GRACE_MICROS, REPORTED_NAMES_MAX};
+use crate::limits::{ORPHAN_GRACE_MICROS, REPORTED_NAMES_MAX, RESTORE_GRACE_MICROS};
 use crate::member::view::reader::{Admitted, Reader};
 use crate::model::{EndpointSlice, HubSlice, Kind, Service};
 use crate::names;
@@ -97,7 +97,7 @@ fn replacement_pending(view: Reader<'_>, distributed: &HubSlice, removed: &Endpo
 /// Returns a plan that waits, if the hub distributes an older state than the imported one. After a restore of the hub, the exporter and
 /// the hub agent need this time to write the newest state again.
 fn restored(view: Reader<'_>, name: &Text, now: Timestamp) -> Option<Plan> {
-    let until = view.outdated_since(name)?.plus_micros(ORPHAN_GRACE_MICROS);
+    let until = view.outdated_since(name)?.plus_micros(RESTORE_GRACE_MICROS);
     // fault P13.3: now < until ~> false
     (now < until).then(|| Plan { again: Some(until), ..Plan::default() })
 }
