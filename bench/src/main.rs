@@ -59,7 +59,7 @@ fn main() -> anyhow::Result<()> {
         What::All(size) => (&[Part::Churn, Part::Restart], size),
         What::Controllers(size) => return measure_controllers(if smoke { controllers::SMOKE } else { size }),
         What::Scale(size) => return measure_scale(&if smoke { scale::size::Size::smoke() } else { size }),
-        What::Soak(size) => return soak(if smoke { soak::SMOKE } else { size }),
+        What::Soak(size) => return soak(if smoke { soak::SMOKE } else { size }, smoke),
         What::EndpointSlice(options) => return slices::run(&options, print_line),
         What::Compare(options) => return compare_files(&options),
     };
@@ -80,10 +80,12 @@ fn measure_controllers(size: controllers::Size) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn soak(size: soak::Size) -> anyhow::Result<()> {
+fn soak(size: soak::Size, smoke: bool) -> anyhow::Result<()> {
     let report = harness::run_within(size.limit(), soak::run(size))?;
     println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
     eprint!("{}", bench::report::table(&report.targets));
+    let missed: Vec<&str> = report.targets.iter().filter(|one| !one.met).map(|one| one.name.as_str()).collect();
+    anyhow::ensure!(missed.is_empty() || smoke, "missed targets: {}", missed.join(", "));
     Ok(())
 }
 

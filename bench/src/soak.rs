@@ -112,11 +112,12 @@ pub async fn run(size: Size) -> anyhow::Result<Report> {
         *writes.entry(entry.status).or_default() += 1;
     }
     let different = services.different().await?;
-    let targets = targets(changes, &writes, &most, &different, &late_writes);
+    let targets = targets(size, changes, &writes, &most, &different, &late_writes);
     Ok(Report { size, changes, faults: trouble.counts, writes, most, at_rest, different, late_writes, targets })
 }
 
 fn targets(
+    size: Size,
     changes: u32,
     writes: &BTreeMap<u16, usize>,
     most: &BTreeMap<String, Usage>,
@@ -128,7 +129,9 @@ fn targets(
         all.include(*used);
         all
     });
+    let expected = f64::from(size.seconds.saturating_mul(size.rate).max(1));
     vec![
+        target("changes that users did not make in time, %", 10.0, 100.0 * (1.0 - f64::from(changes) / expected)),
         target("slices that differ at the end", 0.0, number(different.len())),
         target("writes of agents in the silence at the end", 0.0, number(late_writes.len())),
         // One for the export, one for the import in the hub, one for the imported slice.

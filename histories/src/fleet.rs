@@ -1,8 +1,8 @@
 //! Objects of a fleet, as the oracle reads them.
 
-use fleetnet_core::model::{Kind, Object};
+use fleetnet_core::model::{Kind, Namespace, Object};
 use fleetnet_core::names;
-use fleetnet_types::{MemberNamespace, ObjectName};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Objects of one cluster, in the order of their kinds and names.
@@ -45,6 +45,31 @@ impl Fleet {
     pub(crate) fn clusters(&self) -> impl Iterator<Item = (String, &Cluster)> {
         let members = self.members.iter().enumerate().map(|(index, cluster)| (cluster_id(index), cluster));
         members.chain([("hub".to_owned(), &self.hub)])
+    }
+
+    /// True if the hub's namespace of a Service allows a member to export this Service.
+    pub(crate) fn may_export(&self, service: &ObjectName, cluster: &str) -> bool {
+        self.allows(service, cluster, |namespace| namespace.exporters.as_ref())
+    }
+
+    /// True if the hub's namespace of a Service allows a member to import this Service.
+    pub(crate) fn may_import(&self, service: &ObjectName, cluster: &str) -> bool {
+        self.allows(service, cluster, |namespace| namespace.importers.as_ref())
+    }
+
+    fn allows(
+        &self,
+        service: &ObjectName,
+        cluster: &str,
+        allowed: fn(&Namespace) -> Option<&BTreeSet<ClusterId>>,
+    ) -> bool {
+        let at = ObjectName::new(Text::default(), service.namespace.clone());
+        match self.hub.get(Kind::Namespace, &at) {
+            Some(Object::Namespace(namespace)) => {
+                allowed(namespace).is_none_or(|clusters| clusters.contains(&ClusterId::from(cluster)))
+            }
+            _ => true,
+        }
     }
 }
 

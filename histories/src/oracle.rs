@@ -112,19 +112,30 @@ fn assert_exports_are_judged_alike(fleet: &Fleet) {
         }
         let wanted = wanted_exports(fleet, &service);
         let import = all!(fleet.hub, ServiceImport).find(|import| import.meta.name == service);
-        let exported: BTreeMap<ClusterId, _> = all!(fleet.hub, InternalServiceExport)
-            .filter(|export| export.reference.source == service)
-            .filter_map(|export| Some((names::cluster_of(&export.meta.name.namespace)?, export)))
-            .collect();
+        let (exported, denied): (BTreeMap<ClusterId, _>, BTreeMap<ClusterId, _>) =
+            all!(fleet.hub, InternalServiceExport)
+                .filter(|export| export.reference.source == service)
+                .filter_map(|export| Some((names::cluster_of(&export.meta.name.namespace)?, export)))
+                .partition(|(cluster, _)| fleet.may_export(&service, cluster));
+        for (cluster, export) in &denied {
+            let valid = status_of(&export.conditions, "Valid");
+            assert_eq!(valid, Some("False"), "{service} of {cluster} may not be exported");
+        }
         // An invalid weight neither creates nor removes the export in the hub. So exports with an invalid weight are allowed,
         // but not demanded.
-        let demanded = wanted.values().filter(|(export, _)| !export.meta.deleting && has_valid_weight(export)).count();
+        let is_demanded = |(cluster, (export, _)): &(&String, &(&ServiceExport, &[ServicePort]))| {
+            fleet.may_export(&service, cluster) && !export.meta.deleting && has_valid_weight(export)
+        };
+        let demanded = wanted.iter().filter(is_demanded).count();
         let Some(import) = import else {
             assert_eq!(demanded, 0, "{service} is exported by users and has no ServiceImport in the hub");
             assert!(exported.is_empty(), "{service} is offered and has no import");
             continue;
         };
         assert!(!import.status.clusters.is_empty(), "{service} has an import and no exporter");
+        for cluster in &import.status.clusters {
+            assert!(fleet.may_export(&service, cluster), "{service} of {cluster} is accepted and may not be exported");
+        }
         for (cluster, export) in &exported {
             let accepted = import.status.clusters.contains(cluster);
             let same = port_set(&export.ports) == port_set(&import.status.ports);
@@ -138,7 +149,7 @@ fn assert_exports_are_judged_alike(fleet: &Fleet) {
             assert_eq!(status_of(&mcs.conditions, "Valid"), Some(valid));
         }
         for (cluster, (export, _)) in wanted {
-            let is_exported = exported.contains_key(&*cluster);
+            let is_exported = exported.contains_key(&*cluster) || denied.contains_key(&*cluster);
             assert!(is_exported || !has_valid_weight(export), "{service} of {cluster} is wanted and not offered");
         }
     }
@@ -254,6 +265,7 @@ fn assert_nothing_is_added(fleet: &Fleet) {
 fn assert_claims_are_fair(fleet: &Fleet) {
     for import in all!(fleet.hub, ServiceImport) {
         let mcs_of_import: BTreeMap<MemberNamespace, &MultiClusterService> = (0..fleet.members.len())
+            .filter(|index| fleet.may_import(&import.meta.name, &cluster_id(*index)))
             .filter_map(|index| Some((hub_namespace(index), importer(fleet, index, &import.meta.name)?)))
             .collect();
         let asking = |wanted: ConsumerType| mcs_of_import.iter().filter(move |(_, mcs)| mcs.consumer_type == wanted);

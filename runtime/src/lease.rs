@@ -31,7 +31,13 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use crate::{backoff::Jitter, clock::Clock, limits::LEASE_RETRY_JITTER, logic::FlowId, metrics::Metrics};
+use crate::{
+    backoff::Jitter,
+    clock::Clock,
+    limits::{LEASE_RETRY_JITTER, LEASE_WATCH_PAUSE},
+    logic::FlowId,
+    metrics::Metrics,
+};
 
 use record::{Lease, RecordError, Renewal};
 
@@ -215,6 +221,7 @@ impl Election {
     /// once when a holder releases its Lease.
     async fn acquire(&mut self) {
         let mut released: Option<BoxFuture<'static, ()>> = None;
+        let mut pause = Duration::ZERO;
         loop {
             let holder = match self.try_all().await {
                 Ok(None) => return,
@@ -234,7 +241,7 @@ impl Election {
                 changed
             });
             let wait = self.config.retry_period.mul_f64(1.0 + LEASE_RETRY_JITTER * self.jitter.fraction());
-            released = released.or_else(|| self.released());
+            released = released.or_else(|| self.released(pause));
             let watched = async {
                 match &mut released {
                     Some(released) => released.await,
@@ -245,20 +252,26 @@ impl Election {
                 biased;
                 () = sleep(wait) => {}
                 // fault K5.9 (lease_tests::a_released_lease_is_taken_at_once): () = watched => ~> () = std::future::pending() =>
-                () = watched => released = None,
+                () = watched => {
+                    released = None;
+                    // A read after a release may still show the holder: another replica was faster, or the read is old. Without
+                    // a pause, old reads would let this replica read and watch in an endless loop.
+                    // fault K5.10 (lease_tests::a_release_that_reads_do_not_show_is_looked_at_once_a_second): LEASE_WATCH_PAUSE ~> Duration::ZERO
+                    pause = LEASE_WATCH_PAUSE;
+                }
             }
         }
     }
 
-    /// Watches the Leases that existed at the last read. The future returns when one of them is released.
-    fn released(&self) -> Option<BoxFuture<'static, ()>> {
+    /// Watches the Leases that existed at the last read, after a pause. The future returns when one of them is released.
+    fn released(&self, pause: Duration) -> Option<BoxFuture<'static, ()>> {
         let LeaseConfig { client, namespace, .. } = &self.config;
         let watch = |lease: &Lease| {
             let after = lease.version()?.to_owned();
             Some(release::released(client.clone(), namespace.clone(), lease.name.clone(), after).boxed())
         };
         let watches: Vec<_> = self.leases.iter().filter_map(watch).collect();
-        (!watches.is_empty()).then(|| select_all(watches).map(drop).boxed())
+        (!watches.is_empty()).then(|| sleep(pause).then(|()| select_all(watches)).map(drop).boxed())
     }
 
     /// Takes all Leases or none. Returns `None` if this process has taken all Leases, or the other process that holds one of

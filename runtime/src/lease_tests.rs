@@ -39,6 +39,8 @@ struct State {
     version: u64,
     /// Present fault of the server, if any. The second value is true if the fault also applies to reads.
     fault: Option<(Fault, bool)>,
+    /// Lease that each read returns in place of the present one.
+    old: Option<Value>,
     /// True if candidates have no right to watch.
     denies_watches: bool,
     /// Time that the server takes for a response.
@@ -180,7 +182,7 @@ impl State {
     fn apply(&mut self, method: &Method, name: String, mut object: Value) -> (u16, Value) {
         let lease = self.leases.get(&name);
         match (method, lease) {
-            (&Method::GET, Some(lease)) => return (200, lease.clone()),
+            (&Method::GET, Some(lease)) => return (200, self.old.as_ref().unwrap_or(lease).clone()),
             (&Method::POST, Some(_)) => return (409, json!({"reason": "AlreadyExists"})),
             (&Method::GET | &Method::PUT, None) => return (404, json!({"reason": "NotFound"})),
             (&Method::PUT, Some(lease))
@@ -466,6 +468,24 @@ async fn a_released_lease_is_taken_at_once() {
         second.leads().await;
         assert!(stopped_at.elapsed() <= longest, "{:?}", stopped_at.elapsed());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_reads_do_not_show_is_looked_at_once_a_second() {
+    let server = Server::default();
+    server.0.lock().unwrap().delay = Duration::from_millis(1);
+    server.put_lease("one", "other", "2027-01-15T08:00:00.000000Z");
+    let old = server.lease("one");
+    server.put_lease("one", "", "2027-01-15T08:00:01.000000Z");
+    server.0.lock().unwrap().old = old;
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    candidate.waits_for("one", "other").await;
+    server.forget_log();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let requests = server.0.lock().unwrap().log.len();
+    assert!((10..=40).contains(&requests), "{requests} requests in 10 s");
+    server.0.lock().unwrap().old = None;
+    candidate.leads().await;
 }
 
 #[tokio::test(start_paused = true)]

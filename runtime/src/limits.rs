@@ -196,7 +196,7 @@ pub const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 pub const LEASE_BYTES: usize = 256 << 10;
 /// Time after which a candidate watches a Lease again if it cannot watch it, for example without the right to do so.
 pub const LEASE_WATCH_RETRY: Duration = Duration::from_mins(1);
-/// Time after which a candidate watches a Lease again when the server has ended the watch.
+/// Time after which a candidate watches a Lease again when the server has ended the watch, or the watch has shown a release.
 pub const LEASE_WATCH_PAUSE: Duration = Duration::from_secs(1);
 /// Factor for the jitter of a candidate for a Lease, as in client-go. The candidate tries again after 1 to 1 + 1.2 = 2.2 retry
 /// periods.

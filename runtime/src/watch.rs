@@ -202,8 +202,6 @@ impl End {
 /// Established watch request.
 struct Connection {
     lines: Lines,
-    /// Observations of the engine at the time when the watch was requested.
-    requested: Mark,
     /// Time at which the server should end the watch, by its `timeoutSeconds`.
     due: Instant,
     timeout_seconds: u64,
@@ -258,15 +256,13 @@ impl<L: Logic> Watcher<L> {
 
     async fn list_and_follow(&mut self) -> End {
         self.drop_doubtful_position();
+        if let Err(end) = self.check_revision().await {
+            return end;
+        }
         let by_pages = !self.streams_lists || self.pages_next;
         if self.position.is_none()
             && by_pages
             && let Err(end) = self.list_by_pages().await
-        {
-            return end;
-        }
-        if self.unchecked
-            && let Err(end) = self.check_revision().await
         {
             return end;
         }
@@ -309,14 +305,7 @@ impl<L: Logic> Watcher<L> {
             self.emit(WatchEvent::Resumed).await?;
         }
         let live_since = self.position.map(|_| Instant::now());
-        Ok(Connection {
-            lines: Lines::new(response.into_body()),
-            requested,
-            due,
-            timeout_seconds,
-            live_since,
-            heard: false,
-        })
+        Ok(Connection { lines: Lines::new(response.into_body()), due, timeout_seconds, live_since, heard: false })
     }
 
     fn spread_timeout_seconds(&mut self) -> u64 {
@@ -379,7 +368,7 @@ impl<L: Logic> Watcher<L> {
             }
             Event::Bookmark { resource_version, ends_list: true } if connection.live_since.is_none() => {
                 connection.live_since = Some(Instant::now());
-                self.listed(connection.requested, resource_version).await
+                self.listed(resource_version).await
             }
             Event::Bookmark { resource_version, .. } => self.advance(resource_version, connection),
             // fault V3.2: 410 ~> 411

@@ -828,6 +828,7 @@ async fn a_watch_that_failed_before_it_reported_an_own_write_is_relisted() {
         open.cut();
         fixture.expect_failure().await;
         if relists {
+            fixture.check_finds(101).await;
             let request = fixture.next_request().await;
             assert!(request.is_streaming_list());
             fixture.progress.observed(160);
@@ -867,33 +868,20 @@ async fn a_restore_that_one_watch_notices_makes_each_watch_list_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_older_than_what_is_known_shows_one_restore() {
-    let mut fixture = Fixture::unconfirmed().await;
-    let request = fixture.next_request().await;
-    let noticed = Instant::now();
-    request.watch().end_list(60);
-    let requested = Mark { version: 101, tombstones: 0 };
-    let started = |restores| WatchEvent::ListStarted { requested, restores };
-    fixture.expect_events(vec![started(0)]).await;
-
-    // The first list is dropped.
-    let request = fixture.next_request().await;
-    assert!(request.is_streaming_list());
-    assert_eq!(request.at, noticed, "at once");
-    let open = request.watch();
-    open.end_list(60);
-    fixture.expect_events(vec![started(1), WatchEvent::ListEnded { resource_version: 60 }]).await;
-    open.event("ADDED", &object("a", 61, "one"));
-    fixture.expect_events(vec![applied("a", 61, "one")]).await;
-    assert_eq!(fixture.restores.count(), 1, "the second list shows no other restore");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_with_a_raised_version_shows_a_restore() {
-    let mut fixture = Fixture::unconfirmed().await;
-    fixture.next_request().await.watch().end_list(101 + RAISED_REVISION);
-    assert!(fixture.next_request().await.is_streaming_list());
-    assert_eq!(fixture.restores.count(), 1);
+async fn a_server_that_is_behind_what_is_known_is_noticed_once_before_it_is_listed() {
+    for found in [60, 101 + RAISED_REVISION] {
+        let mut fixture = Fixture::unconfirmed().await;
+        fixture.check_finds(found).await;
+        let request = fixture.next_request().await;
+        assert!(request.is_streaming_list(), "without a second check");
+        let open = request.watch();
+        open.end_list(found);
+        let started = WatchEvent::ListStarted { requested: Mark { version: 101, tombstones: 0 }, restores: 1 };
+        fixture.expect_events(vec![started, WatchEvent::ListEnded { resource_version: found }]).await;
+        open.event("ADDED", &object("a", found + 1, "one"));
+        fixture.expect_events(vec![applied("a", found + 1, "one")]).await;
+        assert_eq!(fixture.restores.count(), 1);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Coverage: how often each event, fault, pair of faults, kind of write and crash point occurred in many runs.
+//! Coverage: what occurred in many runs, and how often.
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -6,17 +6,57 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Counts of what occurred, by name. Clones share the counts.
+/// Occurrences that a run counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Table {
+    /// Actions of users.
+    Actions,
+    /// Effects of faults on requests, watches, servers and agents.
+    Faults,
+    /// Pairs of faults that lasted at the same time.
+    Pairs,
+    /// Actions of users, each with a fault that lasted.
+    ActionsDuringFaults,
+    /// Changes that a rule of the simulator looked at, by rule. For a rule about the fleet at rest: how often it was checked.
+    Rules,
+    /// Writes of agents: agent, verb and kind.
+    Writes,
+    /// Last write of an agent before it was killed.
+    CrashPoints,
+    /// Situations of the fleets at rest.
+    Situations,
+}
+
+impl Table {
+    /// Returns what the table is about, for people.
+    fn title(self) -> &'static str {
+        match self {
+            Self::Actions => "actions of users",
+            Self::Faults => "effects of faults",
+            Self::Pairs => "pairs of faults at the same time",
+            Self::ActionsDuringFaults => "actions of users during faults",
+            Self::Rules => "changes that rules looked at",
+            Self::Writes => "writes of agents",
+            Self::CrashPoints => "last write before a crash",
+            Self::Situations => "situations at rest",
+        }
+    }
+}
+
+/// Counts by name, for each table.
+type Tables = BTreeMap<Table, BTreeMap<String, u64>>;
+
+/// Counts of what occurred in a run. Clones share the counts.
 #[derive(Clone, Debug, Default)]
-pub struct Counts(Arc<Mutex<BTreeMap<String, u64>>>);
+pub struct Counts(Arc<Mutex<Tables>>);
 
 impl Counts {
-    pub fn add(&self, name: &str) {
-        *self.0.lock().entry(name.to_owned()).or_default() += 1;
+    pub fn add(&self, table: Table, name: &str) {
+        *self.0.lock().entry(table).or_default().entry(name.to_owned()).or_default() += 1;
     }
 
     #[must_use]
-    pub fn take(&self) -> BTreeMap<String, u64> {
+    pub fn take(&self) -> Tables {
         std::mem::take(&mut self.0.lock())
     }
 }
@@ -27,18 +67,7 @@ pub struct Coverage {
     pub runs: u64,
     /// Virtual seconds of all runs.
     pub virtual_seconds: u64,
-    /// Actions of users.
-    pub actions: BTreeMap<String, u64>,
-    /// Effects of faults on requests, watches, servers and agents.
-    pub faults: BTreeMap<String, u64>,
-    /// Pairs of faults that lasted at the same time.
-    pub pairs: BTreeMap<String, u64>,
-    /// Writes of agents: agent, verb and kind.
-    pub writes: BTreeMap<String, u64>,
-    /// Last write of an agent before it was killed.
-    pub crash_points: BTreeMap<String, u64>,
-    /// Situations of the fleets at rest.
-    pub situations: BTreeMap<String, u64>,
+    pub tables: Tables,
 }
 
 impl Coverage {
@@ -46,15 +75,8 @@ impl Coverage {
     pub fn add(&mut self, other: &Self) {
         self.runs += other.runs;
         self.virtual_seconds += other.virtual_seconds;
-        let all = [
-            (&mut self.actions, &other.actions),
-            (&mut self.faults, &other.faults),
-            (&mut self.pairs, &other.pairs),
-            (&mut self.writes, &other.writes),
-            (&mut self.crash_points, &other.crash_points),
-            (&mut self.situations, &other.situations),
-        ];
-        for (mine, others) in all {
+        for (table, others) in &other.tables {
+            let mine = self.tables.entry(*table).or_default();
             for (name, count) in others {
                 *mine.entry(name.clone()).or_default() += count;
             }
@@ -63,18 +85,10 @@ impl Coverage {
 
     /// Returns the coverage as tables for people.
     #[must_use]
-    pub fn table(&self) -> String {
+    pub fn text(&self) -> String {
         let mut text = format!("{} runs, {:.1} virtual hours\n", self.runs, hours(self.virtual_seconds));
-        let all = [
-            ("actions of users", &self.actions),
-            ("effects of faults", &self.faults),
-            ("pairs of faults at the same time", &self.pairs),
-            ("writes of agents", &self.writes),
-            ("last write before a crash", &self.crash_points),
-            ("situations at rest", &self.situations),
-        ];
-        for (title, counts) in all {
-            let _ = writeln!(text, "\n{title} ({}):", counts.len());
+        for (table, counts) in &self.tables {
+            let _ = writeln!(text, "\n{} ({}):", table.title(), counts.len());
             for line in counts.iter().collect::<Vec<_>>().chunks(3) {
                 let cells = line.iter().map(|(name, count)| format!("{count:>8} {name:<42}"));
                 let _ = writeln!(text, "{}", cells.collect::<String>().trim_end());
@@ -91,16 +105,20 @@ fn hours(seconds: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Coverage;
+    use super::{Coverage, Table};
 
     #[test]
     fn coverage_of_several_runs_is_added_by_name() {
-        let one = |name: &str| Coverage { runs: 1, actions: [(name.to_owned(), 2)].into(), ..Coverage::default() };
+        let one = |name: &str| Coverage {
+            runs: 1,
+            virtual_seconds: 0,
+            tables: [(Table::Actions, [(name.to_owned(), 2)].into())].into(),
+        };
         let mut sum = one("export");
         sum.add(&one("export"));
         sum.add(&one("import"));
         assert_eq!(sum.runs, 3);
-        assert_eq!(sum.actions, [("export".to_owned(), 4), ("import".to_owned(), 2)].into());
-        assert!(sum.table().contains("       4 export"));
+        assert_eq!(sum.tables[&Table::Actions], [("export".to_owned(), 4), ("import".to_owned(), 2)].into());
+        assert!(sum.text().contains("       4 export"));
     }
 }

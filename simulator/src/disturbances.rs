@@ -8,6 +8,7 @@ mod blind;
 mod clocks;
 mod compaction;
 mod crash;
+mod editing;
 mod features;
 mod held;
 mod hostile;
@@ -22,12 +23,14 @@ mod stale;
 mod undecodable;
 mod watches;
 
-use crate::coverage::Counts;
+use crate::coverage::{Counts, Table};
+use crate::oracles::Watchers;
 use crate::world::{KINDS, World, agent_of};
 use fastrand::Rng;
 use fleetnet_api::resources::resource;
+use fleetnet_runtime::clock::Clock;
 use futures::future::{BoxFuture, LocalBoxFuture};
-use memkube::faults::{Fate, Fault, Faults, WatchFaults, WatchedEvent};
+use memkube::faults::{Answer, Fate, Fault, Faults, WatchFaults, WatchedEvent};
 use memkube::{Call, Object};
 use parking_lot::Mutex;
 use sim::board::Board;
@@ -45,6 +48,7 @@ pub const ALL: &[Kind] = &[
     clocks::KIND,
     compaction::KIND,
     crash::KIND,
+    editing::KIND,
     features::KIND,
     held::KIND,
     hostile::KIND,
@@ -220,10 +224,11 @@ impl Active {
         Self { ongoing: Arc::default(), counts }
     }
 
-    /// Lets the disturbances change the requests to all servers.
-    pub fn attach(&self, world: &World) {
+    /// Lets the disturbances change the requests to all servers, and the watchers count these requests.
+    pub fn attach(&self, world: &World, watchers: &Watchers) {
         for place in world.fleet.places() {
-            let on_server = OnServer { place, active: self.clone() };
+            let (clock, watchers) = (world.fleet.clock().clone(), watchers.clone());
+            let on_server = OnServer { place, active: self.clone(), clock, watchers };
             world.server(place).memkube().set_faults(Some(Arc::new(on_server)));
         }
     }
@@ -245,7 +250,7 @@ impl Active {
     fn first<T>(&self, effect: impl Fn(&dyn Disturbance) -> Option<T>) -> Option<T> {
         let found = |ongoing: &Vec<Ongoing>| ongoing.iter().find_map(|(name, one)| Some((*name, effect(&**one)?)));
         let (name, found) = self.ongoing.read(found)?;
-        self.counts.add(name);
+        self.counts.add(Table::Faults, name);
         Some(found)
     }
 }
@@ -254,11 +259,16 @@ impl Active {
 struct OnServer {
     place: Place,
     active: Active,
+    clock: Clock,
+    watchers: Watchers,
 }
 
 impl Faults for OnServer {
     fn request(&self, call: &Call) -> Fault {
         let Some(agent) = agent_of(self.place, &call.user) else { return Fault::default() };
+        if !self.watchers.requested(self.clock.now(), agent) {
+            return Fault { answer: Answer::Never, ..Fault::default() };
+        }
         let request = Request { agent, server: self.place, call };
         self.active.first(|one| one.request(request)).unwrap_or_default()
     }
@@ -267,7 +277,7 @@ impl Faults for OnServer {
         self.active.ongoing.read(|ongoing| {
             for (name, one) in ongoing {
                 if one.mutate(self.place, call, object) {
-                    self.active.counts.add(name);
+                    self.active.counts.add(Table::Faults, name);
                 }
             }
         });

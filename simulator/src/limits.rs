@@ -32,6 +32,8 @@ pub const FRESHNESS: Duration = Duration::from_mins(4);
 pub const SLOW_FRESHNESS: Duration = Duration::from_mins(20);
 /// Most writes of agents to one object in a minute. More are a loop.
 pub const WRITES_IN_A_MINUTE: usize = 60;
+/// Most requests of the agent of a cluster in a second. More are a loop. Two replicas that start send about a hundred.
+pub const REQUESTS_IN_A_SECOND: u32 = 1_000;
 /// Number of steps that shrinking tries without success before it stops.
 pub const SHRINK_ATTEMPTS: usize = 400;
 /// Longest real time of a run. A run takes about a second.

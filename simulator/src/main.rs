@@ -59,6 +59,8 @@ struct Args {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Report {
     coverage: Coverage,
+    /// Lowest and highest seed that was played.
+    seeds: Option<(u64, u64)>,
     /// Lines about each seed with a finding.
     findings: Vec<String>,
 }
@@ -77,12 +79,26 @@ fn main() -> ExitCode {
         }
         (None, None, None) => in_parallel(&args),
     };
-    print!("{}", report.coverage.table());
+    print!("{}", report.coverage.text());
     #[allow(clippy::cast_precision_loss, reason = "for people")]
     let rate = report.coverage.runs as f64 * 60.0 / begun.elapsed().as_secs_f64();
-    println!("\n{rate:.1} seeds a minute, {} with a finding", report.findings.len());
+    let seeds = report.seeds.map_or_else(String::new, |(first, last)| format!("seeds {first} to {last}, "));
+    println!("\n{seeds}{rate:.1} a minute, {} with a finding", report.findings.len());
     report.findings.iter().for_each(|finding| println!("{finding}"));
     if report.findings.is_empty() || args.report { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+impl Report {
+    fn add(&mut self, other: Self) {
+        self.coverage.add(&other.coverage);
+        self.findings.extend(other.findings);
+        other.seeds.into_iter().for_each(|seeds| self.add_seeds(seeds));
+    }
+
+    fn add_seeds(&mut self, (first, last): (u64, u64)) {
+        let (lowest, highest) = self.seeds.unwrap_or((first, last));
+        self.seeds = Some((lowest.min(first), highest.max(last)));
+    }
 }
 
 /// Plays one seed, and prints its script and its trace.
@@ -137,10 +153,7 @@ fn in_parallel(args: &Args) -> Report {
     for child in children {
         let output = child.wait_with_output().expect("the output of a process");
         match serde_json::from_slice::<Report>(&output.stdout) {
-            Ok(one) => {
-                report.coverage.add(&one.coverage);
-                report.findings.extend(one.findings);
-            }
+            Ok(one) => report.add(one),
             Err(error) => report.findings.push(format!("a process ended with {}: {error}", output.status)),
         }
     }
@@ -182,6 +195,7 @@ fn print_script(script: &Script) {
 /// Plays a script, and adds its coverage and its finding to the report. Returns `None` if the simulator failed.
 fn play(args: &Args, script: &Script, lines: usize, report: &mut Report) -> Option<Outcome> {
     let seed = script.seed;
+    report.add_seeds((seed, seed));
     match std::panic::catch_unwind(AssertUnwindSafe(|| run(script, lines))) {
         Ok(outcome) => {
             report.coverage.add(&outcome.coverage);

@@ -13,7 +13,8 @@ mod leaders;
 mod loops;
 mod withdrawn;
 
-use crate::coverage::Counts;
+use crate::coverage::{Counts, Table};
+use crate::limits::REQUESTS_IN_A_SECOND;
 use crate::trace::Trace;
 use crate::world::{World, agent_of, kind_of, replica_of};
 use fleetnet_api::decode::decode;
@@ -79,11 +80,11 @@ impl<'a> Seen<'a> {
 
 /// Rule about each change.
 pub trait Oracle: Debug + Send {
-    /// Checks a change.
+    /// Checks a change. Returns false if the rule says nothing about it.
     ///
     /// # Errors
     /// If the change breaks the rule. The text says what is wrong.
-    fn committed(&mut self, seen: &Seen<'_>) -> Result<(), String>;
+    fn committed(&mut self, seen: &Seen<'_>) -> Result<bool, String>;
 
     /// Checks the fleet about once a second. `calm` and `freshness` are as in [`Seen`].
     ///
@@ -124,6 +125,8 @@ struct State {
     last_of: BTreeMap<Place, String>,
     /// Replica that holds the Lease of each agent, and since when.
     leaders: BTreeMap<Place, (usize, Timestamp)>,
+    /// Begin of a second, and the number of requests of each agent since then.
+    requests: (Timestamp, BTreeMap<Place, u32>),
     /// Time until which requests that were held back arrive.
     late_until: Timestamp,
 }
@@ -157,6 +160,7 @@ impl Watchers {
             last_write: None,
             last_of: BTreeMap::new(),
             leaders: BTreeMap::new(),
+            requests: (start, BTreeMap::new()),
             late_until: Timestamp(0),
         };
         Self(Arc::new(Mutex::new(state)))
@@ -178,6 +182,22 @@ impl Watchers {
                 found.get_or_insert(Finding { rule, at: now, message });
             }
         }
+    }
+
+    /// Counts a request of an agent. Returns false after a finding: the run ends, and the request gets no answer. An agent that
+    /// sends requests in an endless loop would not let time pass otherwise.
+    pub fn requested(&self, now: Timestamp, agent: Place) -> bool {
+        let State { requests: (since, counts), found, .. } = &mut *self.0.lock();
+        if now.since(*since) >= Duration::from_secs(1) {
+            (*since, *counts) = (now, BTreeMap::new());
+        }
+        let count = counts.entry(agent).or_default();
+        *count += 1;
+        if *count > REQUESTS_IN_A_SECOND {
+            let message = format!("the agent of {agent:?} sent {count} requests in a second");
+            found.get_or_insert(Finding { rule: "requests", at: now, message });
+        }
+        found.is_none()
     }
 
     /// Sets whether a fault lasts.
@@ -281,6 +301,7 @@ impl Observer for OnServer {
             last_of,
             leaders,
             late_until,
+            ..
         } = &mut *state;
         let what = || {
             let who = agent.map_or_else(
@@ -294,7 +315,7 @@ impl Observer for OnServer {
         if let Some(agent) = agent {
             let side = if agent == Place::Hub { "hub agent" } else { "member agent" };
             let write = format!("{side} {:?} {kind:?}", commit.change.kind);
-            counts.add(&write);
+            counts.add(Table::Writes, &write);
             last_of.insert(agent, write);
             *last_write = Some((at, what()));
         }
@@ -313,8 +334,12 @@ impl Observer for OnServer {
             after: after.as_ref(),
         };
         for (rule, oracle) in rules {
-            if let Err(message) = oracle.committed(&seen) {
-                found.get_or_insert(Finding { rule, at, message });
+            match oracle.committed(&seen) {
+                Ok(true) => counts.add(Table::Rules, rule),
+                Ok(false) => {}
+                Err(message) => {
+                    found.get_or_insert(Finding { rule, at, message });
+                }
             }
         }
     }
@@ -342,4 +367,23 @@ fn summary(object: Option<&Object>) -> String {
         _ => String::new(),
     };
     format!("[{content}]{deleting}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_that_sends_requests_without_a_pause_is_found() {
+        let start = Timestamp::from_seconds(1_800_000_000);
+        let watchers = Watchers::new(start, Duration::ZERO, Counts::default(), Trace::new(start, 0));
+        let all = |at: Timestamp, count: u32| (0..count).all(|_| watchers.requested(at, Place::Hub));
+        assert!(all(start, REQUESTS_IN_A_SECOND));
+        let later = start + Duration::from_secs(1);
+        assert!(all(later, REQUESTS_IN_A_SECOND), "another second");
+        assert!(watchers.requested(later, Place::Member(0)), "another agent");
+        assert!(!watchers.requested(later, Place::Hub));
+        assert_eq!(watchers.found().map(|found| found.rule), Some("requests"));
+        assert!(!watchers.requested(later, Place::Member(0)), "the run ends");
+    }
 }

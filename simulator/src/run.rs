@@ -1,6 +1,6 @@
 //! Run of a script, from its first step to its finding.
 
-use crate::coverage::{Counts, Coverage};
+use crate::coverage::{Counts, Coverage, Table};
 use crate::disturbances::{Active, Disturbance, Kind};
 use crate::limits::{
     ACTION, FRESHNESS, KUBELET, LAST_CHANGES, LATE, LONGEST_RUN, PROMPT, QUIET_FAULTS, RECOVERY, RESTART, SILENCE,
@@ -64,22 +64,11 @@ struct Run {
     active: Active,
     watchers: Watchers,
     trace: Trace,
-    counts: Tally,
+    counts: Counts,
     /// True if faults have begun in a run with quiet users.
     has_begun: bool,
     /// Times at which a kubelet starts a replica again.
     restarts: BTreeMap<(Place, usize), Timestamp>,
-}
-
-/// Counts of what occurred in the run.
-#[derive(Default)]
-struct Tally {
-    actions: Counts,
-    faults: Counts,
-    pairs: Counts,
-    writes: Counts,
-    crash_points: Counts,
-    situations: Counts,
 }
 
 async fn play(script: &Script, lines: usize) -> anyhow::Result<Outcome> {
@@ -93,32 +82,23 @@ async fn play(script: &Script, lines: usize) -> anyhow::Result<Outcome> {
         run.last_changes(&script.last).await?;
     }
     let Run { world, start, watchers, trace, counts, .. } = run;
-    let coverage = Coverage {
-        runs: 1,
-        virtual_seconds: world.now().since(start).as_secs(),
-        actions: counts.actions.take(),
-        faults: counts.faults.take(),
-        pairs: counts.pairs.take(),
-        writes: counts.writes.take(),
-        crash_points: counts.crash_points.take(),
-        situations: counts.situations.take(),
-    };
+    let coverage = Coverage { runs: 1, virtual_seconds: world.now().since(start).as_secs(), tables: counts.take() };
     Ok(Outcome { finding: watchers.found(), coverage, trace: trace.lines() })
 }
 
 impl Run {
     async fn new(script: &Script, lines: usize) -> anyhow::Result<Self> {
         let fleet = Fleet::new(Options { seed: script.seed, ..Options::members(MEMBERS) }).await?;
-        let mut world = World { fleet, replicas: script.replicas, later: Vec::new() };
+        let mut world = World { fleet, replicas: script.replicas, restores: 0, later: Vec::new() };
         world.fleet.make_namespace(WORK).await?;
         let start = world.now();
-        let counts = Tally::default();
+        let counts = Counts::default();
         let trace = Trace::new(start, lines);
         let freshness = if script.is_slow { SLOW_FRESHNESS } else { FRESHNESS };
-        let watchers = Watchers::new(start, freshness, counts.writes.clone(), trace.clone());
-        let active = Active::new(counts.faults.clone());
+        let watchers = Watchers::new(start, freshness, counts.clone(), trace.clone());
+        let active = Active::new(counts.clone());
         watchers.attach(&world);
-        active.attach(&world);
+        active.attach(&world, &watchers);
         for place in world.fleet.places() {
             world.fleet.set_own_clock(place, 0);
             world.start_missing(place)?;
@@ -151,8 +131,7 @@ impl Run {
                 self.trace.add(self.world.now(), || format!("=== {step}"));
                 match &step.what {
                     What::User(action) => {
-                        let name = format!("{action:?}");
-                        self.counts.actions.add(name.split(' ').next().unwrap_or_default());
+                        self.count_action(action);
                         act(&self.world, action).await.with_context(|| format!("{action:?}"))?;
                     }
                     What::Fault { kind, lasts, disturbance, .. } => {
@@ -171,6 +150,15 @@ impl Run {
         Ok(())
     }
 
+    fn count_action(&self, action: &Action) {
+        let text = format!("{action:?}");
+        let name = text.split(' ').next().unwrap_or_default();
+        self.counts.add(Table::Actions, name);
+        for fault in self.active.names() {
+            self.counts.add(Table::ActionsDuringFaults, &format!("{name} + {fault}"));
+        }
+    }
+
     async fn begin(&mut self, kind: &'static Kind, disturbance: &Arc<dyn Disturbance>) -> anyhow::Result<()> {
         let name = kind.name;
         if kind.is_change {
@@ -178,16 +166,16 @@ impl Run {
         }
         for other in self.active.names() {
             let (first, second) = if other < name { (other, name) } else { (name, other) };
-            self.counts.pairs.add(&format!("{first} + {second}"));
+            self.counts.add(Table::Pairs, &format!("{first} + {second}"));
         }
         let running: Vec<(Place, usize)> = self.running();
         self.watchers.set_calm(self.world.now(), false);
         disturbance.begin(&mut self.world).await?;
-        self.counts.faults.add(&format!("begin {name}"));
+        self.counts.add(Table::Faults, &format!("begin {name}"));
         let now = self.running();
         for (place, _) in running.iter().filter(|one| !now.contains(one)) {
             if let Some(write) = self.watchers.last_write_of(*place) {
-                self.counts.crash_points.add(&write);
+                self.counts.add(Table::CrashPoints, &write);
             }
         }
         self.active.add(name, disturbance);
@@ -249,7 +237,7 @@ impl Run {
             {
                 self.watchers.find("panics", now, format!("the agent of {place:?} panicked: {why}"));
             }
-            self.counts.faults.add("an agent ended by itself");
+            self.counts.add(Table::Faults, "an agent ended by itself");
             self.world.fleet.kill_replica(place, replica).await;
             self.restarts.insert((place, replica), now + RESTART);
         }
@@ -284,6 +272,7 @@ impl Run {
         if self.watchers.found().is_some() {
             return Ok(());
         }
+        self.counts.add(Table::Rules, rule);
         let fleet = self.world.at_rest();
         let checked = catch_unwind(AssertUnwindSafe(|| {
             oracle::assert_settled(&fleet);
@@ -297,13 +286,14 @@ impl Run {
             return Ok(());
         }
         for class in oracle::classes(&fleet) {
-            self.counts.situations.add(class);
+            self.counts.add(Table::Situations, class);
         }
         Ok(())
     }
 
     /// Checks that a fleet at rest stays as it is.
     async fn check_silence(&mut self) -> anyhow::Result<()> {
+        self.counts.add(Table::Rules, "silence");
         let now = self.world.now();
         self.advance_by(SILENCE).await?;
         if let Some((at, what)) = self.watchers.last_write().filter(|(at, _)| *at > now) {

@@ -93,9 +93,13 @@ impl Script {
             steps.push(Step { at, what: What::User(action) });
             steps.extend(again.map(|action| Step { at: at + after, what: What::User(action) }));
         }
+        // In most runs with quiet users, nothing changes objects, so that agents may withdraw nothing until the end. In some of these
+        // runs, the hub goes back to a state from before the last changes of users.
+        let is_still = is_quiet && rng.usize(..3) > 0;
+        let is_restored = is_still && rng.usize(..3) == 0;
         // Users delete objects and create them again at once, and in a run with quiet users they change only what the imports of the
         // first Service do not depend on.
-        for _ in 0..rng.usize(..8) {
+        for _ in 0..if is_restored { 0 } else { rng.usize(..8) } {
             let (at, again) = (a_time(&mut rng, Duration::ZERO, ACTION), a_time(&mut rng, Duration::ZERO, AGAIN));
             let pair = if is_quiet { beside(&mut rng) } else { flip(&mut rng) };
             let [first, second] = pair;
@@ -104,16 +108,17 @@ impl Script {
             steps.push(Step { at: again, what: What::User(second) });
         }
         let last = (0..rng.usize(1..8)).map(|_| users.next()).collect();
-        // In most runs with quiet users, nothing changes objects, so that agents may withdraw nothing until the end.
-        let is_still = is_quiet && rng.usize(..3) > 0;
         let may = |kind: &&Kind| choice.has(kind) && (is_slow || !kind.is_slow) && !(is_still && kind.is_change);
         let kinds: Vec<&'static Kind> = disturbances::ALL.iter().filter(may).collect();
-        for _ in 0..faults {
+        if is_restored && let Some(backup) = named("backup").filter(|kind| choice.has(kind)) {
+            steps.push(an_old_backup(backup, &steps, &mut rng));
+        }
+        for _ in 0..if is_restored { 0 } else { faults } {
             // Draws the numbers also without a kind, so that a choice of kinds changes no times.
             let from = if is_quiet { QUIET_FAULTS } else { Duration::ZERO };
             let (at, mut own) = (a_time(&mut rng, from, ACTION), rng.fork());
             let at = begin_near_action(from, &steps, &mut own).unwrap_or(at);
-            let blind = kinds.iter().copied().find(|kind| kind.name == "blind").filter(|_| is_still && own.bool());
+            let blind = named("blind").filter(|blind| may(blind) && is_still && own.bool());
             if let Some(kind) = blind.or_else(|| weighted(&kinds, &mut own)) {
                 let lasts = duration(kind, at, &steps, &mut own);
                 let made_from = own.clone();
@@ -143,6 +148,18 @@ impl Script {
         let steps = kept.iter().filter_map(|number| self.steps.get(*number).cloned()).collect();
         Self { steps, ..self.clone() }
     }
+}
+
+/// Returns the only fault of a run: while users act, the hub is backed up, and it is restored when their changes have arrived. The
+/// backup is newer than each import that ended: docs/reliability.md says why.
+fn an_old_backup(kind: &'static Kind, steps: &[Step], rng: &mut Rng) -> Step {
+    let ends = |step: &&Step| matches!(step.what, What::User(Action::DeleteMcs { .. } | Action::Retarget { .. }));
+    let last = steps.iter().filter(ends).map(|step| step.at).max().unwrap_or_default();
+    let at = a_time(rng, last, last.max(QUIET_ACTION) + SHORTLY_BEFORE);
+    let lasts = QUIET_FAULTS - at + a_time(rng, Duration::ZERO, SOON_AFTER);
+    let made_from = rng.fork();
+    let disturbance = (kind.make)(&mut made_from.clone());
+    Step { at, what: What::Fault { kind, lasts, disturbance, made_from } }
 }
 
 /// Longest time after which users undo what they did.
@@ -236,6 +253,11 @@ fn duration(kind: &Kind, at: Duration, steps: &[Step], rng: &mut Rng) -> Duratio
 fn a_time(rng: &mut Rng, from: Duration, to: Duration) -> Duration {
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     Duration::from_micros(rng.u64(micros(from)..micros(to)))
+}
+
+/// Returns the kind of faults with this name.
+fn named(name: &str) -> Option<&'static Kind> {
+    disturbances::ALL.iter().find(|kind| kind.name == name)
 }
 
 fn weighted(kinds: &[&'static Kind], rng: &mut Rng) -> Option<&'static Kind> {

@@ -40,6 +40,8 @@ pub struct World {
     pub fleet: Fleet,
     /// Number of replicas of each agent.
     pub replicas: usize,
+    /// Number of times that the hub was restored from a backup.
+    pub restores: u64,
     /// Actions that were not possible yet.
     pub later: Vec<Later>,
 }
@@ -101,10 +103,12 @@ impl World {
     /// Returns all decodable objects of [`KINDS`] in a cluster.
     #[must_use]
     pub fn objects(&self, place: Place) -> Vec<Object> {
-        let memkube = self.server(place).memkube();
-        let stored = |kind: Kind| memkube.peek_all(&resource_id(kind)).into_iter().map(move |object| (kind, object));
-        let decoded = |(kind, object)| decode(kind, &serde_json::to_vec(&object).ok()?).ok();
-        KINDS.into_iter().flat_map(stored).filter_map(decoded).collect()
+        KINDS.into_iter().flat_map(|kind| self.objects_of_kind(place, kind)).collect()
+    }
+
+    fn objects_of_kind(&self, place: Place, kind: Kind) -> Vec<Object> {
+        let stored = self.server(place).memkube().peek_all(&resource_id(kind));
+        stored.into_iter().filter_map(|object| decode(kind, &serde_json::to_vec(&object).ok()?).ok()).collect()
     }
 
     /// Returns the objects in a cluster that agents created.
@@ -122,9 +126,11 @@ impl World {
     /// Returns the objects of the whole fleet, as the oracle of a fleet at rest reads them.
     #[must_use]
     pub fn at_rest(&self) -> histories::fleet::Fleet {
-        let cluster = |place| histories::fleet::Cluster::new(self.objects(place), BTreeSet::new());
-        let members = (0..self.fleet.members.len()).map(|index| cluster(Place::Member(index)));
-        histories::fleet::Fleet { hub: cluster(Place::Hub), members: members.collect() }
+        let cluster = |objects| histories::fleet::Cluster::new(objects, BTreeSet::new());
+        let members = (0..self.fleet.members.len()).map(|index| cluster(self.objects(Place::Member(index))));
+        let mut in_hub = self.objects(Place::Hub);
+        in_hub.extend(self.objects_of_kind(Place::Hub, Kind::Namespace));
+        histories::fleet::Fleet { hub: cluster(in_hub), members: members.collect() }
     }
 }
 

@@ -33,7 +33,7 @@ impl<L: Logic> Watcher<L> {
             }
             token = page.next;
             if token.is_none() {
-                return self.listed(requested, resource_version).await;
+                return self.listed(resource_version).await;
             }
         }
     }

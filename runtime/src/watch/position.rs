@@ -4,11 +4,10 @@
 use super::{Connection, End, WatchEvent, Watcher};
 use crate::limits::RAISED_REVISION;
 use crate::logic::Logic;
-use crate::versions::Mark;
 
 /// True if a server that had the version `before` was restored from a backup with a higher revision ([`RAISED_REVISION`]).
 fn is_raised(before: u64, now: u64) -> bool {
-    before > 0 && now.saturating_sub(before) >= RAISED_REVISION
+    now.saturating_sub(before) >= RAISED_REVISION
 }
 
 impl<L: Logic> Watcher<L> {
@@ -32,17 +31,27 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// Compares the server's revision with the watch's version, and ends with [`End::WentBack`] if the server is behind, or was
-    /// restored from a backup with a higher revision.
+    /// Compares the server's revision with the newest version that is known of it. Ends with [`End::WentBack`] if the server is behind,
+    /// or was restored from a backup with a higher revision.
     ///
     /// A server that was restored from a backup may not have reached the watch's version yet. A watch from this version would
-    /// receive nothing until the server reaches the version, and would miss every change before it.
+    /// receive nothing until the server reaches the version, and would miss every change before it. A list would bring older
+    /// objects into the view of this kind, while the views of the other kinds still look current.
     pub(super) async fn check_revision(&mut self) -> Result<(), End> {
-        let Some(position) = self.position else { return Ok(()) };
+        let known = match self.position {
+            Some(position) if self.unchecked => position,
+            // fault V4.12: !self.follows_restore ~> true
+            // fault V4.15: self.progress.mark().version ~> 0
+            None if !self.follows_restore => self.progress.mark().version,
+            _ => 0,
+        };
+        if known == 0 {
+            return Ok(());
+        }
         let revision = self.revision().await?;
-        // fault V4.3: revision < position ~> false
-        // fault V4.11: || is_raised(position, revision) ~>
-        if revision < position || is_raised(position, revision) {
+        // fault V4.3: revision < known ~> false
+        // fault V4.11: || is_raised(known, revision) ~>
+        if revision < known || is_raised(known, revision) {
             return Err(End::WentBack);
         }
         self.unchecked = false;
@@ -65,17 +74,8 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// Handles the end of a list, unless the list shows a restore that no watch has noticed yet.
-    pub(super) async fn listed(&mut self, requested: Mark, resource_version: u64) -> Result<(), End> {
-        // fault V4.13: resource_version < requested.version ~> false
-        // fault V4.15: || is_raised(requested.version, resource_version) ~>
-        let went_back = resource_version < requested.version || is_raised(requested.version, resource_version);
-        // fault V4.12: !std::mem::take(&mut self.follows_restore) ~> true
-        if !std::mem::take(&mut self.follows_restore) && went_back {
-            // This list is dropped, because the other kinds are not listed again yet.
-            self.spec.cluster.restores.noticed(self.restores);
-            return Err(End::Restored);
-        }
+    pub(super) async fn listed(&mut self, resource_version: u64) -> Result<(), End> {
+        self.follows_restore = false;
         self.position = Some(resource_version);
         self.pages_next = false;
         self.lost_touch = false;

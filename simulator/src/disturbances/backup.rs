@@ -1,5 +1,6 @@
-//! A hub that is restored from a backup while the agents run, with or without a bumped resourceVersion. The backup is made when
-//! the disturbance begins, and restored when it ends.
+//! A hub that is restored from a backup while the agents run. The backup is made when the disturbance begins, and restored when it
+//! ends. The resourceVersion is bumped in half of the cases. It is also bumped if the hub was restored since the backup: agents may have
+//! seen the same resourceVersions with other changes, and could not detect the restore without a bump.
 
 use super::{Disturbance, Kind};
 use crate::world::World;
@@ -15,7 +16,8 @@ pub(crate) const KIND: Kind =
 
 struct OldHub {
     is_bumped: bool,
-    backup: Mutex<Option<Backup>>,
+    /// Backup, and how often the hub had been restored before.
+    backup: Mutex<Option<(Backup, u64)>>,
 }
 
 impl fmt::Debug for OldHub {
@@ -35,7 +37,7 @@ impl Disturbance for OldHub {
 
     fn begin<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
         Box::pin(async {
-            *self.backup.lock() = Some(world.fleet.hub.memkube().backup());
+            *self.backup.lock() = Some((world.fleet.hub.memkube().backup(), world.restores));
             Ok(())
         })
     }
@@ -44,11 +46,13 @@ impl Disturbance for OldHub {
         Box::pin(async {
             let backup = self.backup.lock().take();
             let hub = world.fleet.hub.memkube();
-            match backup {
-                Some(backup) if self.is_bumped => hub.restore_bumped(&backup),
-                Some(backup) => hub.restore(&backup),
-                None => {}
+            let Some((backup, restores)) = backup else { return Ok(()) };
+            if self.is_bumped || world.restores > restores {
+                hub.restore_bumped(&backup);
+            } else {
+                hub.restore(&backup);
             }
+            world.restores += 1;
             Ok(())
         })
     }

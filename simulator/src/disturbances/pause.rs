@@ -16,6 +16,8 @@ pub(crate) const KIND: Kind =
 #[derive(Debug)]
 struct Pause {
     place: Place,
+    /// The replica that stops. With one replica, that one.
+    replica: usize,
     is_killed: bool,
     /// True if the process stops with its next write on the way.
     is_at_write: bool,
@@ -24,13 +26,16 @@ struct Pause {
 
 fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
     let (place, is_killed, is_at_write) = (a_place(rng), rng.bool(), rng.bool());
-    Arc::new(Pause { place, is_killed, is_at_write, held: Mutex::default() })
+    let replica = rng.usize(..2); // no limit: one of two replicas
+    Arc::new(Pause { place, replica, is_killed, is_at_write, held: Mutex::default() })
 }
 
 impl Disturbance for Pause {
     fn begin<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
         Box::pin(async move {
-            let of_place = world.fleet.replicas().filter(|(place, replica, ..)| *place == self.place && *replica == 0);
+            let chosen = self.replica.min(world.replicas - 1);
+            let is_chosen = |place, replica| place == self.place && replica == chosen;
+            let of_place = world.fleet.replicas().filter(|(place, replica, ..)| is_chosen(*place, *replica));
             for (_, replica, _, line) in of_place {
                 if self.is_at_write {
                     line.hold_at_next_write();

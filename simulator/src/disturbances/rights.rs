@@ -1,4 +1,4 @@
-//! A namespace of the hub whose annotations allow only some members to export or import. In the end it allows all.
+//! A namespace of the hub whose annotations allow only some members to export or import, for a while or until the end.
 
 use super::{Disturbance, Kind};
 use crate::users::merge;
@@ -19,12 +19,15 @@ pub(crate) const KIND: Kind =
 struct Rights {
     annotation: &'static str,
     allowed: String,
+    /// True if nobody removes the annotation again.
+    stays: bool,
 }
 
 fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
     let annotation = if rng.bool() { annotations::EXPORTERS } else { annotations::IMPORTERS };
     let allowed = (1..=MEMBERS).filter(|_| rng.bool()).map(|number| format!("member-{number}"));
-    Arc::new(Rights { annotation, allowed: allowed.collect::<Vec<_>>().join(",") })
+    let allowed = allowed.collect::<Vec<_>>().join(",");
+    Arc::new(Rights { annotation, allowed, stays: rng.usize(..3) == 0 })
 }
 
 impl Rights {
@@ -40,6 +43,6 @@ impl Disturbance for Rights {
     }
 
     fn end<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
-        Box::pin(self.set(world, Value::Null))
+        Box::pin(async { if self.stays { Ok(()) } else { self.set(world, Value::Null).await } })
     }
 }

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 pub(super) struct OneExclusive(BTreeMap<ObjectName, ObjectName>);
 
 impl Oracle for OneExclusive {
-    fn committed(&mut self, seen: &Seen<'_>) -> Result<(), String> {
-        let Some(Object::InternalServiceImport(claim)) = seen.newest() else { return Ok(()) };
+    fn committed(&mut self, seen: &Seen<'_>) -> Result<bool, String> {
+        let Some(Object::InternalServiceImport(claim)) = seen.newest() else { return Ok(false) };
         let name = &claim.meta.name;
         let is_granted = seen.after.is_some()
             && claim.consumer_type == ConsumerType::LoadBalancer
@@ -19,7 +19,7 @@ impl Oracle for OneExclusive {
             && !claim.status.clusters.is_empty();
         if !is_granted {
             self.0.remove(name);
-            return Ok(());
+            return Ok(false);
         }
         let service = claim.reference.source.clone();
         let other = self.0.iter().find(|(other, of)| *other != name && **of == service).map(|(other, _)| other.clone());
@@ -29,7 +29,7 @@ impl Oracle for OneExclusive {
             Some(other) if seen.agent == Some(sim::fleet::Place::Hub) => {
                 Err(format!("{service}: both claims {name} and {other} have type LoadBalancer and are granted"))
             }
-            _ => Ok(()),
+            _ => Ok(true),
         }
     }
 

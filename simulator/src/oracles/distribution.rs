@@ -24,9 +24,9 @@ impl OnlyToImporters {
 }
 
 impl Oracle for OnlyToImporters {
-    fn committed(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn committed(&mut self, seen: &Seen<'_>) -> Result<bool, String> {
         if seen.server != Place::Hub {
-            return Ok(());
+            return Ok(false);
         }
         match seen.newest() {
             Some(Object::ServiceImport(import)) => {
@@ -46,9 +46,10 @@ impl Oracle for OnlyToImporters {
                         slice.meta.name
                     ));
                 }
+                return Ok(true);
             }
             _ => {}
         }
-        Ok(())
+        Ok(false)
     }
 }

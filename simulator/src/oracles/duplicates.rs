@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 pub(super) struct OnlyOnce(BTreeMap<ObjectName, (Text, Uid)>);
 
 impl Oracle for OnlyOnce {
-    fn committed(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn committed(&mut self, seen: &Seen<'_>) -> Result<bool, String> {
         let (Place::Hub, Some(Object::EndpointSliceExport(export))) = (seen.server, seen.newest()) else {
-            return Ok(());
+            return Ok(false);
         };
         let name = &export.meta.name;
         if seen.after.is_none() || export.meta.deleting {
@@ -27,8 +27,9 @@ impl Oracle for OnlyOnce {
             if let Some(other) = other {
                 return Err(format!("{name} and {other} export the same slice {}", export.spec.reference.source));
             }
+            return Ok(true);
         }
-        Ok(())
+        Ok(false)
     }
 
     fn restored(&mut self) {

@@ -43,22 +43,22 @@ impl OnlyLive {
 }
 
 impl Oracle for OnlyLive {
-    fn committed(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn committed(&mut self, seen: &Seen<'_>) -> Result<bool, String> {
         let (Place::Member(index), Some(Object::EndpointSlice(slice))) = (seen.server, seen.newest()) else {
-            return Ok(());
+            return Ok(false);
         };
         if !slice.imported {
             self.source(index, slice, seen);
-            return Ok(());
+            return Ok(false);
         }
         let key = (index, slice.meta.name.clone());
         if seen.after.is_none() {
             self.imported.remove(&key);
-            return Ok(());
+            return Ok(false);
         }
         self.imported.insert(key, ready(&slice.content));
         if seen.agent.is_none() {
-            return Ok(());
+            return Ok(false);
         }
         let shown_before = match seen.before {
             Some(Object::EndpointSlice(before)) => ready(&before.content),
@@ -78,7 +78,7 @@ impl Oracle for OnlyLive {
                 ));
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn passed(&self, calm: Duration, freshness: Duration) -> Result<(), String> {

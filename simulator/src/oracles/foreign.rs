@@ -1,18 +1,19 @@
 //! Agents change nothing that belongs to users: no source slice, no Service except derived ones, no `spec` of a request.
 
 use super::{Oracle, Seen};
+use crate::world::WORK;
 use fleetnet_core::model::Object;
 
 #[derive(Debug)]
 pub(super) struct OnlyOwn;
 
 impl Oracle for OnlyOwn {
-    fn committed(&mut self, seen: &Seen<'_>) -> Result<(), String> {
-        let Some(object) = seen.newest().filter(|_| seen.agent.is_some()) else { return Ok(()) };
+    fn committed(&mut self, seen: &Seen<'_>) -> Result<bool, String> {
+        let Some(object) = seen.newest().filter(|_| seen.agent.is_some()) else { return Ok(false) };
         let is_removed = seen.after.is_none() && !object.meta().deleting;
         let is_foreign = match (seen.before, object) {
-            (_, Object::Service(service)) => service.derived_from.is_none(),
-            (_, Object::EndpointSlice(slice)) => !slice.imported,
+            // Labels do not tell whose an object is, because users edit them.
+            (_, Object::Service(_) | Object::EndpointSlice(_)) => *object.meta().name.namespace == *WORK,
             (Some(Object::ServiceExport(before)), Object::ServiceExport(after)) => {
                 is_removed || before.weight != after.weight
             }
@@ -25,6 +26,6 @@ impl Oracle for OnlyOwn {
         if is_foreign {
             return Err(format!("an agent changed the {:?} {} of a user: {seen:?}", seen.kind, object.meta().name));
         }
-        Ok(())
+        Ok(true)
     }
 }

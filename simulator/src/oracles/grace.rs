@@ -41,9 +41,9 @@ fn has_no_exporter(import: &ServiceImport) -> bool {
 }
 
 impl Oracle for GracePeriod {
-    fn committed(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn committed(&mut self, seen: &Seen<'_>) -> Result<bool, String> {
         if seen.server == Place::Hub {
-            return Ok(());
+            return Ok(false);
         }
         match seen.newest() {
             Some(Object::ServiceImport(import)) => self.store(import, seen),
@@ -61,9 +61,10 @@ impl Oracle for GracePeriod {
                     let name = &service.meta.name;
                     return Err(format!("{name} in {:?} is removed {waited:?} after its last exporter", seen.server));
                 }
+                return Ok(since.is_some());
             }
             _ => {}
         }
-        Ok(())
+        Ok(false)
     }
 }

@@ -10,9 +10,9 @@ const ON_ITS_WAY: Duration = Duration::from_secs(10);
 pub(super) struct OnlyLeaders;
 
 impl Oracle for OnlyLeaders {
-    fn committed(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn committed(&mut self, seen: &Seen<'_>) -> Result<bool, String> {
         let (Some(agent), Some(replica), Some((leader, since))) = (seen.agent, seen.replica, seen.leader) else {
-            return Ok(());
+            return Ok(false);
         };
         if replica != leader && !seen.is_late && seen.at.since(since) > ON_ITS_WAY {
             let name = seen.newest().map(|object| object.meta().name.to_string()).unwrap_or_default();
@@ -21,6 +21,6 @@ impl Oracle for OnlyLeaders {
                 seen.kind
             ));
         }
-        Ok(())
+        Ok(true)
     }
 }

@@ -15,8 +15,8 @@ const MINUTE: Duration = Duration::from_mins(1);
 pub(super) struct NoLoop(BTreeMap<(Place, Kind, ObjectName), VecDeque<Timestamp>>);
 
 impl Oracle for NoLoop {
-    fn committed(&mut self, seen: &Seen<'_>) -> Result<(), String> {
-        let (Some(object), Some(agent)) = (seen.newest(), seen.agent) else { return Ok(()) };
+    fn committed(&mut self, seen: &Seen<'_>) -> Result<bool, String> {
+        let (Some(object), Some(agent)) = (seen.newest(), seen.agent) else { return Ok(false) };
         let name = object.meta().name.clone();
         let times = self.0.entry((seen.server, seen.kind, name.clone())).or_default();
         times.push_back(seen.at);
@@ -30,6 +30,6 @@ impl Oracle for NoLoop {
                 times.len()
             ));
         }
-        Ok(())
+        Ok(true)
     }
 }

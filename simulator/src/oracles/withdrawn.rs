@@ -1,5 +1,6 @@
-//! Agents withdraw nothing while nobody changes anything that an import depends on: no endpoint of an imported slice, no derived
-//! Service. Faults are no reason. The rule looks at the first import of the first Service, which users do not touch in this time.
+//! Agents withdraw nothing live while nobody changes anything that an import depends on: no endpoint of an imported slice that its
+//! exporter has, no derived Service with an exporter. Faults are no reason. The rule looks at the first import of the first Service,
+//! which users do not touch in this time.
 
 use super::{Oracle, Seen};
 use fleetnet_core::model::{Object, SliceContent};
@@ -14,6 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct NothingLive {
     endpoints: BTreeMap<(Place, ObjectName), BTreeSet<String>>,
     imports: BTreeMap<Place, Text>,
+    /// Endpoints of each source slice of the first Service, by cluster and name.
+    sources: BTreeMap<(Place, ObjectName), BTreeSet<String>>,
+    /// The clusters that have the first Service, and those that have a ServiceExport for it.
+    services: BTreeSet<Place>,
+    exports: BTreeSet<Place>,
 }
 
 fn endpoints(content: &SliceContent) -> BTreeSet<String> {
@@ -26,6 +32,38 @@ fn derived() -> String {
 }
 
 impl NothingLive {
+    /// Stores what the exporters of the first Service have.
+    fn store(&mut self, seen: &Seen<'_>) {
+        let exists = seen.after.is_some_and(|object| !object.meta().deleting);
+        let have = match seen.newest() {
+            Some(Object::Service(service)) if service.meta.name.to_string() == APPS[0] => &mut self.services,
+            Some(Object::ServiceExport(export)) if export.meta.name.to_string() == APPS[0] => &mut self.exports,
+            Some(Object::EndpointSlice(slice))
+                if !slice.imported && slice.service.as_deref().is_some_and(|name| APPS[0].ends_with(name)) =>
+            {
+                let now = if exists { endpoints(&slice.content) } else { BTreeSet::new() };
+                self.sources.insert((seen.server, slice.meta.name.clone()), now);
+                return;
+            }
+            _ => return,
+        };
+        if exists {
+            have.insert(seen.server);
+        } else {
+            have.remove(&seen.server);
+        }
+    }
+
+    fn is_exported(&self) -> bool {
+        self.services.intersection(&self.exports).next().is_some()
+    }
+
+    /// True if an exporter has this endpoint.
+    fn is_live(&self, address: &str) -> bool {
+        let exporters = |place| self.services.contains(&place) && self.exports.contains(&place);
+        self.sources.iter().any(|((place, _), addresses)| exporters(*place) && addresses.contains(address))
+    }
+
     /// True if agents may withdraw endpoints of the first derived Service in this cluster now.
     fn may_withdraw(&self, seen: &Seen<'_>) -> bool {
         let imports_first = self.imports.get(&seen.server).is_some_and(|name| APPS[0].ends_with(&format!("/{name}")));
@@ -34,8 +72,9 @@ impl NothingLive {
 }
 
 impl Oracle for NothingLive {
-    fn committed(&mut self, seen: &Seen<'_>) -> Result<(), String> {
+    fn committed(&mut self, seen: &Seen<'_>) -> Result<bool, String> {
         let is_removed = seen.after.is_none();
+        self.store(seen);
         match seen.newest() {
             Some(Object::MultiClusterService(mcs)) if mcs.meta.name.to_string() == MCS_NAMES[0] => {
                 if is_removed {
@@ -52,21 +91,27 @@ impl Oracle for NothingLive {
                 let before = self.endpoints.insert(key, now).unwrap_or_default();
                 let here = self.endpoints.iter().filter(|((place, _), _)| *place == seen.server);
                 let left: BTreeSet<&String> = here.flat_map(|(_, endpoints)| endpoints).collect();
-                let gone: Vec<&String> = before.iter().filter(|address| !left.contains(address)).collect();
-                if !gone.is_empty() && !self.may_withdraw(seen) {
+                let gone: Vec<&String> =
+                    before.iter().filter(|address| !left.contains(address) && self.is_live(address)).collect();
+                if self.may_withdraw(seen) {
+                    return Ok(false);
+                }
+                if !gone.is_empty() {
                     return Err(format!("{gone:?} of {} in {:?} are withdrawn", derived(), seen.server));
                 }
+                return Ok(true);
             }
             Some(Object::Service(service))
                 if is_removed
                     && *service.meta.name.name == *derived()
                     && service.derived_from.is_some()
+                    && self.is_exported()
                     && !self.may_withdraw(seen) =>
             {
                 return Err(format!("the derived Service {} in {:?} is removed", service.meta.name, seen.server));
             }
             _ => {}
         }
-        Ok(())
+        Ok(false)
     }
 }

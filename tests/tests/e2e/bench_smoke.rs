@@ -97,7 +97,7 @@ fn a_soak_with_each_fault_ends_with_equal_endpoints_and_silence() -> anyhow::Res
     assert!(report["changes"].as_u64().context("changes")? > 0, "{report}");
     assert_eq!((&report["different"], &report["late_writes"]), (&json!([]), &json!([])), "{report}");
     assert_eq!(report["most"].as_object().map(serde_json::Map::len), Some(3), "{report}");
-    assert_eq!(report["targets"].as_array().map(Vec::len), Some(6));
+    assert_eq!(report["targets"].as_array().map(Vec::len), Some(7));
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use kube::{Api, ResourceExt as _};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 
 /// Longest time for which the hub may have objects again that were deleted after the snapshot.
 const BACK: Duration = Duration::from_secs(60);
@@ -147,10 +148,14 @@ async fn the_newest_state_wins_after_the_hub_went_back(revision: Revision) -> an
     }
 
     scene.hub()?.restore(&backup, revision).await?;
+    let back = Instant::now() + BACK;
     let wanted = format!("as before its restore: {newest:#?}");
     scene.hub_is(&wanted, |present| *present == newest).await?;
-    scene.importer.sees_no_slice("withdrawn").await?;
-    eventually::gone(&scene.importer.api::<MultiClusterService>(), "unwanted").await?;
+    let importer = async {
+        scene.importer.sees_no_slice("withdrawn").await?;
+        eventually::gone(&scene.importer.api::<MultiClusterService>(), "unwanted").await
+    };
+    timeout_at(back, importer).await.context("the importer has what users deleted")??;
 
     // Later changes arrive, and what is still exported was there at each moment.
     scene.share("later", "10.1.0.5").await?;
