@@ -151,9 +151,19 @@ impl Script {
 }
 
 /// Returns the only fault of a run: while users act, the hub is backed up, and it is restored when their changes have arrived. The
-/// backup is newer than each import that ended: docs/reliability.md says why.
+/// backup is newer than each import, export and conflict that ended: docs/reliability.md says why.
 fn an_old_backup(kind: &'static Kind, steps: &[Step], rng: &mut Rng) -> Step {
-    let ends = |step: &&Step| matches!(step.what, What::User(Action::DeleteMcs { .. } | Action::Retarget { .. }));
+    let ends = |step: &&Step| match step.what {
+        What::User(
+            Action::DeleteMcs { .. }
+            | Action::Retarget { .. }
+            | Action::DeleteService { .. }
+            | Action::ChangeServiceType { .. }
+            | Action::ChangePorts { .. }
+            | Action::Unexport { .. },
+        ) => true,
+        What::User(_) | What::Fault { .. } => false,
+    };
     let last = steps.iter().filter(ends).map(|step| step.at).max().unwrap_or_default();
     let at = a_time(rng, last, last.max(QUIET_ACTION) + SHORTLY_BEFORE);
     let lasts = QUIET_FAULTS - at + a_time(rng, Duration::ZERO, SOON_AFTER);

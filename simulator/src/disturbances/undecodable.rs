@@ -4,9 +4,9 @@ use super::{Dice, Disturbance, Kind};
 use crate::users::{delete, merge};
 use crate::world::World;
 use fastrand::Rng;
-use fleetnet_core::model::Kind as ObjectKind;
+use fleetnet_core::model::{Kind as ObjectKind, Object};
 use futures::future::LocalBoxFuture;
-use memkube::{Call, Object};
+use memkube::{Call, Object as Json};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sim::fleet::Place;
@@ -47,8 +47,9 @@ fn reference(kind: ObjectKind) -> &'static str {
 impl Disturbance for Undecodable {
     fn begin<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
         Box::pin(async move {
-            let all: Vec<_> =
-                world.objects(Place::Hub).into_iter().filter(|object| object.kind() == self.kind).collect();
+            // An object that is being deleted stays decodable.
+            let may_break = |object: &Object| object.kind() == self.kind && !object.meta().deleting;
+            let all: Vec<_> = world.objects(Place::Hub).into_iter().filter(may_break).collect();
             let Some(object) = self.dice.fork().choice(&all) else { return Ok(()) };
             let name = &object.meta().name;
             let path = format!("{}/{}", name.namespace, name.name);
@@ -65,7 +66,7 @@ impl Disturbance for Undecodable {
         })
     }
 
-    fn mutate(&self, _: Place, _: &Call, object: &mut Object) -> bool {
+    fn mutate(&self, _: Place, _: &Call, object: &mut Json) -> bool {
         let annotations = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
         let marked = annotations.and_then(Value::as_object_mut).and_then(|annotations| annotations.remove(BREAK));
         if marked.is_none() {

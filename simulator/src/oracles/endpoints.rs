@@ -1,6 +1,7 @@
 //! An importer never writes an endpoint that no exporter has had for a while, and never keeps it for long.
 
 use super::{Oracle, Seen};
+use crate::world::WORK;
 use fleetnet_core::model::{EndpointSlice, Object, SliceContent};
 use fleetnet_types::ObjectName;
 use sim::fleet::Place;
@@ -47,12 +48,13 @@ impl Oracle for OnlyLive {
         let (Place::Member(index), Some(Object::EndpointSlice(slice))) = (seen.server, seen.newest()) else {
             return Ok(false);
         };
-        if !slice.imported {
+        if *slice.meta.name.namespace == *WORK {
             self.source(index, slice, seen);
             return Ok(false);
         }
         let key = (index, slice.meta.name.clone());
-        if seen.after.is_none() {
+        // Nobody routes to a slice whose labels somebody removed.
+        if seen.after.is_none() || !slice.imported {
             self.imported.remove(&key);
             return Ok(false);
         }

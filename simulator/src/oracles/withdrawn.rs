@@ -3,7 +3,7 @@
 //! which users do not touch in this time.
 
 use super::{Oracle, Seen};
-use fleetnet_core::model::{Object, SliceContent};
+use fleetnet_core::model::{Object, ServicePort, SliceContent};
 use fleetnet_types::{ObjectName, Text};
 use histories::users::{APPS, MCS_NAMES};
 use sim::fleet::Place;
@@ -18,8 +18,10 @@ pub(super) struct NothingLive {
     /// Endpoints of each source slice of the first Service, by cluster and name.
     sources: BTreeMap<(Place, ObjectName), BTreeSet<String>>,
     /// The clusters that have the first Service, and those that have a ServiceExport for it.
-    services: BTreeSet<Place>,
+    services: BTreeMap<Place, Vec<ServicePort>>,
     exports: BTreeSet<Place>,
+    /// True if the hub was restored from a backup.
+    is_restored: bool,
 }
 
 fn endpoints(content: &SliceContent) -> BTreeSet<String> {
@@ -35,39 +37,53 @@ impl NothingLive {
     /// Stores what the exporters of the first Service have.
     fn store(&mut self, seen: &Seen<'_>) {
         let exists = seen.after.is_some_and(|object| !object.meta().deleting);
-        let have = match seen.newest() {
-            Some(Object::Service(service)) if service.meta.name.to_string() == APPS[0] => &mut self.services,
-            Some(Object::ServiceExport(export)) if export.meta.name.to_string() == APPS[0] => &mut self.exports,
+        match seen.newest() {
+            Some(Object::Service(service)) if service.meta.name.to_string() == APPS[0] => {
+                if exists {
+                    self.services.insert(seen.server, service.ports.clone());
+                } else {
+                    self.services.remove(&seen.server);
+                }
+            }
+            Some(Object::ServiceExport(export)) if export.meta.name.to_string() == APPS[0] => {
+                if exists {
+                    self.exports.insert(seen.server);
+                } else {
+                    self.exports.remove(&seen.server);
+                }
+            }
             Some(Object::EndpointSlice(slice))
                 if !slice.imported && slice.service.as_deref().is_some_and(|name| APPS[0].ends_with(name)) =>
             {
                 let now = if exists { endpoints(&slice.content) } else { BTreeSet::new() };
                 self.sources.insert((seen.server, slice.meta.name.clone()), now);
-                return;
             }
-            _ => return,
-        };
-        if exists {
-            have.insert(seen.server);
-        } else {
-            have.remove(&seen.server);
+            _ => {}
         }
     }
 
-    fn is_exported(&self) -> bool {
-        self.services.intersection(&self.exports).next().is_some()
+    /// Returns the ports of each exported Service.
+    fn exported(&self) -> impl Iterator<Item = &Vec<ServicePort>> {
+        self.exports.iter().filter_map(|place| self.services.get(place))
+    }
+
+    /// True if exports conflict. After a restore, another one of them may be accepted than before.
+    fn is_in_conflict(&self) -> bool {
+        let mut all = self.exported();
+        let first = all.next();
+        all.any(|ports| Some(ports) != first)
     }
 
     /// True if an exporter has this endpoint.
     fn is_live(&self, address: &str) -> bool {
-        let exporters = |place| self.services.contains(&place) && self.exports.contains(&place);
+        let exporters = |place| self.services.contains_key(&place) && self.exports.contains(&place);
         self.sources.iter().any(|((place, _), addresses)| exporters(*place) && addresses.contains(address))
     }
 
     /// True if agents may withdraw endpoints of the first derived Service in this cluster now.
     fn may_withdraw(&self, seen: &Seen<'_>) -> bool {
         let imports_first = self.imports.get(&seen.server).is_some_and(|name| APPS[0].ends_with(&format!("/{name}")));
-        seen.may_withdraw || !imports_first
+        seen.may_withdraw || !imports_first || (self.is_restored && self.is_in_conflict())
     }
 }
 
@@ -105,7 +121,7 @@ impl Oracle for NothingLive {
                 if is_removed
                     && *service.meta.name.name == *derived()
                     && service.derived_from.is_some()
-                    && self.is_exported()
+                    && self.exported().next().is_some()
                     && !self.may_withdraw(seen) =>
             {
                 return Err(format!("the derived Service {} in {:?} is removed", service.meta.name, seen.server));
@@ -113,5 +129,9 @@ impl Oracle for NothingLive {
             _ => {}
         }
         Ok(false)
+    }
+
+    fn restored(&mut self) {
+        self.is_restored = true;
     }
 }
