@@ -30,8 +30,8 @@ use fastrand::Rng;
 use fleetnet_api::resources::resource;
 use fleetnet_runtime::clock::Clock;
 use futures::future::{BoxFuture, LocalBoxFuture};
+use memkube::Call;
 use memkube::faults::{Answer, Fate, Fault, Faults, WatchFaults, WatchedEvent};
-use memkube::{Call, Object};
 use parking_lot::Mutex;
 use sim::board::Board;
 use sim::fleet::Place;
@@ -135,12 +135,6 @@ pub trait Disturbance: Debug + Send + Sync {
     fn breaks(&self, watch: Request<'_>) -> Option<Broken> {
         let _ = watch;
         None
-    }
-
-    /// Changes an object that any user, also one of the simulator, is about to store. Returns true if it did.
-    fn mutate(&self, server: Place, call: &Call, object: &mut Object) -> bool {
-        let _ = (server, call, object);
-        false
     }
 }
 
@@ -271,16 +265,6 @@ impl Faults for OnServer {
         }
         let request = Request { agent, server: self.place, call };
         self.active.first(|one| one.request(request)).unwrap_or_default()
-    }
-
-    fn mutate(&self, call: &Call, object: &mut Object) {
-        self.active.ongoing.read(|ongoing| {
-            for (name, one) in ongoing {
-                if one.mutate(self.place, call, object) {
-                    self.active.counts.add(Table::Faults, name);
-                }
-            }
-        });
     }
 
     fn watch(&self, call: &Call) -> Option<Box<dyn WatchFaults>> {

@@ -1,22 +1,23 @@
-//! An object in the hub that the agents cannot decode for a while. In the end it is deleted, so that its agent writes it again.
+//! An object in the hub that the agents cannot decode for a while. In the end it is deleted, so that its agent writes it again. The
+//! hub's CRD is an old one that accepts the object, from then on.
 
 use super::{Dice, Disturbance, Kind};
 use crate::users::{delete, merge};
-use crate::world::World;
+use crate::world::{World, api_resource};
+use anyhow::ensure;
 use fastrand::Rng;
 use fleetnet_core::model::{Kind as ObjectKind, Object};
 use futures::future::LocalBoxFuture;
-use memkube::{Call, Object as Json};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{ApiResource, PostParams};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::json;
 use sim::fleet::Place;
 use std::sync::Arc;
 
 pub(crate) const KIND: Kind =
     Kind { name: "undecodable", weight: 2, seconds: 5..=90, make, is_slow: true, is_change: true };
-
-/// Annotation of the simulator's own patch, so that [`Disturbance::mutate`] breaks only this object.
-const BREAK: &str = "simulator/break";
 
 #[derive(Debug)]
 struct Undecodable {
@@ -44,6 +45,20 @@ fn reference(kind: ObjectKind) -> &'static str {
     }
 }
 
+/// Replaces the schema in the hub's CRD of a kind by one that accepts any object.
+async fn accept_anything(world: &World, kind: ObjectKind) -> anyhow::Result<()> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.server(Place::Hub).admin());
+    let ApiResource { plural, group, .. } = api_resource(kind);
+    let name = format!("{plural}.{group}");
+    let mut definition = definitions.get(&name).await?;
+    for version in &mut definition.spec.versions {
+        let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+        version.schema = Some(serde_json::from_value(schema)?);
+    }
+    definitions.replace(&name, &PostParams::default(), &definition).await?;
+    Ok(())
+}
+
 impl Disturbance for Undecodable {
     fn begin<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
         Box::pin(async move {
@@ -53,9 +68,14 @@ impl Disturbance for Undecodable {
             let Some(object) = self.dice.fork().choice(&all) else { return Ok(()) };
             let name = &object.meta().name;
             let path = format!("{}/{}", name.namespace, name.name);
-            let patch = json!({"metadata": {"annotations": {BREAK: "true"}}});
+            accept_anything(world, self.kind).await?;
+            let patch = json!({"spec": {reference(self.kind): {"name": ""}}});
             *self.broken.lock() = Some(path.clone());
-            merge(world, Place::Hub, self.kind, &path, "", patch).await
+            merge(world, Place::Hub, self.kind, &path, "", patch).await?;
+            let decoded = world.objects(Place::Hub);
+            let is_decodable = decoded.iter().any(|object| may_break(object) && object.meta().name == *name);
+            ensure!(!is_decodable, "{path} is still decodable");
+            Ok(())
         })
     }
 
@@ -64,17 +84,5 @@ impl Disturbance for Undecodable {
             let Some(path) = self.broken.lock().clone() else { return Ok(()) };
             delete(world, Place::Hub, self.kind, &path).await
         })
-    }
-
-    fn mutate(&self, _: Place, _: &Call, object: &mut Json) -> bool {
-        let annotations = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
-        let marked = annotations.and_then(Value::as_object_mut).and_then(|annotations| annotations.remove(BREAK));
-        if marked.is_none() {
-            return false;
-        }
-        let field = object.get_mut("spec").and_then(|spec| spec.get_mut(reference(self.kind)));
-        let Some(Value::Object(field)) = field else { return false };
-        field.insert("name".to_owned(), "".into());
-        true
     }
 }
