@@ -4,7 +4,9 @@ use crate::build_info;
 use crate::flags::{CommonFlags, exit_with_error};
 use crate::metrics::register_tasks;
 use anyhow::Context as _;
-use fleetnet_runtime::admin::{AdminServer, AdminSources, BindAddress, Certificates, Check, Guard, Readiness, Secure};
+use fleetnet_runtime::admin::{
+    AdminServer, AdminSources, BindAddress, Certificates, Check, Guard, Readiness, Secure, Server,
+};
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Clock;
 use fleetnet_runtime::manager::{Manager, ProcessContext};
@@ -172,7 +174,8 @@ async fn run(process: &Process, registry: Registry, part: Part) -> anyhow::Resul
     let Addresses { metrics, probes } = &process.addresses;
     let _admin = if process.common.metrics_secure {
         let host_name = lease::hostname();
-        let certificates = Certificates::open(process.common.metrics_cert_path.as_deref(), &host_name).await?;
+        let certificates =
+            Certificates::open(Server::METRICS, process.common.metrics_cert_path.as_deref(), &host_name).await?;
         let secure = Secure { certificates, guard: Guard::new(api_server) };
         AdminServer::start_secure(metrics, probes, sources, secure).await?
     } else {

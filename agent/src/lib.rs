@@ -8,5 +8,8 @@ pub mod build_info;
 pub mod convert;
 pub mod flags;
 pub mod go_flags;
+pub mod host_port;
 pub mod launch;
+pub mod limits;
+pub mod mailbox;
 pub mod metrics;

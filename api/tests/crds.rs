@@ -93,6 +93,7 @@ fn each_kind_has_its_names_versions_columns_and_subresources() {
         ("Imports", "integer", ".status.importedServices"),
         ("Exported-Slices", "integer", ".status.exportedSlices"),
         ("Imported-Slices", "integer", ".status.importedSlices"),
+        ("Slice-Stream", "string", ".spec.sliceStream.reason"),
         ("Understands", "string", ".spec.features"),
         ("Cluster-UID", "string", ".spec.clusterUid"),
         age,

@@ -8,7 +8,7 @@ use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::model::{
     Announcement, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LatencyChange, LatencyReport,
     LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberCounts, Meta, OriginLatency, Owner, PortSetStamp,
-    Renewal, ServicePort, SessionAffinity, SliceContent, TargetPort,
+    Renewal, ServicePort, SessionAffinity, SliceContent, SliceStreamOffer, SliceStreamReport, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::ClusterId;
@@ -303,6 +303,7 @@ fn a_latency_summary_is_written_kept_or_removed() {
         renewed: MADE,
         stopped: None,
         latency: None,
+        slice_stream: None,
     };
     let kept = patched(Kind::MemberAgent, Patch::MemberAgent(renewal.clone()));
     assert_eq!(kept["spec"].get("latency"), None, "the summary stays as it is");
@@ -341,6 +342,7 @@ fn member_agents_are_announced_and_answered() {
         renewed: MADE,
         stopped: None,
         latency: None,
+        slice_stream: None,
     };
     let expected = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",
@@ -361,6 +363,11 @@ fn member_agents_are_announced_and_answered() {
     assert_eq!(running["spec"]["plannedStopTime"], Value::Null);
     let stopped = patched(Kind::MemberAgent, renewed(Some(MADE)));
     assert_eq!(stopped["spec"]["plannedStopTime"], "2026-11-21T03:46:06.000000Z");
+    let report = SliceStreamReport { connected: false, reason: text("Refused"), message: text("no") };
+    let slice_stream = Patch::MemberAgent(Renewal { slice_stream: Some(report), ..renewal.clone() });
+    let reported = patched(Kind::MemberAgent, slice_stream);
+    let expected_report = json!({ "connected": false, "reason": "Refused", "message": "no" });
+    assert_eq!(reported["spec"]["sliceStream"], expected_report);
     let unread = Patch::MemberAgent(Renewal { cluster_uid: None, ..renewal });
     assert_eq!(patched(Kind::MemberAgent, unread)["spec"].get("clusterUid"), None, "null would remove it");
     let counts = MemberCounts {
@@ -370,11 +377,17 @@ fn member_agents_are_announced_and_answered() {
         imported_services: 4,
         imported_slices: 5,
     };
-    let answer = Patch::MemberAgentStatus { announcement, counts: Some(counts) };
+    let answer = |slice_stream| {
+        let answer =
+            Patch::MemberAgentStatus { announcement: announcement.clone(), slice_stream, counts: Some(counts) };
+        patched_status(Kind::MemberAgent, answer)
+    };
+    let offer = SliceStreamOffer { address: text("hub.example:8443"), ca_bundle: text("PEM") };
     let expected = json!({
         "status": {
             "version": "1.2.3",
             "features": ["IPv6", "Headless"],
+            "sliceStream": { "address": "hub.example:8443", "caBundle": "PEM" },
             "exportedServices": 1,
             "exportedSlices": 2,
             "exportedEndpoints": 3,
@@ -382,7 +395,8 @@ fn member_agents_are_announced_and_answered() {
             "importedSlices": 5,
         },
     });
-    assert_eq!(patched_status(Kind::MemberAgent, answer), expected);
+    assert_eq!(answer(Some(offer)), expected);
+    assert_eq!(answer(None)["status"]["sliceStream"], Value::Null, "the offer is withdrawn");
 }
 
 #[test]

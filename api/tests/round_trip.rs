@@ -13,7 +13,7 @@ use fleetnet_core::model::{
     Finalizers, HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport, Kind,
     LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberAgent, MemberCounts, Meta, MultiClusterService,
     Object, Owner, PortNumber, PortSetStamp, Reference, Renewal, Service, ServiceExport, ServiceImport, ServicePort,
-    ServiceType, SessionAffinity, SliceContent, TargetPort,
+    ServiceType, SessionAffinity, SliceContent, SliceStreamOffer, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
@@ -616,9 +616,13 @@ fn member_agents() {
         (a_name(), a_name()),
         (a_moment(), a_moment(), option::of(a_moment())),
         announcement(),
-        counts(),
+        (counts(), option::of((a_name(), a_name()))),
     );
-    for_any(cases(256), LEAST, &input, |(members, uids, leaders, times, hub, counts)| {
+    for_any(cases(256), LEAST, &input, |(members, uids, leaders, times, hub, (counts, offer))| {
+        let slice_stream = offer.map(|(address, ca_bundle)| SliceStreamOffer {
+            address: (*address).into(),
+            ca_bundle: (*ca_bundle).into(),
+        });
         let classes = [
             (uids.0.is_some() && uids.1.is_none(), "whose UID was not read"),
             (uids.0.is_none() && uids.1.is_some(), "that gets a UID"),
@@ -626,6 +630,7 @@ fn member_agents() {
             (times.2.is_none(), "not stopped"),
             (members.1.features.is_empty(), "without features"),
             (hub.features.len() > 1, "with features of the hub"),
+            (slice_stream.is_some(), "that are offered a slice stream"),
         ];
         let first = Renewal {
             announcement: members.0.clone(),
@@ -634,6 +639,7 @@ fn member_agents() {
             renewed: times.0,
             stopped: None,
             latency: None,
+            slice_stream: None,
         };
         let server = Server::making(Desired::MemberAgent(first));
         let mut expected = MemberAgent {
@@ -644,12 +650,14 @@ fn member_agents() {
             renewed: Some(times.0),
             stopped: None,
             hub: Announcement::default(),
+            slice_stream: None,
             counts: None,
         };
         assert_eq!(server.read(), Object::MemberAgent(expected.clone()));
         expected.meta = meta(3, Finalizers::default());
         (expected.member, expected.renewed, expected.stopped) = (members.1.clone(), Some(times.1), times.2);
         (expected.hub, expected.counts) = (hub.clone(), Some(counts));
+        expected.slice_stream = slice_stream.clone();
         (expected.cluster_uid, expected.leader) = (uids.1.clone().or(uids.0), Some(leaders.1.clone()));
         let second = Renewal {
             announcement: members.1,
@@ -658,10 +666,13 @@ fn member_agents() {
             renewed: times.1,
             stopped: times.2,
             latency: None,
+            slice_stream: None,
         };
-        let server = server
-            .patched(Patch::MemberAgent(second))
-            .patched(Patch::MemberAgentStatus { announcement: hub, counts: Some(counts) });
+        let server = server.patched(Patch::MemberAgent(second)).patched(Patch::MemberAgentStatus {
+            announcement: hub,
+            slice_stream,
+            counts: Some(counts),
+        });
         assert_eq!(server.read(), Object::MemberAgent(expected));
         classes
     });

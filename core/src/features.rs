@@ -20,6 +20,9 @@ pub enum Feature {
     SessionAffinity,
 }
 
+/// Name in the hub agent's announcement for the offer of a slice stream. It changes no object, so it is no [`Feature`].
+pub const SLICE_STREAM: &str = "SliceStream";
+
 impl Feature {
     pub const ALL: [Self; 5] =
         [Self::IPv6, Self::DrainingEndpoints, Self::EndpointDetails, Self::Headless, Self::SessionAffinity];

@@ -9,7 +9,7 @@ use crate::hub::view::reader::Reader as HubReader;
 use crate::limits::RENEW_MICROS;
 use crate::member::identity::Ownership;
 use crate::member::view::{Reader as MemberReader, View};
-use crate::model::{Announcement, Kind, MemberAgent, Renewal};
+use crate::model::{Announcement, Kind, MemberAgent, Renewal, SliceStreamOffer};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Sample, Write};
 use fleetnet_types::{ClusterId, ObjectName, Timestamp};
@@ -94,14 +94,23 @@ pub fn plan_member(view: HubReader<'_>, cluster: &ClusterId) -> Plan {
         return Plan::default(); // the MemberAgents are not listed yet, or the hub does not have this kind
     }
     let Some(present) = view.member_agents().live(&name) else { return Plan::default() };
-    let announcement = view.announces();
+    let (announcement, offer) = view.announces();
     let counts = view.complete(&COUNTED).then(|| view.counts_now(&namespace)).or(present.counts);
     // fault U4.2: && ~> ||
-    let is_current = present.hub == *announcement && present.counts == counts;
+    // fault J18.1: && has_offer(present, offer) ~>
+    let is_current = present.hub == *announcement && present.counts == counts && has_offer(present, offer);
     // fault U4.1: is_current || ~>
     if is_current || announcement.version.is_empty() {
         return Plan::default();
     }
-    let patch = Patch::MemberAgentStatus { announcement: announcement.clone(), counts };
+    let (announcement, slice_stream) = (announcement.clone(), offer.cloned());
+    let patch = Patch::MemberAgentStatus { announcement, slice_stream, counts };
     Plan::one(Write::patch(&present.meta, patch))
+}
+
+/// True if a MemberAgent with the present announcement has the present offer of the slice stream. A CRD that is older than the
+/// offer drops it; then the feature in the announcement alone shows that the hub agent wrote the offer.
+fn has_offer(present: &MemberAgent, offer: Option<&SliceStreamOffer>) -> bool {
+    // fault J18.2: present.slice_stream.is_none() || ~>
+    present.slice_stream.is_none() || present.slice_stream.as_ref() == offer
 }

@@ -26,6 +26,7 @@ extern crate self as fleetnet_core;
 mod support;
 
 mod admission;
+pub mod clocks;
 pub mod conditions;
 mod disputes;
 mod feature_set;

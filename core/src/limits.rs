@@ -29,6 +29,17 @@ pub const ORPHAN_GRACE_MICROS: i64 = 60_000_000;
 /// this time to bring the newest state back.
 pub const RESTORE_GRACE_MICROS: i64 = 60_000_000;
 
+/// Time within which an importer acknowledges a preview: 1 s. An import takes milliseconds. After this time the hub agent writes the
+/// object, so an importer that does not import from the stream gets a change at most 1 s later than without it.
+pub const PREVIEW_ACKNOWLEDGEMENT_MICROS: i64 = 1_000_000;
+
+/// Number of probes of a member's clock that count. The hub agent makes one each 10 s, so the best one of the last minute counts.
+pub const CLOCK_SAMPLES: usize = 6;
+
+/// Drift of two clocks against each other, in parts per million: 50 for each quartz, and as much for their corrections by time
+/// synchronisation.
+pub const CLOCK_DRIFT_PARTS_PER_MILLION: i64 = 200;
+
 /// Maximum number of ports of a Service or slice that the hub accepts. The limit is needed because the hub agent compares the
 /// ports of all exports of a Service. A Service with more ports is not exported.
 pub const PORTS_MAX: usize = 1_000;

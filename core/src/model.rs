@@ -16,6 +16,7 @@ pub use address::Address;
 pub use hub::{
     Announcement, ClaimState, ExportState, HubSlice, HubSliceSpec, InternalServiceExport, InternalServiceImport,
     LatencyChange, LatencyReport, MemberAgent, MemberCounts, OriginLatency, PortSetStamp, Reference, Renewal,
+    SliceStreamOffer, SliceStreamReport,
 };
 pub use object::Object;
 pub use port::PortNumber;

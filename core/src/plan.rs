@@ -3,6 +3,7 @@
 use crate::model::{
     Announcement, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus,
     MemberCounts, Meta, Owner, PortSetStamp, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
+    SliceStreamOffer,
 };
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, ObjectName, Severity, Text, Timestamp, Uid};
@@ -19,6 +20,20 @@ pub struct Plan {
     pub again: Option<Timestamp>,
     /// Blocking reasons: what stops progress until a user acts. For the log and a metric.
     pub blocking_reasons: Vec<BlockingReason>,
+    /// Message of the hub agent about the distributed slice of the key, to its importer over the slice stream.
+    pub preview: Option<Preview>,
+    /// Generation of the source slice whose preview the importer has imported. The member agent acknowledges it over the slice
+    /// stream.
+    pub acknowledged: Option<i64>,
+}
+
+/// Message about a distributed slice over the slice stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Preview {
+    /// New content. The hub agent writes it to the object later.
+    Show(HubSliceSpec),
+    /// The object is valid again, although an earlier preview has a newer generation of the source slice.
+    Retract,
 }
 
 impl Plan {
@@ -58,12 +73,14 @@ impl Plan {
         self.again = [self.again, at.into()].into_iter().flatten().min();
     }
 
-    /// Adds the writes and blocking reasons of another plan of the same key. Of the two times of the next plan, the earlier
-    /// stays.
+    /// Adds the writes, blocking reasons and messages of another plan of the same key. Of the two times of the next plan, the
+    /// earlier stays.
     pub fn join(&mut self, other: Self) {
         self.writes.extend(other.writes);
         self.plan_again_at(other.again);
         self.blocking_reasons.extend(other.blocking_reasons);
+        self.preview = self.preview.take().or(other.preview);
+        self.acknowledged = self.acknowledged.or(other.acknowledged);
     }
 }
 
@@ -319,6 +336,7 @@ pub enum Patch {
     /// `status` of a MemberAgent.
     MemberAgentStatus {
         announcement: Announcement,
+        slice_stream: Option<SliceStreamOffer>,
         counts: Option<MemberCounts>,
     },
 }

@@ -11,6 +11,7 @@ pub mod objects;
 pub mod plans;
 pub mod ranges;
 mod server;
+pub mod stream;
 pub mod watch;
 pub mod writes;
 
@@ -32,6 +33,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("managed_fields", writes::managed_fields),
     ("objects", objects::objects),
     ("plans", plans::plans),
+    ("subscribe_request", stream::subscribe_request),
+    ("subscribe_response", stream::subscribe_response),
     ("token", connection::token),
     ("watch_stream", watch::watch_stream),
     ("write_answer", writes::write_answer),

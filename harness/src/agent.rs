@@ -11,6 +11,7 @@ use anyhow::{Context as _, bail};
 use parking_lot::Mutex;
 use std::ffi::OsString;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -188,6 +189,24 @@ impl Agent {
         tokio::time::timeout(crate::limits::PROCESS, answer).await.with_context(context)?.with_context(context)
     }
 
+    /// Waits until the agent's metrics have this line.
+    ///
+    /// # Errors
+    /// If the agent ends, or has no such metric in time. The error contains its metrics with the same name.
+    pub async fn metrics_have(&self, line: &str) -> anyhow::Result<()> {
+        let deadline = Deadline::start();
+        let name = line.split(['{', ' ']).next().unwrap_or_default();
+        loop {
+            let (_, metrics) = self.get("/metrics").await?;
+            if metrics.lines().any(|it| it == line) {
+                return Ok(());
+            }
+            let same: Vec<&str> = metrics.lines().filter(|it| it.starts_with(name)).collect();
+            deadline.check().with_context(|| format!("{} has no metric {line}: {same:?}", self.process.name()))?;
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
     /// Returns the address of the agent's admin port, such as `127.0.0.1:40123`.
     ///
     /// # Errors
@@ -203,6 +222,15 @@ impl Agent {
     /// If the agent's log names no such address in time.
     pub async fn secure_metrics_address(&self) -> anyhow::Result<String> {
         self.log().find("where it serves metrics over TLS", |line| address_in(line, SERVING_SECURELY)).await
+    }
+
+    /// Returns the address of the hub agent's slice stream.
+    ///
+    /// # Errors
+    /// If the agent's log names no such address in time.
+    pub async fn slice_stream_address(&self) -> anyhow::Result<SocketAddr> {
+        let address = self.log().find("where it serves the slice stream", |line| address_in(line, SERVING_STREAM));
+        Ok(address.await?.parse()?)
     }
 
     /// Sends SIGTERM to the agent for a graceful stop. Returns before the agent has ended.
@@ -263,6 +291,9 @@ fn register(process: &Process) {
 const SERVING: [&str; 2] = ["serving metrics and probes", "serving probes"];
 /// Log message with which an agent reports the address of its protected metrics.
 const SERVING_SECURELY: &str = "serving metrics over TLS";
+
+/// Log message with which the hub agent reports the address of its slice stream.
+const SERVING_STREAM: &str = "serving the slice stream";
 
 /// Returns the address in a log line about an admin port without TLS; `None` for other lines.
 fn listening(line: &str) -> Option<String> {

@@ -2,7 +2,9 @@
 //! A gate is open, shut (every connection ends) or silent (connections stay open, but no bytes pass).
 
 use anyhow::Context as _;
+use parking_lot::Mutex;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
@@ -29,6 +31,7 @@ pub enum Gate {
 pub struct GateProxy {
     /// Address to connect to instead of the server's.
     pub server_url: String,
+    server: Arc<Mutex<SocketAddr>>,
     state: watch::Sender<Gate>,
     task: JoinHandle<()>,
 }
@@ -43,12 +46,34 @@ impl GateProxy {
     /// Starts a gate in front of the server at `https://127.0.0.1:<port>`.
     pub async fn start(server_url: &str, state: Gate) -> anyhow::Result<Self> {
         let server = server_url.strip_prefix("https://").context("the server speaks HTTPS")?;
-        let server: SocketAddr = server.parse().with_context(|| format!("{server} is no address"))?;
+        Self::in_front_of(server.parse().with_context(|| format!("{server} is no address"))?, state).await
+    }
+
+    /// Starts a gate that is shut, for a server that does not run yet ([`GateProxy::open_to`]).
+    pub async fn start_shut() -> anyhow::Result<Self> {
+        Self::in_front_of(SocketAddr::from(([127, 0, 0, 1], 0)), Gate::Shut).await
+    }
+
+    async fn in_front_of(server: SocketAddr, state: Gate) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.context("no port is free on 127.0.0.1")?;
         let server_url = format!("https://{}", listener.local_addr()?);
         let state = watch::Sender::new(state);
-        let task = tokio::spawn(accept(listener, server, state.clone()));
-        Ok(Self { server_url, state, task })
+        let server = Arc::new(Mutex::new(server));
+        let task = tokio::spawn(accept(listener, Arc::clone(&server), state.clone()));
+        Ok(Self { server_url, server, state, task })
+    }
+
+    /// Returns the address of the gate, as `127.0.0.1:<port>`.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.server_url.trim_start_matches("https://")
+    }
+
+    /// Ends all connections, and opens the gate to another server.
+    pub fn open_to(&self, server: SocketAddr) {
+        self.set_state(Gate::Shut);
+        *self.server.lock() = server;
+        self.set_state(Gate::Open);
     }
 
     pub fn set_state(&self, state: Gate) {
@@ -56,12 +81,12 @@ impl GateProxy {
     }
 }
 
-async fn accept(listener: TcpListener, server: SocketAddr, state: watch::Sender<Gate>) {
+async fn accept(listener: TcpListener, server: Arc<Mutex<SocketAddr>>, state: watch::Sender<Gate>) {
     // Dropping this set ends all connections.
     let mut connections = JoinSet::new();
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => drop(connections.spawn(forward(stream, server, state.subscribe()))),
+            Ok((stream, _)) => drop(connections.spawn(forward(stream, *server.lock(), state.subscribe()))),
             Err(_) => sleep(PAUSE).await,
         }
         while connections.try_join_next().is_some() {}

@@ -5,7 +5,6 @@ use crate::limits::{CONTROL_PLANE_START, EVENTUALLY};
 use anyhow::{Context as _, ensure};
 use programs::control_plane::{Invocation, Program, locate};
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tempfile::TempDir;
@@ -90,9 +89,8 @@ impl Kubectl {
         let kubectl = (self.program.file.as_path(), self.program.first_argument.unwrap_or_default());
         let others = self.others.iter().map(|(name, file)| (*name, (file.as_path(), "")));
         for (name, (file, first_argument)) in [("kubectl", kubectl)].into_iter().chain(others) {
-            let script = programs.join(name);
-            fs::write(&script, format!("#!/bin/sh\nexec '{}' {first_argument} \"$@\"\n", file.display()))?;
-            fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+            let script = format!("#!/bin/sh\nexec '{}' {first_argument} \"$@\"\n", file.display());
+            programs::write_script(&programs.join(name), &script)?;
         }
         let mut bash = Command::new("bash");
         bash.args(["-euo", "pipefail", "-c", commands]).current_dir(programs::root()).env_clear();

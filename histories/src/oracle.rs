@@ -6,8 +6,9 @@
 
 use crate::fleet::{Fleet, cluster_id, hub_namespace};
 use fleetnet_core::model::{
-    AddressType, Condition, ConsumerType, EndpointSlice, InternalServiceImport, Kind, Meta, MultiClusterService,
-    Object, PortNumber, Reference, ServiceExport, ServiceImport, ServicePort, ServiceType, SliceContent,
+    AddressType, Announcement, Condition, ConsumerType, EndpointSlice, InternalServiceImport, Kind, Meta,
+    MultiClusterService, Object, PortNumber, Reference, ServiceExport, ServiceImport, ServicePort, ServiceType,
+    SliceContent,
 };
 use fleetnet_core::names;
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp};
@@ -164,8 +165,21 @@ fn is_source(slice: &EndpointSlice) -> bool {
     !slice.imported && slice.content.address_type == AddressType::IPv4
 }
 
-/// Returns the sorted contents of a Service's slices in all accepted exporters.
-fn exported(fleet: &Fleet, import: &ServiceImport) -> Vec<String> {
+/// True if draining endpoints reach an importer: the hub announces to the exporter that it supports them, and the importer to the hub.
+fn draining_arrives(fleet: &Fleet, exporter: usize, importer: usize) -> bool {
+    let agent = |index: usize| {
+        let name = ObjectName::new(Text::from(&*hub_namespace(index)), cluster_id(index));
+        match fleet.hub.get(Kind::MemberAgent, &name) {
+            Some(Object::MemberAgent(agent)) => Some(agent),
+            _ => None,
+        }
+    };
+    let has = |announcement: &Announcement| announcement.features.iter().any(|name| &**name == "DrainingEndpoints");
+    agent(exporter).is_some_and(|agent| has(&agent.hub)) && agent(importer).is_some_and(|agent| has(&agent.member))
+}
+
+/// Returns the sorted contents of a Service's slices in all accepted exporters, as a member must import them.
+fn exported(fleet: &Fleet, import: &ServiceImport, importer: usize) -> Vec<String> {
     let mut all = Vec::new();
     for (index, member) in fleet.members.iter().enumerate() {
         if !import.status.clusters.contains(&ClusterId::from(cluster_id(index))) {
@@ -177,7 +191,12 @@ fn exported(fleet: &Fleet, import: &ServiceImport) -> Vec<String> {
                 && slice.meta.name.namespace == name.namespace
                 && slice.service.as_ref() == Some(&name.name)
         };
-        all.extend(all!(member, EndpointSlice).filter(of_service).map(|slice| text_of(&slice.content)));
+        let has_draining = draining_arrives(fleet, index, importer);
+        let content = |slice: &EndpointSlice| {
+            let draining = slice.content.draining.iter().filter(|_| has_draining).cloned().collect();
+            text_of(&SliceContent { draining, ..slice.content.clone() })
+        };
+        all.extend(all!(member, EndpointSlice).filter(of_service).map(content));
     }
     all.sort();
     all
@@ -214,7 +233,6 @@ fn assert_imports_are_made(fleet: &Fleet) {
 fn assert_imported_equals_exported(fleet: &Fleet) {
     for import in all!(fleet.hub, ServiceImport) {
         let service = &import.meta.name;
-        let expected = exported(fleet, import);
         for (index, member) in fleet.members.iter().enumerate() {
             let Some(mcs) = importer(fleet, index, service) else { continue };
             let claimed = import.claims.importers.contains_key(&*hub_namespace(index));
@@ -229,7 +247,7 @@ fn assert_imported_equals_exported(fleet: &Fleet) {
                 assert_eq!(status_of(&mcs.conditions, "Valid"), Some("Unknown"), "{service} in {index}");
                 continue;
             }
-            assert_eq!(imported, expected, "{service} as imported by {}", cluster_id(index));
+            assert_eq!(imported, exported(fleet, import, index), "{service} as imported by {}", cluster_id(index));
             assert_eq!(status_of(&mcs.conditions, "Valid"), Some("True"), "{service} in {index}");
             let derived = derived.expect("a claimed import has a derived Service");
             let derived = all!(member, Service)

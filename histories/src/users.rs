@@ -11,7 +11,7 @@ pub const APPS: [&str; 2] = ["work/app", "work/web"];
 /// MultiClusterServices, as `namespace/name`.
 pub const MCS_NAMES: [&str; 2] = ["work/app", "work/other"];
 /// Sum of the weights in [`an_action`], for generators that also generate other events.
-pub const WEIGHT: u32 = 56;
+pub const WEIGHT: u32 = 59;
 
 /// Action of a user, or of another controller. Members, Services and names are indexes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +67,13 @@ pub enum Action {
         member: usize,
         app: usize,
         slice: usize,
+    },
+    /// The last ready endpoint of a slice is not ready any more. The pod of a draining endpoint still serves.
+    Unready {
+        member: usize,
+        app: usize,
+        slice: usize,
+        is_draining: bool,
     },
     DeleteSlice {
         member: usize,
@@ -150,6 +157,8 @@ pub fn an_action() -> impl Strategy<Value = Action> {
         2 => (m.clone(), a.clone(), 0..2usize, endpoints())
             .prop_map(|(member, app, slice, endpoints)| Action::RecycleSlice { member, app, slice, endpoints }),
         2 => (m.clone(), a.clone(), 0..2usize).prop_map(|(member, app, slice)| Action::TouchSlice { member, app, slice }),
+        3 => (m.clone(), a.clone(), 0..2usize, any::<bool>())
+            .prop_map(|(member, app, slice, is_draining)| Action::Unready { member, app, slice, is_draining }),
         2 => (m.clone(), a.clone(), 0..2usize).prop_map(|(member, app, slice)| Action::DeleteSlice { member, app, slice }),
         7 => (m.clone(), w.clone(), a.clone(), 0..2usize)
             .prop_map(|(member, name, app, consumer)| Action::CreateMcs { member, name, app, consumer }),

@@ -4,6 +4,7 @@ use clap::{Parser, ValueEnum};
 use fleetnet_agent::flags::CommonFlags;
 use fleetnet_agent::go_flags::parse_duration;
 use fleetnet_core::hub::NamespacePolicy;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Resolves the exports of all members and distributes their slices to importers.
@@ -29,6 +30,24 @@ pub struct Flags {
     /// import.
     #[arg(long, value_name = "POLICY", default_value = "enforce", value_enum)]
     pub namespace_policy: NamespacePolicyFlag,
+
+    /// Address of the slice stream, over which member agents get changes of imported slices before the objects are written.
+    #[arg(long, value_name = "ADDRESS", default_value = "0")]
+    pub slice_stream_bind_address: String,
+
+    /// Address at which member agents reach the slice stream, as HOST:PORT. The hub agent writes it to the status of each
+    /// MemberAgent, with the authorities of its certificate. Default: none; then each member agent needs --slice-stream-address.
+    #[arg(long, value_name = "ADDRESS")]
+    pub slice_stream_advertise_address: Option<String>,
+
+    /// Folder with the certificate of the slice stream: tls.crt, tls.key and, if the certificate is not self-signed, ca.crt. They
+    /// may be replaced at any time. Default: a self-signed certificate, which needs --slice-stream-advertise-address.
+    #[arg(long, value_name = "FOLDER")]
+    pub slice_stream_cert_path: Option<PathBuf>,
+
+    /// Longest time for which the hub agent delays the object of a slice that its importer got over the slice stream.
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
+    pub object_lag: Duration,
 
     /// Accepted for compatibility with the Go agent. Has no effect: this agent does not poll.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, hide = true)]

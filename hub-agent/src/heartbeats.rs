@@ -173,6 +173,7 @@ mod tests {
             renewed: Some(at),
             stopped: None,
             hub: Announcement::default(),
+            slice_stream: None,
             counts: None,
         }
     }

@@ -3,14 +3,21 @@
 //! The rules are in `fleetnet_core::hub`. This crate runs the watches, the writes and the probes.
 
 mod flags;
+/// Entry points of the fuzz targets to private decoders.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod heartbeats;
 mod limits;
 mod logic;
 pub mod metrics;
 mod slice_bodies;
+mod slice_stream;
 mod states;
+pub mod stream;
 
 pub use flags::Flags;
+pub use limits::OBJECT_LAG;
 pub use logic::Hub;
 
 use fleetnet_agent::convert;
@@ -19,6 +26,7 @@ use fleetnet_agent::launch::{self, Part, Process};
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::model::Kind;
 use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::manager::Manager;
 use fleetnet_runtime::{SourceSpec, lease};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -43,9 +51,17 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     launch::launch(process, async |registry, context| {
         let hub = Arc::new(Cluster::discover(CLUSTER, flags.common.kubeconfig.as_deref(), &user_agent()).await?);
         let policy = flags.namespace_policy.into();
-        let runner = context.runner(Hub::new(policy, &registry)?, sources(&hub, policy));
-        let statuses = vec![runner.status()];
-        let manager = context.manager().with_agent(runner);
+        let logic = Hub::new(policy, &registry)?.with_object_lag(flags.object_lag);
+        let leads = logic.leads();
+        let runner = context.runner(logic, sources(&hub, policy));
+        let (statuses, mut manager) = (vec![runner.status()], context.manager());
+        if let Some(listener) = slice_stream::Listener::open(&flags).await? {
+            let client = hub.requests.clone();
+            let (server, task) = stream::Server::new(&runner, leads, client, context.clock.clone(), &registry)?;
+            let tasks = listener.tasks(server, runner.inbox()).into_iter().chain([task]);
+            manager = tasks.fold(manager, Manager::with_task);
+        }
+        let manager = manager.with_agent(runner);
         Ok(Part { manager, statuses, own_cluster: hub, leases: leases(), blocked: None })
     })
 }
@@ -55,6 +71,7 @@ fn process(flags: &Flags, ignored: &[String]) -> Result<Process, String> {
     let metrics = ("--metrics-bind-address", flags.metrics_bind_address.as_str());
     let probes = ("--health-probe-bind-address", flags.health_probe_bind_address.as_str());
     let addresses = launch::addresses(&flags.common, [metrics], [probes])?;
+    slice_stream::check(flags)?;
     let mut notes = common::notes(&flags.common);
     if flags.force_delete_wait_time.is_some() {
         notes.push("--force-delete-wait-time has no effect: this version does not handle membership".to_owned());

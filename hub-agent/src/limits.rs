@@ -9,3 +9,42 @@ pub(crate) const SLICE_BODIES: usize = 64;
 /// Time after a watch continues during which the server may still send changes of the time without a connection. Such a change
 /// arrives late, so its arrival shows neither the time of the change nor the member's clock.
 pub(crate) const REPLAY: Duration = Duration::from_secs(5);
+
+/// Default of `--object-lag`: time for which objects lag behind slice streams. At 20 changes of a slice in a second, an importer
+/// costs one write in the hub for 100 changes.
+pub const OBJECT_LAG: Duration = Duration::from_secs(5);
+
+/// Maximum number of slice streams: one for each member. A hub agent of 100 members has room for new streams beside the old ones.
+pub(crate) const STREAMS_MAX: usize = 1_000;
+/// Maximum number of responses of a slice stream that wait for the connection. Others wait in the mailbox, where a newer one replaces
+/// an older one.
+pub(crate) const STREAM_RESPONSES: usize = 1;
+/// Maximum number of slice streams that are being opened. Each causes two reviews by the API server.
+pub(crate) const OPENING_STREAMS: usize = 32;
+/// Time for the Hello of a new slice stream.
+pub(crate) const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for the reviews of a slice stream by the API server.
+pub(crate) const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time between two checks of the rights of a member with a slice stream.
+pub(crate) const REVIEW_EVERY: Duration = Duration::from_secs(60);
+/// Time between two probes of a slice stream.
+pub(crate) const PROBE_EVERY: Duration = Duration::from_secs(10);
+/// Time for the reply to a probe. A member agent that is slower loses its stream, and its objects are written at once.
+pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time for a member agent to take the last status of a slice stream.
+pub(crate) const FINAL_STATUS_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum number of previews of one slice stream without an acknowledgement. The objects of further changes are written after a
+/// second.
+pub(crate) const UNACKNOWLEDGED_SLICES: usize = 10_000;
+/// Maximum number of bytes of a preview: less than the 4 MiB that gRPC accepts by default. An EndpointSlice has at most 1.5 MiB.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 3 << 20;
+/// Maximum number of bytes of a request of a member agent. The longest has a name of 253 characters.
+pub(crate) const REQUEST_BYTES_MAX: usize = 4 << 10;
+/// Maximum number of calls at once on one connection: the slice stream, and calls of health and reflection.
+pub(crate) const STREAMS_PER_CONNECTION: u32 = 8;
+/// Time between two pings of HTTP/2 on an idle connection.
+pub(crate) const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
+/// Time for the answer to a ping of HTTP/2.
+pub(crate) const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
+/// Maximum number of connections of slice streams. Each member with a stream has one, and a client that opens many closes its own.
+pub(crate) const CONNECTIONS_MAX: usize = 2 * STREAMS_MAX;

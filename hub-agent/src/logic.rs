@@ -4,6 +4,8 @@
 use crate::heartbeats::Heartbeats;
 use crate::slice_bodies::SliceBodies;
 use crate::states::{State, States};
+use crate::stream::Message;
+use crate::stream::state::Streams;
 use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::convert::{self, Receipt};
 use fleetnet_core::features::Features;
@@ -11,13 +13,15 @@ use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::hub::rights::NOT_ENFORCED;
 use fleetnet_core::hub::{Key, Planner, ReadValues};
 use fleetnet_core::model::{Announcement, Kind, Object};
-use fleetnet_core::plan::BlockingReason;
+use fleetnet_core::plan::{BlockingReason, Preview};
 use fleetnet_core::reasons::Reason;
 use fleetnet_runtime::{
     Change, Event, Fight, Flow, FlowId, Logic, Plan, ProcessNews, WatchNews, WriteEnded, WriteNews,
 };
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 use prometheus::Registry;
+use std::time::Duration;
+use tokio::sync::watch;
 use tracing::warn;
 
 const COMPONENT: &str = "hub-agent";
@@ -29,6 +33,7 @@ pub struct Hub {
     heartbeats: Heartbeats,
     states: States,
     bodies: SliceBodies,
+    streams: Streams,
 }
 
 /// Effect of a plan on the hub agent.
@@ -36,6 +41,7 @@ pub struct Hub {
 pub struct Effect {
     reads: ReadValues,
     blocking_reasons: Vec<BlockingReason>,
+    preview: Option<Preview>,
 }
 
 impl Hub {
@@ -55,7 +61,21 @@ impl Hub {
             heartbeats,
             states,
             bodies: SliceBodies::default(),
+            streams: Streams::default(),
         })
+    }
+
+    /// Sets the value of `--object-lag`: the time for which objects lag behind slice streams.
+    #[must_use]
+    pub fn with_object_lag(mut self, lag: Duration) -> Self {
+        self.view.object_lag_micros = i64::try_from(lag.as_micros()).unwrap_or(i64::MAX);
+        self
+    }
+
+    /// Returns a channel that is true while this replica leads.
+    #[must_use]
+    pub fn leads(&self) -> watch::Receiver<bool> {
+        self.streams.leads()
     }
 
     /// Returns kind, name and UID of the object that Events of this key refer to. `None` if the view does not have the object,
@@ -91,6 +111,7 @@ impl Logic for Hub {
     type Key = Key;
     type Receipt = Receipt;
     type Effect = Effect;
+    type Message = Message;
 
     fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         match &change {
@@ -121,28 +142,42 @@ impl Logic for Hub {
         }
     }
 
+    fn receive(&mut self, message: Message, at: Timestamp, requeue: &mut Vec<Key>) {
+        match message {
+            Message::FromStream(message) => self.streams.receive(message, &mut self.view, at, requeue),
+            Message::Offer(offer) => self.view.offer(offer, requeue),
+        }
+    }
+
     fn process(&mut self, news: ProcessNews, at: Timestamp, _requeue: &mut Vec<Key>) {
         match news {
-            ProcessNews::Leads => self.heartbeats.lead(at),
+            ProcessNews::Leads => {
+                self.heartbeats.lead(at);
+                self.streams.accept();
+            }
             ProcessNews::ClockSet { microseconds } => {
                 self.view.clock_set(microseconds);
                 self.heartbeats.clock_set(microseconds);
             }
-            ProcessNews::Stops => {} // the hub agent announces nothing
+            ProcessNews::Stops => self.streams.stop(),
         }
     }
 
     fn plan(&self, key: &Key, now: Timestamp) -> Plan<Kind, Receipt, Effect> {
         let (mut plan, reads) = self.view.plan_and_reads(key, now);
-        let blocking_reasons = std::mem::take(&mut plan.blocking_reasons);
+        let (blocking_reasons, preview) = (std::mem::take(&mut plan.blocking_reasons), plan.preview.take());
         Plan {
-            effect: Some(Effect { reads, blocking_reasons }),
+            effect: Some(Effect { reads, blocking_reasons, preview }),
             ..convert::plan_with(plan, |write| self.bodies.verb(write))
         }
     }
 
-    fn planned(&mut self, key: &Key, effect: Effect, _at: Timestamp) {
-        let Effect { reads, blocking_reasons } = effect;
+    fn planned(&mut self, key: &Key, effect: Effect, at: Timestamp) {
+        let Effect { reads, blocking_reasons, preview } = effect;
+        if let Some(preview) = preview {
+            self.streams.send(key, preview.clone());
+            self.view.sent(key, preview, at);
+        }
         self.view.planned(key, reads);
         self.blocking_reasons.note(key, planned_kind(key), blocking_reasons);
     }

@@ -33,5 +33,68 @@ pub(crate) const IMPORTS: Definition = Definition {
            export, for the exclusive claim of another member, or for a right to import.",
 };
 
+pub(crate) const STREAMS: Definition = Definition {
+    name: "fleetnet_slice_streams",
+    kind: Kind::Gauge,
+    labels: &[],
+    help: "Number of open slice streams.",
+};
+pub(crate) const STREAM_MESSAGES: Definition = Definition {
+    name: "fleetnet_slice_stream_messages_total",
+    kind: Kind::Counter,
+    labels: &["direction", "message"],
+    help: "Number of messages of slice streams. direction: sent or received.",
+};
+pub(crate) const STREAM_BYTES: Definition = Definition {
+    name: "fleetnet_slice_stream_bytes_total",
+    kind: Kind::Counter,
+    labels: &["direction"],
+    help: "Number of bytes of the messages of slice streams, before TLS.",
+};
+pub(crate) const STREAM_QUEUE: Definition = Definition {
+    name: "fleetnet_slice_stream_queue_depth",
+    kind: Kind::Gauge,
+    labels: &["member"],
+    help: "Number of slices with a preview that waits for the member to read its slice stream.",
+};
+pub(crate) const STREAM_REFUSALS: Definition = Definition {
+    name: "fleetnet_slice_stream_refusals_total",
+    kind: Kind::Counter,
+    labels: &["code"],
+    help: "Number of slice streams that the hub agent refused or ended, by gRPC status code.",
+};
+pub(crate) const STREAM_DELAY: Definition = Definition {
+    name: "fleetnet_slice_stream_delay_seconds",
+    kind: Kind::Histogram(&[0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5]),
+    labels: &["member"],
+    help: "Time from the plan of a preview until the member acknowledges that it has imported it. After one second, the hub \
+           agent writes the object.",
+};
+pub(crate) const STREAM_CLOCK_OFFSET: Definition = Definition {
+    name: "fleetnet_slice_stream_clock_offset_seconds",
+    kind: Kind::Gauge,
+    labels: &["member"],
+    help: "Clock of the member minus clock of the hub agent, measured over the slice stream.",
+};
+pub(crate) const STREAM_CLOCK_UNCERTAINTY: Definition = Definition {
+    name: "fleetnet_slice_stream_clock_uncertainty_seconds",
+    kind: Kind::Gauge,
+    labels: &["member"],
+    help: "Maximum error of fleetnet_slice_stream_clock_offset_seconds.",
+};
+
 /// All metrics of this crate.
-pub const ALL: &[Definition] = &[RENEWAL_AGE, CLOCK_OFFSET, EXPORTS, IMPORTS];
+pub const ALL: &[Definition] = &[
+    RENEWAL_AGE,
+    CLOCK_OFFSET,
+    EXPORTS,
+    IMPORTS,
+    STREAMS,
+    STREAM_MESSAGES,
+    STREAM_BYTES,
+    STREAM_QUEUE,
+    STREAM_REFUSALS,
+    STREAM_DELAY,
+    STREAM_CLOCK_OFFSET,
+    STREAM_CLOCK_UNCERTAINTY,
+];

@@ -114,6 +114,15 @@ pub struct Flags {
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub hub_token_secret: Option<String>,
 
+    /// Address of the hub agent's slice stream, as HOST:PORT; needs --slice-stream-ca-file. 0: use no slice stream. Default: the
+    /// address that the hub agent offers in the status of the MemberAgent, if any.
+    #[arg(long, value_name = "ADDRESS")]
+    pub slice_stream_address: Option<String>,
+
+    /// File with the certificate authorities of the slice stream, in PEM. Read again for each connection.
+    #[arg(long, value_name = "FILE")]
+    pub slice_stream_ca_file: Option<PathBuf>,
+
     /// Certificate authority of the hub, base64 of PEM.
     #[arg(long, value_name = "BASE64", env = "HUB_CERTIFICATE_AUTHORITY", hide_env_values = true)]
     pub hub_certificate_authority: Option<String>,

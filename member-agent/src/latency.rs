@@ -12,6 +12,24 @@ use tracing::{debug, trace};
 const SLICES: &str = "endpointslice_export_import";
 const SERVICES: &str = "service_export";
 
+/// Difference of the clocks of the two clusters in a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clocks {
+    /// The difference is part of the sample.
+    Raw,
+    /// The slice stream measured the difference, and the sample is without it.
+    Corrected,
+}
+
+impl Clocks {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Corrected => "corrected",
+        }
+    }
+}
+
 /// Latency histograms, labelled with this cluster's id.
 #[derive(Clone)]
 pub struct Latencies {
@@ -43,10 +61,10 @@ impl Latencies {
         &mut self,
         origin: &ClusterId,
         is_first: bool,
-        exported_since: Option<Timestamp>,
+        exported_since: Option<(Timestamp, Clocks)>,
         now: Timestamp,
     ) {
-        let Some(since) = exported_since else {
+        let Some((since, clocks)) = exported_since else {
             trace!(%origin, "no latency sample: the imported slice has no time of its export");
             return;
         };
@@ -67,7 +85,7 @@ impl Latencies {
         if !self.origins.contains(origin) {
             self.origins.insert(origin.clone());
         }
-        self.count(origin, SLICES, sample.clamped);
+        self.count(origin, SLICES, clocks, sample.clamped);
     }
 
     /// Drops the metric series of members that no longer export anything to this cluster.
@@ -80,7 +98,7 @@ impl Latencies {
                 // imports.
                 let _ = self.slices.remove_label_values(&[&*origin, &*self.cluster, first]);
             }
-            for clock in ["raw", "clamped"] {
+            for clock in ["raw", "corrected", "clamped"] {
                 // As above, a member may have only one of the series.
                 let _ = self.samples.remove_label_values(&[&*origin, SLICES, clock]);
             }
@@ -94,11 +112,12 @@ impl Latencies {
         let sample = latency(since, exported.outcome_at);
         debug!(milliseconds = sample.milliseconds, origin = self.cluster, "latency of an exported Service");
         self.services.with_label_values(&[&self.cluster]).observe(sample.milliseconds);
-        self.count(&self.cluster, SERVICES, sample.clamped);
+        self.count(&self.cluster, SERVICES, Clocks::Raw, sample.clamped);
     }
 
-    fn count(&self, origin: &str, metric: &str, clamped: bool) {
-        self.samples.with_label_values(&[origin, metric, if clamped { "clamped" } else { "raw" }]).inc();
+    fn count(&self, origin: &str, metric: &str, clocks: Clocks, clamped: bool) {
+        let clock = if clamped { "clamped" } else { clocks.as_str() };
+        self.samples.with_label_values(&[origin, metric, clock]).inc();
     }
 }
 
@@ -108,13 +127,17 @@ mod tests {
     use fleetnet_runtime::logging::Captured;
     use fleetnet_types::ObjectName;
 
+    fn raw(since: i64) -> Option<(Timestamp, Clocks)> {
+        Some((Timestamp(since), Clocks::Raw))
+    }
+
     #[test]
     fn each_sample_is_logged_from_level_2_and_what_is_wrong_with_one_from_level_4() {
         let lines = |verbosity| {
             let mut latencies = Latencies::new("member-1", &Registry::new()).expect("a new registry");
             let log = Captured::at(verbosity, &["member_agent"]);
-            latencies.slice_imported(&"member-2".into(), true, Some(Timestamp(1_000_000)), Timestamp(1_012_500));
-            latencies.slice_imported(&"member-2".into(), false, Some(Timestamp(1_000_000)), Timestamp(999_000));
+            latencies.slice_imported(&"member-2".into(), true, raw(1_000_000), Timestamp(1_012_500));
+            latencies.slice_imported(&"member-2".into(), false, raw(1_000_000), Timestamp(999_000));
             latencies.slice_imported(&"member-3".into(), false, None, Timestamp(0));
             log.take()
         };
@@ -135,15 +158,16 @@ mod tests {
         let registry = Registry::new();
         let mut latencies = Latencies::new("member-1", &registry).expect("a new registry");
         let origin = "member-2".into();
-        latencies.slice_imported(&origin, true, Some(Timestamp(0)), Timestamp(5_000));
-        latencies.slice_imported(&origin, false, Some(Timestamp(5_000)), Timestamp(0));
-        latencies.slice_imported(&origin, false, Some(Timestamp(0)), Timestamp(200_000_000));
+        latencies.slice_imported(&origin, true, raw(0), Timestamp(5_000));
+        latencies.slice_imported(&origin, false, raw(5_000), Timestamp(0));
+        latencies.slice_imported(&origin, false, raw(0), Timestamp(200_000_000));
+        latencies.slice_imported(&origin, false, Some((Timestamp(0), Clocks::Corrected)), Timestamp(5_000));
         latencies.slice_imported(&origin, false, None, Timestamp(0));
         let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("metrics are text");
         let samples: Vec<_> =
             text.lines().filter(|line| line.starts_with("fleet_networking_latency_samples")).collect();
         let prefix = "fleet_networking_latency_samples_total";
-        let expected = [("clamped", 2), ("raw", 1)].map(|(clock, count)| {
+        let expected = [("clamped", 2), ("corrected", 1), ("raw", 1)].map(|(clock, count)| {
             let labels =
                 format!(r#"clock="{clock}",metric="endpointslice_export_import",origin_cluster_id="member-2""#);
             format!("{prefix}{{{labels}}} {count}")
@@ -166,7 +190,7 @@ mod tests {
         let service = ObjectName::new("work", "app");
         latencies.service_exported(&ServiceLatency { service, exported_since, outcome_at });
         for (origin, first) in [("member-2", true), ("member-2", false), ("member-3", true)] {
-            latencies.slice_imported(&origin.into(), first, Some(Timestamp(0)), Timestamp(5_000));
+            latencies.slice_imported(&origin.into(), first, raw(0), Timestamp(5_000));
         }
         assert_eq!(origins(), ["member-1", "member-2", "member-3"]);
         latencies.forget_departed(|origin| &**origin != "member-2");

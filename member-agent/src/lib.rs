@@ -23,6 +23,7 @@ mod observed;
 mod settings;
 mod source;
 mod source_ranges;
+pub mod stream;
 mod token;
 
 pub use flags::Flags;
@@ -74,7 +75,8 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
             Some(hub) => Some(Arc::new(connect_hub(hub).await?)),
             None => None,
         };
-        let mut part = part(&settings, &member, hub.as_ref(), &registry, &context)?;
+        let tokens = hub.as_ref().map(|hub| stream::Tokens::OfServiceAccount(hub.requests.clone()));
+        let mut part = part(&settings, &member, hub.as_ref(), tokens, &registry, &context)?;
         if let Some(hub) = &hub {
             hub.show_token(TokenMetrics {
                 expiry: metrics::HUB_TOKEN_EXPIRY.gauges(&registry)?,
@@ -90,7 +92,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
 }
 
 /// Returns the agents of a process with these settings: [`Member`] if it belongs to a fleet, and the EndpointSlice controller if
-/// that is on. `hub` must be set if the settings have a hub.
+/// that is on. `hub` must be set if the settings have a hub, and `tokens` for a slice stream.
 ///
 /// # Errors
 /// If the registry already has a metric of an agent.
@@ -98,6 +100,7 @@ pub fn part(
     settings: &Settings,
     member: &Arc<Cluster>,
     hub: Option<&Arc<Cluster>>,
+    tokens: Option<stream::Tokens>,
     registry: &Registry,
     context: &ProcessContext,
 ) -> Result<Part, prometheus::Error> {
@@ -112,8 +115,15 @@ pub fn part(
     if let Some(hub) = hub {
         let latencies = Latencies::new(&settings.member.cluster, registry)?;
         let logic = Member::new(settings.member.clone(), settings.parts, latencies, BlockingReasons::new(registry)?);
+        let logic = logic.with_stream(settings.slice_stream.clone());
+        let dialer = logic.dialer();
         part.blocked = Some(logic.blocked());
         let runner = context.runner(logic, sources(member, hub, &settings.member.hub_namespace));
+        if let Some(tokens) = tokens.filter(|_| settings.parts.import) {
+            let (cluster, clock) = (settings.member.cluster.clone(), context.clock.clone());
+            let task = stream::task(&runner, cluster, dialer, tokens, clock, registry)?;
+            part.manager = part.manager.with_leader_task(task);
+        }
         response_sink = runner.response_sink(Kind::EndpointSlice);
         part.statuses.push(runner.status());
         part.manager = part.manager.with_agent(runner);

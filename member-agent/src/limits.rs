@@ -54,3 +54,24 @@ pub(crate) const NAME_SUFFIX_CHARS: usize = 5;
 /// Maximum number of characters before the random suffix in a slice's name, as in the API server. Prefix and suffix together have
 /// at most 63 characters.
 pub(crate) const NAME_PREFIX_CHARS_MAX: usize = 63 - NAME_SUFFIX_CHARS;
+
+/// Maximum number of requests of the slice stream that wait for the connection.
+pub(crate) const STREAM_REQUESTS: usize = 16;
+/// Time to open a slice stream, after the token is there.
+pub(crate) const STREAM_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time without a message after which a slice stream has failed. The hub agent sends a probe each 10 s.
+pub(crate) const STREAM_SILENCE: Duration = Duration::from_secs(30);
+/// Time between two pings of HTTP/2 on the connection of the slice stream.
+pub(crate) const STREAM_KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
+/// Time for the answer to a ping of HTTP/2.
+pub(crate) const STREAM_KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
+/// First wait before a slice stream is opened again. Short, because with two replicas of the hub agent, the other one may lead.
+pub(crate) const STREAM_RETRY_FIRST: Duration = Duration::from_millis(200);
+/// Longest wait before a slice stream is opened again.
+pub(crate) const STREAM_RETRY_LONGEST: Duration = Duration::from_secs(30);
+/// Time after which a slice stream counts as stable. The waits begin again with the first one after it ends.
+pub(crate) const STREAM_STABLE: Duration = Duration::from_secs(30);
+/// Maximum number of bytes of a message of the hub agent: the default of gRPC. An EndpointSlice has at most 1.5 MiB.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// Maximum number of bytes of the message about the slice stream in the MemberAgent. The CRD allows as many characters.
+pub(crate) const STREAM_REPORT_BYTES: usize = 1_024;

@@ -2,9 +2,11 @@
 //! crate `fleetnet_core`. Adds latency metrics, Events and blocking reasons.
 
 use crate::identity::IdentityReport;
-use crate::latency::Latencies;
+use crate::latency::{Clocks, Latencies};
 use crate::observed::{Known, Observed};
 use crate::settings::Parts;
+use crate::stream::state::Stream;
+use crate::stream::{Dialer, Message, Use};
 use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::convert::{self, Receipt};
 use fleetnet_core::handshake;
@@ -30,6 +32,7 @@ pub struct Member {
     observed: Observed,
     blocking_reasons: BlockingReasons<Key>,
     identity: IdentityReport,
+    stream: Stream,
     /// True once the process stops. The plan of the heartbeat then announces the stop.
     stops: bool,
 }
@@ -43,6 +46,8 @@ pub struct Effect {
     forget_rejection: bool,
     not_imported: Option<NotImported>,
     reads: ReadValues,
+    /// Generation of an imported preview that the hub agent waits for.
+    acknowledged: Option<i64>,
 }
 
 /// Distributed slice that is not imported yet, with the reason, for the log.
@@ -80,7 +85,20 @@ impl Member {
     #[must_use]
     pub fn new(settings: Settings, parts: Parts, latencies: Latencies, blocking_reasons: BlockingReasons<Key>) -> Self {
         let (view, observed, identity) = (Planner::new(settings), Observed::default(), IdentityReport::new());
-        Self { view, parts, latencies, observed, blocking_reasons, identity, stops: false }
+        Self { view, parts, latencies, observed, blocking_reasons, identity, stream: Stream::default(), stops: false }
+    }
+
+    /// Sets if and where the agent connects to the slice stream. By default, it does not.
+    #[must_use]
+    pub fn with_stream(mut self, chosen: Use) -> Self {
+        self.stream = Stream::new(chosen);
+        self
+    }
+
+    /// Returns a channel with the dialer of the slice stream; `None` while there shall be no stream.
+    #[must_use]
+    pub fn dialer(&self) -> watch::Receiver<Option<Dialer>> {
+        self.stream.dialer()
     }
 
     /// Returns a watch channel with the reason why this agent is not ready, even if all watches of this cluster are complete. The
@@ -197,10 +215,14 @@ impl Member {
                     .map_or(Known::Nothing, |(slice, generation)| self.note_observed(slice, *generation));
                 if known != Known::Generation {
                     let first = *first && known == Known::Nothing;
-                    self.latencies.slice_imported(origin, first, *exported_since, at);
-                    if let Some(since) = exported_since {
+                    let since = exported_since.map(|since| match self.stream.corrected(origin, since) {
+                        Some(corrected) => (corrected, Clocks::Corrected),
+                        None => (since, Clocks::Raw),
+                    });
+                    self.latencies.slice_imported(origin, first, since, at);
+                    if let Some((since, _)) = since {
                         let import = if first { Import::First } else { Import::Later };
-                        self.view.slice_imported(origin, import, *since, at);
+                        self.view.slice_imported(origin, import, since, at);
                     }
                 }
             }
@@ -231,6 +253,7 @@ impl Logic for Member {
     type Key = Key;
     type Receipt = Receipt;
     type Effect = Effect;
+    type Message = Message;
 
     fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         self.remember_observed(source, &change);
@@ -249,9 +272,17 @@ impl Logic for Member {
             (WatchNews::State(state), _) => self.view.watch_state(source, state, at, requeue),
             (WatchNews::Connected(true), Kind::EndpointSlice) => self.view.slices_followed(requeue),
             (WatchNews::Connected(false), Kind::EndpointSlice) => self.view.slices_lost(requeue),
+            (WatchNews::Connected(is_connected), Kind::EndpointSliceImport) => {
+                // fault P13.6: is_connected.then_some(at) ~> Some(at).filter(|_| is_connected || true)
+                self.view.hub_followed(is_connected.then_some(at), at, requeue);
+            }
             (WatchNews::Restored, Kind::InternalServiceImport) => self.view.hub_restored(at),
             (WatchNews::Connected(_) | WatchNews::Listing(_) | WatchNews::Restored, _) => {}
         }
+    }
+
+    fn receive(&mut self, message: Message, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.stream.receive(message, &mut self.view, at, requeue);
     }
 
     fn process(&mut self, news: ProcessNews, _at: Timestamp, requeue: &mut Vec<Key>) {
@@ -282,13 +313,17 @@ impl Logic for Member {
             Key::Heartbeat => self.identity.events(&blocking_reasons, self.view.own_cluster_uid()),
             _ => Vec::new(),
         };
-        let effect = Effect { blocking_reasons, forget_rejection, not_imported, reads };
+        let acknowledged = plan.acknowledged;
+        let effect = Effect { blocking_reasons, forget_rejection, not_imported, reads, acknowledged };
         let renews = *key == Key::Heartbeat;
         Plan { events: convert::events(events), effect: Some(effect), renews, ..convert::plan(plan) }
     }
 
-    fn planned(&mut self, key: &Key, effect: Effect, _at: Timestamp) {
+    fn planned(&mut self, key: &Key, effect: Effect, at: Timestamp) {
         self.view.planned(key, effect.reads);
+        if let (Key::SliceImport(slice), Some(generation)) = (key, effect.acknowledged) {
+            self.stream.acknowledge(slice, generation);
+        }
         if let Some(NotImported { slice, service, why }) = effect.not_imported {
             debug!(%slice, %service, "{why}");
         }
@@ -297,6 +332,7 @@ impl Logic for Member {
         }
         if *key == Key::Heartbeat {
             self.identity.note(&effect.blocking_reasons, self.view.own_cluster_uid());
+            self.stream.choose(&mut self.view, at);
         }
         self.blocking_reasons.note(key, planned_kind(key), effect.blocking_reasons);
     }

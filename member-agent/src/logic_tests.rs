@@ -186,6 +186,37 @@ fn what_the_answer_to_a_write_of_an_imported_slice_shows_is_a_webhooks_and_is_no
     assert_eq!(writes(&mut member), 1);
 }
 
+#[test]
+fn an_older_distributed_slice_is_imported_after_a_minute_of_contact_with_the_hub() {
+    let mut member = importer();
+    let key = Key::SliceImport("app-1".into());
+    let imported = json!({
+        "metadata": {
+            "namespace": "fleet-system", "name": "app-1", "uid": "uid-app-1", "resourceVersion": "2",
+            "labels": {
+                "kubernetes.io/service-name": "work-app",
+                "endpointslice.kubernetes.io/managed-by": "endpointsliceimport-controller.networking.fleet.azure.com",
+            },
+            "annotations": { "networking.fleet.azure.com/last-observed-generation": "2" },
+        },
+        "addressType": "IPv4", "endpoints": [{ "addresses": ["10.1.0.2"] }], "ports": [],
+    });
+    hears(&mut member, Kind::EndpointSlice, &imported);
+    let minute = |since: Timestamp| Some(since.plus_micros(60_000_000));
+    assert_eq!(plan(&mut member, &key).again, minute(NOON));
+    let mut connected = |is_connected: bool, at: Timestamp| {
+        let mut requeue = Vec::new();
+        member.watch(Kind::EndpointSliceImport, WatchNews::Connected(is_connected), at, &mut requeue);
+        assert!(requeue.contains(&key), "{requeue:?}");
+        let plan = plan(&mut member, &key);
+        assert!(plan.writes.is_empty());
+        plan.again
+    };
+    assert_eq!(connected(false, NOON), None);
+    let back = NOON.plus_micros(300_000_000);
+    assert_eq!(connected(true, back), minute(back));
+}
+
 const DISTRIBUTED_SLICE: &[u8] = br#"{
     "metadata": {"namespace": "fleet-member-member-1", "name": "distributed", "uid": "g", "resourceVersion": "1"},
     "spec": {

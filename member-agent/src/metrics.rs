@@ -26,7 +26,8 @@ pub(crate) const LATENCY_SAMPLES: Definition = Definition {
     labels: &["origin_cluster_id", "metric", "clock"],
     help: "Number of samples of the two latency histograms. clock=raw: the difference of the end's and the \
            start's clock is the sample. clock=clamped: this difference was not positive, and the sample is 1 s, or it was over \
-           100 s, and the sample is 100 s.",
+           100 s, and the sample is 100 s. clock=corrected: the slice stream measured the difference of the clocks, and the sample \
+           is without it.",
 };
 pub(crate) const HUB_TOKEN_EXPIRY: Definition = Definition {
     name: "fleetnet_hub_token_expiry_timestamp_seconds",
@@ -63,6 +64,20 @@ pub(crate) const TOKEN_RENEWAL_FAILING: Definition = Definition {
     help: "1 if the last attempt of this process to renew the token for the hub failed, else 0.",
 };
 
+pub(crate) const STREAM_CONNECTED: Definition = Definition {
+    name: "fleetnet_slice_stream_connected",
+    kind: Kind::Gauge,
+    labels: &[],
+    help: "1 while this member has a slice stream to the hub agent, else 0. Without it, changes arrive as objects.",
+};
+pub(crate) const STREAM_ENDS: Definition = Definition {
+    name: "fleetnet_slice_stream_ends_total",
+    kind: Kind::Counter,
+    labels: &["reason"],
+    help: "Number of slice streams that ended or were not opened. reason: no_service_account, token, connection and refused \
+           before it is open; status, closed, silent, broken, moved, token_renewed and stopped after that.",
+};
+
 pub const ALL: &[Definition] = &[
     SLICE_LATENCY,
     SERVICE_LATENCY,
@@ -72,4 +87,6 @@ pub const ALL: &[Definition] = &[
     HUB_TOKEN_LIFE,
     TOKEN_RENEWALS,
     TOKEN_RENEWAL_FAILING,
+    STREAM_CONNECTED,
+    STREAM_ENDS,
 ];

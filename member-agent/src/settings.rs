@@ -4,6 +4,7 @@ use crate::endpoints;
 use crate::flags::Flags;
 use crate::limits::MEMBER_TAKEOVER_MIN;
 use crate::source_ranges;
+use crate::stream::{self, Authorities, Dialer};
 use base64::Engine as _;
 use fleetnet_agent::flags::{UsageError, check_namespace};
 use fleetnet_core::features::{Feature, Features};
@@ -110,6 +111,7 @@ pub struct Settings {
     pub parts: Parts,
     /// Secret to write renewed tokens for the hub to. `None` if this agent does not renew its token.
     pub token_secret: Option<TokenSecret>,
+    pub slice_stream: stream::Use,
     /// Settings of the EndpointSlice controller; `None` if it is off.
     pub endpoints: Option<endpoints::Settings>,
 }
@@ -153,7 +155,8 @@ impl Settings {
         };
         let hub = if alone { None } else { Some(hub(flags)?) };
         let token_secret = token_secret(flags, hub.as_ref())?;
-        Ok(Self { member, hub, parts, token_secret, endpoints })
+        let slice_stream = slice_stream(flags)?;
+        Ok(Self { member, hub, parts, token_secret, slice_stream, endpoints })
     }
 }
 
@@ -209,6 +212,25 @@ fn hub(flags: &Flags) -> Result<Hub, UsageError> {
         .map_err(|why| UsageError(format!("HUB_KUBE_HEADER is not a MIME header block: {why}")))?;
     let insecure = flags.tls_insecure;
     Ok(Hub::Connection(HubConnection { server_url, token_file, ca_pem, insecure, insecure_http, extra_headers }))
+}
+
+fn slice_stream(flags: &Flags) -> Result<stream::Use, UsageError> {
+    let address = match flags.slice_stream_address.as_deref() {
+        None | Some("") => return Ok(stream::Use::Offered),
+        Some("0") => return Ok(stream::Use::Off),
+        Some(address) => address,
+    };
+    let Some(authorities) = flags.slice_stream_ca_file.clone() else {
+        return Err(UsageError(
+            "--slice-stream-address needs --slice-stream-ca-file: the file with the authority of the hub agent's \
+             certificate"
+                .to_owned(),
+        ));
+    };
+    // fault G1.7: Dialer::tls(address, Authorities::File(authorities)) ~> Dialer::tls("hub:1", Authorities::File(authorities))
+    Dialer::tls(address, Authorities::File(authorities))
+        .map(stream::Use::Fixed)
+        .map_err(|why: String| UsageError(format!("--slice-stream-address: {why}")))
 }
 
 fn token_secret(flags: &Flags, hub: Option<&Hub>) -> Result<Option<TokenSecret>, UsageError> {
@@ -282,6 +304,21 @@ mod tests {
         assert_eq!(alone.parts.leases(), [ENDPOINT_SLICE_LEASE]);
         let error = settings(&["--controllers=endpointslice,export"]).expect_err("a hub is missing");
         assert!(error.contains("MEMBER_CLUSTER_NAME"), "{error}");
+    }
+
+    #[test]
+    fn a_malformed_slice_stream_is_named() {
+        let with = |flags: &[&'static str]| settings(&[&COMPLETE[..], flags].concat());
+        let chosen = |flags: &[&'static str]| with(flags).expect("complete").slice_stream;
+        assert!(matches!(chosen(&[]), stream::Use::Offered));
+        assert!(matches!(chosen(&["--slice-stream-address="]), stream::Use::Offered));
+        assert!(matches!(chosen(&["--slice-stream-address=0"]), stream::Use::Off));
+        let stream = ["--slice-stream-address=hub:8443", "--slice-stream-ca-file=/ca.crt"];
+        assert!(matches!(chosen(&stream), stream::Use::Fixed(_)));
+        let error = |flags: &[&'static str]| with(flags).expect_err("malformed");
+        assert!(error(&stream[..1]).starts_with("--slice-stream-address needs --slice-stream-ca-file"));
+        let malformed = error(&["--slice-stream-address=hub", stream[1]]);
+        assert_eq!(malformed, "--slice-stream-address: \"hub\" is not HOST:PORT");
     }
 
     #[test]

@@ -27,6 +27,16 @@ impl User {
     }
 }
 
+/// Audience of this server's tokens.
+pub const AUDIENCE: &str = "https://kubernetes.default.svc";
+
+/// User of a bearer token, and the audience that the token is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    pub user: User,
+    pub audience: String,
+}
+
 /// Verb of a request, as in RBAC rules and in the audit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {

@@ -6,7 +6,7 @@ mod setup;
 pub use backup::Backup;
 
 use crate::audit::{Audit, Ledger};
-use crate::auth::{AllowAll, Policy, User};
+use crate::auth::{AUDIENCE, AllowAll, Policy, Token, User};
 use crate::clock::Clock;
 use crate::faults::Faults;
 use crate::limits::{self, Limits};
@@ -87,7 +87,7 @@ pub(crate) struct Shared {
 pub(crate) struct Settings {
     pub(crate) policy: Arc<dyn Policy>,
     pub(crate) faults: Option<Arc<dyn Faults>>,
-    pub(crate) tokens: Arc<BTreeMap<String, User>>,
+    pub(crate) tokens: Arc<BTreeMap<String, Token>>,
 }
 
 /// State that requests change.
@@ -213,10 +213,15 @@ impl MemKube {
 
     /// Assigns a user to a bearer token from now on. `None` removes the token.
     pub fn set_token(&self, token: &str, user: Option<User>) {
+        self.set_token_for(token, AUDIENCE, user);
+    }
+
+    /// Assigns a user to a bearer token for this audience from now on. `None` removes the token.
+    pub fn set_token_for(&self, token: &str, audience: &str, user: Option<User>) {
         let mut settings = self.0.settings.lock();
         let tokens = Arc::make_mut(&mut settings.tokens);
         match user {
-            Some(user) => tokens.insert(token.to_owned(), user),
+            Some(user) => tokens.insert(token.to_owned(), Token { user, audience: audience.to_owned() }),
             None => tokens.remove(token),
         };
     }

@@ -29,7 +29,7 @@ mod secret;
 mod service;
 pub(crate) mod typed;
 
-use crate::auth::{Policy, User};
+use crate::auth::{Policy, Token, User};
 use crate::columns::{AGE, Column, NAME};
 use crate::object::Object;
 use crate::random::Random;
@@ -53,8 +53,8 @@ pub struct Context<'a> {
     /// Random numbers from the server's seed.
     pub random: &'a mut Random,
     pub policy: &'a dyn Policy,
-    /// Users by their bearer token.
-    pub tokens: &'a BTreeMap<String, User>,
+    /// Users and audiences by their bearer token.
+    pub tokens: &'a BTreeMap<String, Token>,
 }
 
 /// Rule of a kind: the changes that increment `metadata.generation`.

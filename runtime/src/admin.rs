@@ -5,12 +5,13 @@
 //!
 //! Every client in the pod network can connect, without authentication. A probe must get its response even if other clients open
 //! many connections. So the server accepts every connection, but above a limit each new connection closes an older one
-//! ([`Connections`]).
+//! ([`connections`]).
 
 mod certificates;
+pub mod connections;
 mod guard;
 
-pub use certificates::{CertificateError, Certificates};
+pub use certificates::{CertificateError, Certificates, Server};
 pub use guard::Guard;
 
 use std::{
@@ -18,7 +19,7 @@ use std::{
     convert::Infallible,
     fmt::Write as _,
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
 };
 
@@ -31,16 +32,13 @@ use prometheus::{Encoder as _, Registry, TextEncoder};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    task::{AbortHandle, JoinSet},
-    time::{sleep, timeout},
+    task::JoinSet,
+    time::timeout,
 };
 
 use guard::Access;
-use tokio_rustls::TlsAcceptor;
 
-use crate::limits::{
-    ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTION_LIFETIME, ADMIN_CONNECTIONS, ADMIN_HANDSHAKE_TIMEOUT, ADMIN_HEADER_TIMEOUT,
-};
+use crate::limits::{ADMIN_CONNECTION_LIFETIME, ADMIN_CONNECTIONS, ADMIN_HEADER_TIMEOUT};
 
 /// Listen address of the admin server, parsed from a flag.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,6 +81,24 @@ impl BindAddress {
     #[must_use]
     pub const fn is_any_port(&self) -> bool {
         matches!(self, Self::AllAddresses(0) | Self::Host(_, 0))
+    }
+
+    /// Listens on this address.
+    ///
+    /// # Errors
+    /// If the system refuses the address, or if it is [`BindAddress::Off`].
+    pub async fn listen(&self) -> io::Result<TcpListener> {
+        match self {
+            Self::Off => Err(io::ErrorKind::InvalidInput.into()),
+            Self::Host(host, port) => TcpListener::bind((host.as_str(), *port)).await,
+            // Listen on IPv6, because an IPv6 socket also accepts IPv4 connections. On a machine without IPv6, listen on IPv4.
+            Self::AllAddresses(port) => match TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port)).await {
+                Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
+                    TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).await
+                }
+                bound => bound,
+            },
+        }
     }
 }
 
@@ -221,7 +237,7 @@ impl AdminServer {
                 addresses.iter().filter(|address| **address != BindAddress::Off).collect();
             for address in wanted {
                 let failed = |cause| AdminError { address: address.to_string(), cause };
-                let listener = listen(address).await.map_err(failed)?;
+                let listener = address.listen().await.map_err(failed)?;
                 let local = listener.local_addr().map_err(failed)?;
                 tracing::info!(address = %local, asked = %address, "{}", serving.message());
                 listeners.push((local, listener, serving.clone()));
@@ -243,86 +259,21 @@ impl AdminServer {
     }
 }
 
-async fn listen(address: &BindAddress) -> io::Result<TcpListener> {
-    match address {
-        BindAddress::Off => Err(io::ErrorKind::InvalidInput.into()),
-        BindAddress::Host(host, port) => TcpListener::bind((host.as_str(), *port)).await,
-        // Listen on IPv6, because an IPv6 socket also accepts IPv4 connections. On a machine without IPv6, listen on IPv4.
-        BindAddress::AllAddresses(port) => match TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port)).await {
-            Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
-                TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).await
-            }
-            bound => bound,
-        },
-    }
-}
-
 async fn accept(listener: TcpListener, sources: AdminSources, serving: Serving) {
-    let mut connections = Connections::default();
-    loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => connections.serve(peer.ip().to_canonical(), stream, &sources, &serving),
-            Err(error) => {
-                tracing::warn!(%error, "a connection for metrics or probes could not be accepted");
-                sleep(ADMIN_ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-/// Open connections of one listening address, at most [`ADMIN_CONNECTIONS`].
-///
-/// At the limit, a new connection closes an older one: the oldest connection of the client with the most connections. So a client
-/// that opens many connections closes its own, and cannot block the connections of other clients.
-#[derive(Default)]
-struct Connections {
-    tasks: JoinSet<()>,
-    /// Client address and task of each open connection, oldest first.
-    open: Vec<(IpAddr, AbortHandle)>,
-}
-
-impl Connections {
-    fn serve(&mut self, client: IpAddr, stream: TcpStream, sources: &AdminSources, content: &Serving) {
-        while self.tasks.try_join_next().is_some() {}
-        self.open.retain(|(_, connection)| !connection.is_finished());
-        // fault K9.1: self.open.len() >= ADMIN_CONNECTIONS ~> false
-        if self.open.len() >= ADMIN_CONNECTIONS
-            && let Some(index) = self.to_close()
-        {
-            self.open.remove(index).1.abort();
-        }
-        let serving = serve(stream, sources.clone(), content.clone());
-        let connection = self.tasks.spawn(async move {
-            // Close every connection after this lifetime, also if the client is still active. Such a client connects again.
-            let _ = timeout(ADMIN_CONNECTION_LIFETIME, serving).await;
-        });
-        self.open.push((client, connection));
-    }
-
-    /// Returns the index of the connection to close before a new one opens: the oldest of the client with the most connections.
-    fn to_close(&self) -> Option<usize> {
-        let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
-        for (client, _) in &self.open {
-            *counts.entry(*client).or_default() += 1;
-        }
-        let most = counts.values().max()?;
-        // fault K9.2: counts[client] == *most ~> true
-        self.open.iter().position(|(client, _)| counts[client] == *most)
-    }
+    connections::accept(listener, "metrics or probes", ADMIN_CONNECTIONS, |stream, _| {
+        let served = serve(stream, sources.clone(), serving.clone());
+        // Close every connection after this lifetime, also if the client is still active. Such a client connects again.
+        async move { drop(timeout(ADMIN_CONNECTION_LIFETIME, served).await) }
+    })
+    .await;
 }
 
 async fn serve(stream: TcpStream, sources: AdminSources, serving: Serving) {
-    // Disable Nagle's algorithm, which can delay a response by 40 ms. If this fails, responses are only slower.
-    let _ = stream.set_nodelay(true);
     let served = match &serving {
-        Serving::Metrics(secure) => {
-            let acceptor = TlsAcceptor::from(secure.certificates.config().await);
-            match timeout(ADMIN_HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
-                Ok(Ok(stream)) => serve_requests(stream, sources, serving.clone()).await,
-                Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake for metrics failed"),
-                Err(_) => return,
-            }
-        }
+        Serving::Metrics(secure) => match secure.certificates.handshake(stream).await {
+            Some(stream) => serve_requests(stream, sources, serving.clone()).await,
+            None => return,
+        },
         Serving::Everything | Serving::Probes => serve_requests(stream, sources, serving.clone()).await,
     };
     if let Err(error) = served {
@@ -423,7 +374,7 @@ mod tests {
     use prometheus::IntCounter;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpSocket;
-    use tokio::time::Instant;
+    use tokio::time::{Instant, sleep};
     use tokio_rustls::TlsConnector;
 
     use super::guard::tests::Reviewer;
@@ -533,7 +484,7 @@ mod tests {
             .unwrap()
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let certificates = Certificates::open(Some(folder.path()), "pod").await.unwrap();
+        let certificates = Certificates::open(Server::METRICS, Some(folder.path()), "pod").await.unwrap();
         let secure = Secure { certificates, guard: Guard::new(reviewer.client()) };
         let addresses: [BindAddress; 2] = ["127.0.0.1:0", "localhost:0"].map(|address| address.parse().unwrap());
         let sources = sources(&Arc::new(Mutex::new(readiness([true, true]))));
@@ -591,7 +542,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_self_signed_certificate_is_made_where_none_is_given() {
-        let certificates = Certificates::open(None, "hub-agent-0").await.unwrap();
+        let certificates = Certificates::open(Server::METRICS, None, "hub-agent-0").await.unwrap();
         let secure = Secure { certificates, guard: Guard::new(Reviewer::default().client()) };
         let address = ["127.0.0.1:0".parse().unwrap()];
         let sources = sources(&Arc::new(Mutex::new(readiness([true, true]))));
@@ -676,22 +627,6 @@ mod tests {
             assert!(is_closed(&mut hostile[0]).await, "of clients that have one each, the oldest goes");
         };
         timeout(PATIENCE, played).await.expect("a probe is answered while others hold connections");
-    }
-
-    #[tokio::test]
-    async fn open_connections_do_not_exceed_their_limit() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let sources = sources(&Arc::new(Mutex::new(readiness([true, true]))));
-        let (mut connections, mut clients) = (Connections::default(), Vec::new());
-        let played = async {
-            for _ in 0..ADMIN_CONNECTIONS + 10 {
-                clients.push(TcpStream::connect(listener.local_addr().unwrap()).await.unwrap());
-                let (stream, peer) = listener.accept().await.unwrap();
-                connections.serve(peer.ip(), stream, &sources, &Serving::Everything);
-                assert!(connections.open.len() <= ADMIN_CONNECTIONS, "{} are open", connections.open.len());
-            }
-        };
-        timeout(PATIENCE, played).await.expect("the listener accepts connections");
     }
 
     #[tokio::test]

@@ -206,7 +206,8 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
+/// Returns an error with its causes, without repetition.
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     for cause in causes(error) {
         let cause = cause.to_string();

@@ -170,6 +170,16 @@ impl<L: Logic> Engine<L> {
         self.sources.get(&source).map(|source| source.versions.progress()).unwrap_or_default()
     }
 
+    /// Handles a message of another part of the process.
+    pub(crate) fn on_message(&mut self, message: L::Message) {
+        self.follow_clock();
+        let (working, at) = (ProcessorTime::now(), self.clock.now());
+        tracing::trace!(?message, "received");
+        let mut keys = Vec::new();
+        self.logic.receive(message, at, &mut keys);
+        self.concern(keys, at, working.elapsed());
+    }
+
     /// Handles a message of a watch.
     pub(crate) fn on_watch(&mut self, message: WatchMessage<L::Source, L::Object>) {
         let begun = Instant::now();
@@ -354,7 +364,11 @@ impl<L: Logic> Engine<L> {
                 self.retries.clear_denied(key);
             }
         }
-        let spent = decoding + working.elapsed();
+        self.concern(keys, at, decoding + working.elapsed());
+    }
+
+    /// Queues the keys that a change of the time `at` concerns. `spent` is the processor time of storing it.
+    fn concern(&mut self, keys: Vec<L::Key>, at: Timestamp, spent: Duration) {
         for key in &keys {
             if !self.news.contains_key(key) {
                 self.news.insert(key.clone(), News { at, spent });

@@ -118,6 +118,26 @@ async fn a_reaction_ends_with_the_write_and_an_echo_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn messages_of_other_parts_of_the_process_are_handled_in_order_and_requeue_keys() {
+    let mut world = World::start(LEADING);
+    world.complete().await;
+    world.claim("a", "1").await;
+    world.pass(1).await;
+    let plans = world.plans();
+    for key in ["a", "b", "a"] {
+        world.inbox.send(key.to_owned()).await.expect("the engine runs");
+    }
+    world.pass(1).await;
+    assert_eq!(world.record().received, ["a", "b", "a"]);
+    assert_eq!(world.plans(), plans + 2, "one plan for each key");
+    let silent = std::mem::replace(&mut world.inbox, tokio::sync::mpsc::channel(1).0);
+    drop(silent);
+    world.claim("a", "2").await;
+    world.pass(1).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2"], "the other part may end");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_settled_world_costs_no_writes_and_no_plans() {
     let mut world = World::new().await;
     world.claim("a", "1").await;

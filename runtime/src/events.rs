@@ -231,7 +231,9 @@ fn event_name(about: &str, number: u64) -> String {
     format!("{}{suffix}", about[..cut].trim_end_matches(['.', '-']))
 }
 
-fn shortened(text: &str, bytes: usize) -> String {
+/// Returns a text, cut to a number of bytes.
+#[must_use]
+pub fn shortened(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }

@@ -29,6 +29,7 @@ pub mod queue;
 mod response;
 mod restores;
 mod retries;
+pub mod reviews;
 mod rivals;
 pub mod run;
 pub mod shutdown;
@@ -44,6 +45,7 @@ mod watch;
 mod write_body;
 mod writer;
 
+pub use answers::with_causes;
 pub use logic::{
     Change, Decoder, Event, Fight, Flow, FlowId, Logic, NAMESPACE_TERMINATING, Observed, Plan, ProcessNews, Removal,
     Request, Resource, Severity, SourceSpec, Undecodable, Verb, WatchNews, WatchState, WriteEnd, WriteEnded,

@@ -5,7 +5,9 @@ use std::time::Duration;
 /// Maximum number of watch messages that wait for the engine. If the channel is full, a watch stops reading, which slows the
 /// server's stream.
 pub const WATCH_CHANNEL_MESSAGES: usize = 1024;
-/// Maximum number of watch messages that the engine handles before it plans. So a burst of messages about one key costs one plan,
+/// Maximum number of messages of other parts of the process that wait for the engine. If the channel is full, the other part waits.
+pub const INBOX_MESSAGES: usize = 1024;
+/// Maximum number of watch messages, and of messages of other parts of the process, that the engine handles before it plans. So a burst of messages about one key costs one plan,
 /// and not one plan per message.
 pub const WATCH_MESSAGES_PER_TURN: usize = 256;
 /// Maximum number of keys that the engine plans before it handles watch messages and outcomes of writes again.
@@ -101,6 +103,9 @@ pub const TCP_KEEPALIVE_PROBES: u32 = 3;
 /// Time after which idle connections in the pool are closed. Less than the idle limit of common load balancers.
 pub const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Life of a token for another audience than the API server, in the request for it: one hour, as the kubelet asks for.
+pub const AUDIENCE_TOKEN_LIFE: Duration = Duration::from_secs(3_600);
+
 /// Maximum number of bytes of a token file that the agent reads. Every real token is shorter.
 pub const TOKEN_FILE_BYTES: u64 = 64 << 10;
 /// Age of a token after which the agent reads the token file again before it uses the token.
@@ -153,8 +158,8 @@ pub const ERROR_BODY_BYTES: usize = 64 << 10;
 pub const ADMIN_CONNECTIONS: usize = 64;
 /// Time that an HTTP client has to send the head of its request to the admin server.
 pub const ADMIN_HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time for the TLS handshake of a client that reads the metrics.
-pub(crate) const ADMIN_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for the TLS handshake of a client of a server of this process.
+pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for which the API server's grant of access to the metrics is used without another review. As in controller-runtime.
 pub(crate) const REVIEW_GRANT_TTL: Duration = Duration::from_secs(60);
 /// Time for which the API server's denial of access to the metrics is used. Shorter than for a grant, because somebody may just
@@ -170,8 +175,10 @@ pub(crate) const REVIEW_SPACING: Duration = Duration::from_millis(50);
 pub(crate) const REVIEWED_TOKENS: usize = 64;
 /// Maximum number of bytes of the file with a certificate or its key. A chain of certificates has a few kilobytes.
 pub(crate) const CERTIFICATE_FILE_BYTES: u64 = 1 << 20;
+/// Maximum number of bytes of the authorities of a certificate, as in the CRD of MemberAgent.
+pub(crate) const AUTHORITIES_BYTES: usize = 65_536;
 /// Time after which the files of a certificate are read again, at the next connection. As for token files.
-pub(crate) const CERTIFICATE_REREAD_AFTER: Duration = Duration::from_secs(10);
+pub const CERTIFICATE_REREAD_AFTER: Duration = Duration::from_secs(10);
 /// Lifetime of a connection to the admin server.
 pub const ADMIN_CONNECTION_LIFETIME: Duration = Duration::from_secs(300);
 /// Timeout for the first byte of a watch response. Also the timeout for the request before a watch that reads the server's

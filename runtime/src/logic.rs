@@ -33,6 +33,9 @@ pub trait Logic: Sized + Send + 'static {
     type Receipt: Clone + Debug + Send + 'static;
     /// Result of a plan besides its writes: log lines, metrics and state changes. Passed to [`Logic::planned`].
     type Effect: Debug + Send + 'static;
+    /// Message of another part of the process, such as a connection to another agent. [`Infallible`](std::convert::Infallible) if
+    /// there is none.
+    type Message: Debug + Send + 'static;
 
     /// Stores one change in the view and pushes the keys to plan again.
     ///
@@ -47,6 +50,9 @@ pub trait Logic: Sized + Send + 'static {
 
     /// Handles a change of a source's watch. Pushes the keys to plan again.
     fn watch(&mut self, source: Self::Source, news: WatchNews, at: Timestamp, requeue: &mut Vec<Self::Key>);
+
+    /// Handles a message of another part of the process. Pushes the keys to plan again.
+    fn receive(&mut self, message: Self::Message, at: Timestamp, requeue: &mut Vec<Self::Key>);
 
     /// Handles a change of the process. Pushes the keys to plan again.
     fn process(&mut self, news: ProcessNews, at: Timestamp, requeue: &mut Vec<Self::Key>);

@@ -22,7 +22,8 @@ type Agent = Box<dyn FnOnce(channel::Receiver<Leadership>, Shutdown) -> BoxFutur
 pub struct Manager {
     agents: Vec<Agent>,
     lease: Option<LeaseConfig>,
-    leader_task: Option<BoxFuture<'static, ()>>,
+    leader_tasks: Vec<BoxFuture<'static, ()>>,
+    tasks: Vec<BoxFuture<'static, ()>>,
     clock: Clock,
     metrics: Metrics,
 }
@@ -72,7 +73,7 @@ impl Manager {
     /// Returns a manager without agents, which leads without a Lease, for a single instance.
     #[must_use]
     pub fn new(clock: Clock, metrics: Metrics) -> Self {
-        Self { agents: Vec::new(), lease: None, leader_task: None, clock, metrics }
+        Self { agents: Vec::new(), lease: None, leader_tasks: Vec::new(), tasks: Vec::new(), clock, metrics }
     }
 
     /// Adds an agent.
@@ -101,7 +102,14 @@ impl Manager {
     /// Adds a task beside the agents. It begins when this process leads for the first time, and ends with [`Manager::run`].
     #[must_use]
     pub fn with_leader_task(mut self, task: BoxFuture<'static, ()>) -> Self {
-        self.leader_task = Some(task);
+        self.leader_tasks.push(task);
+        self
+    }
+
+    /// Adds a task beside the agents, also while this process does not lead. It ends with [`Manager::run`].
+    #[must_use]
+    pub fn with_task(mut self, task: BoxFuture<'static, ()>) -> Self {
+        self.tasks.push(task);
         self
     }
 
@@ -113,8 +121,11 @@ impl Manager {
     pub async fn run(self, shutdown: Shutdown) -> Result<(), RunError> {
         let election = Election::begin(self.lease, &self.clock, &self.metrics);
         let mut beside = JoinSet::new();
-        if let Some(task) = self.leader_task {
+        for task in self.leader_tasks {
             beside.spawn(once_leading(election.leadership.clone(), task));
+        }
+        for task in self.tasks {
+            beside.spawn(task);
         }
         let (trigger, stopped) = Shutdown::new();
         let begin = |agent: Agent| agent(election.leadership.clone(), stopped.clone());

@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::engine::{Engine, Surroundings};
 use crate::events::{self, Recorder};
 use crate::lease::Leadership;
-use crate::limits::{EVENT_FLUSH_TIMEOUT, WATCH_CHANNEL_MESSAGES};
+use crate::limits::{EVENT_FLUSH_TIMEOUT, INBOX_MESSAGES, WATCH_CHANNEL_MESSAGES};
 use crate::logic::{Logic, Resource, SourceSpec, WatchState};
 use crate::metrics::Metrics;
 use crate::response::ResponseSink;
@@ -33,6 +33,8 @@ pub struct Runner<L: Logic> {
     status: channel::Sender<Vec<SourceStatus>>,
     messages: mpsc::Sender<WatchMessage<L::Source, L::Object>>,
     received: mpsc::Receiver<WatchMessage<L::Source, L::Object>>,
+    inbox: mpsc::Receiver<L::Message>,
+    outside: mpsc::Sender<L::Message>,
 }
 
 /// State of the agent's view of one source, for `/readyz`.
@@ -59,8 +61,9 @@ impl<L: Logic> Runner<L> {
     pub fn new(logic: L, sources: Vec<SourceSpec<L>>, instance: String, clock: Clock, metrics: Metrics) -> Self {
         let sources = sources.into_iter().map(Arc::new).collect();
         let (messages, received) = mpsc::channel(WATCH_CHANNEL_MESSAGES);
+        let (outside, inbox) = mpsc::channel(INBOX_MESSAGES);
         let status = channel::Sender::new(Vec::new());
-        Self { logic, sources, instance, clock, metrics, seed: 0, status, messages, received }
+        Self { logic, sources, instance, clock, metrics, seed: 0, status, messages, received, inbox, outside }
     }
 
     /// Sets the seed of random numbers: timeouts of watches and jitter. Replicas of an agent should have different seeds.
@@ -81,6 +84,12 @@ impl<L: Logic> Runner<L> {
     #[must_use]
     pub fn status(&self) -> channel::Receiver<Vec<SourceStatus>> {
         self.status.subscribe()
+    }
+
+    /// Returns a sender of messages to this agent's logic ([`Logic::receive`]).
+    #[must_use]
+    pub fn inbox(&self) -> mpsc::Sender<L::Message> {
+        self.outside.clone()
     }
 
     /// Returns a sink that shows this agent the responses to another agent's writes of this source. `None` if this agent does not
@@ -113,7 +122,8 @@ impl<L: Logic> Runner<L> {
             watches.spawn(watch::watch((source, progress), messages, metrics, clock, shutdown.clone(), self.seed));
         }
         drop(self.messages);
-        let inputs = Inputs { messages: self.received, shutdown };
+        drop(self.outside);
+        let inputs = Inputs { messages: self.received, inbox: self.inbox, shutdown };
         let ended = tokio::select! {
             biased;
             ended = Box::pin(engine.run(inputs)) => ended,

@@ -157,6 +157,8 @@ pub(crate) struct Record {
     pub(crate) to_plan_when_it_leads: Option<String>,
     /// Sources whose watch has lost its connection (false) or has it again (true).
     pub(crate) connected: Vec<(Source, bool)>,
+    /// Messages of other parts of the process.
+    pub(crate) received: Vec<String>,
     /// Content of the agent's last write before it stops, if it has one.
     pub(crate) last_word: Option<&'static str>,
 }
@@ -237,6 +239,8 @@ impl Logic for Copier {
     type Key = String;
     type Receipt = String;
     type Effect = Planned;
+    /// Name of a key to plan.
+    type Message = String;
 
     fn observe(&mut self, source: Source, change: Change<Thing>, _at: Timestamp, requeue: &mut Vec<String>) {
         let name = match change {
@@ -272,6 +276,11 @@ impl Logic for Copier {
             WatchNews::Connected(is_connected) => lock(&self.record).connected.push((source, is_connected)),
             WatchNews::Listing(_) | WatchNews::Restored => {}
         }
+    }
+
+    fn receive(&mut self, message: String, _at: Timestamp, requeue: &mut Vec<String>) {
+        lock(&self.record).received.push(message.clone());
+        requeue.push(message);
     }
 
     fn process(&mut self, news: ProcessNews, _at: Timestamp, requeue: &mut Vec<String>) {
@@ -722,6 +731,7 @@ pub(crate) struct World {
     pub(crate) engine: JoinHandle<Finished>,
     pub(crate) metrics: prometheus::Registry,
     messages: mpsc::Sender<WatchMessage<Source, Thing>>,
+    pub(crate) inbox: mpsc::Sender<String>,
     pub(crate) clock: Clock,
     claim_version: u64,
 }
@@ -780,11 +790,25 @@ impl World {
         let engine = Engine::new(logic, Source::ALL.into_iter().map(spec).collect(), surroundings);
         let (messages, received) = mpsc::channel(10_000);
         let (trigger, shutdown) = Shutdown::new();
-        let inputs = Inputs { messages: received, shutdown };
+        let (inbox, incoming) = mpsc::channel(10_000);
+        let inputs = Inputs { messages: received, inbox: incoming, shutdown };
         let engine = tokio::spawn(async move { engine.run(inputs).await.1 });
         let status = status.subscribe();
         let metrics = registry;
-        Self { hub, member, record, leadership, status, trigger, engine, metrics, messages, clock, claim_version: 0 }
+        Self {
+            hub,
+            member,
+            record,
+            leadership,
+            status,
+            trigger,
+            engine,
+            metrics,
+            messages,
+            inbox,
+            clock,
+            claim_version: 0,
+        }
     }
 
     pub(crate) async fn send(&self, source: Source, event: WatchEvent<Thing>) {

@@ -1,6 +1,7 @@
 //! Bearer tokens from a file. The file may appear after the start, and its content changes when the token rotates. After the
 //! server rejects a token, the agent reads the file again.
 
+pub mod audience;
 pub mod claims;
 pub mod renewal;
 
@@ -10,12 +11,14 @@ use std::{
     pin::Pin,
     sync::{Arc, OnceLock},
     task::{Context, Poll},
+    time::Duration,
 };
 
 use futures::future::BoxFuture;
 use http::{HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
 use kube::client::Body;
 use prometheus::IntGaugeVec;
+use serde_json::{Value, json};
 use tokio::{io::AsyncReadExt as _, sync::Mutex, time::Instant};
 use tower::{BoxError, Layer, Service};
 
@@ -35,6 +38,17 @@ pub enum TokenError {
     /// The content of the token file is not a token.
     #[error("the bearer token file {path} contains no token: {why}", path = path.display())]
     Malformed { path: PathBuf, why: &'static str },
+}
+
+/// Returns the path and the body of a request for a token of a service account (TokenRequest). Without an audience, the token is for
+/// the API server.
+fn token_request(namespace: &str, name: &str, audience: Option<&str>, life: Duration) -> (String, Value) {
+    let mut spec = json!({"expirationSeconds": life.as_secs()});
+    if let Some(audience) = audience {
+        spec["audiences"] = json!([audience]);
+    }
+    let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
+    (format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"), body)
 }
 
 /// Start of the header `Authorization`, before the token.

@@ -19,9 +19,10 @@ use crate::tasks::unless_panicked;
 use crate::watch::WatchMessage;
 use crate::writer;
 
-/// Inputs of the engine from outside: watch messages and the stop request.
+/// Inputs of the engine from outside: watch messages, messages of other parts of the process, and the stop request.
 pub(crate) struct Inputs<L: Logic> {
     pub(crate) messages: mpsc::Receiver<WatchMessage<L::Source, L::Object>>,
+    pub(crate) inbox: mpsc::Receiver<L::Message>,
     pub(crate) shutdown: Shutdown,
 }
 
@@ -100,6 +101,13 @@ impl<L: Logic> Engine<L> {
             let Ok(message) = inputs.messages.try_recv() else { break };
             self.on_watch(message);
         }
+        for _ in 0..WATCH_MESSAGES_PER_TURN {
+            if begun.elapsed() >= TURN {
+                break;
+            }
+            let Ok(message) = inputs.inbox.try_recv() else { break };
+            self.on_message(message);
+        }
     }
 
     fn plan_some(&mut self) {
@@ -154,6 +162,7 @@ impl<L: Logic> Engine<L> {
                 None if inputs.shutdown.is_requested() => {}
                 None => return Some(Stop::WatchesEnded),
             },
+            Some(message) = inputs.inbox.recv() => self.on_message(message),
             () = sleep_until(next_timer_at) => {}
         }
         None

@@ -1,5 +1,7 @@
 //! Tests of a watch against a server that the test simulates, request by request, under paused time.
 
+use std::convert::Infallible;
+
 use bytes::Bytes;
 use futures::stream;
 use http::{Request, Response, header};
@@ -28,12 +30,16 @@ impl Logic for TypesOnly {
     type Key = u8;
     type Receipt = ();
     type Effect = ();
+    type Message = Infallible;
 
     fn observe(&mut self, _: u8, _: Change<String>, _: Timestamp, _: &mut Vec<u8>) {
         unreachable!("watches are tested without an engine");
     }
     fn watch(&mut self, _: u8, _: WatchNews, _: Timestamp, _: &mut Vec<u8>) {
         unreachable!("watches are tested without an engine");
+    }
+    fn receive(&mut self, message: Infallible, _: Timestamp, _: &mut Vec<u8>) {
+        match message {}
     }
     fn process(&mut self, _: ProcessNews, _: Timestamp, _: &mut Vec<u8>) {
         unreachable!("watches are tested without an engine");

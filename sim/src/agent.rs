@@ -1,6 +1,8 @@
 //! Real agents (hub agent and member agent), run as tasks of this process.
 
+use crate::line::Line;
 use crate::server::FLEET_SYSTEM;
+use crate::stream::Streams;
 use fleetnet_agent::build_info;
 use fleetnet_agent::launch::Part;
 use fleetnet_core::hub::NamespacePolicy;
@@ -15,7 +17,8 @@ use fleetnet_runtime::metrics::Metrics;
 use fleetnet_runtime::run::SourceStatus;
 use fleetnet_runtime::shutdown::{Shutdown, ShutdownTrigger};
 use fleetnet_types::ClusterId;
-use hub_agent::Hub;
+use hub_agent::{Hub, OBJECT_LAG};
+use member_agent::stream::{Tokens, Use};
 use member_agent::{DERIVED_SERVICE_GRACE, Parts, endpoints};
 use prometheus::{Registry, TextEncoder};
 use std::collections::BTreeMap;
@@ -69,6 +72,12 @@ pub struct Setup {
     pub source_ranges: BTreeMap<ClusterId, Vec<IpNet>>,
     /// Policy for the annotations of hub namespaces that limit exporters and importers. Only for the hub agent.
     pub namespace_policy: NamespacePolicy,
+    /// Number of this replica of the agent, for its slice streams.
+    pub replica: usize,
+    /// Network of the slice streams, with the connection whose pauses hold them back too; `None` if the agents use none.
+    pub streams: Option<(Streams, Line)>,
+    /// Time for which the hub agent's objects lag behind the streams. Only for the hub agent.
+    pub object_lag: Duration,
 }
 
 impl Setup {
@@ -84,6 +93,9 @@ impl Setup {
             member_takeover_after: MEMBER_TAKEOVER_AFTER,
             source_ranges: BTreeMap::new(),
             namespace_policy: NamespacePolicy::default(),
+            replica: 0,
+            streams: None,
+            object_lag: OBJECT_LAG,
         }
     }
 }
@@ -118,9 +130,17 @@ pub enum Ended {
 pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     let (registry, context) = begin(&setup)?;
     let policy = setup.namespace_policy;
-    let runner = context.runner(Hub::new(policy, &registry)?, hub_agent::sources(&hub, policy));
-    let statuses = vec![runner.status()];
-    let manager = context.manager().with_agent(runner);
+    let logic = Hub::new(policy, &registry)?.with_object_lag(setup.object_lag);
+    let leads = logic.leads();
+    let runner = context.runner(logic, hub_agent::sources(&hub, policy));
+    let (statuses, mut manager) = (vec![runner.status()], context.manager());
+    if let Some((streams, line)) = &setup.streams {
+        let client = hub.requests.clone();
+        let (server, task) = hub_agent::stream::Server::new(&runner, leads, client, setup.clock.clone(), &registry)?;
+        streams.serve(setup.replica, server, line.clone());
+        manager = manager.with_task(task);
+    }
+    let manager = manager.with_agent(runner);
     let part = Part { manager, statuses, own_cluster: hub, leases: hub_agent::leases(), blocked: None };
     Ok(run("hub-agent".to_owned(), part, registry, &setup))
 }
@@ -140,9 +160,26 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         source_ranges: setup.source_ranges.clone(),
     };
     let endpoints = setup.endpointslices.clone();
-    let settings = member_agent::Settings { member: settings, hub: None, parts, token_secret: None, endpoints };
-    let part = member_agent::part(&settings, &member, Some(hub), &registry, &context)?;
+    let settings = member_agent::Settings {
+        member: settings,
+        hub: None,
+        parts,
+        token_secret: None,
+        slice_stream: setup
+            .streams
+            .as_ref()
+            .map_or(Use::Off, |(streams, line)| Use::Fixed(streams.dialer(member_name, line))),
+        endpoints,
+    };
+    let tokens = setup.streams.is_some().then(|| Tokens::Fixed(stream_token(member_name)));
+    let part = member_agent::part(&settings, &member, Some(hub), tokens, &registry, &context)?;
     Ok(run(format!("member-agent of {member_name}"), part, registry, &setup))
+}
+
+/// Returns the token of a member for slice streams.
+#[must_use]
+pub fn stream_token(member: &str) -> String {
+    format!("stream-token-of-{member}")
 }
 
 fn begin(setup: &Setup) -> anyhow::Result<(Registry, ProcessContext)> {

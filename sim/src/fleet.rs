@@ -4,16 +4,20 @@ use crate::agent::{self, Agent, Ended, LeaseTimes, MEMBER_TAKEOVER_AFTER, Setup}
 use crate::limits::{AUDIT_ENTRIES, READY, STOP};
 use crate::line::Line;
 use crate::server::Server;
+use crate::stream::Streams;
 use anyhow::{Context as _, bail};
 use fleetnet_api::crds::Form;
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::IpNet;
+use fleetnet_proto::TOKEN_AUDIENCE;
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use fleetnet_types::{ClusterId, Text, Timestamp};
 use futures::future::join_all;
+use hub_agent::OBJECT_LAG;
 use member_agent::DERIVED_SERVICE_GRACE;
 use member_agent::endpoints;
+use memkube::User;
 use memkube::audit::Entry;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,6 +55,8 @@ pub struct Options {
     pub source_ranges: BTreeMap<ClusterId, Vec<IpNet>>,
     /// Policy for the annotations of hub namespaces that limit exporters and importers.
     pub namespace_policy: NamespacePolicy,
+    /// True if the agents use slice streams.
+    pub slice_streams: bool,
 }
 
 impl Options {
@@ -69,6 +75,7 @@ impl Options {
             member_takeover_after: MEMBER_TAKEOVER_AFTER,
             source_ranges: BTreeMap::new(),
             namespace_policy: NamespacePolicy::default(),
+            slice_streams: false,
         }
     }
 }
@@ -83,6 +90,8 @@ pub struct Fleet {
     /// Clocks of the clusters whose clock differs from `clock`.
     own_clocks: BTreeMap<Place, Clock>,
     options: Options,
+    /// Network of the slice streams, which the agents use if the options say so.
+    pub streams: Streams,
     /// Number of agents that were started. The identity of each new agent contains this number.
     started: u32,
     /// Running agents, by cluster and number of the replica.
@@ -134,8 +143,12 @@ impl Fleet {
                 hub_user,
             });
         }
-        let (own_clocks, agents) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { hub, members, clock, own_clocks, options, started: 0, agents })
+        for member in &members {
+            let token = agent::stream_token(&member.name);
+            hub.memkube().set_token_for(&token, TOKEN_AUDIENCE, Some(User::new(&member.hub_user)));
+        }
+        let (own_clocks, agents, streams) = (BTreeMap::new(), BTreeMap::new(), Streams::default());
+        Ok(Self { hub, members, clock, own_clocks, options, streams, started: 0, agents })
     }
 
     /// Returns the virtual clock that servers and agents share.
@@ -197,6 +210,7 @@ impl Fleet {
     /// Starts a replica of the agent of a cluster. If this replica already runs there, kills it first.
     pub fn start_replica(&mut self, place: Place, replica: usize) -> anyhow::Result<()> {
         self.started += 1;
+        let (line, group) = (Line::default(), format!("{REPLICA}{replica}"));
         let setup = |kind: &str| Setup {
             identity: format!("{kind}_{}_{}", self.options.seed, self.started),
             clock: self.own_clocks.get(&place).unwrap_or(&self.clock).clone(),
@@ -206,8 +220,10 @@ impl Fleet {
             member_takeover_after: self.options.member_takeover_after,
             source_ranges: self.options.source_ranges.clone(),
             namespace_policy: self.options.namespace_policy,
+            streams: self.options.slice_streams.then(|| (self.streams.clone(), line.clone())),
+            object_lag: OBJECT_LAG,
+            replica,
         };
-        let (line, group) = (Line::default(), format!("{REPLICA}{replica}"));
         let agent = match place {
             Place::Hub => {
                 let hub = self.hub.cluster_over(&line, "hub", HUB_AGENT, &group);
@@ -260,6 +276,7 @@ impl Fleet {
     /// Kills a replica of the agent of a cluster.
     pub async fn kill_replica(&mut self, place: Place, replica: usize) {
         if let Some((agent, _)) = self.agents.remove(&(place, replica)) {
+            self.agent_ended(place, replica);
             agent.kill().await;
         }
     }
@@ -287,6 +304,7 @@ impl Fleet {
     /// Stops all agents in parallel. Fails if an agent ends with an error or must be killed.
     pub async fn stop_agents(&mut self) -> anyhow::Result<()> {
         let agents = std::mem::take(&mut self.agents);
+        agents.keys().for_each(|(place, replica)| self.agent_ended(*place, *replica));
         join_all(agents.into_values().map(|(agent, _)| stop(agent))).await.into_iter().collect()
     }
 
@@ -298,7 +316,17 @@ impl Fleet {
     /// Stops a replica of the agent of a cluster, as [`Fleet::stop`] does.
     pub async fn stop_replica(&mut self, place: Place, replica: usize) -> anyhow::Result<()> {
         let (agent, _) = self.agents.remove(&(place, replica)).context("an agent runs there")?;
-        stop(agent).await
+        let stopped = stop(agent).await;
+        self.agent_ended(place, replica);
+        stopped
+    }
+
+    /// Breaks the slice streams of an agent that ended.
+    fn agent_ended(&self, place: Place, replica: usize) {
+        match place {
+            Place::Hub => self.streams.end(replica),
+            Place::Member(index) => self.streams.cut(&self.members[index].name),
+        }
     }
 }
 

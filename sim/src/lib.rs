@@ -9,6 +9,7 @@ pub mod fleet;
 pub mod limits;
 pub mod line;
 pub mod server;
+pub mod stream;
 
 pub use agent::{Agent, LeaseTimes};
 pub use fleet::{Fleet, Options};
@@ -16,7 +17,15 @@ pub use server::Server;
 
 use std::future::Future;
 
+/// If a run with paused time can be repeated: tokio takes a seed for its random numbers. They decide which branch of a `select!` is
+/// polled first, and in which order the receivers of a watch channel wake. False if `RUSTFLAGS` replaces the flags in
+/// `.cargo/config.toml`.
+pub const IS_REPEATABLE: bool = cfg!(tokio_unstable);
+
 /// Runs `work` on one thread with tokio's paused time: when all tasks wait, the clock jumps to the next timer.
 pub fn paused<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(work)
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    #[cfg(tokio_unstable)]
+    builder.rng_seed(tokio::runtime::RngSeed::from_bytes(b"fleetnet"));
+    builder.enable_time().start_paused(true).build()?.block_on(work)
 }

@@ -115,6 +115,11 @@ impl Line {
         self.0.passes.change(|passes| *passes = Passes::Everything);
     }
 
+    /// Waits until everything passes.
+    pub(crate) fn is_open(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.is_at(Passes::Everything)
+    }
+
     fn is_at(&self, wanted: Passes) -> impl Future<Output = ()> + Send + use<> {
         let state = Arc::clone(&self.0);
         async move { state.passes.wait_for(|passes| *passes == wanted).await }

@@ -20,6 +20,7 @@ mod partition;
 mod pause;
 mod rights;
 mod stale;
+mod streams;
 mod undecodable;
 mod watches;
 
@@ -60,6 +61,7 @@ pub const ALL: &[Kind] = &[
     pause::KIND,
     rights::KIND,
     stale::KIND,
+    streams::KIND,
     undecodable::KIND,
     watches::KIND,
 ];
@@ -74,10 +76,35 @@ pub struct Kind {
     pub seconds: RangeInclusive<u64>,
     /// True if agents may recover from it only after minutes.
     pub is_slow: bool,
+    /// True if it needs agents that use slice streams.
+    pub is_of_streams: bool,
     /// True if it changes objects, so that agents may rightly withdraw endpoints.
     pub is_change: bool,
     /// Makes a disturbance of this kind from random numbers.
     pub make: fn(&mut Rng) -> Arc<dyn Disturbance>,
+}
+
+impl Kind {
+    const fn new(
+        name: &'static str,
+        weight: u32,
+        seconds: RangeInclusive<u64>,
+        make: fn(&mut Rng) -> Arc<dyn Disturbance>,
+    ) -> Self {
+        Self { name, weight, seconds, is_slow: false, is_of_streams: false, is_change: false, make }
+    }
+
+    const fn slow(self) -> Self {
+        Self { is_slow: true, ..self }
+    }
+
+    const fn of_streams(self) -> Self {
+        Self { is_of_streams: true, ..self }
+    }
+
+    const fn changing(self) -> Self {
+        Self { is_change: true, ..self }
+    }
 }
 
 /// Request of an agent.
@@ -260,7 +287,7 @@ struct OnServer {
 impl Faults for OnServer {
     fn request(&self, call: &Call) -> Fault {
         let Some(agent) = agent_of(self.place, &call.user) else { return Fault::default() };
-        if !self.watchers.requested(self.clock.now(), agent) {
+        if !self.watchers.requested(self.clock.now(), agent, call) {
             return Fault { answer: Answer::Never, ..Fault::default() };
         }
         let request = Request { agent, server: self.place, call };

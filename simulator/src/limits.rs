@@ -10,7 +10,7 @@ pub const QUIET_ACTION: Duration = Duration::from_secs(20);
 pub const QUIET_FAULTS: Duration = Duration::from_mins(5);
 /// Time between two of the last changes, which users make after all faults.
 pub const LAST_CHANGES: Duration = Duration::from_secs(5);
-/// Time in which the last changes arrive. A derived Service without exporters stays for 60 s.
+/// Time in which the last changes arrive. A derived Service without exporters stays for 30 s.
 pub const PROMPT: Duration = Duration::from_secs(90);
 /// Time after the last fault in which the fleet comes to rest. A rejected write is repeated after 10 minutes, and each of a chain
 /// of writes can be rejected while faults last. So only the last of them can be due after this time.

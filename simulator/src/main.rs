@@ -187,7 +187,8 @@ fn chosen(args: &Args) -> String {
 fn print_script(script: &Script) {
     let slow = if script.is_slow { ", slow faults" } else { "" };
     let quiet = if script.is_quiet { ", quiet users" } else { "" };
-    println!("seed {}: {} replicas{slow}{quiet}", script.seed, script.replicas);
+    let streams = if script.has_streams { ", slice streams" } else { "" };
+    println!("seed {}: {} replicas{streams}{slow}{quiet}", script.seed, script.replicas);
     script.steps.iter().for_each(|step| println!("  {step}"));
     script.last.iter().for_each(|action| println!("     last user {action:?}"));
 }

@@ -11,6 +11,9 @@ mod foreign;
 mod grace;
 mod leaders;
 mod loops;
+mod rights;
+#[cfg(test)]
+mod support;
 mod withdrawn;
 
 use crate::coverage::{Counts, Table};
@@ -21,6 +24,7 @@ use fleetnet_api::decode::decode;
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_runtime::clock::Clock;
 use fleetnet_types::Timestamp;
+use memkube::auth::{Call, Verb};
 use memkube::observe::{Commit, Observer};
 use memkube::store::{ChangeKind, Stored};
 use parking_lot::Mutex;
@@ -41,6 +45,7 @@ fn all() -> Vec<(&'static str, Box<dyn Oracle>)> {
         ("grace", Box::new(grace::GracePeriod::default())),
         ("leaders", Box::new(leaders::OnlyLeaders)),
         ("loops", Box::new(loops::NoLoop::default())),
+        ("rights", Box::new(rights::OnlyAllowed::default())),
         ("withdrawn", Box::new(withdrawn::NothingLive::default())),
     ]
 }
@@ -68,6 +73,8 @@ pub struct Seen<'a> {
     pub before: Option<&'a Object>,
     /// `None` if the object was deleted.
     pub after: Option<&'a Object>,
+    /// JSON of the newest state of the object, for rules that must not rely on the agents' decoders.
+    pub json: &'a [u8],
 }
 
 impl<'a> Seen<'a> {
@@ -119,7 +126,7 @@ struct State {
     may_withdraw: bool,
     counts: Counts,
     trace: Trace,
-    /// Time of the last write of an agent, and its name. Heartbeats do not count.
+    /// Time of the last write request of an agent, also of one that the server refused, and what it writes.
     last_write: Option<(Timestamp, String)>,
     /// Last write of each agent.
     last_of: BTreeMap<Place, String>,
@@ -186,8 +193,13 @@ impl Watchers {
 
     /// Counts a request of an agent. Returns false after a finding: the run ends, and the request gets no answer. An agent that
     /// sends requests in an endless loop would not let time pass otherwise.
-    pub fn requested(&self, now: Timestamp, agent: Place) -> bool {
-        let State { requests: (since, counts), found, .. } = &mut *self.0.lock();
+    pub fn requested(&self, now: Timestamp, agent: Place, call: &Call) -> bool {
+        let State { requests: (since, counts), found, last_write, .. } = &mut *self.0.lock();
+        if is_write(call) {
+            let (verb, resource, at) = (call.verb.name(), call.qualified_resource(), &call.target);
+            *last_write =
+                Some((now, format!("the agent of {agent:?}: {verb} {resource} {}/{}", at.namespace, at.name)));
+        }
         if now.since(*since) >= Duration::from_secs(1) {
             (*since, *counts) = (now, BTreeMap::new());
         }
@@ -239,7 +251,7 @@ impl Watchers {
         self.0.lock().found.clone()
     }
 
-    /// Returns the last write of an agent, and its time.
+    /// Returns the last write request of an agent, and its time.
     #[must_use]
     pub fn last_write(&self) -> Option<(Timestamp, String)> {
         self.0.lock().last_write.clone()
@@ -289,20 +301,8 @@ impl Observer for OnServer {
         let after = if is_deleted { None } else { decoded(&commit.change.after) };
         let agent = commit.user.and_then(|user| agent_of(self.place, user));
         let mut state = self.watchers.0.lock();
-        let State {
-            rules,
-            found,
-            calm,
-            freshness,
-            may_withdraw,
-            counts,
-            trace,
-            last_write,
-            last_of,
-            leaders,
-            late_until,
-            ..
-        } = &mut *state;
+        let State { rules, found, calm, freshness, may_withdraw, counts, trace, last_of, leaders, late_until, .. } =
+            &mut *state;
         let what = || {
             let who = agent.map_or_else(
                 || commit.user.map_or_else(|| "a controller".to_owned(), |user| user.name.to_string()),
@@ -317,7 +317,6 @@ impl Observer for OnServer {
             let write = format!("{side} {:?} {kind:?}", commit.change.kind);
             counts.add(Table::Writes, &write);
             last_of.insert(agent, write);
-            *last_write = Some((at, what()));
         }
         let seen = Seen {
             at,
@@ -332,6 +331,7 @@ impl Observer for OnServer {
             kind,
             before: before.as_ref(),
             after: after.as_ref(),
+            json: &commit.change.after.json,
         };
         for (rule, oracle) in rules {
             match oracle.committed(&seen) {
@@ -343,6 +343,16 @@ impl Observer for OnServer {
             }
         }
     }
+}
+
+/// Resources that agents write at rest, or that a create does not store: heartbeats, Leases, and questions about users and tokens.
+const NOT_AT_REST: [&str; 6] =
+    ["leases", "memberagents", "selfsubjectreviews", "serviceaccounts", "subjectaccessreviews", "tokenreviews"];
+
+/// True for a request that changes an object, apart from those that agents send at rest.
+fn is_write(call: &Call) -> bool {
+    let is_read = matches!(call.verb, Verb::Get | Verb::List | Verb::Watch);
+    !is_read && !NOT_AT_REST.contains(&&*call.target.resource)
 }
 
 /// Returns the content of an object that matters for the rules, in one line.
@@ -372,18 +382,55 @@ fn summary(object: Option<&Object>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use memkube::auth::Target;
+
+    fn call(verb: Verb, resource: &str) -> Call {
+        let empty: Arc<str> = "".into();
+        let target = Target {
+            group: Arc::clone(&empty),
+            version: "v1".into(),
+            resource: resource.into(),
+            subresource: Arc::clone(&empty),
+            namespace: "work".into(),
+            name: empty,
+        };
+        Call { user: memkube::User::new("agent"), verb, target }
+    }
+
+    fn watchers(start: Timestamp) -> Watchers {
+        Watchers::new(start, Duration::ZERO, Counts::default(), Trace::new(start, 0))
+    }
 
     #[test]
     fn an_agent_that_sends_requests_without_a_pause_is_found() {
         let start = Timestamp::from_seconds(1_800_000_000);
-        let watchers = Watchers::new(start, Duration::ZERO, Counts::default(), Trace::new(start, 0));
-        let all = |at: Timestamp, count: u32| (0..count).all(|_| watchers.requested(at, Place::Hub));
+        let (watchers, read) = (watchers(start), call(Verb::List, "services"));
+        let all = |at: Timestamp, count: u32| (0..count).all(|_| watchers.requested(at, Place::Hub, &read));
         assert!(all(start, REQUESTS_IN_A_SECOND));
         let later = start + Duration::from_secs(1);
         assert!(all(later, REQUESTS_IN_A_SECOND), "another second");
-        assert!(watchers.requested(later, Place::Member(0)), "another agent");
-        assert!(!watchers.requested(later, Place::Hub));
+        assert!(watchers.requested(later, Place::Member(0), &read), "another agent");
+        assert!(!watchers.requested(later, Place::Hub, &read));
         assert_eq!(watchers.found().map(|found| found.rule), Some("requests"));
-        assert!(!watchers.requested(later, Place::Member(0)), "the run ends");
+        assert!(!watchers.requested(later, Place::Member(0), &read), "the run ends");
+    }
+
+    #[test]
+    fn silence_ends_with_each_request_to_write_except_heartbeats_leases_and_reviews() {
+        let start = Timestamp::from_seconds(1_800_000_000);
+        for (verb, resource, is_write) in [
+            (Verb::Patch, "endpointslices", true),
+            (Verb::Create, "events", true),
+            (Verb::Delete, "services", true),
+            (Verb::List, "services", false),
+            (Verb::Watch, "services", false),
+            (Verb::Patch, "memberagents", false),
+            (Verb::Update, "leases", false),
+            (Verb::Create, "tokenreviews", false),
+        ] {
+            let watchers = watchers(start);
+            watchers.requested(start, Place::Hub, &call(verb, resource));
+            assert_eq!(watchers.last_write().is_some(), is_write, "{verb:?} {resource}");
+        }
     }
 }

@@ -88,8 +88,10 @@ async fn play(script: &Script, lines: usize) -> anyhow::Result<Outcome> {
 
 impl Run {
     async fn new(script: &Script, lines: usize) -> anyhow::Result<Self> {
-        let fleet = Fleet::new(Options { seed: script.seed, ..Options::members(MEMBERS) }).await?;
-        let mut world = World { fleet, replicas: script.replicas, restores: 0, later: Vec::new() };
+        let fleet =
+            Fleet::new(Options { seed: script.seed, slice_streams: script.has_streams, ..Options::members(MEMBERS) })
+                .await?;
+        let mut world = World { fleet, replicas: script.replicas, ongoing: Vec::new(), restores: 0, later: Vec::new() };
         world.fleet.make_namespace(WORK).await?;
         let start = world.now();
         let counts = Counts::default();
@@ -185,6 +187,7 @@ impl Run {
     async fn end(&mut self, kind: &'static Kind, disturbance: &Arc<dyn Disturbance>) -> anyhow::Result<()> {
         self.trace.add(self.world.now(), || format!("=== end of {}: {disturbance:?}", kind.name));
         self.active.remove(disturbance);
+        self.world.ongoing = self.active.names();
         self.watchers.late_until(self.world.now() + LATE);
         disturbance.end(&mut self.world).await?;
         if disturbance.restores_the_hub() {

@@ -16,6 +16,8 @@ pub struct Script {
     pub seed: u64,
     /// Number of replicas of each agent.
     pub replicas: usize,
+    /// True if the agents use slice streams.
+    pub has_streams: bool,
     /// True if faults are possible from which agents recover only after minutes.
     pub is_slow: bool,
     /// True if users act only at the beginning, and faults begin only after their changes have arrived. Then agents may withdraw
@@ -79,7 +81,7 @@ impl Script {
     #[must_use]
     pub fn of(seed: u64, choice: &Choice) -> Self {
         let mut rng = Rng::with_seed(seed);
-        let replicas = rng.usize(1..=2);
+        let (replicas, has_streams) = (rng.usize(1..=2), rng.bool());
         let (is_slow, is_quiet) = (rng.usize(..4) == 0, rng.usize(..3) == 0);
         let mut steps: Vec<Step> = Vec::new();
         let first = prelude(&mut rng).into_iter().flatten();
@@ -108,7 +110,10 @@ impl Script {
             steps.push(Step { at: again, what: What::User(second) });
         }
         let last = (0..rng.usize(1..8)).map(|_| users.next()).collect();
-        let may = |kind: &&Kind| choice.has(kind) && (is_slow || !kind.is_slow) && !(is_still && kind.is_change);
+        let may = |kind: &&Kind| {
+            let is_possible = (is_slow || !kind.is_slow) && (has_streams || !kind.is_of_streams);
+            choice.has(kind) && is_possible && !(is_still && kind.is_change)
+        };
         let kinds: Vec<&'static Kind> = disturbances::ALL.iter().filter(may).collect();
         if is_restored && let Some(backup) = named("backup").filter(|kind| choice.has(kind)) {
             steps.push(an_old_backup(backup, &steps, &mut rng));
@@ -127,7 +132,7 @@ impl Script {
             }
         }
         steps.sort_by_key(|step| step.at);
-        Self { seed, replicas, is_slow, is_quiet, steps, last }
+        Self { seed, replicas, has_streams, is_slow, is_quiet, steps, last }
     }
 
     /// Returns the same script, whose disturbances have drawn no random numbers yet.

@@ -8,6 +8,9 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use sim::fleet::Place;
 
+/// Last byte of the address of an endpoint that is never ready.
+const NEVER_READY: u8 = 9;
+
 /// Carries out an action. An action without its object does nothing, as with a user who is too late.
 pub async fn act(world: &World, action: &Action) -> anyhow::Result<()> {
     match action.clone() {
@@ -40,17 +43,11 @@ pub async fn act(world: &World, action: &Action) -> anyhow::Result<()> {
             let patch = json!({"metadata": {"annotations": {annotations::WEIGHT: weight}}});
             merge(world, Place::Member(member), Kind::ServiceExport, APPS[app], "", patch).await
         }
-        Action::SetSlice { member, app, slice, endpoints } | Action::RecycleSlice { member, app, slice, endpoints } => {
-            set_slice(world, member, app, &slice_name(app, slice), &addresses(member, &endpoints)).await
-        }
-        Action::TouchSlice { member, app, slice } => {
-            let touched = world.now().0.to_string();
-            let patch = json!({"metadata": {"annotations": {"touched": touched}}});
-            merge(world, Place::Member(member), Kind::EndpointSlice, &slice_name(app, slice), "", patch).await
-        }
-        Action::DeleteSlice { member, app, slice } => {
-            delete(world, Place::Member(member), Kind::EndpointSlice, &slice_name(app, slice)).await
-        }
+        Action::SetSlice { .. }
+        | Action::RecycleSlice { .. }
+        | Action::TouchSlice { .. }
+        | Action::Unready { .. }
+        | Action::DeleteSlice { .. } => act_on_slice(world, action).await,
         Action::CreateMcs { member, name, app, consumer } => {
             let spec = json!({"serviceImport": {"name": name_of(APPS[app])}, "type": consumer_type(consumer)});
             create(world, member, Kind::MultiClusterService, MCS_NAMES[name], json!({"spec": spec})).await
@@ -71,6 +68,37 @@ pub async fn act(world: &World, action: &Action) -> anyhow::Result<()> {
             let place = if hub { Place::Hub } else { Place::Member(member) };
             meddle(world, place, which).await
         }
+    }
+}
+
+async fn act_on_slice(world: &World, action: &Action) -> anyhow::Result<()> {
+    match action.clone() {
+        Action::SetSlice { member, app, slice, endpoints } | Action::RecycleSlice { member, app, slice, endpoints } => {
+            set_slice(world, member, app, &slice_name(app, slice), &addresses(member, &endpoints)).await
+        }
+        Action::TouchSlice { member, app, slice } => {
+            let address = addresses(member, &[NEVER_READY]).remove(0);
+            edit_endpoints(world, member, &slice_name(app, slice), |endpoints| {
+                let count = endpoints.len();
+                endpoints.retain(|endpoint| endpoint["addresses"][0] != address.as_str());
+                if endpoints.len() == count {
+                    endpoints.push(json!({"addresses": [address], "conditions": {"ready": false}}));
+                }
+            })
+            .await
+        }
+        Action::Unready { member, app, slice, is_draining } => {
+            let conditions = json!({"ready": false, "serving": is_draining, "terminating": is_draining});
+            edit_endpoints(world, member, &slice_name(app, slice), |endpoints| {
+                let ready = endpoints.iter_mut().rfind(|endpoint| endpoint["conditions"]["ready"] != json!(false));
+                ready.into_iter().for_each(|endpoint| endpoint["conditions"] = conditions.clone());
+            })
+            .await
+        }
+        Action::DeleteSlice { member, app, slice } => {
+            delete(world, Place::Member(member), Kind::EndpointSlice, &slice_name(app, slice)).await
+        }
+        _ => Ok(()),
     }
 }
 
@@ -143,6 +171,22 @@ async fn set_slice(world: &World, member: usize, app: usize, path: &str, address
         "ports": [{"name": "http", "protocol": "TCP", "port": 8080}],
     });
     create(world, member, Kind::EndpointSlice, path, slice).await
+}
+
+/// Changes the endpoints of a slice, if it exists.
+async fn edit_endpoints(
+    world: &World,
+    member: usize,
+    path: &str,
+    edit: impl FnOnce(&mut Vec<Value>),
+) -> anyhow::Result<()> {
+    let (namespace, name) = path.split_once('/').expect("a path has a namespace");
+    let Some(slice) = world.api(Place::Member(member), Kind::EndpointSlice, namespace).get_opt(name).await? else {
+        return Ok(());
+    };
+    let mut endpoints = slice.data["endpoints"].as_array().cloned().unwrap_or_default();
+    edit(&mut endpoints);
+    merge(world, Place::Member(member), Kind::EndpointSlice, path, "", json!({"endpoints": endpoints})).await
 }
 
 /// Assigns an address to the load balancer of a derived Service, as a cloud does.

@@ -40,6 +40,8 @@ pub struct World {
     pub fleet: Fleet,
     /// Number of replicas of each agent.
     pub replicas: usize,
+    /// Names of the faults that are going on.
+    pub ongoing: Vec<&'static str>,
     /// Number of times that the hub was restored from a backup.
     pub restores: u64,
     /// Actions that were not possible yet.
@@ -129,7 +131,9 @@ impl World {
         let cluster = |objects| histories::fleet::Cluster::new(objects, BTreeSet::new());
         let members = (0..self.fleet.members.len()).map(|index| cluster(self.objects(Place::Member(index))));
         let mut in_hub = self.objects(Place::Hub);
-        in_hub.extend(self.objects_of_kind(Place::Hub, Kind::Namespace));
+        for kind in [Kind::Namespace, Kind::MemberAgent] {
+            in_hub.extend(self.objects_of_kind(Place::Hub, kind));
+        }
         histories::fleet::Fleet { hub: cluster(in_hub), members: members.collect() }
     }
 }
@@ -185,5 +189,5 @@ pub fn resource_id(kind: Kind) -> ResourceId {
 /// Returns the kind of a resource; `None` if agents do not watch it.
 #[must_use]
 pub fn kind_of(id: &ResourceId) -> Option<Kind> {
-    KINDS.into_iter().find(|kind| resource_id(*kind) == *id)
+    KINDS.into_iter().chain([Kind::Namespace]).find(|kind| resource_id(*kind) == *id)
 }

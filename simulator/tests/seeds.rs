@@ -20,6 +20,7 @@ fn the_fixed_seeds_have_no_finding() {
 /// A seed decides everything: requests and watch events come in the same order each time.
 #[test]
 fn a_script_that_is_played_again_gives_the_same_trace() {
+    const { assert!(sim::IS_REPEATABLE, "RUSTFLAGS hides the flags in .cargo/config.toml; unset it") };
     for seed in 1..=AGAIN {
         let script = Script::of(seed, &Choice::default());
         let [first, second] = [(); 2].map(|()| run(&script, usize::MAX).trace);

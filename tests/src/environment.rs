@@ -22,13 +22,21 @@ pub struct FleetSpec {
     pub derived_service_grace: Option<Duration>,
     /// Address ranges (CIDR) to which importers limit the first member's endpoints; `None` for no limit.
     pub source_ranges: Option<&'static str>,
+    /// True if the agents use slice streams.
+    pub slice_streams: bool,
 }
 
 impl FleetSpec {
     /// Returns settings for a fleet with this number of members, and agents with default settings.
     #[must_use]
     pub const fn of(members: usize) -> Self {
-        Self { members, derived_service_grace: None, source_ranges: None }
+        Self { members, derived_service_grace: None, source_ranges: None, slice_streams: false }
+    }
+
+    /// Lets the agents use slice streams.
+    #[must_use]
+    pub const fn with_slice_streams(self) -> Self {
+        Self { slice_streams: true, ..self }
     }
 
     /// Sets the time from the removal of the last export to the removal of the derived Service.

@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "Imports", type_ = "integer", json_path = ".status.importedServices"),
     printcolumn(name = "Exported-Slices", type_ = "integer", json_path = ".status.exportedSlices", priority = 1),
     printcolumn(name = "Imported-Slices", type_ = "integer", json_path = ".status.importedSlices", priority = 1),
+    printcolumn(name = "Slice-Stream", type_ = "string", json_path = ".spec.sliceStream.reason", priority = 1),
     printcolumn(name = "Understands", type_ = "string", json_path = ".spec.features", priority = 1),
     printcolumn(name = "Cluster-UID", type_ = "string", json_path = ".spec.clusterUid", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
@@ -59,6 +60,23 @@ pub struct MemberAgentSpec {
     /// Latency of the imports of this member in the last minutes. Absent without samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencySummary>,
+    /// State of the slice stream of this member. Absent if the hub agent offers none, or if this member uses none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice_stream: Option<SliceStreamReport>,
+}
+
+/// State of a member's slice stream, as of the last renewal.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SliceStreamReport {
+    /// If the member agent holds a slice stream. Without one, changes arrive as objects only.
+    pub connected: bool,
+    /// Reason for the state, in CamelCase.
+    #[schemars(length(max = 63))]
+    pub reason: String,
+    /// Details for humans.
+    #[schemars(length(max = 1024))]
+    pub message: String,
 }
 
 /// Latency of the imports of one member, as counts of samples in buckets. Counts of several members can be added up.
@@ -124,6 +142,9 @@ pub struct MemberAgentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "set"), length(max = 64))]
     pub features: Option<Vec<Name>>,
+    /// Offer of the hub agent's slice stream. Absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice_stream: Option<SliceStreamOffer>,
     /// Number of Services that the member exports. All counts are as of the last renewal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exported_services: Option<i64>,
@@ -139,4 +160,16 @@ pub struct MemberAgentStatus {
     /// Number of EndpointSlices that the hub distributes to the member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported_slices: Option<i64>,
+}
+
+/// How member agents reach the slice stream of the hub agent.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SliceStreamOffer {
+    /// Address, as HOST:PORT.
+    #[schemars(length(min = 1, max = 512))]
+    pub address: String,
+    /// Certificate authorities of the hub agent's certificate, in PEM.
+    #[schemars(length(min = 1, max = 65536))]
+    pub ca_bundle: String,
 }

@@ -3,7 +3,7 @@
 use super::Root;
 use super::lenient::{Field, records};
 use super::meta::Known;
-use fleetnet_core::model::{Announcement, MemberAgent, MemberCounts, Object};
+use fleetnet_core::model::{Announcement, MemberAgent, MemberCounts, Object, SliceStreamOffer};
 use fleetnet_types::{Text, Timestamp, Uid};
 use serde::Deserialize;
 
@@ -23,6 +23,7 @@ pub(super) struct RawSpec {
 pub(super) struct RawStatus {
     version: Field<Text>,
     features: Field<Vec<Text>>,
+    slice_stream: Field<RawOffer>,
     exported_services: Field<i64>,
     exported_slices: Field<i64>,
     exported_endpoints: Field<i64>,
@@ -30,7 +31,14 @@ pub(super) struct RawStatus {
     imported_slices: Field<i64>,
 }
 
-records!(RawSpec, RawStatus);
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawOffer {
+    address: Field<Text>,
+    ca_bundle: Field<Text>,
+}
+
+records!(RawSpec, RawStatus, RawOffer);
 
 pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
     let (spec, status) = (top.spec.or_default(), top.status.or_default());
@@ -47,7 +55,12 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
             imported_services: status.imported_services.or_default(),
             imported_slices: status.imported_slices.or_default(),
         }),
+        slice_stream: status.slice_stream.value().and_then(offer),
         hub: Announcement { version: status.version.or_default(), features: status.features.or_default() },
         meta: known.meta,
     }))
+}
+
+fn offer(raw: RawOffer) -> Option<SliceStreamOffer> {
+    Some(SliceStreamOffer { address: raw.address.value()?, ca_bundle: raw.ca_bundle.value()? })
 }

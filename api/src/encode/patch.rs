@@ -7,7 +7,7 @@ use fleetnet_core::limits::LATENCY_MINUTES;
 use fleetnet_core::member::latency::BUCKETS_MILLISECONDS;
 use fleetnet_core::model::{
     Announcement, ConsumerType, HubSliceSpec, LatencyChange, LatencyReport, MemberCounts, OriginLatency, Reference,
-    Renewal,
+    Renewal, SliceStreamOffer, SliceStreamReport,
 };
 use fleetnet_core::plan::{DerivedService, ExportContent, ImportedSlice, Patch};
 use fleetnet_types::{ClusterId, ObjectName, Text};
@@ -33,8 +33,8 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         }
         Patch::InternalServiceExport { reference, content } => internal_service_export(reference, content),
         Patch::MemberAgent(renewal) => member_agent(renewal),
-        Patch::MemberAgentStatus { announcement, counts } => {
-            return status(member_status(announcement, counts.as_ref()));
+        Patch::MemberAgentStatus { announcement, slice_stream, counts } => {
+            return status(member_status(announcement, slice_stream.as_ref(), counts.as_ref()));
         }
         Patch::InternalServiceExportStamp { finalizers, stamp } => json!({
             "metadata": {
@@ -101,6 +101,7 @@ pub(super) fn member_agent(renewal: &Renewal) -> Value {
         // fault X9.2: times::micros(renewal.renewed) ~> times::seconds(renewal.renewed)
         "renewTime": times::micros(renewal.renewed),
         "plannedStopTime": renewal.stopped.map(times::micros),
+        "sliceStream": renewal.slice_stream.as_ref().map(slice_stream),
     });
     // If this replica does not know the UID of the cluster, the patch omits the field. A null would remove the UID that another
     // replica may have written.
@@ -114,6 +115,10 @@ pub(super) fn member_agent(renewal: &Renewal) -> Value {
         Some(LatencyChange::Report(report)) => spec["latency"] = latency(report),
     }
     json!({ "spec": spec })
+}
+
+fn slice_stream(report: &SliceStreamReport) -> Value {
+    json!({ "connected": report.connected, "reason": *report.reason, "message": *report.message })
 }
 
 fn latency(report: &LatencyReport) -> Value {
@@ -135,10 +140,16 @@ fn latency(report: &LatencyReport) -> Value {
     })
 }
 
-fn member_status(announcement: &Announcement, counts: Option<&MemberCounts>) -> Value {
+fn member_status(
+    announcement: &Announcement,
+    slice_stream: Option<&SliceStreamOffer>,
+    counts: Option<&MemberCounts>,
+) -> Value {
+    let offer = |offer: &SliceStreamOffer| json!({ "address": *offer.address, "caBundle": *offer.ca_bundle });
     json!({
         "version": *announcement.version,
         "features": features(announcement),
+        "sliceStream": slice_stream.map(offer),
         "exportedServices": counts.map(|counts| counts.exported_services),
         "exportedSlices": counts.map(|counts| counts.exported_slices),
         "exportedEndpoints": counts.map(|counts| counts.exported_endpoints),

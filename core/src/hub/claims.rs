@@ -242,7 +242,8 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, exports: Exports, bes
                 }
                 // A claim gets the outcome as its status only after it is recorded. A claim that is not recorded yet keeps its
                 // status, as after the ServiceImport was created again.
-                if is_marked && (granted || exports == Exports::None) {
+                // fault C14.1: && !is_still_shown(view, service, claim) ~>
+                if is_marked && (granted || exports == Exports::None) && !is_still_shown(view, service, claim) {
                     plan.join(update_status(claim, granting.filter(|_| granted), view.features_of(namespace, now)));
                 }
             }
@@ -284,6 +285,19 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, exports: Exports, bes
         plan.join(record(import, recorded, &shared));
     }
     plan
+}
+
+/// True while the exclusive claim of another member still shows its grant, although this exclusive claim has the grant now. Of two
+/// writes of one plan, the API server may store either first.
+fn is_still_shown(view: Reader<'_>, service: &ObjectName, claim: &InternalServiceImport) -> bool {
+    let mut others = live(view.claims(), view.claims_of(service)).filter(|other| other.meta.name != claim.meta.name);
+    let shows_grant = |other: &InternalServiceImport| !is_shared(other) && !other.status.clusters.is_empty();
+    // The hub agent does not write to claims outside of member namespaces.
+    let is_of_member = |other: &InternalServiceImport| names::is_member_namespace(&other.meta.name.namespace);
+    // fault C14.2: is_of_member(other) ~> (is_of_member(other) || true)
+    let is_revoked = |other: &InternalServiceImport| shows_grant(other) && is_of_member(other);
+    // fault C14.3: !is_shared(claim) && claim.status ~> claim.status
+    !is_shared(claim) && claim.status.clusters.is_empty() && others.any(is_revoked)
 }
 
 /// Writes the outcome of conflict resolution to the status of a granted claim. The outcome is reduced to the features of the

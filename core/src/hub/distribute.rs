@@ -9,6 +9,7 @@
 
 mod holder;
 mod leaving;
+mod preview;
 
 use crate::feature_set::FeatureSet;
 use crate::handover;
@@ -17,7 +18,7 @@ use crate::hub::rights::Right;
 use crate::hub::view::reader::{Reader, live};
 use crate::model::{HubSlice, HubSliceSpec, Kind, Reference, SliceContent};
 use crate::names;
-use crate::plan::{Desired, Patch, Plan, Write};
+use crate::plan::{Desired, Plan, Write};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 pub(crate) use holder::place_of;
 use holder::{exports, holder, is_among};
@@ -108,15 +109,16 @@ fn replacement_pending(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, 
     // New slices are distributed only for accepted exporters. If the exporter is not accepted, only a slice that the importer
     // already has can be the replacement.
     let gets_new_slices = exporters.is_none_or(|exporters| exporters.is_empty() || is_among(exporters, export));
+    let removed_content = preview::sent_content(view, removed);
     let of_member = |other: &&ObjectName| other.namespace == export.meta.name.namespace;
     let others = view.slice_exports_of(&export.spec.owner).filter(of_member);
     others.filter_map(|other| view.slice_exports().live(other)).any(|other| {
         let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
-        let slice = view.distributed_slices().live(&at).map(|slice| &*slice.spec.content);
+        let slice = view.distributed_slices().live(&at).map(|slice| preview::acknowledged_content(view, slice));
         let desired = view.features_of(importer, now).slice(&other.spec.content);
         // fault T32.3: (gets_new_slices || slice.is_some()) && ~>
         (gets_new_slices || slice.is_some())
-            && desired.is_some_and(|desired| handover::replacement_pending(slice, &desired, &removed.spec.content))
+            && desired.is_some_and(|desired| handover::replacement_pending(slice, &desired, removed_content))
             && holder(view, &at.name).is_some_and(|holder| holder.meta.name == other.meta.name)
     })
 }
@@ -276,18 +278,13 @@ fn write_to_importer(
         Some(slice) if slice.meta.deleting => Plan::default(), // this key is requeued when the slice is gone
         Some(slice) if is_of_undecodable(view, slice) => Plan::default(),
         // fault D12.1: !slice.misnamed && ~>
-        Some(slice) if !slice.misnamed && desired.matches(&slice.spec) => Plan::default(),
+        Some(slice) if !slice.misnamed && desired.matches(&slice.spec) => preview::settled(view, slice),
         Some(slice)
-            if handover::empties(&slice.spec.content, &desired.content)
-                && replacement_pending(view, export, slice, now) =>
+            if preview::empties(view, slice, &desired.content) && replacement_pending(view, export, slice, now) =>
         {
             Plan::default() // this key is requeued when the replacement is created
         }
-        Some(slice) => {
-            let patch = Patch::EndpointSliceImport(desired.spec());
-            // fault W4.1: Plan::one(Write::patch(&slice.meta, patch)) ~> { let _ = patch; Plan::one(Write::delete(Kind::EndpointSliceImport, &slice.meta)) }
-            Plan::one(Write::patch(&slice.meta, patch))
-        }
+        Some(slice) => preview::change(view, slice, desired.spec(), now),
     }
 }
 

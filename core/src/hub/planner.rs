@@ -6,8 +6,8 @@ use crate::hub::view::NamespacePolicy;
 use crate::hub::view::reader::Reader;
 use crate::hub::view::value::Value;
 use crate::hub::view::{Effects, Key, View};
-use crate::model::{Announcement, Kind, Object};
-use crate::plan::{Action, Plan};
+use crate::model::{Announcement, Kind, Object, SliceStreamOffer};
+use crate::plan::{Action, Plan, Preview};
 use crate::reads::{Reads, Recorded};
 use fleetnet_types::{Change, ObjectName, Text, Timestamp, WatchState};
 use std::ops::{Deref, DerefMut};
@@ -79,6 +79,38 @@ impl Planner {
         concerned.sort_unstable();
         concerned.dedup();
         requeue.extend(concerned);
+    }
+
+    /// Offers the slice stream to the members from now on.
+    pub fn offer(&mut self, offer: SliceStreamOffer, requeue: &mut Vec<Key>) {
+        let values = self.view.offer(offer);
+        self.changed(values.into_iter().collect(), requeue);
+    }
+
+    /// Records that the importer with this member namespace holds a slice stream.
+    pub fn stream_began(&mut self, importer: &Text, requeue: &mut Vec<Key>) {
+        let values = self.view.stream_began(importer);
+        self.changed(values.into_iter().collect(), requeue);
+    }
+
+    /// Records that the slice stream of an importer ended. Its objects are written at once.
+    pub fn stream_ended(&mut self, importer: &Text, requeue: &mut Vec<Key>) {
+        let values = self.view.stream_ended(importer);
+        self.changed(values, requeue);
+    }
+
+    /// Records that an importer has imported the preview of a distributed slice, with this generation of the source slice.
+    pub fn acknowledged(&mut self, at: &ObjectName, generation: i64, now: Timestamp, requeue: &mut Vec<Key>) {
+        let values = self.view.acknowledged(at, generation, now);
+        self.changed(values.into_iter().collect(), requeue);
+    }
+
+    /// Records that the preview of a plan was put into the stream of its importer.
+    pub fn sent(&mut self, key: &Key, preview: Preview, now: Timestamp) {
+        if let Key::Copy { slice, importer } = key {
+            let at = ObjectName { namespace: importer.clone(), name: slice.clone() };
+            self.view.sent(&at, preview, now);
+        }
     }
 
     /// Stores the newest state of an object, which the agent saw at the time `at`.

@@ -12,24 +12,28 @@
 //! | [`value`] | the values that a plan can read |
 //! | [`reader`] | the reads of a plan |
 //! | [`holders`] | of the exports of a source slice, the one that is distributed |
+//! | [`previews`] | slice streams, and the previews that were sent over them |
 
 pub(crate) mod holders;
+pub(crate) mod previews;
 pub(crate) mod reader;
 mod take;
 pub(crate) mod value;
 
 use crate::disputes::Disputes;
 use crate::feature_set::Announced;
+use crate::features::SLICE_STREAM;
 use crate::index::{Index, Table};
 use crate::model::{
     Announcement, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Meta, Namespace,
-    ServiceImport,
+    ServiceImport, SliceStreamOffer,
 };
 use crate::names;
 use crate::undecodable::Undecodable;
 use crate::watches::Watches;
 use fleetnet_types::{ClusterId, ObjectName, Text};
 use holders::Holders;
+use previews::Previews;
 use std::collections::BTreeMap;
 use value::Value;
 
@@ -72,6 +76,8 @@ pub struct View {
     /// Features and version that the hub agent announces to the members. While the version is empty, the hub agent announces
     /// nothing.
     pub announces: Announcement,
+    /// Offer of the slice stream to the members; `None` while the hub agent has no slice stream.
+    slice_stream: Option<SliceStreamOffer>,
     /// Value of the flag `--namespace-policy`: effect of the annotations on the hub's namespaces.
     pub namespace_policy: NamespacePolicy,
     /// State of each kind's watch. While the table of a kind is incomplete, a rule must not treat a missing object as deleted.
@@ -107,6 +113,11 @@ pub struct View {
     pub(super) holders: Holders,
     /// From each Service to the writes of the hub agent that other writers undo.
     pub(crate) disputes: Disputes<Key>,
+    /// Slice streams, and the previews that were sent over them.
+    previews: Previews,
+    /// Value of the flag `--object-lag`, in microseconds: maximum time for which the object of a distributed slice lags behind the
+    /// slice stream.
+    pub object_lag_micros: i64,
 }
 
 /// Consequences of a change of an object.
@@ -139,6 +150,17 @@ impl View {
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
         self.announced.values_mut().for_each(|announced| announced.clock_set(micros));
+        // fault J4.3: self.previews_clock_set(micros); ~>
+        self.previews_clock_set(micros);
+    }
+
+    /// Stores what the hub agent offers to the members, and announces that it does. Returns the value that changed.
+    pub(in crate::hub) fn offer(&mut self, offer: SliceStreamOffer) -> Option<Value> {
+        let before = self.slice_stream.replace(offer);
+        if before.is_none() {
+            self.announces.features.push(SLICE_STREAM.into());
+        }
+        (before != self.slice_stream).then_some(Value::Announces)
     }
 
     /// True if an object exists that the key is for.

@@ -5,10 +5,10 @@ use crate::handshake;
 use crate::member::view::Reader;
 use crate::member::view::value::{Fact, Value};
 use crate::member::view::{Effects, Key, Settings, View};
-use crate::model::{Kind, Object};
+use crate::model::{HubSliceSpec, Kind, Object};
 use crate::plan::{Action, Plan};
 use crate::reads::{Reads, Recorded};
-use fleetnet_types::{Change, ObjectName, Timestamp, WatchState};
+use fleetnet_types::{Change, ObjectName, Text, Timestamp, WatchState};
 use std::ops::{Deref, DerefMut};
 
 /// Result that is computed from the view, and computed again after a value that it read changed.
@@ -61,7 +61,14 @@ impl Planner {
     /// Stores a change of an object, which the agent saw at the time `at`. Appends to `requeue` the keys of an object that
     /// appeared, and those whose last plan read a value that changed.
     pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
-        let Effects { mut values, keys, facts } = self.view.apply(kind, change, at);
+        self.with_effects(at, requeue, |view, effects| *effects = view.apply(kind, change, at));
+    }
+
+    /// Changes the view. Requeues the keys that the change concerns.
+    fn with_effects(&mut self, at: Timestamp, requeue: &mut Vec<Key>, change: impl FnOnce(&mut View, &mut Effects)) {
+        let mut effects = Effects::default();
+        change(&mut self.view, &mut effects);
+        let Effects { mut values, keys, facts } = effects;
         for fact in facts {
             self.review(fact, at, &mut values);
         }
@@ -70,6 +77,28 @@ impl Planner {
         concerned.sort_unstable();
         concerned.dedup();
         requeue.extend(concerned);
+    }
+
+    /// Stores content of a distributed slice that the slice stream delivered before the object.
+    pub fn show_preview(&mut self, slice: &Text, preview: HubSliceSpec, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.with_effects(at, requeue, |view, effects| view.show_preview(slice, preview, effects));
+    }
+
+    /// Drops the preview of a distributed slice.
+    pub fn drop_preview(&mut self, slice: &Text, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.with_effects(at, requeue, |view, effects| view.drop_preview(slice, effects));
+    }
+
+    /// Drops all previews, because the slice stream ended. The imported slices stay as they are until the hub agent has written
+    /// the objects, for at most a minute.
+    pub fn drop_previews(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.with_effects(at, requeue, View::drop_previews);
+    }
+
+    /// Records that the watch of distributed slices lost contact with the hub (`None`), or has it again since this time.
+    pub fn hub_followed(&mut self, since: Option<Timestamp>, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.view.hub_followed_since = since;
+        self.changed(vec![Value::FollowsHub], at, requeue);
     }
 
     /// Stores the newest state of an object, which the agent saw at the time `at`.

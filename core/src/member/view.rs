@@ -14,9 +14,11 @@
 //! | [`records`] | the times at which the agent saw changes |
 //! | `owner` | the owner of the cluster id, as far as this process has seen it |
 //! | `excess` | content that a webhook added to imported slices |
+//! | `previews` | contents of distributed slices that the slice stream delivers before their objects |
 
 mod excess;
 mod owner;
+mod previews;
 pub(crate) mod reader;
 pub(crate) mod records;
 mod take;
@@ -28,8 +30,8 @@ use crate::feature_set::{Announced, FeatureSet};
 use crate::index::{Index, Table};
 use crate::member::latency;
 use crate::model::{
-    Announcement, EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
-    MultiClusterService, Service, ServiceExport, ServiceImport, SliceContent,
+    Announcement, EndpointSlice, HubSlice, HubSliceSpec, InternalServiceExport, InternalServiceImport, Kind,
+    MemberAgent, MultiClusterService, Service, ServiceExport, ServiceImport, SliceContent, SliceStreamReport,
 };
 use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
@@ -131,6 +133,10 @@ pub struct View {
     contested_of: Index<ObjectName>,
     /// From each exporting member to the distributed slices that come from this member.
     distributed_slices_from: Index<ClusterId>,
+    /// Contents of the objects of distributed slices, for those whose entry in `distributed_slices` has the content of a preview.
+    previews: BTreeMap<Text, HubSliceSpec>,
+    /// Report on the slice stream, for the next heartbeat; `None` while this process uses none.
+    pub slice_stream: Option<SliceStreamReport>,
     /// Validated contents of the distributed slices of which not all parts are imported. Normally empty.
     admissions: BTreeMap<Text, Admission>,
     /// Times since which facts are true, for grace periods and latencies.
@@ -152,6 +158,8 @@ pub struct View {
     owners: Owners,
     /// False while the watch of this cluster's EndpointSlices has no contact with the API server. Then no heartbeat is written.
     pub(super) slices_followed: bool,
+    /// Time since which the watch of distributed slices has contact with the hub; `None` while it has none.
+    pub(super) hub_followed_since: Option<Timestamp>,
 }
 
 /// Validated content of a distributed slice.
@@ -203,6 +211,8 @@ impl View {
             ipv6_slices_of: Index::default(),
             contested_of: Index::default(),
             distributed_slices_from: Index::default(),
+            previews: BTreeMap::new(),
+            slice_stream: None,
             admissions: BTreeMap::new(),
             facts: Facts::default(),
             records: Records::default(),
@@ -213,6 +223,7 @@ impl View {
             hub_announced: Announced::default(),
             owners: Owners::default(),
             slices_followed: true,
+            hub_followed_since: Some(Timestamp::EPOCH),
         }
     }
 
@@ -220,6 +231,7 @@ impl View {
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
         self.hub_restored = self.hub_restored.map(|at| at.plus_micros(micros));
+        self.hub_followed_since = self.hub_followed_since.map(|since| since.plus_micros(micros));
         self.facts.clock_set(micros);
         self.records.clock_set(micros);
         self.hub_announced.clock_set(micros);

@@ -157,6 +157,24 @@ pub struct Announcement {
     pub features: Vec<Text>,
 }
 
+/// Offer of the hub agent's slice stream to a member agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SliceStreamOffer {
+    /// Address, as `host:port`.
+    pub address: Text,
+    /// Certificate authorities of the hub agent's certificate, in PEM.
+    pub ca_bundle: Text,
+}
+
+/// Report of a member agent on its slice stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SliceStreamReport {
+    pub connected: bool,
+    /// Reason in CamelCase.
+    pub reason: Text,
+    pub message: Text,
+}
+
 /// Numbers of objects of one member, counted by the hub agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemberCounts {
@@ -184,6 +202,8 @@ pub struct Renewal {
     pub stopped: Option<Timestamp>,
     /// Change of the latency summary; `None` to leave the summary as it is.
     pub latency: Option<LatencyChange>,
+    /// State of the slice stream; `None` if this member uses none.
+    pub slice_stream: Option<SliceStreamReport>,
 }
 
 /// Change of the latency summary in a MemberAgent.
@@ -247,6 +267,8 @@ pub struct MemberAgent {
     pub stopped: Option<Timestamp>,
     /// Announcement of the hub agent.
     pub hub: Announcement,
+    /// Offer of the hub agent's slice stream; `None` without one, or if the hub's CRD is older than this field.
+    pub slice_stream: Option<SliceStreamOffer>,
     /// Numbers of the member's objects, counted by the hub agent; `None` before the hub agent's first write.
     pub counts: Option<MemberCounts>,
 }

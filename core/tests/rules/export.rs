@@ -362,6 +362,8 @@ fn only_ready_to_go_slices_of_accepted_exports_are_exported() {
     v6.content.address_type = AddressType::IPv6;
     let mut fqdn = source.clone();
     fqdn.content.address_type = AddressType::Other("FQDN".into());
+    let mut annotated = source.clone();
+    annotated.observed_generation = Some(1);
     let mut nobodys = source.clone();
     nobodys.service = None;
     let mut ours = source.clone();
@@ -372,6 +374,7 @@ fn only_ready_to_go_slices_of_accepted_exports_are_exported() {
     let to_go_form_hub = accepted().into_iter().chain([go_form]).collect();
     let table = [
         ("accepted", accepted(), source.clone(), true),
+        ("with an annotation of imported slices", accepted(), annotated, true),
         ("with an invalid weight", with(accepted_export("work/app").weighing("many")), source.clone(), true),
         ("no ServiceExport", vec![service("work/app").object()], source.clone(), false),
         ("no Service", vec![accepted_export("work/app").object()], source.clone(), false),

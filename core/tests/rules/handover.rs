@@ -306,7 +306,7 @@ fn an_imported_slice_waits_for_none_whose_name_somebody_else_has() {
     let (old, new) = (distributed("work/app-1"), distributed("work/app-2"));
     let imported = imported_slice(&old.meta.name.name, "work-app");
     let mut theirs = imported_slice(&new.meta.name.name, "another");
-    theirs.imported = false;
+    (theirs.imported, theirs.observed_generation) = (false, None);
     let objects = [
         Object::EndpointSliceImport(old.clone().deleting()),
         Object::EndpointSliceImport(new),

@@ -16,6 +16,7 @@ use fleetnet_core::member::{self, Key, Settings};
 use fleetnet_core::model::{
     AddressType, Announcement, EndpointSlice, HubSlice, ImportStatus, ImportType, InternalServiceImport, Kind,
     LatencyChange, MemberAgent, MemberCounts, Object, Renewal, ServiceImport, SessionAffinity, SliceContent,
+    SliceStreamOffer, SliceStreamReport,
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Sample, Write};
@@ -63,6 +64,7 @@ fn next() -> Renewal {
         renewed: NOW,
         stopped: None,
         latency: None,
+        slice_stream: None,
     }
 }
 
@@ -194,7 +196,7 @@ fn the_hub_announces_its_features_and_counts_what_the_member_exports_and_imports
         imported_services: 1,
         imported_slices: 1,
     };
-    let patch = Patch::MemberAgentStatus { announcement: announcement(), counts: Some(counts) };
+    let patch = Patch::MemberAgentStatus { announcement: announcement(), slice_stream: None, counts: Some(counts) };
     let answer = Write::patch(&silent.meta, patch);
     let key = hub::Key::Member("member-1".into());
     let view = speaking_hub(objects.iter().cloned().chain([silent.clone().object()]));
@@ -210,6 +212,65 @@ fn the_hub_announces_its_features_and_counts_what_the_member_exports_and_imports
     assert_eq!(planned(&half, &key), Plan::default(), "what is not all known is not counted");
     assert_eq!(writes(&speaking_hub([]), &key), [], "who is not there is not answered");
     assert_eq!(writes(&speaking_hub([silent.deleting().object()]), &key), []);
+}
+
+/// Offer of a slice stream at this port.
+fn offer(port: u16) -> SliceStreamOffer {
+    SliceStreamOffer { address: format!("hub.example:{port}").into(), ca_bundle: "PEM".into() }
+}
+
+#[test]
+fn the_hub_offers_its_slice_stream_once_also_where_the_definition_drops_the_offer() {
+    let agent = member_agent("member-1", Features::ALL, Features::NONE);
+    let silent = MemberAgent { hub: announcement(), counts: Some(MemberCounts::default()), ..agent };
+    let key = hub::Key::Member("member-1".into());
+    let mut view = speaking_hub([silent.clone().object()]);
+    assert_eq!(planned(&view, &key), Plan::default(), "there is no stream");
+    let offers = |view: &mut hub::Planner, offer| {
+        let mut requeue = Vec::new();
+        view.offer(offer, &mut requeue);
+        requeue
+    };
+    let (_, reads) = view.plan_and_reads(&key, NOW);
+    view.planned(&key, reads);
+    assert_eq!(offers(&mut view, offer(1)), std::slice::from_ref(&key));
+    assert_eq!(offers(&mut view, offer(1)), [], "nothing changed");
+    let announced =
+        Announcement { features: [&announcement().features[..], &["SliceStream".into()]].concat(), ..announcement() };
+    let answer = |slice_stream, announcement| {
+        let counts = Some(MemberCounts::default());
+        Write::patch(&silent.meta, Patch::MemberAgentStatus { announcement, slice_stream, counts })
+    };
+    assert_eq!(writes(&view, &key), [answer(Some(offer(1)), announced.clone())]);
+
+    let offered = MemberAgent { hub: announced.clone(), slice_stream: Some(offer(1)), ..silent.clone() };
+    let dropped = MemberAgent { slice_stream: None, ..offered.clone() };
+    for present in [&offered, &dropped] {
+        observe_change(&mut view, present.clone().object());
+        assert_eq!(planned(&view, &key), Plan::default(), "said already");
+    }
+    observe_change(&mut view, offered.clone().object());
+    offers(&mut view, offer(2));
+    assert_eq!(writes(&view, &key), [answer(Some(offer(2)), announced)], "the address has changed");
+    let without = speaking_hub([offered.object()]);
+    assert_eq!(writes(&without, &key), [answer(None, announcement())], "the next hub agent has no stream");
+}
+
+#[test]
+fn a_renewal_reports_what_came_of_the_offered_slice_stream() {
+    let offered =
+        MemberAgent { slice_stream: Some(offer(1)), ..member_agent("member-1", Features::ALL, Features::ALL) };
+    let mut view = speaking_since(NOW.plus_micros(-10 * SECOND), [offered.object()]);
+    assert_eq!(view.slice_stream_offer(), Some(&offer(1)));
+    assert_eq!(speaking([]).slice_stream_offer(), None);
+
+    let report = SliceStreamReport { connected: false, reason: "Refused".into(), message: "no".into() };
+    view.slice_stream = Some(report.clone());
+    let written = writes(&view, &Key::Heartbeat);
+    let [Write { action: Action::Patch { patch: Patch::MemberAgent(renewal), .. }, .. }] = &written[..] else {
+        panic!("{written:?}")
+    };
+    assert_eq!(renewal.slice_stream, Some(report));
 }
 
 #[test]

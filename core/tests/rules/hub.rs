@@ -346,6 +346,31 @@ fn a_claim_that_lost_its_grant_gets_an_empty_status() {
 }
 
 #[test]
+fn an_exclusive_claim_is_answered_when_no_other_one_shows_a_grant() {
+    let status = || resolved(&["member-1"]);
+    let import = service_import("work/app").showing(status()).claimed_by(&["member-3"]);
+    let winner = claim_of("member-3").marked();
+    let loser = claim_of("member-2").marked().with_status(status());
+    assert_eq!(claimed(&import, &[&winner, &loser]), [answer(&loser, ImportStatus::default())]);
+    let revoked = loser.clone().with_status(ImportStatus::default());
+    assert_eq!(claimed(&import, &[&winner, &revoked]), [mark(&revoked, false), answer(&winner, status())]);
+
+    let mut elsewhere = loser.clone();
+    elsewhere.meta.name = named("elsewhere/work-app");
+    let answered = winner.clone().with_status(resolved(&["member-4"]));
+    for (why, winner, other) in [
+        ("the other claim is deleted", &winner, loser.clone().deleting()),
+        ("the other claim is shared", &winner, loser.clone().east_west()),
+        ("the other claim is in no member namespace", &winner, elsewhere),
+        ("the granted claim is shared", &winner.clone().east_west(), loser.clone()),
+        ("the granted claim has an older answer", &answered, loser),
+    ] {
+        let writes = claimed(&import, &[winner, &other]);
+        assert!(writes.contains(&answer(winner, status())), "{why}: {writes:?}");
+    }
+}
+
+#[test]
 fn claims_wait_for_an_import_whose_namespace_was_deleted_and_the_same_one_gets_it_again() {
     let status = || resolved(&["member-1"]);
     let holder = claim_of("member-3").created(seconds(9)).marked().with_status(status());

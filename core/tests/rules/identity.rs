@@ -219,6 +219,7 @@ fn renewal(stored: &MemberAgent, now: i64) -> Write {
         renewed: seconds(now),
         stopped: None,
         latency: None,
+        slice_stream: None,
     };
     Write::patch(&stored.meta, Patch::MemberAgent(renewal))
 }

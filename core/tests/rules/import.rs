@@ -507,7 +507,7 @@ fn a_withdrawn_slice_is_deleted_then_unmarked() {
     assert_eq!(writes(&view, &key(&distributed)), [], "it may still be routed to");
     let unmark = Write::remove_finalizer(Kind::EndpointSliceImport, &dying.meta);
     assert_eq!(writes(&view_of(Some(&dying), None, &objects), &key(&distributed)), std::slice::from_ref(&unmark));
-    let theirs = EndpointSlice { imported: false, service: None, ..imported.clone() };
+    let theirs = EndpointSlice { imported: false, service: None, observed_generation: None, ..imported.clone() };
     assert_eq!(
         writes(&view_of(Some(&dying), Some(&theirs), &objects), &key(&distributed)),
         [unmark],
@@ -524,7 +524,11 @@ fn a_withdrawn_slice_is_deleted_then_unmarked() {
 #[test]
 fn a_slice_of_another_owner_under_its_name_blocks_the_import_and_is_reported() {
     let (distributed, objects) = distributed();
-    let theirs = EndpointSlice { imported: false, ..imported_slice(&distributed.meta.name.name, "another") };
+    let theirs = EndpointSlice {
+        imported: false,
+        observed_generation: None,
+        ..imported_slice(&distributed.meta.name.name, "another")
+    };
     let plan = planned(&view_of(Some(&distributed), Some(&theirs), &objects), &key(&distributed));
     assert_eq!(plan.writes, []);
     let why = "EndpointSlice fleet-system/member-2-work-app-1-e095f of cluster member-1 is not managed by this agent, \
@@ -539,7 +543,11 @@ fn a_slice_of_another_owner_under_its_name_blocks_the_import_and_is_reported() {
 #[test]
 fn a_slice_of_another_owner_with_the_name_of_an_import_is_reported_once() {
     let (distributed, objects) = distributed();
-    let theirs = EndpointSlice { imported: false, ..imported_slice(&distributed.meta.name.name, "another") };
+    let theirs = EndpointSlice {
+        imported: false,
+        observed_generation: None,
+        ..imported_slice(&distributed.meta.name.name, "another")
+    };
     let mcs = Key::MultiClusterService(named("work/app"));
     let mut view = view_of(Some(&distributed), None, &objects);
     assert_eq!(writes(&view, &mcs), []);
@@ -807,6 +815,20 @@ fn a_slice_whose_manager_was_edited_is_labelled_again() {
         let [Write { at, action: Action::Patch { .. }, .. }] = &planned[..] else { panic!("{planned:?}") };
         assert_eq!(*at, imported.meta.name);
     }
+}
+
+#[test]
+fn a_slice_without_labels_is_known_by_the_annotation_with_its_generation() {
+    let (distributed, objects) = distributed();
+    let imported = imported_slice(&distributed.meta.name.name, "work-app");
+    let bare = EndpointSlice { imported: false, service: None, ..imported.clone() };
+    let repaired = writes(&view_of(Some(&distributed), Some(&bare), &objects), &key(&distributed));
+    let [Write { at, action: Action::Patch { .. }, .. }] = &repaired[..] else { panic!("{repaired:?}") };
+    assert_eq!(*at, imported.meta.name);
+    let orphan = member_view(objects.clone().into_iter().chain([bare.clone().object()]));
+    assert_eq!(writes(&orphan, &key(&distributed)), [Write::delete(Kind::EndpointSlice, &bare.meta)]);
+    let theirs = EndpointSlice { observed_generation: None, ..bare };
+    assert_eq!(writes(&view_of(Some(&distributed), Some(&theirs), &objects), &key(&distributed)), []);
 }
 
 #[test]

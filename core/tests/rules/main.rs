@@ -35,6 +35,7 @@ mod life_cycles_of_imports;
 mod lost_definition;
 mod messages;
 mod oracle;
+mod preview;
 mod proved;
 mod reworded;
 mod rights;

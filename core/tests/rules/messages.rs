@@ -385,7 +385,7 @@ fn of_imported_slices() -> Vec<Case> {
         planned(&member_view(around.into_iter().chain(objects)), &Key::SliceImport(name.clone()))
     };
     let name = distributed().meta.name.name;
-    let theirs = EndpointSlice { imported: false, ..imported_slice(&name, "another") };
+    let theirs = EndpointSlice { imported: false, observed_generation: None, ..imported_slice(&name, "another") };
     let message = format!(
         "EndpointSlice fleet-system/{name} of cluster member-1 is not managed by this agent, so the imported slice of \
          that name cannot be written. Delete it, or restore its managed-by label"

@@ -550,7 +550,7 @@ fn what_is_exported_stays_while_its_source_or_its_service_export_cannot_be_decod
 fn an_imported_slice_of_an_undecodable_import_is_not_exported_whatever_its_label() {
     let distributed = distributed("work/app-1");
     let mut relabelled = imported_slice(&distributed.meta.name.name, "app");
-    relabelled.imported = false;
+    (relabelled.imported, relabelled.observed_generation) = (false, None);
     let app = format!("{SYSTEM}/app");
     let objects = [service(&app).object(), accepted_export(&app).object(), relabelled.clone().object()];
     let mut view = member_view(objects);

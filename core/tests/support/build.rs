@@ -518,6 +518,7 @@ pub(crate) fn member_agent(cluster: &str, member: Features, hub: Features) -> Me
         renewed: Some(seconds(5)),
         stopped: None,
         hub: Announcement::new("1.2.3", hub),
+        slice_stream: None,
         counts: None,
     }
 }

@@ -128,7 +128,7 @@ fn set_imported(slice: &mut EndpointSlice, wanted: ImportedSlice) {
 }
 
 fn renewed(meta: Meta, renewal: Renewal) -> MemberAgent {
-    let Renewal { announcement, cluster_uid, leader, renewed, stopped, latency: _ } = renewal;
+    let Renewal { announcement, cluster_uid, leader, renewed, stopped, latency: _, slice_stream: _ } = renewal;
     MemberAgent {
         meta,
         member: announcement,
@@ -137,6 +137,7 @@ fn renewed(meta: Meta, renewal: Renewal) -> MemberAgent {
         renewed: Some(renewed),
         stopped,
         hub: Announcement::default(),
+        slice_stream: None,
         counts: None,
     }
 }
@@ -158,8 +159,9 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
             agent.renewed = Some(renewal.renewed);
             agent.stopped = renewal.stopped;
         }
-        (Object::MemberAgent(agent), Patch::MemberAgentStatus { announcement, counts }) => {
+        (Object::MemberAgent(agent), Patch::MemberAgentStatus { announcement, slice_stream, counts }) => {
             agent.hub = announcement;
+            agent.slice_stream = slice_stream;
             agent.counts = counts;
         }
         (Object::InternalServiceExport(export), Patch::InternalServiceExportStamp { finalizers, stamp }) => {

@@ -60,6 +60,14 @@ pub(crate) fn act(world: &mut World, action: &Action) {
             let name = slice_of(app, slice).meta.name;
             world.edit(Who::Member(member), Kind::EndpointSlice, &name, |object| object.meta_mut().generation += 1);
         }
+        Action::Unready { member, app, slice, is_draining } => {
+            let name = slice_of(app, slice).meta.name;
+            world.edit(Who::Member(member), Kind::EndpointSlice, &name, |object| {
+                let Object::EndpointSlice(slice) = object else { return };
+                let endpoint = slice.content.endpoints.pop();
+                slice.content.draining.extend(endpoint.filter(|_| is_draining));
+            });
+        }
         Action::DeleteSlice { member, app, slice } => {
             world.delete(Who::Member(member), Kind::EndpointSlice, &slice_of(app, slice).meta.name);
         }

@@ -3,6 +3,7 @@
 use super::agent::{Agent, KindChange, View, name_of};
 use super::build::{BuildMcs, BuildSlice, IntoObject, SYSTEM, mcs, service, service_export, slice};
 use super::cluster::{Answer, Cluster};
+use super::stream::Stream;
 use fastrand::Rng;
 use fleetnet_core::member::Settings;
 use fleetnet_core::model::{ConsumerType, Kind, Object};
@@ -100,6 +101,10 @@ pub(crate) struct World {
     pub(crate) last: Option<Step>,
     /// Changes that the watches deliver, each with the agent that receives it. `None` unless a test records the changes.
     pub(crate) changes: Option<Vec<(Who, KindChange)>>,
+    /// Slice streams of the members, by the index of the member.
+    pub(crate) streams: BTreeMap<usize, Stream>,
+    /// Number of previews that the streams have delivered.
+    pub(crate) delivered_previews: usize,
 }
 
 /// Step of the fleet.
@@ -108,6 +113,11 @@ pub(crate) enum Step {
     Hear(Who, Kind),
     Plan(Who, usize),
     CarryOut(Who, usize),
+    /// A slice stream delivers its next message to the member (true) or to the hub agent (false).
+    Message {
+        member: usize,
+        down: bool,
+    },
 }
 
 /// True if member agents read objects of this kind from the hub, not from their own cluster.
@@ -154,6 +164,8 @@ impl World {
             tick_micros: 1_000,
             last: None,
             changes: None,
+            streams: BTreeMap::new(),
+            delivered_previews: 0,
         };
         world.restart_all();
         world
@@ -242,6 +254,7 @@ impl World {
     }
 
     pub(crate) fn restart(&mut self, who: Who) {
+        self.lose_streams(who);
         let objects = self.visible(who);
         match who {
             Who::Hub => self.hub_agent.restart(&objects),
@@ -291,6 +304,7 @@ impl World {
             Step::Hear(who, kind) => self.deliver(who, kind),
             Step::Plan(who, key) => self.plan(who, key),
             Step::CarryOut(who, write) => self.execute(who, write),
+            Step::Message { member, down } => self.deliver_message(member, down),
         }
         true
     }
@@ -303,6 +317,7 @@ impl World {
                 Who::Member(index) => options(who, &self.members[index].agent, &mut steps),
             }
         }
+        steps[0].extend(self.message_steps());
         steps.concat()
     }
 
@@ -322,6 +337,7 @@ impl World {
             Who::Hub => plan(&mut self.hub_agent, key, self.now),
             Who::Member(index) => plan(&mut self.members[index].agent, key, self.now),
         }
+        self.send_messages();
     }
 
     fn execute(&mut self, who: Who, index: usize) {

@@ -2,9 +2,7 @@
 
 use crate::hub::{Cluster, folder};
 use crate::program::run;
-use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::PermissionsExt as _;
 use tokio::process::Command;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,8 +73,7 @@ async fn completion_prints_a_script_for_each_shell() {
 async fn kubectl_completes_commands_flags_and_values_with_the_script_for_kubectl() {
     let folder = folder();
     let script = folder.path().join("kubectl_complete-fleetnet");
-    fs::write(&script, run(["completion", "kubectl"]).await.expect(0).output).unwrap();
-    fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    programs::write_script(&script, &run(["completion", "kubectl"]).await.expect(0).output).unwrap();
     // kubectl passes the words after `kubectl fleetnet`. The last one is to be completed.
     for (words, expected) in [
         (&["stat"][..], "status\n:4\n"),

@@ -17,6 +17,8 @@ pub const ENDPOINT_SLICES: &str = include_str!("../../../deploy/endpointslices.y
 pub const VIEWER: &str = include_str!("../../../deploy/viewer.yaml");
 /// Manifest with the additional rights of both agents for `--metrics-secure`.
 pub const METRICS_AUTH: &str = include_str!("../../../deploy/metrics-auth.yaml");
+/// Manifest with the Service of the slice stream, and the hub agent's rights for it.
+pub const SLICE_STREAM: &str = include_str!("../../../deploy/slice-stream.yaml");
 /// Manifest with the admission policy of the hub.
 pub const HUB_ADMISSION: &str = include_str!("../../../deploy/hub-admission.yaml");
 /// Manifest with the flow control for the agents' requests in the hub.

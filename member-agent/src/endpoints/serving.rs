@@ -21,6 +21,7 @@ use fleetnet_runtime::{
 };
 use fleetnet_types::{ObjectName, Timestamp};
 use prometheus::{IntGauge, Registry};
+use std::convert::Infallible;
 use std::time::Duration;
 use tracing::{info, warn};
 
@@ -225,6 +226,7 @@ impl Logic for Serving {
     type Key = Key;
     type Receipt = SliceReceipt;
     type Effect = Effect;
+    type Message = Infallible;
 
     fn observe(&mut self, source: Source, change: Change<Watched>, at: Timestamp, requeue: &mut Vec<Key>) {
         let mut services = Vec::new();
@@ -256,6 +258,10 @@ impl Logic for Serving {
             // A lost connection changes no slice: the slices stay as they are until the connection is back.
             WatchNews::Connected(_) | WatchNews::Listing(_) | WatchNews::Restored => {}
         }
+    }
+
+    fn receive(&mut self, message: Infallible, _at: Timestamp, _requeue: &mut Vec<Key>) {
+        match message {}
     }
 
     fn process(&mut self, news: ProcessNews, at: Timestamp, requeue: &mut Vec<Key>) {

@@ -1,13 +1,10 @@
 //! Reviews of authentication and authorization.
 
 use super::{Context, Strategy};
-use crate::auth::{Call, Target, User, Verb};
+use crate::auth::{AUDIENCE, Call, Target, Token, User, Verb};
 use crate::object::{Object, at, create, text_at};
 use crate::status::{FieldError, Named, Status};
 use serde_json::{Value, json};
-
-/// Audience of this server's tokens.
-const AUDIENCE: &str = "https://kubernetes.default.svc";
 
 /// Strategy of TokenReviews: returns the user of a token.
 #[derive(Clone, Copy, Debug)]
@@ -19,11 +16,15 @@ impl Strategy for TokenReview {
         if token.is_empty() {
             return Err(Status::bad_request("token is required for TokenReview in authentication"));
         }
-        let audiences = at(&object, "spec.audiences").and_then(Value::as_array);
-        let for_us = audiences.is_none_or(|asked| asked.is_empty() || asked.iter().any(|one| one == AUDIENCE));
-        let status = match context.tokens.get(token).filter(|_| for_us) {
+        let asked = at(&object, "spec.audiences").and_then(Value::as_array).filter(|asked| !asked.is_empty());
+        let is_asked = |audience: &str| {
+            asked.map_or(audience == AUDIENCE, |asked| asked.iter().any(|one| one.as_str() == Some(audience)))
+        };
+        let status = match context.tokens.get(token).filter(|token| is_asked(&token.audience)) {
             None => json!({"error": "invalid bearer token", "user": {}}),
-            Some(user) => json!({"authenticated": true, "audiences": [AUDIENCE], "user": described(user)}),
+            Some(Token { user, audience }) => {
+                json!({"authenticated": true, "audiences": [audience], "user": described(user)})
+            }
         };
         object.insert("status".to_owned(), status);
         Ok(object)

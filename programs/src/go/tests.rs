@@ -1,9 +1,9 @@
 //! Tests of building a program, with a script in place of Go.
 
 use super::{Build, Module};
+use crate::write_script;
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -32,8 +32,7 @@ fn build(folder: &TempDir, go_script: &str) -> Build {
     fs::write(sources.join("go.sum"), "sums\n").expect("go.sum");
     fs::write(sources.join("main.go"), "package main\n").expect("main.go");
     let go = folder.path().join("go");
-    fs::write(&go, go_script).expect("the script");
-    fs::set_permissions(&go, fs::Permissions::from_mode(0o755)).expect("an executable script");
+    write_script(&go, go_script).expect("the script");
     Build { module: MODULE, sources, cache: folder.path().join("cache"), go: go.into_os_string() }
 }
 

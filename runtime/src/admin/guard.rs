@@ -8,17 +8,13 @@
 use std::collections::BTreeMap;
 
 use http::HeaderValue;
-use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
-use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
-use kube::api::PostParams;
-use kube::{Api, Client};
+use kube::Client;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-use crate::limits::{
-    REVIEW_DENIAL_TTL, REVIEW_GRANT_STALE, REVIEW_GRANT_TTL, REVIEW_SPACING, REVIEWED_TOKENS, TOKEN_FILE_BYTES,
-};
+use crate::limits::{REVIEW_DENIAL_TTL, REVIEW_GRANT_STALE, REVIEW_GRANT_TTL, REVIEW_SPACING, REVIEWED_TOKENS};
+use crate::reviews::{Reviews, Wanted, bearer};
 
 /// Answer of the API server about a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +28,7 @@ pub(super) enum Access {
 
 /// Decides which clients may read the metrics.
 pub struct Guard {
-    client: Client,
+    reviews: Reviews,
     answers: Mutex<Answers>,
     /// Time of the last review. Locked during a review, so that one review runs at a time.
     last_review: Mutex<Option<Instant>>,
@@ -42,7 +38,7 @@ impl Guard {
     /// Returns a guard that asks the API server of `client`.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self { client, answers: Mutex::new(Answers::default()), last_review: Mutex::new(None) }
+        Self { reviews: Reviews::new(client), answers: Mutex::new(Answers::default()), last_review: Mutex::new(None) }
     }
 
     /// Returns the access of a client with this header `Authorization`.
@@ -79,42 +75,10 @@ impl Guard {
     }
 
     async fn review(&self, token: &str) -> Result<Access, kube::Error> {
-        let spec = TokenReviewSpec { token: token.to_owned(), audiences: None };
-        let review = TokenReview { spec, ..TokenReview::default() };
-        let reviews: Api<TokenReview> = Api::all(self.client.clone());
-        let status = reviews.create(&PostParams::default(), &review).await?.status.unwrap_or_default();
-        // fault K12.1: status.authenticated == Some(true) ~> true
-        let Some(user) = status.user.filter(|_| status.authenticated == Some(true)) else {
-            return Ok(Access::Unauthenticated);
-        };
-        let name = user.username.clone().unwrap_or_default();
-        let review = SubjectAccessReview { spec: to_read_metrics(user), ..SubjectAccessReview::default() };
-        let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
-        let status = reviews.create(&PostParams::default(), &review).await?.status.unwrap_or_default();
-        Ok(if status.allowed { Access::Granted } else { Access::Denied(name) })
+        let Some(user) = self.reviews.user(token, None).await? else { return Ok(Access::Unauthenticated) };
+        let may_read = self.reviews.may(&user, Wanted::Path("/metrics")).await?;
+        Ok(if may_read { Access::Granted } else { Access::Denied(user.username.unwrap_or_default()) })
     }
-}
-
-/// Returns the question if a user may read the metrics.
-fn to_read_metrics(user: UserInfo) -> SubjectAccessReviewSpec {
-    let UserInfo { extra, groups, uid, username } = user;
-    let attributes = NonResourceAttributes { path: Some("/metrics".to_owned()), verb: Some("get".to_owned()) };
-    SubjectAccessReviewSpec {
-        extra,
-        groups,
-        uid,
-        user: username,
-        non_resource_attributes: Some(attributes),
-        resource_attributes: None,
-    }
-}
-
-/// Returns the token in a header `Authorization: Bearer <token>`. `None` for other headers, and for a text longer than any token.
-fn bearer(authorization: &HeaderValue) -> Option<&str> {
-    let (scheme, token) = authorization.to_str().ok()?.split_once(' ')?;
-    let token = token.trim();
-    let fits = u64::try_from(token.len()).is_ok_and(|length| length < TOKEN_FILE_BYTES);
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() && fits).then_some(token)
 }
 
 /// SHA-256 of a token. The cache has no tokens, so they cannot leak from it.

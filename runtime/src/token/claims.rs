@@ -48,7 +48,7 @@ impl Claims {
     /// Returns the namespace and name of the token's service account.
     #[must_use]
     pub fn service_account(&self) -> Option<(&str, &str)> {
-        self.subject.as_deref()?.strip_prefix(SERVICE_ACCOUNT)?.split_once(':')
+        service_account(self.subject.as_deref()?)
     }
 
     /// Returns the time from issue to expiry. `None` for a token that does not expire or does not say when it was issued.
@@ -57,6 +57,11 @@ impl Claims {
         let seconds = self.expires_at?.checked_sub(self.issued_at?)?;
         u64::try_from(seconds).ok().map(Duration::from_secs)
     }
+}
+
+/// Returns the namespace and name of the service account with this user name. `None` for other users.
+pub(super) fn service_account(user: &str) -> Option<(&str, &str)> {
+    user.strip_prefix(SERVICE_ACCOUNT)?.split_once(':')
 }
 
 #[cfg(test)]

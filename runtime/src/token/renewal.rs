@@ -17,7 +17,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{TokenError, claims::Claims, read_token};
+use super::{TokenError, claims::Claims, read_token, token_request};
 use crate::{
     answers::with_causes,
     backoff::{Backoff, Jitter},
@@ -144,12 +144,7 @@ impl Renewal {
     }
 
     async fn issue(&self, namespace: &str, name: &str) -> Result<String, RenewalError> {
-        let body = json!({
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": {"expirationSeconds": TOKEN_LIFE.as_secs()},
-        });
-        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
+        let (path, body) = token_request(namespace, name, None, TOKEN_LIFE);
         let answer = send(&self.issuer.requests, step::ISSUE, Method::POST, &path, Some(&body)).await?;
         answer["status"]["token"].as_str().map(str::to_owned).ok_or(RenewalError::Unusable("is missing"))
     }

@@ -20,6 +20,7 @@ impl Backend for OnMemkube {
 
     async fn create(spec: FleetSpec) -> anyhow::Result<Self> {
         let mut options = Options::members(spec.members);
+        options.slice_streams = spec.slice_streams;
         options.derived_service_grace = spec.derived_service_grace.unwrap_or(options.derived_service_grace);
         if let Some(ranges) = spec.source_ranges {
             let ranges: Result<Vec<IpNet>, _> = ranges.split(',').map(ranges::parse).collect();

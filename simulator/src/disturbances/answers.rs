@@ -6,10 +6,8 @@ use memkube::faults::{Answer, Fault};
 use memkube::{Status, Verb};
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "answers", weight: 6, seconds: 5..=90, make: fast, is_slow: false, is_change: false };
-pub(crate) const SLOW: Kind =
-    Kind { name: "denials", weight: 6, seconds: 5..=90, make: slow, is_slow: true, is_change: false };
+pub(crate) const KIND: Kind = Kind::new("answers", 6, 5..=90, fast);
+pub(crate) const SLOW: Kind = Kind::new("denials", 6, 5..=90, slow).slow();
 
 /// Statuses of requests that the server did not execute.
 const REFUSED: [u16; 6] = [401, 409, 410, 429, 500, 503];

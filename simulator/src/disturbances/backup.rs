@@ -1,8 +1,11 @@
 //! A hub that is restored from a backup while the agents run. The backup is made when the disturbance begins, and restored when it
-//! ends. The resourceVersion is bumped in half of the cases. It is also bumped if the hub was restored since the backup: agents may have
-//! seen the same resourceVersions with other changes, and could not detect the restore without a bump.
+//! ends. The resourceVersion is bumped in half of the cases. It is also bumped if agents could not detect the restore otherwise
+//! (docs/reliability.md, "What is not promised"):
+//!
+//! - The hub was restored since the backup: agents may have seen the same resourceVersions with other changes.
+//! - A partition lasts: an agent may reach the hub only when its resourceVersions are as high as before.
 
-use super::{Disturbance, Kind};
+use super::{Disturbance, Kind, partition};
 use crate::world::World;
 use fastrand::Rng;
 use futures::future::LocalBoxFuture;
@@ -11,8 +14,7 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "backup", weight: 3, seconds: 5..=120, make, is_slow: false, is_change: false };
+pub(crate) const KIND: Kind = Kind::new("backup", 3, 5..=120, make);
 
 struct OldHub {
     is_bumped: bool,
@@ -47,7 +49,8 @@ impl Disturbance for OldHub {
             let backup = self.backup.lock().take();
             let hub = world.fleet.hub.memkube();
             let Some((backup, restores)) = backup else { return Ok(()) };
-            if self.is_bumped || world.restores > restores {
+            let is_partitioned = world.ongoing.contains(&partition::KIND.name);
+            if self.is_bumped || is_partitioned || world.restores > restores {
                 hub.restore_bumped(&backup);
             } else {
                 hub.restore(&backup);

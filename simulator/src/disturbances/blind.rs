@@ -10,8 +10,7 @@ use memkube::faults::Fault;
 use sim::fleet::Place;
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "blind", weight: 5, seconds: 20..=90, make, is_slow: false, is_change: false };
+pub(crate) const KIND: Kind = Kind::new("blind", 5, 20..=90, make);
 
 #[derive(Debug)]
 struct Blind {

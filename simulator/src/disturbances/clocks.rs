@@ -9,8 +9,7 @@ use parking_lot::Mutex;
 use sim::fleet::Place;
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "clocks", weight: 3, seconds: 5..=240, make, is_slow: false, is_change: false };
+pub(crate) const KIND: Kind = Kind::new("clocks", 3, 5..=240, make);
 
 #[derive(Debug)]
 struct Clocks {

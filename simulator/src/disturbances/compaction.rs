@@ -7,8 +7,7 @@ use futures::future::LocalBoxFuture;
 use sim::fleet::Place;
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "compaction", weight: 3, seconds: 1..=10, make, is_slow: false, is_change: false };
+pub(crate) const KIND: Kind = Kind::new("compaction", 3, 1..=10, make);
 
 #[derive(Debug)]
 struct Compaction {

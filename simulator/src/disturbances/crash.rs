@@ -7,8 +7,7 @@ use futures::future::LocalBoxFuture;
 use sim::fleet::Place;
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "crash", weight: 5, seconds: 1..=60, make, is_slow: false, is_change: false };
+pub(crate) const KIND: Kind = Kind::new("crash", 5, 1..=60, make);
 
 #[derive(Debug)]
 struct Crash {

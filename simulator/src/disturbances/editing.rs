@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use sim::fleet::Place;
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "editing", weight: 4, seconds: 1..=5, make, is_slow: false, is_change: true };
+pub(crate) const KIND: Kind = Kind::new("editing", 4, 1..=5, make).changing();
 
 #[derive(Clone, Copy, Debug)]
 enum What {

@@ -11,8 +11,7 @@ use serde_json::json;
 use sim::fleet::Place;
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "features", weight: 2, seconds: 1..=80, make, is_slow: false, is_change: true };
+pub(crate) const KIND: Kind = Kind::new("features", 2, 1..=80, make).changing();
 
 const ALL: [&str; 5] = ["IPv6", "DrainingEndpoints", "EndpointDetails", "Headless", "SessionAffinity"];
 

@@ -13,8 +13,7 @@ use serde_json::json;
 use sim::fleet::Place;
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "held", weight: 5, seconds: 10..=150, make, is_slow: false, is_change: true };
+pub(crate) const KIND: Kind = Kind::new("held", 5, 10..=150, make).changing();
 
 const FINALIZER: &str = "example.com/held";
 
@@ -48,7 +47,8 @@ impl Held {
             let patch = json!({"metadata": {"finalizers": finalizers}});
             let api = world.api(self.place, kind, &namespace);
             match api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
-                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                // The object is gone, or is being deleted since the list.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 422) => {}
                 answer => drop(answer?),
             }
         }

@@ -11,8 +11,7 @@ use serde_json::json;
 use sim::fleet::Place;
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "hostile", weight: 2, seconds: 5..=120, make, is_slow: false, is_change: true };
+pub(crate) const KIND: Kind = Kind::new("hostile", 2, 5..=120, make).changing();
 
 #[derive(Debug)]
 struct Hostile {

@@ -6,8 +6,7 @@ use memkube::faults::{Fate, Fault, WatchedEvent};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "late", weight: 6, seconds: 10..=120, make, is_slow: false, is_change: false };
+pub(crate) const KIND: Kind = Kind::new("late", 6, 10..=120, make);
 
 #[derive(Debug)]
 struct Late {

@@ -5,7 +5,7 @@ use fastrand::Rng;
 use memkube::faults::{Answer, Fault};
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind = Kind { name: "lost", weight: 5, seconds: 5..=60, make, is_slow: false, is_change: false };
+pub(crate) const KIND: Kind = Kind::new("lost", 5, 5..=60, make);
 
 #[derive(Debug)]
 struct Lost {

@@ -8,8 +8,7 @@ use futures::future::LocalBoxFuture;
 use sim::fleet::Place;
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "meddling", weight: 4, seconds: 1..=5, make, is_slow: false, is_change: true };
+pub(crate) const KIND: Kind = Kind::new("meddling", 4, 1..=5, make).changing();
 
 #[derive(Debug)]
 struct Meddling {

@@ -11,8 +11,7 @@ use serde_json::json;
 use sim::fleet::Place;
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "namespaces", weight: 1, seconds: 1..=60, make, is_slow: true, is_change: true };
+pub(crate) const KIND: Kind = Kind::new("namespaces", 1, 1..=60, make).slow().changing();
 
 #[derive(Debug)]
 struct Namespaces {

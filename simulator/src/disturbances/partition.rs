@@ -7,8 +7,7 @@ use sim::fleet::Place;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "partition", weight: 4, seconds: 3..=120, make, is_slow: false, is_change: false };
+pub(crate) const KIND: Kind = Kind::new("partition", 4, 3..=120, make);
 
 /// Longer than any client waits.
 const NEVER: Duration = Duration::from_hours(24);

@@ -10,8 +10,7 @@ use sim::fleet::Place;
 use sim::line::Line;
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "pause", weight: 5, seconds: 3..=60, make, is_slow: false, is_change: false };
+pub(crate) const KIND: Kind = Kind::new("pause", 5, 3..=60, make);
 
 #[derive(Debug)]
 struct Pause {

@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 use sim::fleet::Place;
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "rights", weight: 2, seconds: 5..=120, make, is_slow: false, is_change: true };
+pub(crate) const KIND: Kind = Kind::new("rights", 2, 5..=120, make).changing();
 
 #[derive(Debug)]
 struct Rights {

@@ -5,8 +5,7 @@ use fastrand::Rng;
 use memkube::faults::{Fault, State};
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "stale", weight: 4, seconds: 10..=120, make, is_slow: false, is_change: false };
+pub(crate) const KIND: Kind = Kind::new("stale", 4, 10..=120, make);
 
 /// Most revisions that a read is behind.
 const BEHIND: u64 = 60;

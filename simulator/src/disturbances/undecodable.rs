@@ -16,8 +16,7 @@ use serde_json::json;
 use sim::fleet::Place;
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "undecodable", weight: 2, seconds: 5..=90, make, is_slow: true, is_change: true };
+pub(crate) const KIND: Kind = Kind::new("undecodable", 2, 5..=90, make).slow().changing();
 
 #[derive(Debug)]
 struct Undecodable {

@@ -6,8 +6,7 @@ use memkube::Status;
 use memkube::faults::{Fate, WatchedEvent};
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind =
-    Kind { name: "watches", weight: 6, seconds: 1..=60, make, is_slow: false, is_change: false };
+pub(crate) const KIND: Kind = Kind::new("watches", 6, 1..=60, make);
 
 #[derive(Debug)]
 struct Watches {

@@ -37,3 +37,42 @@ impl Oracle for OneExclusive {
         self.0.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::support::{State, seen, state};
+    use super::*;
+    use fleetnet_core::model::Kind;
+    use serde_json::json;
+    use sim::fleet::Place;
+
+    fn claim(member: &str, service: &str, consumer: &str, clusters: &[&str]) -> State {
+        let clusters: Vec<_> = clusters.iter().map(|cluster| json!({"cluster": cluster})).collect();
+        let rest = json!({
+            "metadata": {"annotations": {"networking.fleet.azure.com/service-type": consumer}},
+            "spec": {"serviceImportReference": {"clusterId": member, "namespace": "work", "name": service}},
+            "status": {"clusters": clusters},
+        });
+        state(Kind::InternalServiceImport, &format!("fleet-member-{member}/work-{service}"), &rest)
+    }
+
+    #[test]
+    fn only_one_exclusive_claim_of_a_service_may_show_a_grant() {
+        let first = claim("member-1", "app", "LoadBalancer", &["member-3"]);
+        for (why, second, is_right) in [
+            ("two exclusive claims", claim("member-2", "app", "LoadBalancer", &["member-3"]), false),
+            ("one without a grant", claim("member-2", "app", "LoadBalancer", &[]), true),
+            ("a shared claim", claim("member-2", "app", "ClusterIP", &["member-3"]), true),
+            ("another Service", claim("member-2", "web", "LoadBalancer", &["member-3"]), true),
+        ] {
+            let mut rule = OneExclusive::default();
+            let hub = Some(Place::Hub);
+            rule.committed(&seen(Place::Hub, hub, None, Some(&first))).expect("the first claim");
+            let committed = rule.committed(&seen(Place::Hub, hub, None, Some(&second)));
+            assert_eq!(committed.is_ok(), is_right, "{why}: {committed:?}");
+            rule.committed(&seen(Place::Hub, hub, Some(&first), None)).expect("the first claim is gone");
+            let again = rule.committed(&seen(Place::Hub, hub, None, Some(&second)));
+            assert!(again.is_ok(), "{why}, after the first claim: {again:?}");
+        }
+    }
+}

@@ -36,3 +36,32 @@ impl Oracle for OnlyOnce {
         self.0.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::support::{State, seen, state};
+    use super::*;
+    use fleetnet_core::model::Kind;
+    use serde_json::json;
+
+    fn export(name: &str, uid: &str) -> State {
+        let reference = json!({"clusterId": "member-1", "namespace": "work", "name": "app-1", "uid": uid});
+        let owner = json!({"namespace": "work", "name": "app"});
+        let rest = json!({"spec": {"endpointSliceReference": reference, "ownerServiceReference": owner}});
+        state(Kind::EndpointSliceExport, &format!("fleet-member-member-1/{name}"), &rest)
+    }
+
+    #[test]
+    fn a_source_slice_has_one_export() {
+        for (why, second, is_right) in [
+            ("the same slice again", export("two", "a"), false),
+            ("another slice", export("two", "b"), true),
+            ("the same export again", export("one", "a"), true),
+        ] {
+            let (mut rule, first, agent) = (OnlyOnce::default(), export("one", "a"), Some(Place::Member(0)));
+            rule.committed(&seen(Place::Hub, agent, None, Some(&first))).expect("the first export");
+            let committed = rule.committed(&seen(Place::Hub, agent, None, Some(&second)));
+            assert_eq!(committed.is_ok(), is_right, "{why}: {committed:?}");
+        }
+    }
+}

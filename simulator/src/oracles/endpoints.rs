@@ -2,8 +2,9 @@
 
 use super::{Oracle, Seen};
 use crate::world::WORK;
-use fleetnet_core::model::{EndpointSlice, Object, SliceContent};
+use fleetnet_core::model::{EndpointSlice, Object};
 use fleetnet_types::ObjectName;
+use serde_json::Value;
 use sim::fleet::Place;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,8 +22,20 @@ pub(super) struct OnlyLive {
 /// Prefix of the addresses in forged slices (`disturbances/hostile.rs`). A member may export any address, so they are no fault.
 const FORGED: &str = "10.66.";
 
-fn ready(content: &SliceContent) -> BTreeSet<String> {
-    content.endpoints.iter().flat_map(|endpoint| &endpoint.addresses).map(ToString::to_string).collect()
+/// Returns the endpoints of a slice that get connections: the ready ones, and those that are draining (not ready, and still serving).
+fn serving(slice: &[u8]) -> BTreeSet<String> {
+    let slice: Value = serde_json::from_slice(slice).unwrap_or_default();
+    let mut serving = BTreeSet::new();
+    for endpoint in slice["endpoints"].as_array().into_iter().flatten() {
+        let state = match (&endpoint["conditions"]["ready"], &endpoint["conditions"]["serving"]) {
+            (Value::Bool(false), Value::Bool(true)) => " (draining)",
+            (Value::Bool(false), _) => continue,
+            _ => "",
+        };
+        let addresses = endpoint["addresses"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        serving.extend(addresses.map(|address| format!("{address}{state}")));
+    }
+    serving
 }
 
 impl OnlyLive {
@@ -33,7 +46,7 @@ impl OnlyLive {
 
     fn source(&mut self, index: usize, slice: &EndpointSlice, seen: &Seen<'_>) {
         let key = (index, slice.meta.name.clone());
-        let now = if seen.after.is_some() { ready(&slice.content) } else { BTreeSet::new() };
+        let now = if seen.after.is_some() { serving(seen.json) } else { BTreeSet::new() };
         let before = self.sources.insert(key, now).unwrap_or_default();
         for address in before {
             if !self.is_live(&address) {
@@ -58,15 +71,12 @@ impl Oracle for OnlyLive {
             self.imported.remove(&key);
             return Ok(false);
         }
-        self.imported.insert(key, ready(&slice.content));
+        let shown = serving(seen.json);
+        let shown_before = self.imported.insert(key, shown.clone()).unwrap_or_default();
         if seen.agent.is_none() {
             return Ok(false);
         }
-        let shown_before = match seen.before {
-            Some(Object::EndpointSlice(before)) => ready(&before.content),
-            _ => BTreeSet::new(),
-        };
-        for address in ready(&slice.content).difference(&shown_before) {
+        for address in shown.difference(&shown_before) {
             let removed = self.removed.get(address);
             let is_recent = removed.is_some_and(|removed| seen.calm <= *removed + seen.freshness);
             if !self.is_live(address) && !is_recent && !address.starts_with(FORGED) {
@@ -101,7 +111,12 @@ impl Oracle for OnlyLive {
 
 #[cfg(test)]
 mod tests {
+    use super::super::support::{State, seen, state};
     use super::*;
+    use fleetnet_core::model::Kind;
+    use serde_json::json;
+
+    const MEMBER: Place = Place::Member(0);
 
     #[test]
     fn an_importer_must_not_keep_an_endpoint_for_longer_than_the_bound() {
@@ -115,5 +130,40 @@ mod tests {
         assert!(rule.passed(late, freshness).is_err_and(|text| text.contains("still has the endpoint 10.0.0.1")));
         rule.sources.insert((1, slice), [address].into());
         assert_eq!(rule.passed(late, freshness), Ok(()), "another slice has it");
+    }
+
+    fn slice(path: &str, labels: serde_json::Value, conditions: &[serde_json::Value]) -> State {
+        let endpoint = |(number, conditions): (usize, &serde_json::Value)| json!({"addresses": [format!("10.0.0.{number}")], "conditions": conditions});
+        let endpoints: Vec<_> = conditions.iter().enumerate().map(endpoint).collect();
+        let rest = json!({"metadata": {"labels": labels}, "addressType": "IPv4", "endpoints": endpoints, "ports": []});
+        state(Kind::EndpointSlice, path, &rest)
+    }
+
+    #[test]
+    fn an_importer_shows_an_endpoint_as_ready_only_if_its_source_does() {
+        let (ready, unknown) = (json!({"ready": true}), json!({}));
+        let unready = json!({"ready": false, "serving": false});
+        let draining = json!({"ready": false, "serving": true});
+        for (source, imported, is_right) in [
+            (&ready, &ready, true),
+            (&unknown, &ready, true),
+            (&draining, &draining, true),
+            (&unready, &ready, false),
+            (&unready, &draining, false),
+            (&draining, &ready, false),
+            (&unready, &unready, true),
+        ] {
+            let mut rule = OnlyLive::default();
+            let labels = json!({"kubernetes.io/service-name": "app"});
+            let source_slice = slice("work/app-1", labels, std::slice::from_ref(source));
+            rule.committed(&seen(Place::Member(1), None, None, Some(&source_slice))).expect("no rule about sources");
+            let labels = json!({
+                "kubernetes.io/service-name": "work-app",
+                "endpointslice.kubernetes.io/managed-by": "endpointsliceimport-controller.networking.fleet.azure.com",
+            });
+            let imported_slice = slice("fleet-system/member-2-app-1", labels, std::slice::from_ref(imported));
+            let committed = rule.committed(&seen(MEMBER, Some(MEMBER), None, Some(&imported_slice)));
+            assert_eq!(committed.is_ok(), is_right, "{source} is imported as {imported}: {committed:?}");
+        }
     }
 }

@@ -68,3 +68,56 @@ impl Oracle for GracePeriod {
         Ok(false)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::support::{State, seen, state};
+    use super::*;
+    use fleetnet_core::model::Kind;
+    use serde_json::json;
+    use std::time::Duration;
+
+    const MEMBER: Place = Place::Member(0);
+
+    fn import(clusters: &[&str]) -> State {
+        let clusters: Vec<_> = clusters.iter().map(|cluster| json!({"cluster": cluster})).collect();
+        let owner = json!({"apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "MultiClusterService",
+            "name": "app", "uid": "mcs", "controller": true});
+        let rest = json!({"metadata": {"ownerReferences": [owner]}, "status": {"clusters": clusters}});
+        state(Kind::ServiceImport, "work/app", &rest)
+    }
+
+    #[test]
+    fn a_derived_service_is_removed_only_after_the_grace_period_or_for_another_reason() {
+        let mcs = state(
+            Kind::MultiClusterService,
+            "work/app",
+            &json!({"metadata": {"uid": "mcs"}, "spec": {"serviceImport": {"name": "app"}}}),
+        );
+        let labels = json!({
+            "networking.fleet.azure.com/multi-cluster-service-name": "app",
+            "networking.fleet.azure.com/multi-cluster-service-namespace": "work",
+        });
+        let derived = state(
+            Kind::Service,
+            "fleet-system/work-app",
+            &json!({"metadata": {"labels": labels}, "spec": {"ports": []}}),
+        );
+        for (why, clusters, has_mcs, waited, is_right) in [
+            ("too early", &[][..], true, DERIVED_SERVICE_GRACE - Duration::from_millis(1), false),
+            ("in time", &[], true, DERIVED_SERVICE_GRACE, true),
+            ("another reason: there are exporters", &["member-2"], true, Duration::ZERO, true),
+            ("another reason: nobody asks for it", &[], false, Duration::ZERO, true),
+        ] {
+            let (mut rule, import) = (GracePeriod::default(), import(clusters));
+            if has_mcs {
+                rule.committed(&seen(MEMBER, None, None, Some(&mcs))).expect("no rule about requests");
+            }
+            rule.committed(&seen(MEMBER, Some(MEMBER), None, Some(&import))).expect("no rule about imports");
+            let mut removed = seen(MEMBER, Some(MEMBER), Some(&derived), None);
+            removed.at = removed.at + waited;
+            let committed = rule.committed(&removed);
+            assert_eq!(committed.is_ok(), is_right, "{why}: {committed:?}");
+        }
+    }
+}

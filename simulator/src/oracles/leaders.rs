@@ -24,3 +24,30 @@ impl Oracle for OnlyLeaders {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::support::{seen, state};
+    use super::*;
+    use fleetnet_core::model::Kind;
+    use serde_json::json;
+    use sim::fleet::Place;
+
+    #[test]
+    fn only_the_leader_writes_apart_from_requests_on_their_way() {
+        let service = state(Kind::Service, "fleet-system/work-app", &json!({"spec": {"ports": []}}));
+        let change = seen(Place::Member(0), Some(Place::Member(0)), None, Some(&service));
+        let just_after = Seen { at: change.at + Duration::from_secs(10), ..change };
+        let later = Seen { at: change.at + Duration::from_secs(11), ..change };
+        for (why, change, replica, is_right) in [
+            ("the leader", later, 1, true),
+            ("another replica", later, 0, false),
+            ("another replica, whose request was on its way", just_after, 0, true),
+            ("another replica, whose request was held back", Seen { is_late: true, ..later }, 0, true),
+        ] {
+            let leads_since = Some((1, seen(Place::Hub, None, None, Some(&service)).at));
+            let committed = OnlyLeaders.committed(&Seen { replica: Some(replica), leader: leads_since, ..change });
+            assert_eq!(committed.is_ok(), is_right, "{why}: {committed:?}");
+        }
+    }
+}

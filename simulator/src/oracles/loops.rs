@@ -33,3 +33,24 @@ impl Oracle for NoLoop {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::support::{seen, state};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_agent_writes_an_object_at_most_60_times_in_a_minute() {
+        let service = state(Kind::Service, "fleet-system/work-app", &json!({"spec": {"ports": []}}));
+        let (mut rule, change) = (NoLoop::default(), seen(Place::Hub, Some(Place::Hub), None, Some(&service)));
+        for _ in 0..60 {
+            rule.committed(&change).expect("60 writes");
+        }
+        let user = Seen { agent: None, ..change };
+        assert_eq!(rule.committed(&user), Ok(false), "users may write");
+        let later = Seen { at: change.at + MINUTE + Duration::from_millis(1), ..change };
+        assert_eq!(NoLoop(rule.0.clone()).committed(&later), Ok(true), "another minute");
+        assert!(rule.committed(&change).is_err(), "61 writes");
+    }
+}

@@ -135,3 +135,69 @@ impl Oracle for NothingLive {
         self.is_restored = true;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::support::{State, seen, state};
+    use super::*;
+    use crate::oracles::Seen;
+    use fleetnet_core::model::Kind;
+    use serde_json::json;
+
+    const EXPORTER: Place = Place::Member(0);
+    const IMPORTER: Place = Place::Member(1);
+
+    fn slice(path: &str, service: &str, is_imported: bool, addresses: &[&str]) -> State {
+        let manager = is_imported.then_some("endpointsliceimport-controller.networking.fleet.azure.com");
+        let labels = json!({"kubernetes.io/service-name": service,
+            "endpointslice.kubernetes.io/managed-by": manager.unwrap_or("endpointslice-controller.k8s.io")});
+        let endpoints: Vec<_> = addresses.iter().map(|address| json!({"addresses": [address]})).collect();
+        let rest = json!({"metadata": {"labels": labels}, "addressType": "IPv4", "endpoints": endpoints, "ports": []});
+        state(Kind::EndpointSlice, path, &rest)
+    }
+
+    /// Returns the rule of a fleet in which member-2 imports the two endpoints that member-1 exports.
+    fn importing() -> NothingLive {
+        let mut rule = NothingLive::default();
+        let service = state(Kind::Service, "work/app", &json!({"spec": {"ports": []}}));
+        let export = state(Kind::ServiceExport, "work/app", &json!({}));
+        let mcs = state(Kind::MultiClusterService, "work/app", &json!({"spec": {"serviceImport": {"name": "app"}}}));
+        let source = slice("work/app-1", "app", false, &["10.0.0.1", "10.0.0.2"]);
+        for (place, object) in [(EXPORTER, &service), (EXPORTER, &export), (EXPORTER, &source), (IMPORTER, &mcs)] {
+            rule.committed(&seen(place, None, None, Some(object))).expect("no rule about objects of users");
+        }
+        let imported = slice("fleet-system/app-1", "work-app", true, &["10.0.0.1", "10.0.0.2"]);
+        rule.committed(&seen(IMPORTER, Some(IMPORTER), None, Some(&imported))).expect("the first import");
+        rule
+    }
+
+    #[test]
+    fn a_live_endpoint_is_not_withdrawn_while_nothing_changes() {
+        let fewer = slice("fleet-system/app-1", "work-app", true, &["10.0.0.1"]);
+        let moved = slice("fleet-system/app-2", "work-app", true, &["10.0.0.2"]);
+        let change = |may_withdraw| Seen { may_withdraw, ..seen(IMPORTER, Some(IMPORTER), None, Some(&fewer)) };
+        assert!(importing().committed(&change(false)).is_err(), "10.0.0.2 is live");
+        assert_eq!(importing().committed(&change(true)), Ok(false), "users changed something");
+        let mut rule = importing();
+        rule.committed(&seen(IMPORTER, Some(IMPORTER), None, Some(&moved))).expect("a second slice");
+        assert_eq!(rule.committed(&change(false)), Ok(true), "another slice has it");
+        let mut rule = importing();
+        let source = slice("work/app-1", "app", false, &["10.0.0.1"]);
+        rule.committed(&seen(EXPORTER, None, None, Some(&source))).expect("no rule about objects of users");
+        assert_eq!(rule.committed(&change(false)), Ok(true), "its exporter has removed it");
+    }
+
+    #[test]
+    fn a_derived_service_with_an_exporter_is_not_removed_while_nothing_changes() {
+        let labels = json!({
+            "networking.fleet.azure.com/multi-cluster-service-name": "app",
+            "networking.fleet.azure.com/multi-cluster-service-namespace": "work",
+        });
+        let rest = json!({"metadata": {"labels": labels}, "spec": {"ports": []}});
+        let derived = state(Kind::Service, "fleet-system/work-app", &rest);
+        for (may_withdraw, is_right) in [(false, false), (true, true)] {
+            let removed = Seen { may_withdraw, ..seen(IMPORTER, Some(IMPORTER), Some(&derived), None) };
+            assert_eq!(importing().committed(&removed).is_ok(), is_right);
+        }
+    }
+}

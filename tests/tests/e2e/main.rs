@@ -36,4 +36,5 @@ mod release;
 mod sandbox_real;
 mod security;
 mod settings;
+mod slice_stream;
 mod tokens;

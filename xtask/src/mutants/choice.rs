@@ -21,7 +21,7 @@ pub(crate) struct Choice {
     /// Plant only the faults in lines that changed since this commit.
     #[arg(long, value_name = "COMMIT")]
     since: Option<String>,
-    /// Begin no fault after so many minutes, and print those that are left. The order is drawn by the hash of HEAD.
+    /// Begin no fault so many minutes after the build, and print those that are left. The order is drawn by the hash of HEAD.
     #[arg(long, value_name = "MINUTES", value_parser = minutes)]
     pub(super) within: Option<Duration>,
     /// Leave out the faults that an earlier run saw on the same tree.

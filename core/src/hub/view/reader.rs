@@ -2,6 +2,7 @@
 //! Rules have no other way to the view.
 
 use super::View;
+use super::previews::{Lagging, Sent};
 use super::value::{Bucket, Source, Value};
 use crate::disputes::Disputes;
 use crate::feature_set::FeatureSet;
@@ -9,7 +10,7 @@ use crate::hub::view::{Key, NamespacePolicy};
 use crate::index::Stored;
 use crate::model::{
     Announcement, Claims, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MemberCounts,
-    Namespace, ServiceImport,
+    Namespace, ServiceImport, SliceStreamOffer,
 };
 use crate::reads::{Objects, Reads};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, WatchState};
@@ -122,6 +123,12 @@ impl<'a> Reader<'a> {
         self.view.watches.complete(kinds)
     }
 
+    /// Returns what the hub agent announces and offers to the members.
+    pub(crate) fn announces(self) -> (&'a Announcement, Option<&'a SliceStreamOffer>) {
+        self.reads.note(Value::Announces);
+        (&self.view.announces, self.view.slice_stream.as_ref())
+    }
+
     /// Returns the feature set of a member, by its member namespace.
     pub(crate) fn features_of(self, namespace: &Text, now: Timestamp) -> FeatureSet {
         self.reads.note(Value::Announced(namespace.clone()));
@@ -159,9 +166,26 @@ impl<'a> Reader<'a> {
 
     // === Values that requeue nothing, or that requeue their key without a record ===
 
-    /// Returns what the hub agent announces. It never changes.
-    pub(crate) fn announces(self) -> &'a Announcement {
-        &self.view.announces
+    /// True if an importer holds a slice stream.
+    pub(crate) fn has_stream(self, importer: &Text) -> bool {
+        self.reads.note(Value::Stream(importer.clone()));
+        self.view.has_stream(importer)
+    }
+
+    /// Returns the lag of a distributed slice's object; `None` if there is none.
+    pub(crate) fn lagging(self, at: &ObjectName) -> Option<&'a Lagging> {
+        self.reads.note(Value::Lagging(at.clone()));
+        self.view.lagging(at)
+    }
+
+    /// Returns the last preview of a distributed slice. Only plans of its own key change it.
+    pub(crate) fn last_preview(self, at: &ObjectName) -> Option<&'a Sent> {
+        self.view.lagging(at)?.sent.as_ref()
+    }
+
+    /// Returns the value of `--object-lag`. It never changes.
+    pub(crate) fn object_lag_micros(self) -> i64 {
+        self.view.object_lag_micros
     }
 
     /// Returns the value of `--namespace-policy`. It never changes.

@@ -55,7 +55,7 @@ impl View {
             Object::InternalServiceImport(claim) => self.take_claim(claim, effects),
             Object::ServiceImport(import) => self.take_import(import, effects),
             Object::EndpointSliceExport(slice) => self.take_slice_export(slice, effects),
-            Object::EndpointSliceImport(slice) => self.take_distributed_slice(slice, effects),
+            Object::EndpointSliceImport(slice) => self.take_distributed_slice(slice, at, effects),
             Object::Namespace(namespace) => self.take_namespace(namespace, effects),
             Object::MemberAgent(agent) => self.take_member_agent(agent, at, effects),
             Object::Service(_)
@@ -146,8 +146,9 @@ impl View {
         true
     }
 
-    fn take_distributed_slice(&mut self, mut slice: HubSlice, effects: &mut Effects) -> bool {
+    fn take_distributed_slice(&mut self, mut slice: HubSlice, at: Timestamp, effects: &mut Effects) -> bool {
         self.share_content(&mut slice);
+        self.object_changed(&slice, at, effects);
         let (name, is_live) = (slice.meta.name.clone(), !slice.meta.deleting);
         let Taken::Changed(before) = self.distributed_slices.take(slice) else { return false };
         if before.is_none() {
@@ -238,6 +239,7 @@ impl View {
             }),
             Kind::EndpointSliceImport => self.distributed_slices.remove(name, uid).is_some_and(|before| {
                 self.count_copy(&name.name, -i32::from(!before.meta.deleting), effects);
+                self.object_gone(name);
                 self.distributed_slices_named.remove(&name.name, name);
                 effects.values.push(Value::DistributedSlicesNamed(name.name.clone()));
                 true

@@ -26,8 +26,14 @@ pub(crate) enum Value {
     HasCopies(Text),
     /// Lists of exporters and importers of a namespace.
     Lists(Text),
+    /// Announcement and offer of the hub agent.
+    Announces,
     /// Last announcement of the member with this member namespace.
     Announced(Text),
+    /// Slice stream of the importer with this member namespace.
+    Stream(Text),
+    /// Last preview of a distributed slice, and if the importer has acknowledged it.
+    Lagging(ObjectName),
     /// Name of the export that is the holder of a source slice.
     Holder(Source),
     /// State of all these kinds together: completely listed or not.

@@ -95,9 +95,14 @@ fn replacement_pending(view: Reader<'_>, distributed: &HubSlice, removed: &Endpo
 }
 
 /// Returns a plan that waits, if the hub distributes an older state than the imported one. After a restore of the hub, the exporter and
-/// the hub agent need this time to write the newest state again.
-fn restored(view: Reader<'_>, name: &Text, now: Timestamp) -> Option<Plan> {
-    let until = view.outdated_since(name)?.plus_micros(RESTORE_GRACE_MICROS);
+/// the hub agent need this time to write the newest state again. After the end of a slice stream, the hub agent needs it to write
+/// what the stream delivered. The time runs only while this agent sees the writes of the hub agent.
+fn outdated(view: Reader<'_>, name: &Text, now: Timestamp) -> Option<Plan> {
+    let outdated_since = view.outdated_since(name)?;
+    // fault P13.4: return Some(Plan::default()) ~> return None
+    let Some(followed_since) = view.follows_hub_since() else { return Some(Plan::default()) };
+    // fault P13.5: .max(followed_since) ~>
+    let until = outdated_since.max(followed_since).plus_micros(RESTORE_GRACE_MICROS);
     // fault P13.3: now < until ~> false
     (now < until).then(|| Plan { again: Some(until), ..Plan::default() })
 }
@@ -186,7 +191,7 @@ fn ensure(
         let write = Write::create(at, Desired::EndpointSlice(desired()));
         return Plan::one(write.measured(sample(distributed, None)));
     };
-    if let Some(wait) = restored(view, name, now).filter(|_| present.content != *content) {
+    if let Some(wait) = outdated(view, name, now).filter(|_| present.content != *content) {
         return wait;
     }
     // fault P6.1: present.content.address_type != content.address_type ~> false
@@ -201,7 +206,9 @@ fn ensure(
     // fault P8.1: present.imported && !is_edited ~> !view.has_excess(present)
     // fault A6.1: content == *content ~> observed_generation == Some(distributed.spec.reference.generation)
     if present.imported && !is_edited && is_bound && present.content == *content {
-        return Plan::default();
+        // fault J4.2: view.has_preview(name) ~> (false && view.has_preview(name))
+        let acknowledged = view.has_preview(name).then_some(distributed.spec.reference.generation);
+        return Plan { acknowledged, ..Plan::default() };
     }
     if is_bound && handover::empties(&present.content, content) && replacement_pending(view, distributed, present) {
         return Plan::default(); // this key is requeued when the replacement is imported

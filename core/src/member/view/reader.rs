@@ -225,6 +225,12 @@ impl<'a> Reader<'a> {
         self.since(Fact::Orphaned(slice.clone()))
     }
 
+    /// Returns the time since which the watch of distributed slices has contact with the hub; `None` while it has none.
+    pub(crate) fn follows_hub_since(self) -> Option<Timestamp> {
+        self.reads.note(Value::FollowsHub);
+        self.view.hub_followed_since
+    }
+
     pub(crate) fn outdated_since(self, slice: &Text) -> Option<Timestamp> {
         self.since(Fact::Outdated(slice.clone()))
     }
@@ -268,6 +274,11 @@ impl<'a> Reader<'a> {
     /// Returns the disputes. A dispute names the key that it requeues.
     pub(crate) fn disputes(self) -> &'a Disputes<Key> {
         &self.view.disputes
+    }
+
+    /// True if a distributed slice has the content of a preview. Each change of this changes the slice too.
+    pub(crate) fn has_preview(self, slice: &Text) -> bool {
+        self.view.has_preview(slice)
     }
 
     pub(crate) fn has_excess(self, slice: &EndpointSlice) -> bool {

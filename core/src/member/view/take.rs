@@ -180,7 +180,12 @@ impl View {
     fn take_slice(&mut self, mut slice: EndpointSlice, at: Timestamp, effects: &mut Effects) -> bool {
         let name = slice.meta.name.clone();
         let present = self.slices.get(&name).filter(|present| present.meta.uid == slice.meta.uid);
-        if present.is_some_and(|present| present.imported) {
+        // Somebody may have edited the labels while no agent ran. The annotation with the generation remains.
+        let in_system = name.namespace == self.settings.fleet_system_namespace;
+        // fault P8.2: in_system && slice.observed_generation.is_some() ~> false
+        // fault P8.3 (export::only_ready_to_go_slices_of_accepted_exports_are_exported): in_system && ~>
+        let is_annotated = in_system && slice.observed_generation.is_some();
+        if is_annotated || present.is_some_and(|present| present.imported) {
             slice.relabelled = !slice.imported;
             slice.imported = true;
         }
@@ -204,7 +209,7 @@ impl View {
         if is_other && self.has(&Key::SliceExport(name.clone())) {
             effects.keys.push(Key::SliceExport(name.clone()));
         }
-        if name.namespace == self.settings.fleet_system_namespace {
+        if in_system {
             if self.is_marked_imported(&name.name) {
                 effects.keys.push(Key::SliceImport(name.name.clone()));
                 effects.facts.extend([Fact::Orphaned(name.name.clone()), Fact::Outdated(name.name.clone())]);
@@ -360,6 +365,12 @@ impl View {
     }
 
     fn take_distributed_slice(&mut self, slice: HubSlice, effects: &mut Effects) -> bool {
+        let slice = self.with_preview(slice);
+        self.store_distributed_slice(slice, effects)
+    }
+
+    /// Stores a distributed slice, with the content of its object or of a preview.
+    pub(super) fn store_distributed_slice(&mut self, slice: HubSlice, effects: &mut Effects) -> bool {
         let (name, owner) = (slice.meta.name.clone(), slice.spec.owner.clone());
         let origin = slice.spec.reference.cluster.clone();
         let Taken::Changed(before) = self.distributed_slices.take(slice) else { return false };
@@ -403,6 +414,7 @@ impl View {
     fn forget_distributed_slice(&mut self, name: &ObjectName, before: HubSlice, effects: &mut Effects) {
         // fault T22.3: self.admissions.remove(&name.name); ~>
         self.admissions.remove(&name.name);
+        self.previews.remove(&name.name);
         self.distributed_slices_from.remove(&before.spec.reference.cluster, name);
         let owner = before.spec.owner;
         self.distributed_slices_of.shift(Some(owner.clone()), None, name);

@@ -16,6 +16,8 @@ pub(crate) enum Value {
     HasUndecodable,
     /// Last announcement of the hub agent.
     HubAnnounced,
+    /// Contact of the watch of distributed slices with the hub.
+    FollowsHub,
     /// Right of this process to write to the hub.
     ActsInHub,
     Fact(Fact),

@@ -57,6 +57,18 @@
 - --metrics-cert-path=/metrics-certificate
 {{- end }}
 {{- end }}
+{{- with .Values.sliceStream }}
+{{- if .enabled }}
+- --slice-stream-bind-address=:8443
+- --slice-stream-advertise-address={{ required "sliceStream.enabled needs sliceStream.advertiseAddress, the address at which the members reach the Service hub-agent-slice-stream, such as hub.example.com:8443" .advertiseAddress }}
+{{- if .certificateSecret }}
+- --slice-stream-cert-path=/slice-stream-certificate
+{{- end }}
+{{- with .objectLag }}
+- --object-lag={{ . }}
+{{- end }}
+{{- end }}
+{{- end }}
 - --log-format={{ .Values.log.format }}
 - --v={{ .Values.log.level }}
 {{- with .Values.extraArgs }}

@@ -121,7 +121,15 @@ fn each_value_arrives_where_it_belongs() -> anyhow::Result<()> {
             "--log-format=text",
             "--v=4",
         ];
-        for argument in expected.iter().chain(&["--namespace-policy=off", "--leader-elect=true"]) {
+        let of_hub_only = [
+            "--namespace-policy=off",
+            "--leader-elect=true",
+            "--slice-stream-bind-address=:8443",
+            "--slice-stream-advertise-address=hub.example.com:9443",
+            "--slice-stream-cert-path=/slice-stream-certificate",
+            "--object-lag=2s",
+        ];
+        for argument in expected.iter().chain(&of_hub_only) {
             ensure!(of_hub.iter().any(|it| it == argument), "{argument} is missing: {of_hub:?}");
         }
         let of_members = [
@@ -316,6 +324,48 @@ fn protected_metrics_have_the_rights_of_the_plain_manifest_and_a_monitor_that_ca
             ensure!(endpoint["scheme"] == "https", "{endpoint}");
             ensure!(endpoint["tlsConfig"] == json!({"insecureSkipVerify": true}), "{endpoint}");
         }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_slice_stream_has_the_service_and_the_rights_of_the_plain_manifest() -> anyhow::Result<()> {
+    harness::run(async {
+        let helm = Helm::find().await?;
+        let values = ["--set=sliceStream.enabled=true", "--set=sliceStream.advertiseAddress=hub.example.com:8443"];
+        let on = without_helm(rendered(&helm, Chart::HubAgent, &values).await?);
+        for (name, object) in plain(&[manifests::SLICE_STREAM])? {
+            ensure!(on.get(&name) == Some(&object), "{name} is {:?}", on.get(&name));
+        }
+        let arguments = arguments(&on, "hub-agent")?;
+        for argument in ["--slice-stream-bind-address=:8443", "--slice-stream-advertise-address=hub.example.com:8443"] {
+            ensure!(arguments.iter().any(|it| it == argument), "{argument} is missing: {arguments:?}");
+        }
+        ensure!(!arguments.iter().any(|it| it.contains("cert-path")), "the certificate is self-signed: {arguments:?}");
+        let outcome = helm.run(&["template", "fleetnet-hub-agent", values[0]]).await?;
+        ensure!(outcome.code != 0 && outcome.err.contains("sliceStream.advertiseAddress"), "{outcome:?}");
+
+        let everything = format!("--values={}/ci/everything-values.yaml", Chart::HubAgent);
+        let objects = rendered(&helm, Chart::HubAgent, &[&everything]).await?;
+        let service = &objects["Service fleet-system/hub-agent-slice-stream"];
+        ensure!(service["metadata"]["annotations"] == json!({"example.com/note": "yes"}), "{service}");
+        let expected = json!({
+            "type": "LoadBalancer",
+            "selector": {"app.kubernetes.io/name": "hub-agent"},
+            "ports": [{"name": "slice-stream", "port": 9443, "targetPort": 8443, "protocol": "TCP"}],
+            "loadBalancerClass": "example.com/internal",
+            "loadBalancerSourceRanges": ["10.0.0.0/8"],
+        });
+        ensure!(service["spec"] == expected, "{service}");
+        let pod = &objects["Deployment fleet-system/hub-agent"]["spec"]["template"]["spec"];
+        let mount =
+            json!({"name": "slice-stream-certificate", "mountPath": "/slice-stream-certificate", "readOnly": true});
+        let container = &pod["containers"][0];
+        ensure!(container["volumeMounts"].as_array().is_some_and(|mounts| mounts.contains(&mount)), "{container}");
+        let volume = json!({"name": "slice-stream-certificate", "secret": {"secretName": "slice-stream-certificate"}});
+        ensure!(pod["volumes"].as_array().is_some_and(|volumes| volumes.contains(&volume)), "{pod}");
+        let ingress = objects["NetworkPolicy fleet-system/hub-agent"]["spec"]["ingress"].to_string();
+        ensure!(ingress.contains("slice-stream"), "the network policy lets no member in: {ingress}");
         Ok(())
     })
 }

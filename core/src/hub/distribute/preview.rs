@@ -1,0 +1,96 @@
+//! Previews: a change of a distributed slice goes to its importer over the slice stream first, and to the object later.
+//!
+//! ```text
+//! change ── preview ──► importer ── acknowledgement ──┐
+//!    └── object: `--object-lag` after the first change, or 1 s after a preview without an acknowledgement
+//! ```
+//!
+//! Objects are the truth. Only the object shows a first import, an empty slice, another source slice and a deletion. Generations
+//! of the source slice order objects and previews, so an importer never goes back to an older state.
+
+use crate::handover;
+use crate::hub::view::previews::Lagging;
+use crate::hub::view::reader::Reader;
+use crate::limits::PREVIEW_ACKNOWLEDGEMENT_MICROS;
+use crate::model::{HubSlice, HubSliceSpec, SliceContent};
+use crate::plan::{Patch, Plan, Preview, Write};
+use fleetnet_types::Timestamp;
+
+/// Plans a distributed slice whose object has other content than `desired`.
+pub(super) fn change(view: Reader<'_>, object: &HubSlice, desired: HubSliceSpec, now: Timestamp) -> Plan {
+    let at = &object.meta.name;
+    let lagging = view.lagging(at);
+    let last = lagging.and_then(|lagging| lagging.sent.as_ref());
+    let is_sent = last.is_some_and(|last| last.spec == desired);
+    let newest = lagging.and_then(Lagging::generation).max(Some(object.spec.reference.generation));
+    let is_newer = Some(desired.reference.generation) > newest;
+    let may_preview = view.has_stream(&at.namespace) && is_change_of_imported(object, &desired);
+    // fault J6.2: !is_sent && !is_newer ~> false
+    if !may_preview || !is_sent && !is_newer {
+        return write(view, object, desired);
+    }
+    let since = lagging.map_or(now, |lagging| lagging.since);
+    let unacknowledged_since = last.and_then(|last| last.unacknowledged_since).or((!is_sent).then_some(now));
+    // fault J5.2: since.plus_micros( ~> now.plus_micros(
+    let latest = since.plus_micros(view.object_lag_micros());
+    // fault J5.3: unacknowledged_since.map( ~> None.or(unacknowledged_since.filter(|_| false)).map(
+    let until = unacknowledged_since.map(|since: Timestamp| since.plus_micros(PREVIEW_ACKNOWLEDGEMENT_MICROS));
+    let until = until.map_or(latest, |until| until.min(latest));
+    // fault J4.1: (!is_sent).then(|| Preview::Show(desired.clone())) ~> Some(Preview::Show(desired.clone()))
+    let preview = (!is_sent).then(|| Preview::Show(desired.clone()));
+    // fault J5.1: now < until ~> true
+    let plan = if now < until { Plan { again: Some(until), ..Plan::default() } } else { write(view, object, desired) };
+    Plan { preview, ..plan }
+}
+
+/// Returns the plan of an object that has its desired content. If the importer has a newer preview, it is retracted.
+pub(super) fn settled(view: Reader<'_>, object: &HubSlice) -> Plan {
+    let is_previewed = view.last_preview(&object.meta.name).is_some();
+    // fault J6.1: is_previewed.then_some(Preview::Retract) ~> None.filter(|_: &Preview| is_previewed)
+    Plan { preview: is_previewed.then_some(Preview::Retract), ..Plan::default() }
+}
+
+fn write(view: Reader<'_>, object: &HubSlice, desired: HubSliceSpec) -> Plan {
+    let Some(sent) = view.last_preview(&object.meta.name) else {
+        return Plan::one(patch(object, desired));
+    };
+    let is_older = sent.spec.reference.generation > desired.reference.generation;
+    let preview = is_older.then_some(Preview::Retract);
+    Plan { preview, ..Plan::one(patch(object, desired)) }
+}
+
+fn patch(object: &HubSlice, desired: HubSliceSpec) -> Write {
+    // fault W4.1: Write::patch(&object.meta, Patch::EndpointSliceImport(desired)) ~> { let _ = desired; Write::delete(crate::model::Kind::EndpointSliceImport, &object.meta) }
+    Write::patch(&object.meta, Patch::EndpointSliceImport(desired))
+}
+
+/// True if the importer has imported this slice, and `desired` is a later state of the same source slice with endpoints.
+fn is_change_of_imported(object: &HubSlice, desired: &HubSliceSpec) -> bool {
+    let (before, after) = (&object.spec.reference, &desired.reference);
+    // fault J3.1: object.meta.finalizers.ours ~> true
+    object.meta.finalizers.ours
+        && !object.misnamed
+        // fault J3.2: && !desired.content.endpoints.is_empty() ~>
+        && !desired.content.endpoints.is_empty()
+        && object.spec.owner == desired.owner
+        && object.spec.content.address_type == desired.content.address_type
+        && (&before.cluster, &before.source, &before.uid) == (&after.cluster, &after.source, &after.uid)
+}
+
+/// Returns the content that the importer has of a distributed slice, or gets next.
+pub(super) fn sent_content<'a>(view: Reader<'a>, object: &'a HubSlice) -> &'a SliceContent {
+    view.last_preview(&object.meta.name).map_or(&object.spec.content, |sent| &sent.spec.content)
+}
+
+/// Returns the content of a distributed slice that the importer certainly has: that of the object, or of an acknowledged preview.
+pub(super) fn acknowledged_content<'a>(view: Reader<'a>, object: &'a HubSlice) -> &'a SliceContent {
+    let sent = view.lagging(&object.meta.name).and_then(|lagging| lagging.sent.as_ref());
+    // fault J9.1: sent.unacknowledged_since.is_none() ~> false && sent.unacknowledged_since.is_none()
+    let acknowledged = sent.filter(|sent| sent.unacknowledged_since.is_none());
+    acknowledged.map_or(&object.spec.content, |sent| &sent.spec.content)
+}
+
+/// True if a change of a distributed slice removes the last endpoint that the importer has of it.
+pub(super) fn empties(view: Reader<'_>, object: &HubSlice, desired: &SliceContent) -> bool {
+    handover::empties(&object.spec.content, desired) || handover::empties(sent_content(view, object), desired)
+}

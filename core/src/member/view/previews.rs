@@ -1,0 +1,74 @@
+//! Previews: contents of distributed slices that the slice stream delivers before the hub agent writes the objects.
+//!
+//! While a preview is valid, the table of distributed slices has the content of the preview in place of the object's. So no rule
+//! knows about previews, and an import of a preview is an import like any other. A preview never replaces an object that does
+//! not exist, and only the object shows a deletion.
+
+use super::{Effects, View, value::Value};
+use crate::model::{HubSlice, HubSliceSpec, Kind};
+use fleetnet_types::Text;
+
+/// True if a preview is a newer state of the source slice than the object has. All other fields that identify a slice are equal.
+fn precedes(preview: &HubSliceSpec, object: &HubSliceSpec) -> bool {
+    // fault J1.1: preview.reference.generation > object.reference.generation && ~>
+    preview.reference.generation > object.reference.generation
+        // fault J2.1: identity(preview) == identity(object) ~> true
+        && identity(preview) == identity(object)
+}
+
+fn identity(spec: &HubSliceSpec) -> impl PartialEq {
+    let reference = &spec.reference;
+    (&spec.owner, &reference.cluster, &reference.source, &reference.uid, &spec.content.address_type)
+}
+
+impl View {
+    /// Stores a preview of the distributed slice with this name, unless the object or an earlier preview is as new.
+    pub(in crate::member) fn show_preview(&mut self, name: &Text, preview: HubSliceSpec, effects: &mut Effects) {
+        let Some(shown) = self.distributed_slices.get(&self.in_hub(name.clone())) else { return };
+        if !precedes(&preview, &shown.spec) {
+            return;
+        }
+        let (object, shown) = (shown.spec.clone(), HubSlice { spec: preview, ..shown.clone() });
+        // fault J10.1: self.previews.entry(name.clone()).or_insert(object); ~> self.previews.insert(name.clone(), object);
+        self.previews.entry(name.clone()).or_insert(object);
+        self.show(shown, effects);
+    }
+
+    /// Drops the preview of a distributed slice. The object is valid again.
+    pub(in crate::member) fn drop_preview(&mut self, name: &Text, effects: &mut Effects) {
+        let Some(object) = self.previews.remove(name) else { return };
+        let Some(shown) = self.distributed_slices.get(&self.in_hub(name.clone())) else { return };
+        let object = HubSlice { spec: object, ..shown.clone() };
+        self.show(object, effects);
+    }
+
+    /// Drops all previews.
+    pub(in crate::member) fn drop_previews(&mut self, effects: &mut Effects) {
+        let names: Vec<Text> = self.previews.keys().cloned().collect();
+        names.iter().for_each(|name| self.drop_preview(name, effects));
+    }
+
+    fn show(&mut self, slice: HubSlice, effects: &mut Effects) {
+        let name = slice.meta.name.clone();
+        if self.store_distributed_slice(slice, effects) {
+            effects.values.push(Value::Object(Kind::EndpointSliceImport, name));
+        }
+    }
+
+    /// Returns the new state of a distributed slice with the content of its preview, if this content is still newer.
+    pub(super) fn with_preview(&mut self, mut slice: HubSlice) -> HubSlice {
+        let name = &slice.meta.name;
+        let Some(object) = self.previews.get_mut(&name.name) else { return slice };
+        let shown = self.distributed_slices.get(name).filter(|shown| shown.meta.uid == slice.meta.uid);
+        match shown.filter(|shown| precedes(&shown.spec, &slice.spec)) {
+            Some(shown) => *object = std::mem::replace(&mut slice.spec, shown.spec.clone()),
+            None => drop(self.previews.remove(&name.name)),
+        }
+        slice
+    }
+
+    /// True if the table has the content of a preview for this distributed slice.
+    pub(crate) fn has_preview(&self, name: &Text) -> bool {
+        self.previews.contains_key(name)
+    }
+}

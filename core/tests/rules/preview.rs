@@ -1,0 +1,490 @@
+//! Tests of the slice stream: previews of distributed slices, their acknowledgements, and the writes of the objects that follow.
+
+use crate::histories::{self, MEMBERS, an_event, happen, prelude};
+use crate::oracle::{CLASSES, assert_grace_is_over, assert_settled, classes, state};
+use crate::support::agent::{View, applied};
+use crate::support::build::{
+    Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, content, derived_service, distributed_slice,
+    imported_slice, in_hub_of, mcs, member_agent, named, resolved, seconds, service_import, slice, slice_export,
+};
+use crate::support::property::for_any;
+use crate::support::view::{claimed_hub_view, member_view, observe_and_plan, observe_change, planned};
+use crate::support::world::{Entry, Who, World, fleet};
+use ::histories::users::Action;
+use fleetnet_core::features::Features;
+use fleetnet_core::limits::{PREVIEW_ACKNOWLEDGEMENT_MICROS, RESTORE_GRACE_MICROS};
+use fleetnet_core::model::{AddressType, ConsumerType, EndpointSlice, HubSlice, Kind, Object};
+use fleetnet_core::plan::{ImportedSlice, Patch, Plan, Preview, Write};
+use fleetnet_core::{hub, member};
+use fleetnet_types::{Text, Timestamp};
+use proptest::prelude::{Strategy, any, prop, prop_oneof};
+use std::sync::Arc;
+
+const LAG_MICROS: i64 = 5_000_000;
+
+// === Hub agent ===
+
+/// Returns a hub whose importer member-2 holds a stream, the export of member-1 and its distributed slice, and their key.
+fn streaming_hub() -> (hub::Planner, HubSlice, HubSlice, hub::Key) {
+    let export = slice_export("member-1", &slice("work/app-1")).with_addresses(&["10.0.0.1"], 4).marked();
+    let copy = distributed_slice("member-2", &export).marked();
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
+    let objects = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(copy.clone()), agent];
+    let mut view = claimed_hub_view(objects.into_iter().chain([import.object()]));
+    view.object_lag_micros = LAG_MICROS;
+    view.stream_began(&copy.meta.name.namespace, &mut Vec::new());
+    let key = hub::Key::Copy { slice: export.meta.name.name.clone(), importer: copy.meta.name.namespace.clone() };
+    (view, export, copy, key)
+}
+
+/// Changes the export, and plans the distributed slice at this second.
+fn exported(view: &mut hub::Planner, key: &hub::Key, export: HubSlice, second: i64) -> Plan {
+    view.apply(Kind::EndpointSliceExport, applied(Object::EndpointSliceExport(export)).1, seconds(second), &mut vec![]);
+    view.decide_and_record(key, seconds(second))
+}
+
+fn write(copy: &HubSlice, export: &HubSlice) -> Write {
+    Write::patch(&copy.meta, Patch::EndpointSliceImport(export.spec.clone()))
+}
+
+fn wait(until: Timestamp, preview: Option<Preview>) -> Plan {
+    Plan { again: Some(until), preview, ..Plan::default() }
+}
+
+#[test]
+fn a_change_is_previewed_at_once_and_written_after_the_lag() {
+    let (mut view, export, copy, key) = streaming_hub();
+    assert_eq!(view.decide_and_record(&key, seconds(10)), Plan::default());
+    let changed = export.clone().with_addresses(&["10.0.0.9"], 5);
+    let first = exported(&mut view, &key, changed.clone(), 20);
+    let until = seconds(20).plus_micros(PREVIEW_ACKNOWLEDGEMENT_MICROS);
+    assert_eq!(first, wait(until, Some(Preview::Show(changed.spec))));
+    assert_eq!(view.decide_and_record(&key, seconds(20)), wait(until, None), "a preview is sent once");
+
+    let mut requeue = Vec::new();
+    view.acknowledged(&copy.meta.name, 5, seconds(20), &mut requeue);
+    assert_eq!(requeue, std::slice::from_ref(&key));
+    let until = seconds(20).plus_micros(LAG_MICROS);
+    assert_eq!(view.decide_and_record(&key, seconds(20)), wait(until, None));
+
+    // A later change does not delay the object any further.
+    let later = export.with_addresses(&["10.0.0.10"], 6);
+    assert_eq!(exported(&mut view, &key, later.clone(), 24).preview, Some(Preview::Show(later.spec.clone())));
+    view.acknowledged(&copy.meta.name, 6, seconds(24), &mut requeue);
+    assert_eq!(view.decide_and_record(&key, seconds(24)), wait(until, None));
+    assert_eq!(view.decide_and_record(&key, until), Plan::one(write(&copy, &later)));
+    let written = HubSlice { spec: later.spec, ..copy.clone() }.version(2);
+    view.applied(Object::EndpointSliceImport(written), until, &mut Vec::new());
+    assert_eq!(view.decide_and_record(&key, until), Plan::default());
+}
+
+#[test]
+fn a_preview_that_is_not_acknowledged_is_followed_by_its_object_after_a_second() {
+    let (mut view, export, copy, key) = streaming_hub();
+    let (fifth, sixth) = (export.clone().with_addresses(&["10.0.0.9"], 5), export.with_addresses(&["10.0.0.10"], 6));
+    exported(&mut view, &key, fifth, 20);
+    let until = seconds(20).plus_micros(PREVIEW_ACKNOWLEDGEMENT_MICROS);
+    let half = seconds(20).plus_micros(500_000);
+    view.applied(Object::EndpointSliceExport(sixth.clone()), half, &mut Vec::new());
+    assert_eq!(view.decide_and_record(&key, half), wait(until, Some(Preview::Show(sixth.spec.clone()))));
+    assert_eq!(view.decide_and_record(&key, until), Plan::one(write(&copy, &sixth)), "not a second after the last one");
+
+    // An acknowledgement of an earlier preview gives the last one its full time.
+    let (mut view, export, copy, key) = streaming_hub();
+    exported(&mut view, &key, export.with_addresses(&["10.0.0.9"], 5), 20);
+    view.applied(Object::EndpointSliceExport(sixth), half, &mut Vec::new());
+    view.decide_and_record(&key, half);
+    view.acknowledged(&copy.meta.name, 5, half, &mut Vec::new());
+    let until = half.plus_micros(PREVIEW_ACKNOWLEDGEMENT_MICROS);
+    assert_eq!(view.decide_and_record(&key, seconds(21)), wait(until, None));
+}
+
+#[test]
+fn many_changes_of_one_slice_cost_one_write_in_each_lag() {
+    let (mut view, export, mut copy, key) = streaming_hub();
+    let (mut writes, mut generation) = (Vec::new(), 4);
+    for step in 0..1_200 {
+        let now = seconds(100).plus_micros(step * 50_000);
+        generation += 1;
+        let address = format!("10.0.{}.{}", generation / 200, generation % 200 + 1);
+        let changed = export.clone().with_addresses(&[&address], generation);
+        view.applied(Object::EndpointSliceExport(changed.clone()), now, &mut Vec::new());
+        let plan = view.decide_and_record(&key, now);
+        if !plan.writes.is_empty() {
+            assert_eq!(plan.writes, [write(&copy, &changed)]);
+            copy = HubSlice { spec: changed.spec, ..copy }.version(generation.unsigned_abs());
+            view.applied(Object::EndpointSliceImport(copy.clone()), now, &mut Vec::new());
+            writes.push(now);
+        }
+        view.acknowledged(&copy.meta.name, generation, now, &mut Vec::new());
+    }
+    let gaps: Vec<i64> = writes.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    assert!(gaps.iter().all(|gap| *gap >= LAG_MICROS && *gap <= LAG_MICROS + 50_000), "{gaps:?}");
+    assert!((10..=12).contains(&writes.len()), "{} writes for 1,200 changes in a minute", writes.len());
+}
+
+#[test]
+fn the_lag_begins_again_with_a_write_that_a_newer_preview_has_overtaken() {
+    let (mut view, export, copy, key) = streaming_hub();
+    let (fifth, sixth) = (export.clone().with_addresses(&["10.0.0.9"], 5), export.with_addresses(&["10.0.0.10"], 6));
+    exported(&mut view, &key, fifth.clone(), 20);
+    view.acknowledged(&copy.meta.name, 5, seconds(20), &mut Vec::new());
+    assert_eq!(exported(&mut view, &key, fifth.clone(), 25), Plan::one(write(&copy, &fifth)));
+    exported(&mut view, &key, sixth, 25);
+    view.acknowledged(&copy.meta.name, 6, seconds(25), &mut Vec::new());
+    let written = HubSlice { spec: fifth.spec, ..copy }.version(2);
+    view.applied(Object::EndpointSliceImport(written.clone()), seconds(26), &mut Vec::new());
+    let until = seconds(26).plus_micros(LAG_MICROS);
+    assert_eq!(view.decide_and_record(&key, seconds(26)), wait(until, None));
+    // A change of its metadata is no write of the content.
+    let touched = HubSlice { observed_generation: Some(5), ..written }.version(3);
+    view.applied(Object::EndpointSliceImport(touched), seconds(28), &mut Vec::new());
+    assert_eq!(view.decide_and_record(&key, seconds(28)), wait(until, None));
+}
+
+#[test]
+fn first_imports_emptied_slices_and_other_sources_use_objects_only() {
+    let change = |export: &HubSlice| export.clone().with_addresses(&["10.0.0.9"], 5);
+    type Prepare = fn(&mut hub::Planner, &mut HubSlice, &mut HubSlice);
+    let table: [(&str, Prepare); 7] = [
+        ("no stream", |view, _, copy| view.stream_ended(&copy.meta.name.namespace, &mut Vec::new())),
+        ("not imported yet", |_, _, copy| copy.meta.finalizers.ours = false),
+        ("emptied", |_, changed, _| changed.spec.content = content(&[]).into()),
+        ("the same generation", |_, changed, _| changed.spec.reference.generation = 4),
+        ("an older generation", |_, changed, _| changed.spec.reference.generation = 3),
+        ("another source slice", |_, changed, _| changed.spec.reference.uid = "uid-of-another".into()),
+        ("a lag of zero", |view, _, _| view.object_lag_micros = 0),
+    ];
+    for (why, prepare) in table {
+        let (mut view, export, mut copy, key) = streaming_hub();
+        let mut changed = change(&export);
+        prepare(&mut view, &mut changed, &mut copy);
+        view.applied(Object::EndpointSliceImport(copy.clone().version(2)), seconds(15), &mut Vec::new());
+        let plan = exported(&mut view, &key, changed.clone(), 20);
+        assert_eq!(plan.writes, [write(&copy.version(2), &changed)], "{why}");
+        assert_eq!(plan.preview.is_some(), why == "a lag of zero", "{why}");
+    }
+}
+
+#[test]
+fn a_source_that_goes_back_is_written_at_once_and_its_preview_retracted() {
+    let (mut view, export, copy, key) = streaming_hub();
+    let sixth = export.clone().with_addresses(&["10.0.0.9"], 6);
+    exported(&mut view, &key, sixth.clone(), 20);
+    // Another writer changed the export without a new generation of the source slice.
+    let edited = export.clone().with_addresses(&["10.6.6.6"], 6);
+    assert_eq!(exported(&mut view, &key, edited.clone(), 20), Plan::one(write(&copy, &edited)));
+    assert_eq!(exported(&mut view, &key, sixth, 20).preview, None, "it was sent before");
+
+    // The exporting cluster was restored from a backup.
+    let fifth = export.with_addresses(&["10.0.0.8"], 5);
+    let retracted = Plan { preview: Some(Preview::Retract), ..Plan::one(write(&copy, &fifth)) };
+    assert_eq!(exported(&mut view, &key, fifth.clone(), 20), retracted);
+    assert_ne!(exported(&mut view, &key, fifth, 20).preview, Some(Preview::Retract), "once");
+
+    let (mut view, export, _, key) = streaming_hub();
+    exported(&mut view, &key, export.clone().with_addresses(&["10.0.0.9"], 6), 20);
+    let retracted = Plan { preview: Some(Preview::Retract), ..Plan::default() };
+    assert_eq!(exported(&mut view, &key, export.clone(), 20), retracted, "back to what the object has");
+    assert_eq!(exported(&mut view, &key, export, 20), Plan::default());
+}
+
+#[test]
+fn the_end_of_a_stream_makes_its_objects_due() {
+    let (mut view, export, copy, key) = streaming_hub();
+    let changed = export.with_addresses(&["10.0.0.9"], 5);
+    exported(&mut view, &key, changed.clone(), 20);
+    let (importer, mut requeue) = (&copy.meta.name.namespace, Vec::new());
+    view.stream_ended(&"fleet-member-member-3".into(), &mut requeue);
+    assert_eq!(requeue, []);
+    view.stream_ended(importer, &mut requeue);
+    assert!(requeue.contains(&key));
+    assert_eq!(view.clone().decide_and_record(&key, seconds(20)), Plan::one(write(&copy, &changed)));
+
+    // A stream that begins again and again does not delay the object.
+    for second in 21..25 {
+        view.stream_began(importer, &mut requeue);
+        assert_eq!(view.decide_and_record(&key, seconds(second)).preview, Some(Preview::Show(changed.spec.clone())));
+        view.stream_ended(importer, &mut requeue);
+    }
+    view.stream_began(importer, &mut requeue);
+    view.decide_and_record(&key, seconds(24));
+    view.acknowledged(&copy.meta.name, 5, seconds(24), &mut requeue);
+    assert_eq!(view.decide_and_record(&key, seconds(24)).again, Some(seconds(20).plus_micros(LAG_MICROS)));
+}
+
+#[test]
+fn a_clock_that_is_set_moves_the_times_of_previews() {
+    for by in [-3_600_000_000, 3_600_000_000] {
+        let (mut view, export, copy, key) = streaming_hub();
+        let changed = export.with_addresses(&["10.0.0.9"], 5);
+        exported(&mut view, &key, changed, 20);
+        view.clock_set(by);
+        let now = seconds(20).plus_micros(by);
+        assert_eq!(view.decide_and_record(&key, now).again, Some(now.plus_micros(PREVIEW_ACKNOWLEDGEMENT_MICROS)));
+        view.acknowledged(&copy.meta.name, 5, now, &mut Vec::new());
+        assert_eq!(view.decide_and_record(&key, now).again, Some(now.plus_micros(LAG_MICROS)));
+    }
+}
+
+#[test]
+fn a_removed_slice_waits_until_the_importer_has_its_endpoints_of_the_replacement() {
+    let (mut view, export, copy, _) = streaming_hub();
+    let other = slice_export("member-1", &slice("work/app-2").endpoints(&["10.0.0.2"])).marked();
+    let other_copy = distributed_slice("member-2", &other).marked();
+    for object in [Object::EndpointSliceExport(other.clone()), Object::EndpointSliceImport(other_copy.clone())] {
+        observe_and_plan(&mut view, applied(object), seconds(15));
+    }
+    // The endpoint of the first slice moves to the other slice. Then the first slice is withdrawn.
+    let gained = other.with_addresses(&["10.0.0.1", "10.0.0.2"], 5);
+    observe_and_plan(&mut view, applied(Object::EndpointSliceExport(gained)), seconds(20));
+    observe_and_plan(&mut view, applied(Object::EndpointSliceExport(export.clone().deleting())), seconds(20));
+    let importer = copy.meta.name.namespace.clone();
+    let removal = hub::Key::Copy { slice: export.meta.name.name, importer };
+    assert_eq!(view.decide_and_record(&removal, seconds(20)).writes, []);
+    let mut requeue = Vec::new();
+    view.acknowledged(&other_copy.meta.name, 5, seconds(20), &mut requeue);
+    assert!(requeue.contains(&removal), "{requeue:?}");
+    let delete = Write::delete(Kind::EndpointSliceImport, &copy.meta);
+    assert_eq!(view.decide_and_record(&removal, seconds(20)).writes, [delete], "the object is written later");
+}
+
+// === Member agent ===
+
+/// Returns a member that has imported a distributed slice of member-2, both slices, and their key.
+fn importing_member() -> (member::Planner, HubSlice, EndpointSlice, member::Key) {
+    let mcs = mcs("work/app").taken_on().deriving("work-app");
+    let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
+    let distributed = distributed.with_addresses(&["10.0.0.1"], 4).marked();
+    let name = distributed.meta.name.name.clone();
+    let imported = EndpointSlice { observed_generation: Some(4), ..imported_slice(&name, "work-app") };
+    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
+    let view = member_view([
+        mcs.object(),
+        import.object(),
+        derived_service("work-app", "work/app").object(),
+        Object::EndpointSliceImport(distributed.clone()),
+        imported.clone().object(),
+    ]);
+    (view, distributed, imported, member::Key::SliceImport(name))
+}
+
+fn show(view: &mut member::Planner, preview: &HubSlice, second: i64) -> Vec<member::Key> {
+    let mut requeue = Vec::new();
+    view.show_preview(&preview.meta.name.name, preview.spec.clone(), seconds(second), &mut requeue);
+    requeue
+}
+
+fn import_of(addresses: &[&str], generation: i64) -> Patch {
+    Patch::ImportedSlice(ImportedSlice {
+        service: "work-app".into(),
+        content: content(addresses),
+        observed_generation: generation,
+    })
+}
+
+/// Returns the writes of a plan without their latency samples.
+fn unmeasured(plan: &Plan) -> Vec<Write> {
+    plan.writes.iter().map(|write| write.clone().measured(None)).collect()
+}
+
+#[test]
+fn a_preview_is_imported_like_its_object_and_acknowledged_once_imported() {
+    let (mut view, distributed, imported, key) = importing_member();
+    assert_eq!(planned(&view, &key), Plan::default());
+    let preview = distributed.clone().with_addresses(&["10.0.0.9"], 5);
+    assert_eq!(show(&mut view, &preview, 20), std::slice::from_ref(&key));
+    let patch = Write::patch(&imported.meta, import_of(&["10.0.0.9"], 5));
+    let plan = planned(&view, &key);
+    assert_eq!(unmeasured(&plan), std::slice::from_ref(&patch));
+    assert!(plan.writes[0].sample.is_some() && plan.acknowledged.is_none());
+
+    let shown = EndpointSlice { observed_generation: Some(5), ..imported.endpoints(&["10.0.0.9"]) }.version(2);
+    observe_change(&mut view, shown.object());
+    assert_eq!(planned(&view, &key), Plan { acknowledged: Some(5), ..Plan::default() });
+
+    // An object that is still older changes nothing. The object with the same content ends the preview.
+    let older = distributed.clone().with_addresses(&["10.0.0.1"], 4).version(2);
+    observe_change(&mut view, Object::EndpointSliceImport(older));
+    assert_eq!(planned(&view, &key), Plan { acknowledged: Some(5), ..Plan::default() });
+    observe_change(&mut view, Object::EndpointSliceImport(preview.version(3)));
+    assert_eq!(planned(&view, &key), Plan::default());
+
+    // A preview with the content that is imported already is acknowledged without a write.
+    show(&mut view, &distributed.with_addresses(&["10.0.0.9"], 6), 20);
+    assert_eq!(planned(&view, &key), Plan { acknowledged: Some(6), ..Plan::default() });
+}
+
+#[test]
+fn a_preview_that_does_not_follow_the_object_is_ignored() {
+    type Change = fn(&mut HubSlice);
+    let table: [(&str, Change); 8] = [
+        ("another slice", |slice| slice.meta.name.name = "unknown".into()),
+        ("another Service", |slice| slice.spec.owner = named("work/other")),
+        ("another exporter", |slice| slice.spec.reference.cluster = "member-3".into()),
+        ("another source slice", |slice| slice.spec.reference.source = named("work/other-1")),
+        ("another UID", |slice| slice.spec.reference.uid = "uid-of-another".into()),
+        ("another family", |slice| Arc::make_mut(&mut slice.spec.content).address_type = AddressType::IPv6),
+        ("the same generation", |slice| slice.spec.reference.generation = 4),
+        ("an older generation", |slice| slice.spec.reference.generation = 3),
+    ];
+    for (why, change) in table {
+        let (mut view, distributed, ..) = importing_member();
+        let before = view.clone();
+        let mut preview = distributed.with_addresses(&["10.6.6.6"], 5);
+        change(&mut preview);
+        assert_eq!(show(&mut view, &preview, 20), [], "{why}");
+        assert_eq!(view, before, "{why}");
+    }
+    let (mut view, distributed, ..) = importing_member();
+    show(&mut view, &distributed.clone().with_addresses(&["10.0.0.9"], 7), 20);
+    let before = view.clone();
+    assert_eq!(show(&mut view, &distributed.with_addresses(&["10.0.0.8"], 6), 20), [], "older than the last preview");
+    assert_eq!(view, before);
+}
+
+#[test]
+fn after_the_end_of_a_stream_what_it_delivered_stays_for_a_minute_of_contact_with_the_hub() {
+    let (mut view, distributed, imported, key) = importing_member();
+    show(&mut view, &distributed.with_addresses(&["10.0.0.9"], 5), 20);
+    let shown = EndpointSlice { observed_generation: Some(5), ..imported.endpoints(&["10.0.0.9"]) };
+    observe_change(&mut view, shown.clone().object());
+    let mut requeue = Vec::new();
+    view.drop_previews(seconds(20), &mut requeue);
+    assert_eq!(requeue, std::slice::from_ref(&key));
+    let minute = |since: i64| Plan { again: Some(seconds(since).plus_micros(RESTORE_GRACE_MICROS)), ..Plan::default() };
+    assert_eq!(view.decide_and_record(&key, seconds(20)), minute(20));
+
+    // Without contact, the agent cannot see what the hub agent writes.
+    view.hub_followed(None, seconds(30), &mut requeue);
+    assert_eq!(view.decide_and_record(&key, seconds(200)), Plan::default());
+    requeue.clear();
+    view.hub_followed(Some(seconds(300)), seconds(300), &mut requeue);
+    assert_eq!(requeue, std::slice::from_ref(&key));
+    assert_eq!(view.decide_and_record(&key, seconds(300)), minute(300));
+    let back = Write::patch(&shown.meta, import_of(&["10.0.0.1"], 4));
+    assert_eq!(unmeasured(&view.decide_and_record(&key, seconds(360))), [back]);
+}
+
+#[test]
+fn a_retracted_preview_and_a_deletion_end_like_with_objects_alone() {
+    let (mut view, distributed, imported, key) = importing_member();
+    let before = view.clone();
+    show(&mut view, &distributed.clone().with_addresses(&["10.0.0.9"], 5), 20);
+    show(&mut view, &distributed.clone().with_addresses(&["10.0.0.8"], 6), 20);
+    for _ in 0..2 {
+        view.drop_preview(&distributed.meta.name.name, seconds(20), &mut Vec::new());
+        assert_eq!(view, before, "neither was imported yet");
+        assert_eq!(planned(&view, &key), Plan::default());
+    }
+
+    show(&mut view, &distributed.clone().with_addresses(&["10.0.0.9"], 5), 20);
+    observe_change(&mut view, Object::EndpointSliceImport(distributed.clone().version(2).deleting()));
+    assert_eq!(planned(&view, &key).writes, [Write::delete(Kind::EndpointSlice, &imported.meta)]);
+    // The distributed slice is created again, and has no preview.
+    let again = distributed.uid("uid-of-another").version(3);
+    observe_change(&mut view, Object::EndpointSliceImport(again));
+    assert_eq!(planned(&view, &key), Plan::default());
+}
+
+// === Fleets ===
+
+/// Event of a history with streams.
+#[derive(Clone, Debug)]
+enum Event {
+    Other(histories::Event),
+    Connect(usize),
+    LoseAtMember(usize),
+    LoseAtHub(usize),
+}
+
+fn a_streaming_event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        20 => an_event().prop_map(Event::Other),
+        8 => (0..MEMBERS, prop::collection::vec(1..9u8, 1..4)).prop_map(|(member, endpoints)| {
+            Event::Other(histories::Event::User(Action::SetSlice { member, app: 0, slice: 0, endpoints }))
+        }),
+        4 => (0..MEMBERS).prop_map(Event::Connect),
+        1 => (0..MEMBERS).prop_map(Event::LoseAtMember),
+        1 => (0..MEMBERS).prop_map(Event::LoseAtHub),
+    ]
+}
+
+/// A day in microseconds.
+const LONG_MICROS: i64 = 86_400_000_000;
+
+#[test]
+fn any_history_with_streams_ends_like_with_objects_alone() {
+    const WITH_PREVIEW: &str = "a preview is delivered";
+    let classes_of = |world: &World| {
+        let mut shown: Vec<&'static str> = classes(world).to_vec();
+        shown.extend((world.delivered_previews > 0).then_some(WITH_PREVIEW));
+        shown
+    };
+    let all: Vec<&'static str> = CLASSES.iter().copied().chain([WITH_PREVIEW]).collect();
+    let events = prop::collection::vec(a_streaming_event(), 1..60);
+    for_any(150, &(events, any::<u64>(), any::<bool>()), (&all, 15), |(events, seed, ends_with_streams)| {
+        let mut world = World::new(MEMBERS).in_any_order(seed);
+        world.hub_agent.view.object_lag_micros = LAG_MICROS;
+        (0..MEMBERS).for_each(|index| world.connect(index));
+        for event in prelude(seed) {
+            happen(&mut world, &event);
+        }
+        world.run();
+        for event in &events {
+            match event {
+                Event::Other(event) => happen(&mut world, event),
+                Event::Connect(index) => world.connect(*index),
+                Event::LoseAtMember(index) => world.lose_stream(*index, true),
+                Event::LoseAtHub(index) => world.lose_stream(*index, false),
+            }
+        }
+        let shown = classes_of(&world);
+        if !ends_with_streams {
+            world.lose_all_streams();
+        }
+        world.run_for(LONG_MICROS);
+        assert_settled(&world);
+        assert_grace_is_over(&world);
+        let end = state(&world);
+        world.lose_all_streams();
+        world.restart_all();
+        assert_eq!(world.run_for(LONG_MICROS), 0, "no write without streams and after a restart");
+        assert_eq!(state(&world), end);
+        shown
+    });
+}
+
+#[test]
+fn a_change_reaches_all_importers_before_the_hub_writes_and_costs_one_write_in_each_object() {
+    let mut world = fleet(2, ConsumerType::ClusterIp);
+    world.hub_agent.view.object_lag_micros = LAG_MICROS;
+    (1..=2).for_each(|index| world.connect(index));
+    let mark = world.ledger.len();
+    let name = named("work/app-1");
+    for last in 3..=7 {
+        world.edit(Who::Member(0), Kind::EndpointSlice, &name, |object| {
+            let Object::EndpointSlice(slice) = object else { panic!("a slice") };
+            slice.content = content(&[&format!("10.0.0.{last}")]);
+        });
+        world.run();
+    }
+    let count =
+        |world: &World, kind| world.ledger[mark..].iter().filter(|entry: &&Entry| entry.write.kind() == kind).count();
+    let counts = |world: &World| {
+        [Kind::EndpointSliceExport, Kind::EndpointSlice, Kind::EndpointSliceImport].map(|kind| count(world, kind))
+    };
+    assert_eq!(counts(&world), [5, 10, 0]);
+    world.run_for(LAG_MICROS);
+    assert_eq!(counts(&world), [5, 10, 2], "{:#?}", world.lines_since(mark));
+    let copies: Vec<Text> = vec![in_hub_of("member-2", "x").namespace, in_hub_of("member-3", "x").namespace];
+    for at in copies {
+        let copy = world
+            .hub
+            .all()
+            .find(|object| object.kind() == Kind::EndpointSliceImport && object.meta().name.namespace == at);
+        let Some(Object::EndpointSliceImport(copy)) = copy else { panic!("a distributed slice") };
+        assert_eq!(*copy.spec.content, content(&["10.0.0.7"]));
+    }
+}

@@ -1,0 +1,110 @@
+//! Server of the slice stream. Each member agent holds one stream, over which it gets previews of its distributed slices.
+//!
+//! ```text
+//!  engine (Hub) ── previews ──► Outbox ──► Session ──► member agent
+//!       ▲                                     │
+//!       └──── FromStream: began, acknowledged, ended
+//! ```
+//!
+//! | file | content |
+//! |---|---|
+//! | [`listener`] | connections, TLS, gRPC health and reflection |
+//! | [`service`] | a new stream: who may open it |
+//! | [`session`] | an open stream |
+//! | [`state`] | streams as the engine sees them |
+
+pub(crate) mod listener;
+mod metrics;
+pub(crate) mod service;
+mod session;
+pub(crate) mod state;
+
+use crate::Hub;
+use fleetnet_agent::mailbox::Mailbox;
+use fleetnet_core::model::SliceStreamOffer;
+use fleetnet_core::plan::Preview;
+use fleetnet_runtime::admin::Certificates;
+use fleetnet_runtime::admin::connections::Accepted;
+use fleetnet_runtime::clock::Clock;
+use fleetnet_runtime::reviews::Reviews;
+use fleetnet_runtime::run::Runner;
+use fleetnet_types::Text;
+use futures::future::{BoxFuture, FutureExt as _};
+use prometheus::Registry;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tonic::service::Routes;
+
+/// Previews that wait for the stream of one member. Each stream has one, which also identifies the stream.
+pub(crate) type Outbox = Mailbox<Preview>;
+
+/// Message to the engine.
+#[derive(Debug)]
+pub enum Message {
+    FromStream(FromStream),
+    /// The slice stream is offered to the members.
+    Offer(SliceStreamOffer),
+}
+
+/// Message of a stream.
+#[derive(Debug)]
+pub struct FromStream {
+    /// Member namespace of the importer.
+    importer: Text,
+    outbox: Arc<Outbox>,
+    news: News,
+}
+
+#[derive(Debug)]
+enum News {
+    Began,
+    /// The importer has imported the preview of this slice with this generation of the source slice.
+    Acknowledged {
+        slice: Text,
+        generation: i64,
+    },
+    Ended,
+}
+
+/// Server of the slice stream.
+#[derive(Clone)]
+pub struct Server(Routes);
+
+impl Server {
+    /// Returns a server for the streams of a hub agent, and a task that must run beside the agent. `leads` is [`Hub::leads`], and
+    /// `client` is a client of the hub.
+    ///
+    /// # Errors
+    /// If the registry has a metric of the server already.
+    pub fn new(
+        runner: &Runner<Hub>,
+        leads: watch::Receiver<bool>,
+        client: kube::Client,
+        clock: Clock,
+        registry: &Registry,
+    ) -> anyhow::Result<(Self, BoxFuture<'static, ()>)> {
+        let metrics = metrics::Metrics::new(registry)?;
+        let service = service::Service::new(runner.inbox(), Reviews::new(client), leads, clock, metrics);
+        let (routes, health) = listener::routes(service)?;
+        Ok((Self(routes), health.run().boxed()))
+    }
+
+    /// Serves one connection until it ends.
+    pub async fn serve(self, io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        listener::serve(io, self.0, Accepted::default()).await;
+    }
+
+    /// Returns a task that accepts connections over TLS.
+    #[must_use]
+    pub(crate) fn listen(self, listener: TcpListener, certificates: Arc<Certificates>) -> BoxFuture<'static, ()> {
+        listener::listen(listener, certificates, self.0).boxed()
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Server")
+    }
+}

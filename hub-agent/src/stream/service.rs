@@ -1,0 +1,184 @@
+//! A new stream: the hub agent checks who opens it, and then serves it as a [`Session`].
+
+use super::metrics::Metrics;
+use super::session::Session;
+use super::{Message, Outbox};
+use crate::limits::{HELLO_TIMEOUT, OPENING_STREAMS, REVIEW_TIMEOUT, STREAM_RESPONSES, STREAMS_MAX};
+use fleetnet_core::clocks::Samples;
+use fleetnet_core::names;
+use fleetnet_proto::v1::{Hello, SubscribeRequest, SubscribeResponse, subscribe_request};
+use fleetnet_proto::{PROTOCOL_VERSION, SliceStream, TOKEN_AUDIENCE};
+use fleetnet_runtime::admin::connections::Accepted;
+use fleetnet_runtime::clock::Clock;
+use fleetnet_runtime::reviews::{Reviews, Wanted, bearer};
+use futures::stream::{BoxStream, StreamExt as _};
+use http::header;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::timeout;
+use tonic::{Request, Response, Status, Streaming};
+
+/// State that all streams share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(super) inbox: mpsc::Sender<Message>,
+    pub(super) reviews: Reviews,
+    pub(super) leads: watch::Receiver<bool>,
+    pub(super) clock: Clock,
+    /// Clocks of the members, by their ids. Each is of the member's newest stream.
+    pub(super) clocks: Mutex<BTreeMap<String, (Arc<Outbox>, Samples)>>,
+    pub(super) metrics: Metrics,
+    opening: Semaphore,
+    streams: Arc<Semaphore>,
+}
+
+/// Service of the slice stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Service(Arc<Shared>);
+
+impl Service {
+    pub(crate) fn new(
+        inbox: mpsc::Sender<Message>,
+        reviews: Reviews,
+        leads: watch::Receiver<bool>,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            inbox,
+            reviews,
+            leads,
+            clock,
+            clocks: Mutex::default(),
+            metrics,
+            opening: Semaphore::new(OPENING_STREAMS),
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        }))
+    }
+
+    /// Returns a channel that is true while this replica leads.
+    pub(super) fn leads(&self) -> watch::Receiver<bool> {
+        self.0.leads.clone()
+    }
+
+    async fn open(&self, request: Request<Streaming<SubscribeRequest>>) -> Result<Responses, Status> {
+        let shared = &self.0;
+        let accepted = request.extensions().get::<Accepted>().cloned().unwrap_or_default();
+        shared.is_serving()?;
+        let exhausted = |_| Status::resource_exhausted("too many streams; the member agent tries again later");
+        let stream = Arc::clone(&shared.streams).try_acquire_owned().map_err(exhausted)?;
+        let opening = shared.opening.try_acquire().map_err(exhausted)?;
+        let authorization = request.metadata().as_ref().get(header::AUTHORIZATION);
+        let missing = || Status::unauthenticated("the header `authorization` has no bearer token");
+        let token = authorization.and_then(bearer).ok_or_else(missing)?.to_owned();
+        let mut requests = request.into_inner();
+        let late = |_| Status::deadline_exceeded(format!("no Hello within {HELLO_TIMEOUT:?}"));
+        let first = timeout(HELLO_TIMEOUT, requests.message()).await.map_err(late)??;
+        let (hello, importer) = read_first(first.unwrap_or_default())?;
+        shared.access(&token, &importer).await?;
+        drop(opening);
+        shared.is_serving()?; // leadership may be lost meanwhile
+        let (responses, sent) = mpsc::channel(STREAM_RESPONSES);
+        let outbox = Arc::new(Outbox::default());
+        tracing::info!(member = hello.cluster, version = hello.agent_version, "a member opened its slice stream");
+        let session = Session::new(Arc::clone(shared), hello.cluster, importer.into(), token, outbox);
+        accepted.set(true);
+        tokio::spawn(async move {
+            session.run(requests, responses).await;
+            accepted.set(false);
+            drop(stream);
+        });
+        Ok(futures::stream::unfold(sent, |mut sent| async { Some((sent.recv().await?, sent)) }).boxed())
+    }
+}
+
+type Responses = BoxStream<'static, Result<SubscribeResponse, Status>>;
+
+#[tonic::async_trait]
+impl SliceStream for Service {
+    type SubscribeStream = Responses;
+
+    async fn subscribe(
+        &self,
+        request: Request<Streaming<SubscribeRequest>>,
+    ) -> Result<Response<Self::SubscribeStream>, Status> {
+        let opened = self.open(request).await;
+        if let Err(status) = &opened {
+            self.0.metrics.refused(status.code());
+            tracing::debug!(code = ?status.code(), why = status.message(), "a slice stream was refused");
+        }
+        opened.map(Response::new)
+    }
+}
+
+impl Shared {
+    fn is_serving(&self) -> Result<(), Status> {
+        // fault J14.1 (stream_requests_on_memkube::a_replica_that_does_not_lead_has_no_streams): *self.leads.borrow() && ~>
+        if *self.leads.borrow() && !self.inbox.is_closed() {
+            return Ok(());
+        }
+        Err(Status::unavailable("this replica of the hub agent does not lead; connect again to reach another one"))
+    }
+
+    /// Checks that a token is for the slice stream, and that its user may change the distributed slices of a member.
+    pub(super) async fn access(&self, token: &str, namespace: &str) -> Result<(), Status> {
+        let reviewed = timeout(REVIEW_TIMEOUT, self.reviewed(token, namespace)).await;
+        let silent = || Status::unavailable("the hub's API server did not review the token in time");
+        match reviewed.map_err(|_| silent())? {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                tracing::warn!(%error, namespace, "the token of a slice stream could not be reviewed");
+                Err(silent())
+            }
+        }
+    }
+
+    async fn reviewed(&self, token: &str, namespace: &str) -> Result<Result<(), Status>, kube::Error> {
+        let Some(user) = self.reviews.user(token, Some(TOKEN_AUDIENCE)).await? else {
+            return Ok(Err(Status::unauthenticated(format!(
+                "the hub does not accept the token for the audience {TOKEN_AUDIENCE}; it may have expired"
+            ))));
+        };
+        let wanted = Wanted::Resource {
+            verb: "patch",
+            group: fleetnet_api::names::GROUP,
+            resource: "endpointsliceimports",
+            namespace,
+        };
+        // fault J14.2 (stream_requests_on_memkube::tokens_that_are_wrong_or_of_others_are_refused_with_a_clear_status): self.reviews.may(&user, wanted).await? ~> self.reviews.may(&user, wanted).await? || true
+        if self.reviews.may(&user, wanted).await? {
+            return Ok(Ok(()));
+        }
+        let name = user.username.unwrap_or_default();
+        Ok(Err(Status::permission_denied(format!(
+            "the user {name} may not patch EndpointSliceImports in the namespace {namespace}; the role of the member in \
+             the hub is missing there, or the cluster id is of another member"
+        ))))
+    }
+}
+
+/// Returns the Hello in the first request of a stream, and the member namespace of its member.
+pub(crate) fn read_first(request: SubscribeRequest) -> Result<(Hello, String), Status> {
+    let Some(subscribe_request::Message::Hello(hello)) = request.message else {
+        return Err(Status::invalid_argument("the first request of a stream must be a Hello"));
+    };
+    let importer = importer(&hello)?;
+    Ok((hello, importer))
+}
+
+/// Returns the member namespace of the member that says hello.
+fn importer(hello: &Hello) -> Result<String, Status> {
+    if hello.protocol_version != PROTOCOL_VERSION {
+        return Err(Status::failed_precondition(format!(
+            "the member agent speaks version {} of the slice stream, and the hub agent version {PROTOCOL_VERSION}; update \
+             the older one",
+            hello.protocol_version
+        )));
+    }
+    if !names::is_cluster_id(&hello.cluster) {
+        return Err(Status::invalid_argument("the cluster id in the Hello is malformed"));
+    }
+    Ok(names::member_namespace(&hello.cluster).to_string())
+}

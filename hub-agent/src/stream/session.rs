@@ -1,0 +1,343 @@
+//! Open stream of one member: sends previews and probes, receives acknowledgements, and repeats the check of the member's rights.
+
+use super::service::Shared;
+use super::{FromStream, Message, News, Outbox};
+use crate::limits::{
+    FINAL_STATUS_TIMEOUT, MESSAGE_BYTES_MAX, PROBE_EVERY, PROBE_TIMEOUT, REVIEW_EVERY, UNACKNOWLEDGED_SLICES,
+};
+use fleetnet_agent::mailbox::Closed;
+use fleetnet_core::clocks::{Clock, Probe as Sample, Samples};
+use fleetnet_core::plan::Preview;
+use fleetnet_proto::v1::{self, SubscribeRequest, SubscribeResponse, subscribe_request, subscribe_response};
+use fleetnet_runtime::token::claims::Claims;
+use fleetnet_types::{Text, Timestamp};
+use futures::future::BoxFuture;
+use prost::Message as _;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::mpsc::{Permit, Sender};
+use tokio::time::{Instant, sleep_until, timeout};
+use tonic::{Code, Status, Streaming};
+
+/// Sender of the responses of a stream.
+type Responses = Sender<Result<SubscribeResponse, Status>>;
+
+pub(super) struct Session {
+    shared: Arc<Shared>,
+    /// Id of the member.
+    cluster: String,
+    /// Member namespace.
+    importer: Text,
+    token: String,
+    outbox: Arc<Outbox>,
+    /// Sequence number of the last response.
+    sequence: u64,
+    /// Previews without an acknowledgement: the generation of the source slice, and since when the preview waits.
+    unacknowledged: HashMap<Text, (i64, Instant)>,
+    /// Probe without a reply.
+    probe: Option<Probe>,
+    probes: u64,
+    next_probe: Instant,
+    next_review: Instant,
+}
+
+struct Probe {
+    number: u64,
+    /// Time at which the probe was sent; `None` while the stream takes no message.
+    sent: Option<Timestamp>,
+    deadline: Instant,
+}
+
+/// Event of an open stream.
+enum Event<'a> {
+    Request(Result<Option<SubscribeRequest>, Status>),
+    /// A probe or a preview waits, and the stream takes a message.
+    Send(Permit<'a, Result<SubscribeResponse, Status>>),
+    /// The member agent closed the stream.
+    Gone,
+    Closed(Closed),
+    Probe,
+    Reviewed(Result<(), Status>),
+    Review,
+    EngineEnded,
+}
+
+impl Session {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        cluster: String,
+        importer: Text,
+        token: String,
+        outbox: Arc<Outbox>,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            shared,
+            cluster,
+            importer,
+            token,
+            outbox,
+            sequence: 0,
+            unacknowledged: HashMap::new(),
+            probe: None,
+            probes: 0,
+            next_probe: now,
+            next_review: now + REVIEW_EVERY,
+        }
+    }
+
+    /// Serves the stream until it ends.
+    pub(super) async fn run(mut self, requests: Streaming<SubscribeRequest>, responses: Responses) {
+        let metrics = self.shared.metrics.clone();
+        metrics.streams.inc();
+        let newest = (Arc::clone(&self.outbox), Samples::default());
+        self.shared.clocks.lock().insert(self.cluster.clone(), newest);
+        self.tell(News::Began).await;
+        let status = self.serve(requests, &responses).await;
+        self.tell(News::Ended).await;
+        metrics.streams.dec();
+        self.forget();
+        tracing::info!(member = self.cluster, code = ?status.code(), why = status.message(), "a slice stream ended");
+        if status.code() != Code::Ok {
+            metrics.refused(status.code());
+            // A member agent that reads nothing does not get the status.
+            let _ = timeout(FINAL_STATUS_TIMEOUT, responses.send(Err(status))).await;
+        }
+    }
+
+    /// Drops the clock and the metrics of the member, unless it has a newer stream.
+    fn forget(&self) {
+        let mut clocks = self.shared.clocks.lock();
+        if clocks.get(&self.cluster).is_some_and(|(newest, _)| Arc::ptr_eq(newest, &self.outbox)) {
+            clocks.remove(&self.cluster);
+            self.shared.metrics.forget(&self.cluster);
+        }
+    }
+
+    /// Sends a message to the engine. Waits while the engine has many messages to handle.
+    async fn tell(&self, news: News) {
+        let message = FromStream { importer: self.importer.clone(), outbox: Arc::clone(&self.outbox), news };
+        // Fails only when the engine has ended, which also ends the stream.
+        let _ = self.shared.inbox.send(Message::FromStream(message)).await;
+    }
+
+    async fn serve(&mut self, mut requests: Streaming<SubscribeRequest>, responses: &Responses) -> Status {
+        let welcome = v1::Welcome { agent_version: env!("CARGO_PKG_VERSION").to_owned() };
+        match responses.reserve().await {
+            Ok(permit) => {
+                self.respond(permit, subscribe_response::Message::Welcome(welcome));
+            }
+            Err(_) => return Status::ok("the member agent closed the stream"),
+        }
+        let mut review: Option<BoxFuture<'static, Result<(), Status>>> = None;
+        loop {
+            let event = self.next(&mut requests, responses, &mut review).await;
+            let handled = match event {
+                Event::Request(Ok(Some(request))) => self.request(request).await,
+                Event::Request(Ok(None)) | Event::Gone => Err(Status::ok("the member agent closed the stream")),
+                Event::Request(Err(status)) => Err(failure(status)),
+                Event::Send(permit) => {
+                    self.send_next(permit);
+                    Ok(())
+                }
+                Event::Closed(Closed::Superseded) => Err(Status::aborted(
+                    "the member opened a newer slice stream; only one member may have this cluster id",
+                )),
+                Event::Closed(Closed::Stopping) | Event::EngineEnded => {
+                    Err(Status::unavailable("this replica of the hub agent stops; connect again to reach another one"))
+                }
+                Event::Probe => self.begin_probe(),
+                Event::Review => {
+                    // fault J14.4 (stream_requests_on_memkube::a_member_without_rights_any_more_loses_its_stream_within_a_minute): Some(self.review()) ~> Some(Box::pin(async { Ok(()) }))
+                    review = Some(self.review());
+                    Ok(())
+                }
+                Event::Reviewed(outcome) => {
+                    review = None;
+                    self.reviewed(outcome)
+                }
+            };
+            if let Err(status) = handled {
+                return status;
+            }
+        }
+    }
+
+    /// Waits for the next event.
+    async fn next<'a>(
+        &mut self,
+        requests: &mut Streaming<SubscribeRequest>,
+        responses: &'a Responses,
+        review: &mut Option<BoxFuture<'static, Result<(), Status>>>,
+    ) -> Event<'a> {
+        let (outbox, is_reviewing) = (&self.outbox, review.is_some());
+        let is_probing = self.probe.as_ref().is_some_and(|probe| probe.sent.is_none());
+        let send = async {
+            if !is_probing {
+                outbox.ready().await;
+            }
+            responses.reserve().await.map_or(Event::Gone, Event::Send)
+        };
+        let reviewed = async {
+            match review {
+                Some(review) => Event::Reviewed(review.await),
+                None => std::future::pending().await,
+            }
+        };
+        let probe_at = self.probe.as_ref().map_or(self.next_probe, |probe| probe.deadline);
+        tokio::select! {
+            biased;
+            () = self.shared.inbox.closed() => Event::EngineEnded,
+            closed = outbox.closed() => Event::Closed(closed),
+            () = responses.closed() => Event::Gone,
+            request = requests.message() => Event::Request(request),
+            () = sleep_until(probe_at) => Event::Probe,
+            event = reviewed => event,
+            () = sleep_until(self.next_review), if !is_reviewing => Event::Review,
+            event = send => event,
+        }
+    }
+
+    async fn request(&mut self, request: SubscribeRequest) -> Result<(), Status> {
+        let bytes = request.encoded_len();
+        match request.message {
+            Some(subscribe_request::Message::Acknowledgement(v1::Acknowledgement { slice, generation })) => {
+                self.shared.metrics.passed("received", "acknowledgement", bytes);
+                let slice = Text::from(slice);
+                // Only what was sent counts, so a member cannot flood the engine.
+                let Some((sent, since)) = self.unacknowledged.get(&slice).copied() else { return Ok(()) };
+                if generation > sent {
+                    return Err(Status::invalid_argument("an acknowledgement of a preview that was not sent"));
+                }
+                if generation == sent {
+                    self.unacknowledged.remove(&slice);
+                    self.shared.metrics.acknowledged(&self.cluster, since.elapsed());
+                }
+                self.tell(News::Acknowledged { slice, generation }).await;
+                Ok(())
+            }
+            Some(subscribe_request::Message::ProbeReply(reply)) => {
+                self.shared.metrics.passed("received", "probe_reply", bytes);
+                self.probe_reply(reply)
+            }
+            Some(subscribe_request::Message::Hello(_)) => Err(Status::invalid_argument("a second Hello")),
+            None => Err(Status::invalid_argument("a request of an unknown type; update the hub agent")),
+        }
+    }
+
+    fn probe_reply(&mut self, reply: v1::ProbeReply) -> Result<(), Status> {
+        let sent = self.probe.as_ref().filter(|probe| probe.number == reply.number).and_then(|probe| probe.sent);
+        let Some(sent) = sent else {
+            return Err(Status::invalid_argument("a reply to a probe that was not sent"));
+        };
+        (self.probe, self.next_probe) = (None, Instant::now() + PROBE_EVERY);
+        let arrived = self.shared.clock.now();
+        let (received, replied) = (Timestamp(reply.received_micros), Timestamp(reply.sent_micros));
+        let mut clocks = self.shared.clocks.lock();
+        let newest = clocks.get_mut(&self.cluster).filter(|(newest, _)| Arc::ptr_eq(newest, &self.outbox));
+        let Some((_, samples)) = newest else { return Ok(()) };
+        samples.observe(Sample { sent, received, replied, arrived });
+        if let Some(clock) = samples.clock(arrived) {
+            self.shared.metrics.clock(&self.cluster, clock);
+        }
+        Ok(())
+    }
+
+    /// Begins a probe, or ends the stream because the last one has no reply.
+    fn begin_probe(&mut self) -> Result<(), Status> {
+        if self.probe.is_some() {
+            // fault J15.1 (stream_requests_on_memkube::a_subscriber_that_never_reads_loses_its_stream_and_delays_nobody): return Err(Status::deadline_exceeded( ~> let _ = (Status::deadline_exceeded(
+            return Err(Status::deadline_exceeded(format!("no reply to a probe within {PROBE_TIMEOUT:?}")));
+        }
+        self.probes += 1;
+        self.probe = Some(Probe { number: self.probes, sent: None, deadline: Instant::now() + PROBE_TIMEOUT });
+        Ok(())
+    }
+
+    /// Sends the probe, or else the preview that has waited longest.
+    fn send_next(&mut self, permit: Permit<'_, Result<SubscribeResponse, Status>>) {
+        if let Some(probe) = self.probe.as_mut().filter(|probe| probe.sent.is_none()) {
+            probe.sent = Some(self.shared.clock.now());
+            let message = v1::Probe { number: probe.number, clock: self.clock_of(&self.cluster) };
+            self.respond(permit, subscribe_response::Message::Probe(message));
+            return;
+        }
+        let Some((slice, preview, since)) = self.outbox.take() else { return };
+        self.shared.metrics.waiting(&self.cluster, self.outbox.len());
+        match preview {
+            Preview::Show(spec) => {
+                let Some(mut message) = v1::Preview::new(&slice, &spec) else { return };
+                message.exporter_clock = self.clock_of(&spec.reference.cluster);
+                // Without a place for its acknowledgement or in the stream, the object follows after a second.
+                if self.unacknowledged.len() < UNACKNOWLEDGED_SLICES
+                    && self.respond(permit, subscribe_response::Message::Preview(message))
+                {
+                    self.unacknowledged.insert(slice, (spec.reference.generation, since));
+                }
+            }
+            Preview::Retract => {
+                self.unacknowledged.remove(&slice);
+                let slice = slice.to_string();
+                self.respond(permit, subscribe_response::Message::Retraction(v1::Retraction { slice }));
+            }
+        }
+    }
+
+    /// Sends a message. Returns false if it is too long.
+    fn respond(
+        &mut self,
+        permit: Permit<'_, Result<SubscribeResponse, Status>>,
+        message: subscribe_response::Message,
+    ) -> bool {
+        let kind = match &message {
+            subscribe_response::Message::Welcome(_) => "welcome",
+            subscribe_response::Message::Preview(_) => "preview",
+            subscribe_response::Message::Retraction(_) => "retraction",
+            subscribe_response::Message::Probe(_) => "probe",
+        };
+        let response = SubscribeResponse { sequence: self.sequence + 1, message: Some(message) };
+        let bytes = response.encoded_len();
+        if bytes > MESSAGE_BYTES_MAX {
+            return false;
+        }
+        self.sequence += 1;
+        self.shared.metrics.passed("sent", kind, bytes);
+        permit.send(Ok(response));
+        true
+    }
+
+    fn clock_of(&self, cluster: &str) -> Option<v1::Clock> {
+        let clock = self.shared.clocks.lock().get(cluster)?.1.clock(self.shared.clock.now())?;
+        let Clock { offset_micros, uncertainty_micros } = clock;
+        Some(v1::Clock { offset_micros, uncertainty_micros: uncertainty_micros.unsigned_abs() })
+    }
+
+    fn review(&self) -> BoxFuture<'static, Result<(), Status>> {
+        let (shared, token, importer) = (Arc::clone(&self.shared), self.token.clone(), self.importer.clone());
+        Box::pin(async move { shared.access(&token, &importer).await })
+    }
+
+    /// Handles the outcome of a review. Without an outcome, the stream lives until its token expires.
+    fn reviewed(&mut self, outcome: Result<(), Status>) -> Result<(), Status> {
+        self.next_review = Instant::now() + REVIEW_EVERY;
+        match outcome {
+            Err(status) if status.code() == Code::Unavailable => {
+                let expires = Claims::of(&self.token).and_then(|claims| claims.expires_at);
+                let now = self.shared.clock.now().0 / 1_000_000;
+                if expires.is_some_and(|expires| now < expires) { Ok(()) } else { Err(status) }
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+/// Returns the status with which a stream ends after its requests failed.
+fn failure(status: Status) -> Status {
+    match status.code() {
+        // The connection broke: nobody gets the status.
+        Code::Unknown | Code::Unavailable | Code::Cancelled => Status::ok("the connection to the member agent broke"),
+        Code::OutOfRange | Code::ResourceExhausted => Status::resource_exhausted(status.message()),
+        Code::Internal => Status::invalid_argument(status.message()),
+        _ => status,
+    }
+}

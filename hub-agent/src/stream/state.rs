@@ -1,0 +1,126 @@
+//! Open streams as the engine of the hub agent sees them. A member has one stream: a new one ends the old one, whose later messages
+//! are dropped.
+
+use super::{FromStream, News, Outbox};
+use fleetnet_agent::mailbox::Closed;
+use fleetnet_core::hub::{Key, Planner};
+use fleetnet_core::plan::Preview;
+use fleetnet_types::{ObjectName, Text, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Open streams, by the member namespace of the importer.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    open: BTreeMap<Text, Arc<Outbox>>,
+    leads: watch::Sender<bool>,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self { open: BTreeMap::new(), leads: watch::Sender::new(false) }
+    }
+}
+
+impl Streams {
+    /// Returns a channel that is true while this replica leads.
+    pub(crate) fn leads(&self) -> watch::Receiver<bool> {
+        self.leads.subscribe()
+    }
+
+    /// Accepts streams from now on, because this replica leads.
+    pub(crate) fn accept(&self) {
+        self.leads.send_replace(true);
+    }
+
+    /// Ends all streams, because the process stops.
+    pub(crate) fn stop(&self) {
+        self.leads.send_replace(false);
+        self.open.values().for_each(|outbox| outbox.close(Closed::Stopping));
+    }
+
+    /// Handles a message of a stream.
+    pub(crate) fn receive(&mut self, message: FromStream, view: &mut Planner, at: Timestamp, requeue: &mut Vec<Key>) {
+        let FromStream { importer, outbox, news } = message;
+        let is_open = self.open.get(&importer).is_some_and(|open| Arc::ptr_eq(open, &outbox));
+        match news {
+            News::Began => {
+                if let Some(old) = self.open.insert(importer.clone(), outbox) {
+                    // fault J11.1: old.close(Closed::Superseded); ~> drop(old);
+                    old.close(Closed::Superseded);
+                    view.stream_ended(&importer, requeue);
+                }
+                view.stream_began(&importer, requeue);
+            }
+            // fault J11.2: _ if !is_open => {} ~>
+            _ if !is_open => {}
+            News::Acknowledged { slice, generation } => {
+                let at_object = ObjectName { namespace: importer, name: slice };
+                view.acknowledged(&at_object, generation, at, requeue);
+            }
+            News::Ended => {
+                self.open.remove(&importer);
+                view.stream_ended(&importer, requeue);
+            }
+        }
+    }
+
+    /// Puts the message of a plan into the stream of its importer.
+    pub(crate) fn send(&self, key: &Key, preview: Preview) {
+        if let Key::Copy { slice, importer } = key
+            && let Some(outbox) = self.open.get(importer)
+        {
+            outbox.put(slice, preview);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(outbox: &Arc<Outbox>, news: News) -> FromStream {
+        FromStream { importer: "fleet-member-a".into(), outbox: Arc::clone(outbox), news }
+    }
+
+    fn key(slice: &str) -> Key {
+        Key::Copy { slice: slice.into(), importer: "fleet-member-a".into() }
+    }
+
+    #[tokio::test]
+    async fn a_new_stream_ends_the_old_one_and_late_messages_of_it_are_dropped() {
+        let (mut streams, mut view) = (Streams::default(), Planner::default());
+        let outboxes = [(); 2].map(|()| Arc::new(Outbox::default()));
+        let mut receive = |streams: &mut Streams, outbox, news| {
+            streams.receive(message(outbox, news), &mut view, Timestamp::EPOCH, &mut Vec::new());
+            view.clone()
+        };
+        let one = receive(&mut streams, &outboxes[0], News::Began);
+        streams.send(&key("app-1"), Preview::Retract);
+        streams.send(&Key::Slice("app-1".into()), Preview::Retract);
+        assert_eq!(outboxes[0].len(), 1);
+        assert_eq!(receive(&mut streams, &outboxes[1], News::Began), one, "a stream is open");
+        assert_eq!(outboxes[0].closed().await, Closed::Superseded);
+        assert_eq!(receive(&mut streams, &outboxes[0], News::Ended), one, "another stream has ended");
+        streams.send(&key("app-1"), Preview::Retract);
+        assert_eq!(outboxes[1].take().map(|(slice, ..)| slice), Some("app-1".into()));
+        let ended = receive(&mut streams, &outboxes[1], News::Ended);
+        assert_eq!(ended, Planner::default());
+        streams.send(&key("app-1"), Preview::Retract);
+        assert!(outboxes[1].is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_stop_ends_all_streams_and_refuses_new_ones() {
+        let mut streams = Streams::default();
+        let (leads, outbox) = (streams.leads(), Arc::new(Outbox::default()));
+        assert!(!*leads.borrow());
+        streams.accept();
+        assert!(*leads.borrow());
+        streams.receive(message(&outbox, News::Began), &mut Planner::default(), Timestamp::EPOCH, &mut Vec::new());
+        streams.stop();
+        assert_eq!(outbox.closed().await, Closed::Stopping);
+        assert!(!*leads.borrow());
+    }
+}

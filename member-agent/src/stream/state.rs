@@ -1,0 +1,316 @@
+//! The slice stream as the engine of the member agent sees it.
+
+use super::{Acknowledgements, Authorities, Dialer, FromStream, Message, News, Use};
+use crate::limits::STREAM_REPORT_BYTES;
+use fleetnet_core::clocks::{Clock, on_clock_of};
+use fleetnet_core::member::identity::Ownership;
+use fleetnet_core::member::{Key, Planner};
+use fleetnet_core::model::{SliceStreamOffer, SliceStreamReport};
+use fleetnet_runtime::events::shortened;
+use fleetnet_types::{ClusterId, Text, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Stream of a member.
+#[derive(Debug, Default)]
+pub(crate) struct Stream {
+    /// Value of the flags of the stream.
+    chosen: Use,
+    /// Server to connect to; `None` for no stream.
+    server: Option<Server>,
+    dialer: watch::Sender<Option<Dialer>>,
+    open: Open,
+}
+
+/// Server of the hub agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Server {
+    /// The one in the flags.
+    Fixed,
+    Offered(SliceStreamOffer),
+}
+
+/// Open stream, and the clocks that it has shown.
+#[derive(Debug, Default)]
+struct Open {
+    stream: Option<Arc<Acknowledgements>>,
+    /// Clock of this member.
+    own: Option<Clock>,
+    exporters: BTreeMap<ClusterId, Clock>,
+}
+
+impl Stream {
+    pub(crate) fn new(chosen: Use) -> Self {
+        Self { chosen, ..Self::default() }
+    }
+
+    /// Returns a channel with the dialer of the server; `None` while there shall be no stream.
+    pub(crate) fn dialer(&self) -> watch::Receiver<Option<Dialer>> {
+        self.dialer.subscribe()
+    }
+
+    /// Connects to another server, if the offer of the hub agent has changed. Another cluster that owns this cluster's id has the
+    /// stream of the id.
+    pub(crate) fn choose(&mut self, view: &mut Planner, now: Timestamp) {
+        // fault J18.4: matches!(view.ownership(now), Ownership::Foreign { .. }) ~> false
+        let is_foreign = matches!(view.ownership(now), Ownership::Foreign { .. });
+        let server = match &self.chosen {
+            Use::Off => None,
+            Use::Fixed(_) => (!is_foreign).then_some(Server::Fixed),
+            Use::Offered => view.slice_stream_offer().filter(|_| !is_foreign).cloned().map(Server::Offered),
+        };
+        if server == self.server {
+            return;
+        }
+        let dialer = match (&server, &self.chosen) {
+            (Some(Server::Fixed), Use::Fixed(dialer)) => Ok(Some(dialer.clone())),
+            (Some(Server::Offered(SliceStreamOffer { address, ca_bundle })), _) => {
+                Dialer::tls(address, Authorities::Offered(ca_bundle.clone())).map(Some)
+            }
+            (_, _) => Ok(None),
+        };
+        let malformed = dialer.as_ref().err().map(|why| {
+            tracing::warn!(side = "hub", %why, "the hub agent offers a slice stream at a malformed address");
+            report("MalformedOffer", &format!("the address that the hub agent offers is malformed: {why}"))
+        });
+        view.slice_stream = malformed;
+        self.server = server;
+        self.dialer.send_replace(dialer.unwrap_or_default());
+    }
+
+    /// Handles a message of the client of the stream. Messages of an earlier stream are dropped.
+    pub(crate) fn receive(&mut self, message: Message, view: &mut Planner, at: Timestamp, requeue: &mut Vec<Key>) {
+        match message {
+            Message::FromStream(message) => self.receive_news(message, view, at, requeue),
+            // fault J19.1: self.server.is_some() ~> false
+            Message::NotConnected { reason, message } if self.server.is_some() => {
+                view.slice_stream = Some(report(reason, &message));
+            }
+            Message::NotConnected { .. } => {}
+        }
+    }
+
+    fn receive_news(&mut self, message: FromStream, view: &mut Planner, at: Timestamp, requeue: &mut Vec<Key>) {
+        let FromStream { stream, news } = message;
+        let is_open = self.open.stream.as_ref().is_some_and(|open| Arc::ptr_eq(open, &stream));
+        match news {
+            News::Began => {
+                self.end(view, at, requeue);
+                self.open.stream = Some(stream);
+                let (reason, message) = ("Connected".into(), Text::default());
+                view.slice_stream = Some(SliceStreamReport { connected: true, reason, message });
+            }
+            // fault J11.3: _ if !is_open => {} ~>
+            _ if !is_open => {}
+            News::Preview { slice, spec, exporter } => {
+                if let Some(clock) = exporter {
+                    self.open.exporters.insert(spec.reference.cluster.clone(), clock);
+                }
+                view.show_preview(&slice, spec, at, requeue);
+            }
+            News::Retraction { slice } => view.drop_preview(&slice, at, requeue),
+            News::Clock(clock) => self.open.own = Some(clock),
+            News::Ended => self.end(view, at, requeue),
+        }
+    }
+
+    fn end(&mut self, view: &mut Planner, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.open = Open::default();
+        view.drop_previews(at, requeue);
+    }
+
+    /// Sends to the hub agent that this member has imported a preview.
+    pub(crate) fn acknowledge(&self, slice: &Text, generation: i64) {
+        if let Some(open) = &self.open.stream {
+            open.put(slice, generation);
+        }
+    }
+
+    /// Returns a time of an exporter's clock on the clock of this member. `None` while one of the clocks is not known.
+    pub(crate) fn corrected(&self, exporter: &ClusterId, time: Timestamp) -> Option<Timestamp> {
+        Some(on_clock_of(self.open.own?, *self.open.exporters.get(exporter)?, time).0)
+    }
+}
+
+/// Returns the report of a stream that is not open. The API server rejects a renewal of the MemberAgent with a longer message, and
+/// then the member would lose its id.
+fn report(reason: &str, message: &str) -> SliceStreamReport {
+    // fault J19.2: shortened(message, STREAM_REPORT_BYTES) ~> message.to_owned()
+    let message = shortened(message, STREAM_REPORT_BYTES).into();
+    SliceStreamReport { connected: false, reason: reason.into(), message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fleetnet_core::member::Settings;
+    use fleetnet_core::model::{Announcement, Finalizers, Kind, MemberAgent, Meta, Namespace, Object};
+    use fleetnet_types::{ObjectName, WatchState};
+
+    const NOW: Timestamp = Timestamp::from_seconds(1_800_000_000);
+
+    fn planner() -> Planner {
+        planner_with(None)
+    }
+
+    fn planner_with(announces: Option<Announcement>) -> Planner {
+        Planner::new(Settings {
+            cluster: "a".into(),
+            hub_namespace: "fleet-member-a".into(),
+            fleet_system_namespace: "fleet-system".into(),
+            derived_service_grace_micros: 0,
+            source_ranges: BTreeMap::new(),
+            announces,
+            leader: "a-1".into(),
+            takeover_after_micros: 1_800_000_000,
+        })
+    }
+
+    #[test]
+    fn messages_of_an_earlier_stream_are_dropped() {
+        let (mut stream, mut view) = (Stream::default(), planner());
+        let streams = [(); 2].map(|()| Arc::new(Acknowledgements::default()));
+        let clock = |offset_micros| Clock { offset_micros, uncertainty_micros: 0 };
+        let mut receive = |stream: &mut Stream, of: &Arc<Acknowledgements>, news| {
+            let message = Message::FromStream(FromStream { stream: Arc::clone(of), news });
+            stream.receive(message, &mut view, Timestamp::EPOCH, &mut Vec::new());
+        };
+        receive(&mut stream, &streams[0], News::Clock(clock(1)));
+        assert_eq!(stream.open.own, None, "it has not begun");
+        receive(&mut stream, &streams[0], News::Began);
+        receive(&mut stream, &streams[0], News::Clock(clock(1)));
+        assert_eq!(stream.open.own, Some(clock(1)));
+        receive(&mut stream, &streams[1], News::Began);
+        assert_eq!(stream.open.own, None, "the hub agent may be another one");
+        receive(&mut stream, &streams[0], News::Clock(clock(1)));
+        receive(&mut stream, &streams[0], News::Ended);
+        stream.acknowledge(&"app-1".into(), 7);
+        assert!(streams[0].is_empty());
+        assert_eq!(streams[1].take().map(|(slice, generation, _)| (slice, generation)), Some(("app-1".into(), 7)));
+        assert_eq!(stream.open.own, None);
+        receive(&mut stream, &streams[1], News::Ended);
+        stream.acknowledge(&"app-1".into(), 8);
+        assert!(streams[1].is_empty());
+    }
+
+    #[test]
+    fn a_time_of_an_exporter_is_corrected_once_both_clocks_are_known() {
+        let (exporter, time) = (ClusterId::from("b"), Timestamp(10_000_000));
+        let clock = |offset_micros| Some(Clock { offset_micros, uncertainty_micros: 10 });
+        let mut stream = Stream { open: Open { own: clock(-1_000_000), ..Open::default() }, ..Stream::default() };
+        assert_eq!(stream.corrected(&exporter, time), None);
+        stream.open.exporters.extend(clock(5_000_000).map(|clock| (exporter.clone(), clock)));
+        assert_eq!(stream.corrected(&exporter, time), Some(Timestamp(4_000_000)));
+        stream.open.own = None;
+        assert_eq!(stream.corrected(&exporter, time), None);
+    }
+
+    fn meta(name: ObjectName, uid: &str) -> Meta {
+        Meta {
+            name,
+            uid: uid.into(),
+            resource_version: 1,
+            generation: 1,
+            created: Timestamp(0),
+            deleting: false,
+            finalizers: Finalizers::default(),
+        }
+    }
+
+    /// Returns the view of a member of the cluster `one` whose id the cluster `owner` has. The hub agent offers a stream at this
+    /// address.
+    fn offered(address: Option<&str>, owner: &str) -> Planner {
+        let mut view = planner_with(Some(Announcement::default()));
+        let agent = MemberAgent {
+            meta: meta(ObjectName::new("fleet-member-a", "a"), "uid"),
+            member: Announcement::default(),
+            cluster_uid: Some(owner.into()),
+            leader: Some("a-2".into()),
+            renewed: Some(NOW),
+            stopped: None,
+            hub: Announcement::default(),
+            slice_stream: address.map(|address| SliceStreamOffer { address: address.into(), ca_bundle: "PEM".into() }),
+            counts: None,
+        };
+        let namespace = meta(ObjectName::new("", "kube-system"), "one");
+        let namespace = Namespace { meta: namespace, exporters: None, importers: None };
+        for object in [Object::Namespace(namespace), Object::MemberAgent(agent)] {
+            view.applied(object, NOW, &mut Vec::new());
+        }
+        for kind in [Kind::MemberAgent, Kind::Namespace] {
+            view.watch_state(kind, WatchState::Complete, NOW, &mut Vec::new());
+        }
+        view
+    }
+
+    #[test]
+    fn the_stream_is_where_the_flags_or_else_the_hub_agent_say_unless_another_cluster_has_the_id() {
+        let fixed = Dialer::new("fixed".to_owned(), std::future::pending);
+        let address = |chosen: &Use, offer, owner| {
+            let mut stream = Stream::new(chosen.clone());
+            stream.choose(&mut offered(offer, owner), NOW);
+            let dialer = stream.dialer().borrow().clone();
+            dialer.map(|dialer| dialer.address)
+        };
+        let fixed = Use::Fixed(fixed);
+        assert_eq!(address(&Use::Offered, Some("hub:1"), "one").as_deref(), Some("hub:1"));
+        assert_eq!(address(&Use::Offered, None, "one"), None);
+        assert_eq!(address(&Use::Offered, Some("hub:1"), "two"), None, "another cluster has the stream");
+        assert_eq!(address(&fixed, Some("hub:1"), "one").as_deref(), Some("fixed"));
+        assert_eq!(address(&fixed, Some("hub:1"), "two"), None);
+        assert_eq!(address(&Use::Off, Some("hub:1"), "one"), None);
+    }
+
+    #[test]
+    fn a_changed_offer_is_used_once_and_a_malformed_one_is_reported() {
+        let mut stream = Stream::new(Use::Offered);
+        let mut dialer = stream.dialer();
+        let mut choose = |stream: &mut Stream, offer| {
+            let mut view = offered(offer, "one");
+            stream.choose(&mut view, NOW);
+            let is_new = dialer.has_changed().expect("the stream lives");
+            (
+                dialer.borrow_and_update().as_ref().map(|dialer| dialer.address.clone()),
+                is_new,
+                view.slice_stream.clone(),
+            )
+        };
+        assert_eq!(choose(&mut stream, Some("hub:1")), (Some("hub:1".to_owned()), true, None));
+        assert_eq!(choose(&mut stream, Some("hub:1")), (Some("hub:1".to_owned()), false, None));
+        assert_eq!(choose(&mut stream, Some("hub:2")), (Some("hub:2".to_owned()), true, None));
+        let (none, is_new, report) = choose(&mut stream, Some("hub"));
+        assert_eq!((none, is_new), (None, true));
+        assert_eq!(report.map(|report| report.reason), Some("MalformedOffer".into()));
+        assert_eq!(choose(&mut stream, None), (None, true, None));
+    }
+
+    #[test]
+    fn what_came_of_the_stream_is_reported() {
+        let (mut view, mut stream) = (offered(Some("hub:1"), "one"), Stream::new(Use::Offered));
+        let receive = |stream: &mut Stream, view: &mut Planner, message| {
+            stream.receive(message, view, NOW, &mut Vec::new());
+            view.slice_stream.clone().map(|report| (report.connected, report.reason.to_string()))
+        };
+        let refused = || Message::NotConnected { reason: "Refused", message: "no".to_owned() };
+        assert_eq!(receive(&mut stream, &mut view, refused()), None, "late: no stream is wanted");
+        stream.choose(&mut view, NOW);
+        assert_eq!(receive(&mut stream, &mut view, refused()), Some((false, "Refused".to_owned())));
+        let began = FromStream { stream: Arc::default(), news: News::Began };
+        let began = Message::FromStream(began);
+        assert_eq!(receive(&mut stream, &mut view, began), Some((true, "Connected".to_owned())));
+        assert_eq!(receive(&mut stream, &mut view, refused()), Some((false, "Refused".to_owned())));
+    }
+
+    #[test]
+    fn a_report_is_never_longer_than_the_definition_of_memberagent_allows() {
+        assert_eq!(&*report("Refused", "no").message, "no");
+        let definition = fleetnet_api::crds::all(fleetnet_api::crds::Form::Full);
+        let definition = definition.iter().find(|it| it.spec.names.kind == "MemberAgent").expect("a definition");
+        let schema = serde_json::to_value(&definition.spec.versions[0].schema).expect("a schema");
+        let spec = &schema["openAPIV3Schema"]["properties"]["spec"]["properties"];
+        let longest = spec["sliceStream"]["properties"]["message"]["maxLength"].as_u64();
+        let characters = report("Refused", &"x".repeat(10_000)).message.chars().count();
+        assert!(longest.is_some_and(|longest| characters as u64 <= longest), "{characters} of {longest:?}");
+    }
+}

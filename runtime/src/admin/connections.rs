@@ -1,0 +1,148 @@
+//! Open connections of a listening address, up to a limit.
+//!
+//! At the limit, a new connection closes an older one: the oldest connection of the client with the most connections. So a client
+//! that opens many connections closes its own, and cannot block the connections of other clients.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::sleep;
+
+use crate::limits::ADMIN_ACCEPT_PAUSE;
+
+/// Mark of a connection that must not be closed for a new one, because its client was accepted.
+#[derive(Clone, Debug, Default)]
+pub struct Accepted(Arc<AtomicBool>);
+
+impl Accepted {
+    pub fn set(&self, is_accepted: bool) {
+        self.0.store(is_accepted, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Open connections. Dropping the value closes them.
+#[derive(Debug)]
+struct Connections {
+    most: usize,
+    tasks: JoinSet<()>,
+    /// Open connections, oldest first.
+    open: Vec<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    client: IpAddr,
+    task: AbortHandle,
+    accepted: Accepted,
+}
+
+impl Connections {
+    /// Returns a set of at most this many connections.
+    fn new(most: usize) -> Self {
+        Self { most, tasks: JoinSet::new(), open: Vec::new() }
+    }
+
+    /// Serves a new connection. At the limit, closes an older one. If the clients of all of them were accepted, closes the new one.
+    fn serve<F: Future<Output = ()> + Send + 'static>(&mut self, client: IpAddr, serving: impl FnOnce(Accepted) -> F) {
+        while self.tasks.try_join_next().is_some() {}
+        self.open.retain(|connection| !connection.task.is_finished());
+        // fault K9.1: self.open.len() >= self.most ~> false
+        if self.open.len() >= self.most {
+            match self.to_close() {
+                Some(index) => self.open.remove(index).task.abort(),
+                None => return tracing::warn!(%client, most = self.most, "a connection above the limit was closed"),
+            }
+        }
+        let accepted = Accepted::default();
+        let task = self.tasks.spawn(serving(accepted.clone()));
+        self.open.push(Open { client, task, accepted });
+    }
+
+    /// Returns the index of the connection to close before a new one opens: the oldest of the client with the most connections.
+    fn to_close(&self) -> Option<usize> {
+        // fault K9.3: !connection.accepted.get() ~> true
+        let may_close = |connection: &Open| !connection.accepted.get();
+        let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        for connection in self.open.iter().filter(|connection| may_close(connection)) {
+            *counts.entry(connection.client).or_default() += 1;
+        }
+        let most = counts.values().max()?;
+        // fault K9.2: counts[&connection.client] == *most ~> true
+        self.open.iter().position(|connection| may_close(connection) && counts[&connection.client] == *most)
+    }
+}
+
+/// Accepts connections and serves each, at most `most` at a time. `server` names the server in the log.
+pub async fn accept<F: Future<Output = ()> + Send + 'static>(
+    listener: TcpListener,
+    server: &'static str,
+    most: usize,
+    serve: impl Fn(TcpStream, Accepted) -> F,
+) {
+    let mut connections = Connections::new(most);
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                // Disable Nagle's algorithm, which can delay an answer by 40 ms. If this fails, answers are only slower.
+                let _ = stream.set_nodelay(true);
+                connections.serve(peer.ip().to_canonical(), |accepted| serve(stream, accepted));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection for {server} could not be accepted");
+                sleep(ADMIN_ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[tokio::test]
+    async fn open_connections_do_not_exceed_their_limit() {
+        let mut connections = Connections::new(3);
+        for last in 0..20 {
+            connections.serve(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), |_| std::future::pending());
+            assert!(connections.open.len() <= 3, "{} are open", connections.open.len());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_of_an_accepted_client_is_never_closed_for_a_new_one() {
+        let client = |last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
+        let mut connections = Connections::new(3);
+        let mut marks = Vec::new();
+        for last in [1, 1, 2] {
+            connections.serve(client(last), |accepted| {
+                marks.push(accepted);
+                std::future::pending()
+            });
+        }
+        marks[0].set(true);
+        let clients = |connections: &Connections| connections.open.iter().map(|open| open.client).collect::<Vec<_>>();
+        connections.serve(client(3), |_| std::future::pending());
+        assert_eq!(
+            clients(&connections),
+            [client(1), client(2), client(3)],
+            "of two with one connection each, the oldest"
+        );
+        for open in &connections.open {
+            open.accepted.set(true);
+        }
+        connections.serve(client(4), |_| std::future::pending());
+        assert_eq!(clients(&connections), [client(1), client(2), client(3)]);
+        connections.open[1].accepted.set(false);
+        connections.serve(client(4), |_| std::future::pending());
+        assert_eq!(clients(&connections), [client(1), client(3), client(4)]);
+    }
+}

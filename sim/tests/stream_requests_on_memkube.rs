@@ -1,0 +1,295 @@
+//! Tests of malformed, foreign and hostile requests to the slice stream, on simulated API servers with paused time. Each gets a clear
+//! status, and harms no other stream.
+
+mod support;
+
+use anyhow::{Context as _, ensure};
+use fleetnet_proto::v1::{Acknowledgement, Hello, ProbeReply, SubscribeRequest, SubscribeResponse, subscribe_request};
+use fleetnet_proto::{PROTOCOL_VERSION, SliceStreamClient, TOKEN_AUDIENCE};
+use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec};
+use futures::stream::{self, StreamExt as _};
+use hyper_util::rt::TokioIo;
+use memkube::User;
+use sim::agent::stream_token;
+use sim::fleet::Place;
+use sim::line::Line;
+use std::time::Duration;
+use subscribe_request::Message;
+use support::OnMemkube;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status, Streaming};
+use tower::service_fn;
+
+const FLEET: FleetSpec = FleetSpec::of(2).with_slice_streams();
+
+/// Raw stream of a client that is no member agent.
+struct Raw {
+    requests: mpsc::Sender<SubscribeRequest>,
+    responses: Streaming<SubscribeResponse>,
+}
+
+fn message(message: Message) -> SubscribeRequest {
+    SubscribeRequest { message: Some(message) }
+}
+
+fn hello(cluster: &str) -> SubscribeRequest {
+    let (protocol_version, cluster) = (PROTOCOL_VERSION, cluster.to_owned());
+    message(Message::Hello(Hello { protocol_version, cluster, agent_version: "test".to_owned() }))
+}
+
+async fn channel(env: &Environment<OnMemkube>) -> anyhow::Result<Channel> {
+    let streams = env.backend.0.streams.clone();
+    let connector = service_fn(move |_| {
+        let connected = streams.connect("stranger", &Line::default(), 0);
+        async move { connected.map(TokioIo::new) }
+    });
+    Ok(Endpoint::from_static("http://hub").connect_with_connector(connector).await?)
+}
+
+/// Opens a stream with this token, and sends this first request.
+async fn open(channel: Channel, token: Option<&str>, first: SubscribeRequest) -> Result<Raw, Status> {
+    let (requests, sent) = mpsc::channel(8);
+    let later = stream::unfold(sent, |mut sent: mpsc::Receiver<_>| async { Some((sent.recv().await?, sent)) });
+    let mut call = Request::new(stream::iter([first]).chain(later));
+    if let Some(token) = token {
+        let header = token.parse().map_err(|_| Status::internal("a malformed token"))?;
+        call.metadata_mut().insert("authorization", header);
+    }
+    let mut client = SliceStreamClient::new(channel);
+    Ok(Raw { requests, responses: client.subscribe(call).await?.into_inner() })
+}
+
+/// Returns the status with which a stream ends.
+async fn end(raw: &mut Raw) -> anyhow::Result<Status> {
+    let ended = async {
+        loop {
+            match raw.responses.message().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Status::ok("ended"),
+                Err(status) => return status,
+            }
+        }
+    };
+    timeout(Duration::from_secs(120), ended).await.context("the hub agent ends the stream")
+}
+
+/// Changes the exported slice, and checks that the importer sees it at once. Its stream is still of use.
+async fn others_are_unharmed(env: &Environment<OnMemkube>, address: &str) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    env.user(0).set_endpoints("app-1", &[address]).await?;
+    env.user(1).sees("app", &[address]).await?;
+    ensure!(begun.elapsed() < Duration::from_millis(100), "the change took {:?}", begun.elapsed());
+    Ok(())
+}
+
+async fn streaming() -> anyhow::Result<Environment<OnMemkube>> {
+    let env = Environment::<OnMemkube>::create(FLEET).await?;
+    env.export_and_import(&["10.1.0.1"]).await?;
+    sleep(Duration::from_secs(20)).await;
+    let hub = env.backend.0.hub.memkube();
+    let member = |name: &str| Some(User::new(&format!("system:serviceaccount:fleet-member-{name}:member-agent")));
+    hub.set_token_for("of-stranger", TOKEN_AUDIENCE, member("stranger"));
+    hub.set_token("of-another-audience", member("member-1"));
+    hub.set_policy(std::sync::Arc::new(OwnNamespace));
+    Ok(env)
+}
+
+/// Policy under which a member may patch distributed slices in its own namespace only.
+struct OwnNamespace;
+
+impl memkube::auth::Policy for OwnNamespace {
+    fn allows(&self, call: &memkube::auth::Call) -> bool {
+        let user = &call.user;
+        let is_of_member = user.name.starts_with("system:serviceaccount:fleet-member-");
+        let own = format!("system:serviceaccount:{}:", call.target.namespace);
+        !is_of_member || &*call.target.resource != "endpointsliceimports" || user.name.starts_with(&own)
+    }
+
+    fn allows_path(&self, _: &User, _: &str, _: &str) -> bool {
+        true
+    }
+}
+
+#[test]
+fn tokens_that_are_wrong_or_of_others_are_refused_with_a_clear_status() -> anyhow::Result<()> {
+    sim::paused(async {
+        let env = streaming().await?;
+        let own = format!("Bearer {}", stream_token("member-2"));
+        let old = message(Message::Hello(Hello {
+            protocol_version: 7,
+            cluster: "member-2".into(),
+            agent_version: String::new(),
+        }));
+        let table = [
+            ("no token", None, hello("member-2"), Code::Unauthenticated, "no bearer token"),
+            ("another scheme", Some("Basic eA=="), hello("member-2"), Code::Unauthenticated, "no bearer token"),
+            ("an unknown token", Some("Bearer x"), hello("member-2"), Code::Unauthenticated, "may have expired"),
+            (
+                "another audience",
+                Some("Bearer of-another-audience"),
+                hello("member-1"),
+                Code::Unauthenticated,
+                TOKEN_AUDIENCE,
+            ),
+            (
+                "another member",
+                Some("Bearer of-stranger"),
+                hello("member-2"),
+                Code::PermissionDenied,
+                "fleet-member-member-2",
+            ),
+            ("another version", Some(own.as_str()), old, Code::FailedPrecondition, "update the older one"),
+            ("no cluster id", Some(own.as_str()), hello("../x"), Code::InvalidArgument, "malformed"),
+            ("no Hello", Some(own.as_str()), SubscribeRequest::default(), Code::InvalidArgument, "must be a Hello"),
+        ];
+        for (why, token, first, code, text) in table {
+            let status = open(channel(&env).await?, token, first).await.err().context(why)?;
+            ensure!(status.code() == code && status.message().contains(text), "{why}: {status:?}");
+        }
+        others_are_unharmed(&env, "10.1.1.1").await
+    })
+}
+
+#[test]
+fn requests_that_are_malformed_end_only_their_own_stream() -> anyhow::Result<()> {
+    sim::paused(async {
+        let env = streaming().await?;
+        let token = "Bearer of-stranger";
+        let acknowledgement =
+            |slice: String| message(Message::Acknowledgement(Acknowledgement { slice, generation: 7 }));
+        let reply = ProbeReply { number: 99, received_micros: 0, sent_micros: 0 };
+        let table = [
+            ("a second Hello", hello("stranger"), Code::InvalidArgument),
+            ("an empty request", SubscribeRequest::default(), Code::InvalidArgument),
+            ("a reply to no probe", message(Message::ProbeReply(reply)), Code::InvalidArgument),
+            ("a request of 5 kB", acknowledgement("x".repeat(5 << 10)), Code::ResourceExhausted),
+        ];
+        for (why, request, code) in table {
+            let mut raw = open(channel(&env).await?, Some(token), hello("stranger")).await?;
+            raw.requests.send(acknowledgement("unknown".to_owned())).await?;
+            raw.requests.send(request).await?;
+            let status = end(&mut raw).await?;
+            ensure!(status.code() == code, "{why}: {status:?}");
+        }
+        others_are_unharmed(&env, "10.1.1.1").await
+    })
+}
+
+#[test]
+fn a_thousand_connections_harm_no_stream() -> anyhow::Result<()> {
+    sim::paused(async {
+        let env = streaming().await?;
+        // Each connection opens a stream and sends no Hello.
+        let mut opening = Vec::new();
+        for _ in 0..1_000 {
+            let channel = channel(&env).await?;
+            opening.push(tokio::spawn(async move {
+                let call = Request::new(stream::pending::<SubscribeRequest>());
+                let mut call = call;
+                call.metadata_mut().insert("authorization", "Bearer x".parse().expect("a header"));
+                SliceStreamClient::new(channel).subscribe(call).await.err().map(|status| status.code())
+            }));
+        }
+        sleep(Duration::from_secs(1)).await;
+        others_are_unharmed(&env, "10.1.1.1").await?;
+        let (mut exhausted, mut late) = (0, 0);
+        for opening in opening {
+            match opening.await? {
+                Some(Code::ResourceExhausted) => exhausted += 1,
+                Some(Code::DeadlineExceeded) => late += 1,
+                other => anyhow::bail!("{other:?}"),
+            }
+        }
+        ensure!(late == 32 && exhausted == 968, "{late} were opened, and {exhausted} refused");
+        let token = format!("Bearer {}", stream_token("member-2"));
+        open(channel(&env).await?, Some(&token), hello("member-2")).await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn a_subscriber_that_never_reads_loses_its_stream_and_delays_nobody() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut env = streaming().await?;
+        env.backend.0.stop(Place::Member(1)).await?;
+        let token = format!("Bearer {}", stream_token("member-2"));
+        let raw = open(channel(&env).await?, Some(&token), hello("member-2")).await?;
+        for number in 0..200 {
+            env.user(0).set_endpoints("app-1", &[&format!("10.1.1.{number}")]).await?;
+            sleep(Duration::from_millis(200)).await;
+        }
+        let metrics = env.backend.0.agent(Place::Hub).context("it runs")?.metrics()?;
+        ensure!(metrics.contains("fleetnet_slice_stream_refusals_total{code=\"DEADLINE_EXCEEDED\"} 1"), "{metrics}");
+        drop(raw);
+        env.backend.0.start(Place::Member(1))?;
+        env.user(1).sees("app", &["10.1.1.199"]).await.map(drop)
+    })
+}
+
+#[test]
+fn a_member_without_rights_any_more_loses_its_stream_within_a_minute() -> anyhow::Result<()> {
+    sim::paused(async {
+        let env = streaming().await?;
+        let mut raw = open(channel(&env).await?, Some("Bearer of-stranger"), hello("stranger")).await?;
+        env.backend.0.hub.memkube().set_token_for("of-stranger", TOKEN_AUDIENCE, None);
+        let reply = async {
+            while let Ok(Some(response)) = raw.responses.message().await {
+                use fleetnet_proto::v1::subscribe_response::Message as Response;
+                if let Some(Response::Probe(probe)) = response.message {
+                    let reply = ProbeReply { number: probe.number, received_micros: 0, sent_micros: 0 };
+                    // Fails if the stream has just ended.
+                    let _ = raw.requests.send(message(Message::ProbeReply(reply))).await;
+                }
+            }
+        };
+        timeout(Duration::from_secs(62), reply).await.context("the stream ends within a minute")?;
+        let metrics = env.backend.0.agent(Place::Hub).context("it runs")?.metrics()?;
+        ensure!(metrics.contains("fleetnet_slice_stream_refusals_total{code=\"UNAUTHENTICATED\"} 1"), "{metrics}");
+        others_are_unharmed(&env, "10.1.1.1").await
+    })
+}
+
+#[test]
+fn a_replica_that_does_not_lead_has_no_streams() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut env = streaming().await?;
+        env.backend.0.start_replica(Place::Hub, 1)?;
+        env.backend.0.ready().await?;
+        let streams = env.backend.0.streams.clone();
+        let connector = service_fn(move |_| {
+            let connected = streams.connect("stranger", &Line::default(), 1);
+            async move { connected.map(TokioIo::new) }
+        });
+        let channel = Endpoint::from_static("http://hub").connect_with_connector(connector).await?;
+        let refused = open(channel, Some("Bearer of-stranger"), hello("stranger")).await.err().context("refused")?;
+        ensure!(refused.code() == Code::Unavailable && refused.message().contains("does not lead"), "{refused:?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_hub_clock_that_is_set_back_an_hour_delays_nothing() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut env = Environment::<OnMemkube>::create(FLEET).await?;
+        env.backend.0.set_own_clock(Place::Hub, 0);
+        env.backend.0.kill(Place::Hub).await;
+        env.backend.0.start(Place::Hub)?;
+        env.export_and_import(&["10.1.0.1"]).await?;
+        sleep(Duration::from_secs(60)).await;
+        for (number, hours) in [(1, -1), (2, 1), (3, -1)] {
+            env.user(0).set_endpoints("app-1", &[&format!("10.1.1.{number}")]).await?;
+            env.backend.0.move_own_clock(Place::Hub, hours * 3_600_000_000);
+            sleep(Duration::from_secs(2)).await;
+            others_are_unharmed(&env, &format!("10.1.2.{number}")).await?;
+            sleep(Duration::from_secs(7)).await;
+            let copies = kube::Api::<fleetnet_api::crd::EndpointSliceImport>::all(env.backend.hub());
+            let copies = copies.list(&kube::api::ListParams::default()).await?;
+            let address = format!("10.1.2.{number}");
+            let is_written = copies.items.iter().all(|copy| copy.spec.slice.endpoints[0].addresses[0] == address);
+            ensure!(is_written, "the object is written after its lag, whatever the clock says");
+        }
+        Ok(())
+    })
+}
