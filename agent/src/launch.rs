@@ -4,9 +4,8 @@ use crate::build_info;
 use crate::flags::{CommonFlags, exit_with_error};
 use crate::metrics::register_tasks;
 use anyhow::Context as _;
-use fleetnet_runtime::admin::{
-    AdminServer, AdminSources, BindAddress, Certificates, Check, Guard, Readiness, Secure, Server,
-};
+use fleetnet_runtime::access::Guard;
+use fleetnet_runtime::admin::{AdminServer, AdminSources, BindAddress, Certificates, Check, Readiness, Secure, Server};
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Clock;
 use fleetnet_runtime::manager::{Manager, ProcessContext};
@@ -176,7 +175,7 @@ async fn run(process: &Process, registry: Registry, part: Part) -> anyhow::Resul
         let host_name = lease::hostname();
         let certificates =
             Certificates::open(Server::METRICS, process.common.metrics_cert_path.as_deref(), &host_name).await?;
-        let secure = Secure { certificates, guard: Guard::new(api_server) };
+        let secure = Secure { certificates, guard: Guard::of_metrics(api_server) };
         AdminServer::start_secure(metrics, probes, sources, secure).await?
     } else {
         AdminServer::start(&[metrics.as_slice(), probes].concat(), sources).await?

@@ -31,6 +31,8 @@ pub enum Closed {
     Superseded,
     /// The process stops.
     Stopping,
+    /// A message that was sent is not valid any more.
+    Outdated,
 }
 
 impl<M> Default for Mailbox<M> {

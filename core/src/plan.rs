@@ -32,8 +32,8 @@ pub struct Plan {
 pub enum Preview {
     /// New content. The hub agent writes it to the object later.
     Show(HubSliceSpec),
-    /// The object is valid again, although an earlier preview has a newer generation of the source slice.
-    Retract,
+    /// The importer has a preview with a newer generation of the source slice than is valid now. The end of its stream drops it.
+    EndStream,
 }
 
 impl Plan {

@@ -19,27 +19,35 @@ pub(crate) const STREAMS_MAX: usize = 1_000;
 /// Maximum number of responses of a slice stream that wait for the connection. Others wait in the mailbox, where a newer one replaces
 /// an older one.
 pub(crate) const STREAM_RESPONSES: usize = 1;
-/// Maximum number of slice streams that are being opened. Each causes two reviews by the API server.
-pub(crate) const OPENING_STREAMS: usize = 32;
 /// Time for the Hello of a new slice stream.
 pub(crate) const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for the reviews of a slice stream by the API server.
 pub(crate) const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two checks of the rights of a member with a slice stream.
 pub(crate) const REVIEW_EVERY: Duration = Duration::from_secs(60);
+/// Shortest time between two checks. An API server accepts a token for some seconds after it has expired.
+pub(crate) const REVIEW_PAUSE: Duration = Duration::from_secs(10);
 /// Time between two probes of a slice stream.
 pub(crate) const PROBE_EVERY: Duration = Duration::from_secs(10);
 /// Time for the reply to a probe. A member agent that is slower loses its stream, and its objects are written at once.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time for a member agent to take the last status of a slice stream.
 pub(crate) const FINAL_STATUS_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum number of previews of one slice stream without an acknowledgement. The objects of further changes are written after a
-/// second.
+/// Maximum number of slices of one slice stream with a preview that the member has not acknowledged. Above it, the stream ends. A
+/// member agent acknowledges all previews, except those of slices that it does not import any more.
 pub(crate) const UNACKNOWLEDGED_SLICES: usize = 10_000;
 /// Maximum number of bytes of a preview: less than the 4 MiB that gRPC accepts by default. An EndpointSlice has at most 1.5 MiB.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 3 << 20;
 /// Maximum number of bytes of a request of a member agent. The longest has a name of 253 characters.
 pub(crate) const REQUEST_BYTES_MAX: usize = 4 << 10;
+/// Maximum number of bytes of the headers of a call. A token has a few kB.
+pub(crate) const HEADER_BYTES_MAX: u32 = 128 << 10;
+/// Number of bytes that a client may send on one connection before the hub agent reads them: the minimum of HTTP/2.
+pub(crate) const CONNECTION_WINDOW: u32 = 65_535;
+/// Maximum number of bytes that wait in a slice stream for a member agent to read them. Further previews wait in the mailbox.
+pub(crate) const SEND_BUFFER: usize = 64 << 10;
+/// Time for the first response of a call. Longer than the Hello and the reviews of a slice stream can take.
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of calls at once on one connection: the slice stream, and calls of health and reflection.
 pub(crate) const STREAMS_PER_CONNECTION: u32 = 8;
 /// Time between two pings of HTTP/2 on an idle connection.

@@ -149,7 +149,7 @@ impl Logic for Hub {
         }
     }
 
-    fn process(&mut self, news: ProcessNews, at: Timestamp, _requeue: &mut Vec<Key>) {
+    fn process(&mut self, news: ProcessNews, at: Timestamp, requeue: &mut Vec<Key>) {
         match news {
             ProcessNews::Leads => {
                 self.heartbeats.lead(at);
@@ -159,7 +159,8 @@ impl Logic for Hub {
                 self.view.clock_set(microseconds);
                 self.heartbeats.clock_set(microseconds);
             }
-            ProcessNews::Stops => self.streams.stop(),
+            // fault J8.3 (streams_on_memkube::a_stop_of_the_hub_agent_writes_what_its_streams_delivered): self.streams.stop(&mut self.view, requeue) ~> self.streams.stop(&mut self.view.clone(), &mut requeue.clone())
+            ProcessNews::Stops => self.streams.stop(&mut self.view, requeue),
         }
     }
 

@@ -11,6 +11,7 @@
 //! | [`listener`] | connections, TLS, gRPC health and reflection |
 //! | [`service`] | a new stream: who may open it |
 //! | [`session`] | an open stream |
+//! | [`unacknowledged`] | its previews without an acknowledgement |
 //! | [`state`] | streams as the engine sees them |
 
 pub(crate) mod listener;
@@ -18,19 +19,20 @@ mod metrics;
 pub(crate) mod service;
 mod session;
 pub(crate) mod state;
+mod unacknowledged;
 
 use crate::Hub;
 use fleetnet_agent::mailbox::Mailbox;
-use fleetnet_core::model::SliceStreamOffer;
-use fleetnet_core::plan::Preview;
+use fleetnet_core::model::{HubSliceSpec, SliceStreamOffer};
+use fleetnet_runtime::access::Guard;
 use fleetnet_runtime::admin::Certificates;
-use fleetnet_runtime::admin::connections::Accepted;
+use fleetnet_runtime::admin::connections::Peer;
 use fleetnet_runtime::clock::Clock;
-use fleetnet_runtime::reviews::Reviews;
 use fleetnet_runtime::run::Runner;
 use fleetnet_types::Text;
 use futures::future::{BoxFuture, FutureExt as _};
 use prometheus::Registry;
+use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -38,7 +40,7 @@ use tokio::sync::watch;
 use tonic::service::Routes;
 
 /// Previews that wait for the stream of one member. Each stream has one, which also identifies the stream.
-pub(crate) type Outbox = Mailbox<Preview>;
+pub(crate) type Outbox = Mailbox<HubSliceSpec>;
 
 /// Message to the engine.
 #[derive(Debug)]
@@ -86,14 +88,14 @@ impl Server {
         registry: &Registry,
     ) -> anyhow::Result<(Self, BoxFuture<'static, ()>)> {
         let metrics = metrics::Metrics::new(registry)?;
-        let service = service::Service::new(runner.inbox(), Reviews::new(client), leads, clock, metrics);
+        let service = service::Service::new(runner.inbox(), Guard::of_each_access(client), leads, clock, metrics);
         let (routes, health) = listener::routes(service)?;
         Ok((Self(routes), health.run().boxed()))
     }
 
-    /// Serves one connection until it ends.
-    pub async fn serve(self, io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        listener::serve(io, self.0, Accepted::default()).await;
+    /// Serves one connection from this address until it ends.
+    pub async fn serve(self, address: IpAddr, io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        listener::serve(io, self.0, Peer::new(address)).await;
     }
 
     /// Returns a task that accepts connections over TLS.

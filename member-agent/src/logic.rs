@@ -91,6 +91,7 @@ impl Member {
     /// Sets if and where the agent connects to the slice stream. By default, it does not.
     #[must_use]
     pub fn with_stream(mut self, chosen: Use) -> Self {
+        self.view.slice_stream.chosen = chosen.rule();
         self.stream = Stream::new(chosen);
         self
     }
@@ -288,7 +289,10 @@ impl Logic for Member {
     fn process(&mut self, news: ProcessNews, _at: Timestamp, requeue: &mut Vec<Key>) {
         match news {
             ProcessNews::Leads => self.identity.leads(),
-            ProcessNews::ClockSet { microseconds } => self.view.clock_set(microseconds),
+            ProcessNews::ClockSet { microseconds } => {
+                self.view.clock_set(microseconds);
+                self.stream.clock_set(microseconds);
+            }
             ProcessNews::Stops => {
                 self.stops = true;
                 requeue.push(Key::Heartbeat);

@@ -1,7 +1,7 @@
 //! Client of the slice stream: gets previews of distributed slices from the hub agent before it writes the objects.
 //!
 //! ```text
-//!  hub agent ──► Client ── FromStream: began, preview, retraction, ended ──► engine (Member)
+//!  hub agent ──► Client ── FromStream: began, preview, clock, ended ──► engine (Member)
 //!      ▲            │                                                        │
 //!      └────────────┴──◄── Acknowledgements ◄── generations of imported previews
 //! ```
@@ -24,6 +24,7 @@ pub use connection::{Authorities, Dialer, Io};
 use crate::Member;
 use fleetnet_agent::mailbox::Mailbox;
 use fleetnet_core::clocks::Clock;
+use fleetnet_core::member::SliceStreamUse;
 use fleetnet_core::model::HubSliceSpec;
 use fleetnet_runtime::FlowId;
 use fleetnet_runtime::backoff::Jitter;
@@ -48,6 +49,17 @@ pub enum Use {
     Offered,
     /// With this dialer.
     Fixed(Dialer),
+}
+
+impl Use {
+    /// Returns the value as the rules need it.
+    pub(crate) fn rule(&self) -> SliceStreamUse {
+        match self {
+            Self::Off => SliceStreamUse::Off,
+            Self::Offered => SliceStreamUse::Offered,
+            Self::Fixed(_) => SliceStreamUse::Fixed,
+        }
+    }
 }
 
 /// Message to the engine.
@@ -76,9 +88,6 @@ enum News {
         spec: HubSliceSpec,
         /// Clock of the exporting member, compared with that of the hub agent.
         exporter: Option<Clock>,
-    },
-    Retraction {
-        slice: Text,
     },
     /// Clock of this member, compared with that of the hub agent.
     Clock(Clock),

@@ -3,6 +3,7 @@
 //!
 //! This crate has no code about fleets. An agent implements the trait [`Logic`].
 
+pub mod access;
 pub mod admin;
 mod answers;
 pub mod backoff;

@@ -30,8 +30,10 @@ pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of bytes that the agent reads of a response to a write. An object in etcd has at most 1.5 MiB, and its JSON is
 /// only a little longer.
 pub const ANSWER_BYTES: usize = 8 << 20;
-/// Timeout for the final writes of an agent that stops (`Logic::announce_stop`).
+/// Timeout for the final writes of an agent that stops (`ProcessNews::Stops`).
 pub(crate) const STOP_ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum number of final writes in flight.
+pub(crate) const LAST_WRITES_IN_FLIGHT: usize = 16;
 
 /// Longest wait for writes in flight after a shutdown has begun.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);

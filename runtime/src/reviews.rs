@@ -11,7 +11,7 @@ use kube::{Api, Client};
 use crate::limits::TOKEN_FILE_BYTES;
 
 /// Access that a user needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted<'a> {
     /// `get` of a path, such as `/metrics`.
     Path(&'a str),
@@ -108,6 +108,22 @@ mod tests {
             async move { Response::builder().status(201).body(answer).map_err(BoxError::from) }
         });
         Reviews::new(Client::new(service, "default"))
+    }
+
+    #[test]
+    fn a_header_has_a_bearer_token_or_none() {
+        let long = format!("Bearer {}", "a".repeat(65_536));
+        for (header, token) in [
+            ("Bearer a.b", Some("a.b")),
+            ("bearer  a.b ", Some("a.b")),
+            ("Basic c2NyYXBlcg==", None),
+            ("Bearer ", None),
+            ("a.b", None),
+            (&long, None),
+        ] {
+            let header = HeaderValue::from_bytes(header.as_bytes()).expect("valid");
+            assert_eq!(bearer(&header), token, "{header:?}");
+        }
     }
 
     #[tokio::test]

@@ -1,8 +1,11 @@
 //! Loop of the engine: handles inputs, plans keys while this replica leads, and waits for the next input. At the end, waits for
 //! the writes in flight.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures::future::FutureExt as _;
+use futures::stream::{self, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, yield_now};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -10,7 +13,8 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use crate::engine::Engine;
 use crate::lease::Leadership;
 use crate::limits::{
-    DRAIN_TIMEOUT, LONGEST_SLEEP, PLANS_PER_TURN, STOP_ANNOUNCEMENT_TIMEOUT, TURN, WATCH_MESSAGES_PER_TURN,
+    DRAIN_TIMEOUT, LAST_WRITES_IN_FLIGHT, LONGEST_SLEEP, PLANS_PER_TURN, STOP_ANNOUNCEMENT_TIMEOUT, TURN,
+    WATCH_MESSAGES_PER_TURN,
 };
 use crate::logic::{Logic, ProcessNews, Request};
 use crate::outcomes::Ended;
@@ -215,20 +219,17 @@ impl<L: Logic> Engine<L> {
         }
         let (now, mut keys) = (self.clock.now(), Vec::new());
         self.logic.process(ProcessNews::Stops, now, &mut keys);
+        let keys: BTreeSet<_> = keys.into_iter().collect();
         let requests: Vec<_> = keys.iter().flat_map(|key| self.logic.plan(key, now).writes).collect();
         let begin = |request: Request<L::Source, L::Receipt>| {
             let source = self.sources.get(&request.source)?;
             Some(writer::carry_out(Arc::clone(&source.spec), request, self.clock.clone(), self.leadership.clone()))
         };
-        let begun: Vec<_> = requests.into_iter().filter_map(begin).collect();
-        let written = async {
-            for write in begun {
-                write.await;
-            }
-        };
+        let writes: Vec<_> = requests.into_iter().filter_map(begin).map(|write| write.map(drop).boxed()).collect();
+        let written = stream::iter(writes).buffer_unordered(LAST_WRITES_IN_FLIGHT).collect::<()>();
         if timeout(STOP_ANNOUNCEMENT_TIMEOUT, written).await.is_err() {
             tracing::warn!(
-                "the last write of this agent did not end within {STOP_ANNOUNCEMENT_TIMEOUT:?} and is abandoned"
+                "the last writes of this agent did not end within {STOP_ANNOUNCEMENT_TIMEOUT:?} and are abandoned"
             );
         }
     }

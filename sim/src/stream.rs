@@ -7,6 +7,7 @@ use member_agent::stream::Dialer;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -50,13 +51,20 @@ struct Replica {
 
 #[derive(Debug)]
 struct Network {
+    address: IpAddr,
     condition: watch::Sender<Condition>,
     connections: Vec<AbortHandle>,
 }
 
-impl Default for Network {
-    fn default() -> Self {
-        Self { condition: watch::Sender::new(Condition::default()), connections: Vec::new() }
+impl State {
+    /// Returns the network of a member, which has an address of its own.
+    fn network(&mut self, member: &str) -> &mut Network {
+        let number = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
+        self.members.entry(member.to_owned()).or_insert_with(|| Network {
+            address: Ipv4Addr::from_bits(number).into(),
+            condition: watch::Sender::new(Condition::default()),
+            connections: Vec::new(),
+        })
     }
 }
 
@@ -75,13 +83,12 @@ impl Streams {
     /// Breaks the connections of a member.
     pub fn cut(&self, member: &str) {
         let mut state = self.0.lock();
-        let network = state.members.entry(member.to_owned()).or_default();
-        network.connections.drain(..).for_each(|connection| connection.abort());
+        state.network(member).connections.drain(..).for_each(|connection| connection.abort());
     }
 
     /// Changes the network between a member and the hub.
     pub fn set(&self, member: &str, condition: Condition) {
-        self.0.lock().members.entry(member.to_owned()).or_default().condition.send_replace(condition);
+        self.0.lock().network(member).condition.send_replace(condition);
     }
 
     /// Returns a dialer of a replica of a member agent. It reaches one replica of the hub agent after another, as through a Service.
@@ -101,18 +108,19 @@ impl Streams {
     /// If no replica runs, or the network of the member is down.
     pub fn connect(&self, member: &str, line: &Line, turn: usize) -> io::Result<DuplexStream> {
         let mut state = self.0.lock();
-        let State { replicas, members } = &mut *state;
-        let network = members.entry(member.to_owned()).or_default();
-        let condition = network.condition.subscribe();
+        let network = state.network(member);
+        let (address, condition) = (network.address, network.condition.subscribe());
+        let replicas = &mut state.replicas;
         let replica = replicas.keys().nth(turn % replicas.len().max(1)).copied();
         let replica = replica.filter(|_| !condition.borrow().is_down);
         let Some(replica) = replica.and_then(|replica| replicas.get_mut(&replica)) else {
             return Err(io::ErrorKind::ConnectionRefused.into());
         };
         let ((near, far), (from, to)) = (duplex(BUFFER), duplex(BUFFER));
-        replica.connections.spawn(replica.server.clone().serve(to));
+        replica.connections.spawn(replica.server.clone().serve(address, to));
         let lines = [line.clone(), replica.line.clone()];
-        network.connections.push(replica.connections.spawn(pass(far, from, condition, lines)));
+        let passing = replica.connections.spawn(pass(far, from, condition, lines));
+        state.network(member).connections.push(passing);
         Ok(near)
     }
 }

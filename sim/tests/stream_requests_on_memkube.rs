@@ -18,8 +18,16 @@ use subscribe_request::Message;
 use support::OnMemkube;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
+use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+use tonic_prost::ProstCodec;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tower::service_fn;
 
 const FLEET: FleetSpec = FleetSpec::of(2).with_slice_streams();
@@ -40,9 +48,14 @@ fn hello(cluster: &str) -> SubscribeRequest {
 }
 
 async fn channel(env: &Environment<OnMemkube>) -> anyhow::Result<Channel> {
+    channel_from(env, "stranger").await
+}
+
+/// Returns a connection from the address of this member.
+async fn channel_from(env: &Environment<OnMemkube>, member: &'static str) -> anyhow::Result<Channel> {
     let streams = env.backend.0.streams.clone();
     let connector = service_fn(move |_| {
-        let connected = streams.connect("stranger", &Line::default(), 0);
+        let connected = streams.connect(member, &Line::default(), 0);
         async move { connected.map(TokioIo::new) }
     });
     Ok(Endpoint::from_static("http://hub").connect_with_connector(connector).await?)
@@ -194,17 +207,83 @@ fn a_thousand_connections_harm_no_stream() -> anyhow::Result<()> {
         }
         sleep(Duration::from_secs(1)).await;
         others_are_unharmed(&env, "10.1.1.1").await?;
-        let (mut exhausted, mut late) = (0, 0);
+        opens_at_once(&env).await?;
+        for opening in opening {
+            let code = opening.await?;
+            ensure!(code == Some(Code::DeadlineExceeded), "{code:?}");
+        }
+        Ok(())
+    })
+}
+
+/// Opens a stream of member-2 from its own address. It takes the place of the stream of its agent.
+async fn opens_at_once(env: &Environment<OnMemkube>) -> anyhow::Result<()> {
+    let (begun, token) = (Instant::now(), format!("Bearer {}", stream_token("member-2")));
+    open(channel_from(env, "member-2").await?, Some(&token), hello("member-2")).await?;
+    ensure!(begun.elapsed() < Duration::from_millis(200), "the stream was opened after {:?}", begun.elapsed());
+    Ok(())
+}
+
+#[test]
+fn a_thousand_forged_tokens_of_one_client_delay_no_other_client() -> anyhow::Result<()> {
+    sim::paused(async {
+        let env = streaming().await?;
+        let mut opening = Vec::new();
+        for number in 0..1_000 {
+            let channel = channel(&env).await?;
+            opening.push(tokio::spawn(async move {
+                let token = format!("Bearer forged-{number}");
+                open(channel, Some(&token), hello("stranger")).await.err().map(|status| status.code())
+            }));
+        }
+        sleep(Duration::from_secs(1)).await;
+        opens_at_once(&env).await?;
+        let (mut reviewed, mut late) = (0, 0);
         for opening in opening {
             match opening.await? {
-                Some(Code::ResourceExhausted) => exhausted += 1,
-                Some(Code::DeadlineExceeded) => late += 1,
+                Some(Code::Unauthenticated) => reviewed += 1,
+                Some(Code::Unavailable) => late += 1,
                 other => anyhow::bail!("{other:?}"),
             }
         }
-        ensure!(late == 32 && exhausted == 968, "{late} were opened, and {exhausted} refused");
-        let token = format!("Bearer {}", stream_token("member-2"));
-        open(channel(&env).await?, Some(&token), hello("member-2")).await?;
+        ensure!((190..=201).contains(&reviewed), "20 a second for 10 s: {reviewed} reviews, {late} were too late");
+        Ok(())
+    })
+}
+
+#[test]
+fn calls_of_health_and_reflection_are_as_limited_as_streams() -> anyhow::Result<()> {
+    sim::paused(async {
+        let env = streaming().await?;
+        let mut health = HealthClient::new(channel(&env).await?);
+        let request = |bytes: usize| HealthCheckRequest { service: "x".repeat(bytes) };
+        let status = health.check(request(0)).await?.into_inner().status();
+        ensure!(status == ServingStatus::Serving, "{status:?}");
+        let code = |result: Result<_, Status>| result.err().map(|status| status.code());
+        let long = code(health.check(request(5 << 10)).await.map(drop));
+        ensure!(long == Some(Code::OutOfRange), "{long:?}");
+
+        let mut reflection = ServerReflectionClient::new(channel(&env).await?);
+        let ask = |text: String| ServerReflectionRequest {
+            host: String::new(),
+            message_request: Some(MessageRequest::FileContainingSymbol(text)),
+        };
+        let mut answers = reflection.server_reflection_info(stream::iter([ask("fleetnet.v1.SliceStream".into())]));
+        ensure!(answers.await?.into_inner().message().await?.is_some(), "the protocol is described");
+        answers = reflection.server_reflection_info(stream::iter([ask("x".repeat(5 << 10))]));
+        // The service ends the call without a status.
+        let long = answers.await?.into_inner().message().await;
+        ensure!(matches!(long, Ok(None)), "{long:?}");
+
+        // A call whose request never comes.
+        let mut calls = tonic::client::Grpc::new(channel(&env).await?);
+        calls.ready().await?;
+        let path = PathAndQuery::from_static("/grpc.health.v1.Health/Check");
+        let codec = ProstCodec::<HealthCheckRequest, HealthCheckResponse>::default();
+        let begun = Instant::now();
+        let answer = calls.client_streaming(Request::new(stream::pending()), path, codec);
+        let late = code(timeout(Duration::from_secs(60), answer).await.context("the call ends")?.map(drop));
+        ensure!(late == Some(Code::DeadlineExceeded) && begun.elapsed().as_secs() == 30, "{late:?} {begun:?}");
         Ok(())
     })
 }

@@ -157,6 +157,44 @@ fn a_new_hub_agent_takes_the_streams_over() -> anyhow::Result<()> {
 }
 
 #[test]
+fn a_stop_of_the_hub_agent_writes_what_its_streams_delivered() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut env = streaming().await?;
+        let mark = env.backend.mark().await?;
+        change(&env, "10.1.1.1").await?;
+        let before = object_writes(&env, &mark).await?;
+        env.backend.0.stop(Place::Hub).await?;
+        let writes = object_writes(&env, &mark).await?;
+        ensure!((before, writes) == (0, 2), "{before} objects were written before the stop, and {writes} in all");
+        Ok(())
+    })
+}
+
+#[test]
+fn without_a_hub_agent_what_its_streams_delivered_stays() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut env = streaming().await?;
+        let mark = env.backend.mark().await?;
+        change(&env, "10.1.1.1").await?;
+        env.backend.0.kill(Place::Hub).await;
+        sleep(Duration::from_secs(600)).await;
+        ensure!(object_writes(&env, &mark).await? == 0, "no object has the change");
+        for importer in 1..3 {
+            env.user(importer).sees("app", &["10.1.1.1"]).await?;
+        }
+        env.backend.0.start(Place::Hub)?;
+        connected(&env, 3.0).await?;
+        sleep(Duration::from_secs(120)).await;
+        for importer in 1..3 {
+            env.user(importer).sees("app", &["10.1.1.1"]).await?;
+        }
+        let writes = object_writes(&env, &mark).await?;
+        ensure!(writes == 2, "{writes} writes of objects");
+        Ok(())
+    })
+}
+
+#[test]
 fn a_restarted_member_shows_no_older_state() -> anyhow::Result<()> {
     sim::paused(async {
         let mut env = streaming().await?;

@@ -51,7 +51,7 @@ pub(crate) fn run(choice: &Choice) -> anyhow::Result<()> {
     let target = test::target_folder()?;
     let folder = target.join("mutants");
     let scratch = Scratch::new(root(), &folder, target);
-    let folders = planned.iter().flat_map(|one| &one.tests).map(|(folder, _)| folder.as_str()).collect();
+    let folders = if choice.is_for_all() { every_folder(&all) } else { folders(&planned) };
     let (suites, alone) = build(&scratch, &all, &folders)?;
     unchanged(&suites, &planned)?;
     println!("{} of {} faults need a build of their own", alone.len(), all.len());
@@ -95,6 +95,16 @@ pub(crate) fn run(choice: &Choice) -> anyhow::Result<()> {
         }
     }
     report.end(&planned, &journal, whole)
+}
+
+/// Returns the folders of the packages whose tests must detect these faults.
+fn folders(planned: &[Planned]) -> BTreeSet<&str> {
+    planned.iter().flat_map(|one| &one.tests).map(|(folder, _)| folder.as_str()).collect()
+}
+
+/// Returns the folders of all packages that `cargo xtask mutants` and `cargo xtask planted` build.
+fn every_folder(all: &[Planned]) -> BTreeSet<&str> {
+    folders(all).into_iter().chain(["simulator"]).collect()
 }
 
 /// Outcomes of the planted faults so far.

@@ -84,15 +84,20 @@ impl Planner {
         self.with_effects(at, requeue, |view, effects| view.show_preview(slice, preview, effects));
     }
 
-    /// Drops the preview of a distributed slice.
-    pub fn drop_preview(&mut self, slice: &Text, at: Timestamp, requeue: &mut Vec<Key>) {
-        self.with_effects(at, requeue, |view, effects| view.drop_preview(slice, effects));
+    /// Records that a slice stream began. An earlier stream must have ended before.
+    pub fn stream_began(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.view.slice_stream.open_since = Some(at);
+        self.changed(vec![Value::FollowsHub], at, requeue);
     }
 
     /// Drops all previews, because the slice stream ended. The imported slices stay as they are until the hub agent has written
-    /// the objects, for at most a minute.
-    pub fn drop_previews(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
-        self.with_effects(at, requeue, View::drop_previews);
+    /// the objects, or has not written them in a minute with a stream.
+    pub fn stream_ended(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.view.slice_stream.open_since = None;
+        self.with_effects(at, requeue, |view, effects| {
+            view.drop_previews(effects);
+            effects.values.push(Value::FollowsHub);
+        });
     }
 
     /// Records that the watch of distributed slices lost contact with the hub (`None`), or has it again since this time.

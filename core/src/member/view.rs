@@ -21,6 +21,7 @@ mod owner;
 mod previews;
 pub(crate) mod reader;
 pub(crate) mod records;
+mod slice_stream;
 mod take;
 pub(crate) mod value;
 
@@ -31,7 +32,7 @@ use crate::index::{Index, Table};
 use crate::member::latency;
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, HubSliceSpec, InternalServiceExport, InternalServiceImport, Kind,
-    MemberAgent, MultiClusterService, Service, ServiceExport, ServiceImport, SliceContent, SliceStreamReport,
+    MemberAgent, MultiClusterService, Service, ServiceExport, ServiceImport, SliceContent,
 };
 use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
@@ -44,6 +45,7 @@ use value::{Fact, Value};
 
 pub(crate) use reader::Reader;
 pub use records::ServiceLatency;
+pub use slice_stream::{SliceStream, SliceStreamServer, SliceStreamUse};
 
 /// Settings of the member agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,8 +137,7 @@ pub struct View {
     distributed_slices_from: Index<ClusterId>,
     /// Contents of the objects of distributed slices, for those whose entry in `distributed_slices` has the content of a preview.
     previews: BTreeMap<Text, HubSliceSpec>,
-    /// Report on the slice stream, for the next heartbeat; `None` while this process uses none.
-    pub slice_stream: Option<SliceStreamReport>,
+    pub slice_stream: SliceStream,
     /// Validated contents of the distributed slices of which not all parts are imported. Normally empty.
     admissions: BTreeMap<Text, Admission>,
     /// Times since which facts are true, for grace periods and latencies.
@@ -212,7 +213,7 @@ impl View {
             contested_of: Index::default(),
             distributed_slices_from: Index::default(),
             previews: BTreeMap::new(),
-            slice_stream: None,
+            slice_stream: SliceStream::default(),
             admissions: BTreeMap::new(),
             facts: Facts::default(),
             records: Records::default(),
@@ -232,6 +233,7 @@ impl View {
         self.watches.clock_set(micros);
         self.hub_restored = self.hub_restored.map(|at| at.plus_micros(micros));
         self.hub_followed_since = self.hub_followed_since.map(|since| since.plus_micros(micros));
+        self.slice_stream.clock_set(micros);
         self.facts.clock_set(micros);
         self.records.clock_set(micros);
         self.hub_announced.clock_set(micros);

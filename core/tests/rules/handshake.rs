@@ -12,7 +12,7 @@ use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::handshake::announce_stop;
 use fleetnet_core::hub;
 use fleetnet_core::member::latency::Import;
-use fleetnet_core::member::{self, Key, Settings};
+use fleetnet_core::member::{self, Key, Settings, SliceStreamServer, SliceStreamUse};
 use fleetnet_core::model::{
     AddressType, Announcement, EndpointSlice, HubSlice, ImportStatus, ImportType, InternalServiceImport, Kind,
     LatencyChange, MemberAgent, MemberCounts, Object, Renewal, ServiceImport, SessionAffinity, SliceContent,
@@ -265,7 +265,7 @@ fn a_renewal_reports_what_came_of_the_offered_slice_stream() {
     assert_eq!(speaking([]).slice_stream_offer(), None);
 
     let report = SliceStreamReport { connected: false, reason: "Refused".into(), message: "no".into() };
-    view.slice_stream = Some(report.clone());
+    view.slice_stream.report = Some(report.clone());
     let written = writes(&view, &Key::Heartbeat);
     let [Write { action: Action::Patch { patch: Patch::MemberAgent(renewal), .. }, .. }] = &written[..] else {
         panic!("{written:?}")
@@ -566,4 +566,24 @@ fn a_headless_service_is_for_members_that_understand_it() {
     let answered = claim.with_status(headless);
     assert_eq!(planned(&claimed, &answered, Features::ALL), []);
     assert_eq!(planned(&claimed, &answered, without), [claims(&claimed, &[])], "taken back");
+}
+
+#[test]
+fn the_stream_is_where_the_flags_or_else_the_hub_agent_say_unless_another_cluster_has_the_id() {
+    let server = |chosen, offered: Option<u16>, owner: &str| {
+        let agent =
+            MemberAgent { slice_stream: offered.map(offer), cluster_uid: Some(owner.into()), ..current_agent() };
+        let mut view = speaking([agent.object()]);
+        view.slice_stream.chosen = chosen;
+        view.slice_stream_server(NOW)
+    };
+    let own = &*namespace("kube-system").meta.uid;
+    let offered = Some(SliceStreamServer::Offered(offer(1)));
+    assert_eq!(server(SliceStreamUse::Offered, Some(1), own), offered);
+    assert_eq!(server(SliceStreamUse::Offered, None, own), None);
+    assert_eq!(server(SliceStreamUse::Fixed, Some(1), own), Some(SliceStreamServer::Fixed));
+    assert_eq!(server(SliceStreamUse::Off, Some(1), own), None);
+    for chosen in [SliceStreamUse::Offered, SliceStreamUse::Fixed] {
+        assert_eq!(server(chosen, Some(1), "uid-of-another"), None, "another cluster has the stream");
+    }
 }

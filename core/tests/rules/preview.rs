@@ -13,6 +13,7 @@ use crate::support::world::{Entry, Who, World, fleet};
 use ::histories::users::Action;
 use fleetnet_core::features::Features;
 use fleetnet_core::limits::{PREVIEW_ACKNOWLEDGEMENT_MICROS, RESTORE_GRACE_MICROS};
+use fleetnet_core::member::SliceStreamUse;
 use fleetnet_core::model::{AddressType, ConsumerType, EndpointSlice, HubSlice, Kind, Object};
 use fleetnet_core::plan::{ImportedSlice, Patch, Plan, Preview, Write};
 use fleetnet_core::{hub, member};
@@ -168,7 +169,7 @@ fn first_imports_emptied_slices_and_other_sources_use_objects_only() {
 }
 
 #[test]
-fn a_source_that_goes_back_is_written_at_once_and_its_preview_retracted() {
+fn a_source_that_goes_back_is_written_at_once_and_ends_the_stream_that_had_its_preview() {
     let (mut view, export, copy, key) = streaming_hub();
     let sixth = export.clone().with_addresses(&["10.0.0.9"], 6);
     exported(&mut view, &key, sixth.clone(), 20);
@@ -179,14 +180,14 @@ fn a_source_that_goes_back_is_written_at_once_and_its_preview_retracted() {
 
     // The exporting cluster was restored from a backup.
     let fifth = export.with_addresses(&["10.0.0.8"], 5);
-    let retracted = Plan { preview: Some(Preview::Retract), ..Plan::one(write(&copy, &fifth)) };
-    assert_eq!(exported(&mut view, &key, fifth.clone(), 20), retracted);
-    assert_ne!(exported(&mut view, &key, fifth, 20).preview, Some(Preview::Retract), "once");
+    let ended = Plan { preview: Some(Preview::EndStream), ..Plan::one(write(&copy, &fifth)) };
+    assert_eq!(exported(&mut view, &key, fifth.clone(), 20), ended);
+    assert_ne!(exported(&mut view, &key, fifth, 20).preview, Some(Preview::EndStream), "once");
 
     let (mut view, export, _, key) = streaming_hub();
     exported(&mut view, &key, export.clone().with_addresses(&["10.0.0.9"], 6), 20);
-    let retracted = Plan { preview: Some(Preview::Retract), ..Plan::default() };
-    assert_eq!(exported(&mut view, &key, export.clone(), 20), retracted, "back to what the object has");
+    let ended = Plan { preview: Some(Preview::EndStream), ..Plan::default() };
+    assert_eq!(exported(&mut view, &key, export.clone(), 20), ended, "back to what the object has");
     assert_eq!(exported(&mut view, &key, export, 20), Plan::default());
 }
 
@@ -351,7 +352,7 @@ fn after_the_end_of_a_stream_what_it_delivered_stays_for_a_minute_of_contact_wit
     let shown = EndpointSlice { observed_generation: Some(5), ..imported.endpoints(&["10.0.0.9"]) };
     observe_change(&mut view, shown.clone().object());
     let mut requeue = Vec::new();
-    view.drop_previews(seconds(20), &mut requeue);
+    view.stream_ended(seconds(20), &mut requeue);
     assert_eq!(requeue, std::slice::from_ref(&key));
     let minute = |since: i64| Plan { again: Some(seconds(since).plus_micros(RESTORE_GRACE_MICROS)), ..Plan::default() };
     assert_eq!(view.decide_and_record(&key, seconds(20)), minute(20));
@@ -363,18 +364,28 @@ fn after_the_end_of_a_stream_what_it_delivered_stays_for_a_minute_of_contact_wit
     view.hub_followed(Some(seconds(300)), seconds(300), &mut requeue);
     assert_eq!(requeue, std::slice::from_ref(&key));
     assert_eq!(view.decide_and_record(&key, seconds(300)), minute(300));
+
+    // A member that uses a stream waits for the next one: without a leading hub agent, there is none.
+    let mut streaming = view.clone();
+    streaming.slice_stream.chosen = SliceStreamUse::Fixed;
+    assert_eq!(streaming.decide_and_record(&key, seconds(1_000)), Plan::default());
+    requeue.clear();
+    streaming.stream_began(seconds(2_000), &mut requeue);
+    assert_eq!(requeue, std::slice::from_ref(&key));
+    assert_eq!(streaming.decide_and_record(&key, seconds(2_000)), minute(2_000));
+
     let back = Write::patch(&shown.meta, import_of(&["10.0.0.1"], 4));
     assert_eq!(unmeasured(&view.decide_and_record(&key, seconds(360))), [back]);
 }
 
 #[test]
-fn a_retracted_preview_and_a_deletion_end_like_with_objects_alone() {
+fn a_dropped_preview_and_a_deletion_end_like_with_objects_alone() {
     let (mut view, distributed, imported, key) = importing_member();
     let before = view.clone();
     show(&mut view, &distributed.clone().with_addresses(&["10.0.0.9"], 5), 20);
     show(&mut view, &distributed.clone().with_addresses(&["10.0.0.8"], 6), 20);
     for _ in 0..2 {
-        view.drop_preview(&distributed.meta.name.name, seconds(20), &mut Vec::new());
+        view.stream_ended(seconds(20), &mut Vec::new());
         assert_eq!(view, before, "neither was imported yet");
         assert_eq!(planned(&view, &key), Plan::default());
     }

@@ -26,6 +26,9 @@ impl World {
         let mut requeue = Vec::new();
         self.hub_agent.view.stream_began(&settings(index).hub_namespace.into(), &mut requeue);
         self.hub_agent.requeue.extend(requeue);
+        let (agent, mut requeue) = (&mut self.members[index].agent, Vec::new());
+        agent.view.stream_began(self.now, &mut requeue);
+        agent.requeue.extend(requeue);
         let stream = Stream { is_member_open: true, is_hub_open: true, ..Stream::default() };
         self.streams.insert(index, stream);
     }
@@ -39,7 +42,7 @@ impl World {
         }
         if at_member {
             let (agent, mut requeue) = (&mut self.members[index].agent, Vec::new());
-            agent.view.drop_previews(now, &mut requeue);
+            agent.view.stream_ended(now, &mut requeue);
             agent.requeue.extend(requeue);
         } else {
             let mut requeue = Vec::new();
@@ -72,8 +75,11 @@ impl World {
         for (key, message) in std::mem::take(&mut self.hub_agent.messages) {
             let hub::Key::Copy { slice, importer } = key else { panic!("a message of {key:?}") };
             let stream = self.streams.iter_mut().find(|(index, _)| *settings(**index).hub_namespace == *importer);
-            if let Some((_, stream)) = stream.filter(|(_, stream)| stream.is_hub_open) {
-                stream.to_member.push_back((slice, message));
+            let Some((index, stream)) = stream.filter(|(_, stream)| stream.is_hub_open) else { continue };
+            let (index, ends) = (*index, message == Message::Preview(Preview::EndStream));
+            stream.to_member.push_back((slice, message));
+            if ends {
+                self.lose_stream(index, false);
             }
         }
         for (index, member) in self.members.iter_mut().enumerate() {
@@ -113,7 +119,7 @@ impl World {
         let (agent, mut requeue) = (&mut self.members[index].agent, Vec::new());
         match message {
             Message::Preview(Preview::Show(spec)) => agent.view.show_preview(slice, spec, now, &mut requeue),
-            Message::Preview(Preview::Retract) => agent.view.drop_preview(slice, now, &mut requeue),
+            Message::Preview(Preview::EndStream) => return self.lose_stream(index, true),
             Message::Acknowledged(generation) => {
                 let at = ObjectName { namespace: settings(index).hub_namespace.into(), name: slice.clone() };
                 let mut requeue = Vec::new();

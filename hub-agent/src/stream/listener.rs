@@ -1,10 +1,13 @@
 //! Connections of the slice stream: TLS, HTTP/2, gRPC health and reflection.
 
 use super::service::Service;
-use crate::limits::{CONNECTIONS_MAX, KEEPALIVE_EVERY, KEEPALIVE_TIMEOUT, REQUEST_BYTES_MAX, STREAMS_PER_CONNECTION};
+use crate::limits::{
+    CALL_TIMEOUT, CONNECTION_WINDOW, CONNECTIONS_MAX, HEADER_BYTES_MAX, KEEPALIVE_EVERY, KEEPALIVE_TIMEOUT,
+    REQUEST_BYTES_MAX, SEND_BUFFER, STREAMS_PER_CONNECTION,
+};
 use fleetnet_proto::{DESCRIPTORS, SliceStreamServer};
 use fleetnet_runtime::admin::Certificates;
-use fleetnet_runtime::admin::connections::{self, Accepted};
+use fleetnet_runtime::admin::connections::{self, Peer};
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
@@ -14,6 +17,8 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::time::timeout;
+use tonic::Status;
 use tonic::service::Routes;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
@@ -31,6 +36,10 @@ pub(crate) fn routes(service: Service) -> Result<(Routes, Health), tonic_reflect
         .build_v1()?;
     let leads = service.leads();
     let stream = SliceStreamServer::new(service).max_decoding_message_size(REQUEST_BYTES_MAX);
+    // fault J14.5 (stream_requests_on_memkube::calls_of_health_and_reflection_are_as_limited_as_streams): health.max_decoding_message_size(REQUEST_BYTES_MAX) ~> health
+    let health = health.max_decoding_message_size(REQUEST_BYTES_MAX);
+    // fault J14.6 (stream_requests_on_memkube::calls_of_health_and_reflection_are_as_limited_as_streams): reflection.max_decoding_message_size(REQUEST_BYTES_MAX) ~> reflection
+    let reflection = reflection.max_decoding_message_size(REQUEST_BYTES_MAX);
     let routes = Routes::new(stream).add_service(health).add_service(reflection).prepare();
     Ok((routes, Health { reporter, leads }))
 }
@@ -57,20 +66,24 @@ impl Health {
 }
 
 /// Serves one connection until it ends.
-pub(crate) async fn serve(
-    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    routes: Routes,
-    accepted: Accepted,
-) {
+pub(crate) async fn serve(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, routes: Routes, peer: Peer) {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
         .keep_alive_interval(KEEPALIVE_EVERY)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
-        .max_concurrent_streams(STREAMS_PER_CONNECTION);
+        .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .initial_stream_window_size(CONNECTION_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_header_list_size(HEADER_BYTES_MAX)
+        .max_send_buf_size(SEND_BUFFER);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(accepted.clone());
-        routes.clone().oneshot(request)
+        request.extensions_mut().insert(peer.clone());
+        let call = timeout(CALL_TIMEOUT, routes.clone().oneshot(request));
+        async move {
+            let late = |_| Status::deadline_exceeded(format!("no request within {CALL_TIMEOUT:?}")).into_http();
+            call.await.unwrap_or_else(|elapsed| Ok(late(elapsed)))
+        }
     });
     let served = builder.serve_connection(TokioIo::new(io), TowerToHyperService::new(service)).await;
     if let Err(error) = served {
@@ -80,11 +93,11 @@ pub(crate) async fn serve(
 
 /// Accepts connections and serves them over TLS.
 pub(crate) async fn listen(listener: TcpListener, certificates: Arc<Certificates>, routes: Routes) {
-    connections::accept(listener, "the slice stream", CONNECTIONS_MAX, |stream, accepted| {
+    connections::accept(listener, "the slice stream", CONNECTIONS_MAX, |stream, peer| {
         let (certificates, routes) = (Arc::clone(&certificates), routes.clone());
         async move {
             if let Some(stream) = certificates.handshake(stream).await {
-                serve(stream, routes, accepted).await;
+                serve(stream, routes, peer).await;
             }
         }
     })

@@ -3,18 +3,20 @@
 use super::metrics::Metrics;
 use super::session::Session;
 use super::{Message, Outbox};
-use crate::limits::{HELLO_TIMEOUT, OPENING_STREAMS, REVIEW_TIMEOUT, STREAM_RESPONSES, STREAMS_MAX};
+use crate::limits::{HELLO_TIMEOUT, REVIEW_TIMEOUT, STREAM_RESPONSES, STREAMS_MAX};
 use fleetnet_core::clocks::Samples;
 use fleetnet_core::names;
 use fleetnet_proto::v1::{Hello, SubscribeRequest, SubscribeResponse, subscribe_request};
 use fleetnet_proto::{PROTOCOL_VERSION, SliceStream, TOKEN_AUDIENCE};
-use fleetnet_runtime::admin::connections::Accepted;
+use fleetnet_runtime::access::{Access, Guard, Question};
+use fleetnet_runtime::admin::connections::Peer;
 use fleetnet_runtime::clock::Clock;
-use fleetnet_runtime::reviews::{Reviews, Wanted, bearer};
+use fleetnet_runtime::reviews::{Wanted, bearer};
 use futures::stream::{BoxStream, StreamExt as _};
 use http::header;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
@@ -24,13 +26,12 @@ use tonic::{Request, Response, Status, Streaming};
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(super) inbox: mpsc::Sender<Message>,
-    pub(super) reviews: Reviews,
+    guard: Guard,
     pub(super) leads: watch::Receiver<bool>,
     pub(super) clock: Clock,
     /// Clocks of the members, by their ids. Each is of the member's newest stream.
     pub(super) clocks: Mutex<BTreeMap<String, (Arc<Outbox>, Samples)>>,
     pub(super) metrics: Metrics,
-    opening: Semaphore,
     streams: Arc<Semaphore>,
 }
 
@@ -41,19 +42,18 @@ pub(crate) struct Service(Arc<Shared>);
 impl Service {
     pub(crate) fn new(
         inbox: mpsc::Sender<Message>,
-        reviews: Reviews,
+        guard: Guard,
         leads: watch::Receiver<bool>,
         clock: Clock,
         metrics: Metrics,
     ) -> Self {
         Self(Arc::new(Shared {
             inbox,
-            reviews,
+            guard,
             leads,
             clock,
             clocks: Mutex::default(),
             metrics,
-            opening: Semaphore::new(OPENING_STREAMS),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
         }))
     }
@@ -65,11 +65,9 @@ impl Service {
 
     async fn open(&self, request: Request<Streaming<SubscribeRequest>>) -> Result<Responses, Status> {
         let shared = &self.0;
-        let accepted = request.extensions().get::<Accepted>().cloned().unwrap_or_default();
+        let peer = request.extensions().get::<Peer>().cloned();
+        let peer = peer.ok_or_else(|| Status::internal("the listener did not name the client"))?;
         shared.is_serving()?;
-        let exhausted = |_| Status::resource_exhausted("too many streams; the member agent tries again later");
-        let stream = Arc::clone(&shared.streams).try_acquire_owned().map_err(exhausted)?;
-        let opening = shared.opening.try_acquire().map_err(exhausted)?;
         let authorization = request.metadata().as_ref().get(header::AUTHORIZATION);
         let missing = || Status::unauthenticated("the header `authorization` has no bearer token");
         let token = authorization.and_then(bearer).ok_or_else(missing)?.to_owned();
@@ -77,18 +75,20 @@ impl Service {
         let late = |_| Status::deadline_exceeded(format!("no Hello within {HELLO_TIMEOUT:?}"));
         let first = timeout(HELLO_TIMEOUT, requests.message()).await.map_err(late)??;
         let (hello, importer) = read_first(first.unwrap_or_default())?;
-        shared.access(&token, &importer).await?;
-        drop(opening);
+        shared.access(peer.address, &token, &importer).await?;
+        // Only clients with access get a place, so that others cannot take all places.
+        let exhausted = |_| Status::resource_exhausted("too many streams; the member agent tries again later");
+        let place = Arc::clone(&shared.streams).try_acquire_owned().map_err(exhausted)?;
         shared.is_serving()?; // leadership may be lost meanwhile
         let (responses, sent) = mpsc::channel(STREAM_RESPONSES);
         let outbox = Arc::new(Outbox::default());
         tracing::info!(member = hello.cluster, version = hello.agent_version, "a member opened its slice stream");
-        let session = Session::new(Arc::clone(shared), hello.cluster, importer.into(), token, outbox);
-        accepted.set(true);
+        let session = Session::new(Arc::clone(shared), peer.clone(), hello.cluster, importer.into(), token, outbox);
+        peer.accept(true);
         tokio::spawn(async move {
             session.run(requests, responses).await;
-            accepted.set(false);
-            drop(stream);
+            peer.accept(false);
+            drop(place);
         });
         Ok(futures::stream::unfold(sent, |mut sent| async { Some((sent.recv().await?, sent)) }).boxed())
     }
@@ -123,39 +123,31 @@ impl Shared {
     }
 
     /// Checks that a token is for the slice stream, and that its user may change the distributed slices of a member.
-    pub(super) async fn access(&self, token: &str, namespace: &str) -> Result<(), Status> {
-        let reviewed = timeout(REVIEW_TIMEOUT, self.reviewed(token, namespace)).await;
-        let silent = || Status::unavailable("the hub's API server did not review the token in time");
-        match reviewed.map_err(|_| silent())? {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                tracing::warn!(%error, namespace, "the token of a slice stream could not be reviewed");
-                Err(silent())
-            }
-        }
-    }
-
-    async fn reviewed(&self, token: &str, namespace: &str) -> Result<Result<(), Status>, kube::Error> {
-        let Some(user) = self.reviews.user(token, Some(TOKEN_AUDIENCE)).await? else {
-            return Ok(Err(Status::unauthenticated(format!(
-                "the hub does not accept the token for the audience {TOKEN_AUDIENCE}; it may have expired"
-            ))));
-        };
+    pub(super) async fn access(&self, client: IpAddr, token: &str, namespace: &str) -> Result<(), Status> {
         let wanted = Wanted::Resource {
             verb: "patch",
             group: fleetnet_api::names::GROUP,
             resource: "endpointsliceimports",
             namespace,
         };
-        // fault J14.2 (stream_requests_on_memkube::tokens_that_are_wrong_or_of_others_are_refused_with_a_clear_status): self.reviews.may(&user, wanted).await? ~> self.reviews.may(&user, wanted).await? || true
-        if self.reviews.may(&user, wanted).await? {
-            return Ok(Ok(()));
+        let question = Question { token, audience: Some(TOKEN_AUDIENCE), wanted };
+        let silent = || Status::unavailable("the hub's API server did not review the token in time");
+        let reviewed = timeout(REVIEW_TIMEOUT, self.guard.access(client, question)).await.map_err(|_| silent())?;
+        let access = reviewed.map_err(|error| {
+            tracing::warn!(%error, namespace, "the token of a slice stream could not be reviewed");
+            silent()
+        })?;
+        match access {
+            Access::Granted => Ok(()),
+            Access::Unauthenticated => Err(Status::unauthenticated(format!(
+                "the hub does not accept the token for the audience {TOKEN_AUDIENCE}; it may have expired"
+            ))),
+            // fault J14.2 (stream_requests_on_memkube::tokens_that_are_wrong_or_of_others_are_refused_with_a_clear_status): Err(Status::permission_denied(format!( ~> Ok(drop(format!(
+            Access::Denied(user) => Err(Status::permission_denied(format!(
+                "the user {user} may not patch EndpointSliceImports in the namespace {namespace}; the role of the \
+                 member in the hub is missing there, or the cluster id is of another member"
+            ))),
         }
-        let name = user.username.unwrap_or_default();
-        Ok(Err(Status::permission_denied(format!(
-            "the user {name} may not patch EndpointSliceImports in the namespace {namespace}; the role of the member in \
-             the hub is missing there, or the cluster id is of another member"
-        ))))
     }
 }
 

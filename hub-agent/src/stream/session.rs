@@ -1,20 +1,20 @@
 //! Open stream of one member: sends previews and probes, receives acknowledgements, and repeats the check of the member's rights.
 
 use super::service::Shared;
+use super::unacknowledged::{Acknowledged, Unacknowledged};
 use super::{FromStream, Message, News, Outbox};
-use crate::limits::{
-    FINAL_STATUS_TIMEOUT, MESSAGE_BYTES_MAX, PROBE_EVERY, PROBE_TIMEOUT, REVIEW_EVERY, UNACKNOWLEDGED_SLICES,
-};
+use crate::limits::{FINAL_STATUS_TIMEOUT, MESSAGE_BYTES_MAX, PROBE_EVERY, PROBE_TIMEOUT, REVIEW_EVERY, REVIEW_PAUSE};
 use fleetnet_agent::mailbox::Closed;
 use fleetnet_core::clocks::{Clock, Probe as Sample, Samples};
-use fleetnet_core::plan::Preview;
 use fleetnet_proto::v1::{self, SubscribeRequest, SubscribeResponse, subscribe_request, subscribe_response};
+use fleetnet_runtime::admin::connections::Peer;
+use fleetnet_runtime::clock::Clock as WallClock;
 use fleetnet_runtime::token::claims::Claims;
 use fleetnet_types::{Text, Timestamp};
 use futures::future::BoxFuture;
 use prost::Message as _;
-use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc::{Permit, Sender};
 use tokio::time::{Instant, sleep_until, timeout};
 use tonic::{Code, Status, Streaming};
@@ -24,6 +24,7 @@ type Responses = Sender<Result<SubscribeResponse, Status>>;
 
 pub(super) struct Session {
     shared: Arc<Shared>,
+    peer: Peer,
     /// Id of the member.
     cluster: String,
     /// Member namespace.
@@ -32,8 +33,7 @@ pub(super) struct Session {
     outbox: Arc<Outbox>,
     /// Sequence number of the last response.
     sequence: u64,
-    /// Previews without an acknowledgement: the generation of the source slice, and since when the preview waits.
-    unacknowledged: HashMap<Text, (i64, Instant)>,
+    unacknowledged: Unacknowledged,
     /// Probe without a reply.
     probe: Option<Probe>,
     probes: u64,
@@ -65,24 +65,27 @@ enum Event<'a> {
 impl Session {
     pub(super) fn new(
         shared: Arc<Shared>,
+        peer: Peer,
         cluster: String,
         importer: Text,
         token: String,
         outbox: Arc<Outbox>,
     ) -> Self {
         let now = Instant::now();
+        let next_review = next_review(&token, &shared.clock);
         Self {
             shared,
+            peer,
             cluster,
             importer,
             token,
             outbox,
             sequence: 0,
-            unacknowledged: HashMap::new(),
+            unacknowledged: Unacknowledged::default(),
             probe: None,
             probes: 0,
             next_probe: now,
-            next_review: now + REVIEW_EVERY,
+            next_review,
         }
     }
 
@@ -136,13 +139,13 @@ impl Session {
                 Event::Request(Ok(Some(request))) => self.request(request).await,
                 Event::Request(Ok(None)) | Event::Gone => Err(Status::ok("the member agent closed the stream")),
                 Event::Request(Err(status)) => Err(failure(status)),
-                Event::Send(permit) => {
-                    self.send_next(permit);
-                    Ok(())
-                }
+                Event::Send(permit) => self.send_next(permit),
                 Event::Closed(Closed::Superseded) => Err(Status::aborted(
                     "the member opened a newer slice stream; only one member may have this cluster id",
                 )),
+                Event::Closed(Closed::Outdated) => {
+                    Err(Status::aborted("a preview is not valid any more, because its source slice went back"))
+                }
                 Event::Closed(Closed::Stopping) | Event::EngineEnded => {
                     Err(Status::unavailable("this replica of the hub agent stops; connect again to reach another one"))
                 }
@@ -204,16 +207,13 @@ impl Session {
             Some(subscribe_request::Message::Acknowledgement(v1::Acknowledgement { slice, generation })) => {
                 self.shared.metrics.passed("received", "acknowledgement", bytes);
                 let slice = Text::from(slice);
-                // Only what was sent counts, so a member cannot flood the engine.
-                let Some((sent, since)) = self.unacknowledged.get(&slice).copied() else { return Ok(()) };
-                if generation > sent {
-                    return Err(Status::invalid_argument("an acknowledgement of a preview that was not sent"));
+                let shown = self.unacknowledged.acknowledged(&slice, generation)?;
+                if let Acknowledged::Last(took) = shown {
+                    self.shared.metrics.acknowledged(&self.cluster, took);
                 }
-                if generation == sent {
-                    self.unacknowledged.remove(&slice);
-                    self.shared.metrics.acknowledged(&self.cluster, since.elapsed());
+                if shown != Acknowledged::Nothing {
+                    self.tell(News::Acknowledged { slice, generation }).await;
                 }
-                self.tell(News::Acknowledged { slice, generation }).await;
                 Ok(())
             }
             Some(subscribe_request::Message::ProbeReply(reply)) => {
@@ -255,32 +255,23 @@ impl Session {
     }
 
     /// Sends the probe, or else the preview that has waited longest.
-    fn send_next(&mut self, permit: Permit<'_, Result<SubscribeResponse, Status>>) {
+    fn send_next(&mut self, permit: Permit<'_, Result<SubscribeResponse, Status>>) -> Result<(), Status> {
         if let Some(probe) = self.probe.as_mut().filter(|probe| probe.sent.is_none()) {
             probe.sent = Some(self.shared.clock.now());
             let message = v1::Probe { number: probe.number, clock: self.clock_of(&self.cluster) };
             self.respond(permit, subscribe_response::Message::Probe(message));
-            return;
+            return Ok(());
         }
-        let Some((slice, preview, since)) = self.outbox.take() else { return };
+        let Some((slice, spec, since)) = self.outbox.take() else { return Ok(()) };
         self.shared.metrics.waiting(&self.cluster, self.outbox.len());
-        match preview {
-            Preview::Show(spec) => {
-                let Some(mut message) = v1::Preview::new(&slice, &spec) else { return };
-                message.exporter_clock = self.clock_of(&spec.reference.cluster);
-                // Without a place for its acknowledgement or in the stream, the object follows after a second.
-                if self.unacknowledged.len() < UNACKNOWLEDGED_SLICES
-                    && self.respond(permit, subscribe_response::Message::Preview(message))
-                {
-                    self.unacknowledged.insert(slice, (spec.reference.generation, since));
-                }
-            }
-            Preview::Retract => {
-                self.unacknowledged.remove(&slice);
-                let slice = slice.to_string();
-                self.respond(permit, subscribe_response::Message::Retraction(v1::Retraction { slice }));
-            }
+        self.unacknowledged.check(&slice)?;
+        let Some(mut message) = v1::Preview::new(&slice, &spec) else { return Ok(()) };
+        message.exporter_clock = self.clock_of(&spec.reference.cluster);
+        // If the preview is too long, the object follows after a second.
+        if self.respond(permit, subscribe_response::Message::Preview(message)) {
+            self.unacknowledged.sent(slice, spec.reference.generation, since);
         }
+        Ok(())
     }
 
     /// Sends a message. Returns false if it is too long.
@@ -292,7 +283,6 @@ impl Session {
         let kind = match &message {
             subscribe_response::Message::Welcome(_) => "welcome",
             subscribe_response::Message::Preview(_) => "preview",
-            subscribe_response::Message::Retraction(_) => "retraction",
             subscribe_response::Message::Probe(_) => "probe",
         };
         let response = SubscribeResponse { sequence: self.sequence + 1, message: Some(message) };
@@ -313,22 +303,35 @@ impl Session {
     }
 
     fn review(&self) -> BoxFuture<'static, Result<(), Status>> {
-        let (shared, token, importer) = (Arc::clone(&self.shared), self.token.clone(), self.importer.clone());
-        Box::pin(async move { shared.access(&token, &importer).await })
+        let (shared, client) = (Arc::clone(&self.shared), self.peer.address);
+        let (token, importer) = (self.token.clone(), self.importer.clone());
+        Box::pin(async move { shared.access(client, &token, &importer).await })
     }
 
     /// Handles the outcome of a review. Without an outcome, the stream lives until its token expires.
     fn reviewed(&mut self, outcome: Result<(), Status>) -> Result<(), Status> {
-        self.next_review = Instant::now() + REVIEW_EVERY;
+        self.next_review = next_review(&self.token, &self.shared.clock);
         match outcome {
             Err(status) if status.code() == Code::Unavailable => {
-                let expires = Claims::of(&self.token).and_then(|claims| claims.expires_at);
-                let now = self.shared.clock.now().0 / 1_000_000;
-                if expires.is_some_and(|expires| now < expires) { Ok(()) } else { Err(status) }
+                let left = left(&self.token, &self.shared.clock);
+                if left.is_some_and(|left| !left.is_zero()) { Ok(()) } else { Err(status) }
             }
             outcome => outcome,
         }
     }
+}
+
+/// Returns the time until a token expires; `None` for a token that does not say when.
+fn left(token: &str, clock: &WallClock) -> Option<Duration> {
+    let expires = Claims::of(token)?.expires_at?;
+    let micros = expires.saturating_mul(1_000_000).saturating_sub(clock.now().0);
+    Some(Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
+}
+
+/// Returns the time of the next review: soon after the token expires, at the latest.
+fn next_review(token: &str, clock: &WallClock) -> Instant {
+    // fault J14.7: left.clamp(REVIEW_PAUSE, REVIEW_EVERY) ~> left.max(REVIEW_EVERY)
+    Instant::now() + left(token, clock).map_or(REVIEW_EVERY, |left| left.clamp(REVIEW_PAUSE, REVIEW_EVERY))
 }
 
 /// Returns the status with which a stream ends after its requests failed.
@@ -339,5 +342,26 @@ fn failure(status: Status) -> Status {
         Code::OutOfRange | Code::ResourceExhausted => Status::resource_exhausted(status.message()),
         Code::Internal => Status::invalid_argument(status.message()),
         _ => status,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_is_reviewed_each_minute_and_soon_after_it_expires() {
+        // Its payload is {"exp":1800000030}.
+        let token = "e30.eyJleHAiOjE4MDAwMDAwMzB9.x";
+        for (now, token, wait) in [
+            (1_800_000_000, "static", 60),
+            (1_799_996_430, token, 60),
+            (1_800_000_000, token, 30),
+            (1_800_000_027, token, 10),
+            (1_800_003_630, token, 10),
+        ] {
+            let clock = WallClock::virtual_at(Timestamp::from_seconds(now));
+            assert_eq!((next_review(token, &clock) - Instant::now()).as_secs(), wait, "{token} at {now}");
+        }
     }
 }

@@ -34,10 +34,13 @@ impl Streams {
         self.leads.send_replace(true);
     }
 
-    /// Ends all streams, because the process stops.
-    pub(crate) fn stop(&self) {
+    /// Ends all streams, because the process stops. The objects of their previews are due.
+    pub(crate) fn stop(&mut self, view: &mut Planner, requeue: &mut Vec<Key>) {
         self.leads.send_replace(false);
-        self.open.values().for_each(|outbox| outbox.close(Closed::Stopping));
+        for (importer, outbox) in std::mem::take(&mut self.open) {
+            outbox.close(Closed::Stopping);
+            view.stream_ended(&importer, requeue);
+        }
     }
 
     /// Handles a message of a stream.
@@ -71,7 +74,11 @@ impl Streams {
         if let Key::Copy { slice, importer } = key
             && let Some(outbox) = self.open.get(importer)
         {
-            outbox.put(slice, preview);
+            match preview {
+                Preview::Show(spec) => outbox.put(slice, spec),
+                // fault J6.3 (state::a_preview_that_is_not_valid_any_more_ends_the_stream): outbox.close(Closed::Outdated) ~> {}
+                Preview::EndStream => outbox.close(Closed::Outdated),
+            }
         }
     }
 }
@@ -79,9 +86,24 @@ impl Streams {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fleetnet_core::model::{AddressType, HubSliceSpec, Reference, SliceContent};
 
     fn message(outbox: &Arc<Outbox>, news: News) -> FromStream {
         FromStream { importer: "fleet-member-a".into(), outbox: Arc::clone(outbox), news }
+    }
+
+    fn show() -> Preview {
+        let reference = Reference {
+            cluster: "b".into(),
+            source: ObjectName::new("work", "app-1"),
+            uid: "uid".into(),
+            resource_version: "1".into(),
+            generation: 1,
+            exported_since: None,
+        };
+        let (address_type, endpoints, draining, ports) = (AddressType::IPv4, Vec::new(), Vec::new(), Vec::new());
+        let content = SliceContent { address_type, endpoints, draining, ports }.into();
+        Preview::Show(HubSliceSpec { reference, owner: ObjectName::new("work", "app"), content })
     }
 
     fn key(slice: &str) -> Key {
@@ -97,18 +119,26 @@ mod tests {
             view.clone()
         };
         let one = receive(&mut streams, &outboxes[0], News::Began);
-        streams.send(&key("app-1"), Preview::Retract);
-        streams.send(&Key::Slice("app-1".into()), Preview::Retract);
+        streams.send(&key("app-1"), show());
+        streams.send(&Key::Slice("app-1".into()), show());
         assert_eq!(outboxes[0].len(), 1);
         assert_eq!(receive(&mut streams, &outboxes[1], News::Began), one, "a stream is open");
         assert_eq!(outboxes[0].closed().await, Closed::Superseded);
         assert_eq!(receive(&mut streams, &outboxes[0], News::Ended), one, "another stream has ended");
-        streams.send(&key("app-1"), Preview::Retract);
+        streams.send(&key("app-1"), show());
         assert_eq!(outboxes[1].take().map(|(slice, ..)| slice), Some("app-1".into()));
         let ended = receive(&mut streams, &outboxes[1], News::Ended);
         assert_eq!(ended, Planner::default());
-        streams.send(&key("app-1"), Preview::Retract);
+        streams.send(&key("app-1"), show());
         assert!(outboxes[1].is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_preview_that_is_not_valid_any_more_ends_the_stream() {
+        let (mut streams, outbox) = (Streams::default(), Arc::new(Outbox::default()));
+        streams.receive(message(&outbox, News::Began), &mut Planner::default(), Timestamp::EPOCH, &mut Vec::new());
+        streams.send(&key("app-1"), Preview::EndStream);
+        assert_eq!(outbox.closed().await, Closed::Outdated);
     }
 
     #[tokio::test]
@@ -119,7 +149,7 @@ mod tests {
         streams.accept();
         assert!(*leads.borrow());
         streams.receive(message(&outbox, News::Began), &mut Planner::default(), Timestamp::EPOCH, &mut Vec::new());
-        streams.stop();
+        streams.stop(&mut Planner::default(), &mut Vec::new());
         assert_eq!(outbox.closed().await, Closed::Stopping);
         assert!(!*leads.borrow());
     }

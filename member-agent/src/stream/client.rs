@@ -147,6 +147,11 @@ impl Client {
                 let wait = backoff.wait(failures, &mut self.jitter);
                 tokio::select! {
                     () = self.inbox.closed() => return,
+                    // Another server may be better.
+                    changed = self.dialer.changed() => match changed {
+                        Ok(()) => failures = 0,
+                        Err(_) => return,
+                    },
                     () = sleep(wait) => {}
                 }
             }
@@ -199,7 +204,14 @@ impl Client {
         let mut client = SliceStreamClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
         let responses = client.subscribe(call).await.map_err(OpenError::Refused)?.into_inner();
         let acknowledgements = Arc::new(Acknowledgements::default());
-        Ok(Session { responses, requests, acknowledgements, inbox: self.inbox.clone(), clock: self.clock.clone() })
+        Ok(Session {
+            responses,
+            requests,
+            acknowledgements,
+            inbox: self.inbox.clone(),
+            clock: self.clock.clone(),
+            probe: None,
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use crate::limits::STREAM_SILENCE;
 use fleetnet_core::clocks::Clock as MemberClock;
 use fleetnet_proto::v1::{self, SubscribeRequest, SubscribeResponse, subscribe_request, subscribe_response};
 use fleetnet_runtime::clock::Clock;
+use fleetnet_types::Timestamp;
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::mpsc::{self, Permit};
@@ -52,12 +53,22 @@ pub(super) struct Session {
     pub(super) acknowledgements: Arc<Acknowledgements>,
     pub(super) inbox: mpsc::Sender<Message>,
     pub(super) clock: Clock,
+    /// Probe without a reply.
+    pub(super) probe: Option<Probe>,
+}
+
+/// Probe of the hub agent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probe {
+    number: u64,
+    received: Timestamp,
 }
 
 #[allow(clippy::large_enum_variant, reason = "an event lives for one turn of the loop")]
 enum Event<'a> {
     Response(Result<Option<SubscribeResponse>, Status>),
-    Acknowledge(Permit<'a, SubscribeRequest>),
+    /// The reply to a probe or an acknowledgement waits, and the stream takes a request.
+    Send(Permit<'a, SubscribeRequest>),
     End(End),
 }
 
@@ -81,16 +92,19 @@ impl Session {
         let (mut sequence, mut silent_at) = (0, Instant::now() + STREAM_SILENCE);
         loop {
             let (acknowledgements, requests) = (Arc::clone(&self.acknowledgements), self.requests.clone());
-            let acknowledge = async {
-                acknowledgements.ready().await;
-                requests.reserve().await.map_or(Event::End(End::Closed), Event::Acknowledge)
+            let is_probed = self.probe.is_some();
+            let send = async {
+                if !is_probed {
+                    acknowledgements.ready().await;
+                }
+                requests.reserve().await.map_or(Event::End(End::Closed), Event::Send)
             };
             let event = tokio::select! {
                 biased;
                 () = self.inbox.closed() => Event::End(End::EngineEnded),
                 end = &mut stop => Event::End(end),
+                event = send => event,
                 response = self.responses.message() => Event::Response(response),
-                event = acknowledge => event,
                 () = sleep_until(silent_at) => Event::End(End::Silent),
             };
             match event {
@@ -103,14 +117,25 @@ impl Session {
                         return End::Broken(why);
                     }
                 }
-                Event::Acknowledge(permit) => {
-                    if let Some((slice, generation, _)) = self.acknowledgements.take() {
-                        let acknowledgement = v1::Acknowledgement { slice: slice.to_string(), generation };
-                        permit.send(request(subscribe_request::Message::Acknowledgement(acknowledgement)));
+                Event::Send(permit) => {
+                    if let Some(message) = self.next_request() {
+                        permit.send(request(message));
                     }
                 }
             }
         }
+    }
+
+    /// Returns the reply to a probe, or else the acknowledgement that has waited longest.
+    fn next_request(&mut self) -> Option<subscribe_request::Message> {
+        if let Some(Probe { number, received }) = self.probe.take() {
+            let sent_micros = self.clock.now().0;
+            let reply = v1::ProbeReply { number, received_micros: received.0, sent_micros };
+            return Some(subscribe_request::Message::ProbeReply(reply));
+        }
+        let (slice, generation, _) = self.acknowledgements.take()?;
+        let slice = slice.to_string();
+        Some(subscribe_request::Message::Acknowledgement(v1::Acknowledgement { slice, generation }))
     }
 
     async fn response(&mut self, response: SubscribeResponse, sequence: &mut u64) -> Result<(), String> {
@@ -127,18 +152,8 @@ impl Session {
                 let (slice, spec) = preview.into_model().map_err(|malformed| malformed.to_string())?;
                 self.tell(News::Preview { slice, spec, exporter }).await;
             }
-            Some(subscribe_response::Message::Retraction(retraction)) => {
-                self.tell(News::Retraction { slice: retraction.slice.into() }).await;
-            }
             Some(subscribe_response::Message::Probe(probe)) => {
-                let reply = v1::ProbeReply {
-                    number: probe.number,
-                    received_micros: received.0,
-                    sent_micros: self.clock.now().0,
-                };
-                // If there is no place for the reply, the hub agent takes no requests, and this stream is of no use.
-                let sent = self.requests.try_send(request(subscribe_request::Message::ProbeReply(reply)));
-                sent.map_err(|_| "the hub agent does not read".to_owned())?;
+                self.probe = Some(Probe { number: probe.number, received });
                 if let Some(own) = probe.clock {
                     self.tell(News::Clock(clock(own))).await;
                 }

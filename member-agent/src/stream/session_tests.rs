@@ -13,11 +13,14 @@ use std::time::Duration;
 use subscribe_response::Message as Response;
 use tokio::io::duplex;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tonic::transport::Server;
 use tonic::{Request, Response as Answer};
 
-/// Hub agent that answers each stream with the same messages, and then says nothing.
+/// Sequence number of the last message that a scripted hub agent sends at once. It sends the others after a second.
+const SOON: u64 = 5; // no limit: it is a position in a script of tests
+
+/// Hub agent that answers each stream with the same messages, reads no requests, and then says nothing.
 #[derive(Clone)]
 struct Script(Vec<SubscribeResponse>);
 
@@ -27,16 +30,26 @@ impl SliceStream for Script {
 
     async fn subscribe(
         &self,
-        _: Request<Streaming<SubscribeRequest>>,
+        requests: Request<Streaming<SubscribeRequest>>,
     ) -> Result<Answer<Self::SubscribeStream>, Status> {
-        let messages = stream::iter(self.0.clone().into_iter().map(Ok)).chain(stream::pending());
-        Ok(Answer::new(messages.boxed()))
+        let later = |message: &SubscribeResponse| message.sequence > SOON;
+        let (later, soon): (Vec<_>, Vec<_>) = self.0.clone().into_iter().partition(later);
+        let later = stream::once(async move {
+            sleep(Duration::from_secs(1)).await;
+            later
+        });
+        let messages = stream::iter(soon).chain(later.flat_map(stream::iter)).chain(stream::pending());
+        let never_read = move |message| {
+            let _requests = &requests;
+            Ok(message)
+        };
+        Ok(Answer::new(messages.map(never_read).boxed()))
     }
 }
 
-/// Plays these messages to a client. Returns the first messages to the engine, until the end of the stream.
-async fn played(messages: Vec<SubscribeResponse>) -> Vec<String> {
-    let dialer = Dialer::new("hub".to_owned(), move || {
+/// Returns a dialer of a hub agent that answers each stream with these messages.
+fn dialer(messages: Vec<SubscribeResponse>) -> Dialer {
+    Dialer::new("hub".to_owned(), move || {
         let script = Script(messages.clone());
         async move {
             let (near, far) = duplex(1 << 16);
@@ -45,21 +58,38 @@ async fn played(messages: Vec<SubscribeResponse>) -> Vec<String> {
             tokio::spawn(server.serve_with_incoming(incoming));
             Ok(Box::new(near) as Box<dyn Io>)
         }
-    });
-    let (inbox, mut messages) = mpsc::channel(8);
+    })
+}
+
+fn client(dialer: watch::Receiver<Option<Dialer>>) -> (Client, mpsc::Receiver<Message>) {
+    let (inbox, messages) = mpsc::channel(8);
     let client = Client {
         cluster: "member-1".into(),
-        dialer: watch::Sender::new(Some(dialer)).subscribe(),
+        dialer,
         tokens: Tokens::Fixed("token".to_owned()),
         clock: Clock::virtual_at(Timestamp(1_000_000)),
         inbox,
         metrics: client::Metrics::new(&Registry::new()).expect("a new registry"),
         jitter: Jitter::new(1),
     };
+    (client, messages)
+}
+
+/// Plays these messages to a client. Returns the first messages to the engine, until the end of the stream.
+async fn played(messages: Vec<SubscribeResponse>) -> Vec<String> {
+    played_with(messages, |_| ()).await
+}
+
+/// Like [`played`]. Calls a function with the acknowledgements of the stream when it begins.
+async fn played_with(messages: Vec<SubscribeResponse>, begun: impl Fn(&Acknowledgements)) -> Vec<String> {
+    let (client, mut messages) = client(watch::Sender::new(Some(dialer(messages))).subscribe());
     let client = tokio::spawn(client.run());
     let mut seen = Vec::new();
     while let Some(message) = timeout(Duration::from_secs(100), messages.recv()).await.expect("the stream ends") {
-        let Message::FromStream(FromStream { news: message, .. }) = message else { continue };
+        let Message::FromStream(FromStream { news: message, stream }) = message else { continue };
+        if matches!(message, News::Began) {
+            begun(&stream);
+        }
         let news = format!("{message:?}");
         seen.push(news.split([' ', '(']).next().unwrap_or_default().to_owned());
         if matches!(message, News::Ended) {
@@ -78,24 +108,32 @@ fn welcome() -> SubscribeResponse {
     response(1, Response::Welcome(v1::Welcome::default()))
 }
 
-fn retraction(sequence: u64) -> SubscribeResponse {
-    response(sequence, Response::Retraction(v1::Retraction { slice: "app-1".to_owned() }))
+fn preview(sequence: u64) -> SubscribeResponse {
+    let name = v1::NamespacedName { namespace: "work".to_owned(), name: "app".to_owned() };
+    let preview = v1::Preview {
+        slice: "app-1".to_owned(),
+        owner: Some(name.clone()),
+        source: Some(v1::Source { slice: Some(name), ..v1::Source::default() }),
+        address_type: v1::AddressType::Ipv4.into(),
+        ..v1::Preview::default()
+    };
+    response(sequence, Response::Preview(preview))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_gap_a_repetition_and_a_malformed_message_end_the_stream() {
-    let good = [welcome(), retraction(2)];
+    let good = [welcome(), preview(2)];
     let table = [
-        ("a gap", retraction(4)),
-        ("a repetition", retraction(2)),
-        ("an older message", retraction(1)),
+        ("a gap", preview(4)),
+        ("a repetition", preview(2)),
+        ("an older message", preview(1)),
         ("an unknown message", SubscribeResponse { sequence: 3, message: None }),
         ("a malformed preview", response(3, Response::Preview(v1::Preview::default()))),
     ];
     for (why, bad) in table {
-        let messages: Vec<_> = good.iter().cloned().chain([bad, retraction(3), retraction(4)]).collect();
+        let messages: Vec<_> = good.iter().cloned().chain([bad, preview(3), preview(4)]).collect();
         let begun = tokio::time::Instant::now();
-        assert_eq!(played(messages).await, ["Began", "Retraction", "Ended"], "{why}");
+        assert_eq!(played(messages).await, ["Began", "Preview", "Ended"], "{why}");
         assert!(begun.elapsed() < Duration::from_secs(1), "{why}: at once");
     }
 }
@@ -103,7 +141,7 @@ async fn a_gap_a_repetition_and_a_malformed_message_end_the_stream() {
 #[tokio::test(start_paused = true)]
 async fn a_stream_without_messages_ends_after_half_a_minute() {
     let begun = tokio::time::Instant::now();
-    assert_eq!(played(vec![welcome(), retraction(2)]).await, ["Began", "Retraction", "Ended"]);
+    assert_eq!(played(vec![welcome(), preview(2)]).await, ["Began", "Preview", "Ended"]);
     assert_eq!(begun.elapsed().as_secs(), STREAM_SILENCE.as_secs());
 }
 
@@ -113,4 +151,34 @@ async fn a_probe_shows_the_member_its_own_clock() {
     let probe = |sequence, clock| response(sequence, Response::Probe(v1::Probe { number: sequence, clock }));
     let messages = vec![welcome(), probe(2, None), probe(3, Some(clock))];
     assert_eq!(played(messages).await, ["Began", "Clock", "Ended"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_probe_is_answered_although_many_acknowledgements_wait() {
+    // The hub agent takes no request, and probes after a second.
+    let probe = response(SOON + 1, Response::Probe(v1::Probe { number: 1, clock: Some(v1::Clock::default()) }));
+    let messages = [welcome()].into_iter().chain((2..=SOON).map(preview)).chain([probe]).collect();
+    let begun = tokio::time::Instant::now();
+    let seen = played_with(messages, |acknowledgements| {
+        (0..10_000).for_each(|number| acknowledgements.put(&format!("{number:0250}").into(), 1));
+    });
+    assert_eq!(seen.await.last_chunk(), Some(&["Clock".to_owned(), "Ended".to_owned()]));
+    assert_eq!(begun.elapsed(), STREAM_SILENCE + Duration::from_secs(1), "the stream is open until nothing arrives");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_server_is_tried_at_once() {
+    let refusing = Dialer::new("old".to_owned(), || async { Err(std::io::ErrorKind::ConnectionRefused.into()) });
+    let server = watch::Sender::new(Some(refusing));
+    let (client, mut messages) = client(server.subscribe());
+    let client = tokio::spawn(client.run());
+    for _ in 0..10 {
+        assert!(matches!(messages.recv().await, Some(Message::NotConnected { reason: "ConnectionFailed", .. })));
+    }
+    sleep(Duration::from_millis(10)).await;
+    let begun = tokio::time::Instant::now();
+    server.send_replace(Some(dialer(vec![welcome()])));
+    assert!(matches!(messages.recv().await, Some(Message::FromStream(FromStream { news: News::Began, .. }))));
+    assert!(begun.elapsed() < Duration::from_millis(10), "{:?}", begun.elapsed());
+    client.abort();
 }

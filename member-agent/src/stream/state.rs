@@ -3,8 +3,7 @@
 use super::{Acknowledgements, Authorities, Dialer, FromStream, Message, News, Use};
 use crate::limits::STREAM_REPORT_BYTES;
 use fleetnet_core::clocks::{Clock, on_clock_of};
-use fleetnet_core::member::identity::Ownership;
-use fleetnet_core::member::{Key, Planner};
+use fleetnet_core::member::{Key, Planner, SliceStreamServer};
 use fleetnet_core::model::{SliceStreamOffer, SliceStreamReport};
 use fleetnet_runtime::events::shortened;
 use fleetnet_types::{ClusterId, Text, Timestamp};
@@ -18,17 +17,9 @@ pub(crate) struct Stream {
     /// Value of the flags of the stream.
     chosen: Use,
     /// Server to connect to; `None` for no stream.
-    server: Option<Server>,
+    server: Option<SliceStreamServer>,
     dialer: watch::Sender<Option<Dialer>>,
     open: Open,
-}
-
-/// Server of the hub agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Server {
-    /// The one in the flags.
-    Fixed,
-    Offered(SliceStreamOffer),
 }
 
 /// Open stream, and the clocks that it has shown.
@@ -50,22 +41,15 @@ impl Stream {
         self.dialer.subscribe()
     }
 
-    /// Connects to another server, if the offer of the hub agent has changed. Another cluster that owns this cluster's id has the
-    /// stream of the id.
+    /// Connects to another server, if the offer of the hub agent has changed.
     pub(crate) fn choose(&mut self, view: &mut Planner, now: Timestamp) {
-        // fault J18.4: matches!(view.ownership(now), Ownership::Foreign { .. }) ~> false
-        let is_foreign = matches!(view.ownership(now), Ownership::Foreign { .. });
-        let server = match &self.chosen {
-            Use::Off => None,
-            Use::Fixed(_) => (!is_foreign).then_some(Server::Fixed),
-            Use::Offered => view.slice_stream_offer().filter(|_| !is_foreign).cloned().map(Server::Offered),
-        };
+        let server = view.slice_stream_server(now);
         if server == self.server {
             return;
         }
         let dialer = match (&server, &self.chosen) {
-            (Some(Server::Fixed), Use::Fixed(dialer)) => Ok(Some(dialer.clone())),
-            (Some(Server::Offered(SliceStreamOffer { address, ca_bundle })), _) => {
+            (Some(SliceStreamServer::Fixed), Use::Fixed(dialer)) => Ok(Some(dialer.clone())),
+            (Some(SliceStreamServer::Offered(SliceStreamOffer { address, ca_bundle })), _) => {
                 Dialer::tls(address, Authorities::Offered(ca_bundle.clone())).map(Some)
             }
             (_, _) => Ok(None),
@@ -74,7 +58,7 @@ impl Stream {
             tracing::warn!(side = "hub", %why, "the hub agent offers a slice stream at a malformed address");
             report("MalformedOffer", &format!("the address that the hub agent offers is malformed: {why}"))
         });
-        view.slice_stream = malformed;
+        view.slice_stream.report = malformed;
         self.server = server;
         self.dialer.send_replace(dialer.unwrap_or_default());
     }
@@ -85,7 +69,7 @@ impl Stream {
             Message::FromStream(message) => self.receive_news(message, view, at, requeue),
             // fault J19.1: self.server.is_some() ~> false
             Message::NotConnected { reason, message } if self.server.is_some() => {
-                view.slice_stream = Some(report(reason, &message));
+                view.slice_stream.report = Some(report(reason, &message));
             }
             Message::NotConnected { .. } => {}
         }
@@ -98,18 +82,21 @@ impl Stream {
             News::Began => {
                 self.end(view, at, requeue);
                 self.open.stream = Some(stream);
+                view.stream_began(at, requeue);
                 let (reason, message) = ("Connected".into(), Text::default());
-                view.slice_stream = Some(SliceStreamReport { connected: true, reason, message });
+                view.slice_stream.report = Some(SliceStreamReport { connected: true, reason, message });
             }
             // fault J11.3: _ if !is_open => {} ~>
             _ if !is_open => {}
             News::Preview { slice, spec, exporter } => {
-                if let Some(clock) = exporter {
-                    self.open.exporters.insert(spec.reference.cluster.clone(), clock);
+                let cluster = spec.reference.cluster.clone();
+                match exporter {
+                    Some(clock) => drop(self.open.exporters.insert(cluster, clock)),
+                    // Its stream has ended, and its clock may have been set since.
+                    None => drop(self.open.exporters.remove(&cluster)),
                 }
                 view.show_preview(&slice, spec, at, requeue);
             }
-            News::Retraction { slice } => view.drop_preview(&slice, at, requeue),
             News::Clock(clock) => self.open.own = Some(clock),
             News::Ended => self.end(view, at, requeue),
         }
@@ -117,7 +104,14 @@ impl Stream {
 
     fn end(&mut self, view: &mut Planner, at: Timestamp, requeue: &mut Vec<Key>) {
         self.open = Open::default();
-        view.drop_previews(at, requeue);
+        view.stream_ended(at, requeue);
+    }
+
+    /// Moves the clock of this member, after it was set by this duration.
+    pub(crate) fn clock_set(&mut self, micros: i64) {
+        if let Some(own) = &mut self.open.own {
+            own.offset_micros = own.offset_micros.saturating_add(micros);
+        }
     }
 
     /// Sends to the hub agent that this member has imported a preview.
@@ -144,7 +138,7 @@ fn report(reason: &str, message: &str) -> SliceStreamReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fleetnet_core::member::Settings;
+    use fleetnet_core::member::{Settings, SliceStreamUse};
     use fleetnet_core::model::{Announcement, Finalizers, Kind, MemberAgent, Meta, Namespace, Object};
     use fleetnet_types::{ObjectName, WatchState};
 
@@ -202,6 +196,8 @@ mod tests {
         assert_eq!(stream.corrected(&exporter, time), None);
         stream.open.exporters.extend(clock(5_000_000).map(|clock| (exporter.clone(), clock)));
         assert_eq!(stream.corrected(&exporter, time), Some(Timestamp(4_000_000)));
+        stream.clock_set(60_000_000);
+        assert_eq!(stream.corrected(&exporter, time), Some(Timestamp(64_000_000)), "its clock is a minute ahead now");
         stream.open.own = None;
         assert_eq!(stream.corrected(&exporter, time), None);
     }
@@ -218,14 +214,13 @@ mod tests {
         }
     }
 
-    /// Returns the view of a member of the cluster `one` whose id the cluster `owner` has. The hub agent offers a stream at this
-    /// address.
-    fn offered(address: Option<&str>, owner: &str) -> Planner {
+    /// Returns the view of a member that uses the stream which the hub agent offers at this address.
+    fn offered(address: Option<&str>) -> Planner {
         let mut view = planner_with(Some(Announcement::default()));
         let agent = MemberAgent {
             meta: meta(ObjectName::new("fleet-member-a", "a"), "uid"),
             member: Announcement::default(),
-            cluster_uid: Some(owner.into()),
+            cluster_uid: Some("one".into()),
             leader: Some("a-2".into()),
             renewed: Some(NOW),
             stopped: None,
@@ -241,25 +236,8 @@ mod tests {
         for kind in [Kind::MemberAgent, Kind::Namespace] {
             view.watch_state(kind, WatchState::Complete, NOW, &mut Vec::new());
         }
+        view.slice_stream.chosen = SliceStreamUse::Offered;
         view
-    }
-
-    #[test]
-    fn the_stream_is_where_the_flags_or_else_the_hub_agent_say_unless_another_cluster_has_the_id() {
-        let fixed = Dialer::new("fixed".to_owned(), std::future::pending);
-        let address = |chosen: &Use, offer, owner| {
-            let mut stream = Stream::new(chosen.clone());
-            stream.choose(&mut offered(offer, owner), NOW);
-            let dialer = stream.dialer().borrow().clone();
-            dialer.map(|dialer| dialer.address)
-        };
-        let fixed = Use::Fixed(fixed);
-        assert_eq!(address(&Use::Offered, Some("hub:1"), "one").as_deref(), Some("hub:1"));
-        assert_eq!(address(&Use::Offered, None, "one"), None);
-        assert_eq!(address(&Use::Offered, Some("hub:1"), "two"), None, "another cluster has the stream");
-        assert_eq!(address(&fixed, Some("hub:1"), "one").as_deref(), Some("fixed"));
-        assert_eq!(address(&fixed, Some("hub:1"), "two"), None);
-        assert_eq!(address(&Use::Off, Some("hub:1"), "one"), None);
     }
 
     #[test]
@@ -267,13 +245,13 @@ mod tests {
         let mut stream = Stream::new(Use::Offered);
         let mut dialer = stream.dialer();
         let mut choose = |stream: &mut Stream, offer| {
-            let mut view = offered(offer, "one");
+            let mut view = offered(offer);
             stream.choose(&mut view, NOW);
             let is_new = dialer.has_changed().expect("the stream lives");
             (
                 dialer.borrow_and_update().as_ref().map(|dialer| dialer.address.clone()),
                 is_new,
-                view.slice_stream.clone(),
+                view.slice_stream.report.clone(),
             )
         };
         assert_eq!(choose(&mut stream, Some("hub:1")), (Some("hub:1".to_owned()), true, None));
@@ -287,10 +265,10 @@ mod tests {
 
     #[test]
     fn what_came_of_the_stream_is_reported() {
-        let (mut view, mut stream) = (offered(Some("hub:1"), "one"), Stream::new(Use::Offered));
+        let (mut view, mut stream) = (offered(Some("hub:1")), Stream::new(Use::Offered));
         let receive = |stream: &mut Stream, view: &mut Planner, message| {
             stream.receive(message, view, NOW, &mut Vec::new());
-            view.slice_stream.clone().map(|report| (report.connected, report.reason.to_string()))
+            view.slice_stream.report.clone().map(|report| (report.connected, report.reason.to_string()))
         };
         let refused = || Message::NotConnected { reason: "Refused", message: "no".to_owned() };
         assert_eq!(receive(&mut stream, &mut view, refused()), None, "late: no stream is wanted");

@@ -14,17 +14,26 @@ use tokio::time::sleep;
 
 use crate::limits::ADMIN_ACCEPT_PAUSE;
 
-/// Mark of a connection that must not be closed for a new one, because its client was accepted.
-#[derive(Clone, Debug, Default)]
-pub struct Accepted(Arc<AtomicBool>);
+/// Client of one connection.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    pub address: IpAddr,
+    is_accepted: Arc<AtomicBool>,
+}
 
-impl Accepted {
-    pub fn set(&self, is_accepted: bool) {
-        self.0.store(is_accepted, Ordering::Relaxed);
+impl Peer {
+    #[must_use]
+    pub fn new(address: IpAddr) -> Self {
+        Self { address, is_accepted: Arc::default() }
     }
 
-    fn get(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+    /// Sets if the client was accepted. The connection of an accepted client is not closed for a new one.
+    pub fn accept(&self, is_accepted: bool) {
+        self.is_accepted.store(is_accepted, Ordering::Relaxed);
+    }
+
+    fn is_accepted(&self) -> bool {
+        self.is_accepted.load(Ordering::Relaxed)
     }
 }
 
@@ -39,9 +48,8 @@ struct Connections {
 
 #[derive(Debug)]
 struct Open {
-    client: IpAddr,
+    peer: Peer,
     task: AbortHandle,
-    accepted: Accepted,
 }
 
 impl Connections {
@@ -51,7 +59,7 @@ impl Connections {
     }
 
     /// Serves a new connection. At the limit, closes an older one. If the clients of all of them were accepted, closes the new one.
-    fn serve<F: Future<Output = ()> + Send + 'static>(&mut self, client: IpAddr, serving: impl FnOnce(Accepted) -> F) {
+    fn serve<F: Future<Output = ()> + Send + 'static>(&mut self, client: IpAddr, serving: impl FnOnce(Peer) -> F) {
         while self.tasks.try_join_next().is_some() {}
         self.open.retain(|connection| !connection.task.is_finished());
         // fault K9.1: self.open.len() >= self.most ~> false
@@ -61,22 +69,22 @@ impl Connections {
                 None => return tracing::warn!(%client, most = self.most, "a connection above the limit was closed"),
             }
         }
-        let accepted = Accepted::default();
-        let task = self.tasks.spawn(serving(accepted.clone()));
-        self.open.push(Open { client, task, accepted });
+        let peer = Peer::new(client);
+        let task = self.tasks.spawn(serving(peer.clone()));
+        self.open.push(Open { peer, task });
     }
 
     /// Returns the index of the connection to close before a new one opens: the oldest of the client with the most connections.
     fn to_close(&self) -> Option<usize> {
-        // fault K9.3: !connection.accepted.get() ~> true
-        let may_close = |connection: &Open| !connection.accepted.get();
+        // fault K9.3: !connection.peer.is_accepted() ~> true
+        let may_close = |connection: &Open| !connection.peer.is_accepted();
         let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
         for connection in self.open.iter().filter(|connection| may_close(connection)) {
-            *counts.entry(connection.client).or_default() += 1;
+            *counts.entry(connection.peer.address).or_default() += 1;
         }
         let most = counts.values().max()?;
-        // fault K9.2: counts[&connection.client] == *most ~> true
-        self.open.iter().position(|connection| may_close(connection) && counts[&connection.client] == *most)
+        // fault K9.2: counts[&connection.peer.address] == *most ~> true
+        self.open.iter().position(|connection| may_close(connection) && counts[&connection.peer.address] == *most)
     }
 }
 
@@ -85,7 +93,7 @@ pub async fn accept<F: Future<Output = ()> + Send + 'static>(
     listener: TcpListener,
     server: &'static str,
     most: usize,
-    serve: impl Fn(TcpStream, Accepted) -> F,
+    serve: impl Fn(TcpStream, Peer) -> F,
 ) {
     let mut connections = Connections::new(most);
     loop {
@@ -93,7 +101,7 @@ pub async fn accept<F: Future<Output = ()> + Send + 'static>(
             Ok((stream, peer)) => {
                 // Disable Nagle's algorithm, which can delay an answer by 40 ms. If this fails, answers are only slower.
                 let _ = stream.set_nodelay(true);
-                connections.serve(peer.ip().to_canonical(), |accepted| serve(stream, accepted));
+                connections.serve(peer.ip().to_canonical(), |peer| serve(stream, peer));
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection for {server} could not be accepted");
@@ -121,15 +129,16 @@ mod tests {
     async fn a_connection_of_an_accepted_client_is_never_closed_for_a_new_one() {
         let client = |last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
         let mut connections = Connections::new(3);
-        let mut marks = Vec::new();
+        let mut peers = Vec::new();
         for last in [1, 1, 2] {
-            connections.serve(client(last), |accepted| {
-                marks.push(accepted);
+            connections.serve(client(last), |peer| {
+                peers.push(peer);
                 std::future::pending()
             });
         }
-        marks[0].set(true);
-        let clients = |connections: &Connections| connections.open.iter().map(|open| open.client).collect::<Vec<_>>();
+        peers[0].accept(true);
+        let clients =
+            |connections: &Connections| connections.open.iter().map(|open| open.peer.address).collect::<Vec<_>>();
         connections.serve(client(3), |_| std::future::pending());
         assert_eq!(
             clients(&connections),
@@ -137,11 +146,11 @@ mod tests {
             "of two with one connection each, the oldest"
         );
         for open in &connections.open {
-            open.accepted.set(true);
+            open.peer.accept(true);
         }
         connections.serve(client(4), |_| std::future::pending());
         assert_eq!(clients(&connections), [client(1), client(2), client(3)]);
-        connections.open[1].accepted.set(false);
+        connections.open[1].peer.accept(false);
         connections.serve(client(4), |_| std::future::pending());
         assert_eq!(clients(&connections), [client(1), client(3), client(4)]);
     }

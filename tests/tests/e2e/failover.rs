@@ -1,6 +1,5 @@
 //! Tests of two replicas of each agent on real control planes: a leader that is killed, that stops, and that is frozen.
-//! `sim/tests/failover_on_memkube.rs` has the limits of the durations, on paused time. These tests only print the durations, because
-//! a busy machine makes them longer.
+//! `sim/tests/failover_on_memkube.rs` checks the exact durations on paused time.
 
 use anyhow::{Context as _, ensure};
 use harness::agent::{Agent, AgentSpec};
@@ -8,10 +7,16 @@ use harness::fleet::Fleet;
 use harness::process::Ended;
 use harness::run;
 use harness::user::{Consume, User};
+use std::time::Duration;
 use tokio::time::Instant;
 
 const BEFORE: &[&str] = &["10.1.0.1"];
 const AFTER: &[&str] = &["10.1.0.2", "10.1.0.3"];
+
+/// Limit for a takeover after a kill: the documented 20 s, and what a busy machine adds. `failover_on_memkube` checks exact times.
+const AFTER_KILL: Duration = Duration::from_secs(40);
+/// Limit for a takeover after a clean stop: the documented second, and what a busy machine adds.
+const AFTER_STOP: Duration = Duration::from_secs(10);
 
 /// Fleet of two members with two replicas of each agent. The second member imports a Service of the first.
 struct Pair {
@@ -71,11 +76,16 @@ impl Pair {
         Ok(())
     }
 
-    /// Changes the endpoints after the last leader ended, and prints how long the importer waits for them.
-    async fn change_without_leaders(&self) -> anyhow::Result<()> {
+    /// Changes the endpoints after the last leader ended, and checks how long the importer waits for them.
+    async fn change_without_leaders(&self, at_most: Duration) -> anyhow::Result<()> {
         let ended = Instant::now();
         self.change(AFTER).await?;
-        println!("a change is imported {:?} after the last leader ended", ended.elapsed());
+        let took = ended.elapsed();
+        println!("a change is imported {took:?} after the last leader ended");
+        ensure!(
+            took <= at_most,
+            "a change is imported {took:?} after the last leader ended, and not within {at_most:?}"
+        );
         Ok(())
     }
 }
@@ -87,7 +97,7 @@ fn replicas_take_over_from_leaders_that_are_killed() -> anyhow::Result<()> {
         for leader in std::mem::take(&mut pair.leaders) {
             leader.kill().await?;
         }
-        pair.change_without_leaders().await
+        pair.change_without_leaders(AFTER_KILL).await
     })
 }
 
@@ -98,7 +108,7 @@ fn replicas_take_over_at_once_from_leaders_that_stop() -> anyhow::Result<()> {
         for leader in &pair.leaders {
             ensure!(leader.terminate().await? == Ended::Exited(0), "the stop was clean");
         }
-        pair.change_without_leaders().await
+        pair.change_without_leaders(AFTER_STOP).await
     })
 }
 

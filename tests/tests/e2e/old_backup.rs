@@ -12,6 +12,8 @@ use harness::fleet::Fleet;
 use harness::limits::POLL;
 use harness::run;
 use harness::user::{Consume, User};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -133,6 +135,11 @@ async fn objects(hub: &ControlPlane) -> anyhow::Result<BTreeSet<String>> {
     Ok([exports, imports, exported, imported, services].into_iter().flatten().collect())
 }
 
+async fn newest_revision(hub: &ControlPlane) -> anyhow::Result<u64> {
+    let namespaces = Api::<Namespace>::all(hub.admin()).list(&ListParams::default().limit(1)).await?;
+    Ok(namespaces.metadata.resource_version.context("a list has a revision")?.parse()?)
+}
+
 async fn the_newest_state_wins_after_the_hub_went_back(revision: Revision) -> anyhow::Result<()> {
     let mut scene = Scene::start().await?;
     let backup = scene.fleet.hub.back_up().await?;
@@ -147,8 +154,11 @@ async fn the_newest_state_wins_after_the_hub_went_back(revision: Revision) -> an
         routes.are(&[*address]).await?;
     }
 
+    let before = newest_revision(&scene.fleet.hub).await?;
     scene.hub()?.restore(&backup, revision).await?;
     let back = Instant::now() + BACK;
+    let restored = newest_revision(&scene.fleet.hub).await?;
+    ensure!((restored < before) == (revision == Revision::OfSnapshot), "the revision was {before}, and is {restored}");
     let wanted = format!("as before its restore: {newest:#?}");
     scene.hub_is(&wanted, |present| *present == newest).await?;
     let importer = async {

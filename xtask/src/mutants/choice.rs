@@ -37,6 +37,11 @@ fn minutes(text: &str) -> Result<Duration, std::num::ParseIntError> {
 type Changed = BTreeMap<String, Vec<RangeInclusive<usize>>>;
 
 impl Choice {
+    /// True if the faults are not chosen by their ids or lines.
+    pub(super) fn is_for_all(&self) -> bool {
+        self.ids.is_empty() && self.since.is_none()
+    }
+
     /// Returns the chosen faults, in the order in which they are planted.
     ///
     /// # Errors

@@ -1,17 +1,17 @@
 //! Command `cargo xtask planted`: proves that the simulator finds bugs.
 //!
 //! The bugs are faults that the source marks. They are built into a copy of the tree, as for `cargo xtask mutants`. With each of
-//! them, the simulator plays the seed that found the bug before, or searches for such a seed.
+//! them, the simulator plays the seed that found the bug before. With `--seeds`, it searches for such a seed.
 
 use super::scratch::Scratch;
 use super::switches::VARIABLE;
-use super::{Planned, build};
+use super::{Planned, build, every_folder};
 use crate::limits::LONGEST_PLANTED;
 use crate::stopwatch::{Stopwatch, human};
 use crate::{limited, limits, test, tidy};
 use anyhow::{Context as _, ensure};
 use programs::root;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -60,7 +60,7 @@ const BUGS: &[Known] = &[
     known("the hub agent never writes the object after its preview", "J5.1", "prompt", "streams", 3),
 ];
 
-/// Last seed of a search without `--seeds`.
+/// Last seed of a search for a bug without a known seed.
 const SEEDS: u64 = 150;
 
 /// Arguments of `cargo xtask planted`.
@@ -98,13 +98,15 @@ pub(crate) fn run(args: &PlantedArgs) -> anyhow::Result<()> {
     let bugs = bugs(&all, args)?;
     let target = test::target_folder()?;
     let scratch = Scratch::new(root(), &target.join("mutants"), target.clone());
-    let (_, alone) = build(&scratch, &all, &BTreeSet::from(["simulator"]))?;
+    // The packages of `cargo xtask mutants`, so that both commands build them once.
+    let folders = every_folder(&all);
+    let (_, alone) = build(&scratch, &all, &folders)?;
     let (bugs, without_switch): (Vec<Bug>, Vec<Bug>) = bugs.into_iter().partition(|bug| !alone.contains(&bug.number));
     for bug in &without_switch {
         println!("needs a build of its own: {}", bug.name);
     }
     ensure!(without_switch.is_empty() || !args.ids.is_empty(), "choose other faults for these bugs");
-    let program = scratch.program("simulator", "simulator")?;
+    let program = scratch.program(&folders, "simulator", "simulator")?;
     let (next, (sender, outcomes)) = (AtomicUsize::new(0), mpsc::sync_channel(limits::OUTCOMES));
     let mut missed = Vec::new();
     std::thread::scope(|scope| -> anyhow::Result<()> {
@@ -159,17 +161,16 @@ fn bugs(all: &[Planned], PlantedArgs { ids, only, .. }: &PlantedArgs) -> anyhow:
     BUGS.iter().map(bug).collect()
 }
 
-/// Plays the seed that found the bug before, and then others, until one has a finding. Plays only seeds up to `search`, if it is
-/// given. Returns the seed, and the finding.
+/// Plays the seed that found the bug before, or else seeds up to `search` until one has a finding. Returns the seed, and the finding.
 ///
 /// # Errors
 /// If the seed also has a finding without the bug.
 fn find(program: &Path, bug: &Bug, search: Option<u64>) -> anyhow::Result<Option<(u64, String)>> {
-    let before = if let (None, Some(seed)) = (search, bug.seed) { search_in(program, bug, seed..=seed)? } else { None };
-    let found = match before {
-        Some(found) => Some(found),
-        None => search_in(program, bug, 1..=search.unwrap_or(SEEDS))?,
+    let seeds = match (search, bug.seed) {
+        (None, Some(seed)) => seed..=seed,
+        (search, _) => 1..=search.unwrap_or(SEEDS),
     };
+    let found = search_in(program, bug, seeds)?;
     if let Some((seed, _)) = &found
         && let Some((_, finding)) = play(program, bug, false, *seed, 1)?
     {

@@ -79,28 +79,30 @@ impl Scratch {
         mirror(&self.root, &self.tree, &texts)
     }
 
-    /// Builds the test programs of the packages in these folders, and lists their tests.
+    /// Builds the test programs of the packages in these folders, and lists their tests. One call of Cargo builds them all, because a
+    /// package alone needs other features of its dependencies, and the dependencies would be compiled for each package.
     pub(super) fn suites(&self, folders: &BTreeSet<&str>) -> Result<Suites, NotBuilt> {
+        let built = self.build(folders, &["--lib".to_owned(), "--tests".to_owned()]).map_err(NotBuilt::Failed)?;
+        if !built.status.success() {
+            return Err(NotBuilt::Rejected { places: rejected(&built), words: words(&built) });
+        }
         let mut suites = BTreeMap::new();
-        for folder in folders {
-            let built = self.build(folder, &["--lib".to_owned(), "--tests".to_owned()]).map_err(NotBuilt::Failed)?;
-            if !built.status.success() {
-                return Err(NotBuilt::Rejected { places: rejected(&built), words: words(&built) });
-            }
-            for program in self.programs(folder, &built).map_err(NotBuilt::Failed)? {
-                for test in names(&program).map_err(NotBuilt::Failed)? {
-                    suites.insert(((*folder).to_owned(), test), program.clone());
-                }
+        for program in self.programs(&built).map_err(NotBuilt::Failed)? {
+            let folder = program.folder.strip_prefix(&self.tree).unwrap_or(&program.folder).display().to_string();
+            for test in names(&program).map_err(NotBuilt::Failed)? {
+                suites.insert((folder.clone(), test), program.clone());
             }
         }
         Ok(Suites(suites))
     }
 
-    /// Returns the path of a program of the package in a folder, after its tests were built.
-    pub(super) fn program(&self, folder: &str, name: &str) -> anyhow::Result<PathBuf> {
-        let built = self.build(folder, &["--tests".to_owned()])?;
+    /// Returns the path of a program of the package in a folder, after the tests of the packages in `folders` were built.
+    pub(super) fn program(&self, folders: &BTreeSet<&str>, folder: &str, name: &str) -> anyhow::Result<PathBuf> {
+        let built = self.build(folders, &["--lib".to_owned(), "--tests".to_owned()])?;
+        let manifest = self.tree.join(folder).join("Cargo.toml");
         let is_it = |message: &Value| {
-            message["target"]["kind"][0] == "bin"
+            message["manifest_path"].as_str().is_some_and(|path| Path::new(path) == manifest)
+                && message["target"]["kind"][0] == "bin"
                 && message["target"]["name"] == name
                 && message["profile"]["test"] == false
         };
@@ -124,11 +126,11 @@ impl Scratch {
     fn outcome(&self, tests: &[(String, String)], suites: &Suites) -> anyhow::Result<Outcome> {
         for (folder, test) in tests {
             let (test, program) = suites.find(folder, test)?;
-            let built = self.build(folder, &program.target)?;
+            let built = self.build(&BTreeSet::from([folder.as_str()]), &program.target)?;
             if !built.status.success() {
                 return Ok(Outcome::Broken(words(&built)));
             }
-            let programs = self.programs(folder, &built)?;
+            let programs = self.programs(&built)?;
             let [program] = &programs[..] else {
                 bail!("{:?} is built as {} programs", program.target, programs.len())
             };
@@ -160,8 +162,7 @@ impl Scratch {
         Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    fn build(&self, folder: &str, targets: &[String]) -> anyhow::Result<Output> {
-        let manifest = self.tree.join(folder).join("Cargo.toml");
+    fn build(&self, folders: &BTreeSet<&str>, targets: &[String]) -> anyhow::Result<Output> {
         let mut command =
             cargo::command(&["test", "--no-run", "--quiet", "--message-format=json-diagnostic-rendered-ansi"]);
         command.current_dir(&self.tree);
@@ -169,12 +170,15 @@ impl Scratch {
         // The packages of the copy have another setting than those of the tree. With equal settings, Cargo would use programs of
         // the copy for the tree. The settings of dependencies stay equal, so that dependencies are compiled once.
         command.env("CARGO_PROFILE_DEV_DEBUG", "false");
-        command.arg("--manifest-path").arg(manifest).args(targets);
+        for folder in folders {
+            command.args(["--package", &package(&self.tree.join(folder))?]);
+        }
+        command.args(targets);
         command.output().context("cannot call cargo")
     }
 
     /// Returns the test programs that a build made, from Cargo's messages.
-    fn programs(&self, folder: &str, built: &Output) -> anyhow::Result<Vec<Program>> {
+    fn programs(&self, built: &Output) -> anyhow::Result<Vec<Program>> {
         let mut programs = Vec::new();
         for message in messages(built) {
             let Some(executable) = message["executable"].as_str() else { continue };
@@ -184,7 +188,9 @@ impl Scratch {
                 Some("lib") => vec!["--lib".to_owned()],
                 _ => continue,
             };
-            programs.push(Program { target, folder: self.tree.join(folder), executable: executable.into() });
+            let manifest = message["manifest_path"].as_str().context("a program without a manifest")?;
+            let folder = Path::new(manifest).parent().context("a manifest without a folder")?.to_owned();
+            programs.push(Program { target, folder, executable: executable.into() });
         }
         Ok(programs)
     }
@@ -238,6 +244,14 @@ impl Suites {
         }
         Ok(failed)
     }
+}
+
+/// Returns the name of the package in a folder.
+fn package(folder: &Path) -> anyhow::Result<String> {
+    let manifest = folder.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).with_context(|| format!("cannot read {}", manifest.display()))?;
+    let name = text.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+    Ok(name.with_context(|| format!("{} names no package", manifest.display()))?.to_owned())
 }
 
 fn messages(built: &Output) -> impl Iterator<Item = Value> {

@@ -43,11 +43,11 @@ pub(super) fn change(view: Reader<'_>, object: &HubSlice, desired: HubSliceSpec,
     Plan { preview, ..plan }
 }
 
-/// Returns the plan of an object that has its desired content. If the importer has a newer preview, it is retracted.
+/// Returns the plan of an object that has its desired content. If the importer has a newer preview, its stream ends.
 pub(super) fn settled(view: Reader<'_>, object: &HubSlice) -> Plan {
     let is_previewed = view.last_preview(&object.meta.name).is_some();
-    // fault J6.1: is_previewed.then_some(Preview::Retract) ~> None.filter(|_: &Preview| is_previewed)
-    Plan { preview: is_previewed.then_some(Preview::Retract), ..Plan::default() }
+    // fault J6.1: is_previewed.then_some(Preview::EndStream) ~> None.filter(|_: &Preview| is_previewed)
+    Plan { preview: is_previewed.then_some(Preview::EndStream), ..Plan::default() }
 }
 
 fn write(view: Reader<'_>, object: &HubSlice, desired: HubSliceSpec) -> Plan {
@@ -55,7 +55,7 @@ fn write(view: Reader<'_>, object: &HubSlice, desired: HubSliceSpec) -> Plan {
         return Plan::one(patch(object, desired));
     };
     let is_older = sent.spec.reference.generation > desired.reference.generation;
-    let preview = is_older.then_some(Preview::Retract);
+    let preview = is_older.then_some(Preview::EndStream);
     Plan { preview, ..Plan::one(patch(object, desired)) }
 }
 

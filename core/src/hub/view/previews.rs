@@ -73,7 +73,7 @@ impl View {
                 let earlier = lagging.sent.as_ref().and_then(|sent| sent.unacknowledged_since);
                 lagging.sent = Some(Sent { spec, unacknowledged_since: Some(earlier.unwrap_or(now)) });
             }
-            Preview::Retract => drop(lagging.remove(at)),
+            Preview::EndStream => drop(lagging.remove(at)),
         }
     }
 

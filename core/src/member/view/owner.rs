@@ -4,7 +4,7 @@
 use super::View;
 use crate::limits::TWO_LEADERS_MICROS;
 use crate::member::identity::{self, ClusterUid, Owner, Ownership, Record};
-use crate::model::{Announcement, Kind, MemberAgent, Namespace, Renewal, SliceStreamOffer};
+use crate::model::{Announcement, Kind, MemberAgent, Namespace, Renewal};
 use crate::plan::BlockingReason;
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid, WatchState};
@@ -101,11 +101,6 @@ impl View {
         identity::ownership(&self.cluster_uid(), self.owner_record().as_ref(), now, after)
     }
 
-    /// Returns the offer of the hub agent's slice stream.
-    pub fn slice_stream_offer(&self) -> Option<&SliceStreamOffer> {
-        self.member_agents.get(&self.own_member_agent())?.slice_stream.as_ref()
-    }
-
     /// True if this cluster owns its id, so that this process may write to the hub.
     pub(in crate::member) fn acts_in_hub(&self, now: Timestamp) -> bool {
         self.ownership(now) == Ownership::Own
@@ -165,8 +160,8 @@ impl View {
         };
         let (announcement, leader) = (announcement.clone(), self.settings.leader.clone());
         let latency = self.latencies.change(now);
-        // fault J19.3: self.slice_stream.clone() ~> None
-        let slice_stream = self.slice_stream.clone();
+        // fault J19.3: self.slice_stream.report.clone() ~> None
+        let slice_stream = self.slice_stream.report.clone();
         Renewal { announcement, cluster_uid, leader, renewed: now, stopped: None, latency, slice_stream }
     }
 

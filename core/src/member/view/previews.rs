@@ -34,18 +34,12 @@ impl View {
         self.show(shown, effects);
     }
 
-    /// Drops the preview of a distributed slice. The object is valid again.
-    pub(in crate::member) fn drop_preview(&mut self, name: &Text, effects: &mut Effects) {
-        let Some(object) = self.previews.remove(name) else { return };
-        let Some(shown) = self.distributed_slices.get(&self.in_hub(name.clone())) else { return };
-        let object = HubSlice { spec: object, ..shown.clone() };
-        self.show(object, effects);
-    }
-
-    /// Drops all previews.
+    /// Drops all previews. The objects are valid again.
     pub(in crate::member) fn drop_previews(&mut self, effects: &mut Effects) {
-        let names: Vec<Text> = self.previews.keys().cloned().collect();
-        names.iter().for_each(|name| self.drop_preview(name, effects));
+        for (name, spec) in std::mem::take(&mut self.previews) {
+            let Some(shown) = self.distributed_slices.get(&self.in_hub(name)) else { continue };
+            self.show(HubSlice { spec, ..shown.clone() }, effects);
+        }
     }
 
     fn show(&mut self, slice: HubSlice, effects: &mut Effects) {

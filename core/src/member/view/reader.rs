@@ -225,10 +225,17 @@ impl<'a> Reader<'a> {
         self.since(Fact::Orphaned(slice.clone()))
     }
 
-    /// Returns the time since which the watch of distributed slices has contact with the hub; `None` while it has none.
-    pub(crate) fn follows_hub_since(self) -> Option<Timestamp> {
+    /// Returns the time since which this agent sees what a leading hub agent writes; `None` while it does not. Its watch of distributed
+    /// slices must have contact with the hub. If it uses a slice stream, the stream must be open.
+    pub(crate) fn follows_hub_since(self, now: Timestamp) -> Option<Timestamp> {
         self.reads.note(Value::FollowsHub);
-        self.view.hub_followed_since
+        self.note_ownership();
+        let followed_since = self.view.hub_followed_since?;
+        if self.view.slice_stream_server(now).is_none() {
+            return Some(followed_since);
+        }
+        // fault J8.2: self.view.slice_stream.open_since?.max(followed_since) ~> followed_since
+        Some(self.view.slice_stream.open_since?.max(followed_since))
     }
 
     pub(crate) fn outdated_since(self, slice: &Text) -> Option<Timestamp> {

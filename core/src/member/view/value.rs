@@ -16,7 +16,7 @@ pub(crate) enum Value {
     HasUndecodable,
     /// Last announcement of the hub agent.
     HubAnnounced,
-    /// Contact of the watch of distributed slices with the hub.
+    /// Contact of the watch of distributed slices with the hub, and if the slice stream is open.
     FollowsHub,
     /// Right of this process to write to the hub.
     ActsInHub,
