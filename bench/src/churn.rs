@@ -60,13 +60,28 @@ impl Changes {
         Ok(Arc::new(Self { users: Arc::clone(users), size, follows }))
     }
 
-    /// Changes a slice and waits until the importer shows the change. Returns `None` if the importer does not show it within the
-    /// time limit [`CHANGE`], for example because a later change of the slice replaced this change.
-    pub async fn make(&self, slice: u32, marker: u32) -> anyhow::Result<Option<Passed>> {
+    /// Changes a slice and waits until the importer shows the change. Returns the time that this took, or `None` as [`Self::make`].
+    pub async fn imported(&self, slice: u32, marker: u32) -> anyhow::Result<Option<Duration>> {
+        let sent = self.patch(slice, marker).await?;
+        match timeout(CHANGE, self.follows[&Kind::ImportedSlice].marker(marker)).await {
+            Ok(imported) => Ok(Some(imported? - sent)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Changes a slice. Returns the time before the change.
+    async fn patch(&self, slice: u32, marker: u32) -> anyhow::Result<Instant> {
         let name = slice_name(slice / self.size.slices, slice % self.size.slices);
         let body = json!({"endpoints": ready_endpoints(marker, self.size.endpoints)});
         let sent = Instant::now();
         self.users.patch(Kind::Slice, &name, "", &body).await?;
+        Ok(sent)
+    }
+
+    /// Changes a slice and waits until the importer shows the change. Returns `None` if the importer does not show it within the
+    /// time limit [`CHANGE`], for example because a later change of the slice replaced this change.
+    pub async fn make(&self, slice: u32, marker: u32) -> anyhow::Result<Option<Passed>> {
+        let sent = self.patch(slice, marker).await?;
         let Ok(imported) = timeout(CHANGE, self.follows[&Kind::ImportedSlice].marker(marker)).await else {
             return Ok(None);
         };

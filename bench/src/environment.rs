@@ -3,6 +3,7 @@
 use crate::bare::Bare;
 use crate::exposition::Exposition;
 use crate::limits::{QUIET, SETTLED};
+use crate::stream::certificate::Certificate;
 use anyhow::{Context as _, ensure};
 use fleetnet_runtime::client::Cluster;
 use futures::future::try_join_all;
@@ -100,6 +101,22 @@ impl Environment {
         };
         let started = try_join_all(Role::ALL.map(start)).await?;
         self.agents = started.into_iter().collect();
+        Ok(())
+    }
+
+    /// Starts the hub agent with a slice stream, and then the agents of both members, which use it. Waits until they have streams.
+    pub async fn start_agents_with_streams(&mut self, certificate: &Certificate) -> anyhow::Result<()> {
+        let hub_agent = certificate.served_by(self.fleet.hub_agent().await?).start_ready().await?;
+        let address = hub_agent.slice_stream_address().await?.to_string();
+        let member = async |index: usize| {
+            let spec = self.fleet.member_agent(&self.fleet.members[index]).await?;
+            let spec = spec.flag("--slice-stream-address", &address);
+            let agent = spec.flag("--slice-stream-ca-file", certificate.authority()).start_ready().await?;
+            agent.metrics_have("fleetnet_slice_stream_connected 1").await?;
+            anyhow::Ok(agent)
+        };
+        let (exporter, importer) = futures::try_join!(member(0), member(1))?;
+        self.agents = BTreeMap::from([(Role::Exporter, exporter), (Role::Hub, hub_agent), (Role::Importer, importer)]);
         Ok(())
     }
 

@@ -28,6 +28,7 @@ pub mod size;
 pub mod slices;
 pub mod soak;
 pub mod stages;
+pub mod stream;
 pub mod table;
 pub mod templates;
 pub mod users;

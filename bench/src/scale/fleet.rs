@@ -68,6 +68,11 @@ impl Fleet {
         Ok(fleet)
     }
 
+    #[must_use]
+    pub fn hub(&self) -> &Server {
+        &self.hub
+    }
+
     /// Starts the tasks of the other members.
     #[must_use]
     pub fn others(&self) -> Others {

@@ -57,7 +57,8 @@ impl Dialer {
         }))
     }
 
-    pub(super) fn dial(&self) -> BoxFuture<'static, io::Result<Box<dyn Io>>> {
+    /// Opens a connection.
+    pub fn dial(&self) -> BoxFuture<'static, io::Result<Box<dyn Io>>> {
         (self.dial)()
     }
 }

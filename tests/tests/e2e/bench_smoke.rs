@@ -64,6 +64,36 @@ fn agents_and_baseline_make_the_writes_of_the_ledgers() -> anyhow::Result<()> {
 }
 
 #[test]
+fn slice_streams_deliver_each_change_and_save_the_writes_of_objects() -> anyhow::Result<()> {
+    let report = run(with_own_servers(&["stream", "--smoke"]))?;
+    let report: Value = serde_json::from_str(&report).context("it prints JSON")?;
+    // Each measurement makes 8 changes in two seconds, which is less than the lag of objects.
+    let changes = report["changes"].as_array().context("changes")?;
+    assert_eq!(changes.len(), 4, "of one and of all slices, without and with a stream");
+    for change in changes {
+        let shown = [&change["agents"]["count"], &change["overtaken"]].map(|count| count.as_u64().unwrap_or(0));
+        assert_eq!((change["changes"].as_u64(), shown.iter().sum::<u64>()), (Some(8), 8), "{change}");
+        let writes = change["hub_writes_per_change"].as_f64().context("a number")?;
+        let (slices, has_stream) = (change["slices"].as_u64().context("a number")?, change["has_stream"] == true);
+        match (has_stream, slices) {
+            (false, _) => assert_eq!(writes, 2.0, "the export, and its copy: {change}"),
+            (true, 1) => assert!((1.0..=1.25).contains(&writes), "the copy is written once or twice: {change}"),
+            (true, _) => assert!((1.0..=2.0).contains(&writes), "{change}"),
+        }
+    }
+    let [fan_out] = &report["fan_outs"].as_array().context("fan-outs")?[..] else {
+        anyhow::bail!("one number of importers")
+    };
+    let (objects, streams) = (&fan_out["objects"][0], &fan_out["streams"][0]);
+    assert_eq!(objects["hub_writes_per_change"], 4.0, "the export, and a copy for each of 3 importers: {objects}");
+    assert_eq!((&streams["arrived"]["count"], &streams["overtaken"]), (&json!(24), &json!(0)), "{streams}");
+    let writes = streams["hub_writes_per_change"].as_f64().context("a number")?;
+    assert!((1.0..=1.75).contains(&writes), "each copy is written once or twice for 8 changes: {streams}");
+    assert_eq!(report["targets"].as_array().map(Vec::len), Some(7));
+    Ok(())
+}
+
+#[test]
 fn each_copy_of_a_simulated_fleet_arrives_and_costs_one_write() -> anyhow::Result<()> {
     let report: Value = serde_json::from_str(&run(print(&["scale", "--smoke"]))?).context("it prints JSON")?;
     // The bench measures two fleets of three members and six Services: two importers of each Service, and one importer of each but
