@@ -263,4 +263,32 @@ pub(super) const ALERTS: &[Alert] = &[
             "Until that is mended, set `endpointslices.mode` to `off` or `on` (docs/endpointslices.md).",
         ],
     },
+    Alert {
+        name: "FleetnetSliceStreamDown",
+        window: "",
+        // A member agent tries again every half minute at most. A stream that is off or not offered causes no attempts.
+        expressions: Member(
+            "sum by (cluster, member, reason) (\
+             increase(fleetnet_slice_stream_ends_total{JOB,reason=~\"no_service_account|token|connection|refused\"}[10m])) > 0 \
+             unless on (cluster, member) max by (cluster, member) (fleetnet_slice_stream_connected{JOB}) == 1",
+        ),
+        after: "10m",
+        keep: "",
+        severity: Severity::Warning,
+        summary: "A member has no slice stream.",
+        description: "The hub agent offers a slice stream, and the member does not get one (reason {{ $labels.reason }}).",
+        codes: &[],
+        confirm: &[
+            "kubectl --context HUB get memberagents -A -o wide",
+            "kubectl --context HUB -n fleet-member-MEMBER get memberagent MEMBER -o jsonpath='{.spec.sliceStream}'",
+        ],
+        meaning: "Changes arrive as objects, which is slower and costs the hub more writes. Nothing is lost.",
+        steps: &[
+            "Read `spec.sliceStream.message` of the MemberAgent: it has the last error.",
+            "connection: check the Service, the firewall and the certificate of the address in `status.sliceStream`.",
+            "refused: compare the rights of the hub agent with `deploy/slice-stream.yaml`, and those of the member with `deploy/hub-member.yaml`.",
+            "token: check the right to create `serviceaccounts/token` in `deploy/hub-member.yaml`. no_service_account: let the member join again.",
+            "To do without the stream, set `--slice-stream-address=0` at the member agent.",
+        ],
+    },
 ];

@@ -13,6 +13,7 @@ pub(super) fn dashboard() -> Dashboard {
         Row { title: "Exports and imports", panels: exports_and_imports() },
         Row { title: "Latency of changes", panels: latency() },
         Row { title: "Writes of all agents", panels: writes() },
+        Row { title: "Slice streams", panels: slice_streams() },
         Row { title: "Hub agent", panels: agent::pods(Agent::Hub) },
     ];
     rows.extend(agent::rows(
@@ -254,6 +255,56 @@ fn latency() -> Vec<Panel> {
         )
         .unit("cps")
         .width(10),
+    ]
+}
+
+fn slice_streams() -> Vec<Panel> {
+    vec![
+        Panel::number(
+            "Members with a slice stream",
+            "all members that use the stream.",
+            "`kubectl get memberagents -A -o wide` shows why a member has none. Changes arrive as objects meanwhile.",
+        )
+        .alert("FleetnetSliceStreamDown")
+        .query("sum(fleetnet_slice_streams)", "members"),
+        Panel::lines(
+            "p99 time until a member has imported a change over its stream",
+            "less than 0.1 s.",
+            "look at the write durations of this member's agent. After 1 s, the hub agent writes the object.",
+        )
+        .query(
+            "histogram_quantile(0.99, sum by (le, member) (\
+             rate(fleetnet_slice_stream_delay_seconds_bucket[$__rate_interval])))",
+            "{{member}}",
+        )
+        .unit("s")
+        .width(10),
+        Panel::lines(
+            "Streams per second that are refused or end with an error",
+            "0.",
+            "the log of the hub agent and the MemberAgents have the reasons.",
+        )
+        .alert("FleetnetSliceStreamDown")
+        .query("sum(rate(fleetnet_slice_stream_refusals_total[$__rate_interval])) or vector(0)", "streams")
+        .width(10),
+        Panel::lines(
+            "Messages of slice streams per second",
+            "a preview for each change and importer, and as many acknowledgements.",
+            "previews without acknowledgements: the members do not import them, and their objects are written after 1 s.",
+        )
+        .query(
+            "sum by (direction, message) (rate(fleetnet_slice_stream_messages_total[$__rate_interval]))",
+            "{{direction}} {{message}}",
+        )
+        .width(12),
+        Panel::lines(
+            "Maximum error of the measured clock of a member",
+            "a few ms: half of the round trip of a probe.",
+            "the network to this member is slow. Corrected latencies are wrong by at most this time.",
+        )
+        .query("max by (member) (fleetnet_slice_stream_clock_uncertainty_seconds)", "{{member}}")
+        .unit("s")
+        .width(12),
     ]
 }
 

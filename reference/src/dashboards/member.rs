@@ -57,6 +57,13 @@ fn of_hub() -> Vec<Panel> {
         .at_least(86400.0)
         .no_value("never"),
         Panel::number(
+            "Slice stream",
+            "1 if the member uses a slice stream, else 0.",
+            "`spec.sliceStream` of the MemberAgent says why the member has no stream. Changes arrive as objects meanwhile.",
+        )
+        .alert("FleetnetSliceStreamDown")
+        .query(r#"max(fleetnet_slice_stream_connected{job="member-agent",member=~"$member"})"#, ""),
+        Panel::number(
             "Last renewal of the token failed",
             "0.",
             "read the agent's log about the renewal: it names the right or the Secret that is missing.",

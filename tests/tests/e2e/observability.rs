@@ -12,6 +12,7 @@ use dashboards::Dashboard;
 use harness::agent::Agent;
 use harness::eventually::Deadline;
 use harness::fleet::{FLEET_SYSTEM, Fleet, HUB_AGENT, MEMBER_AGENT, manifests};
+use harness::gate::GateProxy;
 use harness::kubectl::Kubectl;
 use harness::limits::POLL;
 use harness::prometheus::Prometheus;
@@ -45,11 +46,16 @@ const EXCEPTIONS: [(&str, &str, Fault); 5] = [
 ];
 
 /// Agents of a fleet: of the hub, then of each member. The first member also makes its EndpointSlices, and renews its token. The
-/// agents of the hub and of the second member reach their clusters through the proxy.
-async fn agents(fleet: &Fleet, proxy: &Tinyproxy) -> anyhow::Result<Vec<Agent>> {
+/// agents of the hub and of the second member reach their clusters through the proxy. Both members use the slice stream, through the
+/// gate.
+async fn agents(fleet: &Fleet, proxy: &Tinyproxy, gate: &GateProxy) -> anyhow::Result<Vec<Agent>> {
     let [first, second] = fleet.members.as_slice() else { bail!("the fleet has two members") };
     let kubeconfig = proxy.kubeconfig(&fleet.hub.kubeconfig(HUB_AGENT).await?)?;
-    let hub_agent = fleet.hub_agent().await?.flag("--kubeconfig", kubeconfig).start_ready().await?;
+    manifests::apply(&fleet.hub, manifests::SLICE_STREAM).await?;
+    let spec = fleet.hub_agent().await?.flag("--kubeconfig", kubeconfig);
+    let spec = spec.flag("--slice-stream-bind-address", "127.0.0.1:0");
+    let hub_agent = spec.flag("--slice-stream-advertise-address", gate.address()).start_ready().await?;
+    gate.open_to(hub_agent.slice_stream_address().await?);
     manifests::apply(&first.control_plane, manifests::ENDPOINT_SLICES).await?;
     let secrets: Api<Secret> = Api::namespaced(first.control_plane.admin(), FLEET_SYSTEM);
     let mut secret = Secret::default();
@@ -144,7 +150,8 @@ async fn rules_are_fine(prometheus: &Prometheus, activity: &mut Activity) -> any
 
 async fn observe(fleet: &Fleet) -> anyhow::Result<()> {
     let proxy = Tinyproxy::start(None).await?;
-    let agents = agents(fleet, &proxy).await?;
+    let gate = GateProxy::start_shut().await?;
+    let agents = agents(fleet, &proxy, &gate).await?;
     let configuration = json!({
         "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
         "rule_files": rules::files()?,
