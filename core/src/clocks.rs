@@ -6,16 +6,16 @@
 //! ```
 //!
 //! Both ways took at least no time, so the offset is known up to half of the round trip. Of the last probes, the one with the
-//! shortest round trip counts.
+//! shortest round trip counts. The hub agent compares the clocks of two members with each other. So its own clock does not matter.
 
 use crate::limits::{CLOCK_DRIFT_PARTS_PER_MILLION, CLOCK_SAMPLES};
 use fleetnet_types::Timestamp;
 use std::collections::VecDeque;
 
-/// Clock of a member, compared with the clock of the hub agent.
+/// Clock of a member, compared with another clock: that of the hub agent, or of another member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// Time on the member's clock minus time on the hub agent's clock, in microseconds.
+    /// Time on the member's clock minus time on the other clock, in microseconds.
     pub offset_micros: i64,
     /// Maximum error of the offset, in microseconds.
     pub uncertainty_micros: i64,
@@ -48,6 +48,27 @@ impl Probe {
 }
 
 impl Clock {
+    /// Returns this clock compared with another one. Both must be compared with the same third clock.
+    #[must_use]
+    pub fn compared_with(self, other: Self) -> Self {
+        Self {
+            offset_micros: self.offset_micros.saturating_sub(other.offset_micros),
+            uncertainty_micros: self.uncertainty_micros.saturating_add(other.uncertainty_micros),
+        }
+    }
+
+    /// Returns a time of this clock on the clock that this clock is compared with.
+    #[must_use]
+    pub fn on_other(self, time: Timestamp) -> Timestamp {
+        Timestamp(time.0.saturating_sub(self.offset_micros))
+    }
+
+    /// Returns this clock after the clock that it is compared with was set by this duration.
+    #[must_use]
+    pub fn after_other_was_set(self, micros: i64) -> Self {
+        Self { offset_micros: self.offset_micros.saturating_sub(micros), ..self }
+    }
+
     /// True if both can be the same clock.
     fn agrees(self, other: Self) -> bool {
         let difference = self.offset_micros.abs_diff(other.offset_micros);
@@ -79,6 +100,15 @@ impl Samples {
         self.0.push_back((probe.arrived, clock));
     }
 
+    /// The clock of the hub agent was set by this duration.
+    pub fn clock_set(&mut self, micros: i64) {
+        for (at, clock) in &mut self.0 {
+            *at = at.plus_micros(micros);
+            // fault J13.5: clock.after_other_was_set(micros) ~> *clock
+            *clock = clock.after_other_was_set(micros);
+        }
+    }
+
     /// Returns the clock of the member; `None` before its first probe.
     #[must_use]
     pub fn clock(&self, now: Timestamp) -> Option<Clock> {
@@ -86,14 +116,6 @@ impl Samples {
         // fault J13.4: min_by_key ~> max_by_key
         clocks.min_by_key(|clock| clock.uncertainty_micros)
     }
-}
-
-/// Returns the time of the exporter's clock on the clock of the importer, and the maximum error in microseconds.
-#[must_use]
-pub fn on_clock_of(importer: Clock, exporter: Clock, time: Timestamp) -> (Timestamp, i64) {
-    let shift = importer.offset_micros.saturating_sub(exporter.offset_micros);
-    let uncertainty = importer.uncertainty_micros.saturating_add(exporter.uncertainty_micros);
-    (Timestamp(time.0.saturating_add(shift)), uncertainty)
 }
 
 #[cfg(test)]
@@ -149,8 +171,9 @@ mod tests {
             };
             let (exporter, importer) = (clock(of, one), clock(to, two));
             let (exported, imported, latency) = (Timestamp(7_000_000 + of), 7_020_000 + to, 20_000);
-            let (exported, uncertainty) = on_clock_of(importer, exporter, exported);
-            assert!((imported - exported.0).abs_diff(latency) <= uncertainty.unsigned_abs());
+            let clock = exporter.compared_with(importer);
+            let measured = imported - clock.on_other(exported).0;
+            assert!(measured.abs_diff(latency) <= clock.uncertainty_micros.unsigned_abs());
             [((of - to).abs() > 1_000_000, "the clocks differ by more than a second")]
         });
     }
@@ -164,6 +187,24 @@ mod tests {
         samples.observe(probe(50_000_000, 3_600_000_000, 40_000, 0, 40_000));
         let clock = samples.clock(Timestamp(50_080_000)).expect("a sample");
         assert_eq!(clock, Clock { offset_micros: 3_600_000_000, uncertainty_micros: 40_001 });
+    }
+
+    #[test]
+    fn a_clock_of_the_hub_agent_that_is_set_changes_no_comparison() {
+        let (mut one, mut two) = (Samples::default(), Samples::default());
+        one.observe(probe(0, 5_000_000, 10, 0, 10));
+        two.observe(probe(0, -1_000_000, 10, 0, 10));
+        let compared = |one: &Samples, two: &Samples, now| {
+            let clock = |samples: &Samples| samples.clock(Timestamp(now)).expect("a sample");
+            clock(one).compared_with(clock(two))
+        };
+        let before = compared(&one, &two, 1_000_000);
+        assert_eq!(before.offset_micros, 6_000_000);
+        one.clock_set(-3_600_000_000);
+        two.clock_set(-3_600_000_000);
+        assert_eq!(compared(&one, &two, -3_599_000_000), before);
+        one.observe(probe(-3_599_000_000, 3_605_000_000, 10, 0, 10));
+        assert_eq!(compared(&one, &two, -3_599_000_000).offset_micros, 6_000_000, "one of them was probed again");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::heartbeats::Heartbeats;
 use crate::slice_bodies::SliceBodies;
 use crate::states::{State, States};
+use crate::stream::EngineState;
 use crate::stream::Message;
 use crate::stream::state::Streams;
 use fleetnet_agent::blocking_reasons::BlockingReasons;
@@ -21,7 +22,7 @@ use fleetnet_runtime::{
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 use prometheus::Registry;
 use std::time::Duration;
-use tokio::sync::watch;
+
 use tracing::warn;
 
 const COMPONENT: &str = "hub-agent";
@@ -72,10 +73,10 @@ impl Hub {
         self
     }
 
-    /// Returns a channel that is true while this replica leads.
+    /// Returns the state that the server of the slice stream reads.
     #[must_use]
-    pub fn leads(&self) -> watch::Receiver<bool> {
-        self.streams.leads()
+    pub fn engine_state(&self) -> EngineState {
+        self.streams.engine_state()
     }
 
     /// Returns kind, name and UID of the object that Events of this key refer to. `None` if the view does not have the object,
@@ -158,6 +159,7 @@ impl Logic for Hub {
             ProcessNews::ClockSet { microseconds } => {
                 self.view.clock_set(microseconds);
                 self.heartbeats.clock_set(microseconds);
+                self.streams.clock_set(microseconds);
             }
             // fault J8.3 (streams_on_memkube::a_stop_of_the_hub_agent_writes_what_its_streams_delivered): self.streams.stop(&mut self.view, requeue) ~> self.streams.stop(&mut self.view.clone(), &mut requeue.clone())
             ProcessNews::Stops => self.streams.stop(&mut self.view, requeue),

@@ -8,12 +8,14 @@
 //!
 //! | file | content |
 //! |---|---|
+//! | [`clocks`] | clocks of the members |
 //! | [`listener`] | connections, TLS, gRPC health and reflection |
 //! | [`service`] | a new stream: who may open it |
 //! | [`session`] | an open stream |
 //! | [`unacknowledged`] | its previews without an acknowledgement |
 //! | [`state`] | streams as the engine sees them |
 
+mod clocks;
 pub(crate) mod listener;
 mod metrics;
 pub(crate) mod service;
@@ -22,6 +24,7 @@ pub(crate) mod state;
 mod unacknowledged;
 
 use crate::Hub;
+use clocks::Clocks;
 use fleetnet_agent::mailbox::Mailbox;
 use fleetnet_core::model::{HubSliceSpec, SliceStreamOffer};
 use fleetnet_runtime::access::Guard;
@@ -70,25 +73,34 @@ enum News {
     Ended,
 }
 
+/// State of the engine that streams read.
+#[derive(Clone, Debug)]
+pub struct EngineState {
+    /// True while this replica leads.
+    leads: watch::Receiver<bool>,
+    /// The engine tells when the clock of this process is set.
+    clocks: Arc<Clocks>,
+}
+
 /// Server of the slice stream.
 #[derive(Clone)]
 pub struct Server(Routes);
 
 impl Server {
-    /// Returns a server for the streams of a hub agent, and a task that must run beside the agent. `leads` is [`Hub::leads`], and
-    /// `client` is a client of the hub.
+    /// Returns a server for the streams of a hub agent, and a task that must run beside the agent. `engine` is
+    /// [`Hub::engine_state`], and `client` is a client of the hub.
     ///
     /// # Errors
     /// If the registry has a metric of the server already.
     pub fn new(
         runner: &Runner<Hub>,
-        leads: watch::Receiver<bool>,
+        engine: EngineState,
         client: kube::Client,
         clock: Clock,
         registry: &Registry,
     ) -> anyhow::Result<(Self, BoxFuture<'static, ()>)> {
         let metrics = metrics::Metrics::new(registry)?;
-        let service = service::Service::new(runner.inbox(), Guard::of_each_access(client), leads, clock, metrics);
+        let service = service::Service::new(runner.inbox(), Guard::of_each_access(client), engine, clock, metrics);
         let (routes, health) = listener::routes(service)?;
         Ok((Self(routes), health.run().boxed()))
     }

@@ -1,7 +1,7 @@
 //! Client of the slice stream: gets previews of distributed slices from the hub agent before it writes the objects.
 //!
 //! ```text
-//!  hub agent ──► Client ── FromStream: began, preview, clock, ended ──► engine (Member)
+//!  hub agent ──► Client ── FromStream: began, preview, ended ──► engine (Member)
 //!      ▲            │                                                        │
 //!      └────────────┴──◄── Acknowledgements ◄── generations of imported previews
 //! ```
@@ -86,11 +86,9 @@ enum News {
     Preview {
         slice: Text,
         spec: HubSliceSpec,
-        /// Clock of the exporting member, compared with that of the hub agent.
+        /// Clock of the exporting member, compared with that of this member.
         exporter: Option<Clock>,
     },
-    /// Clock of this member, compared with that of the hub agent.
-    Clock(Clock),
     Ended,
 }
 

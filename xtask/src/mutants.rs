@@ -173,7 +173,7 @@ impl<'a> Report<'a> {
 /// rejects in a switch.
 fn build(scratch: &Scratch, all: &[Planned], folders: &BTreeSet<&str>) -> anyhow::Result<(Suites, BTreeSet<u32>)> {
     let stopwatch = Stopwatch::start();
-    let mut alone = BTreeSet::new();
+    let mut alone = scratch.known_alone()?;
     loop {
         let switched = with_switches(all, &mut alone)?;
         let mut texts: BTreeMap<String, String> =
@@ -191,6 +191,7 @@ fn build(scratch: &Scratch, all: &[Planned], folders: &BTreeSet<&str>) -> anyhow
         scratch.write(&texts)?;
         match scratch.suites(folders) {
             Ok(suites) => {
+                scratch.note_alone(&alone)?;
                 println!("built the tests of {folders:?} with {} faults, in {}", all.len(), human(stopwatch.elapsed()));
                 return Ok((suites, alone));
             }

@@ -1,10 +1,10 @@
 //! A new stream: the hub agent checks who opens it, and then serves it as a [`Session`].
 
+use super::clocks::Clocks;
 use super::metrics::Metrics;
 use super::session::Session;
-use super::{Message, Outbox};
+use super::{EngineState, Message, Outbox};
 use crate::limits::{HELLO_TIMEOUT, REVIEW_TIMEOUT, STREAM_RESPONSES, STREAMS_MAX};
-use fleetnet_core::clocks::Samples;
 use fleetnet_core::names;
 use fleetnet_proto::v1::{Hello, SubscribeRequest, SubscribeResponse, subscribe_request};
 use fleetnet_proto::{PROTOCOL_VERSION, SliceStream, TOKEN_AUDIENCE};
@@ -14,8 +14,6 @@ use fleetnet_runtime::clock::Clock;
 use fleetnet_runtime::reviews::{Wanted, bearer};
 use futures::stream::{BoxStream, StreamExt as _};
 use http::header;
-use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -29,8 +27,7 @@ pub(crate) struct Shared {
     guard: Guard,
     pub(super) leads: watch::Receiver<bool>,
     pub(super) clock: Clock,
-    /// Clocks of the members, by their ids. Each is of the member's newest stream.
-    pub(super) clocks: Mutex<BTreeMap<String, (Arc<Outbox>, Samples)>>,
+    pub(super) clocks: Arc<Clocks>,
     pub(super) metrics: Metrics,
     streams: Arc<Semaphore>,
 }
@@ -43,7 +40,7 @@ impl Service {
     pub(crate) fn new(
         inbox: mpsc::Sender<Message>,
         guard: Guard,
-        leads: watch::Receiver<bool>,
+        EngineState { leads, clocks }: EngineState,
         clock: Clock,
         metrics: Metrics,
     ) -> Self {
@@ -52,7 +49,7 @@ impl Service {
             guard,
             leads,
             clock,
-            clocks: Mutex::default(),
+            clocks,
             metrics,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
         }))

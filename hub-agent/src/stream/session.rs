@@ -5,7 +5,7 @@ use super::unacknowledged::{Acknowledged, Unacknowledged};
 use super::{FromStream, Message, News, Outbox};
 use crate::limits::{FINAL_STATUS_TIMEOUT, MESSAGE_BYTES_MAX, PROBE_EVERY, PROBE_TIMEOUT, REVIEW_EVERY, REVIEW_PAUSE};
 use fleetnet_agent::mailbox::Closed;
-use fleetnet_core::clocks::{Clock, Probe as Sample, Samples};
+use fleetnet_core::clocks::{Clock, Probe as Sample};
 use fleetnet_proto::v1::{self, SubscribeRequest, SubscribeResponse, subscribe_request, subscribe_response};
 use fleetnet_runtime::admin::connections::Peer;
 use fleetnet_runtime::clock::Clock as WallClock;
@@ -93,8 +93,7 @@ impl Session {
     pub(super) async fn run(mut self, requests: Streaming<SubscribeRequest>, responses: Responses) {
         let metrics = self.shared.metrics.clone();
         metrics.streams.inc();
-        let newest = (Arc::clone(&self.outbox), Samples::default());
-        self.shared.clocks.lock().insert(self.cluster.clone(), newest);
+        self.shared.clocks.begin(&self.cluster, &self.outbox);
         self.tell(News::Began).await;
         let status = self.serve(requests, &responses).await;
         self.tell(News::Ended).await;
@@ -110,9 +109,7 @@ impl Session {
 
     /// Drops the clock and the metrics of the member, unless it has a newer stream.
     fn forget(&self) {
-        let mut clocks = self.shared.clocks.lock();
-        if clocks.get(&self.cluster).is_some_and(|(newest, _)| Arc::ptr_eq(newest, &self.outbox)) {
-            clocks.remove(&self.cluster);
+        if self.shared.clocks.end(&self.cluster, &self.outbox) {
             self.shared.metrics.forget(&self.cluster);
         }
     }
@@ -233,11 +230,8 @@ impl Session {
         (self.probe, self.next_probe) = (None, Instant::now() + PROBE_EVERY);
         let arrived = self.shared.clock.now();
         let (received, replied) = (Timestamp(reply.received_micros), Timestamp(reply.sent_micros));
-        let mut clocks = self.shared.clocks.lock();
-        let newest = clocks.get_mut(&self.cluster).filter(|(newest, _)| Arc::ptr_eq(newest, &self.outbox));
-        let Some((_, samples)) = newest else { return Ok(()) };
-        samples.observe(Sample { sent, received, replied, arrived });
-        if let Some(clock) = samples.clock(arrived) {
+        let sample = Sample { sent, received, replied, arrived };
+        if let Some(clock) = self.shared.clocks.observe(&self.cluster, &self.outbox, sample) {
             self.shared.metrics.clock(&self.cluster, clock);
         }
         Ok(())
@@ -258,7 +252,7 @@ impl Session {
     fn send_next(&mut self, permit: Permit<'_, Result<SubscribeResponse, Status>>) -> Result<(), Status> {
         if let Some(probe) = self.probe.as_mut().filter(|probe| probe.sent.is_none()) {
             probe.sent = Some(self.shared.clock.now());
-            let message = v1::Probe { number: probe.number, clock: self.clock_of(&self.cluster) };
+            let message = v1::Probe { number: probe.number };
             self.respond(permit, subscribe_response::Message::Probe(message));
             return Ok(());
         }
@@ -266,7 +260,11 @@ impl Session {
         self.shared.metrics.waiting(&self.cluster, self.outbox.len());
         self.unacknowledged.check(&slice)?;
         let Some(mut message) = v1::Preview::new(&slice, &spec) else { return Ok(()) };
-        message.exporter_clock = self.clock_of(&spec.reference.cluster);
+        let clock = self.shared.clocks.compared(&spec.reference.cluster, &self.cluster, self.shared.clock.now());
+        message.exporter_clock = clock.map(|Clock { offset_micros, uncertainty_micros }| v1::Clock {
+            offset_micros,
+            uncertainty_micros: uncertainty_micros.unsigned_abs(),
+        });
         // If the preview is too long, the object follows after a second.
         if self.respond(permit, subscribe_response::Message::Preview(message)) {
             self.unacknowledged.sent(slice, spec.reference.generation, since);
@@ -294,12 +292,6 @@ impl Session {
         self.shared.metrics.passed("sent", kind, bytes);
         permit.send(Ok(response));
         true
-    }
-
-    fn clock_of(&self, cluster: &str) -> Option<v1::Clock> {
-        let clock = self.shared.clocks.lock().get(cluster)?.1.clock(self.shared.clock.now())?;
-        let Clock { offset_micros, uncertainty_micros } = clock;
-        Some(v1::Clock { offset_micros, uncertainty_micros: uncertainty_micros.unsigned_abs() })
     }
 
     fn review(&self) -> BoxFuture<'static, Result<(), Status>> {

@@ -154,9 +154,6 @@ impl Session {
             }
             Some(subscribe_response::Message::Probe(probe)) => {
                 self.probe = Some(Probe { number: probe.number, received });
-                if let Some(own) = probe.clock {
-                    self.tell(News::Clock(clock(own))).await;
-                }
             }
             // A later version has more messages. This one cannot know what they mean for the previews.
             None => return Err("a message of an unknown type; update the member agent".to_owned()),

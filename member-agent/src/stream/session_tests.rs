@@ -146,23 +146,15 @@ async fn a_stream_without_messages_ends_after_half_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_probe_shows_the_member_its_own_clock() {
-    let clock = v1::Clock { offset_micros: -7, uncertainty_micros: u64::MAX };
-    let probe = |sequence, clock| response(sequence, Response::Probe(v1::Probe { number: sequence, clock }));
-    let messages = vec![welcome(), probe(2, None), probe(3, Some(clock))];
-    assert_eq!(played(messages).await, ["Began", "Clock", "Ended"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_probe_is_answered_although_many_acknowledgements_wait() {
     // The hub agent takes no request, and probes after a second.
-    let probe = response(SOON + 1, Response::Probe(v1::Probe { number: 1, clock: Some(v1::Clock::default()) }));
+    let probe = response(SOON + 1, Response::Probe(v1::Probe { number: 1 }));
     let messages = [welcome()].into_iter().chain((2..=SOON).map(preview)).chain([probe]).collect();
     let begun = tokio::time::Instant::now();
     let seen = played_with(messages, |acknowledgements| {
         (0..10_000).for_each(|number| acknowledgements.put(&format!("{number:0250}").into(), 1));
     });
-    assert_eq!(seen.await.last_chunk(), Some(&["Clock".to_owned(), "Ended".to_owned()]));
+    assert_eq!(seen.await.last_chunk(), Some(&["Preview".to_owned(), "Ended".to_owned()]));
     assert_eq!(begun.elapsed(), STREAM_SILENCE + Duration::from_secs(1), "the stream is open until nothing arrives");
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Acknowledgements, Authorities, Dialer, FromStream, Message, News, Use};
 use crate::limits::STREAM_REPORT_BYTES;
-use fleetnet_core::clocks::{Clock, on_clock_of};
+use fleetnet_core::clocks::Clock;
 use fleetnet_core::member::{Key, Planner, SliceStreamServer};
 use fleetnet_core::model::{SliceStreamOffer, SliceStreamReport};
 use fleetnet_runtime::events::shortened;
@@ -26,8 +26,7 @@ pub(crate) struct Stream {
 #[derive(Debug, Default)]
 struct Open {
     stream: Option<Arc<Acknowledgements>>,
-    /// Clock of this member.
-    own: Option<Clock>,
+    /// Clocks of the exporting members, compared with that of this member.
     exporters: BTreeMap<ClusterId, Clock>,
 }
 
@@ -97,7 +96,6 @@ impl Stream {
                 }
                 view.show_preview(&slice, spec, at, requeue);
             }
-            News::Clock(clock) => self.open.own = Some(clock),
             News::Ended => self.end(view, at, requeue),
         }
     }
@@ -109,9 +107,8 @@ impl Stream {
 
     /// Moves the clock of this member, after it was set by this duration.
     pub(crate) fn clock_set(&mut self, micros: i64) {
-        if let Some(own) = &mut self.open.own {
-            own.offset_micros = own.offset_micros.saturating_add(micros);
-        }
+        // fault J13.6: clock.after_other_was_set(micros) ~> *clock
+        self.open.exporters.values_mut().for_each(|clock| *clock = clock.after_other_was_set(micros));
     }
 
     /// Sends to the hub agent that this member has imported a preview.
@@ -121,9 +118,9 @@ impl Stream {
         }
     }
 
-    /// Returns a time of an exporter's clock on the clock of this member. `None` while one of the clocks is not known.
+    /// Returns a time of an exporter's clock on the clock of this member. `None` while the clocks are not known.
     pub(crate) fn corrected(&self, exporter: &ClusterId, time: Timestamp) -> Option<Timestamp> {
-        Some(on_clock_of(self.open.own?, *self.open.exporters.get(exporter)?, time).0)
+        Some(self.open.exporters.get(exporter)?.on_other(time))
     }
 }
 
@@ -139,7 +136,10 @@ fn report(reason: &str, message: &str) -> SliceStreamReport {
 mod tests {
     use super::*;
     use fleetnet_core::member::{Settings, SliceStreamUse};
-    use fleetnet_core::model::{Announcement, Finalizers, Kind, MemberAgent, Meta, Namespace, Object};
+    use fleetnet_core::model::{
+        AddressType, Announcement, Finalizers, HubSliceSpec, Kind, MemberAgent, Meta, Namespace, Object, Reference,
+        SliceContent,
+    };
     use fleetnet_types::{ObjectName, WatchState};
 
     const NOW: Timestamp = Timestamp::from_seconds(1_800_000_000);
@@ -165,41 +165,60 @@ mod tests {
     fn messages_of_an_earlier_stream_are_dropped() {
         let (mut stream, mut view) = (Stream::default(), planner());
         let streams = [(); 2].map(|()| Arc::new(Acknowledgements::default()));
-        let clock = |offset_micros| Clock { offset_micros, uncertainty_micros: 0 };
         let mut receive = |stream: &mut Stream, of: &Arc<Acknowledgements>, news| {
             let message = Message::FromStream(FromStream { stream: Arc::clone(of), news });
             stream.receive(message, &mut view, Timestamp::EPOCH, &mut Vec::new());
+            stream.open.exporters.len()
         };
-        receive(&mut stream, &streams[0], News::Clock(clock(1)));
-        assert_eq!(stream.open.own, None, "it has not begun");
+        assert_eq!(receive(&mut stream, &streams[0], preview(Some(1))), 0, "it has not begun");
         receive(&mut stream, &streams[0], News::Began);
-        receive(&mut stream, &streams[0], News::Clock(clock(1)));
-        assert_eq!(stream.open.own, Some(clock(1)));
-        receive(&mut stream, &streams[1], News::Began);
-        assert_eq!(stream.open.own, None, "the hub agent may be another one");
-        receive(&mut stream, &streams[0], News::Clock(clock(1)));
+        assert_eq!(receive(&mut stream, &streams[0], preview(Some(1))), 1);
+        assert_eq!(receive(&mut stream, &streams[1], News::Began), 0, "the hub agent may be another one");
+        assert_eq!(receive(&mut stream, &streams[0], preview(Some(1))), 0);
         receive(&mut stream, &streams[0], News::Ended);
         stream.acknowledge(&"app-1".into(), 7);
         assert!(streams[0].is_empty());
         assert_eq!(streams[1].take().map(|(slice, generation, _)| (slice, generation)), Some(("app-1".into(), 7)));
-        assert_eq!(stream.open.own, None);
         receive(&mut stream, &streams[1], News::Ended);
         stream.acknowledge(&"app-1".into(), 8);
         assert!(streams[1].is_empty());
     }
 
+    /// Returns a preview of a slice of member b, whose clock is ahead by this number of seconds.
+    fn preview(clock: Option<i64>) -> News {
+        let reference = Reference {
+            cluster: "b".into(),
+            source: ObjectName::new("work", "app-1"),
+            uid: "uid".into(),
+            resource_version: "1".into(),
+            generation: 1,
+            exported_since: None,
+        };
+        let (address_type, endpoints, draining, ports) = (AddressType::IPv4, Vec::new(), Vec::new(), Vec::new());
+        let content = SliceContent { address_type, endpoints, draining, ports }.into();
+        let spec = HubSliceSpec { reference, owner: ObjectName::new("work", "app"), content };
+        let exporter = clock.map(|seconds| Clock { offset_micros: seconds * 1_000_000, uncertainty_micros: 10 });
+        News::Preview { slice: "app-1".into(), spec, exporter }
+    }
+
     #[test]
-    fn a_time_of_an_exporter_is_corrected_once_both_clocks_are_known() {
-        let (exporter, time) = (ClusterId::from("b"), Timestamp(10_000_000));
-        let clock = |offset_micros| Some(Clock { offset_micros, uncertainty_micros: 10 });
-        let mut stream = Stream { open: Open { own: clock(-1_000_000), ..Open::default() }, ..Stream::default() };
-        assert_eq!(stream.corrected(&exporter, time), None);
-        stream.open.exporters.extend(clock(5_000_000).map(|clock| (exporter.clone(), clock)));
-        assert_eq!(stream.corrected(&exporter, time), Some(Timestamp(4_000_000)));
+    fn a_time_of_an_exporter_is_corrected_by_the_clock_in_its_last_preview() {
+        let (mut stream, mut view, open) = (Stream::default(), planner(), Arc::default());
+        let mut receive = |stream: &mut Stream, news| {
+            let message = Message::FromStream(FromStream { stream: Arc::clone(&open), news });
+            stream.receive(message, &mut view, Timestamp::EPOCH, &mut Vec::new());
+        };
+        let corrected = |stream: &Stream| stream.corrected(&"b".into(), Timestamp(10_000_000)).map(|at| at.0);
+        receive(&mut stream, News::Began);
+        assert_eq!(corrected(&stream), None);
+        receive(&mut stream, preview(Some(6)));
+        assert_eq!(corrected(&stream), Some(4_000_000));
         stream.clock_set(60_000_000);
-        assert_eq!(stream.corrected(&exporter, time), Some(Timestamp(64_000_000)), "its clock is a minute ahead now");
-        stream.open.own = None;
-        assert_eq!(stream.corrected(&exporter, time), None);
+        assert_eq!(corrected(&stream), Some(64_000_000), "the clock of this member is a minute ahead now");
+        receive(&mut stream, preview(Some(-1)));
+        assert_eq!(corrected(&stream), Some(11_000_000));
+        receive(&mut stream, preview(None));
+        assert_eq!(corrected(&stream), None, "the stream of the exporter has ended");
     }
 
     fn meta(name: ObjectName, uid: &str) -> Meta {

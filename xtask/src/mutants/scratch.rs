@@ -72,6 +72,26 @@ impl Scratch {
         Self { root, tree: folder.join("tree"), target: folder.join("target"), intermediate }
     }
 
+    /// Returns the numbers of the faults that cannot have a switch, as the last build of the same tree found. Without them, Cargo would
+    /// first compile a copy that the compiler rejects, and then everything again.
+    pub(super) fn known_alone(&self) -> anyhow::Result<BTreeSet<u32>> {
+        let known = fs::read_to_string(self.alone_file()).unwrap_or_default();
+        let numbers = known.strip_prefix(&self.digest()?);
+        Ok(numbers.into_iter().flat_map(str::split_whitespace).filter_map(|number| number.parse().ok()).collect())
+    }
+
+    /// Stores the numbers for [`Self::known_alone`].
+    pub(super) fn note_alone(&self, alone: &BTreeSet<u32>) -> anyhow::Result<()> {
+        let numbers: Vec<String> = alone.iter().map(ToString::to_string).collect();
+        let path = self.alone_file();
+        fs::write(&path, format!("{} {}", self.digest()?, numbers.join(" ")))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn alone_file(&self) -> PathBuf {
+        self.target.with_file_name("alone")
+    }
+
     /// Copies the tree. Files in `texts` get these texts. Files that are already equal are not written, so that Cargo does not
     /// rebuild them.
     pub(super) fn write(&self, texts: &BTreeMap<String, String>) -> anyhow::Result<()> {
