@@ -41,6 +41,8 @@ pub const HEARTBEAT_RATE: u32 = 100;
 pub const LOG_CHANGES: usize = 400_000;
 /// Size of these changes in bytes.
 pub const LOG_BYTES: usize = 512 << 20;
+/// Maximum number of requests of a slice stream of the bench that wait for the connection.
+pub const STREAM_REQUESTS: usize = 64;
 /// Time limit of the measurement of slice streams.
 pub const STREAM: Duration = Duration::from_secs(3_600);
 /// Time limit of the measurement of scale, for all its fleets.

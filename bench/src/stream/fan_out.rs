@@ -54,7 +54,7 @@ pub struct Changes {
     pub hub_microseconds_per_arrival: f64,
 }
 
-/// Where changes arrive.
+/// Place where changes arrive.
 enum Way {
     Objects(Arrivals),
     Streams(Subscribers),

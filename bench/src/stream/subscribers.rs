@@ -1,5 +1,6 @@
 //! Slice streams of members that have no agent: each acknowledges previews at once, answers probes, and records when changes arrive.
 
+use crate::limits::STREAM_REQUESTS;
 use crate::objects::marker_in;
 use anyhow::Context as _;
 use fleetnet_proto::v1::{
@@ -21,10 +22,6 @@ use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Streaming};
 use tower::service_fn;
-
-/// Requests of one stream that wait for the connection.
-// no limit: the bench sends one for each response
-const REQUESTS: usize = 64;
 
 /// Open streams.
 pub struct Subscribers {
@@ -71,7 +68,7 @@ async fn subscribe(
     cluster: &str,
     token: &str,
 ) -> anyhow::Result<(mpsc::Sender<SubscribeRequest>, Streaming<SubscribeResponse>)> {
-    let (requests, sent) = mpsc::channel(REQUESTS);
+    let (requests, sent) = mpsc::channel(STREAM_REQUESTS);
     let (protocol_version, cluster) = (PROTOCOL_VERSION, cluster.to_owned());
     let hello = Hello { protocol_version, cluster, agent_version: "bench".to_owned() };
     let later = stream::unfold(sent, |mut sent: mpsc::Receiver<_>| async { Some((sent.recv().await?, sent)) });

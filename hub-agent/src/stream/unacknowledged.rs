@@ -22,7 +22,7 @@ struct Previews {
     earlier: usize,
 }
 
-/// What an acknowledgement shows.
+/// Meaning of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Acknowledged {
     /// The member has imported the last preview of a slice. It took this time.
