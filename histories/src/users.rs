@@ -129,10 +129,11 @@ pub fn slice_name(app: usize, slice: usize) -> String {
     format!("{}-{slice}", APPS[app])
 }
 
-/// Returns the addresses of endpoints in a member.
+/// Returns the addresses of endpoints of a Service in a member. Slices of one Service share addresses, because endpoints move between
+/// them. Services share none, so that an endpoint in the wrong one is found.
 #[must_use]
-pub fn addresses(member: usize, endpoints: &[u8]) -> Vec<String> {
-    endpoints.iter().map(|last| format!("10.{member}.0.{last}")).collect()
+pub fn addresses(member: usize, app: usize, endpoints: &[u8]) -> Vec<String> {
+    endpoints.iter().map(|last| format!("10.{member}.{app}.{last}")).collect()
 }
 
 /// Returns the strategy of random actions. [`WEIGHT`] is the sum of the weights.

@@ -74,10 +74,10 @@ pub async fn act(world: &World, action: &Action) -> anyhow::Result<()> {
 async fn act_on_slice(world: &World, action: &Action) -> anyhow::Result<()> {
     match action.clone() {
         Action::SetSlice { member, app, slice, endpoints } | Action::RecycleSlice { member, app, slice, endpoints } => {
-            set_slice(world, member, app, &slice_name(app, slice), &addresses(member, &endpoints)).await
+            set_slice(world, member, app, &slice_name(app, slice), &addresses(member, app, &endpoints)).await
         }
         Action::TouchSlice { member, app, slice } => {
-            let address = addresses(member, &[NEVER_READY]).remove(0);
+            let address = addresses(member, app, &[NEVER_READY]).remove(0);
             edit_endpoints(world, member, &slice_name(app, slice), |endpoints| {
                 let count = endpoints.len();
                 endpoints.retain(|endpoint| endpoint["addresses"][0] != address.as_str());

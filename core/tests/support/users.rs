@@ -54,7 +54,7 @@ pub(crate) fn act(world: &mut World, action: &Action) {
             });
         }
         Action::SetSlice { member, app, slice, endpoints } | Action::RecycleSlice { member, app, slice, endpoints } => {
-            set_slice(world, member, slice_of(app, slice), &users::addresses(member, &endpoints));
+            set_slice(world, member, slice_of(app, slice), &users::addresses(member, app, &endpoints));
         }
         Action::TouchSlice { member, app, slice } => {
             let name = slice_of(app, slice).meta.name;
