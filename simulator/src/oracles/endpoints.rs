@@ -1,9 +1,9 @@
-//! An importer never writes an endpoint that no exporter has had for a while, and never keeps it for long.
+//! An importer never writes an endpoint that no exporter of the Service has had for a while, and never keeps it for long.
 
 use super::{Oracle, Seen};
 use crate::world::WORK;
 use fleetnet_core::model::{EndpointSlice, Object};
-use fleetnet_types::ObjectName;
+use fleetnet_types::{ObjectName, Text};
 use serde_json::Value;
 use sim::fleet::Place;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +12,26 @@ use std::time::Duration;
 /// Endpoints of each source slice, and when each endpoint was last in one.
 #[derive(Debug, Default)]
 pub(super) struct OnlyLive {
-    sources: BTreeMap<(usize, ObjectName), BTreeSet<String>>,
+    sources: BTreeMap<(usize, ObjectName), Source>,
     /// Endpoints of each imported slice.
     imported: BTreeMap<(usize, ObjectName), BTreeSet<String>>,
     /// Calm time at which an endpoint was removed.
     removed: BTreeMap<String, Duration>,
+}
+
+/// Source slice.
+#[derive(Debug, Default)]
+struct Source {
+    /// Service of the slice.
+    service: Option<Text>,
+    endpoints: BTreeSet<String>,
+}
+
+impl Source {
+    /// True if the name of an imported slice shows that it is of this Service.
+    fn is_of_service_of(&self, imported: &str) -> bool {
+        self.service.as_ref().is_some_and(|service| imported.contains(&format!("-{WORK}-{service}-")))
+    }
 }
 
 /// Prefix of the addresses in forged slices (`disturbances/hostile.rs`). A member may export any address, so they are no fault.
@@ -40,16 +55,23 @@ fn serving(slice: &[u8]) -> BTreeSet<String> {
 
 impl OnlyLive {
     /// True if a source slice has this endpoint.
-    fn is_live(&self, address: &str) -> bool {
-        self.sources.values().any(|addresses| addresses.contains(address))
+    fn has(&self, address: &str) -> bool {
+        self.sources.values().any(|source| source.endpoints.contains(address))
+    }
+
+    /// True if a source slice of the Service of this imported slice has this endpoint.
+    fn is_live(&self, address: &str, imported: &ObjectName) -> bool {
+        let mut sources = self.sources.values().filter(|source| source.endpoints.contains(address));
+        sources.any(|source| source.is_of_service_of(&imported.name))
     }
 
     fn source(&mut self, index: usize, slice: &EndpointSlice, seen: &Seen<'_>) {
         let key = (index, slice.meta.name.clone());
-        let now = if seen.after.is_some() { serving(seen.json) } else { BTreeSet::new() };
-        let before = self.sources.insert(key, now).unwrap_or_default();
-        for address in before {
-            if !self.is_live(&address) {
+        let endpoints = if seen.after.is_some() { serving(seen.json) } else { BTreeSet::new() };
+        let source = Source { service: slice.service.clone(), endpoints };
+        let before = self.sources.insert(key, source).unwrap_or_default();
+        for address in before.endpoints {
+            if !self.has(&address) {
                 self.removed.insert(address, seen.calm);
             }
         }
@@ -79,9 +101,9 @@ impl Oracle for OnlyLive {
         for address in shown.difference(&shown_before) {
             let removed = self.removed.get(address);
             let is_recent = removed.is_some_and(|removed| seen.calm <= *removed + seen.freshness);
-            if !self.is_live(address) && !is_recent && !address.starts_with(FORGED) {
+            if !self.is_live(address, &slice.meta.name) && !is_recent && !address.starts_with(FORGED) {
                 let when = removed.map_or_else(
-                    || "never existed".to_owned(),
+                    || "no slice of this Service has had".to_owned(),
                     |removed| format!("was removed {} calm seconds ago", (seen.calm - *removed).as_secs()),
                 );
                 return Err(format!(
@@ -95,7 +117,7 @@ impl Oracle for OnlyLive {
 
     fn passed(&self, calm: Duration, freshness: Duration) -> Result<(), String> {
         for ((member, slice), addresses) in &self.imported {
-            for address in addresses.iter().filter(|address| !self.is_live(address)) {
+            for address in addresses.iter().filter(|address| !self.is_live(address, slice)) {
                 if let Some(removed) = self.removed.get(address).filter(|removed| calm > **removed + freshness) {
                     let seconds = (calm - *removed).as_secs();
                     return Err(format!(
@@ -120,7 +142,8 @@ mod tests {
 
     #[test]
     fn an_importer_must_not_keep_an_endpoint_for_longer_than_the_bound() {
-        let (slice, address) = (ObjectName::new("fleet-system", "app-1"), "10.0.0.1".to_owned());
+        let slice = ObjectName::new("fleet-system", "member-2-work-app-1-0a1b2");
+        let address = "10.0.0.1".to_owned();
         let (removed, freshness) = (Duration::from_secs(10), Duration::from_mins(1));
         let mut rule = OnlyLive::default();
         rule.imported.insert((0, slice.clone()), [address.clone()].into());
@@ -128,7 +151,10 @@ mod tests {
         assert_eq!(rule.passed(removed + freshness, freshness), Ok(()));
         let late = removed + freshness + Duration::from_millis(1);
         assert!(rule.passed(late, freshness).is_err_and(|text| text.contains("still has the endpoint 10.0.0.1")));
-        rule.sources.insert((1, slice), [address].into());
+        let source = |service: &str| Source { service: Some(service.into()), endpoints: [address.clone()].into() };
+        rule.sources.insert((1, ObjectName::new(WORK, "web-0")), source("web"));
+        assert!(rule.passed(late, freshness).is_err(), "a slice of another Service has it");
+        rule.sources.insert((1, ObjectName::new(WORK, "app-0")), source("app"));
         assert_eq!(rule.passed(late, freshness), Ok(()), "another slice has it");
     }
 
@@ -161,7 +187,8 @@ mod tests {
                 "kubernetes.io/service-name": "work-app",
                 "endpointslice.kubernetes.io/managed-by": "endpointsliceimport-controller.networking.fleet.azure.com",
             });
-            let imported_slice = slice("fleet-system/member-2-app-1", labels, std::slice::from_ref(imported));
+            let imported_slice =
+                slice("fleet-system/member-2-work-app-1-0a1b2", labels, std::slice::from_ref(imported));
             let committed = rule.committed(&seen(MEMBER, Some(MEMBER), None, Some(&imported_slice)));
             assert_eq!(committed.is_ok(), is_right, "{source} is imported as {imported}: {committed:?}");
         }
