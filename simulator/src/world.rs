@@ -189,5 +189,5 @@ pub fn resource_id(kind: Kind) -> ResourceId {
 /// Returns the kind of a resource; `None` if agents do not watch it.
 #[must_use]
 pub fn kind_of(id: &ResourceId) -> Option<Kind> {
-    KINDS.into_iter().chain([Kind::Namespace]).find(|kind| resource_id(*kind) == *id)
+    KINDS.into_iter().chain([Kind::Namespace, Kind::MemberAgent]).find(|kind| resource_id(*kind) == *id)
 }
