@@ -146,7 +146,7 @@ mod tests {
         let address = "10.0.0.1".to_owned();
         let (removed, freshness) = (Duration::from_secs(10), Duration::from_mins(1));
         let mut rule = OnlyLive::default();
-        rule.imported.insert((0, slice.clone()), [address.clone()].into());
+        rule.imported.insert((0, slice), [address.clone()].into());
         rule.removed.insert(address.clone(), removed);
         assert_eq!(rule.passed(removed + freshness, freshness), Ok(()));
         let late = removed + freshness + Duration::from_millis(1);
