@@ -280,7 +280,7 @@ pub(super) const ALERTS: &[Alert] = &[
         codes: &[],
         confirm: &[
             "kubectl --context HUB get memberagents -A -o wide",
-            "kubectl --context HUB -n fleet-member-MEMBER get memberagent MEMBER -o jsonpath='{.spec.sliceStream}'",
+            "kubectl --context HUB -n fleet-member-MEMBER get memberagents -o jsonpath='{.items[*].spec.sliceStream}'",
         ],
         meaning: "Changes arrive as objects, which is slower and costs the hub more writes. Nothing is lost.",
         steps: &[
