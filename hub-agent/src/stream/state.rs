@@ -93,6 +93,7 @@ impl Streams {
 mod tests {
     use super::*;
     use fleetnet_core::model::{AddressType, HubSliceSpec, Reference, SliceContent};
+    use futures::FutureExt as _;
 
     fn message(outbox: &Arc<Outbox>, news: News) -> FromStream {
         FromStream { importer: "fleet-member-a".into(), outbox: Arc::clone(outbox), news }
@@ -129,7 +130,7 @@ mod tests {
         streams.send(&Key::Slice("app-1".into()), show());
         assert_eq!(outboxes[0].len(), 1);
         assert_eq!(receive(&mut streams, &outboxes[1], News::Began), one, "a stream is open");
-        assert_eq!(outboxes[0].closed().await, Closed::Superseded);
+        assert_eq!(outboxes[0].closed().now_or_never(), Some(Closed::Superseded));
         assert_eq!(receive(&mut streams, &outboxes[0], News::Ended), one, "another stream has ended");
         streams.send(&key("app-1"), show());
         assert_eq!(outboxes[1].take().map(|(slice, ..)| slice), Some("app-1".into()));
@@ -144,7 +145,7 @@ mod tests {
         let (mut streams, outbox) = (Streams::default(), Arc::new(Outbox::default()));
         streams.receive(message(&outbox, News::Began), &mut Planner::default(), Timestamp::EPOCH, &mut Vec::new());
         streams.send(&key("app-1"), Preview::EndStream);
-        assert_eq!(outbox.closed().await, Closed::Outdated);
+        assert_eq!(outbox.closed().now_or_never(), Some(Closed::Outdated));
     }
 
     #[tokio::test]
@@ -156,7 +157,7 @@ mod tests {
         assert!(*leads.borrow());
         streams.receive(message(&outbox, News::Began), &mut Planner::default(), Timestamp::EPOCH, &mut Vec::new());
         streams.stop(&mut Planner::default(), &mut Vec::new());
-        assert_eq!(outbox.closed().await, Closed::Stopping);
+        assert_eq!(outbox.closed().now_or_never(), Some(Closed::Stopping));
         assert!(!*leads.borrow());
     }
 }
