@@ -15,6 +15,7 @@
 //! | `owner` | the owner of the cluster id, as far as this process has seen it |
 //! | `excess` | content that a webhook added to imported slices |
 //! | `previews` | contents of distributed slices that the slice stream delivers before their objects |
+//! | `slice_stream` | which server the slice stream connects to, and if the stream is open |
 
 mod excess;
 mod owner;

@@ -147,6 +147,17 @@ pub struct HubSliceSpec {
     pub content: Arc<SliceContent>,
 }
 
+impl HubSliceSpec {
+    /// True if both are states of the same source slice, for the same Service. A preview changes nothing else.
+    #[must_use]
+    pub(crate) fn is_of_same_slice(&self, other: &Self) -> bool {
+        let (one, two) = (&self.reference, &other.reference);
+        self.owner == other.owner
+            && self.content.address_type == other.content.address_type
+            && (&one.cluster, &one.source, &one.uid) == (&two.cluster, &two.source, &two.uid)
+    }
+}
+
 /// Announcement of an agent to its peer (hub agent or member agent).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Announcement {

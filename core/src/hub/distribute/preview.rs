@@ -66,15 +66,12 @@ fn patch(object: &HubSlice, desired: HubSliceSpec) -> Write {
 
 /// True if the importer has imported this slice, and `desired` is a later state of the same source slice with endpoints.
 fn is_change_of_imported(object: &HubSlice, desired: &HubSliceSpec) -> bool {
-    let (before, after) = (&object.spec.reference, &desired.reference);
     // fault J3.1: object.meta.finalizers.ours ~> true
     object.meta.finalizers.ours
         && !object.misnamed
         // fault J3.2: && !desired.content.endpoints.is_empty() ~>
         && !desired.content.endpoints.is_empty()
-        && object.spec.owner == desired.owner
-        && object.spec.content.address_type == desired.content.address_type
-        && (&before.cluster, &before.source, &before.uid) == (&after.cluster, &after.source, &after.uid)
+        && object.spec.is_of_same_slice(desired)
 }
 
 /// Returns the content that the importer has of a distributed slice, or gets next.

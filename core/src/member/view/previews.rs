@@ -8,17 +8,12 @@ use super::{Effects, View, value::Value};
 use crate::model::{HubSlice, HubSliceSpec, Kind};
 use fleetnet_types::Text;
 
-/// True if a preview is a newer state of the source slice than the object has. All other fields that identify a slice are equal.
+/// True if a preview is a newer state of the source slice than the object has.
 fn precedes(preview: &HubSliceSpec, object: &HubSliceSpec) -> bool {
     // fault J1.1: preview.reference.generation > object.reference.generation && ~>
     preview.reference.generation > object.reference.generation
-        // fault J2.1: identity(preview) == identity(object) ~> true
-        && identity(preview) == identity(object)
-}
-
-fn identity(spec: &HubSliceSpec) -> impl PartialEq {
-    let reference = &spec.reference;
-    (&spec.owner, &reference.cluster, &reference.source, &reference.uid, &spec.content.address_type)
+        // fault J2.1: preview.is_of_same_slice(object) ~> true
+        && preview.is_of_same_slice(object)
 }
 
 impl View {
