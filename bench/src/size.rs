@@ -43,7 +43,8 @@ impl Size {
     }
 }
 
-fn endpoints(text: &str) -> Result<usize, String> {
+/// Parses a number of endpoints of a slice.
+pub(crate) fn endpoints(text: &str) -> Result<usize, String> {
     let count: usize = text.parse().map_err(|error| format!("{error}"))?;
     if (1..=ENDPOINTS).contains(&count) { Ok(count) } else { Err(format!("1 to {ENDPOINTS}")) }
 }

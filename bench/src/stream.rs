@@ -12,7 +12,7 @@ pub mod fan_out;
 pub mod report;
 pub mod subscribers;
 
-use crate::limits::ENDPOINTS;
+use crate::size::endpoints;
 use report::Report;
 use serde::Serialize;
 
@@ -53,9 +53,4 @@ pub async fn measure(size: &Size) -> anyhow::Result<Report> {
         fan_outs.push(fan_out::measure(importers, size).await?);
     }
     Ok(Report::new(size, changes, fan_outs))
-}
-
-fn endpoints(text: &str) -> Result<usize, String> {
-    let count: usize = text.parse().map_err(|error| format!("{error}"))?;
-    if (1..=ENDPOINTS).contains(&count) { Ok(count) } else { Err(format!("1 to {ENDPOINTS}")) }
 }

@@ -1,7 +1,7 @@
 //! Size of the measurement: which fleets are measured, and for how long.
 
 use super::scenario::Scenario;
-use crate::limits::ENDPOINTS;
+use crate::size::endpoints;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -69,9 +69,4 @@ impl Size {
     pub fn write_delay(&self) -> Duration {
         Duration::from_millis(self.write_delay)
     }
-}
-
-fn endpoints(text: &str) -> Result<usize, String> {
-    let count: usize = text.parse().map_err(|error| format!("{error}"))?;
-    if (1..=ENDPOINTS).contains(&count) { Ok(count) } else { Err(format!("1 to {ENDPOINTS}")) }
 }

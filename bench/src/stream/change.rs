@@ -55,7 +55,7 @@ struct Measurement {
 
 /// Measures changes without and with a stream.
 pub async fn measure(size: &Size) -> anyhow::Result<Vec<Change>> {
-    let mut environment = Environment::take().await?;
+    let environment = Environment::take().await?;
     manifests::apply(&environment.fleet.hub, manifests::SLICE_STREAM).await?;
     let users = Users::of(&environment, World::of_agents(&environment)).await?;
     let world = size::Size { services: SERVICES, slices: 1, endpoints: size.endpoints, ..size::SMOKE };
@@ -63,13 +63,15 @@ pub async fn measure(size: &Size) -> anyhow::Result<Vec<Change>> {
     let changes = Changes::watch(&users, world).await?;
     let certificate = Certificate::make()?;
     let mut measured = Vec::new();
-    environment.stop_agents().await?;
-    environment.start_agents().await?;
     let mut measurement = Measurement { environment, changes, baseline, next_marker: SERVICES };
     for has_stream in [false, true] {
+        // Both ways begin with new processes.
+        let environment = &mut measurement.environment;
+        environment.stop_agents().await?;
         if has_stream {
-            measurement.environment.stop_agents().await?;
-            measurement.environment.start_agents_with_streams(&certificate).await?;
+            environment.start_agents_with_streams(&certificate).await?;
+        } else {
+            environment.start_agents().await?;
         }
         let loads = size.rates.iter().map(|rate| (*rate, 1)).chain(size.rates.last().map(|rate| (*rate, SERVICES)));
         for (rate, slices) in loads {
