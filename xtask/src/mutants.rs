@@ -173,7 +173,9 @@ impl<'a> Report<'a> {
 /// rejects in a switch.
 fn build(scratch: &Scratch, all: &[Planned], folders: &BTreeSet<&str>) -> anyhow::Result<(Suites, BTreeSet<u32>)> {
     let stopwatch = Stopwatch::start();
-    let mut alone = scratch.known_alone()?;
+    // An edit during the build must not make these numbers those of another tree.
+    let digest = scratch.digest()?;
+    let mut alone = scratch.known_alone(&digest);
     loop {
         let switched = with_switches(all, &mut alone)?;
         let mut texts: BTreeMap<String, String> =
@@ -191,7 +193,7 @@ fn build(scratch: &Scratch, all: &[Planned], folders: &BTreeSet<&str>) -> anyhow
         scratch.write(&texts)?;
         match scratch.suites(folders) {
             Ok(suites) => {
-                scratch.note_alone(&alone)?;
+                scratch.note_alone(&digest, &alone)?;
                 println!("built the tests of {folders:?} with {} faults, in {}", all.len(), human(stopwatch.elapsed()));
                 return Ok((suites, alone));
             }

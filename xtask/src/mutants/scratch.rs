@@ -74,17 +74,17 @@ impl Scratch {
 
     /// Returns the numbers of the faults that cannot have a switch, as the last build of the same tree found. Without them, Cargo would
     /// first compile a copy that the compiler rejects, and then everything again.
-    pub(super) fn known_alone(&self) -> anyhow::Result<BTreeSet<u32>> {
+    pub(super) fn known_alone(&self, digest: &str) -> BTreeSet<u32> {
         let known = fs::read_to_string(self.alone_file()).unwrap_or_default();
-        let numbers = known.strip_prefix(&self.digest()?);
-        Ok(numbers.into_iter().flat_map(str::split_whitespace).filter_map(|number| number.parse().ok()).collect())
+        let numbers = known.strip_prefix(digest);
+        numbers.into_iter().flat_map(str::split_whitespace).filter_map(|number| number.parse().ok()).collect()
     }
 
     /// Stores the numbers for [`Self::known_alone`].
-    pub(super) fn note_alone(&self, alone: &BTreeSet<u32>) -> anyhow::Result<()> {
+    pub(super) fn note_alone(&self, digest: &str, alone: &BTreeSet<u32>) -> anyhow::Result<()> {
         let numbers: Vec<String> = alone.iter().map(ToString::to_string).collect();
         let path = self.alone_file();
-        fs::write(&path, format!("{} {}", self.digest()?, numbers.join(" ")))
+        fs::write(&path, format!("{digest} {}", numbers.join(" ")))
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
