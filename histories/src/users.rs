@@ -113,6 +113,36 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// Names of all actions.
+    pub const NAMES: &[&str] = &[
+        "MakeService",
+        "DeleteService",
+        "ChangePorts",
+        "ChangeServiceType",
+        "Export",
+        "Unexport",
+        "Weigh",
+        "SetSlice",
+        "RecycleSlice",
+        "TouchSlice",
+        "Unready",
+        "DeleteSlice",
+        "CreateMcs",
+        "Retarget",
+        "ChangeConsumer",
+        "DeleteMcs",
+        "Address",
+        "Meddle",
+    ];
+
+    /// Returns the name of the action, one of [`Self::NAMES`].
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{self:?}").split(' ').next().unwrap_or_default().to_owned()
+    }
+}
+
 /// Returns the name and number of each port in a variant of the ports.
 #[must_use]
 pub fn ports(variant: usize) -> &'static [(&'static str, u16)] {
@@ -192,4 +222,20 @@ pub fn prelude(random: &mut Rng) -> Vec<Vec<Action>> {
         members.push(actions);
     }
     members
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::strategy::ValueTree as _;
+    use proptest::test_runner::TestRunner;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_names_are_those_of_all_random_actions() {
+        let mut runner = TestRunner::deterministic();
+        let actions = (0..2_000).map(|_| an_action().new_tree(&mut runner).expect("an action").current());
+        let names: BTreeSet<String> = actions.map(|action| action.name()).collect();
+        assert_eq!(names, Action::NAMES.iter().map(ToString::to_string).collect());
+    }
 }

@@ -34,6 +34,7 @@ impl Backoff {
         let doublings = failures.saturating_sub(1).min(31);
         // fault A8.1: .min(self.longest) ~>
         // fault A8.2: 1 << doublings ~> 1
+        // fault A8.5: self.first.saturating_mul ~> Duration::ZERO.saturating_mul
         let whole = self.first.saturating_mul(1 << doublings).min(self.longest);
         whole - whole.mul_f64(0.25 * jitter.fraction())
     }

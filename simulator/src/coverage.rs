@@ -1,8 +1,11 @@
 //! Coverage: what occurred in many runs, and how often.
 
+use crate::{disturbances, oracles};
+use histories::oracle::CLASSES;
+use histories::users::Action;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -28,6 +31,17 @@ pub enum Table {
 }
 
 impl Table {
+    const ALL: [Self; 8] = [
+        Self::Actions,
+        Self::Faults,
+        Self::Pairs,
+        Self::ActionsDuringFaults,
+        Self::Rules,
+        Self::Writes,
+        Self::CrashPoints,
+        Self::Situations,
+    ];
+
     /// Returns what the table is about, for people.
     fn title(self) -> &'static str {
         match self {
@@ -42,6 +56,47 @@ impl Table {
         }
     }
 }
+
+/// Returns the name of the begin of a fault in [`Table::Faults`].
+#[must_use]
+pub fn begin(fault: &str) -> String {
+    format!("begin {fault}")
+}
+
+/// Returns the name of two faults in [`Table::Pairs`].
+#[must_use]
+pub fn pair(one: &str, other: &str) -> String {
+    let (first, second) = if other < one { (other, one) } else { (one, other) };
+    format!("{first} + {second}")
+}
+
+/// Returns the name of an action in [`Table::ActionsDuringFaults`].
+#[must_use]
+pub fn during(action: &str, fault: &str) -> String {
+    format!("{action} + {fault}")
+}
+
+/// Returns the names that a table can have. Nobody knows all writes of agents that are possible, so of these a table has what
+/// occurred, and [`Table::CrashPoints`] can have those.
+fn possible(table: Table, tables: &Tables) -> BTreeSet<String> {
+    let faults = || disturbances::ALL.iter().map(|kind| kind.name);
+    let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    match table {
+        Table::Actions => owned(Action::NAMES),
+        Table::Faults => faults().map(begin).collect(),
+        Table::Pairs => faults().flat_map(|one| faults().map(move |other| pair(one, other))).collect(),
+        Table::ActionsDuringFaults => {
+            Action::NAMES.iter().flat_map(|action| faults().map(move |fault| during(action, fault))).collect()
+        }
+        Table::Rules => oracles::counted().map(str::to_owned).collect(),
+        Table::CrashPoints => tables.get(&Table::Writes).into_iter().flat_map(BTreeMap::keys).cloned().collect(),
+        Table::Situations => owned(CLASSES),
+        Table::Writes => BTreeSet::new(),
+    }
+}
+
+/// Number of names that never occurred, of each table, in the text for people.
+const NEVER_SHOWN: usize = 30; // no limit: for people
 
 /// Counts by name, for each table.
 type Tables = BTreeMap<Table, BTreeMap<String, u64>>;
@@ -83,15 +138,29 @@ impl Coverage {
         }
     }
 
+    /// Returns the names of a table that never occurred.
+    #[must_use]
+    fn never(&self, table: Table) -> Vec<String> {
+        let occurred = |name: &String| self.tables.get(&table).is_some_and(|counts| counts.contains_key(name));
+        possible(table, &self.tables).into_iter().filter(|name| !occurred(name)).collect()
+    }
+
     /// Returns the coverage as tables for people.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = format!("{} runs, {:.1} virtual hours\n", self.runs, hours(self.virtual_seconds));
-        for (table, counts) in &self.tables {
+        for table in Table::ALL {
+            let counts = self.tables.get(&table).into_iter().flatten().collect::<Vec<_>>();
             let _ = writeln!(text, "\n{} ({}):", table.title(), counts.len());
-            for line in counts.iter().collect::<Vec<_>>().chunks(3) {
+            for line in counts.chunks(3) {
                 let cells = line.iter().map(|(name, count)| format!("{count:>8} {name:<42}"));
                 let _ = writeln!(text, "{}", cells.collect::<String>().trim_end());
+            }
+            let never = self.never(table);
+            if !never.is_empty() {
+                let more = if never.len() > NEVER_SHOWN { ", …" } else { "" };
+                let names = never.iter().take(NEVER_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+                let _ = writeln!(text, "never ({}): {names}{more}", never.len());
             }
         }
         text
@@ -105,7 +174,27 @@ fn hours(seconds: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Coverage, Table};
+    use super::*;
+
+    #[test]
+    fn the_text_lists_what_never_occurred() {
+        let counts = Counts::default();
+        for kind in disturbances::ALL.iter().filter(|kind| kind.name != "backup") {
+            counts.add(Table::Faults, &begin(kind.name));
+        }
+        counts.add(Table::Writes, "member agent Created Service");
+        let coverage = Coverage { runs: 1, virtual_seconds: 0, tables: counts.take() };
+        let text = coverage.text();
+        for line in ["never (1): begin backup\n", "never (1): member agent Created Service\n"] {
+            assert!(text.contains(line), "{text}");
+        }
+        let never = coverage.never(Table::Pairs);
+        for name in ["backup + crash", "crash + crash"] {
+            assert!(never.contains(&name.to_owned()), "{never:?}");
+        }
+        assert!(text.contains(", …\n"), "too many pairs to list all");
+        assert_eq!(coverage.never(Table::Rules).len(), oracles::counted().count());
+    }
 
     #[test]
     fn coverage_of_several_runs_is_added_by_name() {

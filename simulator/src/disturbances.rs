@@ -24,6 +24,8 @@ mod streams;
 mod undecodable;
 mod watches;
 
+pub use hostile::FORGED;
+
 use crate::coverage::{Counts, Table};
 use crate::oracles::Watchers;
 use crate::world::{KINDS, World, agent_of};

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Plays whole fleets from seeds: random users, random faults, and the real agents on servers in memory. Prints what each run
-/// found and what occurred. Exit code 1 if a seed has a finding.
+/// found, what occurred and what never did. Exit code 1 if a seed has a finding, if a run failed, or if no seed was played.
 #[derive(Clone, Debug, Parser)]
 #[command(version)]
 struct Args {
@@ -47,7 +47,7 @@ struct Args {
     /// Go on after a finding.
     #[arg(long)]
     all: bool,
-    /// End with exit code 0 also if a seed has a finding.
+    /// Findings are no reason for exit code 1.
     #[arg(long)]
     report: bool,
     /// Distance between two seeds of a process, and JSON as output. Only for the processes that this program starts.
@@ -63,6 +63,8 @@ struct Report {
     seeds: Option<(u64, u64)>,
     /// Lines about each seed with a finding.
     findings: Vec<String>,
+    /// Lines about each run that did not end in a result.
+    failures: Vec<String>,
 }
 
 fn main() -> ExitCode {
@@ -83,16 +85,23 @@ fn main() -> ExitCode {
     #[allow(clippy::cast_precision_loss, reason = "for people")]
     let rate = report.coverage.runs as f64 * 60.0 / begun.elapsed().as_secs_f64();
     let seeds = report.seeds.map_or_else(String::new, |(first, last)| format!("seeds {first} to {last}, "));
-    println!("\n{seeds}{rate:.1} a minute, {} with a finding", report.findings.len());
-    report.findings.iter().for_each(|finding| println!("{finding}"));
-    if report.findings.is_empty() || args.report { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let (findings, failures) = (report.findings.len(), report.failures.len());
+    println!("\n{seeds}{rate:.1} a minute, {findings} with a finding, {failures} failed");
+    report.findings.iter().chain(&report.failures).for_each(|line| println!("{line}"));
+    if report.is_good(args.report) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 impl Report {
     fn add(&mut self, other: Self) {
         self.coverage.add(&other.coverage);
         self.findings.extend(other.findings);
+        self.failures.extend(other.failures);
         other.seeds.into_iter().for_each(|seeds| self.add_seeds(seeds));
+    }
+
+    /// True if all runs ended, and have no finding or may have one. Without a run, nothing is known.
+    fn is_good(&self, may_find: bool) -> bool {
+        self.coverage.runs > 0 && self.failures.is_empty() && (may_find || self.findings.is_empty())
     }
 
     fn add_seeds(&mut self, (first, last): (u64, u64)) {
@@ -154,7 +163,7 @@ fn in_parallel(args: &Args) -> Report {
         let output = child.wait_with_output().expect("the output of a process");
         match serde_json::from_slice::<Report>(&output.stdout) {
             Ok(one) => report.add(one),
-            Err(error) => report.findings.push(format!("a process ended with {}: {error}", output.status)),
+            Err(error) => report.failures.push(format!("a process ended with {}: {error}", output.status)),
         }
     }
     report
@@ -166,7 +175,8 @@ fn some(args: &Args, stride: u64, begun: Instant) -> Report {
     let limit = args.minutes.map(|minutes| Duration::from_secs(60 * minutes));
     for number in 0..args.seeds.unwrap_or(1) {
         let is_late = limit.is_some_and(|limit| begun.elapsed() >= limit);
-        if is_late || (!report.findings.is_empty() && !args.all) {
+        let has_bad = !report.findings.is_empty() || !report.failures.is_empty();
+        if is_late || (has_bad && !args.all) {
             break;
         }
         play(args, &script(args, args.first.unwrap_or(1) + number * stride), 0, &mut report);
@@ -212,8 +222,33 @@ fn play(args: &Args, script: &Script, lines: usize, report: &mut Report) -> Opti
         }
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map_or("a panic", String::as_str);
-            report.findings.push(format!("seed {seed}: the simulator failed: {text}"));
+            report.failures.push(format!("seed {seed}: the simulator failed: {text}"));
             None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Report;
+
+    #[test]
+    fn a_report_is_good_only_if_runs_ended_and_failures_are_never_allowed() {
+        let report = |runs, findings: &[&str], failures: &[&str]| {
+            let [findings, failures] =
+                [findings, failures].map(|lines| lines.iter().map(ToString::to_string).collect());
+            let mut report = Report { findings, failures, ..Report::default() };
+            report.coverage.runs = runs;
+            report
+        };
+        for (what, report, by_default, with_report) in [
+            ("a run", report(1, &[], &[]), true, true),
+            ("no run", report(0, &[], &[]), false, false),
+            ("a finding", report(1, &["found"], &[]), false, true),
+            ("a failure", report(1, &[], &["failed"]), false, false),
+            ("both", report(1, &["found"], &["failed"]), false, false),
+        ] {
+            assert_eq!([report.is_good(false), report.is_good(true)], [by_default, with_report], "{what}");
         }
     }
 }

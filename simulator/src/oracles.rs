@@ -50,6 +50,22 @@ fn all() -> Vec<(&'static str, Box<dyn Oracle>)> {
     ]
 }
 
+/// The fleet at rest after all faults is as its users want it.
+pub const SETTLED: &str = "settled";
+/// The same soon after the last changes.
+pub const PROMPT: &str = "prompt";
+/// Nobody writes to a fleet at rest.
+pub const SILENCE: &str = "silence";
+/// No agent panics.
+pub const PANICS: &str = "panics";
+/// No agent sends requests without end.
+pub const REQUESTS: &str = "requests";
+
+/// Returns the names of the rules that [`Table::Rules`] counts: those about each change, and those about the fleet at rest.
+pub fn counted() -> impl Iterator<Item = &'static str> {
+    all().into_iter().map(|(name, _)| name).chain([SETTLED, PROMPT, SILENCE])
+}
+
 /// Change of an object that agents watch.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
@@ -75,6 +91,8 @@ pub struct Seen<'a> {
     pub after: Option<&'a Object>,
     /// JSON of the newest state of the object, for rules that must not rely on the agents' decoders.
     pub json: &'a [u8],
+    /// JSON of the state before.
+    pub json_before: Option<&'a [u8]>,
 }
 
 impl<'a> Seen<'a> {
@@ -207,7 +225,7 @@ impl Watchers {
         *count += 1;
         if *count > REQUESTS_IN_A_SECOND {
             let message = format!("the agent of {agent:?} sent {count} requests in a second");
-            found.get_or_insert(Finding { rule: "requests", at: now, message });
+            found.get_or_insert(Finding { rule: REQUESTS, at: now, message });
         }
         found.is_none()
     }
@@ -332,6 +350,7 @@ impl Observer for OnServer {
             before: before.as_ref(),
             after: after.as_ref(),
             json: &commit.change.after.json,
+            json_before: commit.change.before.as_deref().map(|stored| &*stored.json),
         };
         for (rule, oracle) in rules {
             match oracle.committed(&seen) {
@@ -345,14 +364,16 @@ impl Observer for OnServer {
     }
 }
 
-/// Resources that agents write at rest, or that a create does not store: heartbeats, Leases, and questions about users and tokens.
-const NOT_AT_REST: [&str; 6] =
-    ["leases", "memberagents", "selfsubjectreviews", "serviceaccounts", "subjectaccessreviews", "tokenreviews"];
+/// Resources that agents write at rest, or that a create does not store: Leases, and questions about users and tokens.
+const NOT_AT_REST: [&str; 5] =
+    ["leases", "selfsubjectreviews", "serviceaccounts", "subjectaccessreviews", "tokenreviews"];
 
 /// True for a request that changes an object, apart from those that agents send at rest.
 fn is_write(call: &Call) -> bool {
     let is_read = matches!(call.verb, Verb::Get | Verb::List | Verb::Watch);
-    !is_read && !NOT_AT_REST.contains(&&*call.target.resource)
+    // The hub agent answers a heartbeat, in the status, only if something changed.
+    let is_heartbeat = &*call.target.resource == "memberagents" && call.target.subresource.is_empty();
+    !is_read && !is_heartbeat && !NOT_AT_REST.contains(&&*call.target.resource)
 }
 
 /// Returns the content of an object that matters for the rules, in one line.
@@ -384,13 +405,24 @@ mod tests {
     use super::*;
     use memkube::auth::Target;
 
-    fn call(verb: Verb, resource: &str) -> Call {
+    /// docs/reliability.md has the planted bugs, each with the rule that it breaks. `xtask` compares its table with the bugs.
+    #[test]
+    fn each_rule_has_a_planted_bug() {
+        let docs = std::fs::read_to_string(programs::root().join("docs/reliability.md")).expect("docs/reliability.md");
+        for rule in counted().chain([REQUESTS]) {
+            let has_rule = |line: &str| line.starts_with("| ") && line.contains(&format!(" | {rule} | "));
+            assert!(docs.lines().any(has_rule), "no planted bug breaks the rule {rule}");
+        }
+    }
+
+    fn call(verb: Verb, path: &str) -> Call {
         let empty: Arc<str> = "".into();
+        let (resource, subresource) = path.split_once('/').unwrap_or((path, ""));
         let target = Target {
             group: Arc::clone(&empty),
             version: "v1".into(),
             resource: resource.into(),
-            subresource: Arc::clone(&empty),
+            subresource: subresource.into(),
             namespace: "work".into(),
             name: empty,
         };
@@ -411,7 +443,7 @@ mod tests {
         assert!(all(later, REQUESTS_IN_A_SECOND), "another second");
         assert!(watchers.requested(later, Place::Member(0), &read), "another agent");
         assert!(!watchers.requested(later, Place::Hub, &read));
-        assert_eq!(watchers.found().map(|found| found.rule), Some("requests"));
+        assert_eq!(watchers.found().map(|found| found.rule), Some(REQUESTS));
         assert!(!watchers.requested(later, Place::Member(0), &read), "the run ends");
     }
 
@@ -425,6 +457,7 @@ mod tests {
             (Verb::List, "services", false),
             (Verb::Watch, "services", false),
             (Verb::Patch, "memberagents", false),
+            (Verb::Patch, "memberagents/status", true),
             (Verb::Update, "leases", false),
             (Verb::Create, "tokenreviews", false),
         ] {

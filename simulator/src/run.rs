@@ -1,12 +1,12 @@
 //! Run of a script, from its first step to its finding.
 
-use crate::coverage::{Counts, Coverage, Table};
+use crate::coverage::{self, Counts, Coverage, Table};
 use crate::disturbances::{Active, Disturbance, Kind};
 use crate::limits::{
     ACTION, FRESHNESS, KUBELET, LAST_CHANGES, LATE, LONGEST_RUN, PROMPT, QUIET_FAULTS, RECOVERY, RESTART, SILENCE,
     SLOW_FRESHNESS, SLOW_RECOVERY,
 };
-use crate::oracles::{Finding, Watchers};
+use crate::oracles::{self, Finding, Watchers};
 use crate::script::{Script, What};
 use crate::trace::Trace;
 use crate::users::act;
@@ -77,7 +77,7 @@ async fn play(script: &Script, lines: usize) -> anyhow::Result<Outcome> {
     if run.watchers.found().is_none() {
         run.trace.add(run.world.now(), || "=== all faults are over ===".to_owned());
         run.advance_by(if script.is_slow { SLOW_RECOVERY } else { RECOVERY }).await?;
-        run.check_rest("settled").await?;
+        run.check_rest(oracles::SETTLED).await?;
         run.check_silence().await?;
         run.last_changes(&script.last).await?;
     }
@@ -153,11 +153,10 @@ impl Run {
     }
 
     fn count_action(&self, action: &Action) {
-        let text = format!("{action:?}");
-        let name = text.split(' ').next().unwrap_or_default();
-        self.counts.add(Table::Actions, name);
+        let name = action.name();
+        self.counts.add(Table::Actions, &name);
         for fault in self.active.names() {
-            self.counts.add(Table::ActionsDuringFaults, &format!("{name} + {fault}"));
+            self.counts.add(Table::ActionsDuringFaults, &coverage::during(&name, fault));
         }
     }
 
@@ -167,13 +166,12 @@ impl Run {
             self.watchers.allow_withdrawals();
         }
         for other in self.active.names() {
-            let (first, second) = if other < name { (other, name) } else { (name, other) };
-            self.counts.add(Table::Pairs, &format!("{first} + {second}"));
+            self.counts.add(Table::Pairs, &coverage::pair(name, other));
         }
         let running: Vec<(Place, usize)> = self.running();
         self.watchers.set_calm(self.world.now(), false);
         disturbance.begin(&mut self.world).await?;
-        self.counts.add(Table::Faults, &format!("begin {name}"));
+        self.counts.add(Table::Faults, &coverage::begin(name));
         let now = self.running();
         for (place, _) in running.iter().filter(|one| !now.contains(one)) {
             if let Some(write) = self.watchers.last_write_of(*place) {
@@ -238,7 +236,7 @@ impl Run {
             if let Ended::Failed(why) = &ended
                 && why.contains("panicked")
             {
-                self.watchers.find("panics", now, format!("the agent of {place:?} panicked: {why}"));
+                self.watchers.find(oracles::PANICS, now, format!("the agent of {place:?} panicked: {why}"));
             }
             self.counts.add(Table::Faults, "an agent ended by itself");
             self.world.fleet.kill_replica(place, replica).await;
@@ -267,7 +265,7 @@ impl Run {
             self.advance_by(LAST_CHANGES).await?;
         }
         self.advance_by(PROMPT).await?;
-        self.check_rest("prompt").await
+        self.check_rest(oracles::PROMPT).await
     }
 
     /// Checks the fleet at rest.
@@ -296,11 +294,11 @@ impl Run {
 
     /// Checks that a fleet at rest stays as it is.
     async fn check_silence(&mut self) -> anyhow::Result<()> {
-        self.counts.add(Table::Rules, "silence");
+        self.counts.add(Table::Rules, oracles::SILENCE);
         let now = self.world.now();
         self.advance_by(SILENCE).await?;
         if let Some((at, what)) = self.watchers.last_write().filter(|(at, _)| *at > now) {
-            self.watchers.find("silence", at, format!("a fleet at rest is written to: {what}"));
+            self.watchers.find(oracles::SILENCE, at, format!("a fleet at rest is written to: {what}"));
         }
         Ok(())
     }

@@ -111,6 +111,7 @@ impl RawEndpoint {
             Field::Absent => (true, false),
             Field::Nonsense => (false, false),
             Field::Value(conditions) => (
+                // fault X5.4: Field::Absent | Field::Value(true) ~> Field::Absent | Field::Value(_)
                 matches!(conditions.ready, Field::Absent | Field::Value(true)),
                 // fault X5.2: matches!(conditions.serving, Field::Value(true)) ~> false
                 matches!(conditions.serving, Field::Value(true)),

@@ -271,6 +271,7 @@ fn write_to_importer(
         None if view.is_undecodable(Kind::EndpointSliceImport, &at) => Plan::default(), // the slice exists, but is undecodable
         None => {
             let desired = Desired::EndpointSliceImport(desired.spec());
+            // fault D1.2: Write::create(at, ~> Write::create(ObjectName { namespace: export.meta.name.namespace.clone(), ..at },
             // fault N1.5, T28.2: Plan::one(Write::create(at, desired)) ~> { let _ = (at, desired); Plan::default() }
             Plan::one(Write::create(at, desired))
         }

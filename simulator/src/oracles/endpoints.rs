@@ -1,6 +1,7 @@
 //! An importer never writes an endpoint that no exporter of the Service has had for a while, and never keeps it for long.
 
 use super::{Oracle, Seen};
+use crate::disturbances;
 use crate::world::WORK;
 use fleetnet_core::model::{EndpointSlice, Object};
 use fleetnet_types::{ObjectName, Text};
@@ -28,14 +29,16 @@ struct Source {
 }
 
 impl Source {
-    /// True if the name of an imported slice shows that it is of this Service.
+    /// True if the name of an imported slice shows that it is of this Service. A forged name shows nothing: the exporting member may
+    /// have taken the forged export over.
     fn is_of_service_of(&self, imported: &str) -> bool {
-        self.service.as_ref().is_some_and(|service| imported.contains(&format!("-{WORK}-{service}-")))
+        let is_forged = imported.starts_with(disturbances::FORGED);
+        is_forged || self.service.as_ref().is_some_and(|service| imported.contains(&format!("-{WORK}-{service}-")))
     }
 }
 
 /// Prefix of the addresses in forged slices (`disturbances/hostile.rs`). A member may export any address, so they are no fault.
-const FORGED: &str = "10.66.";
+const FORGED_ADDRESSES: &str = "10.66.";
 
 /// Returns the endpoints of a slice that get connections: the ready ones, and those that are draining (not ready, and still serving).
 fn serving(slice: &[u8]) -> BTreeSet<String> {
@@ -101,7 +104,7 @@ impl Oracle for OnlyLive {
         for address in shown.difference(&shown_before) {
             let removed = self.removed.get(address);
             let is_recent = removed.is_some_and(|removed| seen.calm <= *removed + seen.freshness);
-            if !self.is_live(address, &slice.meta.name) && !is_recent && !address.starts_with(FORGED) {
+            if !self.is_live(address, &slice.meta.name) && !is_recent && !address.starts_with(FORGED_ADDRESSES) {
                 let when = removed.map_or_else(
                     || "no slice of this Service has had".to_owned(),
                     |removed| format!("was removed {} calm seconds ago", (seen.calm - *removed).as_secs()),

@@ -52,5 +52,6 @@ pub(super) fn seen<'a>(
         before: before.map(|state| &state.object),
         after: after.map(|state| &state.object),
         json: &newest.json,
+        json_before: before.map(|state| &*state.json),
     }
 }
