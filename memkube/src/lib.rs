@@ -22,6 +22,7 @@ pub mod clock;
 mod columns;
 mod discovery;
 pub mod faults;
+mod issuer;
 pub mod limits;
 pub mod object;
 pub mod observe;

@@ -34,6 +34,10 @@ pub const WATCH_DURATION_MAX: Duration = Duration::from_secs(12 * 3600);
 pub const GENERATE_NAME_TRIES: usize = 8;
 /// Maximum number of open HTTPS connections. Further connections wait until an open connection closes.
 pub const CONNECTIONS: usize = 4096;
+/// Life of a token of a ServiceAccount in seconds, if the request names none.
+pub const TOKEN_SECONDS: i64 = 3600;
+/// Minimum life of a token of a ServiceAccount, in seconds.
+pub const TOKEN_SECONDS_MIN: i64 = 600;
 /// Time limit of a client's TLS handshake.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Time after which the server closes a connection without a request. Clients close idle connections after 90 s, so clients

@@ -59,6 +59,8 @@ pub struct Version {
 pub enum Subresource {
     /// Subresource `/status`, with which clients get, replace and patch only the status.
     Status,
+    /// Subresource `/token` of ServiceAccounts, which issues tokens.
+    Token,
 }
 
 impl Subresource {
@@ -67,6 +69,7 @@ impl Subresource {
     pub fn name(self) -> &'static str {
         match self {
             Self::Status => "status",
+            Self::Token => "token",
         }
     }
 
@@ -75,6 +78,15 @@ impl Subresource {
     pub fn verbs(self) -> &'static [Verb] {
         match self {
             Self::Status => &[Verb::Get, Verb::Patch, Verb::Update],
+            Self::Token => &[Verb::Create],
+        }
+    }
+
+    /// Returns the kind of the subresource's objects, with its group and version. `None` for the kind of the resource.
+    pub(crate) fn own_kind(self) -> Option<[&'static str; 3]> {
+        match self {
+            Self::Status => None,
+            Self::Token => Some(["authentication.k8s.io", "v1", "TokenRequest"]),
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::audit::{Audit, Ledger};
 use crate::auth::{AUDIENCE, AllowAll, Policy, Token, User};
 use crate::clock::Clock;
 use crate::faults::Faults;
+use crate::issuer::Issuer;
 use crate::limits::{self, Limits};
 use crate::object::Object;
 use crate::observe::Observer;
@@ -95,6 +96,7 @@ pub(crate) struct State {
     pub(crate) store: Store,
     pub(crate) registry: Registry,
     pub(crate) random: Random,
+    pub(crate) issuer: Issuer,
     pub(crate) ledger: Ledger,
     pub(crate) watches: usize,
     /// See [`Options::garbage_collector`].
@@ -114,6 +116,7 @@ impl MemKube {
             store: Store::new(&options.limits),
             registry: Registry::default(),
             random: Random::new(options.seed),
+            issuer: Issuer::new(options.seed),
             ledger: Ledger::new(options.limits.audit_entries),
             watches: 0,
             collects_garbage: options.garbage_collector,
@@ -224,6 +227,13 @@ impl MemKube {
             Some(user) => tokens.insert(token.to_owned(), Token { user, audience: audience.to_owned() }),
             None => tokens.remove(token),
         };
+    }
+
+    /// Returns the user of a token that this server issued for itself.
+    pub(crate) fn user_of_issued(&self, token: &str) -> Option<User> {
+        let state = self.0.state.lock();
+        let (user, audiences) = state.issuer.read(token, &state.store, self.0.clock.now())?;
+        audiences.iter().any(|audience| audience == AUDIENCE).then_some(user)
     }
 
     /// Sets the authorization policy from now on.

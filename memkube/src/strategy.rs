@@ -31,6 +31,7 @@ pub(crate) mod typed;
 
 use crate::auth::{Policy, Token, User};
 use crate::columns::{AGE, Column, NAME};
+use crate::issuer::Issuer;
 use crate::object::Object;
 use crate::random::Random;
 use crate::registry::{Definition, ResourceId};
@@ -55,6 +56,7 @@ pub struct Context<'a> {
     pub policy: &'a dyn Policy,
     /// Users and audiences by their bearer token.
     pub tokens: &'a BTreeMap<String, Token>,
+    pub(crate) issuer: Issuer,
 }
 
 /// Rule of a kind: the changes that increment `metadata.generation`.

@@ -19,6 +19,7 @@ mod page;
 mod patch;
 mod replace;
 mod review;
+mod token;
 mod update;
 mod watch;
 
@@ -103,6 +104,7 @@ impl Work<'_> {
             Verb::Get => self.get(seen),
             Verb::List | Verb::Watch => self.list(seen),
             Verb::Create if !self.request.definition.stored() => self.review(),
+            Verb::Create if self.is_about(Subresource::Token) => self.issue_token(),
             Verb::Create => self.create(),
             Verb::Update => self.replace(),
             Verb::Patch => self.patch(),
@@ -118,9 +120,8 @@ impl Work<'_> {
         }
     }
 
-    /// Subresource of the request, or `None` for the object itself.
-    fn subresource(&self) -> Option<Subresource> {
-        let name = &*self.request.call.target.subresource;
-        (name == Subresource::Status.name()).then_some(Subresource::Status)
+    /// True if the request is about this subresource.
+    fn is_about(&self, subresource: Subresource) -> bool {
+        *self.request.call.target.subresource == *subresource.name()
     }
 }

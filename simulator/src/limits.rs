@@ -36,5 +36,5 @@ pub const WRITES_IN_A_MINUTE: usize = 60;
 pub const REQUESTS_IN_A_SECOND: u32 = 1_000;
 /// Number of steps that shrinking tries without success before it stops.
 pub const SHRINK_ATTEMPTS: usize = 400;
-/// Longest real time of a run. A run takes about a second.
-pub const LONGEST_RUN: Duration = Duration::from_mins(5);
+/// Longest real time in which no virtual second passes. A virtual second takes some milliseconds.
+pub const LONGEST_MOMENT: Duration = Duration::from_mins(5);

@@ -211,6 +211,10 @@ fn play(args: &Args, script: &Script, lines: usize, report: &mut Report) -> Opti
         Ok(outcome) => {
             report.coverage.add(&outcome.coverage);
             if let Some(finding) = &outcome.finding {
+                if args.stride.is_some() {
+                    // The report of this process comes much later, or not at all if a later run does not end.
+                    eprintln!("seed {seed}: {}: {}", finding.rule, finding.message);
+                }
                 report.findings.push(format!(
                     "seed {seed}: {}: {}\n  cargo xtask sim --seed {seed}{} replays it, --shrink {seed} makes it smaller",
                     finding.rule,

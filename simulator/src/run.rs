@@ -3,7 +3,7 @@
 use crate::coverage::{self, Counts, Coverage, Table};
 use crate::disturbances::{Active, Disturbance, Kind};
 use crate::limits::{
-    ACTION, FRESHNESS, KUBELET, LAST_CHANGES, LATE, LONGEST_RUN, PROMPT, QUIET_FAULTS, RECOVERY, RESTART, SILENCE,
+    ACTION, FRESHNESS, KUBELET, LAST_CHANGES, LATE, LONGEST_MOMENT, PROMPT, QUIET_FAULTS, RECOVERY, RESTART, SILENCE,
     SLOW_FRESHNESS, SLOW_RECOVERY,
 };
 use crate::oracles::{self, Finding, Watchers};
@@ -22,6 +22,7 @@ use sim::{Fleet, Options};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -34,8 +35,8 @@ pub struct Outcome {
     pub trace: Vec<String>,
 }
 
-/// Plays a script. Keeps the last `lines` lines of its trace. Ends the process if the run does not end: then an agent or the simulator
-/// makes requests without end in one virtual moment.
+/// Plays a script. Keeps the last `lines` lines of its trace. Ends the process if virtual time stands still: then an agent or the
+/// simulator makes requests without end in one virtual moment.
 ///
 /// # Panics
 /// If the simulator itself fails.
@@ -43,14 +44,26 @@ pub struct Outcome {
 pub fn run(script: &Script, lines: usize) -> Outcome {
     let seed = script.seed;
     let (_running, ended) = mpsc::channel::<()>();
+    let looks = Looks::default();
+    let looked = Looks::clone(&looks);
     std::thread::spawn(move || {
-        if ended.recv_timeout(LONGEST_RUN) == Err(RecvTimeoutError::Timeout) {
-            eprintln!("seed {seed} has not ended after {LONGEST_RUN:?}; cargo xtask sim --seed {seed} replays it");
-            std::process::exit(STUCK_EXIT_CODE);
+        let mut before = 0;
+        while ended.recv_timeout(LONGEST_MOMENT) == Err(RecvTimeoutError::Timeout) {
+            let count = looked.load(Ordering::Relaxed);
+            if count == before {
+                eprintln!(
+                    "seed {seed}: no virtual time passes for {LONGEST_MOMENT:?}; cargo xtask sim --seed {seed} replays it"
+                );
+                std::process::exit(STUCK_EXIT_CODE);
+            }
+            before = count;
         }
     });
-    sim::paused(play(&script.fresh(), lines)).unwrap_or_else(|error| panic!("seed {}: {error:?}", script.seed))
+    sim::paused(play(&script.fresh(), lines, looks)).unwrap_or_else(|error| panic!("seed {}: {error:?}", script.seed))
 }
+
+/// Number of looks at the agents, about one in each virtual second.
+type Looks = Arc<AtomicU64>;
 
 /// Exit code of a process with a run that does not end.
 const STUCK_EXIT_CODE: i32 = 3;
@@ -69,10 +82,11 @@ struct Run {
     has_begun: bool,
     /// Times at which a kubelet starts a replica again.
     restarts: BTreeMap<(Place, usize), Timestamp>,
+    looks: Looks,
 }
 
-async fn play(script: &Script, lines: usize) -> anyhow::Result<Outcome> {
-    let mut run = Run::new(script, lines).await?;
+async fn play(script: &Script, lines: usize, looks: Looks) -> anyhow::Result<Outcome> {
+    let mut run = Run::new(script, lines, looks).await?;
     run.steps(script).await?;
     if run.watchers.found().is_none() {
         run.trace.add(run.world.now(), || "=== all faults are over ===".to_owned());
@@ -87,7 +101,7 @@ async fn play(script: &Script, lines: usize) -> anyhow::Result<Outcome> {
 }
 
 impl Run {
-    async fn new(script: &Script, lines: usize) -> anyhow::Result<Self> {
+    async fn new(script: &Script, lines: usize, looks: Looks) -> anyhow::Result<Self> {
         let fleet =
             Fleet::new(Options { seed: script.seed, slice_streams: script.has_streams, ..Options::members(MEMBERS) })
                 .await?;
@@ -105,7 +119,7 @@ impl Run {
             world.fleet.set_own_clock(place, 0);
             world.start_missing(place)?;
         }
-        Ok(Self { world, start, active, watchers, trace, counts, has_begun: false, restarts: BTreeMap::new() })
+        Ok(Self { world, start, active, watchers, trace, counts, has_begun: false, restarts: BTreeMap::new(), looks })
     }
 
     /// Makes all steps, and ends all faults.
@@ -212,6 +226,7 @@ impl Run {
                 break;
             }
             tokio::time::sleep(left.min(KUBELET)).await;
+            self.looks.fetch_add(1, Ordering::Relaxed);
             self.watchers.passed(self.world.now());
             self.keep_running().await?;
             self.world.retry_later().await?;

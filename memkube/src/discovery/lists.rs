@@ -69,10 +69,14 @@ fn entries(definition: &Definition) -> Vec<Value> {
         }
     }
     let subresources = groups::subresources(definition).into_iter().map(|subresource| {
-        json!({
+        let mut entry = json!({
             "name": format!("{plural}/{}", subresource.name()), "singularName": "", "namespaced": namespaced,
             "kind": kind, "verbs": groups::subresource_verbs(subresource),
-        })
+        });
+        if let Some([group, version, kind]) = subresource.own_kind() {
+            (entry["group"], entry["version"], entry["kind"]) = (json!(group), json!(version), json!(kind));
+        }
+        entry
     });
     std::iter::once(entry).chain(subresources).collect()
 }

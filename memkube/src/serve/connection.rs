@@ -103,7 +103,7 @@ impl Connections {
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, BoxError> {
-        let response = match self.users.authenticate(&request) {
+        let response = match self.users.authenticate(&request, &self.server) {
             Ok(user) => self.server.service(user).call(request).await?,
             Err(status) => Reply::from(&status).into_response(),
         };

@@ -2,6 +2,7 @@
 
 use super::secrets::Secrets;
 use crate::auth::User;
+use crate::server::MemKube;
 use crate::status::Status;
 use http::Request;
 use http::header::AUTHORIZATION;
@@ -40,7 +41,8 @@ impl Users {
         self.tokens.get(user).map(String::as_str)
     }
 
-    pub(super) fn authenticate<B>(&self, request: &Request<B>) -> Result<User, Status> {
+    /// Returns the user of a request. Their tokens are those of [`Users::token`], and those that the server issued.
+    pub(super) fn authenticate<B>(&self, request: &Request<B>, server: &MemKube) -> Result<User, Status> {
         let given = request.headers().get(AUTHORIZATION);
         if given.is_none() && PUBLIC.contains(&request.uri().path()) {
             let groups = vec!["system:unauthenticated".to_owned()];
@@ -49,6 +51,7 @@ impl Users {
         let bearer = given.and_then(|value| value.to_str().ok()).and_then(|value| value.split_once(' '));
         let token = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
         let known = token.and_then(|token| self.by_hash.get::<[u8; 32]>(&Sha256::digest(token).into()));
-        known.cloned().ok_or_else(|| Status::plain(401, "Unauthorized", "Unauthorized"))
+        let issued = || server.user_of_issued(token?);
+        known.cloned().or_else(issued).ok_or_else(|| Status::plain(401, "Unauthorized", "Unauthorized"))
     }
 }

@@ -79,7 +79,10 @@ fn core() -> Vec<Entry> {
         (namespaced("", "v1", "Event", "events").short(&["ev"]), Box::new(Event)),
         (namespaced("", "v1", "ConfigMap", "configmaps").short(&["cm"]), Box::new(ConfigMap)),
         (namespaced("", "v1", "Secret", "secrets"), Box::new(Secret)),
-        (namespaced("", "v1", "ServiceAccount", "serviceaccounts").short(&["sa"]), Box::new(Shown)),
+        (
+            namespaced("", "v1", "ServiceAccount", "serviceaccounts").short(&["sa"]).with(&[Subresource::Token]),
+            Box::new(Shown),
+        ),
     ]
 }
 

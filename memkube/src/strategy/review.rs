@@ -20,10 +20,16 @@ impl Strategy for TokenReview {
         let is_asked = |audience: &str| {
             asked.map_or(audience == AUDIENCE, |asked| asked.iter().any(|one| one.as_str() == Some(audience)))
         };
-        let status = match context.tokens.get(token).filter(|token| is_asked(&token.audience)) {
+        let known = context.tokens.get(token).map(|Token { user, audience }| (user.clone(), vec![audience.clone()]));
+        let known = known.or_else(|| context.issuer.read(token, context.store, context.now));
+        let known = known.map(|(user, audiences)| {
+            let audiences: Vec<String> = audiences.into_iter().filter(|audience| is_asked(audience)).collect();
+            (user, audiences)
+        });
+        let status = match known.filter(|(_, audiences)| !audiences.is_empty()) {
             None => json!({"error": "invalid bearer token", "user": {}}),
-            Some(Token { user, audience }) => {
-                json!({"authenticated": true, "audiences": [audience], "user": described(user)})
+            Some((user, audiences)) => {
+                json!({"authenticated": true, "audiences": audiences, "user": described(&user)})
             }
         };
         object.insert("status".to_owned(), status);

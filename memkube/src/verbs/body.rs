@@ -51,7 +51,7 @@ impl Work<'_> {
         Status::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
     }
 
-    fn parse_object(&self) -> Result<Object, Status> {
+    pub(super) fn parse_object(&self) -> Result<Object, Status> {
         let request = self.request;
         let parsed: Result<Value, String> = match request.content_type.as_str() {
             "" | "application/json" => serde_json::from_slice(&request.body).map_err(|error| error.to_string()),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 impl Work<'_> {
     /// Calls a method of the kind's strategy, with the context of this request.
     pub(super) fn ask<T>(&mut self, question: impl FnOnce(&dyn Strategy, &mut Context<'_>) -> T) -> Result<T, Status> {
-        let State { store, registry, random, .. } = &mut *self.state;
+        let State { store, registry, random, issuer, .. } = &mut *self.state;
         let registered = registry.get(&self.request.resource()).ok_or_else(Status::no_such_resource)?;
         let user: &User = &self.request.call.user;
         let mut context = Context {
@@ -27,6 +27,7 @@ impl Work<'_> {
             random,
             policy: &*self.settings.policy,
             tokens: &self.settings.tokens,
+            issuer: *issuer,
         };
         Ok(question(&*registered.strategy, &mut context))
     }

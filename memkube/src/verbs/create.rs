@@ -85,7 +85,7 @@ impl Work<'_> {
         }
     }
 
-    fn there(&self, name: &str) -> Option<&Arc<Stored>> {
+    pub(super) fn there(&self, name: &str) -> Option<&Arc<Stored>> {
         let key = Key::new(self.request.namespace(), name);
         self.state.store.get(&self.request.resource(), &key)
     }

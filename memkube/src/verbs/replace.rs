@@ -3,6 +3,7 @@
 use super::Work;
 use super::options::WriteOptions;
 use crate::object::{Object, meta_text};
+use crate::registry::Subresource;
 use crate::service::Reply;
 use crate::status::Status;
 use crate::store::Key;
@@ -16,7 +17,7 @@ impl Work<'_> {
         let key = self.key()?;
         let old = self.state.store.get(&self.request.resource(), &key).cloned();
         let creates = old.is_none() && self.ask(|strategy, _| strategy.allows_create_on_update())?;
-        if old.is_none() && (!creates || self.subresource().is_some()) {
+        if old.is_none() && (!creates || self.is_about(Subresource::Status)) {
             return Err(Status::not_found(self.request.named(key.name())));
         }
         let own = old.as_ref().map_or("", |old| &old.header.uid);

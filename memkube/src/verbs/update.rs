@@ -16,44 +16,34 @@ impl Work<'_> {
         self.check_version(&object, old)?;
         let old_object = self.decoded(old);
         update::keep(&mut object, &old_object);
-        let subresource = self.subresource();
+        let is_of_status = self.is_about(Subresource::Status);
         self.mutate(&mut object);
-        self.prepare_update(&mut object, &old_object, subresource)?;
+        self.prepare_update(&mut object, &old_object, is_of_status)?;
         update::complete(&mut object, &old_object);
-        if subresource.is_none() {
+        if !is_of_status {
             let definition = Arc::clone(&self.request.definition);
             let rule = self.ask(|strategy, _| strategy.generation())?;
             update::move_generation(&mut object, &old_object, rule, &definition);
         }
-        let errors = self.update_errors(&object, &old_object, subresource)?;
+        let errors = self.update_errors(&object, &old_object, is_of_status)?;
         if !errors.is_empty() {
             return Err(Status::invalid(self.request.named_kind(&name), &errors));
         }
         self.answer_update(old, &old_object, object)
     }
 
-    fn prepare_update(
-        &mut self,
-        object: &mut Object,
-        old: &Object,
-        subresource: Option<Subresource>,
-    ) -> Result<(), Status> {
-        self.ask(|strategy, context| match subresource {
-            None => strategy.prepare_for_update(context, object, old),
-            Some(Subresource::Status) => strategy.prepare_for_status_update(context, object, old),
+    fn prepare_update(&mut self, object: &mut Object, old: &Object, is_of_status: bool) -> Result<(), Status> {
+        self.ask(|strategy, context| match is_of_status {
+            false => strategy.prepare_for_update(context, object, old),
+            true => strategy.prepare_for_status_update(context, object, old),
         })?
     }
 
-    fn update_errors(
-        &mut self,
-        object: &Object,
-        old: &Object,
-        subresource: Option<Subresource>,
-    ) -> Result<Vec<FieldError>, Status> {
+    fn update_errors(&mut self, object: &Object, old: &Object, is_of_status: bool) -> Result<Vec<FieldError>, Status> {
         let mut errors = validate::update(object, old, &self.request.definition);
-        let own = self.ask(|strategy, context| match subresource {
-            None => strategy.validate_update(context, object, old),
-            Some(Subresource::Status) => strategy.validate_status_update(context, object, old),
+        let own = self.ask(|strategy, context| match is_of_status {
+            false => strategy.validate_update(context, object, old),
+            true => strategy.validate_status_update(context, object, old),
         })?;
         errors.extend(own);
         Ok(errors)

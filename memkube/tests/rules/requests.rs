@@ -5,6 +5,7 @@ use http::Method;
 use memkube::{Call, Options, User, Verb};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 
 const NO_RESOURCE: (u16, &str) = (404, "the server could not find the requested resource");
 const NO_METHOD: (u16, &str) = (405, "the server does not allow this method on the requested resource");
@@ -182,6 +183,40 @@ async fn tokens_and_access_can_be_reviewed() {
     assert_eq!(tester.body["status"], json!({"allowed": false}));
     let nobody = server.post(others, json!({"spec": {"resourceAttributes": attributes}})).await;
     assert_eq!(nobody.fields(), (422, vec!["spec.user"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_account_gets_tokens_that_end_with_it() {
+    let server = Server::with(Options::new(clock(), 1));
+    let (accounts, reviews) =
+        ("/api/v1/namespaces/default/serviceaccounts", "/apis/authentication.k8s.io/v1/tokenreviews");
+    let account = json!({"metadata": {"name": "agent"}});
+    let (path, spec) = (format!("{accounts}/agent/token"), json!({"audiences": ["stream"], "expirationSeconds": 600}));
+    assert_eq!(server.post(&path, json!({"spec": spec})).await.code, 404, "no account");
+    assert_eq!(server.post(accounts, account.clone()).await.code, 201);
+    let short = server.post(&path, json!({"spec": {"expirationSeconds": 599}})).await;
+    assert_eq!(short.fields(), (422, vec!["spec.expirationSeconds"]));
+    let issued = server.post(&path, json!({"spec": spec})).await;
+    assert_eq!((issued.code, &issued.body["kind"]), (201, &json!("TokenRequest")));
+    let token = issued.body["status"]["token"].clone();
+    let review = async |token: &Value, audience: &str| {
+        let reviewed = server.post(reviews, json!({"spec": {"token": token, "audiences": [audience]}})).await;
+        reviewed.body["status"]["user"]["username"].as_str().map(str::to_owned)
+    };
+    let user = Some("system:serviceaccount:default:agent".to_owned());
+    assert_eq!(review(&token, "stream").await, user);
+    assert_eq!(review(&token, "other").await, None);
+    let forged = json!(format!("{}x", token.as_str().expect("a token")));
+    assert_eq!(review(&forged, "stream").await, None);
+    let own = server.post(&path, json!({})).await;
+    assert_eq!(own.body["spec"]["expirationSeconds"], 3600);
+    assert_eq!(review(&own.body["status"]["token"], "https://kubernetes.default.svc").await, user);
+    tokio::time::advance(Duration::from_secs(600)).await;
+    assert_eq!(review(&token, "stream").await, None, "it has expired");
+    assert_eq!(review(&own.body["status"]["token"], "https://kubernetes.default.svc").await, user);
+    assert_eq!(server.delete(&format!("{accounts}/agent"), json!({})).await.code, 200);
+    assert_eq!(server.post(accounts, account).await.code, 201);
+    assert_eq!(review(&own.body["status"]["token"], "https://kubernetes.default.svc").await, None, "another account");
 }
 
 #[tokio::test(start_paused = true)]

@@ -38,7 +38,10 @@ pub(super) fn of(root: &str, definition: &Definition, version: &str) -> Vec<(Str
     paths.push((format!("{place}/{{name}}"), path_item(operations(&object), &object_parameters)));
     for subresource in &definition.subresources {
         let path = format!("{place}/{{name}}/{}", subresource.name());
-        paths.push((path, path_item(operations(&object[..3]), &object_parameters)));
+        let verbs = subresource.verbs();
+        let methods: Vec<_> =
+            object.into_iter().chain([collection[1]]).filter(|(.., verb)| verbs.contains(verb)).collect();
+        paths.push((path, path_item(operations(&methods), &object_parameters)));
     }
     paths.retain(|(_, item)| item.as_object().is_some_and(|item| item.keys().any(|key| key != "parameters")));
     paths
