@@ -40,19 +40,20 @@ pub(crate) const UNACKNOWLEDGED_SLICES: usize = 10_000;
 pub(crate) const MESSAGE_BYTES_MAX: usize = 3 << 20;
 /// Maximum number of bytes of a request of a member agent. The longest has a name of 253 characters.
 pub(crate) const REQUEST_BYTES_MAX: usize = 4 << 10;
-/// Maximum number of bytes of the headers of a call. A token has a few kB.
-pub(crate) const HEADER_BYTES_MAX: u32 = 128 << 10;
+/// Maximum number of bytes of the headers of a call. A token of a ServiceAccount has less than 2 kB.
+pub(crate) const HEADER_BYTES_MAX: u32 = 8 << 10;
 /// Number of bytes that a client may send on one connection before the hub agent reads them: the minimum of HTTP/2.
 pub(crate) const CONNECTION_WINDOW: u32 = 65_535;
 /// Maximum number of bytes that wait in a slice stream for a member agent to read them. Further previews wait in the mailbox.
 pub(crate) const SEND_BUFFER: usize = 64 << 10;
 /// Time for the first response of a call. Longer than the Hello and the reviews of a slice stream can take.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum number of calls at once on one connection: the slice stream, and calls of health and reflection.
-pub(crate) const STREAMS_PER_CONNECTION: u32 = 8;
+/// Maximum number of calls at once on one connection: the slice stream, and a call of health or reflection.
+pub(crate) const STREAMS_PER_CONNECTION: u32 = 2;
 /// Time between two pings of HTTP/2 on an idle connection.
 pub(crate) const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
 /// Time for the answer to a ping of HTTP/2.
 pub(crate) const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Maximum number of connections of slice streams. Each member with a stream has one, and a client that opens many closes its own.
-pub(crate) const CONNECTIONS_MAX: usize = 2 * STREAMS_MAX;
+/// Maximum number of connections of slice streams. Each member with a stream has one, and a client that opens many closes its own. A
+/// connection can keep 80 KiB of requests, so all of them keep 100 MiB.
+pub(crate) const CONNECTIONS_MAX: usize = STREAMS_MAX + 256;

@@ -277,6 +277,10 @@ impl Logic for Member {
                 // fault P13.6: is_connected.then_some(at) ~> Some(at).filter(|_| is_connected || true)
                 self.view.hub_followed(is_connected.then_some(at), at, requeue);
             }
+            (WatchNews::Listing(true), Kind::EndpointSliceImport) => {
+                // fault J6.4 (logic_tests::a_new_list_of_distributed_slices_drops_previews): self.view.distributed_slices_listed_again(at, requeue) ~> {}
+                self.view.distributed_slices_listed_again(at, requeue);
+            }
             (WatchNews::Restored, Kind::InternalServiceImport) => self.view.hub_restored(at),
             (WatchNews::Connected(_) | WatchNews::Listing(_) | WatchNews::Restored, _) => {}
         }

@@ -217,6 +217,24 @@ fn an_older_distributed_slice_is_imported_after_a_minute_of_contact_with_the_hub
     assert_eq!(connected(true, back), minute(back));
 }
 
+#[test]
+fn a_new_list_of_distributed_slices_drops_previews() {
+    let (mut member, at) = (importer(), ObjectName::new("fleet-member-member-1", "app-1"));
+    let generation = |member: &Member| {
+        let slice = member.view.distributed_slices.get(&at).expect("a distributed slice");
+        slice.spec.reference.generation
+    };
+    let object = member.view.distributed_slices.get(&at).expect("a distributed slice").spec.clone();
+    let mut preview = object.clone();
+    preview.reference.generation += 1;
+    member.view.show_preview(&at.name, preview, NOON, &mut Vec::new());
+    assert_eq!(generation(&member), object.reference.generation + 1);
+    for is_listing in [false, true] {
+        member.watch(Kind::EndpointSliceImport, WatchNews::Listing(is_listing), NOON, &mut Vec::new());
+        assert_eq!(generation(&member), object.reference.generation + i64::from(!is_listing));
+    }
+}
+
 const DISTRIBUTED_SLICE: &[u8] = br#"{
     "metadata": {"namespace": "fleet-member-member-1", "name": "distributed", "uid": "g", "resourceVersion": "1"},
     "spec": {

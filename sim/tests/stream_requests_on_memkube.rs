@@ -263,6 +263,13 @@ fn calls_of_health_and_reflection_are_as_limited_as_streams() -> anyhow::Result<
         let long = code(health.check(request(5 << 10)).await.map(drop));
         ensure!(long == Some(Code::OutOfRange), "{long:?}");
 
+        let mut with_header = async |bytes: usize| {
+            let mut call = Request::new(request(0));
+            call.metadata_mut().insert("padding", "x".repeat(bytes).parse()?);
+            anyhow::Ok(health.check(call).await.is_ok())
+        };
+        ensure!(with_header(4 << 10).await? && !with_header(32 << 10).await?, "a token is shorter than 8 KiB");
+
         let mut reflection = ServerReflectionClient::new(channel(&env).await?);
         let ask = |text: String| ServerReflectionRequest {
             host: String::new(),

@@ -100,6 +100,12 @@ impl Planner {
         });
     }
 
+    /// Drops all previews, because the watch of distributed slices lists them again. The list may not show that the source of a preview
+    /// went back.
+    pub fn distributed_slices_listed_again(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.with_effects(at, requeue, View::drop_previews);
+    }
+
     /// Records that the watch of distributed slices lost contact with the hub (`None`), or has it again since this time.
     pub fn hub_followed(&mut self, since: Option<Timestamp>, at: Timestamp, requeue: &mut Vec<Key>) {
         self.view.hub_followed_since = since;

@@ -41,7 +41,7 @@ use crate::watches::Watches;
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid};
 use owner::Owners;
 use records::{Facts, Records};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use value::{Fact, Value};
 
 pub(crate) use reader::Reader;
@@ -138,6 +138,8 @@ pub struct View {
     distributed_slices_from: Index<ClusterId>,
     /// Contents of the objects of distributed slices, for those whose entry in `distributed_slices` has the content of a preview.
     previews: BTreeMap<Text, HubSliceSpec>,
+    /// Distributed slices whose previews were dropped, and whose objects have not changed since.
+    unwritten: BTreeSet<Text>,
     pub slice_stream: SliceStream,
     /// Validated contents of the distributed slices of which not all parts are imported. Normally empty.
     admissions: BTreeMap<Text, Admission>,
@@ -214,6 +216,7 @@ impl View {
             contested_of: Index::default(),
             distributed_slices_from: Index::default(),
             previews: BTreeMap::new(),
+            unwritten: BTreeSet::new(),
             slice_stream: SliceStream::default(),
             admissions: BTreeMap::new(),
             facts: Facts::default(),

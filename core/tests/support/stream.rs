@@ -27,6 +27,7 @@ impl World {
         self.hub_agent.view.stream_began(&settings(index).hub_namespace.into(), &mut requeue);
         self.hub_agent.requeue.extend(requeue);
         let (agent, mut requeue) = (&mut self.members[index].agent, Vec::new());
+        agent.view.slice_stream.chosen = member::SliceStreamUse::Fixed;
         agent.view.stream_began(self.now, &mut requeue);
         agent.requeue.extend(requeue);
         let stream = Stream { is_member_open: true, is_hub_open: true, ..Stream::default() };

@@ -96,11 +96,11 @@ fn replacement_pending(view: Reader<'_>, distributed: &HubSlice, removed: &Endpo
 
 /// Returns a plan that waits, if the hub distributes an older state than the imported one. After a restore of the hub, the exporter and
 /// the hub agent need this time to write the newest state again. After the end of a slice stream, the hub agent needs it to write
-/// what the stream delivered. The time runs only while this agent sees what a leading hub agent writes.
+/// what the stream delivered. The time runs only while this agent sees what the hub agent writes.
 fn outdated(view: Reader<'_>, name: &Text, now: Timestamp) -> Option<Plan> {
     let outdated_since = view.outdated_since(name)?;
     // fault P13.4: return Some(Plan::default()) ~> return None
-    let Some(followed_since) = view.follows_hub_since(now) else { return Some(Plan::default()) };
+    let Some(followed_since) = view.follows_hub_since(name, now) else { return Some(Plan::default()) };
     // fault P13.5: .max(followed_since) ~>
     let until = outdated_since.max(followed_since).plus_micros(RESTORE_GRACE_MICROS);
     // fault P13.3: now < until ~> false

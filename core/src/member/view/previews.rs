@@ -32,7 +32,9 @@ impl View {
     /// Drops all previews. The objects are valid again.
     pub(in crate::member) fn drop_previews(&mut self, effects: &mut Effects) {
         for (name, spec) in std::mem::take(&mut self.previews) {
-            let Some(shown) = self.distributed_slices.get(&self.in_hub(name)) else { continue };
+            let Some(shown) = self.distributed_slices.get(&self.in_hub(name.clone())) else { continue };
+            // fault J8.3: self.unwritten.insert(name); ~>
+            self.unwritten.insert(name);
             self.show(HubSlice { spec, ..shown.clone() }, effects);
         }
     }
@@ -47,6 +49,10 @@ impl View {
     /// Returns the new state of a distributed slice with the content of its preview, if this content is still newer.
     pub(super) fn with_preview(&mut self, mut slice: HubSlice) -> HubSlice {
         let name = &slice.meta.name;
+        // fault J8.4: known.spec != slice.spec ~> false && known.spec != slice.spec
+        if self.distributed_slices.get(name).is_none_or(|known| known.spec != slice.spec) {
+            self.unwritten.remove(&name.name);
+        }
         let Some(object) = self.previews.get_mut(&name.name) else { return slice };
         let shown = self.distributed_slices.get(name).filter(|shown| shown.meta.uid == slice.meta.uid);
         match shown.filter(|shown| precedes(&shown.spec, &slice.spec)) {
@@ -54,6 +60,11 @@ impl View {
             None => drop(self.previews.remove(&name.name)),
         }
         slice
+    }
+
+    /// True if the preview of this distributed slice was dropped, and its object has not changed since. So perhaps no hub agent leads.
+    pub(super) fn is_unwritten(&self, name: &Text) -> bool {
+        self.unwritten.contains(name)
     }
 
     /// True if the table has the content of a preview for this distributed slice.

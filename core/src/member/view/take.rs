@@ -415,6 +415,7 @@ impl View {
         // fault T22.3: self.admissions.remove(&name.name); ~>
         self.admissions.remove(&name.name);
         self.previews.remove(&name.name);
+        self.unwritten.remove(&name.name);
         self.distributed_slices_from.remove(&before.spec.reference.cluster, name);
         let owner = before.spec.owner;
         self.distributed_slices_of.shift(Some(owner.clone()), None, name);
