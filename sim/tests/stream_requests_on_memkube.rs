@@ -88,12 +88,23 @@ async fn end(raw: &mut Raw) -> anyhow::Result<Status> {
     timeout(Duration::from_secs(120), ended).await.context("the hub agent ends the stream")
 }
 
-/// Changes the exported slice, and checks that the importer sees it at once. Its stream is still of use.
+/// Returns how many previews the importer has acknowledged on its present stream.
+fn acknowledged(env: &Environment<OnMemkube>) -> anyhow::Result<u64> {
+    let metrics = env.backend.0.agent(Place::Hub).context("it runs")?.metrics()?;
+    let count =
+        |line: &str| line.strip_prefix("fleetnet_slice_stream_delay_seconds_count{member=\"member-2\"} ")?.parse().ok();
+    Ok(metrics.lines().find_map(count).unwrap_or_default())
+}
+
+/// Changes the exported slice, and checks that the importer sees it at once, by its stream.
 async fn others_are_unharmed(env: &Environment<OnMemkube>, address: &str) -> anyhow::Result<()> {
-    let begun = Instant::now();
+    let (begun, before) = (Instant::now(), acknowledged(env)?);
     env.user(0).set_endpoints("app-1", &[address]).await?;
     env.user(1).sees("app", &[address]).await?;
     ensure!(begun.elapsed() < Duration::from_millis(100), "the change took {:?}", begun.elapsed());
+    sleep(Duration::from_secs(1)).await;
+    let now = acknowledged(env)?;
+    ensure!(now == before + 1, "the stream delivered {before} and then {now} changes");
     Ok(())
 }
 

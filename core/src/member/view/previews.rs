@@ -33,7 +33,7 @@ impl View {
     pub(in crate::member) fn drop_previews(&mut self, effects: &mut Effects) {
         for (name, spec) in std::mem::take(&mut self.previews) {
             let Some(shown) = self.distributed_slices.get(&self.in_hub(name.clone())) else { continue };
-            // fault J8.3: self.unwritten.insert(name); ~>
+            // fault J8.5: self.unwritten.insert(name); ~>
             self.unwritten.insert(name);
             self.show(HubSlice { spec, ..shown.clone() }, effects);
         }
@@ -49,7 +49,7 @@ impl View {
     /// Returns the new state of a distributed slice with the content of its preview, if this content is still newer.
     pub(super) fn with_preview(&mut self, mut slice: HubSlice) -> HubSlice {
         let name = &slice.meta.name;
-        // fault J8.4: known.spec != slice.spec ~> false && known.spec != slice.spec
+        // fault J8.6: known.spec != slice.spec ~> false && known.spec != slice.spec
         if self.distributed_slices.get(name).is_none_or(|known| known.spec != slice.spec) {
             self.unwritten.remove(&name.name);
         }
