@@ -96,9 +96,10 @@ pub fn plan_member(view: HubReader<'_>, cluster: &ClusterId) -> Plan {
     let Some(present) = view.member_agents().live(&name) else { return Plan::default() };
     let (announcement, offer) = view.announces();
     let counts = view.complete(&COUNTED).then(|| view.counts_now(&namespace)).or(present.counts);
+    let is_offered = has_offer(view, cluster, present, offer);
     // fault U4.2: && ~> ||
-    // fault J18.1: && has_offer(present, offer) ~>
-    let is_current = present.hub == *announcement && present.counts == counts && has_offer(present, offer);
+    // fault J18.1: && is_offered ~> && (is_offered || true)
+    let is_current = present.hub == *announcement && present.counts == counts && is_offered;
     // fault U4.1: is_current || ~>
     if is_current || announcement.version.is_empty() {
         return Plan::default();
@@ -108,9 +109,14 @@ pub fn plan_member(view: HubReader<'_>, cluster: &ClusterId) -> Plan {
     Plan::one(Write::patch(&present.meta, patch))
 }
 
-/// True if a MemberAgent with the present announcement has the present offer of the slice stream. A CRD that is older than the
-/// offer drops it; then the feature in the announcement alone shows that the hub agent wrote the offer.
-fn has_offer(present: &MemberAgent, offer: Option<&SliceStreamOffer>) -> bool {
-    // fault J18.2: present.slice_stream.is_none() || ~>
-    present.slice_stream.is_none() || present.slice_stream.as_ref() == offer
+/// True if a MemberAgent has the present offer of the slice stream. A CRD that is older than the offer drops it. So each process of
+/// the hub agent writes it once.
+fn has_offer(
+    view: HubReader<'_>,
+    cluster: &ClusterId,
+    present: &MemberAgent,
+    offer: Option<&SliceStreamOffer>,
+) -> bool {
+    // fault J18.2: present.slice_stream.is_none() && view.has_offered(cluster) ~> false
+    present.slice_stream.as_ref() == offer || present.slice_stream.is_none() && view.has_offered(cluster)
 }

@@ -33,6 +33,10 @@ pub const RESTORE_GRACE_MICROS: i64 = 60_000_000;
 /// object, so an importer that does not import from the stream gets a change at most 1 s later than without it.
 pub const PREVIEW_ACKNOWLEDGEMENT_MICROS: i64 = 1_000_000;
 
+/// Time without previews from an exporting member after one of its source slices went back, which ends streams of importers. So a
+/// member whose slices go back again and again ends the streams of others at most once in this time.
+pub const PREVIEW_PAUSE_MICROS: i64 = 600_000_000;
+
 /// Number of probes of a member's clock that count. The hub agent makes one each 10 s, so the best one of the last minute counts.
 pub const CLOCK_SAMPLES: usize = 6;
 

@@ -94,6 +94,19 @@ impl Hub {
             Key::Member(_) => None,
         }
     }
+
+    /// Names the member whose source slice went back, so that the stream of an importer ends.
+    fn warn_of_older_source(&self, key: &Key) {
+        let Key::Copy { slice, importer } = key else { return };
+        let export = self.view.slice_export_named(slice).map(|export| export.meta.name.to_string());
+        warn!(
+            export,
+            importer = %importer,
+            "an exported slice went back to an older generation of its source slice, so the slice stream of its importer ends; \
+             its exporting member has no previews for ten minutes. If its cluster was not restored from a backup, another writer \
+             may have changed the export"
+        );
+    }
 }
 
 /// Returns the kind of the object that a key plans, for metrics.
@@ -178,6 +191,9 @@ impl Logic for Hub {
     fn planned(&mut self, key: &Key, effect: Effect, at: Timestamp) {
         let Effect { reads, blocking_reasons, preview } = effect;
         if let Some(preview) = preview {
+            if preview == Preview::EndStream {
+                self.warn_of_older_source(key);
+            }
             self.streams.send(key, preview.clone());
             self.view.sent(key, preview, at);
         }
@@ -207,6 +223,11 @@ impl Logic for Hub {
         _requeue: &mut Vec<Key>,
     ) -> Vec<Event<Kind>> {
         let WriteNews::Ended(WriteEnded { end, receipt, failure, is_reported, .. }) = news else { return Vec::new() };
+        if let Key::Member(cluster) = key
+            && failure.is_none()
+        {
+            self.view.answered(cluster);
+        }
         match failure.filter(|_| is_reported) {
             Some(failure) => convert::failure_event(self.about(key), end, failure, COMPONENT),
             None => receipt.map_or_else(Vec::new, |receipt| convert::events(receipt.events)),

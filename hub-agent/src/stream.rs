@@ -99,7 +99,7 @@ impl Server {
         clock: Clock,
         registry: &Registry,
     ) -> anyhow::Result<(Self, BoxFuture<'static, ()>)> {
-        let metrics = metrics::Metrics::new(registry)?;
+        let metrics = metrics::Metrics::new(&engine.clocks, registry)?;
         let service = service::Service::new(runner.inbox(), Guard::of_each_access(client), engine, clock, metrics);
         let (routes, health) = listener::routes(service)?;
         Ok((Self(routes), health.run().boxed()))

@@ -75,8 +75,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
             Some(hub) => Some(Arc::new(connect_hub(hub).await?)),
             None => None,
         };
-        let tokens = hub.as_ref().map(|hub| stream::Tokens::OfServiceAccount(hub.requests.clone()));
-        let mut part = part(&settings, &member, hub.as_ref(), tokens, &registry, &context)?;
+        let mut part = part(&settings, &member, hub.as_ref(), &registry, &context)?;
         if let Some(hub) = &hub {
             hub.show_token(TokenMetrics {
                 expiry: metrics::HUB_TOKEN_EXPIRY.gauges(&registry)?,
@@ -92,7 +91,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
 }
 
 /// Returns the agents of a process with these settings: [`Member`] if it belongs to a fleet, and the EndpointSlice controller if
-/// that is on. `hub` must be set if the settings have a hub, and `tokens` for a slice stream.
+/// that is on. `hub` must be set if the settings have a hub.
 ///
 /// # Errors
 /// If the registry already has a metric of an agent.
@@ -100,7 +99,6 @@ pub fn part(
     settings: &Settings,
     member: &Arc<Cluster>,
     hub: Option<&Arc<Cluster>>,
-    tokens: Option<stream::Tokens>,
     registry: &Registry,
     context: &ProcessContext,
 ) -> Result<Part, prometheus::Error> {
@@ -119,9 +117,9 @@ pub fn part(
         let dialer = logic.dialer();
         part.blocked = Some(logic.blocked());
         let runner = context.runner(logic, sources(member, hub, &settings.member.hub_namespace));
-        if let Some(tokens) = tokens.filter(|_| settings.parts.import) {
-            let (cluster, clock) = (settings.member.cluster.clone(), context.clock.clone());
-            let task = stream::task(&runner, cluster, dialer, tokens, clock, registry)?;
+        if settings.parts.import {
+            let (cluster, client) = (settings.member.cluster.clone(), hub.requests.clone());
+            let task = stream::task(&runner, cluster, dialer, client, context.clock.clone(), registry)?;
             part.manager = part.manager.with_leader_task(task);
         }
         response_sink = runner.response_sink(Kind::EndpointSlice);

@@ -216,7 +216,7 @@ fn hub(flags: &Flags) -> Result<Hub, UsageError> {
 
 fn slice_stream(flags: &Flags) -> Result<stream::Use, UsageError> {
     let address = match flags.slice_stream_address.as_deref() {
-        None | Some("") => return Ok(stream::Use::Offered),
+        None | Some("") => return Ok(stream::Use::Offered(stream::Dialers::default())),
         Some("0") => return Ok(stream::Use::Off),
         Some(address) => address,
     };
@@ -310,8 +310,8 @@ mod tests {
     fn a_malformed_slice_stream_is_named() {
         let with = |flags: &[&'static str]| settings(&[&COMPLETE[..], flags].concat());
         let chosen = |flags: &[&'static str]| with(flags).expect("complete").slice_stream;
-        assert!(matches!(chosen(&[]), stream::Use::Offered));
-        assert!(matches!(chosen(&["--slice-stream-address="]), stream::Use::Offered));
+        assert!(matches!(chosen(&[]), stream::Use::Offered(_)));
+        assert!(matches!(chosen(&["--slice-stream-address="]), stream::Use::Offered(_)));
         assert!(matches!(chosen(&["--slice-stream-address=0"]), stream::Use::Off));
         let stream = ["--slice-stream-address=hub:8443", "--slice-stream-ca-file=/ca.crt"];
         assert!(matches!(chosen(&stream), stream::Use::Fixed(_)));

@@ -18,8 +18,7 @@ mod connection;
 mod session;
 pub(crate) mod state;
 
-pub use client::Tokens;
-pub use connection::{Authorities, Dialer, Io};
+pub use connection::{Authorities, Dialer, Dialers, Io};
 
 use crate::Member;
 use fleetnet_agent::mailbox::Mailbox;
@@ -46,7 +45,7 @@ pub enum Use {
     #[default]
     Off,
     /// At the address that the hub agent offers, once it offers one.
-    Offered,
+    Offered(Dialers),
     /// With this dialer.
     Fixed(Dialer),
 }
@@ -56,7 +55,7 @@ impl Use {
     pub(crate) fn rule(&self) -> SliceStreamUse {
         match self {
             Self::Off => SliceStreamUse::Off,
-            Self::Offered => SliceStreamUse::Offered,
+            Self::Offered(_) => SliceStreamUse::Offered,
             Self::Fixed(_) => SliceStreamUse::Fixed,
         }
     }
@@ -92,7 +91,8 @@ enum News {
     Ended,
 }
 
-/// Returns a task that keeps a slice stream open while this process leads. `dialer` is [`Member::dialer`].
+/// Returns a task that keeps a slice stream open while this process leads. `dialer` is [`Member::dialer`], and `hub` issues the
+/// tokens.
 ///
 /// # Errors
 /// If the registry has a metric of the stream already.
@@ -100,7 +100,7 @@ pub fn task(
     runner: &Runner<Member>,
     cluster: ClusterId,
     dialer: watch::Receiver<Option<Dialer>>,
-    tokens: Tokens,
+    hub: kube::Client,
     clock: WallClock,
     registry: &Registry,
 ) -> Result<BoxFuture<'static, ()>, prometheus::Error> {
@@ -108,5 +108,5 @@ pub fn task(
     // Another seed for each member, so that members do not connect at the same time after a restart of the hub agent.
     let jitter = Jitter::new(FlowId::of(&cluster).0);
     let inbox = runner.inbox();
-    Ok(client::Client { cluster, dialer, tokens, clock, inbox, metrics, jitter }.run().boxed())
+    Ok(client::Client { cluster, dialer, hub, clock, inbox, metrics, jitter }.run().boxed())
 }

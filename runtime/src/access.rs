@@ -5,7 +5,7 @@
 //! together with one of each other client, and answers are cached for a short time.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -118,7 +118,7 @@ impl Guard {
     }
 }
 
-/// Turns of the clients, by their addresses. A client with many requests delays another client by one review.
+/// Turns of the clients, by their networks. A client with many requests delays another client by one review.
 #[derive(Debug, Default)]
 struct Turns(Mutex<BTreeMap<IpAddr, Arc<Mutex<()>>>>);
 
@@ -128,10 +128,19 @@ impl Turns {
         let requests = {
             let mut clients = self.0.lock().await;
             clients.retain(|_, requests| Arc::strong_count(requests) > 1);
-            Arc::clone(clients.entry(client).or_default())
+            Arc::clone(clients.entry(network(client)).or_default())
         };
         // fault K12.4: requests.lock_owned() ~> Arc::new(Mutex::new(drop(requests))).lock_owned()
         requests.lock_owned().await
+    }
+}
+
+/// Returns the network that one client can have all addresses of: with IPv6, its /64 prefix.
+fn network(client: IpAddr) -> IpAddr {
+    match client.to_canonical() {
+        // fault K12.5: address.to_bits() & !u128::from(u64::MAX) ~> address.to_bits()
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+        address @ IpAddr::V4(_) => address,
     }
 }
 
@@ -337,21 +346,35 @@ pub(crate) mod tests {
         assert_eq!(reviewer.reviews(), reviews, "its answer is still cached");
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_client_with_many_tokens_delays_another_client_by_one_review() {
+    /// Returns how long a client waits for its access behind 200 forged tokens of the others.
+    async fn delay_behind(others: impl Fn(u16) -> IpAddr, client: IpAddr) -> Duration {
         let guard = Arc::new(Guard::of_each_access(Reviewer::default().client()));
         let mut flood = tokio::task::JoinSet::new();
         for number in 0..200 {
-            let guard = Arc::clone(&guard);
-            flood.spawn(async move { guard.access(CLIENT, question(&format!("forged-{number}"))).await });
+            let (guard, other) = (Arc::clone(&guard), others(number));
+            flood.spawn(async move { guard.access(other, question(&format!("forged-{number}"))).await });
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
         let begun = Instant::now();
-        let other = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
-        assert_eq!(guard.access(other, question("scraper")).await.unwrap(), Access::Granted);
-        assert!(begun.elapsed() <= 2 * REVIEW_SPACING, "{:?}", begun.elapsed());
+        assert_eq!(guard.access(client, question("scraper")).await.unwrap(), Access::Granted);
+        let delay = begun.elapsed();
         assert!(flood.join_all().await.iter().all(|access| matches!(access, Ok(Access::Unauthenticated))));
         assert!(guard.turns.0.lock().await.len() <= 2, "clients without requests are forgotten");
+        delay
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_with_many_tokens_delays_another_client_by_one_review() {
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        let (v4, v6) = (address("10.0.0.1"), address("2001:db8:0:1::1"));
+        for client in [v4, v6, address("::ffff:10.0.0.1")] {
+            let delay = delay_behind(|_| CLIENT, client).await;
+            assert!(delay <= 2 * REVIEW_SPACING, "{client} waited for {delay:?}");
+        }
+        // One host can have all addresses of its network.
+        let of_network = |number: u16| IpAddr::from([0x2001, 0xdb8, 0, 2, 0, 0, 0, number]);
+        assert!(delay_behind(of_network, v6).await <= 2 * REVIEW_SPACING);
+        assert!(delay_behind(|_| v4, address("::ffff:10.0.0.1")).await > Duration::from_secs(9), "the same client");
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@
 
 mod ages;
 mod definition;
+mod read;
 
 pub use ages::Ages;
 pub use definition::{Definition, Kind};

@@ -18,7 +18,7 @@ use fleetnet_runtime::run::SourceStatus;
 use fleetnet_runtime::shutdown::{Shutdown, ShutdownTrigger};
 use fleetnet_types::ClusterId;
 use hub_agent::{Hub, OBJECT_LAG};
-use member_agent::stream::{Tokens, Use};
+use member_agent::stream::Use;
 use member_agent::{DERIVED_SERVICE_GRACE, Parts, endpoints};
 use prometheus::{Registry, TextEncoder};
 use std::collections::BTreeMap;
@@ -137,7 +137,8 @@ pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     if let Some((streams, line)) = &setup.streams {
         let client = hub.requests.clone();
         let (server, task) = hub_agent::stream::Server::new(&runner, engine, client, setup.clock.clone(), &registry)?;
-        streams.serve(setup.replica, server, line.clone());
+        let offer = streams.serve(setup.replica, server, line.clone());
+        runner.inbox().try_send(hub_agent::stream::Message::Offer(offer))?;
         manager = manager.with_task(task);
     }
     let manager = manager.with_agent(runner);
@@ -168,18 +169,11 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         slice_stream: setup
             .streams
             .as_ref()
-            .map_or(Use::Off, |(streams, line)| Use::Fixed(streams.dialer(member_name, line))),
+            .map_or(Use::Off, |(streams, line)| Use::Offered(streams.dialers(member_name, line))),
         endpoints,
     };
-    let tokens = setup.streams.is_some().then(|| Tokens::Fixed(stream_token(member_name)));
-    let part = member_agent::part(&settings, &member, Some(hub), tokens, &registry, &context)?;
+    let part = member_agent::part(&settings, &member, Some(hub), &registry, &context)?;
     Ok(run(format!("member-agent of {member_name}"), part, registry, &setup))
-}
-
-/// Returns the token of a member for slice streams.
-#[must_use]
-pub fn stream_token(member: &str) -> String {
-    format!("stream-token-of-{member}")
 }
 
 fn begin(setup: &Setup) -> anyhow::Result<(Registry, ProcessContext)> {

@@ -10,16 +10,14 @@ use fleetnet_api::crds::Form;
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::IpNet;
-use fleetnet_proto::TOKEN_AUDIENCE;
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use fleetnet_types::{ClusterId, Text, Timestamp};
 use futures::future::join_all;
 use hub_agent::OBJECT_LAG;
 use member_agent::DERIVED_SERVICE_GRACE;
 use member_agent::endpoints;
-use memkube::User;
 use memkube::audit::Entry;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -28,6 +26,8 @@ use tokio::time::timeout;
 pub const HUB_AGENT: &str = "system:serviceaccount:fleet-system:hub-agent";
 /// User name of a member agent in its own cluster.
 pub const MEMBER_AGENT: &str = "system:serviceaccount:fleet-system:member-agent";
+/// ServiceAccount of a member's agent in its hub namespace.
+const MEMBER_ACCOUNT: &str = "member-agent";
 /// Prefix of the group that names the replica of an agent in its requests.
 pub const REPLICA: &str = "replica:";
 /// Time on the virtual clock at which each fleet starts: noon of an arbitrary day.
@@ -55,8 +55,10 @@ pub struct Options {
     pub source_ranges: BTreeMap<ClusterId, Vec<IpNet>>,
     /// Policy for the annotations of hub namespaces that limit exporters and importers.
     pub namespace_policy: NamespacePolicy,
-    /// True if the agents use slice streams.
+    /// True if the hub agent has slice streams.
     pub slice_streams: bool,
+    /// Members, by index, that use no slice stream.
+    pub without_stream: BTreeSet<usize>,
 }
 
 impl Options {
@@ -76,6 +78,7 @@ impl Options {
             source_ranges: BTreeMap::new(),
             namespace_policy: NamespacePolicy::default(),
             slice_streams: false,
+            without_stream: BTreeSet::new(),
         }
     }
 }
@@ -131,21 +134,18 @@ impl Fleet {
             let name = id.unwrap_or_else(|| format!("member-{number}"));
             let seed = options.seed.wrapping_add(u64::try_from(number)?);
             let hub_namespace = member_namespace(&name);
-            let mut hub_user = hub_user(&hub_namespace);
+            let mut account = MEMBER_ACCOUNT.to_owned();
             match members.iter().filter(|member| member.name == name).count() {
                 0 => hub.make_namespace(&hub_namespace).await?,
-                others => hub_user = format!("{hub_user}-{}", others + 1),
+                others => account = format!("{account}-{}", others + 1),
             }
+            hub.make_service_account(&hub_namespace, &account).await?;
             members.push(Member {
                 server: server(&name, &clock, seed, options.form).await?,
                 name,
+                hub_user: format!("system:serviceaccount:{hub_namespace}:{account}"),
                 hub_namespace,
-                hub_user,
             });
-        }
-        for member in &members {
-            let token = agent::stream_token(&member.name);
-            hub.memkube().set_token_for(&token, TOKEN_AUDIENCE, Some(User::new(&member.hub_user)));
         }
         let (own_clocks, agents, streams) = (BTreeMap::new(), BTreeMap::new(), Streams::default());
         Ok(Self { hub, members, clock, own_clocks, options, streams, started: 0, agents })
@@ -220,7 +220,7 @@ impl Fleet {
             member_takeover_after: self.options.member_takeover_after,
             source_ranges: self.options.source_ranges.clone(),
             namespace_policy: self.options.namespace_policy,
-            streams: self.options.slice_streams.then(|| (self.streams.clone(), line.clone())),
+            streams: self.has_stream(place).then(|| (self.streams.clone(), line.clone())),
             object_lag: OBJECT_LAG,
             replica,
         };
@@ -238,6 +238,12 @@ impl Fleet {
         };
         self.agents.insert((place, replica), (agent, line));
         Ok(())
+    }
+
+    /// True if the agents of a cluster use slice streams.
+    fn has_stream(&self, place: Place) -> bool {
+        let is_without = matches!(place, Place::Member(index) if self.options.without_stream.contains(&index));
+        self.options.slice_streams && !is_without
     }
 
     /// Returns the running agent of a cluster.
@@ -340,7 +346,7 @@ async fn stop(agent: Agent) -> anyhow::Result<()> {
 /// Returns the user name of a member's agent in the hub.
 #[must_use]
 pub fn hub_user(hub_namespace: &str) -> String {
-    format!("system:serviceaccount:{hub_namespace}:member-agent")
+    format!("system:serviceaccount:{hub_namespace}:{MEMBER_ACCOUNT}")
 }
 
 async fn server(name: &str, clock: &Clock, seed: u64, form: Form) -> anyhow::Result<Server> {

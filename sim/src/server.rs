@@ -4,7 +4,7 @@ use crate::line::Line;
 use anyhow::Context as _;
 use fleetnet_api::crds::{self, Form};
 use fleetnet_runtime::client::Cluster;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::Api;
 use kube::api::PostParams;
 use memkube::{MemKube, Options, User};
@@ -69,5 +69,13 @@ impl Server {
         namespace.metadata.name = Some(name.to_owned());
         let made = Api::all(self.admin()).create(&PostParams::default(), &namespace).await;
         made.map(drop).with_context(|| format!("cannot make the namespace {name}"))
+    }
+
+    /// Makes a ServiceAccount, for which the server then issues tokens.
+    pub async fn make_service_account(&self, namespace: &str, name: &str) -> anyhow::Result<()> {
+        let mut account = ServiceAccount::default();
+        account.metadata.name = Some(name.to_owned());
+        let made = Api::namespaced(self.admin(), namespace).create(&PostParams::default(), &account).await;
+        made.map(drop).with_context(|| format!("cannot make the ServiceAccount {namespace}/{name}"))
     }
 }

@@ -2,8 +2,10 @@
 //! cut them and make them slow.
 
 use crate::line::Line;
+use fleetnet_core::model::SliceStreamOffer;
+use fleetnet_types::Text;
 use hub_agent::stream::Server;
-use member_agent::stream::Dialer;
+use member_agent::stream::{Dialer, Dialers};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
@@ -39,12 +41,16 @@ pub struct Streams(Arc<Mutex<State>>);
 struct State {
     replicas: BTreeMap<usize, Replica>,
     members: BTreeMap<String, Network>,
+    /// Number of servers that were started.
+    started: u32,
 }
 
 /// Running replica of the hub agent.
 #[derive(Debug)]
 struct Replica {
     server: Server,
+    /// Authority of its certificate. Each server makes its own.
+    authority: Text,
     line: Line,
     connections: JoinSet<()>,
 }
@@ -69,10 +75,15 @@ impl State {
 }
 
 impl Streams {
-    /// Adds the server of a replica of the hub agent. The connections of an earlier server break. While `line` holds the requests of
-    /// this replica, its connections deliver nothing.
-    pub(crate) fn serve(&self, replica: usize, server: Server, line: Line) {
-        self.0.lock().replicas.insert(replica, Replica { server, line, connections: JoinSet::new() });
+    /// Adds the server of a replica of the hub agent, and returns its offer. The connections of an earlier server break. While `line`
+    /// holds the requests of this replica, its connections deliver nothing.
+    pub(crate) fn serve(&self, replica: usize, server: Server, line: Line) -> SliceStreamOffer {
+        let mut state = self.0.lock();
+        state.started += 1;
+        let authority = Text::from(format!("authority {}", state.started));
+        let offer = SliceStreamOffer { address: "hub".into(), ca_bundle: authority.clone() };
+        state.replicas.insert(replica, Replica { server, authority, line, connections: JoinSet::new() });
+        offer
     }
 
     /// Breaks the connections of a replica of the hub agent, which has ended.
@@ -91,22 +102,34 @@ impl Streams {
         self.0.lock().network(member).condition.send_replace(condition);
     }
 
-    /// Returns a dialer of a replica of a member agent. It reaches one replica of the hub agent after another, as through a Service.
-    /// While `line` holds the requests of the member agent, its connections deliver nothing.
-    pub(crate) fn dialer(&self, member: &str, line: &Line) -> Dialer {
-        let line = line.clone();
-        let (streams, member, turn) = (self.clone(), member.to_owned(), Arc::new(AtomicUsize::new(0)));
-        Dialer::new("hub".to_owned(), move || {
-            let connected = streams.connect(&member, &line, turn.fetch_add(1, Ordering::Relaxed));
-            async move { connected.map(|stream| Box::new(stream) as Box<dyn member_agent::stream::Io>) }
+    /// Returns the dialers of a replica of a member agent. They reach one replica of the hub agent after another, as through a Service,
+    /// and accept only the certificate of the replica that made the offer. While `line` holds the requests of the member agent, its
+    /// connections deliver nothing.
+    pub(crate) fn dialers(&self, member: &str, line: &Line) -> Dialers {
+        let (streams, member, line) = (self.clone(), member.to_owned(), line.clone());
+        let turns = Arc::new(AtomicUsize::new(0));
+        Dialers::new(move |offer| {
+            let (streams, member, line, turns) = (streams.clone(), member.clone(), line.clone(), Arc::clone(&turns));
+            let authority = offer.ca_bundle.clone();
+            Ok(Dialer::new(offer.address.to_string(), move || {
+                let turn = turns.fetch_add(1, Ordering::Relaxed);
+                let connected = streams.connect(&member, &line, turn, Some(&authority));
+                async move { connected.map(|stream| Box::new(stream) as Box<dyn member_agent::stream::Io>) }
+            }))
         })
     }
 
-    /// Opens a connection of a member to a replica of the hub agent.
+    /// Opens a connection of a member to a replica of the hub agent. With an authority, the certificate of the replica must be of it.
     ///
     /// # Errors
-    /// If no replica runs, or the network of the member is down.
-    pub fn connect(&self, member: &str, line: &Line, turn: usize) -> io::Result<DuplexStream> {
+    /// If no replica runs, if its certificate is of another authority, or if the network of the member is down.
+    pub fn connect(
+        &self,
+        member: &str,
+        line: &Line,
+        turn: usize,
+        authority: Option<&Text>,
+    ) -> io::Result<DuplexStream> {
         let mut state = self.0.lock();
         let network = state.network(member);
         let (address, condition) = (network.address, network.condition.subscribe());
@@ -116,6 +139,9 @@ impl Streams {
         let Some(replica) = replica.and_then(|replica| replicas.get_mut(&replica)) else {
             return Err(io::ErrorKind::ConnectionRefused.into());
         };
+        if authority.is_some_and(|authority| *authority != replica.authority) {
+            return Err(io::Error::other("a certificate of another authority"));
+        }
         let ((near, far), (from, to)) = (duplex(BUFFER), duplex(BUFFER));
         replica.connections.spawn(replica.server.clone().serve(address, to));
         let lines = [line.clone(), replica.line.clone()];

@@ -6,11 +6,12 @@ mod support;
 use anyhow::{Context as _, ensure};
 use fleetnet_proto::v1::{Acknowledgement, Hello, ProbeReply, SubscribeRequest, SubscribeResponse, subscribe_request};
 use fleetnet_proto::{PROTOCOL_VERSION, SliceStreamClient, TOKEN_AUDIENCE};
+use fleetnet_runtime::token::audience;
 use fleetnet_tests::environment::{Backend as _, Environment, FleetSpec};
 use futures::stream::{self, StreamExt as _};
+use harness::user::Consume;
 use hyper_util::rt::TokioIo;
 use memkube::User;
-use sim::agent::stream_token;
 use sim::fleet::Place;
 use sim::line::Line;
 use std::time::Duration;
@@ -55,10 +56,12 @@ async fn channel(env: &Environment<OnMemkube>) -> anyhow::Result<Channel> {
 async fn channel_from(env: &Environment<OnMemkube>, member: &'static str) -> anyhow::Result<Channel> {
     let streams = env.backend.0.streams.clone();
     let connector = service_fn(move |_| {
-        let connected = streams.connect(member, &Line::default(), 0);
+        let connected = streams.connect(member, &Line::default(), 0, None);
         async move { connected.map(TokioIo::new) }
     });
-    Ok(Endpoint::from_static("http://hub").connect_with_connector(connector).await?)
+    // A small window, so that a client that never reads soon holds back the hub agent.
+    let endpoint = Endpoint::from_static("http://hub").initial_stream_window_size(64 << 10);
+    Ok(endpoint.connect_with_connector(connector).await?)
 }
 
 /// Opens a stream with this token, and sends this first request.
@@ -90,10 +93,7 @@ async fn end(raw: &mut Raw) -> anyhow::Result<Status> {
 
 /// Returns how many previews the importer has acknowledged on its present stream.
 fn acknowledged(env: &Environment<OnMemkube>) -> anyhow::Result<u64> {
-    let metrics = env.backend.0.agent(Place::Hub).context("it runs")?.metrics()?;
-    let count =
-        |line: &str| line.strip_prefix("fleetnet_slice_stream_delay_seconds_count{member=\"member-2\"} ")?.parse().ok();
-    Ok(metrics.lines().find_map(count).unwrap_or_default())
+    Ok(metric(env, "fleetnet_slice_stream_delay_seconds_count{member=\"member-2\"}")?.unwrap_or_default())
 }
 
 /// Changes the exported slice, and checks that the importer sees it at once, by its stream.
@@ -108,9 +108,13 @@ async fn others_are_unharmed(env: &Environment<OnMemkube>, address: &str) -> any
     Ok(())
 }
 
-async fn streaming() -> anyhow::Result<Environment<OnMemkube>> {
-    let env = Environment::<OnMemkube>::create(FLEET).await?;
-    env.export_and_import(&["10.1.0.1"]).await?;
+async fn streaming(fleet: FleetSpec) -> anyhow::Result<Environment<OnMemkube>> {
+    let env = Environment::<OnMemkube>::create(fleet).await?;
+    env.export(&["10.1.0.1"]).await?;
+    for importer in 1..fleet.members {
+        env.user(importer).import("app", "app", Consume::ClusterIp).await?;
+        env.user(importer).sees("app", &["10.1.0.1"]).await?;
+    }
     sleep(Duration::from_secs(20)).await;
     let hub = env.backend.0.hub.memkube();
     let member = |name: &str| Some(User::new(&format!("system:serviceaccount:fleet-member-{name}:member-agent")));
@@ -139,8 +143,8 @@ impl memkube::auth::Policy for OwnNamespace {
 #[test]
 fn tokens_that_are_wrong_or_of_others_are_refused_with_a_clear_status() -> anyhow::Result<()> {
     sim::paused(async {
-        let env = streaming().await?;
-        let own = format!("Bearer {}", stream_token("member-2"));
+        let env = streaming(FLEET).await?;
+        let own = bearer_of_member_2(&env).await?;
         let old = message(Message::Hello(Hello {
             protocol_version: 7,
             cluster: "member-2".into(),
@@ -179,7 +183,7 @@ fn tokens_that_are_wrong_or_of_others_are_refused_with_a_clear_status() -> anyho
 #[test]
 fn requests_that_are_malformed_end_only_their_own_stream() -> anyhow::Result<()> {
     sim::paused(async {
-        let env = streaming().await?;
+        let env = streaming(FLEET).await?;
         let token = "Bearer of-stranger";
         let acknowledgement =
             |slice: String| message(Message::Acknowledgement(Acknowledgement { slice, generation: 7 }));
@@ -204,7 +208,7 @@ fn requests_that_are_malformed_end_only_their_own_stream() -> anyhow::Result<()>
 #[test]
 fn a_thousand_connections_harm_no_stream() -> anyhow::Result<()> {
     sim::paused(async {
-        let env = streaming().await?;
+        let env = streaming(FLEET).await?;
         // Each connection opens a stream and sends no Hello.
         let mut opening = Vec::new();
         for _ in 0..1_000 {
@@ -227,9 +231,17 @@ fn a_thousand_connections_harm_no_stream() -> anyhow::Result<()> {
     })
 }
 
+/// Returns the header with a token that the hub issues for the agent of member-2.
+async fn bearer_of_member_2(env: &Environment<OnMemkube>) -> anyhow::Result<String> {
+    let fleet = &env.backend.0;
+    let client = fleet.hub.memkube().client(User::new(&fleet.members[1].hub_user));
+    Ok(format!("Bearer {}", audience::request(&client, TOKEN_AUDIENCE, fleet.clock()).await?.token))
+}
+
 /// Opens a stream of member-2 from its own address. It takes the place of the stream of its agent.
 async fn opens_at_once(env: &Environment<OnMemkube>) -> anyhow::Result<()> {
-    let (begun, token) = (Instant::now(), format!("Bearer {}", stream_token("member-2")));
+    let token = bearer_of_member_2(env).await?;
+    let begun = Instant::now();
     open(channel_from(env, "member-2").await?, Some(&token), hello("member-2")).await?;
     ensure!(begun.elapsed() < Duration::from_millis(200), "the stream was opened after {:?}", begun.elapsed());
     Ok(())
@@ -238,7 +250,7 @@ async fn opens_at_once(env: &Environment<OnMemkube>) -> anyhow::Result<()> {
 #[test]
 fn a_thousand_forged_tokens_of_one_client_delay_no_other_client() -> anyhow::Result<()> {
     sim::paused(async {
-        let env = streaming().await?;
+        let env = streaming(FLEET).await?;
         let mut opening = Vec::new();
         for number in 0..1_000 {
             let channel = channel(&env).await?;
@@ -265,7 +277,7 @@ fn a_thousand_forged_tokens_of_one_client_delay_no_other_client() -> anyhow::Res
 #[test]
 fn calls_of_health_and_reflection_are_as_limited_as_streams() -> anyhow::Result<()> {
     sim::paused(async {
-        let env = streaming().await?;
+        let env = streaming(FLEET).await?;
         let mut health = HealthClient::new(channel(&env).await?);
         let request = |bytes: usize| HealthCheckRequest { service: "x".repeat(bytes) };
         let status = health.check(request(0)).await?.into_inner().status();
@@ -306,29 +318,47 @@ fn calls_of_health_and_reflection_are_as_limited_as_streams() -> anyhow::Result<
     })
 }
 
+/// Returns the value of a series of the hub agent's metrics.
+fn metric(env: &Environment<OnMemkube>, series: &str) -> anyhow::Result<Option<u64>> {
+    let metrics = env.backend.0.agent(Place::Hub).context("it runs")?.metrics()?;
+    Ok(metrics.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok()))
+}
+
 #[test]
 fn a_subscriber_that_never_reads_loses_its_stream_and_delays_nobody() -> anyhow::Result<()> {
     sim::paused(async {
-        let mut env = streaming().await?;
+        let mut env = streaming(FleetSpec::of(3).with_slice_streams()).await?;
         env.backend.0.stop(Place::Member(1)).await?;
-        let token = format!("Bearer {}", stream_token("member-2"));
+        let token = bearer_of_member_2(&env).await?;
         let raw = open(channel(&env).await?, Some(&token), hello("member-2")).await?;
+        let (mut waiting, mut slowest) = (0, Duration::ZERO);
         for number in 0..200 {
-            env.user(0).set_endpoints("app-1", &[&format!("10.1.1.{number}")]).await?;
+            // Long slices fill the buffers of the connection.
+            let addresses: Vec<String> = (0..200).map(|host| format!("10.1.{number}.{host}")).collect();
+            let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+            let begun = Instant::now();
+            env.user(0).set_endpoints("app-1", &addresses).await?;
+            env.user(2).sees("app", &addresses).await?;
+            slowest = slowest.max(begun.elapsed());
+            let depth = metric(&env, "fleetnet_slice_stream_queue_depth{member=\"member-2\"}")?;
+            waiting = waiting.max(depth.unwrap_or_default());
             sleep(Duration::from_millis(200)).await;
         }
-        let metrics = env.backend.0.agent(Place::Hub).context("it runs")?.metrics()?;
-        ensure!(metrics.contains("fleetnet_slice_stream_refusals_total{code=\"DEADLINE_EXCEEDED\"} 1"), "{metrics}");
+        ensure!(slowest < Duration::from_millis(100), "another member saw a change after {slowest:?}");
+        ensure!(waiting == 1, "previews of one slice wait: {waiting}");
+        let refused = metric(&env, "fleetnet_slice_stream_refusals_total{code=\"DEADLINE_EXCEEDED\"}")?;
+        ensure!(refused == Some(1), "{refused:?}");
         drop(raw);
         env.backend.0.start(Place::Member(1))?;
-        env.user(1).sees("app", &["10.1.1.199"]).await.map(drop)
+        let last: Vec<String> = (0..200).map(|host| format!("10.1.199.{host}")).collect();
+        env.user(1).sees("app", &last.iter().map(String::as_str).collect::<Vec<_>>()).await.map(drop)
     })
 }
 
 #[test]
 fn a_member_without_rights_any_more_loses_its_stream_within_a_minute() -> anyhow::Result<()> {
     sim::paused(async {
-        let env = streaming().await?;
+        let env = streaming(FLEET).await?;
         let mut raw = open(channel(&env).await?, Some("Bearer of-stranger"), hello("stranger")).await?;
         env.backend.0.hub.memkube().set_token_for("of-stranger", TOKEN_AUDIENCE, None);
         let reply = async {
@@ -351,12 +381,12 @@ fn a_member_without_rights_any_more_loses_its_stream_within_a_minute() -> anyhow
 #[test]
 fn a_replica_that_does_not_lead_has_no_streams() -> anyhow::Result<()> {
     sim::paused(async {
-        let mut env = streaming().await?;
+        let mut env = streaming(FLEET).await?;
         env.backend.0.start_replica(Place::Hub, 1)?;
         env.backend.0.ready().await?;
         let streams = env.backend.0.streams.clone();
         let connector = service_fn(move |_| {
-            let connected = streams.connect("stranger", &Line::default(), 1);
+            let connected = streams.connect("stranger", &Line::default(), 1, None);
             async move { connected.map(TokioIo::new) }
         });
         let channel = Endpoint::from_static("http://hub").connect_with_connector(connector).await?;

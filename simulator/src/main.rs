@@ -197,7 +197,11 @@ fn chosen(args: &Args) -> String {
 fn print_script(script: &Script) {
     let slow = if script.is_slow { ", slow faults" } else { "" };
     let quiet = if script.is_quiet { ", quiet users" } else { "" };
-    let streams = if script.has_streams { ", slice streams" } else { "" };
+    let streams = match (script.has_streams, &script.without_stream) {
+        (false, _) => String::new(),
+        (true, none) if none.is_empty() => ", slice streams".to_owned(),
+        (true, some) => format!(", slice streams except in the members with index {some:?}"),
+    };
     println!("seed {}: {} replicas{streams}{slow}{quiet}", script.seed, script.replicas);
     script.steps.iter().for_each(|step| println!("  {step}"));
     script.last.iter().for_each(|action| println!("     last user {action:?}"));

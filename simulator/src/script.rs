@@ -6,6 +6,7 @@ use fastrand::Rng;
 use histories::users::{Action, MEMBERS, an_action, prelude};
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +17,10 @@ pub struct Script {
     pub seed: u64,
     /// Number of replicas of each agent.
     pub replicas: usize,
-    /// True if the agents use slice streams.
+    /// True if the hub agent has slice streams.
     pub has_streams: bool,
+    /// Members, by index, that use no slice stream.
+    pub without_stream: BTreeSet<usize>,
     /// True if faults are possible from which agents recover only after minutes.
     pub is_slow: bool,
     /// True if users act only at the beginning, and faults begin only after their changes have arrived. Then agents may withdraw
@@ -82,6 +85,7 @@ impl Script {
     pub fn of(seed: u64, choice: &Choice) -> Self {
         let mut rng = Rng::with_seed(seed);
         let (replicas, has_streams) = (rng.usize(1..=2), rng.bool());
+        let without_stream = (0..MEMBERS).filter(|_| has_streams && rng.usize(..6) == 0).collect();
         let (is_slow, is_quiet) = (rng.usize(..4) == 0, rng.usize(..3) == 0);
         let mut steps: Vec<Step> = Vec::new();
         let first = prelude(&mut rng).into_iter().flatten();
@@ -132,7 +136,7 @@ impl Script {
             }
         }
         steps.sort_by_key(|step| step.at);
-        Self { seed, replicas, has_streams, is_slow, is_quiet, steps, last }
+        Self { seed, replicas, has_streams, without_stream, is_slow, is_quiet, steps, last }
     }
 
     /// Returns the same script, whose disturbances have drawn no random numbers yet.

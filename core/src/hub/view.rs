@@ -34,7 +34,7 @@ use crate::watches::Watches;
 use fleetnet_types::{ClusterId, ObjectName, Text};
 use holders::Holders;
 use previews::Previews;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use value::Value;
 
 /// Value of the flag `--namespace-policy`: effect of the annotations on the hub's namespaces.
@@ -78,6 +78,8 @@ pub struct View {
     pub announces: Announcement,
     /// Offer of the slice stream to the members; `None` while the hub agent has no slice stream.
     slice_stream: Option<SliceStreamOffer>,
+    /// Members whose MemberAgent has got the present offer from this process.
+    offered: BTreeSet<ClusterId>,
     /// Value of the flag `--namespace-policy`: effect of the annotations on the hub's namespaces.
     pub namespace_policy: NamespacePolicy,
     /// State of each kind's watch. While the table of a kind is incomplete, a rule must not treat a missing object as deleted.
@@ -160,7 +162,23 @@ impl View {
         if before.is_none() {
             self.announces.features.push(SLICE_STREAM.into());
         }
-        (before != self.slice_stream).then_some(Value::Announces)
+        let is_changed = before != self.slice_stream;
+        if is_changed {
+            self.offered.clear();
+        }
+        is_changed.then_some(Value::Announces)
+    }
+
+    /// Records that the status of a member's MemberAgent was written.
+    pub fn answered(&mut self, cluster: &ClusterId) {
+        if self.slice_stream.is_some() {
+            self.offered.insert(cluster.clone());
+        }
+    }
+
+    /// True if this process has written its present offer to a member.
+    pub(crate) fn has_offered(&self, cluster: &ClusterId) -> bool {
+        self.offered.contains(cluster)
     }
 
     /// True if an object exists that the key is for.

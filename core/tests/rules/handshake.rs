@@ -245,10 +245,18 @@ fn the_hub_offers_its_slice_stream_once_also_where_the_definition_drops_the_offe
 
     let offered = MemberAgent { hub: announced.clone(), slice_stream: Some(offer(1)), ..silent.clone() };
     let dropped = MemberAgent { slice_stream: None, ..offered.clone() };
+    observe_change(&mut view, dropped.clone().object());
+    assert_eq!(writes(&view, &key).len(), 1, "perhaps an earlier process wrote the announcement");
+    view.answered(&"member-1".into());
     for present in [&offered, &dropped] {
         observe_change(&mut view, present.clone().object());
         assert_eq!(planned(&view, &key), Plan::default(), "said already");
     }
+    offers(&mut view, offer(1));
+    assert_eq!(planned(&view, &key), Plan::default(), "the same offer");
+    offers(&mut view, offer(2));
+    assert_eq!(writes(&view, &key).len(), 1, "a new offer is tried once, too");
+    offers(&mut view, offer(1));
     observe_change(&mut view, offered.clone().object());
     offers(&mut view, offer(2));
     assert_eq!(writes(&view, &key), [answer(Some(offer(2)), announced)], "the address has changed");

@@ -12,7 +12,7 @@ use crate::support::view::{claimed_hub_view, member_view, observe_and_plan, obse
 use crate::support::world::{Entry, Who, World, fleet};
 use ::histories::users::Action;
 use fleetnet_core::features::Features;
-use fleetnet_core::limits::{PREVIEW_ACKNOWLEDGEMENT_MICROS, RESTORE_GRACE_MICROS};
+use fleetnet_core::limits::{PREVIEW_ACKNOWLEDGEMENT_MICROS, PREVIEW_PAUSE_MICROS, RESTORE_GRACE_MICROS};
 use fleetnet_core::member::SliceStreamUse;
 use fleetnet_core::model::{AddressType, ConsumerType, EndpointSlice, HubSlice, Kind, Object};
 use fleetnet_core::plan::{ImportedSlice, Patch, Plan, Preview, Write};
@@ -189,6 +189,36 @@ fn a_source_that_goes_back_is_written_at_once_and_ends_the_stream_that_had_its_p
     let ended = Plan { preview: Some(Preview::EndStream), ..Plan::default() };
     assert_eq!(exported(&mut view, &key, export.clone(), 20), ended, "back to what the object has");
     assert_eq!(exported(&mut view, &key, export, 20), Plan::default());
+}
+
+#[test]
+fn after_a_source_went_back_its_member_has_no_previews_for_ten_minutes() {
+    let (mut view, export, _, key) = streaming_hub();
+    let change = |generation: i64| export.clone().with_addresses(&[&format!("10.0.1.{generation}")], generation);
+    exported(&mut view, &key, change(6), 20);
+    assert_eq!(exported(&mut view, &key, change(5), 20).preview, Some(Preview::EndStream));
+    let pause_ends = 20 + PREVIEW_PAUSE_MICROS / 1_000_000;
+    for (second, is_previewed) in [(20, false), (pause_ends - 1, false), (pause_ends, true)] {
+        let plan = exported(&mut view.clone(), &key, change(7), second);
+        assert_eq!((plan.preview.is_some(), plan.writes.is_empty()), (is_previewed, is_previewed), "{second}");
+    }
+    view.clock_set(3_600_000_000);
+    assert_eq!(exported(&mut view.clone(), &key, change(7), pause_ends + 3_599).preview, None);
+    assert!(exported(&mut view.clone(), &key, change(7), pause_ends + 3_600).preview.is_some());
+
+    // The pause concerns neither a preview that was sent before, nor the slices of other members.
+    for (exporter, is_paused) in [("member-1", true), ("member-3", false)] {
+        let (mut view, export, copy, key) = streaming_hub();
+        exported(&mut view, &key, export.clone().with_addresses(&["10.0.0.9"], 5), 20);
+        let other = slice_export(exporter, &slice("work/other-1")).with_addresses(&["10.3.0.1"], 6).marked();
+        let at = hub::Key::Copy { slice: other.meta.name.name, importer: copy.meta.name.namespace };
+        view.sent(&at, Preview::Show(other.spec), seconds(20));
+        view.sent(&at, Preview::EndStream, seconds(20));
+        let until = seconds(20).plus_micros(PREVIEW_ACKNOWLEDGEMENT_MICROS);
+        assert_eq!(view.decide_and_record(&key, seconds(20)), wait(until, None), "{exporter}");
+        let later = exported(&mut view, &key, export.with_addresses(&["10.0.0.10"], 6), 20);
+        assert_eq!(later.preview.is_none(), is_paused, "{exporter}");
+    }
 }
 
 #[test]

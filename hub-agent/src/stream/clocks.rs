@@ -42,6 +42,11 @@ impl Clocks {
         Some(clock(cluster)?.compared_with(clock(other)?))
     }
 
+    /// Returns the number of slices with a preview that waits, for each member.
+    pub(super) fn waiting(&self) -> Vec<(String, usize)> {
+        self.0.lock().iter().map(|(cluster, (stream, _))| (cluster.clone(), stream.len())).collect()
+    }
+
     /// The clock of this process was set by this duration.
     pub(super) fn clock_set(&self, micros: i64) {
         self.0.lock().values_mut().for_each(|(_, samples)| samples.clock_set(micros));

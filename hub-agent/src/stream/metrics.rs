@@ -1,11 +1,13 @@
 //! Metrics of the slice stream.
 
+use super::clocks::Clocks;
 use crate::metrics::{
     STREAM_BYTES, STREAM_CLOCK_OFFSET, STREAM_CLOCK_UNCERTAINTY, STREAM_DELAY, STREAM_MESSAGES, STREAM_QUEUE,
     STREAM_REFUSALS, STREAMS,
 };
 use fleetnet_core::clocks::Clock;
-use prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry};
+use prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGauge, Registry};
+use std::sync::Arc;
 use std::time::Duration;
 use tonic::Code;
 
@@ -14,7 +16,6 @@ pub(crate) struct Metrics {
     pub(super) streams: IntGauge,
     messages: IntCounterVec,
     bytes: IntCounterVec,
-    queue: IntGaugeVec,
     refusals: IntCounterVec,
     delay: HistogramVec,
     offset: GaugeVec,
@@ -26,12 +27,13 @@ impl Metrics {
     ///
     /// # Errors
     /// If the registry has a metric of one of these names already.
-    pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+    pub(crate) fn new(clocks: &Arc<Clocks>, registry: &Registry) -> Result<Self, prometheus::Error> {
+        let clocks = Arc::clone(clocks);
+        STREAM_QUEUE.read_gauges(registry, move || clocks.waiting())?;
         Ok(Self {
             streams: STREAMS.gauge(registry)?,
             messages: STREAM_MESSAGES.counters(registry)?,
             bytes: STREAM_BYTES.counters(registry)?,
-            queue: STREAM_QUEUE.gauges(registry)?,
             refusals: STREAM_REFUSALS.counters(registry)?,
             delay: STREAM_DELAY.histograms(registry)?,
             offset: STREAM_CLOCK_OFFSET.float_gauges(registry)?,
@@ -48,10 +50,6 @@ impl Metrics {
         self.refusals.with_label_values(&[name(code)]).inc();
     }
 
-    pub(super) fn waiting(&self, member: &str, messages: usize) {
-        self.queue.with_label_values(&[member]).set(i64::try_from(messages).unwrap_or(i64::MAX));
-    }
-
     pub(super) fn acknowledged(&self, member: &str, delay: Duration) {
         self.delay.with_label_values(&[member]).observe(delay.as_secs_f64());
     }
@@ -66,7 +64,6 @@ impl Metrics {
     /// Drops the series of a member whose stream ended.
     pub(super) fn forget(&self, member: &str) {
         // Ignore a missing series: a short stream may have none.
-        let _ = self.queue.remove_label_values(&[member]);
         let _ = self.delay.remove_label_values(&[member]);
         let _ = self.offset.remove_label_values(&[member]);
         let _ = self.uncertainty.remove_label_values(&[member]);

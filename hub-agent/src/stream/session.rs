@@ -257,7 +257,6 @@ impl Session {
             return Ok(());
         }
         let Some((slice, spec, since)) = self.outbox.take() else { return Ok(()) };
-        self.shared.metrics.waiting(&self.cluster, self.outbox.len());
         self.unacknowledged.check(&slice)?;
         let Some(mut message) = v1::Preview::new(&slice, &spec) else { return Ok(()) };
         let clock = self.shared.clocks.compared(&spec.reference.cluster, &self.cluster, self.shared.clock.now());

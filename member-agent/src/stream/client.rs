@@ -27,21 +27,6 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 
-/// Source of the tokens with which a member authenticates.
-#[derive(Clone)]
-pub enum Tokens {
-    /// Tokens of the agent's ServiceAccount in the hub.
-    OfServiceAccount(kube::Client),
-    /// Always the same token, for simulations.
-    Fixed(String),
-}
-
-impl std::fmt::Debug for Tokens {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Tokens")
-    }
-}
-
 /// Metrics of the client.
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
@@ -60,7 +45,8 @@ pub(crate) struct Client {
     pub(crate) cluster: ClusterId,
     /// Dialer to the hub agent; `None` while the hub has no slice stream.
     pub(crate) dialer: watch::Receiver<Option<Dialer>>,
-    pub(crate) tokens: Tokens,
+    /// Client of the hub, which issues the tokens.
+    pub(crate) hub: kube::Client,
     pub(crate) clock: Clock,
     pub(crate) inbox: mpsc::Sender<Message>,
     pub(crate) metrics: Metrics,
@@ -177,10 +163,7 @@ impl Client {
     }
 
     async fn open(&self, dialer: &Dialer) -> Result<(Session, Duration), OpenError> {
-        let AudienceToken { token, renew_after } = match &self.tokens {
-            Tokens::OfServiceAccount(client) => audience::request(client, TOKEN_AUDIENCE, &self.clock).await?,
-            Tokens::Fixed(token) => AudienceToken { token: token.clone(), renew_after: Duration::MAX },
-        };
+        let AudienceToken { token, renew_after } = audience::request(&self.hub, TOKEN_AUDIENCE, &self.clock).await?;
         let bearer = MetadataValue::try_from(format!("Bearer {token}")).map_err(|_| OpenError::MalformedToken)?;
         timeout(STREAM_CONNECT_TIMEOUT, self.subscribe(dialer, bearer))
             .await

@@ -1,6 +1,7 @@
 //! Connections of the slice stream: TCP and TLS to the address of the hub agent.
 
 use fleetnet_agent::host_port::HostPort;
+use fleetnet_core::model::SliceStreamOffer;
 use fleetnet_types::Text;
 use futures::future::BoxFuture;
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
@@ -60,6 +61,36 @@ impl Dialer {
     /// Opens a connection.
     pub fn dial(&self) -> BoxFuture<'static, io::Result<Box<dyn Io>>> {
         (self.dial)()
+    }
+}
+
+/// Makes the dialers for the offers of the hub agent.
+#[derive(Clone)]
+pub struct Dialers(Arc<MakeDialer>);
+
+type MakeDialer = dyn Fn(&SliceStreamOffer) -> Result<Dialer, String> + Send + Sync;
+
+impl Dialers {
+    /// Returns a maker of dialers that is this function. It fails with the reason if an offer is malformed.
+    pub fn new(make: impl Fn(&SliceStreamOffer) -> Result<Dialer, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(make))
+    }
+
+    pub(super) fn dialer(&self, offer: &SliceStreamOffer) -> Result<Dialer, String> {
+        (self.0)(offer)
+    }
+}
+
+/// Dialers with TLS.
+impl Default for Dialers {
+    fn default() -> Self {
+        Self::new(|offer| Dialer::tls(&offer.address, Authorities::Offered(offer.ca_bundle.clone())))
+    }
+}
+
+impl std::fmt::Debug for Dialers {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Dialers")
     }
 }
 

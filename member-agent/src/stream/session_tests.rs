@@ -1,13 +1,17 @@
 //! Tests of a session, with a hub agent that the test plays.
 
 use super::*;
-use crate::stream::client::Tokens;
 use crate::stream::connection::{Dialer, Io};
 use crate::stream::{client, client::Client};
 use fleetnet_proto::{SliceStream, SliceStreamServer};
 use fleetnet_runtime::backoff::Jitter;
+use fleetnet_runtime::clock::to_jiff;
 use fleetnet_types::Timestamp;
 use futures::stream::{self, BoxStream, StreamExt as _};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::Api;
+use kube::api::PostParams;
+use memkube::{MemKube, Options, User};
 use prometheus::Registry;
 use std::time::Duration;
 use subscribe_response::Message as Response;
@@ -61,13 +65,21 @@ fn dialer(messages: Vec<SubscribeResponse>) -> Dialer {
     })
 }
 
-fn client(dialer: watch::Receiver<Option<Dialer>>) -> (Client, mpsc::Receiver<Message>) {
+/// Returns a client whose hub issues tokens for it.
+async fn client(dialer: watch::Receiver<Option<Dialer>>) -> (Client, mpsc::Receiver<Message>) {
     let (inbox, messages) = mpsc::channel(8);
+    let clock = Clock::virtual_at(Timestamp::from_seconds(1_800_000_000));
+    let of_server = clock.clone();
+    let server = MemKube::new(Options::new(Arc::new(move || to_jiff(of_server.now())), 1));
+    let mut account = ServiceAccount::default();
+    account.metadata.name = Some("agent".to_owned());
+    let accounts = Api::namespaced(server.client(User::new("admin")), "default");
+    accounts.create(&PostParams::default(), &account).await.expect("a new account");
     let client = Client {
         cluster: "member-1".into(),
         dialer,
-        tokens: Tokens::Fixed("token".to_owned()),
-        clock: Clock::virtual_at(Timestamp(1_000_000)),
+        hub: server.client(User::new("system:serviceaccount:default:agent")),
+        clock,
         inbox,
         metrics: client::Metrics::new(&Registry::new()).expect("a new registry"),
         jitter: Jitter::new(1),
@@ -82,7 +94,7 @@ async fn played(messages: Vec<SubscribeResponse>) -> Vec<String> {
 
 /// Like [`played`]. Calls a function with the acknowledgements of the stream when it begins.
 async fn played_with(messages: Vec<SubscribeResponse>, begun: impl Fn(&Acknowledgements)) -> Vec<String> {
-    let (client, mut messages) = client(watch::Sender::new(Some(dialer(messages))).subscribe());
+    let (client, mut messages) = client(watch::Sender::new(Some(dialer(messages))).subscribe()).await;
     let client = tokio::spawn(client.run());
     let mut seen = Vec::new();
     while let Some(message) = timeout(Duration::from_secs(100), messages.recv()).await.expect("the stream ends") {
@@ -162,7 +174,7 @@ async fn a_probe_is_answered_although_many_acknowledgements_wait() {
 async fn another_server_is_tried_at_once() {
     let refusing = Dialer::new("old".to_owned(), || async { Err(std::io::ErrorKind::ConnectionRefused.into()) });
     let server = watch::Sender::new(Some(refusing));
-    let (client, mut messages) = client(server.subscribe());
+    let (client, mut messages) = client(server.subscribe()).await;
     let client = tokio::spawn(client.run());
     for _ in 0..10 {
         assert!(matches!(messages.recv().await, Some(Message::NotConnected { reason: "ConnectionFailed", .. })));

@@ -1,10 +1,10 @@
 //! The slice stream as the engine of the member agent sees it.
 
-use super::{Acknowledgements, Authorities, Dialer, FromStream, Message, News, Use};
+use super::{Acknowledgements, Dialer, FromStream, Message, News, Use};
 use crate::limits::STREAM_REPORT_BYTES;
 use fleetnet_core::clocks::Clock;
 use fleetnet_core::member::{Key, Planner, SliceStreamServer};
-use fleetnet_core::model::{SliceStreamOffer, SliceStreamReport};
+use fleetnet_core::model::SliceStreamReport;
 use fleetnet_runtime::events::shortened;
 use fleetnet_types::{ClusterId, Text, Timestamp};
 use std::collections::BTreeMap;
@@ -48,9 +48,7 @@ impl Stream {
         }
         let dialer = match (&server, &self.chosen) {
             (Some(SliceStreamServer::Fixed), Use::Fixed(dialer)) => Ok(Some(dialer.clone())),
-            (Some(SliceStreamServer::Offered(SliceStreamOffer { address, ca_bundle })), _) => {
-                Dialer::tls(address, Authorities::Offered(ca_bundle.clone())).map(Some)
-            }
+            (Some(SliceStreamServer::Offered(offer)), Use::Offered(dialers)) => dialers.dialer(offer).map(Some),
             (_, _) => Ok(None),
         };
         let malformed = dialer.as_ref().err().map(|why| {
@@ -135,10 +133,11 @@ fn report(reason: &str, message: &str) -> SliceStreamReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream::Dialers;
     use fleetnet_core::member::{Settings, SliceStreamUse};
     use fleetnet_core::model::{
         AddressType, Announcement, Finalizers, HubSliceSpec, Kind, MemberAgent, Meta, Namespace, Object, Reference,
-        SliceContent,
+        SliceContent, SliceStreamOffer,
     };
     use fleetnet_types::{ObjectName, WatchState};
 
@@ -261,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_changed_offer_is_used_once_and_a_malformed_one_is_reported() {
-        let mut stream = Stream::new(Use::Offered);
+        let mut stream = Stream::new(Use::Offered(Dialers::default()));
         let mut dialer = stream.dialer();
         let mut choose = |stream: &mut Stream, offer| {
             let mut view = offered(offer);
@@ -284,7 +283,7 @@ mod tests {
 
     #[test]
     fn what_came_of_the_stream_is_reported() {
-        let (mut view, mut stream) = (offered(Some("hub:1")), Stream::new(Use::Offered));
+        let (mut view, mut stream) = (offered(Some("hub:1")), Stream::new(Use::Offered(Dialers::default())));
         let receive = |stream: &mut Stream, view: &mut Planner, message| {
             stream.receive(message, view, NOW, &mut Vec::new());
             view.slice_stream.report.clone().map(|report| (report.connected, report.reason.to_string()))

@@ -2,6 +2,7 @@
 //! registers its metrics through them.
 
 use super::Ages;
+use super::read::ReadGauges;
 use prometheus::core::Collector;
 use prometheus::{
     Error, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
@@ -70,6 +71,16 @@ impl Definition {
     pub fn ages(&self, registry: &Registry) -> Result<Ages, Error> {
         self.check(matches!(self.kind, Kind::Gauge))?;
         registered(Ages::new(self)?, registry)
+    }
+
+    /// Registers gauges with one label, whose series `read` returns at each scrape.
+    pub fn read_gauges(
+        &self,
+        registry: &Registry,
+        read: impl Fn() -> Vec<(String, usize)> + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        self.check(matches!(self.kind, Kind::Gauge))?;
+        registry.register(Box::new(ReadGauges::new(self, read)?))
     }
 
     pub fn histogram(&self, registry: &Registry) -> Result<Histogram, Error> {

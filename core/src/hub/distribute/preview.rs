@@ -25,8 +25,10 @@ pub(super) fn change(view: Reader<'_>, object: &HubSlice, desired: HubSliceSpec,
     let newest = lagging.and_then(Lagging::generation).max(Some(object.spec.reference.generation));
     let is_newer = Some(desired.reference.generation) > newest;
     let may_preview = view.has_stream(&at.namespace) && is_change_of_imported(object, &desired);
-    // fault J6.2: !is_sent && !is_newer ~> false
-    if !may_preview || !is_sent && !is_newer {
+    // fault J21.1: && !view.is_paused(&desired.reference.cluster, now) ~>
+    let may_send = is_newer && !view.is_paused(&desired.reference.cluster, now);
+    // fault J6.2: !is_sent && !may_send ~> false
+    if !may_preview || !is_sent && !may_send {
         return write(view, object, desired);
     }
     let since = lagging.map_or(now, |lagging| lagging.since);

@@ -2,9 +2,10 @@
 
 use super::value::Value;
 use super::{Effects, View};
+use crate::limits::PREVIEW_PAUSE_MICROS;
 use crate::model::{HubSlice, HubSliceSpec};
 use crate::plan::Preview;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// State of the slice streams.
@@ -14,6 +15,8 @@ pub(super) struct Previews {
     importers: BTreeSet<Text>,
     /// Distributed slices whose object has older content than a preview.
     lagging: BTreeMap<ObjectName, Lagging>,
+    /// Exporting members whose source slices went back lately, with the time until which they get no previews.
+    paused: BTreeMap<ClusterId, Timestamp>,
 }
 
 /// Distributed slice whose object lags behind.
@@ -73,7 +76,13 @@ impl View {
                 let earlier = lagging.sent.as_ref().and_then(|sent| sent.unacknowledged_since);
                 lagging.sent = Some(Sent { spec, unacknowledged_since: Some(earlier.unwrap_or(now)) });
             }
-            Preview::EndStream => drop(lagging.remove(at)),
+            Preview::EndStream => {
+                let sent = lagging.remove(at).and_then(|lagging| lagging.sent);
+                self.previews.paused.retain(|_, until| now < *until);
+                if let Some(sent) = sent {
+                    self.previews.paused.insert(sent.spec.reference.cluster, now.plus_micros(PREVIEW_PAUSE_MICROS));
+                }
+            }
         }
     }
 
@@ -108,6 +117,7 @@ impl View {
     }
 
     pub(super) fn previews_clock_set(&mut self, micros: i64) {
+        self.previews.paused.values_mut().for_each(|until| *until = until.plus_micros(micros));
         for lagging in self.previews.lagging.values_mut() {
             lagging.since = lagging.since.plus_micros(micros);
             if let Some(since) = lagging.sent.as_mut().and_then(|sent| sent.unacknowledged_since.as_mut()) {
@@ -118,6 +128,11 @@ impl View {
 
     pub(super) fn has_stream(&self, importer: &Text) -> bool {
         self.previews.importers.contains(importer)
+    }
+
+    /// True while there are no new previews from an exporting member.
+    pub(super) fn is_paused(&self, exporter: &ClusterId, now: Timestamp) -> bool {
+        self.previews.paused.get(exporter).is_some_and(|until| now < *until)
     }
 
     pub(super) fn lagging(&self, at: &ObjectName) -> Option<&Lagging> {

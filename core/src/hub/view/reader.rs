@@ -129,6 +129,12 @@ impl<'a> Reader<'a> {
         (&self.view.announces, self.view.slice_stream.as_ref())
     }
 
+    /// True if this process has written its present offer to a member. Only plans of its own key and [`Reader::announces`] change
+    /// it.
+    pub(crate) fn has_offered(self, cluster: &ClusterId) -> bool {
+        self.view.has_offered(cluster)
+    }
+
     /// Returns the feature set of a member, by its member namespace.
     pub(crate) fn features_of(self, namespace: &Text, now: Timestamp) -> FeatureSet {
         self.reads.note(Value::Announced(namespace.clone()));
@@ -181,6 +187,11 @@ impl<'a> Reader<'a> {
     /// Returns the last preview of a distributed slice. Only plans of its own key change it.
     pub(crate) fn last_preview(self, at: &ObjectName) -> Option<&'a Sent> {
         self.view.lagging(at)?.sent.as_ref()
+    }
+
+    /// True while there are no new previews from an exporting member. A pause requeues nothing.
+    pub(crate) fn is_paused(self, exporter: &ClusterId, now: Timestamp) -> bool {
+        self.view.is_paused(exporter, now)
     }
 
     /// Returns the value of `--object-lag`. It never changes.

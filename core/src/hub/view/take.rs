@@ -249,6 +249,7 @@ impl View {
                 true
             }),
             Kind::MemberAgent => self.member_agents.remove(name, uid).is_some_and(|_| {
+                self.offered.remove(&*name.name);
                 self.record_announcement(name, at, effects);
                 true
             }),
