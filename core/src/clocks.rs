@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Both ways took at least no time, so the offset is known up to half of the round trip. Of the last probes, the one with the
-//! shortest round trip counts. The hub agent compares the clocks of two members with each other. So its own clock does not matter.
+//! shortest round trip counts. The hub agent compares the clocks of two members with each other, so its own
+//! clock does not matter. For that, it uses a clock that nobody can set.
 
 use crate::limits::{CLOCK_DRIFT_PARTS_PER_MILLION, CLOCK_SAMPLES};
 use fleetnet_types::Timestamp;
@@ -21,7 +22,7 @@ pub struct Clock {
     pub uncertainty_micros: i64,
 }
 
-/// Times of one probe. `sent` and `arrived` are on the hub agent's clock, `received` and `replied` on the member's.
+/// Times of one probe. `sent` and `arrived` are on a clock of the hub agent, `received` and `replied` on the member's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     pub sent: Timestamp,
@@ -98,15 +99,6 @@ impl Samples {
             self.0.pop_front();
         }
         self.0.push_back((probe.arrived, clock));
-    }
-
-    /// The clock of the hub agent was set by this duration.
-    pub fn clock_set(&mut self, micros: i64) {
-        for (at, clock) in &mut self.0 {
-            *at = at.plus_micros(micros);
-            // fault J13.5: clock.after_other_was_set(micros) ~> *clock
-            *clock = clock.after_other_was_set(micros);
-        }
     }
 
     /// Returns the clock of the member; `None` before its first probe.
@@ -187,24 +179,6 @@ mod tests {
         samples.observe(probe(50_000_000, 3_600_000_000, 40_000, 0, 40_000));
         let clock = samples.clock(Timestamp(50_080_000)).expect("a sample");
         assert_eq!(clock, Clock { offset_micros: 3_600_000_000, uncertainty_micros: 40_001 });
-    }
-
-    #[test]
-    fn a_clock_of_the_hub_agent_that_is_set_changes_no_comparison() {
-        let (mut one, mut two) = (Samples::default(), Samples::default());
-        one.observe(probe(0, 5_000_000, 10, 0, 10));
-        two.observe(probe(0, -1_000_000, 10, 0, 10));
-        let compared = |one: &Samples, two: &Samples, now| {
-            let clock = |samples: &Samples| samples.clock(Timestamp(now)).expect("a sample");
-            clock(one).compared_with(clock(two))
-        };
-        let before = compared(&one, &two, 1_000_000);
-        assert_eq!(before.offset_micros, 6_000_000);
-        one.clock_set(-3_600_000_000);
-        two.clock_set(-3_600_000_000);
-        assert_eq!(compared(&one, &two, -3_599_000_000), before);
-        one.observe(probe(-3_599_000_000, 3_605_000_000, 10, 0, 10));
-        assert_eq!(compared(&one, &two, -3_599_000_000).offset_micros, 6_000_000, "one of them was probed again");
     }
 
     #[test]

@@ -19,4 +19,4 @@ mod planner;
 pub mod view;
 
 pub use planner::{Planner, ReadValues};
-pub use view::{Key, ServiceLatency, Settings, SliceStreamServer, SliceStreamUse, View};
+pub use view::{Key, ServiceLatency, Settings, SliceStreamServer, SliceStreamUse, StreamEnd, View};

@@ -1,5 +1,6 @@
 //! Command line of the hub agent: the flags of the Go hub manager and our own.
 
+use crate::limits::OBJECT_LAG_MAX;
 use clap::{Parser, ValueEnum};
 use fleetnet_agent::flags::CommonFlags;
 use fleetnet_agent::go_flags::parse_duration;
@@ -45,8 +46,8 @@ pub struct Flags {
     #[arg(long, value_name = "FOLDER")]
     pub slice_stream_cert_path: Option<PathBuf>,
 
-    /// Longest time for which the hub agent delays the object of a slice that its importer got over the slice stream.
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
+    /// Longest time for which the hub agent delays the object of a slice that its importer got over the slice stream: at most 30s.
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_object_lag)]
     pub object_lag: Duration,
 
     /// Accepted for compatibility with the Go agent. Has no effect: this agent does not poll.
@@ -56,6 +57,15 @@ pub struct Flags {
     /// Accepted for compatibility with the Go agent. Has no effect: this version does not handle membership.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub force_delete_wait_time: Option<Duration>,
+}
+
+fn parse_object_lag(written: &str) -> Result<Duration, String> {
+    let lag = parse_duration(written)?;
+    // fault J20.3 (flags::objects_lag_by_half_a_minute_at_most): lag > OBJECT_LAG_MAX ~> false
+    if lag > OBJECT_LAG_MAX {
+        return Err(format!("use at most {OBJECT_LAG_MAX:?}: importers rely on objects that are not older"));
+    }
+    Ok(lag)
 }
 
 /// Value of the flag for [`NamespacePolicy`].
@@ -74,5 +84,17 @@ impl From<NamespacePolicyFlag> for NamespacePolicy {
             NamespacePolicyFlag::Enforce => Self::Enforce,
             NamespacePolicyFlag::Off => Self::Off,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_lag_by_half_a_minute_at_most() {
+        assert_eq!(parse_object_lag("30s"), Ok(Duration::from_secs(30)));
+        let error = parse_object_lag("31s").expect_err("too long");
+        assert!(error.contains("at most 30s"), "{error}");
     }
 }

@@ -52,12 +52,12 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         let hub = Arc::new(Cluster::discover(CLUSTER, flags.common.kubeconfig.as_deref(), &user_agent()).await?);
         let policy = flags.namespace_policy.into();
         let logic = Hub::new(policy, &registry)?.with_object_lag(flags.object_lag);
-        let engine = logic.engine_state();
+        let leads = logic.leads();
         let runner = context.runner(logic, sources(&hub, policy));
         let (statuses, mut manager) = (vec![runner.status()], context.manager());
         if let Some(listener) = slice_stream::Listener::open(&flags).await? {
             let client = hub.requests.clone();
-            let (server, task) = stream::Server::new(&runner, engine, client, context.clock.clone(), &registry)?;
+            let (server, task) = stream::Server::new(&runner, leads, client, context.clock.clone(), &registry)?;
             let tasks = listener.tasks(server, runner.inbox()).into_iter().chain([task]);
             manager = tasks.fold(manager, Manager::with_task);
         }

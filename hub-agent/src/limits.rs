@@ -13,6 +13,8 @@ pub(crate) const REPLAY: Duration = Duration::from_secs(5);
 /// Default of `--object-lag`: time for which objects lag behind slice streams. At 20 changes of a slice in a second, an importer
 /// costs one write in the hub for 100 changes.
 pub const OBJECT_LAG: Duration = Duration::from_secs(5);
+/// Maximum of `--object-lag`. After a new list of distributed slices, an importer keeps what a stream delivered for 60 s only.
+pub(crate) const OBJECT_LAG_MAX: Duration = Duration::from_secs(30);
 
 /// Maximum number of slice streams: one for each member. A hub agent of 100 members has room for new streams beside the old ones.
 pub(crate) const STREAMS_MAX: usize = 1_000;
@@ -54,6 +56,6 @@ pub(crate) const STREAMS_PER_CONNECTION: u32 = 2;
 pub(crate) const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
 /// Time for the answer to a ping of HTTP/2.
 pub(crate) const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Maximum number of connections of slice streams. Each member with a stream has one, and a client that opens many closes its own. A
-/// connection can keep 80 KiB of requests, so all of them keep 100 MiB.
-pub(crate) const CONNECTIONS_MAX: usize = STREAMS_MAX + 256;
+/// Maximum number of connections without an open slice stream. A client that opens many closes its own. With two calls of reflection
+/// whose answers it does not read, a client can make one keep 240 KiB, so all of them keep 60 MiB.
+pub(crate) const CONNECTIONS_MAX: usize = 256;

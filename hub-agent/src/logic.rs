@@ -4,7 +4,6 @@
 use crate::heartbeats::Heartbeats;
 use crate::slice_bodies::SliceBodies;
 use crate::states::{State, States};
-use crate::stream::EngineState;
 use crate::stream::Message;
 use crate::stream::state::Streams;
 use fleetnet_agent::blocking_reasons::BlockingReasons;
@@ -22,6 +21,7 @@ use fleetnet_runtime::{
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 use prometheus::Registry;
 use std::time::Duration;
+use tokio::sync::watch;
 
 use tracing::warn;
 
@@ -73,10 +73,10 @@ impl Hub {
         self
     }
 
-    /// Returns the state that the server of the slice stream reads.
+    /// Returns a channel that is true while this replica leads.
     #[must_use]
-    pub fn engine_state(&self) -> EngineState {
-        self.streams.engine_state()
+    pub fn leads(&self) -> watch::Receiver<bool> {
+        self.streams.leads()
     }
 
     /// Returns kind, name and UID of the object that Events of this key refer to. `None` if the view does not have the object,
@@ -172,7 +172,6 @@ impl Logic for Hub {
             ProcessNews::ClockSet { microseconds } => {
                 self.view.clock_set(microseconds);
                 self.heartbeats.clock_set(microseconds);
-                self.streams.clock_set(microseconds);
             }
             // fault J8.3 (streams_on_memkube::a_stop_of_the_hub_agent_writes_what_its_streams_delivered): self.streams.stop(&mut self.view, requeue) ~> self.streams.stop(&mut self.view.clone(), &mut requeue.clone())
             ProcessNews::Stops => self.streams.stop(&mut self.view, requeue),

@@ -24,7 +24,6 @@ pub(crate) mod state;
 mod unacknowledged;
 
 use crate::Hub;
-use clocks::Clocks;
 use fleetnet_agent::mailbox::Mailbox;
 use fleetnet_core::model::{HubSliceSpec, SliceStreamOffer};
 use fleetnet_runtime::access::Guard;
@@ -73,34 +72,27 @@ enum News {
     Ended,
 }
 
-/// State of the engine that streams read.
-#[derive(Clone, Debug)]
-pub struct EngineState {
-    /// True while this replica leads.
-    leads: watch::Receiver<bool>,
-    /// The engine tells when the clock of this process is set.
-    clocks: Arc<Clocks>,
-}
-
 /// Server of the slice stream.
 #[derive(Clone)]
 pub struct Server(Routes);
 
 impl Server {
-    /// Returns a server for the streams of a hub agent, and a task that must run beside the agent. `engine` is
-    /// [`Hub::engine_state`], and `client` is a client of the hub.
+    /// Returns a server for the streams of a hub agent, and a task that must run beside the agent. `leads` is
+    /// [`Hub::leads`], and `client` is a client of the hub.
     ///
     /// # Errors
     /// If the registry has a metric of the server already.
     pub fn new(
         runner: &Runner<Hub>,
-        engine: EngineState,
+        leads: watch::Receiver<bool>,
         client: kube::Client,
         clock: Clock,
         registry: &Registry,
     ) -> anyhow::Result<(Self, BoxFuture<'static, ()>)> {
-        let metrics = metrics::Metrics::new(&engine.clocks, registry)?;
-        let service = service::Service::new(runner.inbox(), Guard::of_each_access(client), engine, clock, metrics);
+        let clocks = Arc::default();
+        let metrics = metrics::Metrics::new(&clocks, registry)?;
+        let guard = Guard::of_each_access(client);
+        let service = service::Service::new(runner.inbox(), guard, leads, clock, clocks, metrics);
         let (routes, health) = listener::routes(service)?;
         Ok((Self(routes), health.run().boxed()))
     }

@@ -23,7 +23,7 @@ pub use connection::{Authorities, Dialer, Dialers, Io};
 use crate::Member;
 use fleetnet_agent::mailbox::Mailbox;
 use fleetnet_core::clocks::Clock;
-use fleetnet_core::member::SliceStreamUse;
+use fleetnet_core::member::{SliceStreamUse, StreamEnd};
 use fleetnet_core::model::HubSliceSpec;
 use fleetnet_runtime::FlowId;
 use fleetnet_runtime::backoff::Jitter;
@@ -88,7 +88,7 @@ enum News {
         /// Clock of the exporting member, compared with that of this member.
         exporter: Option<Clock>,
     },
-    Ended,
+    Ended(StreamEnd),
 }
 
 /// Returns a task that keeps a slice stream open while this process leads. `dialer` is [`Member::dialer`], and `hub` issues the

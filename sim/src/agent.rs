@@ -131,12 +131,12 @@ pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     let (registry, context) = begin(&setup)?;
     let policy = setup.namespace_policy;
     let logic = Hub::new(policy, &registry)?.with_object_lag(setup.object_lag);
-    let engine = logic.engine_state();
+    let leads = logic.leads();
     let runner = context.runner(logic, hub_agent::sources(&hub, policy));
     let (statuses, mut manager) = (vec![runner.status()], context.manager());
     if let Some((streams, line)) = &setup.streams {
         let client = hub.requests.clone();
-        let (server, task) = hub_agent::stream::Server::new(&runner, engine, client, setup.clock.clone(), &registry)?;
+        let (server, task) = hub_agent::stream::Server::new(&runner, leads, client, setup.clock.clone(), &registry)?;
         let offer = streams.serve(setup.replica, server, line.clone());
         runner.inbox().try_send(hub_agent::stream::Message::Offer(offer))?;
         manager = manager.with_task(task);

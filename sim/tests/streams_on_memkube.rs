@@ -175,8 +175,13 @@ fn without_a_hub_agent_what_its_streams_delivered_stays() -> anyhow::Result<()> 
     sim::paused(async {
         let mut env = streaming().await?;
         let mark = env.backend.mark().await?;
+        env.backend.0.start_replica(Place::Member(2), 1)?;
         change(&env, "10.1.1.1").await?;
         env.backend.0.kill(Place::Hub).await;
+        sleep(Duration::from_secs(90)).await;
+        // Another process does not know what the stream delivered.
+        env.backend.0.start(Place::Member(1))?;
+        env.backend.0.kill(Place::Member(2)).await;
         sleep(Duration::from_secs(600)).await;
         ensure!(object_writes(&env, &mark).await? == 0, "no object has the change");
         for importer in 1..3 {

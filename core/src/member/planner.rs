@@ -4,7 +4,7 @@ use super::{export, facts, import};
 use crate::handshake;
 use crate::member::view::Reader;
 use crate::member::view::value::{Fact, Value};
-use crate::member::view::{Effects, Key, Settings, View};
+use crate::member::view::{Effects, Key, Settings, StreamEnd, View};
 use crate::model::{HubSliceSpec, Kind, Object};
 use crate::plan::{Action, Plan};
 use crate::reads::{Reads, Recorded};
@@ -91,11 +91,11 @@ impl Planner {
     }
 
     /// Drops all previews, because the slice stream ended. The imported slices stay as they are until the hub agent has written
-    /// the objects, or has not written them in a minute with a stream.
-    pub fn stream_ended(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
+    /// the objects, or has not written them in a minute in which it leads.
+    pub fn stream_ended(&mut self, end: StreamEnd, at: Timestamp, requeue: &mut Vec<Key>) {
         self.view.slice_stream.open_since = None;
         self.with_effects(at, requeue, |view, effects| {
-            view.drop_previews(effects);
+            view.drop_previews(end, effects);
             effects.values.push(Value::FollowsHub);
         });
     }
@@ -103,7 +103,7 @@ impl Planner {
     /// Drops all previews, because the watch of distributed slices lists them again. The list may not show that the source of a preview
     /// went back.
     pub fn distributed_slices_listed_again(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
-        self.with_effects(at, requeue, View::drop_previews);
+        self.with_effects(at, requeue, |view, effects| view.drop_previews(StreamEnd::Other, effects));
     }
 
     /// Records that the watch of distributed slices lost contact with the hub (`None`), or has it again since this time.

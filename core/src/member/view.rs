@@ -46,7 +46,7 @@ use value::{Fact, Value};
 
 pub(crate) use reader::Reader;
 pub use records::ServiceLatency;
-pub use slice_stream::{SliceStream, SliceStreamServer, SliceStreamUse};
+pub use slice_stream::{SliceStream, SliceStreamServer, SliceStreamUse, StreamEnd};
 
 /// Settings of the member agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,8 +138,9 @@ pub struct View {
     distributed_slices_from: Index<ClusterId>,
     /// Contents of the objects of distributed slices, for those whose entry in `distributed_slices` has the content of a preview.
     previews: BTreeMap<Text, HubSliceSpec>,
-    /// Distributed slices whose previews were dropped, and whose objects have not changed since.
-    unwritten: BTreeSet<Text>,
+    /// Distributed slices that a hub agent wrote after the last change of the imported slice, as this process has seen. Empty if this
+    /// member uses no slice stream.
+    written: BTreeSet<Text>,
     pub slice_stream: SliceStream,
     /// Validated contents of the distributed slices of which not all parts are imported. Normally empty.
     admissions: BTreeMap<Text, Admission>,
@@ -216,7 +217,7 @@ impl View {
             contested_of: Index::default(),
             distributed_slices_from: Index::default(),
             previews: BTreeMap::new(),
-            unwritten: BTreeSet::new(),
+            written: BTreeSet::new(),
             slice_stream: SliceStream::default(),
             admissions: BTreeMap::new(),
             facts: Facts::default(),

@@ -13,7 +13,7 @@ use crate::support::world::{Entry, Who, World, fleet};
 use ::histories::users::Action;
 use fleetnet_core::features::Features;
 use fleetnet_core::limits::{PREVIEW_ACKNOWLEDGEMENT_MICROS, PREVIEW_PAUSE_MICROS, RESTORE_GRACE_MICROS};
-use fleetnet_core::member::SliceStreamUse;
+use fleetnet_core::member::{SliceStreamUse, StreamEnd};
 use fleetnet_core::model::{AddressType, ConsumerType, EndpointSlice, HubSlice, Kind, Object};
 use fleetnet_core::plan::{ImportedSlice, Patch, Plan, Preview, Write};
 use fleetnet_core::{hub, member};
@@ -382,7 +382,7 @@ fn after_the_end_of_a_stream_what_it_delivered_stays_for_a_minute_of_contact_wit
     let shown = EndpointSlice { observed_generation: Some(5), ..imported.endpoints(&["10.0.0.9"]) };
     observe_change(&mut view, shown.clone().object());
     let mut requeue = Vec::new();
-    view.stream_ended(seconds(20), &mut requeue);
+    view.stream_ended(StreamEnd::Other, seconds(20), &mut requeue);
     assert_eq!(requeue, std::slice::from_ref(&key));
     let minute = |since: i64| Plan { again: Some(seconds(since).plus_micros(RESTORE_GRACE_MICROS)), ..Plan::default() };
     assert_eq!(view.decide_and_record(&key, seconds(20)), minute(20));
@@ -408,28 +408,85 @@ fn after_the_end_of_a_stream_what_it_delivered_stays_for_a_minute_of_contact_wit
     assert_eq!(unmeasured(&view.decide_and_record(&key, seconds(360))), [back]);
 }
 
-#[test]
-fn an_object_that_goes_back_waits_for_no_stream() {
-    // The source went back, as after a restore of the exporting cluster, while the stream cannot be opened. Or a stream ended with
-    // a newer preview, and then the hub agent wrote the object.
-    for had_preview in [false, true] {
-        let (mut view, distributed, imported, key) = importing_member();
-        view.slice_stream.chosen = SliceStreamUse::Fixed;
-        if had_preview {
-            show(&mut view, &distributed.clone().with_addresses(&["10.0.0.9"], 5), 20);
-            view.stream_ended(seconds(20), &mut Vec::new());
-        }
-        let shown = EndpointSlice { observed_generation: Some(5), ..imported.endpoints(&["10.0.0.9"]) };
-        observe_change(&mut view, shown.clone().object());
-        observe_change(&mut view, Object::EndpointSliceImport(distributed.clone()));
-        let waits_for_stream = view.decide_and_record(&key, seconds(25)).again.is_none();
-        assert_eq!(waits_for_stream, had_preview, "an object that did not change shows no hub agent");
-        let older = distributed.with_addresses(&["10.0.0.3"], 3).version(9);
-        observe_change(&mut view, Object::EndpointSliceImport(older));
-        let wait = view.decide_and_record(&key, seconds(25)).again.expect("a time");
-        let back = Write::patch(&shown.meta, import_of(&["10.0.0.3"], 3));
-        assert_eq!(unmeasured(&view.decide_and_record(&key, wait)), [back], "{had_preview}");
+/// Returns a member that uses streams, and whose imported slice has generation 5. The distributed slice has generation 4. A stream ended
+/// that had delivered generation 5, or this process started later.
+fn outdated_member(is_restarted: bool) -> (member::Planner, HubSlice, EndpointSlice, member::Key) {
+    let (mut view, distributed, imported, key) = importing_member();
+    view.slice_stream.chosen = SliceStreamUse::Fixed;
+    if !is_restarted {
+        show(&mut view, &distributed.clone().with_addresses(&["10.0.0.9"], 5), 20);
     }
+    let shown = EndpointSlice { observed_generation: Some(5), ..imported.endpoints(&["10.0.0.9"]) }.version(2);
+    observe_change(&mut view, shown.clone().object());
+    (view, distributed, shown, key)
+}
+
+#[test]
+fn an_import_goes_back_only_once_a_hub_agent_certainly_leads() {
+    type Prepare = fn(&mut member::Planner, &HubSlice);
+    let older = |distributed: &HubSlice| distributed.clone().with_addresses(&["10.0.0.3"], 3);
+    let table: [(&str, bool, bool, Prepare); 7] = [
+        ("nothing else happens", false, false, |_, _| {}),
+        ("the process is another one", true, false, |_, _| {}),
+        ("the object arrives again", false, false, |view, object| {
+            observe_change(
+                view,
+                Object::EndpointSliceImport(HubSlice { observed_generation: Some(4), ..object.clone() }),
+            );
+        }),
+        ("the hub is restored", true, false, |view, object| {
+            observe_change(view, Object::EndpointSliceImport(object.clone().version(0)));
+        }),
+        ("the object is written", false, true, |view, object| {
+            observe_change(view, Object::EndpointSliceImport(object.clone().version(9)));
+        }),
+        ("the object is written, seen by another process", true, true, |view, object| {
+            observe_change(view, Object::EndpointSliceImport(object.clone().version(9)));
+        }),
+        ("a stream begins", true, true, |view, _| view.stream_began(seconds(20), &mut Vec::new())),
+    ];
+    for (why, is_restarted, goes_back, prepare) in table {
+        let (mut view, distributed, shown, key) = outdated_member(is_restarted);
+        view.stream_ended(StreamEnd::Other, seconds(20), &mut Vec::new());
+        assert_eq!(view.decide_and_record(&key, seconds(20)), Plan::default(), "{why}");
+        prepare(&mut view, &older(&distributed));
+        let wait = view.decide_and_record(&key, seconds(20)).again;
+        assert_eq!(wait.is_some(), goes_back, "{why}");
+        let object = view.distributed_slices.get(&distributed.meta.name).expect("it is distributed");
+        let generation = object.spec.reference.generation;
+        let addresses: &[&str] = if generation == 3 { &["10.0.0.3"] } else { &["10.0.0.1"] };
+        if let Some(wait) = wait {
+            let back = Write::patch(&shown.meta, import_of(addresses, generation));
+            assert_eq!(unmeasured(&view.decide_and_record(&key, wait)), [back], "{why}");
+        }
+    }
+}
+
+#[test]
+fn an_import_goes_back_without_a_stream_after_the_hub_agent_took_its_preview_back() {
+    // The object has what the hub agent wants, so it is not written. The end of the stream shows that a hub agent leads.
+    let (mut view, _, shown, key) = outdated_member(false);
+    view.stream_ended(StreamEnd::ByHub, seconds(20), &mut Vec::new());
+    let wait = view.decide_and_record(&key, seconds(20)).again.expect("a time");
+    let back = Write::patch(&shown.meta, import_of(&["10.0.0.1"], 4));
+    assert_eq!(unmeasured(&view.decide_and_record(&key, wait)), [back]);
+
+    // The stream is stuck, so the older object arrives first.
+    let (mut view, distributed, shown, key) = outdated_member(false);
+    let older = distributed.with_addresses(&["10.0.0.3"], 3).version(9);
+    observe_change(&mut view, Object::EndpointSliceImport(older));
+    view.stream_ended(StreamEnd::Other, seconds(50), &mut Vec::new());
+    let wait = view.decide_and_record(&key, seconds(50)).again.expect("a time");
+    let back = Write::patch(&shown.meta, import_of(&["10.0.0.3"], 3));
+    assert_eq!(unmeasured(&view.decide_and_record(&key, wait)), [back]);
+
+    // A write before the preview shows nothing.
+    let (mut view, distributed, imported, key) = importing_member();
+    view.slice_stream.chosen = SliceStreamUse::Fixed;
+    observe_change(&mut view, Object::EndpointSliceImport(distributed.with_addresses(&["10.0.0.2"], 5).version(9)));
+    let shown = EndpointSlice { observed_generation: Some(6), ..imported.endpoints(&["10.0.0.9"]) }.version(2);
+    observe_change(&mut view, shown.object());
+    assert_eq!(view.decide_and_record(&key, seconds(50)), Plan::default());
 }
 
 #[test]
@@ -449,7 +506,7 @@ fn a_dropped_preview_and_a_deletion_end_like_with_objects_alone() {
     show(&mut view, &distributed.clone().with_addresses(&["10.0.0.9"], 5), 20);
     show(&mut view, &distributed.clone().with_addresses(&["10.0.0.8"], 6), 20);
     for _ in 0..2 {
-        view.stream_ended(seconds(20), &mut Vec::new());
+        view.stream_ended(StreamEnd::Other, seconds(20), &mut Vec::new());
         assert_eq!(view.distributed_slices, before.distributed_slices, "neither was imported yet");
         assert_eq!(planned(&view, &key), Plan::default());
     }

@@ -2,6 +2,7 @@
 
 use super::agent::Message;
 use super::world::{Step, Who, World, settings};
+use fleetnet_core::member::StreamEnd;
 use fleetnet_core::plan::Preview;
 use fleetnet_core::{hub, member};
 use fleetnet_types::{ObjectName, Text, Timestamp};
@@ -36,6 +37,11 @@ impl World {
 
     /// One end of a stream notices that the stream ended: that of the member, or that of the hub agent.
     pub(crate) fn lose_stream(&mut self, index: usize, at_member: bool) {
+        self.end_stream(index, at_member, StreamEnd::Other);
+    }
+
+    /// Ends a stream at one end. The member sees this `end`.
+    fn end_stream(&mut self, index: usize, at_member: bool, end: StreamEnd) {
         let Some(stream) = self.streams.get_mut(&index) else { return };
         let (now, is_open) = (self.now, if at_member { &mut stream.is_member_open } else { &mut stream.is_hub_open });
         if !std::mem::take(is_open) {
@@ -43,7 +49,7 @@ impl World {
         }
         if at_member {
             let (agent, mut requeue) = (&mut self.members[index].agent, Vec::new());
-            agent.view.stream_ended(now, &mut requeue);
+            agent.view.stream_ended(end, now, &mut requeue);
             agent.requeue.extend(requeue);
         } else {
             let mut requeue = Vec::new();
@@ -120,7 +126,7 @@ impl World {
         let (agent, mut requeue) = (&mut self.members[index].agent, Vec::new());
         match message {
             Message::Preview(Preview::Show(spec)) => agent.view.show_preview(slice, spec, now, &mut requeue),
-            Message::Preview(Preview::EndStream) => return self.lose_stream(index, true),
+            Message::Preview(Preview::EndStream) => return self.end_stream(index, true, StreamEnd::ByHub),
             Message::Acknowledged(generation) => {
                 let at = ObjectName { namespace: settings(index).hub_namespace.into(), name: slice.clone() };
                 let mut requeue = Vec::new();

@@ -2,10 +2,31 @@
 
 use super::Outbox;
 use fleetnet_core::clocks::{Clock, Probe, Samples};
+use fleetnet_runtime::clock::Clock as WallClock;
 use fleetnet_types::Timestamp;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::time::Instant;
+
+/// Clock that nobody can set: the time since the start of this process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SteadyClock(Instant);
+
+impl SteadyClock {
+    pub(super) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(super) fn now(self) -> Timestamp {
+        Timestamp(i64::try_from(self.0.elapsed().as_micros()).unwrap_or(i64::MAX))
+    }
+
+    /// Returns the wall clock compared with this clock.
+    pub(super) fn compared_with_wall(self, wall: &WallClock) -> Clock {
+        Clock { offset_micros: wall.now().0.saturating_sub(self.now().0), uncertainty_micros: 0 }
+    }
+}
 
 /// Clocks, by the ids of the members, each with the stream that it belongs to.
 #[derive(Debug, Default)]
@@ -46,16 +67,12 @@ impl Clocks {
     pub(super) fn waiting(&self) -> Vec<(String, usize)> {
         self.0.lock().iter().map(|(cluster, (stream, _))| (cluster.clone(), stream.len())).collect()
     }
-
-    /// The clock of this process was set by this duration.
-    pub(super) fn clock_set(&self, micros: i64) {
-        self.0.lock().values_mut().for_each(|(_, samples)| samples.clock_set(micros));
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn probe(at: i64, offset: i64) -> Probe {
         let member = Timestamp(at + offset);
@@ -63,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_of_this_process_that_is_set_changes_no_comparison_of_members() {
+    fn clocks_of_members_are_compared_with_each_other() {
         let (clocks, one, two) = (Clocks::default(), Arc::new(Outbox::default()), Arc::new(Outbox::default()));
         clocks.begin("a", &one);
         clocks.begin("b", &two);
@@ -72,11 +89,15 @@ mod tests {
         clocks.observe("b", &two, probe(0, -1_000_000));
         let compared = Clock { offset_micros: 6_000_000, uncertainty_micros: 2 };
         assert_eq!(clocks.compared("a", "b", Timestamp(0)), Some(compared));
-        clocks.clock_set(3_600_000_000);
-        assert_eq!(clocks.compared("a", "b", Timestamp(3_600_000_000)), Some(compared));
-        // A probe of one member only.
-        clocks.observe("a", &one, probe(3_600_000_000, -3_595_000_000));
-        assert_eq!(clocks.compared("a", "b", Timestamp(3_600_000_000)), Some(compared));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wall_clock_that_is_set_changes_only_its_comparison_with_the_steady_clock() {
+        let (wall, steady) = (WallClock::virtual_at(Timestamp::from_seconds(1_000)), SteadyClock::start());
+        tokio::time::advance(Duration::from_secs(5)).await;
+        wall.set_by(-3_600_000_000);
+        assert_eq!(steady.now(), Timestamp::from_seconds(5));
+        assert_eq!(steady.compared_with_wall(&wall).offset_micros, -2_600_000_000);
     }
 
     #[test]

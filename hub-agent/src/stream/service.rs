@@ -1,9 +1,9 @@
 //! A new stream: the hub agent checks who opens it, and then serves it as a [`Session`].
 
-use super::clocks::Clocks;
+use super::clocks::{Clocks, SteadyClock};
 use super::metrics::Metrics;
 use super::session::Session;
-use super::{EngineState, Message, Outbox};
+use super::{Message, Outbox};
 use crate::limits::{HELLO_TIMEOUT, REVIEW_TIMEOUT, STREAM_RESPONSES, STREAMS_MAX};
 use fleetnet_core::names;
 use fleetnet_proto::v1::{Hello, SubscribeRequest, SubscribeResponse, subscribe_request};
@@ -27,6 +27,7 @@ pub(crate) struct Shared {
     guard: Guard,
     pub(super) leads: watch::Receiver<bool>,
     pub(super) clock: Clock,
+    pub(super) steady: SteadyClock,
     pub(super) clocks: Arc<Clocks>,
     pub(super) metrics: Metrics,
     streams: Arc<Semaphore>,
@@ -40,8 +41,9 @@ impl Service {
     pub(crate) fn new(
         inbox: mpsc::Sender<Message>,
         guard: Guard,
-        EngineState { leads, clocks }: EngineState,
+        leads: watch::Receiver<bool>,
         clock: Clock,
+        clocks: Arc<Clocks>,
         metrics: Metrics,
     ) -> Self {
         Self(Arc::new(Shared {
@@ -49,6 +51,7 @@ impl Service {
             guard,
             leads,
             clock,
+            steady: SteadyClock::start(),
             clocks,
             metrics,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),

@@ -228,11 +228,12 @@ impl Session {
             return Err(Status::invalid_argument("a reply to a probe that was not sent"));
         };
         (self.probe, self.next_probe) = (None, Instant::now() + PROBE_EVERY);
-        let arrived = self.shared.clock.now();
+        let arrived = self.shared.steady.now();
         let (received, replied) = (Timestamp(reply.received_micros), Timestamp(reply.sent_micros));
         let sample = Sample { sent, received, replied, arrived };
         if let Some(clock) = self.shared.clocks.observe(&self.cluster, &self.outbox, sample) {
-            self.shared.metrics.clock(&self.cluster, clock);
+            let wall = self.shared.steady.compared_with_wall(&self.shared.clock);
+            self.shared.metrics.clock(&self.cluster, clock.compared_with(wall));
         }
         Ok(())
     }
@@ -251,7 +252,7 @@ impl Session {
     /// Sends the probe, or else the preview that has waited longest.
     fn send_next(&mut self, permit: Permit<'_, Result<SubscribeResponse, Status>>) -> Result<(), Status> {
         if let Some(probe) = self.probe.as_mut().filter(|probe| probe.sent.is_none()) {
-            probe.sent = Some(self.shared.clock.now());
+            probe.sent = Some(self.shared.steady.now());
             let message = v1::Probe { number: probe.number };
             self.respond(permit, subscribe_response::Message::Probe(message));
             return Ok(());
@@ -259,7 +260,7 @@ impl Session {
         let Some((slice, spec, since)) = self.outbox.take() else { return Ok(()) };
         self.unacknowledged.check(&slice)?;
         let Some(mut message) = v1::Preview::new(&slice, &spec) else { return Ok(()) };
-        let clock = self.shared.clocks.compared(&spec.reference.cluster, &self.cluster, self.shared.clock.now());
+        let clock = self.shared.clocks.compared(&spec.reference.cluster, &self.cluster, self.shared.steady.now());
         message.exporter_clock = clock.map(|Clock { offset_micros, uncertainty_micros }| v1::Clock {
             offset_micros,
             uncertainty_micros: uncertainty_micros.unsigned_abs(),

@@ -1,8 +1,7 @@
 //! Open streams as the engine of the hub agent sees them. A member has one stream: a new one ends the old one, whose later messages
 //! are dropped.
 
-use super::clocks::Clocks;
-use super::{EngineState, FromStream, News, Outbox};
+use super::{FromStream, News, Outbox};
 use fleetnet_agent::mailbox::Closed;
 use fleetnet_core::hub::{Key, Planner};
 use fleetnet_core::plan::Preview;
@@ -16,23 +15,18 @@ use tokio::sync::watch;
 pub(crate) struct Streams {
     open: BTreeMap<Text, Arc<Outbox>>,
     leads: watch::Sender<bool>,
-    clocks: Arc<Clocks>,
 }
 
 impl Default for Streams {
     fn default() -> Self {
-        Self { open: BTreeMap::new(), leads: watch::Sender::new(false), clocks: Arc::default() }
+        Self { open: BTreeMap::new(), leads: watch::Sender::new(false) }
     }
 }
 
 impl Streams {
-    pub(crate) fn engine_state(&self) -> EngineState {
-        EngineState { leads: self.leads.subscribe(), clocks: Arc::clone(&self.clocks) }
-    }
-
-    /// The clock of this process was set by this duration.
-    pub(crate) fn clock_set(&self, micros: i64) {
-        self.clocks.clock_set(micros);
+    /// Returns a channel that is true while this replica leads.
+    pub(crate) fn leads(&self) -> watch::Receiver<bool> {
+        self.leads.subscribe()
     }
 
     /// Accepts streams from now on, because this replica leads.
@@ -151,7 +145,7 @@ mod tests {
     #[tokio::test]
     async fn a_stop_ends_all_streams_and_refuses_new_ones() {
         let mut streams = Streams::default();
-        let (leads, outbox) = (streams.engine_state().leads, Arc::new(Outbox::default()));
+        let (leads, outbox) = (streams.leads(), Arc::new(Outbox::default()));
         assert!(!*leads.borrow());
         streams.accept();
         assert!(*leads.borrow());

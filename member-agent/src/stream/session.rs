@@ -4,6 +4,7 @@
 use super::{Acknowledgements, FromStream, Message, News};
 use crate::limits::STREAM_SILENCE;
 use fleetnet_core::clocks::Clock as MemberClock;
+use fleetnet_core::member::StreamEnd;
 use fleetnet_proto::v1::{self, SubscribeRequest, SubscribeResponse, subscribe_request, subscribe_response};
 use fleetnet_runtime::clock::Clock;
 use fleetnet_types::Timestamp;
@@ -11,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::sync::mpsc::{self, Permit};
 use tokio::time::{Instant, sleep_until};
-use tonic::{Status, Streaming};
+use tonic::{Code, Status, Streaming};
 
 /// Reason why a stream ended.
 #[derive(Debug)]
@@ -77,7 +78,10 @@ impl Session {
     pub(super) async fn run(mut self, stop: impl Future<Output = End>) -> End {
         self.tell(News::Began).await;
         let end = self.serve(stop).await;
-        self.tell(News::Ended).await;
+        // A hub agent ends a stream with ABORTED only while it leads.
+        // fault J8.8 (session_tests::a_stream_that_a_leading_hub_agent_ends_is_told_as_such): Code::Aborted ~> Code::Ok
+        let is_by_hub = matches!(&end, End::Status(status) if status.code() == Code::Aborted);
+        self.tell(News::Ended(if is_by_hub { StreamEnd::ByHub } else { StreamEnd::Other })).await;
         end
     }
 

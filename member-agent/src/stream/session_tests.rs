@@ -26,7 +26,11 @@ const SOON: u64 = 5; // no limit: it is a position in a script of tests
 
 /// Hub agent that answers each stream with the same messages, reads no requests, and then says nothing.
 #[derive(Clone)]
-struct Script(Vec<SubscribeResponse>);
+struct Script {
+    messages: Vec<SubscribeResponse>,
+    /// Status after the messages; `None` to say nothing.
+    end: Option<Code>,
+}
 
 #[tonic::async_trait]
 impl SliceStream for Script {
@@ -37,15 +41,17 @@ impl SliceStream for Script {
         requests: Request<Streaming<SubscribeRequest>>,
     ) -> Result<Answer<Self::SubscribeStream>, Status> {
         let later = |message: &SubscribeResponse| message.sequence > SOON;
-        let (later, soon): (Vec<_>, Vec<_>) = self.0.clone().into_iter().partition(later);
+        let (later, soon): (Vec<_>, Vec<_>) = self.messages.clone().into_iter().partition(later);
         let later = stream::once(async move {
             sleep(Duration::from_secs(1)).await;
             later
         });
-        let messages = stream::iter(soon).chain(later.flat_map(stream::iter)).chain(stream::pending());
+        let end = self.end.map(|code| Err(Status::new(code, "the end")));
+        let messages = stream::iter(soon).chain(later.flat_map(stream::iter)).map(Ok);
+        let messages = messages.chain(stream::iter(end)).chain(stream::pending());
         let never_read = move |message| {
             let _requests = &requests;
-            Ok(message)
+            message
         };
         Ok(Answer::new(messages.map(never_read).boxed()))
     }
@@ -53,8 +59,17 @@ impl SliceStream for Script {
 
 /// Returns a dialer of a hub agent that answers each stream with these messages.
 fn dialer(messages: Vec<SubscribeResponse>) -> Dialer {
+    script_dialer(Script { messages, end: None })
+}
+
+/// Returns a dialer of a hub agent that ends each stream with this code after its first message.
+fn refusing_after_welcome(code: Code) -> Dialer {
+    script_dialer(Script { messages: vec![welcome()], end: Some(code) })
+}
+
+fn script_dialer(script: Script) -> Dialer {
     Dialer::new("hub".to_owned(), move || {
-        let script = Script(messages.clone());
+        let script = script.clone();
         async move {
             let (near, far) = duplex(1 << 16);
             let server = Server::builder().add_service(SliceStreamServer::new(script));
@@ -104,7 +119,7 @@ async fn played_with(messages: Vec<SubscribeResponse>, begun: impl Fn(&Acknowled
         }
         let news = format!("{message:?}");
         seen.push(news.split([' ', '(']).next().unwrap_or_default().to_owned());
-        if matches!(message, News::Ended) {
+        if matches!(message, News::Ended(_)) {
             break;
         }
     }
@@ -147,6 +162,23 @@ async fn a_gap_a_repetition_and_a_malformed_message_end_the_stream() {
         let begun = tokio::time::Instant::now();
         assert_eq!(played(messages).await, ["Began", "Preview", "Ended"], "{why}");
         assert!(begun.elapsed() < Duration::from_secs(1), "{why}: at once");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_a_leading_hub_agent_ends_is_told_as_such() {
+    for (code, expected) in [(Code::Aborted, StreamEnd::ByHub), (Code::Unavailable, StreamEnd::Other)] {
+        let (client, mut messages) = client(watch::Sender::new(Some(refusing_after_welcome(code))).subscribe()).await;
+        let client = tokio::spawn(client.run());
+        let mut told = None;
+        while told.is_none() {
+            let message = timeout(Duration::from_secs(100), messages.recv()).await.expect("the stream ends");
+            if let Some(Message::FromStream(FromStream { news: News::Ended(end), .. })) = message {
+                told = Some(end);
+            }
+        }
+        assert_eq!(told, Some(expected), "{code:?}");
+        client.abort();
     }
 }
 

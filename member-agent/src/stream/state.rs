@@ -3,7 +3,7 @@
 use super::{Acknowledgements, Dialer, FromStream, Message, News, Use};
 use crate::limits::STREAM_REPORT_BYTES;
 use fleetnet_core::clocks::Clock;
-use fleetnet_core::member::{Key, Planner, SliceStreamServer};
+use fleetnet_core::member::{Key, Planner, SliceStreamServer, StreamEnd};
 use fleetnet_core::model::SliceStreamReport;
 use fleetnet_runtime::events::shortened;
 use fleetnet_types::{ClusterId, Text, Timestamp};
@@ -77,7 +77,7 @@ impl Stream {
         let is_open = self.open.stream.as_ref().is_some_and(|open| Arc::ptr_eq(open, &stream));
         match news {
             News::Began => {
-                self.end(view, at, requeue);
+                self.end(StreamEnd::Other, view, at, requeue);
                 self.open.stream = Some(stream);
                 view.stream_began(at, requeue);
                 let (reason, message) = ("Connected".into(), Text::default());
@@ -94,13 +94,13 @@ impl Stream {
                 }
                 view.show_preview(&slice, spec, at, requeue);
             }
-            News::Ended => self.end(view, at, requeue),
+            News::Ended(end) => self.end(end, view, at, requeue),
         }
     }
 
-    fn end(&mut self, view: &mut Planner, at: Timestamp, requeue: &mut Vec<Key>) {
+    fn end(&mut self, end: StreamEnd, view: &mut Planner, at: Timestamp, requeue: &mut Vec<Key>) {
         self.open = Open::default();
-        view.stream_ended(at, requeue);
+        view.stream_ended(end, at, requeue);
     }
 
     /// Moves the clock of this member, after it was set by this duration.
@@ -174,11 +174,11 @@ mod tests {
         assert_eq!(receive(&mut stream, &streams[0], preview(Some(1))), 1);
         assert_eq!(receive(&mut stream, &streams[1], News::Began), 0, "the hub agent may be another one");
         assert_eq!(receive(&mut stream, &streams[0], preview(Some(1))), 0);
-        receive(&mut stream, &streams[0], News::Ended);
+        receive(&mut stream, &streams[0], News::Ended(StreamEnd::Other));
         stream.acknowledge(&"app-1".into(), 7);
         assert!(streams[0].is_empty());
         assert_eq!(streams[1].take().map(|(slice, generation, _)| (slice, generation)), Some(("app-1".into(), 7)));
-        receive(&mut stream, &streams[1], News::Ended);
+        receive(&mut stream, &streams[1], News::Ended(StreamEnd::Other));
         stream.acknowledge(&"app-1".into(), 8);
         assert!(streams[1].is_empty());
     }

@@ -1,4 +1,4 @@
-//! Open connections of a listening address, up to a limit.
+//! Open connections of a listening address. Those of clients that were not accepted have a limit.
 //!
 //! At the limit, a new connection closes an older one: the oldest connection of the client with the most connections. So a client
 //! that opens many connections closes its own, and cannot block the connections of other clients.
@@ -53,21 +53,20 @@ struct Open {
 }
 
 impl Connections {
-    /// Returns a set of at most this many connections.
+    /// Returns a set with at most this many connections of clients that were not accepted.
     fn new(most: usize) -> Self {
         Self { most, tasks: JoinSet::new(), open: Vec::new() }
     }
 
-    /// Serves a new connection. At the limit, closes an older one. If the clients of all of them were accepted, closes the new one.
+    /// Serves a new connection. At the limit, closes an older one.
     fn serve<F: Future<Output = ()> + Send + 'static>(&mut self, client: IpAddr, serving: impl FnOnce(Peer) -> F) {
         while self.tasks.try_join_next().is_some() {}
         self.open.retain(|connection| !connection.task.is_finished());
-        // fault K9.1: self.open.len() >= self.most ~> false
-        if self.open.len() >= self.most {
-            match self.to_close() {
-                Some(index) => self.open.remove(index).task.abort(),
-                None => return tracing::warn!(%client, most = self.most, "a connection above the limit was closed"),
-            }
+        let waiting = self.open.iter().filter(|connection| !connection.peer.is_accepted()).count();
+        // fault K9.1: waiting >= self.most ~> false && waiting >= self.most
+        let to_close = (waiting >= self.most).then(|| self.to_close()).flatten();
+        if let Some(index) = to_close {
+            self.open.remove(index).task.abort();
         }
         let peer = Peer::new(client);
         let task = self.tasks.spawn(serving(peer.clone()));
@@ -88,7 +87,7 @@ impl Connections {
     }
 }
 
-/// Accepts connections and serves each, at most `most` at a time. `server` names the server in the log.
+/// Accepts connections and serves each, at most `most` of clients that were not accepted. `server` names the server in the log.
 pub async fn accept<F: Future<Output = ()> + Send + 'static>(
     listener: TcpListener,
     server: &'static str,
@@ -128,30 +127,29 @@ mod tests {
     #[tokio::test]
     async fn a_connection_of_an_accepted_client_is_never_closed_for_a_new_one() {
         let client = |last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
-        let mut connections = Connections::new(3);
+        let mut connections = Connections::new(2);
         let mut peers = Vec::new();
-        for last in [1, 1, 2] {
+        for last in [1, 2] {
             connections.serve(client(last), |peer| {
                 peers.push(peer);
                 std::future::pending()
             });
         }
         peers[0].accept(true);
+        connections.serve(client(1), |_| std::future::pending());
         let clients =
             |connections: &Connections| connections.open.iter().map(|open| open.peer.address).collect::<Vec<_>>();
         connections.serve(client(3), |_| std::future::pending());
-        assert_eq!(
-            clients(&connections),
-            [client(1), client(2), client(3)],
-            "of two with one connection each, the oldest"
-        );
+        assert_eq!(clients(&connections), [client(1), client(1), client(3)], "the oldest that was not accepted");
         for open in &connections.open {
             open.peer.accept(true);
         }
-        connections.serve(client(4), |_| std::future::pending());
-        assert_eq!(clients(&connections), [client(1), client(2), client(3)]);
+        for last in [4, 5, 6] {
+            connections.serve(client(last), |_| std::future::pending());
+        }
+        assert_eq!(clients(&connections), [client(1), client(1), client(3), client(5), client(6)]);
         connections.open[1].peer.accept(false);
-        connections.serve(client(4), |_| std::future::pending());
-        assert_eq!(clients(&connections), [client(1), client(3), client(4)]);
+        connections.serve(client(7), |_| std::future::pending());
+        assert_eq!(clients(&connections), [client(1), client(3), client(5), client(6), client(7)]);
     }
 }

@@ -4,6 +4,7 @@
 //! knows about previews, and an import of a preview is an import like any other. A preview never replaces an object that does
 //! not exist, and only the object shows a deletion.
 
+use super::slice_stream::{SliceStreamUse, StreamEnd};
 use super::{Effects, View, value::Value};
 use crate::model::{HubSlice, HubSliceSpec, Kind};
 use fleetnet_types::Text;
@@ -29,12 +30,15 @@ impl View {
         self.show(shown, effects);
     }
 
-    /// Drops all previews. The objects are valid again.
-    pub(in crate::member) fn drop_previews(&mut self, effects: &mut Effects) {
+    /// Drops all previews. The objects are valid again. If a hub agent ended the stream, each object has what the hub agent wants, or
+    /// will have it.
+    pub(in crate::member) fn drop_previews(&mut self, end: StreamEnd, effects: &mut Effects) {
         for (name, spec) in std::mem::take(&mut self.previews) {
             let Some(shown) = self.distributed_slices.get(&self.in_hub(name.clone())) else { continue };
-            // fault J8.5: self.unwritten.insert(name); ~>
-            self.unwritten.insert(name);
+            // fault J8.7: end == StreamEnd::ByHub ~> false
+            if end == StreamEnd::ByHub {
+                self.written.insert(name);
+            }
             self.show(HubSlice { spec, ..shown.clone() }, effects);
         }
     }
@@ -49,9 +53,14 @@ impl View {
     /// Returns the new state of a distributed slice with the content of its preview, if this content is still newer.
     pub(super) fn with_preview(&mut self, mut slice: HubSlice) -> HubSlice {
         let name = &slice.meta.name;
-        // fault J8.6: known.spec != slice.spec ~> false && known.spec != slice.spec
-        if self.distributed_slices.get(name).is_none_or(|known| known.spec != slice.spec) {
-            self.unwritten.remove(&name.name);
+        let uses_streams = self.slice_stream.chosen != SliceStreamUse::Off;
+        if let Some(known) = self.distributed_slices.get(name).filter(|_| uses_streams) {
+            let object = self.previews.get(&name.name).unwrap_or(&known.spec);
+            // An object of a restored hub has an older resource version.
+            // fault J8.6: *object != slice.spec && ~> false &&
+            if *object != slice.spec && known.meta.resource_version < slice.meta.resource_version {
+                self.written.insert(name.name.clone());
+            }
         }
         let Some(object) = self.previews.get_mut(&name.name) else { return slice };
         let shown = self.distributed_slices.get(name).filter(|shown| shown.meta.uid == slice.meta.uid);
@@ -62,9 +71,15 @@ impl View {
         slice
     }
 
-    /// True if the preview of this distributed slice was dropped, and its object has not changed since. So perhaps no hub agent leads.
-    pub(super) fn is_unwritten(&self, name: &Text) -> bool {
-        self.unwritten.contains(name)
+    /// True if this process has seen that a hub agent wrote this distributed slice after the last change of the imported slice.
+    pub(super) fn was_written(&self, name: &Text) -> bool {
+        self.written.contains(name)
+    }
+
+    /// The imported slice has the state of another generation of its source.
+    pub(super) fn imported_other_generation(&mut self, name: &Text) {
+        // fault J8.5: self.written.remove(name); ~>
+        self.written.remove(name);
     }
 
     /// True if the table has the content of a preview for this distributed slice.

@@ -226,13 +226,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the time since which this agent sees what the hub agent writes to a distributed slice; `None` while it does not. Its watch
-    /// of distributed slices must have contact with the hub. If a slice stream delivered what the object does not have, a stream must be
-    /// open, because perhaps no hub agent leads that could write the object.
+    /// of distributed slices must have contact with the hub. If this member uses a slice stream, the imported slice may have what a stream
+    /// delivered, and perhaps no hub agent leads that could write the object. So a stream must be open, or this process must have seen
+    /// a later write of the object.
     pub(crate) fn follows_hub_since(self, slice: &Text, now: Timestamp) -> Option<Timestamp> {
         self.reads.note(Value::FollowsHub);
         self.note_ownership();
         let followed_since = self.view.hub_followed_since?;
-        if !self.view.is_unwritten(slice) || self.view.slice_stream_server(now).is_none() {
+        if self.view.was_written(slice) || self.view.slice_stream_server(now).is_none() {
             return Some(followed_since);
         }
         // fault J8.2: self.view.slice_stream.open_since?.max(followed_since) ~> followed_since

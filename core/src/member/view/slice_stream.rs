@@ -24,6 +24,15 @@ pub enum SliceStreamServer {
     Offered(SliceStreamOffer),
 }
 
+/// End of a slice stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamEnd {
+    /// A hub agent that leads ended the stream.
+    ByHub,
+    /// Perhaps no hub agent leads.
+    Other,
+}
+
 /// State of the slice stream.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SliceStream {

@@ -190,7 +190,12 @@ impl View {
             slice.imported = true;
         }
         let (service, uid, generation) = (slice.service_name(), slice.meta.uid.clone(), slice.meta.generation);
+        let imported = slice.imported.then_some(slice.observed_generation);
         let Taken::Changed(before) = self.slices.take(slice) else { return false };
+        if imported.is_some_and(|observed| before.as_ref().is_none_or(|before| before.observed_generation != observed))
+        {
+            self.imported_other_generation(&name.name);
+        }
         let changes_for_hub = |old: &EndpointSlice, slice: &EndpointSlice| {
             old.content != slice.content && self.content_for_hub(old, at) != self.content_for_hub(slice, at)
         };
@@ -415,7 +420,7 @@ impl View {
         // fault T22.3: self.admissions.remove(&name.name); ~>
         self.admissions.remove(&name.name);
         self.previews.remove(&name.name);
-        self.unwritten.remove(&name.name);
+        self.written.remove(&name.name);
         self.distributed_slices_from.remove(&before.spec.reference.cluster, name);
         let owner = before.spec.owner;
         self.distributed_slices_of.shift(Some(owner.clone()), None, name);
