@@ -351,12 +351,17 @@ fn a_slice_stream_has_the_service_and_the_rights_of_the_plain_manifest() -> anyh
         ensure!(service["metadata"]["annotations"] == json!({"example.com/note": "yes"}), "{service}");
         let expected = json!({
             "type": "LoadBalancer",
+            "externalTrafficPolicy": "Cluster",
             "selector": {"app.kubernetes.io/name": "hub-agent"},
             "ports": [{"name": "slice-stream", "port": 9443, "targetPort": 8443, "protocol": "TCP"}],
             "loadBalancerClass": "example.com/internal",
             "loadBalancerSourceRanges": ["10.0.0.0/8"],
         });
         ensure!(service["spec"] == expected, "{service}");
+        let inside = [values[0], values[1], "--set=sliceStream.service.type=ClusterIP"];
+        let inside = without_helm(rendered(&helm, Chart::HubAgent, &inside).await?);
+        let spec = &inside["Service fleet-system/hub-agent-slice-stream"]["spec"];
+        ensure!(spec.get("externalTrafficPolicy").is_none(), "a server rejects it for this type: {spec}");
         let pod = &objects["Deployment fleet-system/hub-agent"]["spec"]["template"]["spec"];
         let mount =
             json!({"name": "slice-stream-certificate", "mountPath": "/slice-stream-certificate", "readOnly": true});
