@@ -1,7 +1,8 @@
 //! Command `cargo xtask planted`: proves that the simulator finds bugs.
 //!
 //! The bugs are faults that the source marks. They are built into a copy of the tree, as for `cargo xtask mutants`. With each of
-//! them, the simulator plays the seed that found the bug before. With `--seeds`, it searches for such a seed.
+//! them, the simulator plays the seed that found the bug before. With `--seeds`, it searches for another one if that
+//! seed does not find the bug any more.
 
 use super::scratch::Scratch;
 use super::switches::VARIABLE;
@@ -75,7 +76,7 @@ const SEEDS: u64 = 150;
 pub(crate) struct PlantedArgs {
     /// Faults to plant in place of the usual bugs: their ids, or ids of rules of docs/behaviour.md.
     ids: Vec<String>,
-    /// Search for the first seed that finds each bug, up to this seed.
+    /// If the recorded seed of a bug does not find it any more, search for the first seed that does, up to this seed.
     #[arg(long)]
     seeds: Option<u64>,
     /// Play only these kinds of faults, separated by commas, with the bugs that `ids` names.
@@ -168,16 +169,18 @@ fn bugs(all: &[Planned], PlantedArgs { ids, only, .. }: &PlantedArgs) -> anyhow:
     BUGS.iter().map(bug).collect()
 }
 
-/// Plays the seed that found the bug before, or else seeds up to `search` until one has a finding. Returns the seed, and the finding.
+/// Plays the seed that found the bug before, if there is one, and seeds up to `search` until one has a finding. Returns the seed, and the finding.
 ///
 /// # Errors
 /// If the seed also has a finding without the bug.
 fn find(program: &Path, bug: &Bug, search: Option<u64>) -> anyhow::Result<Option<(u64, String)>> {
-    let seeds = match (search, bug.seed) {
-        (None, Some(seed)) => seed..=seed,
-        (search, _) => 1..=search.unwrap_or(SEEDS),
+    let mut found = match bug.seed {
+        Some(seed) => search_in(program, bug, seed..=seed)?,
+        None => search_in(program, bug, 1..=search.unwrap_or(SEEDS))?,
     };
-    let found = search_in(program, bug, seeds)?;
+    if let (None, Some(_), Some(last)) = (&found, bug.seed, search) {
+        found = search_in(program, bug, 1..=last)?;
+    }
     if let Some((seed, _)) = &found
         && let Some((_, finding)) = play(program, bug, false, *seed, 1)?
     {
