@@ -136,7 +136,7 @@ impl Turns {
 }
 
 /// Returns the network that one client can have all addresses of: with IPv6, its /64 prefix.
-fn network(client: IpAddr) -> IpAddr {
+pub(crate) fn network(client: IpAddr) -> IpAddr {
     match client.to_canonical() {
         // fault K12.5: address.to_bits() & !u128::from(u64::MAX) ~> address.to_bits()
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),

@@ -46,6 +46,7 @@ use value::{Fact, Value};
 
 pub(crate) use reader::Reader;
 pub use records::ServiceLatency;
+pub(crate) use slice_stream::HubLeads;
 pub use slice_stream::{SliceStream, SliceStreamServer, SliceStreamUse, StreamEnd};
 
 /// Settings of the member agent.
@@ -138,8 +139,8 @@ pub struct View {
     distributed_slices_from: Index<ClusterId>,
     /// Contents of the objects of distributed slices, for those whose entry in `distributed_slices` has the content of a preview.
     previews: BTreeMap<Text, HubSliceSpec>,
-    /// Distributed slices that a hub agent wrote after the last change of the imported slice, as this process has seen. Empty if this
-    /// member uses no slice stream.
+    /// Distributed slices whose source went back, so that a hub agent wrote them after the last change of the imported slice, as this
+    /// process has seen. Empty if this member uses no slice stream.
     written: BTreeSet<Text>,
     pub slice_stream: SliceStream,
     /// Validated contents of the distributed slices of which not all parts are imported. Normally empty.

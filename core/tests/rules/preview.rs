@@ -12,12 +12,16 @@ use crate::support::view::{claimed_hub_view, member_view, observe_and_plan, obse
 use crate::support::world::{Entry, Who, World, fleet};
 use ::histories::users::Action;
 use fleetnet_core::features::Features;
-use fleetnet_core::limits::{PREVIEW_ACKNOWLEDGEMENT_MICROS, PREVIEW_PAUSE_MICROS, RESTORE_GRACE_MICROS};
+use fleetnet_core::limits::{
+    HUB_OUTAGE_MICROS, PREVIEW_ACKNOWLEDGEMENT_MICROS, PREVIEW_PAUSE_MICROS, RESTORE_GRACE_MICROS,
+};
 use fleetnet_core::member::{SliceStreamUse, StreamEnd};
-use fleetnet_core::model::{AddressType, ConsumerType, EndpointSlice, HubSlice, Kind, Object};
+use fleetnet_core::model::{
+    AddressType, ConsumerType, EndpointSlice, HubSlice, Kind, MemberAgent, Object, SliceStreamOffer,
+};
 use fleetnet_core::plan::{ImportedSlice, Patch, Plan, Preview, Write};
 use fleetnet_core::{hub, member};
-use fleetnet_types::{Text, Timestamp};
+use fleetnet_types::{Text, Timestamp, WatchState};
 use proptest::prelude::{Strategy, any, prop, prop_oneof};
 use std::sync::Arc;
 
@@ -398,7 +402,8 @@ fn after_the_end_of_a_stream_what_it_delivered_stays_for_a_minute_of_contact_wit
     // A member that uses a stream waits for the next one: without a leading hub agent, there is none.
     let mut streaming = view.clone();
     streaming.slice_stream.chosen = SliceStreamUse::Fixed;
-    assert_eq!(streaming.decide_and_record(&key, seconds(1_000)), Plan::default());
+    let hour = Plan { again: Some(seconds(300).plus_micros(HUB_OUTAGE_MICROS)), ..Plan::default() };
+    assert_eq!(streaming.decide_and_record(&key, seconds(1_000)), hour);
     requeue.clear();
     streaming.stream_began(seconds(2_000), &mut requeue);
     assert_eq!(requeue, std::slice::from_ref(&key));
@@ -422,44 +427,110 @@ fn outdated_member(is_restarted: bool) -> (member::Planner, HubSlice, EndpointSl
 }
 
 #[test]
-fn an_import_goes_back_only_once_a_hub_agent_certainly_leads() {
+fn an_import_goes_back_soon_only_if_a_hub_agent_certainly_leads() {
     type Prepare = fn(&mut member::Planner, &HubSlice);
-    let older = |distributed: &HubSlice| distributed.clone().with_addresses(&["10.0.0.3"], 3);
-    let table: [(&str, bool, bool, Prepare); 7] = [
-        ("nothing else happens", false, false, |_, _| {}),
-        ("the process is another one", true, false, |_, _| {}),
-        ("the object arrives again", false, false, |view, object| {
+    let table: [(&str, bool, i64, Prepare); 8] = [
+        ("nothing else happens", false, HUB_OUTAGE_MICROS, |_, _| {}),
+        ("the process is another one", true, HUB_OUTAGE_MICROS, |_, _| {}),
+        ("only the metadata of the object changes", false, HUB_OUTAGE_MICROS, |view, object| {
             observe_change(
                 view,
-                Object::EndpointSliceImport(HubSlice { observed_generation: Some(4), ..object.clone() }),
+                Object::EndpointSliceImport(HubSlice { observed_generation: Some(4), ..object.clone() }.version(9)),
             );
         }),
-        ("the hub is restored", true, false, |view, object| {
-            observe_change(view, Object::EndpointSliceImport(object.clone().version(0)));
+        ("the hub is restored", true, HUB_OUTAGE_MICROS, |view, object| {
+            let older = object.clone().with_addresses(&["10.0.0.3"], 3);
+            observe_change(view, Object::EndpointSliceImport(older.version(0)));
         }),
-        ("the object is written", false, true, |view, object| {
-            observe_change(view, Object::EndpointSliceImport(object.clone().version(9)));
+        ("the source went back", false, RESTORE_GRACE_MICROS, |view, object| {
+            let older = object.clone().with_addresses(&["10.0.0.3"], 3);
+            observe_change(view, Object::EndpointSliceImport(older.version(9)));
         }),
-        ("the object is written, seen by another process", true, true, |view, object| {
-            observe_change(view, Object::EndpointSliceImport(object.clone().version(9)));
+        ("the source went back, seen by another process", true, RESTORE_GRACE_MICROS, |view, object| {
+            let older = object.clone().with_addresses(&["10.0.0.3"], 3);
+            observe_change(view, Object::EndpointSliceImport(older.version(9)));
         }),
-        ("a stream begins", true, true, |view, _| view.stream_began(seconds(20), &mut Vec::new())),
+        ("a stream begins", true, RESTORE_GRACE_MICROS, |view, _| view.stream_began(seconds(20), &mut Vec::new())),
+        ("streams are turned off", true, RESTORE_GRACE_MICROS, |view, _| {
+            view.slice_stream.chosen = SliceStreamUse::Off;
+        }),
     ];
-    for (why, is_restarted, goes_back, prepare) in table {
+    for (why, is_restarted, grace, prepare) in table {
         let (mut view, distributed, shown, key) = outdated_member(is_restarted);
         view.stream_ended(StreamEnd::Other, seconds(20), &mut Vec::new());
-        assert_eq!(view.decide_and_record(&key, seconds(20)), Plan::default(), "{why}");
-        prepare(&mut view, &older(&distributed));
-        let wait = view.decide_and_record(&key, seconds(20)).again;
-        assert_eq!(wait.is_some(), goes_back, "{why}");
+        let hour = Plan { again: Some(seconds(20).plus_micros(HUB_OUTAGE_MICROS)), ..Plan::default() };
+        if !is_restarted {
+            assert_eq!(view.decide_and_record(&key, seconds(20)), hour, "{why}");
+        }
+        prepare(&mut view, &distributed);
+        let wait = view.decide_and_record(&key, seconds(20)).again.expect("a time");
+        let outdated_since = if is_restarted { Timestamp(wait.0 - grace) } else { seconds(20) };
+        assert_eq!(wait, outdated_since.plus_micros(grace), "{why}");
+        assert!(is_restarted || wait == seconds(20).plus_micros(grace), "{why}");
         let object = view.distributed_slices.get(&distributed.meta.name).expect("it is distributed");
         let generation = object.spec.reference.generation;
         let addresses: &[&str] = if generation == 3 { &["10.0.0.3"] } else { &["10.0.0.1"] };
-        if let Some(wait) = wait {
-            let back = Write::patch(&shown.meta, import_of(addresses, generation));
-            assert_eq!(unmeasured(&view.decide_and_record(&key, wait)), [back], "{why}");
-        }
+        let back = Write::patch(&shown.meta, import_of(addresses, generation));
+        assert_eq!(unmeasured(&view.decide_and_record(&key, wait)), [back], "{why}");
     }
+}
+
+#[test]
+fn a_write_that_a_preview_overtook_does_not_show_that_a_hub_agent_leads() {
+    for object_first in [true, false] {
+        let (mut view, distributed, imported, key) = importing_member();
+        view.slice_stream.chosen = SliceStreamUse::Fixed;
+        show(&mut view, &distributed.clone().with_addresses(&["10.0.0.9"], 6), 20);
+        let object = Object::EndpointSliceImport(distributed.with_addresses(&["10.0.0.2"], 5).version(9));
+        let shown = EndpointSlice { observed_generation: Some(6), ..imported.endpoints(&["10.0.0.9"]) }.version(2);
+        if object_first {
+            observe_change(&mut view, object.clone());
+        }
+        observe_change(&mut view, shown.object());
+        if !object_first {
+            observe_change(&mut view, object);
+        }
+        view.stream_ended(StreamEnd::Other, seconds(30), &mut Vec::new());
+        let hour = seconds(30).plus_micros(HUB_OUTAGE_MICROS);
+        assert_eq!(view.decide_and_record(&key, seconds(30)).again, Some(hour), "{object_first}");
+    }
+}
+
+#[test]
+fn a_restored_hub_shows_no_hub_agent_that_leads() {
+    let (mut view, distributed, _, key) = outdated_member(true);
+    let older = distributed.clone().with_addresses(&["10.0.0.3"], 3).version(9);
+    observe_change(&mut view, Object::EndpointSliceImport(older));
+    let restored = distributed.with_addresses(&["10.0.0.2"], 2).version(1);
+    observe_change(&mut view, Object::EndpointSliceImport(restored));
+    let wait = view.decide_and_record(&key, seconds(1)).again.expect("a time");
+    assert!(wait.since(seconds(1)).as_secs() > 3_000, "{wait:?}");
+}
+
+#[test]
+fn after_the_end_of_an_offer_the_hub_agent_has_a_minute_to_write_the_objects() {
+    let (mut view, _, _, key) = outdated_member(true);
+    view.slice_stream.chosen = SliceStreamUse::Offered;
+    // Nobody knows yet if the hub agent offers a stream.
+    view.watch_state(Kind::MemberAgent, WatchState::Incomplete, seconds(20), &mut Vec::new());
+    assert_eq!(view.decide_and_record(&key, seconds(500)), Plan::default());
+    let mut requeue = Vec::new();
+    view.watch_state(Kind::MemberAgent, WatchState::Complete, seconds(20), &mut requeue);
+    assert!(requeue.contains(&key));
+    let offer = SliceStreamOffer { address: "hub:1".into(), ca_bundle: "PEM".into() };
+    let offered = member_agent("member-1", Features::ALL, Features::ALL);
+    let offered = MemberAgent { slice_stream: Some(offer), ..offered };
+    let at = |second| seconds(second).plus_micros(RESTORE_GRACE_MICROS);
+    view.applied(offered.clone().object(), seconds(500), &mut Vec::new());
+    let hour = seconds(500).plus_micros(HUB_OUTAGE_MICROS);
+    assert_eq!(view.decide_and_record(&key, seconds(500)).again, Some(hour));
+    requeue.clear();
+    let without = MemberAgent { slice_stream: None, ..offered };
+    view.applied(without.version(2).object(), seconds(900), &mut requeue);
+    assert!(requeue.contains(&key));
+    assert_eq!(view.decide_and_record(&key, seconds(900)).again, Some(at(900)));
+    view.clock_set(60_000_000);
+    assert_eq!(view.decide_and_record(&key, seconds(960)).again, Some(at(960)));
 }
 
 #[test]
@@ -467,7 +538,8 @@ fn an_import_goes_back_without_a_stream_after_the_hub_agent_took_its_preview_bac
     // The object has what the hub agent wants, so it is not written. The end of the stream shows that a hub agent leads.
     let (mut view, _, shown, key) = outdated_member(false);
     view.stream_ended(StreamEnd::ByHub, seconds(20), &mut Vec::new());
-    let wait = view.decide_and_record(&key, seconds(20)).again.expect("a time");
+    let wait = seconds(20).plus_micros(RESTORE_GRACE_MICROS);
+    assert_eq!(view.decide_and_record(&key, seconds(20)).again, Some(wait));
     let back = Write::patch(&shown.meta, import_of(&["10.0.0.1"], 4));
     assert_eq!(unmeasured(&view.decide_and_record(&key, wait)), [back]);
 
@@ -476,17 +548,10 @@ fn an_import_goes_back_without_a_stream_after_the_hub_agent_took_its_preview_bac
     let older = distributed.with_addresses(&["10.0.0.3"], 3).version(9);
     observe_change(&mut view, Object::EndpointSliceImport(older));
     view.stream_ended(StreamEnd::Other, seconds(50), &mut Vec::new());
-    let wait = view.decide_and_record(&key, seconds(50)).again.expect("a time");
+    let wait = seconds(50).plus_micros(RESTORE_GRACE_MICROS);
+    assert_eq!(view.decide_and_record(&key, seconds(50)).again, Some(wait));
     let back = Write::patch(&shown.meta, import_of(&["10.0.0.3"], 3));
     assert_eq!(unmeasured(&view.decide_and_record(&key, wait)), [back]);
-
-    // A write before the preview shows nothing.
-    let (mut view, distributed, imported, key) = importing_member();
-    view.slice_stream.chosen = SliceStreamUse::Fixed;
-    observe_change(&mut view, Object::EndpointSliceImport(distributed.with_addresses(&["10.0.0.2"], 5).version(9)));
-    let shown = EndpointSlice { observed_generation: Some(6), ..imported.endpoints(&["10.0.0.9"]) }.version(2);
-    observe_change(&mut view, shown.object());
-    assert_eq!(view.decide_and_record(&key, seconds(50)), Plan::default());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Open connections of a listening address. Those of clients that were not accepted have a limit.
 //!
-//! At the limit, a new connection closes an older one: the oldest connection of the client with the most connections. So a client
+//! At the limit, a new connection closes an older one: the oldest connection of the client with the most connections. A client is an IPv4 address, or a /64 network of IPv6. So a client
 //! that opens many connections closes its own, and cannot block the connections of other clients.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
+use crate::access::network;
 use crate::limits::ADMIN_ACCEPT_PAUSE;
 
 /// Client of one connection.
@@ -79,11 +80,12 @@ impl Connections {
         let may_close = |connection: &Open| !connection.peer.is_accepted();
         let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
         for connection in self.open.iter().filter(|connection| may_close(connection)) {
-            *counts.entry(connection.peer.address).or_default() += 1;
+            *counts.entry(network(connection.peer.address)).or_default() += 1;
         }
         let most = counts.values().max()?;
-        // fault K9.2: counts[&connection.peer.address] == *most ~> true
-        self.open.iter().position(|connection| may_close(connection) && counts[&connection.peer.address] == *most)
+        let of_client = |connection: &Open| counts[&network(connection.peer.address)];
+        // fault K9.2: of_client(connection) == *most ~> { let _ = (&of_client, most); true }
+        self.open.iter().position(|connection| may_close(connection) && of_client(connection) == *most)
     }
 }
 
@@ -122,6 +124,17 @@ mod tests {
             connections.serve(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), |_| std::future::pending());
             assert!(connections.open.len() <= 3, "{} are open", connections.open.len());
         }
+    }
+
+    #[tokio::test]
+    async fn a_client_with_a_network_of_addresses_closes_its_own_connections() {
+        let mut connections = Connections::new(3);
+        let member = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+        connections.serve(member, |_| std::future::pending());
+        for last in 0..20 {
+            connections.serve([0x2001, 0xdb8, 0, 0, 0, 0, 0, last].into(), |_| std::future::pending());
+        }
+        assert_eq!(connections.open[0].peer.address, member);
     }
 
     #[tokio::test]

@@ -2,7 +2,8 @@
 
 use super::binding;
 use crate::handover;
-use crate::limits::{ORPHAN_GRACE_MICROS, REPORTED_NAMES_MAX, RESTORE_GRACE_MICROS};
+use crate::limits::{HUB_OUTAGE_MICROS, ORPHAN_GRACE_MICROS, REPORTED_NAMES_MAX, RESTORE_GRACE_MICROS};
+use crate::member::view::HubLeads;
 use crate::member::view::reader::{Admitted, Reader};
 use crate::model::{EndpointSlice, HubSlice, Kind, Service};
 use crate::names;
@@ -96,13 +97,17 @@ fn replacement_pending(view: Reader<'_>, distributed: &HubSlice, removed: &Endpo
 
 /// Returns a plan that waits, if the hub distributes an older state than the imported one. After a restore of the hub, the exporter and
 /// the hub agent need this time to write the newest state again. After the end of a slice stream, the hub agent needs it to write
-/// what the stream delivered. The time runs only while this agent sees what the hub agent writes.
+/// what the stream delivered. The time runs only while this agent sees what a hub agent writes.
 fn outdated(view: Reader<'_>, name: &Text, now: Timestamp) -> Option<Plan> {
     let outdated_since = view.outdated_since(name)?;
-    // fault P13.4: return Some(Plan::default()) ~> return None
-    let Some(followed_since) = view.follows_hub_since(name, now) else { return Some(Plan::default()) };
-    // fault P13.5: .max(followed_since) ~>
-    let until = outdated_since.max(followed_since).plus_micros(RESTORE_GRACE_MICROS);
+    let (since, grace) = match view.hub_leads(name, now) {
+        // fault P13.4: return Some(Plan::default()) ~> return None
+        HubLeads::Unknown => return Some(Plan::default()),
+        HubLeads::Since(since) => (since, RESTORE_GRACE_MICROS),
+        HubLeads::Perhaps(since) => (since, HUB_OUTAGE_MICROS),
+    };
+    // fault P13.5: .max(since) ~> .max(since.min(outdated_since))
+    let until = outdated_since.max(since).plus_micros(grace);
     // fault P13.3: now < until ~> false
     (now < until).then(|| Plan { again: Some(until), ..Plan::default() })
 }

@@ -56,10 +56,18 @@ impl View {
         let uses_streams = self.slice_stream.chosen != SliceStreamUse::Off;
         if let Some(known) = self.distributed_slices.get(name).filter(|_| uses_streams) {
             let object = self.previews.get(&name.name).unwrap_or(&known.spec);
-            // An object of a restored hub has an older resource version.
-            // fault J8.6: *object != slice.spec && ~> false &&
-            if *object != slice.spec && known.meta.resource_version < slice.meta.resource_version {
+            // Each write that follows a preview raises the generation. Such a write may be older than the last preview. An object of a
+            // restored hub has an older resource version.
+            let is_raised = slice.spec.reference.generation > object.reference.generation;
+            let is_restored = slice.meta.resource_version < known.meta.resource_version;
+            // fault J8.6: *object != slice.spec && !is_raised && ~> false &&
+            // fault J8.9: && !is_raised ~> && (!is_raised || true)
+            if *object != slice.spec && !is_raised && !is_restored {
                 self.written.insert(name.name.clone());
+            }
+            // fault J8.10: if is_restored ~> if false && is_restored
+            if is_restored {
+                self.written.remove(&name.name);
             }
         }
         let Some(object) = self.previews.get_mut(&name.name) else { return slice };

@@ -1,6 +1,7 @@
 //! The member agent's view as a rule reads it. Each read is recorded, so the plan is made again once a value that it read changes.
 //! Rules have no other way to the view.
 
+use super::HubLeads;
 use super::value::{Bucket, Fact, Value};
 use super::{Key, Settings, View};
 use crate::admission::{NOTHING, NotImported};
@@ -225,19 +226,11 @@ impl<'a> Reader<'a> {
         self.since(Fact::Orphaned(slice.clone()))
     }
 
-    /// Returns the time since which this agent sees what the hub agent writes to a distributed slice; `None` while it does not. Its watch
-    /// of distributed slices must have contact with the hub. If this member uses a slice stream, the imported slice may have what a stream
-    /// delivered, and perhaps no hub agent leads that could write the object. So a stream must be open, or this process must have seen
-    /// a later write of the object.
-    pub(crate) fn follows_hub_since(self, slice: &Text, now: Timestamp) -> Option<Timestamp> {
+    /// Returns what this process knows about a hub agent that could write this distributed slice.
+    pub(crate) fn hub_leads(self, slice: &Text, now: Timestamp) -> HubLeads {
         self.reads.note(Value::FollowsHub);
         self.note_ownership();
-        let followed_since = self.view.hub_followed_since?;
-        if self.view.was_written(slice) || self.view.slice_stream_server(now).is_none() {
-            return Some(followed_since);
-        }
-        // fault J8.2: self.view.slice_stream.open_since?.max(followed_since) ~> followed_since
-        Some(self.view.slice_stream.open_since?.max(followed_since))
+        self.view.hub_leads(slice, now)
     }
 
     pub(crate) fn outdated_since(self, slice: &Text) -> Option<Timestamp> {

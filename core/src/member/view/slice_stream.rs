@@ -2,8 +2,8 @@
 
 use super::View;
 use crate::member::identity::Ownership;
-use crate::model::{SliceStreamOffer, SliceStreamReport};
-use fleetnet_types::Timestamp;
+use crate::model::{Kind, SliceStreamOffer, SliceStreamReport};
+use fleetnet_types::{Text, Timestamp, WatchState};
 
 /// Value of the flags about the slice stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,11 +42,26 @@ pub struct SliceStream {
     pub report: Option<SliceStreamReport>,
     /// Time since which the stream is open; `None` while it is not open.
     pub(in crate::member) open_since: Option<Timestamp>,
+    /// Time at which the offer of the hub agent changed last, as this process has seen.
+    offer_changed: Option<Timestamp>,
+}
+
+/// What a member agent knows about a hub agent that leads, and could write a distributed slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HubLeads {
+    /// Nothing: the watch of distributed slices has no contact with the hub, or the offer of the slice stream is not read yet.
+    Unknown,
+    /// Perhaps none leads, and the imported slice perhaps has what a slice stream delivered. The watch has contact since this time.
+    Perhaps(Timestamp),
+    /// One leads, or no slice stream delivers anything. The watch sees what it writes since this time.
+    Since(Timestamp),
 }
 
 impl SliceStream {
     pub(super) fn clock_set(&mut self, micros: i64) {
-        self.open_since = self.open_since.map(|since| since.plus_micros(micros));
+        for time in [&mut self.open_since, &mut self.offer_changed] {
+            *time = time.map(|time| time.plus_micros(micros));
+        }
     }
 }
 
@@ -62,6 +77,34 @@ impl View {
             SliceStreamUse::Fixed => Some(SliceStreamServer::Fixed),
             SliceStreamUse::Offered => self.slice_stream_offer().cloned().map(SliceStreamServer::Offered),
         }
+    }
+
+    /// Records that the offer of the hub agent was `before`. If it has changed, the imports rely on objects alone again, or on another hub
+    /// agent.
+    pub(super) fn offer_was(&mut self, before: Option<&SliceStreamOffer>, at: Timestamp) {
+        if self.slice_stream.chosen == SliceStreamUse::Offered && self.slice_stream_offer() != before {
+            self.slice_stream.offer_changed = Some(at);
+        }
+    }
+
+    /// Returns what this process knows about a hub agent that could write this distributed slice.
+    pub(super) fn hub_leads(&self, slice: &Text, now: Timestamp) -> HubLeads {
+        let is_read = self.watches.state(Kind::MemberAgent) != WatchState::Incomplete;
+        let Some(followed) = self.hub_followed_since else { return HubLeads::Unknown };
+        // fault P13.7: !is_read && ~> false && !is_read &&
+        if !is_read && self.slice_stream.chosen == SliceStreamUse::Offered {
+            return HubLeads::Unknown;
+        }
+        // fault P13.8: .max(self.slice_stream.offer_changed) ~>
+        let since = Some(followed).max(self.slice_stream.offer_changed).unwrap_or(followed);
+        if let Some(open_since) = self.slice_stream.open_since {
+            return HubLeads::Since(since.max(open_since));
+        }
+        // fault J8.2: self.was_written(slice) || ~> true || self.was_written(slice) ||
+        if self.was_written(slice) || self.slice_stream_server(now).is_none() {
+            return HubLeads::Since(since);
+        }
+        HubLeads::Perhaps(since)
     }
 
     /// Returns the offer of the hub agent's slice stream.

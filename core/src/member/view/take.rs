@@ -127,7 +127,8 @@ impl View {
                 self.forget_distributed_slice(name, before, effects);
                 true
             }),
-            Kind::MemberAgent => self.member_agents.remove(name, uid).is_some_and(|_| {
+            Kind::MemberAgent => self.member_agents.remove(name, uid).is_some_and(|before| {
+                self.offer_was(before.slice_stream.as_ref(), at);
                 self.record_hub_announcement(at, effects);
                 true
             }),
@@ -472,7 +473,8 @@ impl View {
         if agent.meta.name != self.own_member_agent() {
             return false; // the MemberAgent does not have the name of this member
         }
-        let Taken::Changed(_) = self.member_agents.take(agent) else { return false };
+        let Taken::Changed(before) = self.member_agents.take(agent) else { return false };
+        self.offer_was(before.and_then(|before| before.slice_stream).as_ref(), at);
         self.note_renewal(at);
         self.record_hub_announcement(at, effects);
         true
