@@ -46,7 +46,8 @@ impl NothingLive {
                 }
             }
             Some(Object::ServiceExport(export)) if export.meta.name.to_string() == APPS[0] => {
-                if exists {
+                // A weight of 0 withdraws an export.
+                if exists && export.weight.as_deref() != Some("0") {
                     self.exports.insert(seen.server);
                 } else {
                     self.exports.remove(&seen.server);
@@ -185,6 +186,11 @@ mod tests {
         let source = slice("work/app-1", "app", false, &["10.0.0.1"]);
         rule.committed(&seen(EXPORTER, None, None, Some(&source))).expect("no rule about objects of users");
         assert_eq!(rule.committed(&change(false)), Ok(true), "its exporter has removed it");
+        let mut rule = importing();
+        let weight = json!({"metadata": {"annotations": {"networking.fleet.azure.com/weight": "0"}}});
+        let export = state(Kind::ServiceExport, "work/app", &weight);
+        rule.committed(&seen(EXPORTER, None, None, Some(&export))).expect("no rule about objects of users");
+        assert_eq!(rule.committed(&change(false)), Ok(true), "its exporter has withdrawn it");
     }
 
     #[test]
