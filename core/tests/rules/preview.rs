@@ -494,6 +494,14 @@ fn a_write_that_a_preview_overtook_does_not_show_that_a_hub_agent_leads() {
         let hour = seconds(30).plus_micros(HUB_OUTAGE_MICROS);
         assert_eq!(view.decide_and_record(&key, seconds(30)).again, Some(hour), "{object_first}");
     }
+    // The source went back, and forward again later. The write of the older object says nothing about a later preview.
+    let (mut view, distributed, shown, key) = outdated_member(true);
+    let older = distributed.with_addresses(&["10.0.0.3"], 3).version(9);
+    observe_change(&mut view, Object::EndpointSliceImport(older));
+    let later = EndpointSlice { observed_generation: Some(7), ..shown.endpoints(&["10.0.0.8"]) }.version(3);
+    observe_change(&mut view, later.object());
+    let wait = view.decide_and_record(&key, seconds(20)).again.expect("a time");
+    assert!(wait.since(seconds(20)).as_secs() > 3_000, "{wait:?}");
 }
 
 #[test]
