@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Both ways took at least no time, so the offset is known up to half of the round trip. Of the last probes, the one with the
-//! shortest round trip counts. The hub agent compares the clocks of two members with each other, so its own
-//! clock does not matter. For that, it uses a clock that nobody can set.
+//! shortest round trip counts. The hub agent compares the clocks of two members with each other, so its own clock does not matter.
+//! For that, it uses a clock that nobody can set.
 
 use crate::limits::{CLOCK_DRIFT_PARTS_PER_MILLION, CLOCK_SAMPLES};
 use fleetnet_types::Timestamp;

@@ -29,8 +29,8 @@ pub const ORPHAN_GRACE_MICROS: i64 = 60_000_000;
 /// this time to bring the newest state back.
 pub const RESTORE_GRACE_MICROS: i64 = 60_000_000;
 
-/// Time for which a member agent with a slice stream keeps what a stream delivered, while it is not certain that a hub agent leads,
-/// which could write the object: 1 h. Longer than most outages of a hub agent.
+/// Time for which a member agent keeps what a slice stream delivered, while perhaps no hub agent leads that could write the object:
+/// 1 h. Longer than most outages of a hub agent.
 pub const HUB_OUTAGE_MICROS: i64 = 3_600_000_000;
 
 /// Time within which an importer acknowledges a preview: 1 s. An import takes milliseconds. After this time the hub agent writes the

@@ -252,6 +252,17 @@ impl Fleet {
         self.replica(place, 0)
     }
 
+    /// Returns the value of a metric of a cluster's agent: the sum of its series, or of those with these labels. 0 without a series.
+    ///
+    /// # Errors
+    /// If no agent runs there.
+    pub fn metric(&self, place: Place, series: &str) -> anyhow::Result<f64> {
+        let text = self.agent(place).context("an agent runs there")?.metrics()?;
+        let is_of_it = |line: &&str| line.strip_prefix(series).is_some_and(|rest| rest.starts_with([' ', '{']));
+        let values = text.lines().filter(is_of_it).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        Ok(values.sum())
+    }
+
     /// Returns the connection through which a cluster's agent sends its requests.
     #[must_use]
     pub fn line(&self, place: Place) -> Option<&Line> {

@@ -16,14 +16,6 @@ const FLEET: FleetSpec = FleetSpec::of(3).with_slice_streams();
 /// Time in which a change arrives over a stream. Simulated servers answer at once, so this is only a bound.
 const SOON: Duration = Duration::from_millis(100);
 
-/// Returns the sum of a metric of an agent over all its series.
-fn metric(env: &Environment<OnMemkube>, place: Place, name: &str) -> anyhow::Result<f64> {
-    let text = env.backend.0.agent(place).context("the agent runs")?.metrics()?;
-    let of_name = |line: &&str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']));
-    let values = text.lines().filter(of_name).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-    Ok(values.sum())
-}
-
 /// Returns a fleet in which member-1 exports a Service to the others, and all members have streams.
 async fn streaming() -> anyhow::Result<Environment<OnMemkube>> {
     let env = Environment::<OnMemkube>::create(FLEET).await?;
@@ -46,7 +38,7 @@ async fn import_everywhere(env: &Environment<OnMemkube>) -> anyhow::Result<()> {
 
 async fn connected(env: &Environment<OnMemkube>, streams: f64) -> anyhow::Result<()> {
     let connected = async {
-        while metric(env, Place::Hub, "fleetnet_slice_streams")? < streams {
+        while env.backend.0.metric(Place::Hub, "fleetnet_slice_streams")? < streams {
             sleep(Duration::from_millis(50)).await;
         }
         anyhow::Ok(())
@@ -66,7 +58,7 @@ async fn change(env: &Environment<OnMemkube>, address: &str) -> anyhow::Result<D
 
 /// Returns the number of previews that members have acknowledged.
 fn acknowledged(env: &Environment<OnMemkube>) -> anyhow::Result<f64> {
-    metric(env, Place::Hub, "fleetnet_slice_stream_delay_seconds_count")
+    env.backend.0.metric(Place::Hub, "fleetnet_slice_stream_delay_seconds_count")
 }
 
 /// Returns the number of writes of distributed slices in the hub since a mark.
@@ -125,7 +117,7 @@ fn a_silent_member_loses_its_stream_and_gets_a_new_one() -> anyhow::Result<()> {
         let streams = env.backend.0.streams.clone();
         streams.set("member-3", Condition { is_stuck: true, ..Condition::default() });
         sleep(Duration::from_secs(60)).await;
-        let open = metric(&env, Place::Hub, "fleetnet_slice_streams")?;
+        let open = env.backend.0.metric(Place::Hub, "fleetnet_slice_streams")?;
         ensure!(open == 2.0, "{open} streams are open");
         let took = change(&env, "10.1.1.1").await?;
         ensure!(took < SOON, "{took:?}");
@@ -244,7 +236,7 @@ fn latencies_are_corrected_by_the_clocks_of_both_members() -> anyhow::Result<()>
         sleep(Duration::from_secs(30)).await;
         let sums = |env: &Environment<OnMemkube>| -> anyhow::Result<(f64, f64)> {
             let name = "fleet_networking_endpointslice_export_import_duration_milliseconds";
-            let of = |suffix| metric(env, Place::Member(1), &format!("{name}_{suffix}"));
+            let of = |suffix| env.backend.0.metric(Place::Member(1), &format!("{name}_{suffix}"));
             Ok((of("sum")?, of("count")?))
         };
         change(&env, "10.1.1.1").await?; // it shows the clock of the exporter

@@ -176,11 +176,6 @@ impl View {
         }
     }
 
-    /// True if this process has written its present offer to a member.
-    pub(crate) fn has_offered(&self, cluster: &ClusterId) -> bool {
-        self.offered.contains(cluster)
-    }
-
     /// True if an object exists that the key is for.
     pub(super) fn has(&self, key: &Key) -> bool {
         match key {

@@ -1,7 +1,8 @@
 //! Open connections of a listening address. Those of clients that were not accepted have a limit.
 //!
-//! At the limit, a new connection closes an older one: the oldest connection of the client with the most connections. A client is an IPv4 address, or a /64 network of IPv6. So a client
-//! that opens many connections closes its own, and cannot block the connections of other clients.
+//! At the limit, a new connection closes an older one: the oldest connection of the client with the most connections. So a client
+//! that opens many connections closes its own, and cannot block the connections of other clients. A client is an IPv4 address, or
+//! a /64 network of IPv6.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

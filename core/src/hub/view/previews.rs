@@ -15,7 +15,7 @@ pub(super) struct Previews {
     importers: BTreeSet<Text>,
     /// Distributed slices whose object has older content than a preview.
     lagging: BTreeMap<ObjectName, Lagging>,
-    /// Exporting members whose source slices went back lately, with the time until which they get no previews.
+    /// Exporting members whose source slices went back lately, with the time until which there are no new previews of their slices.
     paused: BTreeMap<ClusterId, Timestamp>,
 }
 

@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
     /// True if this process has written its present offer to a member. Only plans of its own key and [`Reader::announces`] change
     /// it.
     pub(crate) fn has_offered(self, cluster: &ClusterId) -> bool {
-        self.view.has_offered(cluster)
+        self.view.offered.contains(cluster)
     }
 
     /// Returns the feature set of a member, by its member namespace.

@@ -46,7 +46,7 @@ pub struct SliceStream {
     offer_changed: Option<Timestamp>,
 }
 
-/// What a member agent knows about a hub agent that leads, and could write a distributed slice.
+/// Knowledge of this process about a hub agent that leads, and could write a distributed slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HubLeads {
     /// Nothing: the watch of distributed slices has no contact with the hub, or the offer of the slice stream is not read yet.
@@ -95,8 +95,8 @@ impl View {
         if !is_read && self.slice_stream.chosen == SliceStreamUse::Offered {
             return HubLeads::Unknown;
         }
-        // fault P13.8: .max(self.slice_stream.offer_changed) ~>
-        let since = Some(followed).max(self.slice_stream.offer_changed).unwrap_or(followed);
+        // fault P13.8: changed.max(followed) ~> changed.min(followed)
+        let since = self.slice_stream.offer_changed.map_or(followed, |changed| changed.max(followed));
         if let Some(open_since) = self.slice_stream.open_since {
             return HubLeads::Since(since.max(open_since));
         }
