@@ -45,8 +45,8 @@ pub struct CommonFlags {
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
     pub leader_election_retry_period: Duration,
 
-    /// Accepted for compatibility with the Go agents. Has no effect: this version does not handle membership
-    /// (InternalMemberCluster).
+    /// Follow the members of the fleet that a manager defines in the hub: InternalMemberCluster (member agent) and MemberCluster (hub
+    /// agent). Without these kinds in the hub, the flag has no effect.
     #[arg(long, value_name = "BOOL", default_value = "true", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub enable_v1beta1_apis: bool,
@@ -196,13 +196,6 @@ pub fn klog_warning(ignored: &[String]) -> Option<String> {
 /// Returns a log line for each flag that is accepted but has no effect.
 pub fn notes(common: &CommonFlags) -> Vec<String> {
     let mut notes = Vec::new();
-    if common.enable_v1beta1_apis {
-        notes.push(
-            "--enable-v1beta1-apis has no effect: this version does not handle membership (InternalMemberCluster, \
-             MemberCluster)"
-                .to_owned(),
-        );
-    }
     if common.cloud_config.is_some() {
         notes.push("--cloud-config has no effect: only Azure Traffic Manager needs it".to_owned());
     }
@@ -293,12 +286,9 @@ mod tests {
     #[test]
     fn what_is_taken_and_does_nothing_is_noted() {
         let noted = |arguments: &[&str]| notes(&flags(arguments).expect("valid"));
-        let membership = "--enable-v1beta1-apis has no effect: this version does not handle membership (InternalMemberCluster, \
-             MemberCluster)";
         let cloud = "--cloud-config has no effect: only Azure Traffic Manager needs it";
-        assert_eq!(noted(&[]), [membership]);
-        assert_eq!(noted(&["--enable-v1beta1-apis=false"]), Vec::<String>::new());
-        assert_eq!(noted(&["--enable-v1beta1-apis=false", "--cloud-config=/etc/azure.json"]), [cloud]);
-        assert_eq!(noted(&["--cloud-config", "/etc/azure.json"]), [membership, cloud]);
+        assert_eq!(noted(&[]), Vec::<String>::new());
+        assert_eq!(noted(&["--cloud-config=/etc/azure.json"]), [cloud]);
+        assert_eq!(noted(&["--cloud-config", "/etc/azure.json"]), [cloud]);
     }
 }

@@ -20,6 +20,7 @@ mod internal_service_export;
 mod internal_service_import;
 mod lenient;
 mod member_agent;
+mod membership;
 mod meta;
 mod multi_cluster_service;
 mod namespace;
@@ -61,6 +62,8 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
         }
         Kind::Namespace => object(kind, json, namespace::read),
         Kind::MemberAgent => object(kind, json, member_agent::read),
+        Kind::InternalMemberCluster => object(kind, json, membership::read),
+        Kind::MemberCluster => object(kind, json, membership::read_member),
     }
 }
 

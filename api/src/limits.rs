@@ -25,3 +25,8 @@ pub const TIME_MICROS_MIN: i64 = -62_135_596_800_000_000;
 /// Latest time that the agents write to an object, in microseconds since 1970: 9999-12-30T22:00:00Z. A later time would be in
 /// the year 10000 in some time zones.
 pub const TIME_MICROS_MAX: i64 = 253_402_207_200_000_000;
+
+/// Period of the heartbeats in an InternalMemberCluster without `spec.heartbeatPeriodSeconds`, in seconds.
+pub(crate) const HEARTBEAT_SECONDS: i64 = 60;
+/// Maximum of `spec.heartbeatPeriodSeconds`, as in the definition of InternalMemberCluster.
+pub(crate) const HEARTBEAT_SECONDS_MAX: i64 = 600;

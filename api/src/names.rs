@@ -7,6 +7,10 @@ pub const GROUP: &str = "networking.fleet.azure.com";
 pub const VERSION: &str = "v1alpha1";
 /// Stored version of ServiceExport.
 pub const SERVICE_EXPORT_VERSION: &str = "v1beta1";
+/// API group of the kinds of a fleet manager (Azure Fleet), which defines the members of a fleet.
+pub const MEMBERSHIP_GROUP: &str = "cluster.kubernetes-fleet.io";
+/// Version of these kinds.
+pub const MEMBERSHIP_VERSION: &str = "v1beta1";
 
 /// Default namespace of derived Services and imported EndpointSlices in a member.
 pub const FLEET_SYSTEM_NAMESPACE: &str = "fleet-system";

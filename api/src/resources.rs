@@ -1,6 +1,6 @@
 //! API groups, versions and names of the kinds that the agents watch and write.
 
-use crate::names::{GROUP, SERVICE_EXPORT_VERSION, VERSION};
+use crate::names::{GROUP, MEMBERSHIP_GROUP, MEMBERSHIP_VERSION, SERVICE_EXPORT_VERSION, VERSION};
 use fleetnet_core::model::Kind;
 use fleetnet_types::Resource;
 
@@ -18,6 +18,10 @@ pub const fn resource(kind: Kind) -> Resource {
         Kind::EndpointSliceExport => (GROUP, VERSION, "EndpointSliceExport", "endpointsliceexports"),
         Kind::EndpointSliceImport => (GROUP, VERSION, "EndpointSliceImport", "endpointsliceimports"),
         Kind::MemberAgent => (GROUP, VERSION, "MemberAgent", "memberagents"),
+        Kind::InternalMemberCluster => {
+            (MEMBERSHIP_GROUP, MEMBERSHIP_VERSION, "InternalMemberCluster", "internalmemberclusters")
+        }
+        Kind::MemberCluster => (MEMBERSHIP_GROUP, MEMBERSHIP_VERSION, "MemberCluster", "memberclusters"),
     };
     Resource { group, version, kind, plural }
 }

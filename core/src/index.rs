@@ -29,7 +29,9 @@ stored!(
     crate::model::InternalServiceImport,
     crate::model::HubSlice,
     crate::model::Namespace,
-    crate::model::MemberAgent
+    crate::model::MemberAgent,
+    crate::model::InternalMemberCluster,
+    crate::model::MemberCluster
 );
 
 /// Result of storing an object with [`Table::take`].

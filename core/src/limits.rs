@@ -69,6 +69,9 @@ pub const WEIGHT_MAX: i64 = 1000;
 /// Interval at which a member renews its MemberAgent: 10 s.
 pub const RENEW_MICROS: i64 = 10_000_000;
 
+/// Jitter of the heartbeats in the InternalMemberCluster, in percent of their period.
+pub(crate) const HEARTBEAT_JITTER_PERCENT: i64 = 5;
+
 /// Number of minutes of latency samples in a MemberAgent: the present minute and the five before.
 pub const LATENCY_MINUTES: usize = 6;
 

@@ -7,6 +7,7 @@
 //! | `export` | writes exported Services and slices to the hub, and the outcome of conflict resolution to the ServiceExport |
 //! | `import` | MultiClusterService, ServiceImport, derived Service and imported slices |
 //! | [`identity`] | ownership of the cluster id: of several clusters with the same id, only one acts in the hub |
+//! | `membership` | joins and leaves a fleet with a manager |
 //! | [`latency`] | duration from a change in the exporter to the write of this change in the importer |
 
 mod disputed;
@@ -15,6 +16,7 @@ mod facts;
 pub mod identity;
 mod import;
 pub mod latency;
+mod membership;
 mod planner;
 pub mod view;
 

@@ -5,6 +5,7 @@
 
 mod address;
 mod hub;
+mod membership;
 mod object;
 mod port;
 mod slice;
@@ -18,6 +19,7 @@ pub use hub::{
     LatencyChange, LatencyReport, MemberAgent, MemberCounts, OriginLatency, PortSetStamp, Reference, Renewal,
     SliceStreamOffer, SliceStreamReport,
 };
+pub use membership::{AgentStatus, InternalMemberCluster, MemberCluster, MembershipAgent, MembershipState};
 pub use object::Object;
 pub use port::PortNumber;
 pub use slice::{AddressType, Endpoint, EndpointPort, EndpointSlice, SliceContent};
@@ -36,6 +38,8 @@ pub enum Kind {
     EndpointSliceImport,
     Namespace,
     MemberAgent,
+    InternalMemberCluster,
+    MemberCluster,
 }
 
 /// Metadata that the rules read, of an object of any kind.

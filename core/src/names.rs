@@ -187,6 +187,12 @@ fn hex_of(parts: &[&[u8]], digits: usize) -> String {
     hex
 }
 
+/// Returns a number that these parts determine, evenly distributed from 0 up to a limit.
+pub(crate) fn spread(parts: &[&[u8]], limit: i64) -> i64 {
+    let number = u32::from_str_radix(&hex_of(parts, 8), 16).unwrap_or_default();
+    i64::from(number) % limit.max(1)
+}
+
 /// Cuts a part of a name to this many characters, and removes dashes and dots at the end of the part.
 fn cut(part: &str, chars: usize) -> &str {
     let end = part.char_indices().nth(chars).map_or(part.len(), |(at, _)| at);

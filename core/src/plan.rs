@@ -1,9 +1,9 @@
 //! Plans: data that describes writes, their preconditions, and the time of the next plan of the same key.
 
 use crate::model::{
-    Announcement, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus,
-    MemberCounts, Meta, Owner, PortSetStamp, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
-    SliceStreamOffer,
+    AgentStatus, Announcement, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind,
+    LoadBalancerStatus, MemberCounts, Meta, Owner, PortSetStamp, Reference, Renewal, ServicePort, SessionAffinity,
+    SliceContent, SliceStreamOffer,
 };
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, ObjectName, Severity, Text, Timestamp, Uid};
@@ -339,6 +339,8 @@ pub enum Patch {
         slice_stream: Option<SliceStreamOffer>,
         counts: Option<MemberCounts>,
     },
+    /// `status.agentStatus` of an InternalMemberCluster. The patch replaces the list, so it includes the entries of other agents.
+    InternalMemberClusterStatus(Vec<AgentStatus>),
 }
 
 impl Patch {
@@ -362,6 +364,7 @@ impl Patch {
             Self::DerivedService(_) => Kind::Service,
             Self::ImportedSlice(_) => Kind::EndpointSlice,
             Self::MemberAgent(_) | Self::MemberAgentStatus { .. } => Kind::MemberAgent,
+            Self::InternalMemberClusterStatus(_) => Kind::InternalMemberCluster,
         }
     }
 }

@@ -103,6 +103,10 @@ reasons! {
     Warning ClusterIdShared,
     /// The agent cannot check whether a second cluster has the same id.
     Warning ClusterIdNotChecked,
+    /// InternalMemberCluster: this agent belongs to the fleet.
+    Normal AgentJoined,
+    /// InternalMemberCluster: this agent has left the fleet.
+    Normal AgentLeft,
     /// A server rejected a write for its content.
     Warning WriteRefused,
     /// A server denied a write, or lacks the object's kind or namespace.

@@ -15,7 +15,7 @@ use fleetnet_types::ObjectName;
 use serde_json::{Value, json};
 
 /// All kinds that the agents watch.
-pub(crate) const KINDS: [Kind; 11] = [
+pub(crate) const KINDS: [Kind; 13] = [
     Kind::Service,
     Kind::EndpointSlice,
     Kind::ServiceExport,
@@ -27,6 +27,8 @@ pub(crate) const KINDS: [Kind; 11] = [
     Kind::EndpointSliceImport,
     Kind::Namespace,
     Kind::MemberAgent,
+    Kind::InternalMemberCluster,
+    Kind::MemberCluster,
 ];
 
 /// Decodes the input as an object of each kind.
@@ -92,7 +94,9 @@ fn check_written(object: &Object) {
         | Object::ServiceExport(_)
         | Object::ServiceImport(_)
         | Object::Namespace(_)
-        | Object::MemberAgent(_) => {}
+        | Object::MemberAgent(_)
+        | Object::InternalMemberCluster(_)
+        | Object::MemberCluster(_) => {}
     }
 }
 

@@ -485,7 +485,11 @@ fn anonymous(mut object: Object) -> Object {
             forget(&mut claim.reference);
         }
         Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => forget(&mut slice.spec.reference),
-        Object::Service(_) | Object::Namespace(_) | Object::MemberAgent(_) => {}
+        Object::Service(_)
+        | Object::Namespace(_)
+        | Object::MemberAgent(_)
+        | Object::InternalMemberCluster(_)
+        | Object::MemberCluster(_) => {}
     }
     object
 }

@@ -54,9 +54,10 @@ pub struct Flags {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, hide = true)]
     pub internalserviceexport_retry_interval: Option<Duration>,
 
-    /// Accepted for compatibility with the Go agent. Has no effect: this version does not handle membership.
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    pub force_delete_wait_time: Option<Duration>,
+    /// Time that a member agent has after the deletion of its MemberCluster to remove what it imported. Then the hub agent removes the
+    /// finalizers that nobody else will remove.
+    #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = parse_duration)]
+    pub force_delete_wait_time: Duration,
 }
 
 fn parse_object_lag(written: &str) -> Result<Duration, String> {

@@ -53,7 +53,10 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         let policy = flags.namespace_policy.into();
         let logic = Hub::new(policy, &registry)?.with_object_lag(flags.object_lag);
         let leads = logic.leads();
-        let runner = context.runner(logic, sources(&hub, policy));
+        let membership = flags.common.enable_v1beta1_apis.then_some(flags.force_delete_wait_time);
+        let logic = logic.with_force_delete(membership);
+        let sources = sources(&hub, policy).into_iter().chain(membership.map(|_| member_clusters(&hub)));
+        let runner = context.runner(logic, sources.collect());
         let (statuses, mut manager) = (vec![runner.status()], context.manager());
         if let Some(listener) = slice_stream::Listener::open(&flags).await? {
             let client = hub.requests.clone();
@@ -73,9 +76,6 @@ fn process(flags: &Flags, ignored: &[String]) -> Result<Process, String> {
     let addresses = launch::addresses(&flags.common, [metrics], [probes])?;
     slice_stream::check(flags)?;
     let mut notes = common::notes(&flags.common);
-    if flags.force_delete_wait_time.is_some() {
-        notes.push("--force-delete-wait-time has no effect: this version does not handle membership".to_owned());
-    }
     if flags.internalserviceexport_retry_interval.is_some() {
         notes.push("--internalserviceexport-retry-interval has no effect: this agent does not poll".to_owned());
     }
@@ -117,6 +117,11 @@ pub fn sources(hub: &Arc<Cluster>, policy: NamespacePolicy) -> Vec<SourceSpec<Hu
     let namespaces = convert::source(Kind::Namespace, hub, None);
     sources.push(SourceSpec { optional, freezes_when_forbidden: true, ends_denials: true, ..namespaces });
     sources
+}
+
+/// Returns the watch of the MemberClusters of a fleet manager. Optional: most fleets have none.
+fn member_clusters(hub: &Arc<Cluster>) -> SourceSpec<Hub> {
+    SourceSpec { optional: true, ..convert::source(Kind::MemberCluster, hub, None) }
 }
 
 fn user_agent() -> String {

@@ -73,6 +73,13 @@ impl Hub {
         self
     }
 
+    /// Sets the value of `--force-delete-wait-time`, if the agent follows MemberClusters.
+    #[must_use]
+    pub fn with_force_delete(mut self, wait: Option<Duration>) -> Self {
+        self.view.force_delete_micros = wait.map(|wait| i64::try_from(wait.as_micros()).unwrap_or(i64::MAX));
+        self
+    }
+
     /// Returns a channel that is true while this replica leads.
     #[must_use]
     pub fn leads(&self) -> watch::Receiver<bool> {

@@ -64,7 +64,7 @@ fn reporting_kind(key: &Key) -> Option<Kind> {
     match key {
         Key::Export(_) => Some(Kind::ServiceExport),
         Key::MultiClusterService(_) => Some(Kind::MultiClusterService),
-        Key::SliceExport(_) | Key::Import(_) | Key::SliceImport(_) | Key::Heartbeat => None,
+        Key::SliceExport(_) | Key::Import(_) | Key::SliceImport(_) | Key::Heartbeat | Key::Membership => None,
     }
 }
 
@@ -77,6 +77,7 @@ fn planned_kind(key: &Key) -> Kind {
         Key::Import(_) => Kind::ServiceImport,
         Key::SliceImport(_) => Kind::EndpointSliceImport,
         Key::Heartbeat => Kind::MemberAgent,
+        Key::Membership => Kind::InternalMemberCluster,
     }
 }
 
@@ -115,7 +116,7 @@ impl Member {
             Key::Import(_) => self.parts.import || self.parts.multi_cluster_service,
             Key::SliceImport(_) => self.parts.import,
             Key::MultiClusterService(_) => self.parts.multi_cluster_service,
-            Key::Heartbeat => true, // only the settings decide whether there is a heartbeat
+            Key::Heartbeat | Key::Membership => true, // only the settings decide whether there is a heartbeat
         }
     }
 
@@ -176,7 +177,7 @@ impl Member {
             Key::SliceImport(name) => {
                 self.view.multi_cluster_services_of_import(&self.view.owner_of_distributed_slice(name)?).find_map(mcs)
             }
-            Key::Heartbeat => None,
+            Key::Heartbeat | Key::Membership => None,
         }
     }
 
@@ -355,7 +356,7 @@ impl Logic for Member {
             Key::SliceImport(name) => {
                 self.view.origin_of_distributed_slice(name).map_or(FlowId::default(), |c| FlowId::of(c))
             }
-            Key::Heartbeat => FlowId::of("heartbeat"),
+            Key::Heartbeat | Key::Membership => FlowId::of("heartbeat"),
         };
         id.into()
     }

@@ -25,6 +25,7 @@ fn member_with(parts: Parts, registry: &Registry) -> Member {
         announces: None,
         leader: "one".into(),
         takeover_after_micros: 0,
+        membership: Vec::new(),
     };
     let latencies = Latencies::new("member-1", registry).expect("the only ones");
     Member::new(settings, parts, latencies, BlockingReasons::new(registry).expect("the only one"))

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use fleetnet_agent::flags::{UsageError, check_namespace};
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::member;
-use fleetnet_core::model::Announcement;
+use fleetnet_core::model::{Announcement, MembershipAgent};
 use fleetnet_core::names;
 use fleetnet_runtime::client::{HubConnection, parse_header_block};
 use std::path::PathBuf;
@@ -57,6 +57,12 @@ impl Parts {
         let of_services = Feature::OF_SERVICES.into_iter().filter(|_| self.multi_cluster_service);
         let known_features: Features = of_slices.chain(of_services).collect();
         (self.export || self.import).then(|| Announcement::new(env!("CARGO_PKG_VERSION"), known_features))
+    }
+
+    /// Returns the agents of a fleet manager whose work these parts do.
+    pub fn membership(self) -> Vec<MembershipAgent> {
+        let member = (self.export || self.import).then_some(MembershipAgent::ServiceExportImport);
+        member.into_iter().chain(self.multi_cluster_service.then_some(MembershipAgent::MultiClusterService)).collect()
     }
 
     /// Returns the names of the Leases to acquire. The Leases of a Go manager are included if its parts are on here, so that the
@@ -152,6 +158,7 @@ impl Settings {
             announces: parts.announcement(),
             leader: identity.into(),
             takeover_after_micros: takeover_after_micros(flags.member_takeover_after)?,
+            membership: if flags.common.enable_v1beta1_apis { parts.membership() } else { Vec::new() },
         };
         let hub = if alone { None } else { Some(hub(flags)?) };
         let token_secret = token_secret(flags, hub.as_ref())?;

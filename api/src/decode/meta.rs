@@ -3,6 +3,7 @@
 use super::because;
 use super::lenient::{Field, Shape, records};
 use crate::names::{annotations, finalizers, labels};
+use crate::times;
 use fleetnet_core::model::{Finalizers, Kind, Meta, Owner};
 use fleetnet_types::{ObjectName, Text, Timestamp, Undecodable};
 use serde::Deserialize;
@@ -40,7 +41,12 @@ pub(crate) const fn finalizer(kind: Kind) -> Option<&'static str> {
         Kind::InternalServiceImport => Some(finalizers::INTERNAL_SERVICE_IMPORT),
         Kind::EndpointSliceExport => Some(finalizers::ENDPOINT_SLICE_EXPORT),
         Kind::EndpointSliceImport => Some(finalizers::ENDPOINT_SLICE_IMPORT),
-        Kind::Service | Kind::EndpointSlice | Kind::Namespace | Kind::MemberAgent => None,
+        Kind::Service
+        | Kind::EndpointSlice
+        | Kind::Namespace
+        | Kind::MemberAgent
+        | Kind::InternalMemberCluster
+        | Kind::MemberCluster => None,
     }
 }
 
@@ -77,6 +83,8 @@ records!(RawMeta, RawOwner);
 #[derive(Clone)]
 pub(super) struct Known {
     pub(super) meta: Meta,
+    /// deletionTimestamp; for an object with a malformed one, its creationTimestamp.
+    pub(super) deleted: Option<Timestamp>,
     pub(super) owners: Vec<Owner>,
     pub(super) labels: Pairs,
     pub(super) annotations: Pairs,
@@ -119,7 +127,9 @@ pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Undecodabl
         deleting: raw.deletion_timestamp.is_present(),
         finalizers: split(kind, raw.finalizers.or_default()),
     };
+    let deleted = raw.deletion_timestamp.value().and_then(|text| times::read(&text));
     Ok(Known {
+        deleted: meta.deleting.then(|| deleted.unwrap_or(meta.created)),
         meta,
         owners: raw.owner_references.or_default().into_iter().map(owner).collect(),
         labels: raw.labels.or_default(),

@@ -6,8 +6,8 @@ use crate::times;
 use fleetnet_core::limits::LATENCY_MINUTES;
 use fleetnet_core::member::latency::BUCKETS_MILLISECONDS;
 use fleetnet_core::model::{
-    Announcement, ConsumerType, HubSliceSpec, LatencyChange, LatencyReport, MemberCounts, OriginLatency, Reference,
-    Renewal, SliceStreamOffer, SliceStreamReport,
+    AgentStatus, Announcement, ConsumerType, HubSliceSpec, LatencyChange, LatencyReport, MemberCounts, OriginLatency,
+    Reference, Renewal, SliceStreamOffer, SliceStreamReport,
 };
 use fleetnet_core::plan::{DerivedService, ExportContent, ImportedSlice, Patch};
 use fleetnet_types::{ClusterId, ObjectName, Text};
@@ -35,6 +35,9 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         Patch::MemberAgent(renewal) => member_agent(renewal),
         Patch::MemberAgentStatus { announcement, slice_stream, counts } => {
             return status(member_status(announcement, slice_stream.as_ref(), counts.as_ref()));
+        }
+        Patch::InternalMemberClusterStatus(agents) => {
+            return status(json!({ "agentStatus": agents.iter().map(agent_status).collect::<Vec<_>>() }));
         }
         Patch::InternalServiceExportStamp { finalizers, stamp } => json!({
             "metadata": {
@@ -115,6 +118,18 @@ pub(super) fn member_agent(renewal: &Renewal) -> Value {
         Some(LatencyChange::Report(report)) => spec["latency"] = latency(report),
     }
     json!({ "spec": spec })
+}
+
+fn agent_status(agent: &AgentStatus) -> Value {
+    match agent {
+        AgentStatus::Known { agent, joined, heartbeat } => json!({
+            "type": agent.name(),
+            "conditions": parts::conditions(joined.as_slice()),
+            "lastReceivedHeartbeat": heartbeat.map(times::seconds),
+        }),
+        // It was decoded from JSON.
+        AgentStatus::Other(json) => serde_json::from_str(json).unwrap_or_default(),
+    }
 }
 
 fn slice_stream(report: &SliceStreamReport) -> Value {

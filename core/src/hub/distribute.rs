@@ -66,8 +66,8 @@ pub fn plan_copy(view: Reader<'_>, name: &Text, importer: &Text, now: Timestamp)
     };
     if let Some(copy) = copy {
         holder::announce_loss(view, copy, holder, &mut plan);
-        // fault D13.1: plan.join(leaving::release(view, copy) ~> let _ = leaving::release(view, copy
-        plan.join(leaving::release(view, copy));
+        // fault D13.1: plan.join(leaving::release(view, copy, now) ~> let _ = leaving::release(view, copy, now
+        plan.join(leaving::release(view, copy, now));
     }
     plan
 }

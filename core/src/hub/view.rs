@@ -25,8 +25,8 @@ use crate::feature_set::Announced;
 use crate::features::SLICE_STREAM;
 use crate::index::{Index, Table};
 use crate::model::{
-    Announcement, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Meta, Namespace,
-    ServiceImport, SliceStreamOffer,
+    Announcement, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MemberCluster, Meta,
+    Namespace, ServiceImport, SliceStreamOffer,
 };
 use crate::names;
 use crate::undecodable::Undecodable;
@@ -98,6 +98,8 @@ pub struct View {
     /// Namespaces of the hub. Annotations on a namespace may list exporters and importers.
     pub namespaces: Table<Namespace>,
     pub member_agents: Table<MemberAgent>,
+    /// Members as the manager of the fleet sees them.
+    pub member_clusters: Table<MemberCluster>,
 
     /// From each Service to its InternalServiceExports.
     internal_exports_of: Index<ObjectName>,
@@ -120,6 +122,8 @@ pub struct View {
     /// Value of the flag `--object-lag`, in microseconds: maximum time for which the object of a distributed slice lags behind the
     /// slice stream.
     pub object_lag_micros: i64,
+    /// Value of the flag `--force-delete-wait-time`, in microseconds; `None` if the hub agent does not follow MemberClusters.
+    pub force_delete_micros: Option<i64>,
 }
 
 /// Consequences of a change of an object.

@@ -1,6 +1,6 @@
 //! Planner of the member agent: plans keys, and tells which keys to plan again after a change.
 
-use super::{export, facts, import};
+use super::{export, facts, import, membership};
 use crate::handshake;
 use crate::member::view::Reader;
 use crate::member::view::value::{Fact, Value};
@@ -207,6 +207,7 @@ impl Planner {
         let view = Reader::new(&self.view, &reads);
         let plan = match key {
             Key::Heartbeat => handshake::plan_heartbeat(view, now),
+            Key::Membership => membership::plan(view, now),
             Key::Export(service) => export::plan_service(view, service, now),
             Key::SliceExport(slice) => export::plan_slice(view, slice, now),
             Key::MultiClusterService(name) => import::plan_multi_cluster_service(view, name, now),
@@ -285,7 +286,9 @@ fn is_in_hub(kind: Kind) -> bool {
         | Kind::InternalServiceImport
         | Kind::EndpointSliceExport
         | Kind::EndpointSliceImport
-        | Kind::MemberAgent => true,
+        | Kind::MemberAgent
+        | Kind::InternalMemberCluster
+        | Kind::MemberCluster => true,
         Kind::Service
         | Kind::EndpointSlice
         | Kind::ServiceExport

@@ -18,6 +18,7 @@
 //! | `slice_stream` | which server the slice stream connects to, and if the stream is open |
 
 mod excess;
+mod membership;
 mod owner;
 mod previews;
 pub(crate) mod reader;
@@ -32,8 +33,9 @@ use crate::feature_set::{Announced, FeatureSet};
 use crate::index::{Index, Table};
 use crate::member::latency;
 use crate::model::{
-    Announcement, EndpointSlice, HubSlice, HubSliceSpec, InternalServiceExport, InternalServiceImport, Kind,
-    MemberAgent, MultiClusterService, Service, ServiceExport, ServiceImport, SliceContent,
+    Announcement, EndpointSlice, HubSlice, HubSliceSpec, InternalMemberCluster, InternalServiceExport,
+    InternalServiceImport, Kind, MemberAgent, MembershipAgent, MultiClusterService, Service, ServiceExport,
+    ServiceImport, SliceContent,
 };
 use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
@@ -68,6 +70,8 @@ pub struct Settings {
     /// Takeover time in microseconds: if the owner of the cluster id makes no renewal for this time, this cluster takes over
     /// the id.
     pub takeover_after_micros: i64,
+    /// Agents whose work this process does, for the fleet manager. Empty if this process does not follow its membership.
+    pub membership: Vec<MembershipAgent>,
 }
 
 /// Key of the member agent. A key names what one plan is for, such as the export of a Service.
@@ -85,6 +89,8 @@ pub enum Key {
     SliceImport(Text),
     /// The MemberAgent that this member renews.
     Heartbeat,
+    /// The InternalMemberCluster of this member.
+    Membership,
 }
 
 /// In-memory copy of all objects in the member and in the hub that the rules of the member agent read.
@@ -111,6 +117,8 @@ pub struct View {
     pub distributed_slices: Table<HubSlice>,
     /// MemberAgents in the member namespace.
     pub member_agents: Table<MemberAgent>,
+    /// InternalMemberClusters in the member namespace.
+    pub memberships: Table<InternalMemberCluster>,
     /// Time at which this process saw that the hub was restored from a backup.
     pub(super) hub_restored: Option<Timestamp>,
 
@@ -205,6 +213,7 @@ impl View {
             slice_exports: Table::default(),
             distributed_slices: Table::default(),
             member_agents: Table::default(),
+            memberships: Table::default(),
             hub_restored: None,
             slices_of: Index::default(),
             internal_exports_of: Index::default(),
@@ -314,6 +323,7 @@ impl View {
                 self.distributed_slices.get(&self.in_hub(name.clone())).is_some() || self.is_marked_imported(name)
             }
             Key::Heartbeat => true,
+            Key::Membership => self.memberships.get(&self.own_membership()).is_some(),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Objects of any kind.
 
 use super::{
-    EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Meta,
-    MultiClusterService, Namespace, Service, ServiceExport, ServiceImport,
+    EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
+    MemberCluster, Meta, MultiClusterService, Namespace, Service, ServiceExport, ServiceImport,
 };
 
 /// Object of any watched kind.
@@ -19,6 +19,8 @@ pub enum Object {
     EndpointSliceImport(HubSlice),
     Namespace(Namespace),
     MemberAgent(MemberAgent),
+    InternalMemberCluster(InternalMemberCluster),
+    MemberCluster(MemberCluster),
 }
 
 impl Object {
@@ -34,6 +36,8 @@ impl Object {
             Self::EndpointSliceExport(object) | Self::EndpointSliceImport(object) => &object.meta,
             Self::Namespace(object) => &object.meta,
             Self::MemberAgent(object) => &object.meta,
+            Self::InternalMemberCluster(object) => &object.meta,
+            Self::MemberCluster(object) => &object.meta,
         }
     }
 
@@ -49,6 +53,8 @@ impl Object {
             Self::EndpointSliceExport(object) | Self::EndpointSliceImport(object) => &mut object.meta,
             Self::Namespace(object) => &mut object.meta,
             Self::MemberAgent(object) => &mut object.meta,
+            Self::InternalMemberCluster(object) => &mut object.meta,
+            Self::MemberCluster(object) => &mut object.meta,
         }
     }
 
@@ -65,6 +71,8 @@ impl Object {
             Self::EndpointSliceImport(_) => Kind::EndpointSliceImport,
             Self::Namespace(_) => Kind::Namespace,
             Self::MemberAgent(_) => Kind::MemberAgent,
+            Self::InternalMemberCluster(_) => Kind::InternalMemberCluster,
+            Self::MemberCluster(_) => Kind::MemberCluster,
         }
     }
 }

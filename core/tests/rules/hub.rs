@@ -1,6 +1,7 @@
 //! Tests of the hub agent: it merges exports into one ServiceImport, grants claims of importers, and distributes slices to
 //! importers.
 
+use crate::support::agent::View as _;
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, IntoObject, claim, conflict,
     content, distributed_slice, finalizers_of, in_hub_of, internal_export, named, namespace, no_conflict, port,
@@ -9,11 +10,11 @@ use crate::support::build::{
 use crate::support::view::{NOW, claimed_hub_view, hub_view, observe_change, observe_removal, planned, writes};
 use fleetnet_core::hub::Key;
 use fleetnet_core::model::{
-    Condition, HubSlice, ImportStatus, InternalServiceExport, InternalServiceImport, Kind, Object, PortSetStamp,
-    ServiceImport, ServicePort,
+    Condition, HubSlice, ImportStatus, InternalServiceExport, InternalServiceImport, Kind, MemberCluster, Object,
+    PortSetStamp, ServiceImport, ServicePort,
 };
 use fleetnet_core::names;
-use fleetnet_core::plan::{Action, Desired, Patch, Write};
+use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
 use fleetnet_types::{ClusterId, Text, Timestamp, WatchState};
 use std::collections::BTreeMap;
 
@@ -574,6 +575,39 @@ fn a_distributed_slice_being_deleted_is_left_alone_and_recreated_when_it_is_gone
     let at = in_hub_of("member-2", &changed.meta.name.name);
     let create = Write::create(at, Desired::EndpointSliceImport(changed.spec));
     assert_eq!(writes(&view, &key), [create]);
+}
+
+#[test]
+fn after_the_deletion_of_a_membercluster_its_agent_has_time_to_remove_its_finalizers() {
+    let export = slice_export("member-1", &slice("work/app-1")).marked();
+    let copy = distributed_slice("member-2", &export).marked().deleting();
+    let key = Key::Copy { slice: copy.meta.name.name.clone(), importer: copy.meta.name.namespace.clone() };
+    let namespace = namespace("fleet-member-member-2").deleting();
+    let mut meta = namespace.meta.clone();
+    (meta.name.name, meta.uid) = ("member-2".into(), "uid-of-member-2".into());
+    let member = |deleted| MemberCluster { meta: meta.clone(), deleted };
+    let copy = Object::EndpointSliceImport(copy);
+    let mut view = hub_view([Object::EndpointSliceExport(export), copy.clone(), namespace.object()]);
+    let released = [Write::remove_finalizer(Kind::EndpointSliceImport, copy.meta())];
+    view.force_delete_micros = Some(120_000_000);
+    view.watch_state(Kind::MemberCluster, WatchState::Incomplete, NOW, &mut Vec::new());
+    assert_eq!(view.decide_and_record(&key, NOW), Plan::default(), "perhaps it has time");
+    let mut requeue = Vec::new();
+    view.watch_state(Kind::MemberCluster, WatchState::Absent, NOW, &mut requeue);
+    assert!(requeue.contains(&key));
+    assert_eq!(writes(&view, &key), released, "nobody defines members");
+    view.watch_state(Kind::MemberCluster, WatchState::Complete, NOW, &mut Vec::new());
+    assert_eq!(view.decide_and_record(&key, NOW).writes, released, "the member is unknown");
+
+    let requeue = observe_change(&mut view, member(Some(NOW)).object());
+    assert_eq!(requeue, [Key::Slice(copy.meta().name.name.clone())]);
+    let until = NOW.plus_micros(120_000_000);
+    assert_eq!(view.decide_and_record(&key, NOW), Plan { again: Some(until), ..Plan::default() });
+    assert_eq!(view.decide_and_record(&key, until).writes, released);
+    observe_change(&mut view, member(None).object());
+    assert_eq!(writes(&view, &key), released, "somebody else deleted the namespace");
+    view.force_delete_micros = None;
+    assert_eq!(writes(&view, &key), released);
 }
 
 #[test]

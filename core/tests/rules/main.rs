@@ -33,6 +33,7 @@ mod ledger;
 mod life_cycles_of_exports;
 mod life_cycles_of_imports;
 mod lost_definition;
+mod membership;
 mod messages;
 mod oracle;
 mod preview;

@@ -679,6 +679,8 @@ fn every_reason_has_a_message() {
     reported.extend([Reason::WeightIsZero, Reason::WeightIsNotZero]);
     // `identity.rs` checks the messages about the owner of a cluster id.
     reported.extend([Reason::ClusterIdInUse, Reason::ClusterIdShared, Reason::ClusterIdNotChecked]);
+    // `membership.rs` checks the answers to a fleet manager.
+    reported.extend([Reason::AgentJoined, Reason::AgentLeft]);
     assert_eq!(reported, Reason::ALL.iter().copied().collect());
     let messages: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
     assert_eq!(messages.len(), Reason::ALL.len(), "no two say the same");

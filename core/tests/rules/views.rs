@@ -199,6 +199,7 @@ fn required_by_member(key: &member::Key) -> &'static [Kind] {
             &[EndpointSliceImport, EndpointSlice, MultiClusterService, ServiceImport, Service, InternalServiceImport]
         }
         member::Key::Heartbeat => &[MemberAgent, EndpointSlice],
+        member::Key::Membership => &[InternalMemberCluster],
     }
 }
 

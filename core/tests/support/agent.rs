@@ -72,6 +72,7 @@ impl View for member::Planner {
         Kind::EndpointSliceExport,
         Kind::EndpointSliceImport,
         Kind::MemberAgent,
+        Kind::InternalMemberCluster,
     ];
     fn forgetful(&self) -> Self {
         Self::new(self.settings.clone())
@@ -102,7 +103,7 @@ impl View for member::Planner {
         let imports = imports.chain(self.claims.iter().map(|object| &object.reference.source));
         let copies = self.distributed_slices.iter().map(|object| &object.meta.name.name);
         let copies = copies.chain(self.slices.in_namespace(system).map(|object| &object.meta.name.name));
-        let mut keys = vec![Key::Heartbeat];
+        let mut keys = vec![Key::Heartbeat, Key::Membership];
         keys.extend(exports.cloned().map(Key::Export));
         keys.extend(slices.cloned().map(Key::SliceExport));
         keys.extend(services.cloned().map(Key::MultiClusterService));
@@ -125,6 +126,7 @@ impl View for member::Planner {
         all.extend(self.slice_exports.iter().cloned().map(Object::EndpointSliceExport));
         all.extend(self.distributed_slices.iter().cloned().map(Object::EndpointSliceImport));
         all.extend(self.member_agents.iter().cloned().map(Object::MemberAgent));
+        all.extend(self.memberships.iter().cloned().map(Object::InternalMemberCluster));
         all
     }
     fn objects_with_conditions(&self) -> Vec<Object> {

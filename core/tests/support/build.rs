@@ -4,10 +4,10 @@ use fleetnet_core::features::Features;
 use fleetnet_core::index::Stored;
 use fleetnet_core::model::{
     AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers,
-    HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport,
-    LoadBalancerIngress, LoadBalancerStatus, MemberAgent, Meta, MultiClusterService, Namespace, Object, Owner,
-    PortSetStamp, Reference, Service, ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity,
-    SliceContent, TargetPort,
+    HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalMemberCluster, InternalServiceExport,
+    InternalServiceImport, LoadBalancerIngress, LoadBalancerStatus, MemberAgent, MemberCluster, MembershipState, Meta,
+    MultiClusterService, Namespace, Object, Owner, PortSetStamp, Reference, Service, ServiceExport, ServiceImport,
+    ServicePort, ServiceType, SessionAffinity, SliceContent, TargetPort,
 };
 use fleetnet_core::names::{self, SuffixLength};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
@@ -523,6 +523,12 @@ pub(crate) fn member_agent(cluster: &str, member: Features, hub: Features) -> Me
     }
 }
 
+/// Returns the InternalMemberCluster of a member with a heartbeat each minute.
+pub(crate) fn internal_member_cluster(cluster: &str, state: MembershipState) -> InternalMemberCluster {
+    let meta = meta(in_hub_of(cluster, cluster), 3);
+    InternalMemberCluster { meta, state, heartbeat_micros: 60_000_000, agents: Vec::new() }
+}
+
 /// Conversion of an object to the enum `Object`, which views store. EndpointSliceExport and EndpointSliceImport are one Rust type
 /// (`HubSlice`), so for `HubSlice` the caller chooses the variant.
 pub(crate) trait IntoObject {
@@ -545,7 +551,9 @@ into_object!(
     InternalServiceExport,
     InternalServiceImport,
     Namespace,
-    MemberAgent
+    MemberAgent,
+    InternalMemberCluster,
+    MemberCluster
 );
 
 pub(crate) trait BuildNamespace {

@@ -164,6 +164,9 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
             agent.slice_stream = slice_stream;
             agent.counts = counts;
         }
+        (Object::InternalMemberCluster(membership), Patch::InternalMemberClusterStatus(agents)) => {
+            membership.agents = agents;
+        }
         (Object::InternalServiceExport(export), Patch::InternalServiceExportStamp { finalizers, stamp }) => {
             export.meta.finalizers = finalizers;
             export.stamp = Some(stamp);
@@ -225,7 +228,9 @@ pub(crate) fn without_status(mut object: Object) -> Object {
         Object::EndpointSlice(_)
         | Object::EndpointSliceExport(_)
         | Object::EndpointSliceImport(_)
-        | Object::Namespace(_) => {}
+        | Object::Namespace(_)
+        | Object::MemberCluster(_) => {}
+        Object::InternalMemberCluster(membership) => membership.agents = Vec::new(),
     }
     object
 }
@@ -254,7 +259,11 @@ pub(crate) fn specification(object: &Object) -> Object {
         Object::InternalServiceExport(export) => export.stamp = None,
         Object::InternalServiceImport(claim) => claim.consumer_type = ConsumerType::LoadBalancer, // stored in an annotation
         Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => slice.observed_generation = None,
-        Object::Service(_) | Object::Namespace(_) | Object::MemberAgent(_) => {}
+        Object::Service(_)
+        | Object::Namespace(_)
+        | Object::MemberAgent(_)
+        | Object::InternalMemberCluster(_)
+        | Object::MemberCluster(_) => {}
     }
     spec
 }

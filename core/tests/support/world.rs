@@ -63,7 +63,7 @@ fn patch_name(patch: &Patch) -> &'static str {
         Patch::ServiceImportOwners { .. } => "owners",
         Patch::Claims { .. } => "claims",
         Patch::ConsumerType(_) => "type",
-        Patch::MemberAgent { .. } => "heartbeat",
+        Patch::MemberAgent { .. } | Patch::InternalMemberClusterStatus(_) => "heartbeat",
         Patch::MemberAgentStatus { .. } => "answer",
         Patch::InternalServiceExport { .. }
         | Patch::InternalServiceImport(_)
@@ -130,6 +130,7 @@ fn in_hub(kind: Kind) -> bool {
             | Kind::EndpointSliceImport
             | Kind::Namespace
             | Kind::MemberAgent
+            | Kind::InternalMemberCluster
     )
 }
 
@@ -144,6 +145,7 @@ pub(crate) fn settings(index: usize) -> Settings {
         announces: None,
         leader: format!("leader of {cluster}").into(),
         takeover_after_micros: 1_800_000_000,
+        membership: Vec::new(),
     }
 }
 

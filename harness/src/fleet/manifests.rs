@@ -27,6 +27,10 @@ pub const HUB_FLOW_CONTROL: &str = include_str!("../../../deploy/hub-flow-contro
 pub const MEMBER_FLOW_CONTROL: &str = include_str!("../../../deploy/member-flow-control.yaml");
 /// CRD of MemberAgent in its previous version, which has no field for the owner of a cluster id.
 pub const PREVIOUS_MEMBER_AGENTS: &str = include_str!("previous/networking.fleet.azure.com_memberagents.yaml");
+/// Manifest with the rights in the hub for a fleet with a manager. Tests apply it for each member.
+const FLEET_MANAGER_HUB: &str = include_str!("../../../deploy/fleet-manager-hub.yaml");
+/// Manifest with the right of the member agent in its cluster, in a fleet with a manager.
+pub const FLEET_MANAGER_MEMBER: &str = include_str!("../../../deploy/fleet-manager-member.yaml");
 /// Manifest to apply in the hub for each member.
 const HUB_MEMBER: &str = include_str!("../../../deploy/hub-member.yaml");
 /// Cluster id in the manifest [`HUB_MEMBER`], which tests replace by the id of their member.
@@ -37,6 +41,12 @@ const EXAMPLE: &str = "member-1";
 #[must_use]
 pub fn of_member(cluster_id: &str) -> String {
     HUB_MEMBER.replace(EXAMPLE, cluster_id)
+}
+
+/// Returns `deploy/fleet-manager-hub.yaml` with a member's cluster id in place of `member-1`.
+#[must_use]
+pub fn of_managed_member(cluster_id: &str) -> String {
+    FLEET_MANAGER_HUB.replace(EXAMPLE, cluster_id)
 }
 
 /// Returns the CRDs of the previous release, as YAML, in the order of their names.

@@ -25,6 +25,7 @@ mod install;
 mod kubectl;
 mod main_job;
 mod make_before_break;
+mod membership;
 mod metrics_secure;
 mod observability;
 mod old_backup;

@@ -9,8 +9,8 @@ use crate::feature_set::FeatureSet;
 use crate::hub::view::{Key, NamespacePolicy};
 use crate::index::Stored;
 use crate::model::{
-    Announcement, Claims, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MemberCounts,
-    Namespace, ServiceImport, SliceStreamOffer,
+    Announcement, Claims, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MemberCluster,
+    MemberCounts, Namespace, ServiceImport, SliceStreamOffer,
 };
 use crate::reads::{Objects, Reads};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, WatchState};
@@ -20,6 +20,17 @@ use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, WatchState};
 pub struct Reader<'a> {
     view: &'a View,
     reads: &'a Reads<Value>,
+}
+
+/// Effect of the deletion of a MemberCluster on the finalizers in its member namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ForceDelete {
+    /// There are no MemberClusters, or the hub agent does not follow them.
+    Off,
+    /// The MemberClusters are not listed.
+    Unknown,
+    /// The member agent has this time, in microseconds, to remove its finalizers.
+    After(i64),
 }
 
 /// Declares a method for each table.
@@ -44,6 +55,7 @@ impl<'a> Reader<'a> {
         distributed_slices: HubSlice, EndpointSliceImport;
         namespaces: Namespace, Namespace;
         member_agents: MemberAgent, MemberAgent;
+        member_clusters: MemberCluster, MemberCluster;
     }
 
     /// Returns the exporters that the ServiceImport of a Service lists; `None` without a ServiceImport.
@@ -151,6 +163,18 @@ impl<'a> Reader<'a> {
         // fault U8.1: Incomplete ~> Incomplete || true
         // fault U12.1: watches.state(Kind::MemberAgent) != WatchState::Incomplete ~> !matches!(watches.state(Kind::MemberAgent), WatchState::Incomplete | WatchState::Unknown)
         watches.state(Kind::MemberAgent) != WatchState::Incomplete
+    }
+
+    /// Returns the value of `--force-delete-wait-time`; `None` if there are no MemberClusters to follow. Not yet known while they are not
+    /// listed.
+    pub(crate) fn force_delete(self) -> ForceDelete {
+        let Some(micros) = self.view.force_delete_micros else { return ForceDelete::Off };
+        self.reads.note(Value::Watch(Kind::MemberCluster));
+        match self.view.watches.state(Kind::MemberCluster) {
+            WatchState::Absent => ForceDelete::Off,
+            WatchState::Complete => ForceDelete::After(micros),
+            WatchState::Incomplete | WatchState::Unknown => ForceDelete::Unknown,
+        }
     }
 
     pub(crate) fn is_undecodable(self, kind: Kind, name: &ObjectName) -> bool {

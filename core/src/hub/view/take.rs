@@ -58,10 +58,12 @@ impl View {
             Object::EndpointSliceImport(slice) => self.take_distributed_slice(slice, at, effects),
             Object::Namespace(namespace) => self.take_namespace(namespace, effects),
             Object::MemberAgent(agent) => self.take_member_agent(agent, at, effects),
+            Object::MemberCluster(cluster) => matches!(self.member_clusters.take(cluster), Taken::Changed(_)),
             Object::Service(_)
             | Object::EndpointSlice(_)
             | Object::ServiceExport(_)
-            | Object::MultiClusterService(_) => false,
+            | Object::MultiClusterService(_)
+            | Object::InternalMemberCluster(_) => false,
         };
         if is_changed {
             effects.values.push(Value::Object(kind, name));
@@ -253,7 +255,12 @@ impl View {
                 self.record_announcement(name, at, effects);
                 true
             }),
-            Kind::Service | Kind::EndpointSlice | Kind::ServiceExport | Kind::MultiClusterService => false,
+            Kind::MemberCluster => self.member_clusters.remove(name, uid).is_some(),
+            Kind::Service
+            | Kind::EndpointSlice
+            | Kind::ServiceExport
+            | Kind::MultiClusterService
+            | Kind::InternalMemberCluster => false,
         };
         if is_known {
             // fault A5.1, H17.1: effects.values.push(Value::Object(kind, name.clone())); ~>

@@ -11,8 +11,8 @@ use crate::index::Index;
 use crate::limits::RESTORE_GRACE_MICROS;
 use crate::member::identity::Ownership;
 use crate::model::{
-    Announcement, EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
-    MultiClusterService, Renewal, Service, ServiceExport, ServiceImport, SliceContent,
+    Announcement, EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport, Kind,
+    MemberAgent, Meta, MultiClusterService, Renewal, Service, ServiceExport, ServiceImport, SliceContent,
 };
 use crate::names;
 use crate::plan::BlockingReason;
@@ -69,6 +69,7 @@ impl<'a> Reader<'a> {
         slice_exports: HubSlice, EndpointSliceExport;
         distributed_slices: HubSlice, EndpointSliceImport;
         member_agents: MemberAgent, MemberAgent;
+        memberships: InternalMemberCluster, InternalMemberCluster;
     }
 
     indexes! {
@@ -91,6 +92,18 @@ impl<'a> Reader<'a> {
     ) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.reads.note(Value::Bucket(bucket, of.clone()));
         index.get(of)
+    }
+
+    /// Returns the metadata of all ServiceExports of this cluster.
+    pub(crate) fn all_exports(self) -> impl Iterator<Item = &'a Meta> {
+        self.reads.note(Value::All(Kind::ServiceExport));
+        self.view.exports.iter().map(|export| &export.meta)
+    }
+
+    /// Returns the metadata of all MultiClusterServices of this cluster.
+    pub(crate) fn all_multi_cluster_services(self) -> impl Iterator<Item = &'a Meta> {
+        self.reads.note(Value::All(Kind::MultiClusterService));
+        self.view.multi_cluster_services.iter().map(|mcs| &mcs.meta)
     }
 
     /// Returns the ServiceImports that the MultiClusterService with this UID controls.
@@ -307,6 +320,10 @@ impl<'a> Reader<'a> {
     /// Returns an object's full name in the namespace of derived Services and imported slices.
     pub(crate) fn in_system(self, name: Text) -> ObjectName {
         self.view.in_system(name)
+    }
+
+    pub(crate) fn own_membership(self) -> ObjectName {
+        self.view.own_membership()
     }
 
     pub(crate) fn own_member_agent(self) -> ObjectName {

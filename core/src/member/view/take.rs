@@ -68,13 +68,15 @@ impl View {
             Object::EndpointSliceExport(slice) => self.take_slice_export(slice, at, effects),
             Object::EndpointSliceImport(slice) => self.take_distributed_slice(slice, effects),
             Object::MemberAgent(agent) => self.take_member_agent(agent, at, effects),
+            Object::InternalMemberCluster(membership) => self.take_membership(membership, effects),
+            Object::MemberCluster(_) => false,
             Object::Namespace(namespace) => {
                 self.take_namespace(namespace);
                 false
             }
         };
         if is_changed {
-            effects.values.push(Value::Object(kind, name));
+            effects.object_changed(kind, name);
         }
     }
 
@@ -132,11 +134,12 @@ impl View {
                 self.record_hub_announcement(at, effects);
                 true
             }),
-            Kind::Namespace => false,
+            Kind::InternalMemberCluster => self.memberships.remove(name, uid).is_some(),
+            Kind::Namespace | Kind::MemberCluster => false,
         };
         if is_known {
             // fault E6.1: effects ~> Effects::default()
-            effects.values.push(Value::Object(kind, name.clone()));
+            effects.object_changed(kind, name.clone());
         }
     }
 

@@ -8,6 +8,8 @@ use fleetnet_types::{ObjectName, Text, Uid};
 pub(crate) enum Value {
     /// Object of a kind, or its absence, and if it is decodable.
     Object(Kind, ObjectName),
+    /// All objects of a kind.
+    All(Kind),
     /// Names of all objects in a bucket of an index.
     Bucket(Bucket, ObjectName),
     /// Names of the ServiceImports that the MultiClusterService with this UID controls.

@@ -60,7 +60,14 @@ fn with_their_defaults_the_charts_render_the_objects_of_the_plain_manifests() ->
         let with_slices = manifests::MEMBER_AGENT.replace("--endpointslices=off", "--endpointslices=auto");
         let values = ["--set=member.id=member-1", "--set=endpointslices.mode=auto"];
         let with_slices = [&with_slices, manifests::ENDPOINT_SLICES, manifests::MEMBER_FLOW_CONTROL];
-        equal(&helm, Chart::MemberAgent, &values, &with_slices).await
+        equal(&helm, Chart::MemberAgent, &values, &with_slices).await?;
+
+        let of_managed = [&of_hub[..], &[&*manifests::of_member(MEMBER), &*manifests::of_managed_member(MEMBER)]].concat();
+        let values = ["--set=members={member-1}", "--set=fleetManager.enabled=true"];
+        equal(&helm, Chart::HubAgent, &values, &of_managed).await?;
+        let of_managed = [&of_member[..], &[manifests::FLEET_MANAGER_MEMBER]].concat();
+        let values = ["--set=member.id=member-1", "--set=fleetManager.enabled=true"];
+        equal(&helm, Chart::MemberAgent, &values, &of_managed).await
     })
 }
 

@@ -1,0 +1,154 @@
+//! Membership in a fleet with a manager: the InternalMemberCluster of this member says if the member joins or leaves. The agents answer
+//! in its status, and send heartbeats there at the period in its spec.
+//!
+//! A member that leaves deletes its ServiceExports and MultiClusterServices. Their rules then remove what the agents created for them,
+//! in the member and in the hub. Once they are gone, the agents report that they have left, and send no more heartbeats.
+
+use super::view::Reader;
+use crate::limits::HEARTBEAT_JITTER_PERCENT;
+use crate::model::{AgentStatus, Condition, InternalMemberCluster, Kind, MembershipAgent, MembershipState, Meta};
+use crate::names;
+use crate::plan::{Patch, Plan, Write};
+use crate::reasons::Reason;
+use fleetnet_types::{ConditionStatus, Text, Timestamp};
+
+/// Condition type of an agent in `status.agentStatus`.
+const JOINED: &str = "Joined";
+
+/// Plans the InternalMemberCluster of this member.
+pub(crate) fn plan(view: Reader<'_>, now: Timestamp) -> Plan {
+    let name = view.own_membership();
+    let agents = &view.settings().membership;
+    let is_known = view.complete(&[Kind::InternalMemberCluster]);
+    if agents.is_empty() || !is_known || view.is_undecodable(Kind::InternalMemberCluster, &name) {
+        return Plan::default();
+    }
+    let Some(present) = view.memberships().get(&name) else { return Plan::default() };
+    match present.state {
+        MembershipState::Join => join(view, present, now),
+        MembershipState::Leave => leave(view, present, now),
+        // fault O12.1: => Plan::default() ~> => join(view, present, now)
+        MembershipState::Other => Plan::default(),
+    }
+}
+
+/// Reports that the agents have joined, and sends their heartbeats. Both agents have one heartbeat, so it costs one write.
+fn join(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> Plan {
+    let next = view.settings().membership.iter().map(|agent| next_heartbeat(view, present, *agent, now));
+    // fault O10.1: later > now ~> false
+    match next.min().flatten().filter(|later| *later > now) {
+        Some(later) => Plan { again: Some(later), ..Plan::default() },
+        None => Plan::one(report(view, present, Outcome::Joined, now)),
+    }
+}
+
+/// Returns the time of an agent's next heartbeat; `None` if it is due now, because the agent has not joined or has no heartbeat.
+fn next_heartbeat(
+    view: Reader<'_>,
+    present: &InternalMemberCluster,
+    agent: MembershipAgent,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let (joined, heartbeat) = entry(present, agent)?;
+    let is_current = joined.as_ref().is_some_and(|joined| is(joined, Outcome::Joined, &present.meta));
+    // A time in the future shows that the clock of this process was set back.
+    let last = (*heartbeat).filter(|last| is_current && *last <= now)?;
+    Some(last.plus_micros(jittered(present.heartbeat_micros, &view.settings().cluster, last)))
+}
+
+/// Deletes the ServiceExports and MultiClusterServices of this cluster. Once they are gone, reports that the agents have left.
+fn leave(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> Plan {
+    let agents = &view.settings().membership;
+    let mut plan = Plan::default();
+    let mut is_empty = view.complete(&[Kind::ServiceExport, Kind::MultiClusterService]) && !view.has_undecodable();
+    let mut delete = |kind: Kind, meta: &Meta| {
+        is_empty = false;
+        // fault O11.2: !meta.deleting ~> true
+        if !meta.deleting {
+            plan.push(Write::delete(kind, meta));
+        }
+    };
+    if agents.contains(&MembershipAgent::ServiceExportImport) {
+        view.all_exports().for_each(|export| delete(Kind::ServiceExport, export));
+    }
+    if agents.contains(&MembershipAgent::MultiClusterService) {
+        view.all_multi_cluster_services().for_each(|mcs| delete(Kind::MultiClusterService, mcs));
+    }
+    let has_left = |agent: &MembershipAgent| {
+        let joined = entry(present, *agent).and_then(|(joined, _)| joined.as_ref());
+        joined.is_some_and(|joined| is(joined, Outcome::Left, &present.meta))
+    };
+    // fault O11.1: is_empty && ~>
+    if is_empty && !agents.iter().all(has_left) {
+        plan.push(report(view, present, Outcome::Left, now));
+    }
+    plan
+}
+
+/// Answer of an agent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Joined,
+    Left,
+}
+
+impl Outcome {
+    fn status_and_reason(self) -> (ConditionStatus, Reason) {
+        match self {
+            Self::Joined => (ConditionStatus::True, Reason::AgentJoined),
+            Self::Left => (ConditionStatus::False, Reason::AgentLeft),
+        }
+    }
+}
+
+/// True if a condition gives this answer to the present specification.
+fn is(joined: &Condition, outcome: Outcome, meta: &Meta) -> bool {
+    let (status, reason) = outcome.status_and_reason();
+    joined.status == status && *joined.reason == *reason.as_str() && joined.observed_generation == meta.generation
+}
+
+/// Returns the condition and the last heartbeat of an agent.
+fn entry(present: &InternalMemberCluster, agent: MembershipAgent) -> Option<(&Option<Condition>, &Option<Timestamp>)> {
+    present.agents.iter().find_map(|status| match status {
+        AgentStatus::Known { agent: known, joined, heartbeat } if *known == agent => Some((joined, heartbeat)),
+        AgentStatus::Known { .. } | AgentStatus::Other(_) => None,
+    })
+}
+
+/// Returns the write of the answer of all agents of this process. Entries of other agents stay as they are.
+fn report(view: Reader<'_>, present: &InternalMemberCluster, outcome: Outcome, now: Timestamp) -> Write {
+    let ours = &view.settings().membership;
+    let mut agents: Vec<AgentStatus> = present.agents.clone();
+    for agent in ours {
+        let answer = answer(present, *agent, outcome, now);
+        let is_it = |status: &AgentStatus| matches!(status, AgentStatus::Known { agent: known, .. } if known == agent);
+        match agents.iter().position(is_it) {
+            Some(index) => agents[index] = answer,
+            None => agents.push(answer),
+        }
+    }
+    Write::patch(&present.meta, Patch::InternalMemberClusterStatus(agents))
+}
+
+fn answer(present: &InternalMemberCluster, agent: MembershipAgent, outcome: Outcome, now: Timestamp) -> AgentStatus {
+    let (status, reason) = outcome.status_and_reason();
+    let (before, heartbeat) = entry(present, agent).map_or((None, None), |(joined, last)| (joined.clone(), *last));
+    let since = before.filter(|before| before.status == status).map(|before| before.last_transition);
+    let joined = Condition {
+        condition_type: JOINED.into(),
+        status,
+        reason: reason.as_str().into(),
+        message: Text::default(),
+        observed_generation: present.meta.generation,
+        last_transition: since.unwrap_or(now),
+    };
+    let heartbeat = if outcome == Outcome::Joined { Some(now) } else { heartbeat };
+    AgentStatus::Known { agent, joined: Some(joined), heartbeat }
+}
+
+/// Returns the period with a jitter of 5%, so that the members do not write at the same time.
+fn jittered(micros: i64, cluster: &str, last: Timestamp) -> i64 {
+    let parts = [cluster.as_bytes(), &last.0.to_be_bytes()];
+    let percent = 100 - HEARTBEAT_JITTER_PERCENT + names::spread(&parts, 2 * HEARTBEAT_JITTER_PERCENT + 1);
+    micros.saturating_mul(percent) / 100
+}
