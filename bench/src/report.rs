@@ -77,7 +77,7 @@ fn targets(import: &Import, churn: Option<&Churn>, restart: Option<&Restart>) ->
     }
     let memory = churn.map_or(&import.memory, |churn| &churn.memory);
     for (role, memory) in memory {
-        targets.push(target(&format!("resident memory, MiB, {role:?}"), 20.0, memory.resident_mib));
+        targets.push(target(&format!("resident memory, MiB, {role:?}"), 24.0, memory.resident_mib));
     }
     if let Some(restart) = restart {
         #[allow(clippy::cast_precision_loss, reason = "a handful of writes")]
