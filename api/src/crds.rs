@@ -32,7 +32,7 @@ pub const REVISION: u32 = 1;
 
 /// Fields that fleetnet adds to the schemas. Each row has the kinds, the object with the field (as a JSON pointer into the schema
 /// of a version), and the name of the field.
-const ADDITIONS: [(&[&str], &str, &str); 7] = [
+const ADDITIONS: [(&[&str], &str, &str); 8] = [
     (&["MultiClusterService"], SPEC, "type"),
     (&["InternalServiceExport"], SPEC, "sessionAffinity"),
     (&["InternalServiceExport"], SPEC, "sessionAffinityConfig"),
@@ -40,6 +40,7 @@ const ADDITIONS: [(&[&str], &str, &str); 7] = [
     (SLICES, SPEC, "drainingEndpoints"),
     (SLICES, ENDPOINT, "hostname"),
     (SLICES, ENDPOINT, "zone"),
+    (&["ServiceImport"], "/properties/status/properties", "conditions"),
 ];
 
 /// Parts of the schemas in which fleetnet limits the length of lists and texts. Each row has the kinds, and the part as a JSON

@@ -88,6 +88,7 @@ fn each_kind_has_its_names_versions_columns_and_subresources() {
         ("Hub-Version", "string", ".status.version"),
         ("Renewed", "date", ".spec.renewTime"),
         ("Stopped", "date", ".spec.plannedStopTime"),
+        ("Silence", "string", ".status.silence.phase"),
         ("Exports", "integer", ".status.exportedServices"),
         ("Endpoints", "integer", ".status.exportedEndpoints"),
         ("Imports", "integer", ".status.importedServices"),

@@ -6,8 +6,9 @@ mod support;
 use fleetnet_api::decode::decode;
 use fleetnet_core::model::{
     AddressType, Announcement, Claims, ConsumerType, Endpoint, EndpointSlice, HubSlice, ImportStatus,
-    InternalServiceExport, InternalServiceImport, Kind, LoadBalancerStatus, Meta, MultiClusterService, Namespace,
-    Object, Owner, PortSetStamp, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity, TargetPort,
+    InternalServiceExport, InternalServiceImport, Kind, LoadBalancerStatus, MemberStatus, Meta, MultiClusterService,
+    Namespace, Object, Owner, PortSetStamp, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity,
+    TargetPort,
 };
 use fleetnet_types::ClusterId;
 use fleetnet_types::{ObjectName, Timestamp, Uid, Undecodable};
@@ -158,6 +159,7 @@ fn service_imports_as_the_go_agents_leave_them() {
         owners: vec![owner],
         claims: Claims::default(),
         status: imported_from("exporter"),
+        conditions: Vec::new(),
     };
     let found = read(Kind::ServiceImport, &fixture("ServiceImport in a member"));
     assert_eq!(found, Object::ServiceImport(in_member));
@@ -167,6 +169,7 @@ fn service_imports_as_the_go_agents_leave_them() {
         owners: Vec::new(),
         claims: Claims { present: true, importers, load_balancer: None },
         status: imported_from("exporter"),
+        conditions: Vec::new(),
     };
     let found = read(Kind::ServiceImport, &fixture("ServiceImport on the hub"));
     assert_eq!(found, Object::ServiceImport(on_hub));
@@ -345,7 +348,10 @@ fn a_member_agent_decodes_whatever_its_content() {
     ] {
         json["spec"] = nonsense;
         let Object::MemberAgent(found) = read(Kind::MemberAgent, &json) else { panic!() };
-        assert_eq!((found.member, found.renewed, found.counts), (Announcement::default(), None, None));
+        assert_eq!(
+            (found.member, found.renewed, found.status),
+            (Announcement::default(), None, MemberStatus::default())
+        );
         assert_eq!((found.cluster_uid, found.leader), (None, None));
     }
     // The hub agent does not read the latency summary, so its content has no effect.

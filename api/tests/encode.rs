@@ -7,8 +7,9 @@ use fleetnet_api::crd::LatencySummary;
 use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::model::{
     Announcement, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LatencyChange, LatencyReport,
-    LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberCounts, Meta, OriginLatency, Owner, PortSetStamp,
-    Renewal, ServicePort, SessionAffinity, SliceContent, SliceStreamOffer, SliceStreamReport, TargetPort,
+    LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberCounts, MemberStatus, Meta, OriginLatency, Owner,
+    PortSetStamp, Renewal, ServicePort, SessionAffinity, Silence, SilencePhase, SilentMember, SliceContent,
+    SliceStreamOffer, SliceStreamReport, TargetPort, Treatment,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::ClusterId;
@@ -333,10 +334,10 @@ fn a_latency_summary_is_written_kept_or_removed() {
 }
 
 #[test]
-fn member_agents_are_announced_and_answered() {
+fn a_member_agent_announces_itself() {
     let announcement = Announcement { version: text("1.2.3"), features: vec![text("IPv6"), text("Headless")] };
     let renewal = Renewal {
-        announcement: announcement.clone(),
+        announcement,
         cluster_uid: Some(Uid::from("6c9f0f5e")),
         leader: text("member-agent_node-1_ab12"),
         renewed: MADE,
@@ -370,6 +371,11 @@ fn member_agents_are_announced_and_answered() {
     assert_eq!(reported["spec"]["sliceStream"], expected_report);
     let unread = Patch::MemberAgent(Renewal { cluster_uid: None, ..renewal });
     assert_eq!(patched(Kind::MemberAgent, unread)["spec"].get("clusterUid"), None, "null would remove it");
+}
+
+#[test]
+fn the_hub_agent_answers_a_member_agent_in_its_status() {
+    let announcement = Announcement { version: text("1.2.3"), features: vec![text("IPv6"), text("Headless")] };
     let counts = MemberCounts {
         exported_services: 1,
         exported_slices: 2,
@@ -377,10 +383,22 @@ fn member_agents_are_announced_and_answered() {
         imported_services: 4,
         imported_slices: 5,
     };
+    let silence = Silence {
+        phase: SilencePhase::Draining,
+        since: Timestamp(1_800_000_060_000_001),
+        renewed: Timestamp(1_800_000_000_000_001),
+        count: 2,
+    };
+    let silent = SilentMember { cluster: "b".into(), treatment: Treatment::Withdrawn };
     let answer = |slice_stream| {
-        let answer =
-            Patch::MemberAgentStatus { announcement: announcement.clone(), slice_stream, counts: Some(counts) };
-        patched_status(Kind::MemberAgent, answer)
+        let status = MemberStatus {
+            announcement: announcement.clone(),
+            slice_stream,
+            counts: Some(counts),
+            silence: Some(silence),
+            silent_members: vec![silent.clone()],
+        };
+        patched_status(Kind::MemberAgent, Patch::MemberAgentStatus(status))
     };
     let offer = SliceStreamOffer { address: text("hub.example:8443"), ca_bundle: text("PEM") };
     let expected = json!({
@@ -393,9 +411,18 @@ fn member_agents_are_announced_and_answered() {
             "exportedEndpoints": 3,
             "importedServices": 4,
             "importedSlices": 5,
+            "silence": {
+                "phase": "Draining",
+                "phaseTime": "2027-01-15T08:01:00.000001Z",
+                "lastRenewTime": "2027-01-15T08:00:00.000001Z",
+                "count": 2,
+            },
+            "silentMembers": [{ "cluster": "b", "treatment": "Withdrawn" }],
         },
     });
     assert_eq!(answer(Some(offer)), expected);
+    let healthy = patched_status(Kind::MemberAgent, Patch::MemberAgentStatus(MemberStatus::default()));
+    assert_eq!((&healthy["status"]["silence"], &healthy["status"]["silentMembers"]), (&Value::Null, &Value::Null));
     assert_eq!(answer(None)["status"]["sliceStream"], Value::Null, "the offer is withdrawn");
 }
 

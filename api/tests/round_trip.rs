@@ -11,9 +11,10 @@ use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::model::{
     Address, AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice,
     Finalizers, HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport, Kind,
-    LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberAgent, MemberCounts, Meta, MultiClusterService,
-    Object, Owner, PortNumber, PortSetStamp, Reference, Renewal, Service, ServiceExport, ServiceImport, ServicePort,
-    ServiceType, SessionAffinity, SliceContent, SliceStreamOffer, TargetPort,
+    LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberAgent, MemberCounts, MemberStatus, Meta,
+    MultiClusterService, Object, Owner, PortNumber, PortSetStamp, Reference, Renewal, Service, ServiceExport,
+    ServiceImport, ServicePort, ServiceType, SessionAffinity, Silence, SilencePhase, SilentMember, SliceContent,
+    SliceStreamOffer, TargetPort, Treatment,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
@@ -464,6 +465,7 @@ fn service_imports_in_a_member() {
             owners: vec![controlled_by(&controller)],
             claims: Claims::default(),
             status: ImportStatus::default(),
+            conditions: Vec::new(),
         };
         assert_eq!(server.read(), Object::ServiceImport(expected.clone()));
         expected.meta = meta(3, finalizers.clone());
@@ -484,8 +486,9 @@ fn service_imports_on_the_hub() {
         option::of(any_text()),
         finalizers(),
         (import_status(), import_status()),
+        conditions(),
     );
-    for_any(cases(256), LEAST, &input, |(importers, named, finalizers, statuses)| {
+    for_any(cases(256), LEAST, &input, |(importers, named, finalizers, statuses, conditions)| {
         let classes = [
             (importers.is_empty(), "claimed by nobody"),
             (importers.len() > 1, "claimed by several"),
@@ -506,12 +509,14 @@ fn service_imports_on_the_hub() {
                 load_balancer: load_balancer.clone(),
                 finalizers: finalizers.clone(),
             })
+            .patched(Patch::ServiceImportConditions(conditions.clone()))
             .patched(Patch::ServiceImportStatus(statuses.1.clone()));
         let expected = ServiceImport {
-            meta: meta(5, finalizers),
+            meta: meta(6, finalizers),
             owners: Vec::new(),
             claims: Claims { present: !importers.is_empty(), importers, load_balancer },
             status: statuses.1,
+            conditions,
         };
         assert_eq!(server.read(), Object::ServiceImport(expected));
         classes
@@ -608,6 +613,25 @@ fn derived_services() {
     });
 }
 
+fn silence() -> impl Strategy<Value = Silence> {
+    let phase = prop::sample::select(SilencePhase::ALL.to_vec());
+    (phase, a_moment(), a_moment(), any::<u32>()).prop_map(|(phase, since, renewed, count)| Silence {
+        phase,
+        since,
+        renewed,
+        count,
+    })
+}
+
+fn silent_member() -> impl Strategy<Value = SilentMember> {
+    let treatment = prop::sample::select(Treatment::ALL.to_vec());
+    (a_name(), treatment).prop_map(|(cluster, treatment)| SilentMember { cluster: (*cluster).into(), treatment })
+}
+
+fn offered((address, ca_bundle): (Text, Text)) -> SliceStreamOffer {
+    SliceStreamOffer { address: (*address).into(), ca_bundle: (*ca_bundle).into() }
+}
+
 #[test]
 fn member_agents() {
     let input = (
@@ -616,13 +640,13 @@ fn member_agents() {
         (a_name(), a_name()),
         (a_moment(), a_moment(), option::of(a_moment())),
         announcement(),
-        (counts(), option::of((a_name(), a_name()))),
+        (
+            counts(),
+            option::of((a_name(), a_name())),
+            (option::of(silence()), prop::collection::vec(silent_member(), 0..3)),
+        ),
     );
-    for_any(cases(256), LEAST, &input, |(members, uids, leaders, times, hub, (counts, offer))| {
-        let slice_stream = offer.map(|(address, ca_bundle)| SliceStreamOffer {
-            address: (*address).into(),
-            ca_bundle: (*ca_bundle).into(),
-        });
+    for_any(cases(256), LEAST, &input, |(members, uids, leaders, times, hub, (counts, offer, silent))| {
         let classes = [
             (uids.0.is_some() && uids.1.is_none(), "whose UID was not read"),
             (uids.0.is_none() && uids.1.is_some(), "that gets a UID"),
@@ -630,7 +654,9 @@ fn member_agents() {
             (times.2.is_none(), "not stopped"),
             (members.1.features.is_empty(), "without features"),
             (hub.features.len() > 1, "with features of the hub"),
-            (slice_stream.is_some(), "that are offered a slice stream"),
+            (offer.is_some(), "that are offered a slice stream"),
+            (silent.0.is_some(), "that were silent"),
+            (silent.1.is_empty(), "without silent members"),
         ];
         let first = Renewal {
             announcement: members.0.clone(),
@@ -649,15 +675,18 @@ fn member_agents() {
             leader: Some(leaders.0),
             renewed: Some(times.0),
             stopped: None,
-            hub: Announcement::default(),
-            slice_stream: None,
-            counts: None,
+            status: MemberStatus::default(),
         };
         assert_eq!(server.read(), Object::MemberAgent(expected.clone()));
         expected.meta = meta(3, Finalizers::default());
         (expected.member, expected.renewed, expected.stopped) = (members.1.clone(), Some(times.1), times.2);
-        (expected.hub, expected.counts) = (hub.clone(), Some(counts));
-        expected.slice_stream = slice_stream.clone();
+        expected.status = MemberStatus {
+            announcement: hub,
+            slice_stream: offer.map(offered),
+            counts: Some(counts),
+            silence: silent.0,
+            silent_members: silent.1,
+        };
         (expected.cluster_uid, expected.leader) = (uids.1.clone().or(uids.0), Some(leaders.1.clone()));
         let second = Renewal {
             announcement: members.1,
@@ -668,11 +697,8 @@ fn member_agents() {
             latency: None,
             slice_stream: None,
         };
-        let server = server.patched(Patch::MemberAgent(second)).patched(Patch::MemberAgentStatus {
-            announcement: hub,
-            slice_stream,
-            counts: Some(counts),
-        });
+        let answer = Patch::MemberAgentStatus(expected.status.clone());
+        let server = server.patched(Patch::MemberAgent(second)).patched(answer);
         assert_eq!(server.read(), Object::MemberAgent(expected));
         classes
     });

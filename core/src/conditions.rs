@@ -4,11 +4,11 @@
 //! Each change of a condition emits one Event with the same reason, together with the write of the change. The condition
 //! records that the Event was emitted, so a restart emits no Event.
 
-use crate::limits::PORTS_MAX;
+use crate::limits::{PORTS_MAX, REPORTED_NAMES_MAX};
 use crate::model::{Condition, ExportState, InternalServiceExport, Kind, Meta};
 use crate::plan::{self, Event};
 use crate::reasons::Reason;
-use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
 
 /// Condition type `Valid`.
 ///
@@ -27,6 +27,10 @@ pub const DISPUTED: &str = "Disputed";
 /// Condition type `Withdrawn` of ServiceExport: the export is withdrawn because its weight is 0. Absent if the weight was never
 /// 0. The condition `Valid` cannot show this: its reason is `ServiceIsValid` for weight 0 too, as with the Go agents.
 pub const WITHDRAWN: &str = "Withdrawn";
+
+/// Condition type `ExporterSilent` of MultiClusterService and of the hub's ServiceImport: the hub agent does not hear from an exporting
+/// member. Absent if that never happened.
+pub const EXPORTER_SILENT: &str = "ExporterSilent";
 
 /// Desired status, reason and message of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,6 +164,16 @@ impl ConditionValue {
         Self::new(ConditionStatus::False, Reason::WritesStand, "no other writer undoes the agents' writes")
     }
 
+    /// Condition `ExporterSilent` True.
+    pub fn exporter_silent(message: String) -> Self {
+        Self::new(ConditionStatus::True, Reason::MemberSilent, message)
+    }
+
+    /// Condition `ExporterSilent` False: each exporting member that was silent renews its MemberAgent again, or exports no more.
+    pub fn exporters_heard() -> Self {
+        Self::new(ConditionStatus::False, Reason::MemberReturned, "no exporting cluster is silent any more")
+    }
+
     /// Condition `Valid` False: the Service is not imported because one of its ports is malformed.
     pub fn port_malformed(message: String) -> Self {
         Self::new(ConditionStatus::False, Reason::PortRefused, message)
@@ -269,6 +283,38 @@ impl DesiredCondition {
     pub(crate) fn value(&self) -> &ConditionValue {
         &self.value
     }
+}
+
+/// Returns the desired condition `ExporterSilent` of a Service with these exporters, of which `silent` are silent. `None` if the condition
+/// is absent and stays so.
+pub(crate) fn exporter_silent(
+    exporters: &[ClusterId],
+    silent: &[&ClusterId],
+    existing: &[Condition],
+    component: &'static str,
+) -> Option<DesiredCondition> {
+    let is_shown = || find(existing, EXPORTER_SILENT).is_some_and(|it| it.status == ConditionStatus::True);
+    let named: Vec<&str> = silent.iter().take(REPORTED_NAMES_MAX).map(|cluster| &***cluster).collect();
+    let more = match silent.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let value = if silent.is_empty() {
+        // fault O23.2: is_shown() ~> false
+        return is_shown()
+            .then(|| DesiredCondition::new(EXPORTER_SILENT, ConditionValue::exporters_heard(), component));
+    } else if silent.len() == exporters.len() {
+        format!(
+            "no exporting cluster renews its MemberAgent ({}{more}), so their endpoints stay in use",
+            named.join(", ")
+        )
+    } else {
+        format!(
+            "exporting clusters are silent: {}{more}. Importers use their endpoints only while no other cluster has ready endpoints",
+            named.join(", ")
+        )
+    };
+    Some(DesiredCondition::new(EXPORTER_SILENT, ConditionValue::exporter_silent(value), component))
 }
 
 /// Returns the object's conditions with the desired conditions set, and the Events for the changes. `None` if the object

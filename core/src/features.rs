@@ -18,16 +18,24 @@ pub enum Feature {
     EndpointDetails,
     Headless,
     SessionAffinity,
+    /// List of silent members in the MemberAgent, whose endpoints importers do not treat as usual.
+    SilentMembers,
 }
 
 /// Name in the hub agent's announcement for the offer of a slice stream. It changes no object, so it is no [`Feature`].
 pub const SLICE_STREAM: &str = "SliceStream";
 
 impl Feature {
-    pub const ALL: [Self; 5] =
-        [Self::IPv6, Self::DrainingEndpoints, Self::EndpointDetails, Self::Headless, Self::SessionAffinity];
+    pub const ALL: [Self; 6] = [
+        Self::IPv6,
+        Self::DrainingEndpoints,
+        Self::EndpointDetails,
+        Self::Headless,
+        Self::SessionAffinity,
+        Self::SilentMembers,
+    ];
     /// Features of slices, announced by agents that import slices.
-    pub const OF_SLICES: [Self; 3] = [Self::IPv6, Self::DrainingEndpoints, Self::EndpointDetails];
+    pub const OF_SLICES: [Self; 4] = [Self::IPv6, Self::DrainingEndpoints, Self::EndpointDetails, Self::SilentMembers];
     /// Features of Services, announced by agents that create derived Services.
     pub const OF_SERVICES: [Self; 2] = [Self::Headless, Self::SessionAffinity];
 
@@ -39,6 +47,7 @@ impl Feature {
             Self::EndpointDetails => "EndpointDetails",
             Self::Headless => "Headless",
             Self::SessionAffinity => "SessionAffinity",
+            Self::SilentMembers => "SilentMembers",
         }
     }
 }

@@ -5,14 +5,16 @@
 //! The member agent renews `spec` only while its watch of this cluster's EndpointSlices works, so the object is a heartbeat
 //! too. `kubectl get memberagents -A` shows the heartbeats.
 
+use crate::features::Feature;
+use crate::hub::silence::{self, Judgement};
 use crate::hub::view::reader::Reader as HubReader;
 use crate::limits::RENEW_MICROS;
 use crate::member::identity::Ownership;
 use crate::member::view::{Reader as MemberReader, View};
-use crate::model::{Announcement, Kind, MemberAgent, Renewal, SliceStreamOffer};
+use crate::model::{Announcement, Kind, MemberAgent, MemberStatus, Renewal};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Sample, Write};
-use fleetnet_types::{ClusterId, ObjectName, Timestamp};
+use fleetnet_types::{ClusterId, Timestamp};
 
 /// Plans the MemberAgent of this member: creates the object, and renews it while the watch of this cluster's EndpointSlices
 /// works.
@@ -87,36 +89,37 @@ const COUNTED: [Kind; 4] =
 
 /// Plans the status that the hub agent writes to a MemberAgent. Each renewal by the member requeues this plan, but a change of
 /// the counted objects does not. So the counts cost at most one write for each renewal.
-pub fn plan_member(view: HubReader<'_>, cluster: &ClusterId) -> Plan {
+pub fn plan_member(view: HubReader<'_>, cluster: &ClusterId, now: Timestamp) -> Plan {
     let namespace = names::member_namespace(cluster);
-    let name = ObjectName::new(namespace.clone(), cluster.clone());
     if !view.complete(&[Kind::MemberAgent]) {
         return Plan::default(); // the MemberAgents are not listed yet, or the hub does not have this kind
     }
-    let Some(present) = view.member_agents().live(&name) else { return Plan::default() };
+    let Some(present) = view.member_agents().live(&names::member_agent(cluster)) else { return Plan::default() };
     let (announcement, offer) = view.announces();
-    let counts = view.complete(&COUNTED).then(|| view.counts_now(&namespace)).or(present.counts);
-    let is_offered = has_offer(view, cluster, present, offer);
-    // fault U4.2: && ~> ||
-    // fault J18.1: && is_offered ~> && (is_offered || true)
-    let is_current = present.hub == *announcement && present.counts == counts && is_offered;
-    // fault U4.1: is_current || ~>
-    if is_current || announcement.version.is_empty() {
+    if announcement.version.is_empty() {
         return Plan::default();
     }
-    let (announcement, slice_stream) = (announcement.clone(), offer.cloned());
-    let patch = Patch::MemberAgentStatus { announcement, slice_stream, counts };
-    Plan::one(Write::patch(&present.meta, patch))
-}
-
-/// True if a MemberAgent has the present offer of the slice stream. A CRD that is older than the offer drops it. So each process of
-/// the hub agent writes it once.
-fn has_offer(
-    view: HubReader<'_>,
-    cluster: &ClusterId,
-    present: &MemberAgent,
-    offer: Option<&SliceStreamOffer>,
-) -> bool {
-    // fault J18.2: present.slice_stream.is_none() && view.has_offered(cluster) ~> false
-    present.slice_stream.as_ref() == offer || present.slice_stream.is_none() && view.has_offered(cluster)
+    let Judgement { silence, again, look, event } = silence::judge(view, cluster, present, now);
+    let plan = Plan { again, look, ..Plan::default() };
+    let knows_silence = present.member.known_features().has(Feature::SilentMembers);
+    let desired = MemberStatus {
+        announcement: announcement.clone(),
+        // fault J18.1: offer.cloned() ~> present.status.slice_stream.clone()
+        slice_stream: offer.cloned(),
+        counts: view.complete(&COUNTED).then(|| view.counts_now(&namespace)).or(present.status.counts),
+        silence,
+        // fault O19.2: if knows_silence ~> if true || knows_silence
+        silent_members: if knows_silence { silence::members_for(view, cluster, present) } else { Vec::new() },
+    };
+    // A CRD that is older than the offer of the slice stream drops it. So each process of the hub agent writes it once.
+    // fault J18.2: && view.has_offered(cluster) ~> && false
+    let is_dropped = present.status.slice_stream.is_none() && view.has_offered(cluster);
+    let slice_stream = desired.slice_stream.clone().filter(|_| !is_dropped);
+    // fault U4.1: present.status == ~> false && present.status ==
+    // fault U4.2: present.status == ~> present.status.announcement == desired.announcement || present.status ==
+    if present.status == (MemberStatus { slice_stream, ..desired.clone() }) {
+        return plan;
+    }
+    let write = Write::patch(&present.meta, Patch::MemberAgentStatus(desired)).with_events(event);
+    Plan { writes: vec![write], ..plan }
 }

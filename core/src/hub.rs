@@ -8,14 +8,17 @@
 //! | [`claims`] | the members that may import a Service, exclusively or shared |
 //! | [`rights`] | the members that may export from, and import from, a namespace of the hub |
 //! | [`distribute`] | the importers that get a slice |
+//! | `silence` | members that the hub agent does not hear from any more |
 
 pub mod claims;
 pub mod conflict;
 pub mod distribute;
 mod planner;
 pub mod rights;
+pub(crate) mod silence;
 pub mod view;
 
 pub use planner::{Planner, ReadValues};
+pub use view::hearing::SilenceLimits;
 pub use view::reader::Reader;
 pub use view::{Key, NamespacePolicy, View};

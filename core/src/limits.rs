@@ -69,6 +69,35 @@ pub const WEIGHT_MAX: i64 = 1000;
 /// Interval at which a member renews its MemberAgent: 10 s.
 pub const RENEW_MICROS: i64 = 10_000_000;
 
+/// Time between two looks at an overdue member: 5 s. A process that was paused gets the renewals that wait for it within this time.
+pub const LOOK_MICROS: i64 = 5_000_000;
+
+/// Time after which a first look at an overdue member does not count any more: 15 s. Perhaps the process was paused since.
+pub const LOOK_VALID_MICROS: i64 = 15_000_000;
+
+/// Gap in the contact with the API server after which each member has its full time again: 5 s, half of the interval of renewals.
+pub const CONTACT_GAP_MICROS: i64 = 5_000_000;
+
+/// Additional time before a member that announced a planned stop counts as silent: 10 min. An upgrade of a node takes minutes.
+pub const PLANNED_STOP_MICROS: i64 = 600_000_000;
+
+/// Time after a silence in which another silence shows that the member is unstable: 30 min.
+pub const FLAP_MICROS: i64 = 1_800_000_000;
+
+/// Time for which an unstable member must renew until its endpoints are ready again: 10 s after its second silence, and twice as long
+/// after each further one.
+pub const FLAP_HOLD_MICROS: i64 = 10_000_000;
+
+/// Maximum of [`FLAP_HOLD_MICROS`]: 5 min.
+pub const FLAP_HOLD_MAX_MICROS: i64 = 300_000_000;
+
+/// Time between two steps in which the hub agent withdraws the endpoints of a silent member from an importer that does not know silent
+/// members: 60 s. In one step, at most half of the endpoints of a Service go.
+pub const WITHDRAWAL_STEP_MICROS: i64 = 60_000_000;
+
+/// Maximum number of silent members in a MemberAgent. The CRD has the same limit.
+pub const SILENT_MEMBERS_MAX: usize = 1_000;
+
 /// Jitter of the heartbeats in the InternalMemberCluster, in percent of their period.
 pub(crate) const HEARTBEAT_JITTER_PERCENT: i64 = 5;
 

@@ -8,6 +8,7 @@ mod hub;
 mod membership;
 mod object;
 mod port;
+mod silence;
 mod slice;
 
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
@@ -16,12 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use address::Address;
 pub use hub::{
     Announcement, ClaimState, ExportState, HubSlice, HubSliceSpec, InternalServiceExport, InternalServiceImport,
-    LatencyChange, LatencyReport, MemberAgent, MemberCounts, OriginLatency, PortSetStamp, Reference, Renewal,
-    SliceStreamOffer, SliceStreamReport,
+    LatencyChange, LatencyReport, MemberAgent, MemberCounts, MemberStatus, OriginLatency, PortSetStamp, Reference,
+    Renewal, SliceStreamOffer, SliceStreamReport,
 };
 pub use membership::{AgentStatus, InternalMemberCluster, MemberCluster, MembershipAgent, MembershipState};
 pub use object::Object;
 pub use port::PortNumber;
+pub use silence::{Silence, SilencePhase, SilentMember, Treatment};
 pub use slice::{AddressType, Endpoint, EndpointPort, EndpointSlice, SliceContent};
 
 /// Kinds that the agents watch and write. Each agent watches a kind in one cluster only (hub or member).
@@ -255,6 +257,8 @@ pub struct ServiceImport {
     pub claims: Claims,
     /// Outcome of conflict resolution.
     pub status: ImportStatus,
+    /// Conditions in the status of the hub's ServiceImport.
+    pub conditions: Vec<Condition>,
 }
 
 impl ServiceImport {

@@ -14,6 +14,11 @@ pub fn member_namespace(cluster: &str) -> Text {
     format!("{MEMBER_NAMESPACE_PREFIX}{cluster}").into()
 }
 
+/// Returns the name of a member's MemberAgent.
+pub fn member_agent(cluster: &ClusterId) -> ObjectName {
+    ObjectName::new(member_namespace(cluster), cluster.clone())
+}
+
 /// Returns the cluster id in the name of a member namespace. The hub agent trusts this id, but not the cluster id in an
 /// object's reference, which a member can forge.
 pub fn cluster_of(namespace: &str) -> Option<ClusterId> {

@@ -1,9 +1,8 @@
 //! Plans: data that describes writes, their preconditions, and the time of the next plan of the same key.
 
 use crate::model::{
-    AgentStatus, Announcement, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind,
-    LoadBalancerStatus, MemberCounts, Meta, Owner, PortSetStamp, Reference, Renewal, ServicePort, SessionAffinity,
-    SliceContent, SliceStreamOffer,
+    AgentStatus, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus,
+    MemberStatus, Meta, Owner, PortSetStamp, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
 };
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, ObjectName, Severity, Text, Timestamp, Uid};
@@ -25,6 +24,8 @@ pub struct Plan {
     /// Generation of the source slice whose preview the importer has imported. The member agent acknowledges it over the slice
     /// stream.
     pub acknowledged: Option<i64>,
+    /// Time to remember as that of the first look at a member that is overdue. The hub agent looks twice before it judges.
+    pub look: Option<Timestamp>,
 }
 
 /// Message about a distributed slice over the slice stream.
@@ -81,6 +82,7 @@ impl Plan {
         self.blocking_reasons.extend(other.blocking_reasons);
         self.preview = self.preview.take().or(other.preview);
         self.acknowledged = self.acknowledged.or(other.acknowledged);
+        self.look = self.look.or(other.look);
     }
 }
 
@@ -313,6 +315,7 @@ pub enum Patch {
         finalizers: Finalizers,
     },
     ServiceImportStatus(ImportStatus),
+    ServiceImportConditions(Vec<Condition>),
     InternalServiceImportStatus(ImportStatus),
     /// Record of granted claims on the hub's ServiceImport, and its finalizers. If there are no granted claims, the patch
     /// removes the annotation with the record.
@@ -334,11 +337,7 @@ pub enum Patch {
     /// `spec` of a MemberAgent.
     MemberAgent(Renewal),
     /// `status` of a MemberAgent.
-    MemberAgentStatus {
-        announcement: Announcement,
-        slice_stream: Option<SliceStreamOffer>,
-        counts: Option<MemberCounts>,
-    },
+    MemberAgentStatus(MemberStatus),
     /// `status.agentStatus` of an InternalMemberCluster. The patch replaces the list, so it includes the entries of other agents.
     InternalMemberClusterStatus(Vec<AgentStatus>),
 }
@@ -355,15 +354,16 @@ impl Patch {
             Self::EndpointSliceExport(_) => Kind::EndpointSliceExport,
             Self::EndpointSliceImport(_) => Kind::EndpointSliceImport,
             Self::MultiClusterService { .. } | Self::MultiClusterServiceStatus { .. } => Kind::MultiClusterService,
-            Self::ServiceImportOwners { .. } | Self::ServiceImportStatus(_) | Self::Claims { .. } => {
-                Kind::ServiceImport
-            }
+            Self::ServiceImportOwners { .. }
+            | Self::ServiceImportStatus(_)
+            | Self::ServiceImportConditions(_)
+            | Self::Claims { .. } => Kind::ServiceImport,
             Self::InternalServiceImportStatus(_) | Self::ConsumerType(_) | Self::InternalServiceImport(_) => {
                 Kind::InternalServiceImport
             }
             Self::DerivedService(_) => Kind::Service,
             Self::ImportedSlice(_) => Kind::EndpointSlice,
-            Self::MemberAgent(_) | Self::MemberAgentStatus { .. } => Kind::MemberAgent,
+            Self::MemberAgent(_) | Self::MemberAgentStatus(_) => Kind::MemberAgent,
             Self::InternalMemberClusterStatus(_) => Kind::InternalMemberCluster,
         }
     }

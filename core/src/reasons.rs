@@ -107,6 +107,14 @@ reasons! {
     Normal AgentJoined,
     /// InternalMemberCluster: this agent has left the fleet.
     Normal AgentLeft,
+    /// The hub agent does not hear from a member any more.
+    Warning MemberSilent,
+    /// The hub agent hears from hardly any member any more.
+    Warning ManyMembersSilent,
+    /// A member that fell silent several times renews again, and must do so for a while.
+    Normal MemberReturning,
+    /// A member that was silent renews again.
+    Normal MemberReturned,
     /// A server rejected a write for its content.
     Warning WriteRefused,
     /// A server denied a write, or lacks the object's kind or namespace.

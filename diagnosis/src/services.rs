@@ -72,7 +72,7 @@ fn known(snapshot: &Snapshot) -> BTreeMap<(String, String), Known> {
     }
     for import in hub.service_imports.objects() {
         let row = known.entry((import.namespace().unwrap_or_default(), import.name_any())).or_default();
-        row.type_ = import.status.as_ref().and_then(|status| status.type_);
+        row.type_ = import.status.as_ref().and_then(|status| status.import.type_);
         row.granted.extend(in_use_by(import).member_clusters.into_values());
         let has_left = exporters(import).any(|exporter| !row.exporters.contains(exporter));
         if has_left || row.exporters.is_empty() {

@@ -175,7 +175,8 @@ fn draining_arrives(fleet: &Fleet, exporter: usize, importer: usize) -> bool {
         }
     };
     let has = |announcement: &Announcement| announcement.features.iter().any(|name| &**name == "DrainingEndpoints");
-    agent(exporter).is_some_and(|agent| has(&agent.hub)) && agent(importer).is_some_and(|agent| has(&agent.member))
+    agent(exporter).is_some_and(|agent| has(&agent.status.announcement))
+        && agent(importer).is_some_and(|agent| has(&agent.member))
 }
 
 /// Returns the sorted contents of a Service's slices in all accepted exporters, as a member must import them.

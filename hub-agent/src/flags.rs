@@ -1,10 +1,10 @@
 //! Command line of the hub agent: the flags of the Go hub manager and our own.
 
-use crate::limits::OBJECT_LAG_MAX;
+use crate::limits::{OBJECT_LAG_MAX, SILENCE_BETWEEN_MIN, SILENCE_SOFT_MIN};
 use clap::{Parser, ValueEnum};
 use fleetnet_agent::flags::CommonFlags;
 use fleetnet_agent::go_flags::parse_duration;
-use fleetnet_core::hub::NamespacePolicy;
+use fleetnet_core::hub::{NamespacePolicy, SilenceLimits};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,6 +50,16 @@ pub struct Flags {
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_object_lag)]
     pub object_lag: Duration,
 
+    /// Time without a heartbeat after which importers use the endpoints of a member only while no other member has ready endpoints.
+    /// At least 30s. 0 turns it off, also --silence-hard.
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
+    pub silence_soft: Duration,
+
+    /// Time without a heartbeat after which importers withdraw the endpoints of a member, unless no other member has ready endpoints. At
+    /// least a minute more than --silence-soft.
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
+    pub silence_hard: Duration,
+
     /// Accepted for compatibility with the Go agent. Has no effect: this agent does not poll.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, hide = true)]
     pub internalserviceexport_retry_interval: Option<Duration>,
@@ -58,6 +68,35 @@ pub struct Flags {
     /// finalizers that nobody else will remove.
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = parse_duration)]
     pub force_delete_wait_time: Duration,
+}
+
+impl Flags {
+    /// Returns the limits of silence; `None` if no member is judged.
+    ///
+    /// # Errors
+    /// If a limit is too short.
+    pub(crate) fn silence_limits(&self) -> Result<Option<SilenceLimits>, String> {
+        if self.silence_soft.is_zero() {
+            return Ok(None);
+        }
+        // fault O14.6 (flags::limits_of_silence_have_minimums): self.silence_soft < SILENCE_SOFT_MIN ~> false
+        if self.silence_soft < SILENCE_SOFT_MIN {
+            return Err(format!(
+                "--silence-soft is {:?}: use at least {SILENCE_SOFT_MIN:?}, because members send a heartbeat every 10 s, or 0 to \
+                 turn it off",
+                self.silence_soft
+            ));
+        }
+        let least = self.silence_soft + SILENCE_BETWEEN_MIN;
+        if self.silence_hard < least {
+            return Err(format!(
+                "--silence-hard is {:?}: use at least {least:?}, a minute more than --silence-soft",
+                self.silence_hard
+            ));
+        }
+        let micros = |limit: Duration| i64::try_from(limit.as_micros()).unwrap_or(i64::MAX);
+        Ok(Some(SilenceLimits { soft_micros: micros(self.silence_soft), hard_micros: micros(self.silence_hard) }))
+    }
 }
 
 fn parse_object_lag(written: &str) -> Result<Duration, String> {
@@ -91,6 +130,25 @@ impl From<NamespacePolicyFlag> for NamespacePolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::SILENCE;
+
+    #[test]
+    fn limits_of_silence_have_minimums() {
+        let limits = |flags: &[&str]| {
+            let flags = Flags::try_parse_from([&["hub-agent"], flags].concat()).expect("flags");
+            flags.silence_limits().map(|it| it.map(|it| (it.soft_micros / 1_000_000, it.hard_micros / 1_000_000)))
+        };
+        assert_eq!(limits(&[]), Ok(Some((SILENCE.soft_micros / 1_000_000, SILENCE.hard_micros / 1_000_000))));
+        assert_eq!(limits(&["--silence-soft=0"]), Ok(None));
+        assert_eq!(limits(&["--silence-soft=30s", "--silence-hard=90s"]), Ok(Some((30, 90))));
+        for (flags, named) in [
+            (["--silence-soft=29s", "--silence-hard=10m"], "--silence-soft is 29s"),
+            (["--silence-soft=60s", "--silence-hard=119s"], "--silence-hard is 119s"),
+        ] {
+            let error = limits(&flags).expect_err("too short");
+            assert!(error.starts_with(named), "{error}");
+        }
+    }
 
     #[test]
     fn objects_lag_by_half_a_minute_at_most() {

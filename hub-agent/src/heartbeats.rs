@@ -138,14 +138,14 @@ impl Heartbeats {
 }
 
 /// Returns the member of a MemberAgent: the object has the name of its member namespace. Others are no heartbeats.
-fn member(name: &ObjectName) -> Option<ClusterId> {
+pub(crate) fn member(name: &ObjectName) -> Option<ClusterId> {
     names::cluster_of(&name.namespace).filter(|cluster| **cluster == *name.name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fleetnet_core::model::{Announcement, Finalizers, Meta};
+    use fleetnet_core::model::{Announcement, Finalizers, MemberStatus, Meta};
     use prometheus::TextEncoder;
     use std::time::Duration;
 
@@ -172,9 +172,7 @@ mod tests {
             leader: None,
             renewed: Some(at),
             stopped: None,
-            hub: Announcement::default(),
-            slice_stream: None,
-            counts: None,
+            status: MemberStatus::default(),
         }
     }
 

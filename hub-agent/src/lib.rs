@@ -11,13 +11,14 @@ mod heartbeats;
 mod limits;
 mod logic;
 pub mod metrics;
+mod silent;
 mod slice_bodies;
 mod slice_stream;
 mod states;
 pub mod stream;
 
 pub use flags::Flags;
-pub use limits::OBJECT_LAG;
+pub use limits::{OBJECT_LAG, SILENCE};
 pub use logic::Hub;
 
 use fleetnet_agent::convert;
@@ -44,8 +45,8 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         Parsed::Flags(flags, ignored) => (flags, ignored),
         Parsed::Exit(code) => return code,
     };
-    let process = match process(&flags, &ignored) {
-        Ok(process) => process,
+    let (process, silence) = match process(&flags, &ignored).and_then(|it| Ok((it, flags.silence_limits()?))) {
+        Ok(both) => both,
         Err(why) => return common::exit_with_error(&why),
     };
     launch::launch(process, async |registry, context| {
@@ -54,7 +55,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         let logic = Hub::new(policy, &registry)?.with_object_lag(flags.object_lag);
         let leads = logic.leads();
         let membership = flags.common.enable_v1beta1_apis.then_some(flags.force_delete_wait_time);
-        let logic = logic.with_force_delete(membership);
+        let logic = logic.with_force_delete(membership).with_silence(silence);
         let sources = sources(&hub, policy).into_iter().chain(membership.map(|_| member_clusters(&hub)));
         let runner = context.runner(logic, sources.collect());
         let (statuses, mut manager) = (vec![runner.status()], context.manager());

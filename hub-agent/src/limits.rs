@@ -1,5 +1,6 @@
 //! All limits of this crate.
 
+use fleetnet_core::hub::SilenceLimits;
 use std::time::Duration;
 
 /// Number of serialized slices that are kept for further importers. A change of a slice is planned for its importers close together,
@@ -59,3 +60,12 @@ pub(crate) const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum number of connections without an open slice stream. A client that opens many closes its own. With two calls of reflection
 /// whose answers it does not read, a client can make one keep 240 KiB, so all of them keep 60 MiB.
 pub(crate) const CONNECTIONS_MAX: usize = 256;
+
+/// Defaults of `--silence-soft` and `--silence-hard`.
+pub const SILENCE: SilenceLimits = SilenceLimits { soft_micros: 60_000_000, hard_micros: 600_000_000 };
+
+/// Minimum of `--silence-soft`: three heartbeats.
+pub(crate) const SILENCE_SOFT_MIN: Duration = Duration::from_secs(30);
+
+/// Minimum time between `--silence-soft` and `--silence-hard`: the time of a step of withdrawals.
+pub(crate) const SILENCE_BETWEEN_MIN: Duration = Duration::from_secs(60);

@@ -2,6 +2,7 @@
 //! objects to the view of `fleetnet_core` and returns the plans of this view.
 
 use crate::heartbeats::Heartbeats;
+use crate::silent::Silent;
 use crate::slice_bodies::SliceBodies;
 use crate::states::{State, States};
 use crate::stream::Message;
@@ -11,7 +12,7 @@ use fleetnet_agent::convert::{self, Receipt};
 use fleetnet_core::features::Features;
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::hub::rights::NOT_ENFORCED;
-use fleetnet_core::hub::{Key, Planner, ReadValues};
+use fleetnet_core::hub::{Key, Planner, ReadValues, SilenceLimits};
 use fleetnet_core::model::{Announcement, Kind, Object};
 use fleetnet_core::plan::{BlockingReason, Preview};
 use fleetnet_core::reasons::Reason;
@@ -32,6 +33,7 @@ pub struct Hub {
     view: Planner,
     blocking_reasons: BlockingReasons<Key>,
     heartbeats: Heartbeats,
+    silent: Silent,
     states: States,
     bodies: SliceBodies,
     streams: Streams,
@@ -43,6 +45,7 @@ pub struct Effect {
     reads: ReadValues,
     blocking_reasons: Vec<BlockingReason>,
     preview: Option<Preview>,
+    look: Option<Timestamp>,
 }
 
 impl Hub {
@@ -60,6 +63,7 @@ impl Hub {
             view,
             blocking_reasons: BlockingReasons::new(registry)?,
             heartbeats,
+            silent: Silent::new(registry)?,
             states,
             bodies: SliceBodies::default(),
             streams: Streams::default(),
@@ -70,6 +74,13 @@ impl Hub {
     #[must_use]
     pub fn with_object_lag(mut self, lag: Duration) -> Self {
         self.view.object_lag_micros = i64::try_from(lag.as_micros()).unwrap_or(i64::MAX);
+        self
+    }
+
+    /// Sets the values of `--silence-soft` and `--silence-hard`; `None` if no member is judged.
+    #[must_use]
+    pub fn with_silence(mut self, limits: Option<SilenceLimits>) -> Self {
+        self.view.silence_limits = limits;
         self
     }
 
@@ -136,8 +147,14 @@ impl Logic for Hub {
 
     fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         match &change {
-            Change::Applied(Object::MemberAgent(agent)) => self.heartbeats.seen(agent, at),
-            Change::Removed { name, .. } if source == Kind::MemberAgent => self.heartbeats.gone(name),
+            Change::Applied(Object::MemberAgent(agent)) => {
+                self.heartbeats.seen(agent, at);
+                self.silent.seen(agent);
+            }
+            Change::Removed { name, .. } if source == Kind::MemberAgent => {
+                self.heartbeats.gone(name);
+                self.silent.gone(name);
+            }
             Change::Applied(_) | Change::Removed { .. } | Change::Undecodable { .. } => {}
         }
         if !matches!(source, Kind::InternalServiceExport | Kind::InternalServiceImport) {
@@ -157,6 +174,11 @@ impl Logic for Hub {
             WatchNews::State(state) => self.view.watch_state(source, state, at, requeue),
             WatchNews::Connected(is_connected) if source == Kind::MemberAgent => {
                 self.heartbeats.connected(is_connected, at);
+                if is_connected {
+                    self.view.members_followed(at, requeue);
+                } else {
+                    self.view.members_lost(at, requeue);
+                }
             }
             WatchNews::Listing(is_listing) if source == Kind::MemberAgent => self.heartbeats.listing(is_listing, at),
             WatchNews::Connected(_) | WatchNews::Listing(_) | WatchNews::Restored => {}
@@ -174,28 +196,33 @@ impl Logic for Hub {
         match news {
             ProcessNews::Leads => {
                 self.heartbeats.lead(at);
+                self.silent.lead();
                 self.streams.accept();
             }
             ProcessNews::ClockSet { microseconds } => {
                 self.view.clock_set(microseconds);
                 self.heartbeats.clock_set(microseconds);
             }
-            // fault J8.3 (streams_on_memkube::a_stop_of_the_hub_agent_writes_what_its_streams_delivered): self.streams.stop(&mut self.view, requeue) ~> self.streams.stop(&mut self.view.clone(), &mut requeue.clone())
-            ProcessNews::Stops => self.streams.stop(&mut self.view, requeue),
+            // fault J8.3 (streams_on_memkube::a_stop_of_the_hub_agent_writes_what_its_streams_delivered): self.streams.stop(&mut self.view, at, requeue) ~> self.streams.stop(&mut self.view.clone(), at, &mut requeue.clone())
+            ProcessNews::Stops => self.streams.stop(&mut self.view, at, requeue),
         }
     }
 
     fn plan(&self, key: &Key, now: Timestamp) -> Plan<Kind, Receipt, Effect> {
         let (mut plan, reads) = self.view.plan_and_reads(key, now);
         let (blocking_reasons, preview) = (std::mem::take(&mut plan.blocking_reasons), plan.preview.take());
+        let look = plan.look;
         Plan {
-            effect: Some(Effect { reads, blocking_reasons, preview }),
+            effect: Some(Effect { reads, blocking_reasons, preview, look }),
             ..convert::plan_with(plan, |write| self.bodies.verb(write))
         }
     }
 
     fn planned(&mut self, key: &Key, effect: Effect, at: Timestamp) {
-        let Effect { reads, blocking_reasons, preview } = effect;
+        let Effect { reads, blocking_reasons, preview, look } = effect;
+        if let Some(look) = look {
+            self.view.looked(key, look);
+        }
         if let Some(preview) = preview {
             if preview == Preview::EndStream {
                 self.warn_of_older_source(key);

@@ -17,6 +17,13 @@ pub(crate) const CLOCK_OFFSET: Definition = Definition {
     help: "Clock of the member minus clock of the hub agent, at the last heartbeat that arrived live. It includes the time that \
            the heartbeat took, as a negative part. Only the leader exports it.",
 };
+pub(crate) const SILENT: Definition = Definition {
+    name: "fleetnet_member_silent",
+    kind: Kind::Gauge,
+    labels: &["member"],
+    help: "1 while importers do not use the endpoints of the member as usual, because it sends no heartbeats (--silence-soft). 0 \
+           otherwise. Only the leader exports it.",
+};
 
 pub(crate) const EXPORTS: Definition = Definition {
     name: "fleetnet_exports",
@@ -87,6 +94,7 @@ pub(crate) const STREAM_CLOCK_UNCERTAINTY: Definition = Definition {
 pub const ALL: &[Definition] = &[
     RENEWAL_AGE,
     CLOCK_OFFSET,
+    SILENT,
     EXPORTS,
     IMPORTS,
     STREAMS,

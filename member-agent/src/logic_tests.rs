@@ -158,7 +158,10 @@ fn importer() -> Member {
         "ownerServiceReference": { "namespace": "work", "name": "app" },
     });
     hears(&mut member, Kind::EndpointSliceImport, &distributed_slice);
-    complete(&mut member, export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE));
+    complete(
+        &mut member,
+        export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE).chain([Kind::MemberAgent]),
+    );
     member
 }
 
@@ -257,7 +260,10 @@ fn metrics(registry: &Registry) -> String {
 fn a_plan_made_twice_is_the_same_and_logs_and_counts_nothing() {
     let registry = Registry::new();
     let mut member = member_with(Parts::ALL, &registry);
-    complete(&mut member, export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE));
+    complete(
+        &mut member,
+        export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE).chain([Kind::MemberAgent]),
+    );
     let slice = convert::observe(Kind::EndpointSliceImport, DISTRIBUTED_SLICE).expect("decodable").object;
     member.observe(Kind::EndpointSliceImport, Change::Applied(slice), NOON, &mut Vec::new());
 
@@ -291,7 +297,10 @@ fn the_reason_why_a_slice_is_not_imported_is_logged_from_level_2() {
         learn(&mut member, Kind::EndpointSliceImport, DISTRIBUTED_SLICE);
         plan(&mut member, &key);
         assert!(log.take().is_empty(), "nothing can be said before all is known");
-        complete(&mut member, export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE));
+        complete(
+            &mut member,
+            export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE).chain([Kind::MemberAgent]),
+        );
         plan(&mut member, &key);
         learn(&mut member, Kind::MultiClusterService, MCS);
         plan(&mut member, &key);
@@ -337,5 +346,6 @@ fn dying_import() -> ServiceImport {
         owners: Vec::new(),
         claims: Claims::default(),
         status: ImportStatus::default(),
+        conditions: Vec::new(),
     }
 }

@@ -5,7 +5,7 @@ use crate::server::FLEET_SYSTEM;
 use crate::stream::Streams;
 use fleetnet_agent::build_info;
 use fleetnet_agent::launch::Part;
-use fleetnet_core::hub::NamespacePolicy;
+use fleetnet_core::hub::{NamespacePolicy, SilenceLimits};
 use fleetnet_core::member::Settings;
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::IpNet;
@@ -17,7 +17,7 @@ use fleetnet_runtime::metrics::Metrics;
 use fleetnet_runtime::run::SourceStatus;
 use fleetnet_runtime::shutdown::{Shutdown, ShutdownTrigger};
 use fleetnet_types::ClusterId;
-use hub_agent::{Hub, OBJECT_LAG};
+use hub_agent::{Hub, OBJECT_LAG, SILENCE};
 use member_agent::stream::Use;
 use member_agent::{DERIVED_SERVICE_GRACE, Parts, endpoints};
 use prometheus::{Registry, TextEncoder};
@@ -78,6 +78,9 @@ pub struct Setup {
     pub streams: Option<(Streams, Line)>,
     /// Time for which the hub agent's objects lag behind the streams. Only for the hub agent.
     pub object_lag: Duration,
+    /// Times without a heartbeat after which importers do not use the endpoints of a member as usual; `None` for never. Only for the hub
+    /// agent.
+    pub silence: Option<SilenceLimits>,
 }
 
 impl Setup {
@@ -96,6 +99,7 @@ impl Setup {
             replica: 0,
             streams: None,
             object_lag: OBJECT_LAG,
+            silence: Some(SILENCE),
         }
     }
 }
@@ -130,7 +134,7 @@ pub enum Ended {
 pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     let (registry, context) = begin(&setup)?;
     let policy = setup.namespace_policy;
-    let logic = Hub::new(policy, &registry)?.with_object_lag(setup.object_lag);
+    let logic = Hub::new(policy, &registry)?.with_object_lag(setup.object_lag).with_silence(setup.silence);
     let leads = logic.leads();
     let runner = context.runner(logic, hub_agent::sources(&hub, policy));
     let (statuses, mut manager) = (vec![runner.status()], context.manager());

@@ -7,13 +7,13 @@ use crate::server::Server;
 use crate::stream::Streams;
 use anyhow::{Context as _, bail};
 use fleetnet_api::crds::Form;
-use fleetnet_core::hub::NamespacePolicy;
+use fleetnet_core::hub::{NamespacePolicy, SilenceLimits};
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::IpNet;
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use fleetnet_types::{ClusterId, Text, Timestamp};
 use futures::future::join_all;
-use hub_agent::OBJECT_LAG;
+use hub_agent::{OBJECT_LAG, SILENCE};
 use member_agent::DERIVED_SERVICE_GRACE;
 use member_agent::endpoints;
 use memkube::audit::Entry;
@@ -59,6 +59,8 @@ pub struct Options {
     pub slice_streams: bool,
     /// Members, by index, that use no slice stream.
     pub without_stream: BTreeSet<usize>,
+    /// Times without a heartbeat after which importers do not use the endpoints of a member as usual; `None` for never.
+    pub silence: Option<SilenceLimits>,
 }
 
 impl Options {
@@ -79,6 +81,7 @@ impl Options {
             namespace_policy: NamespacePolicy::default(),
             slice_streams: false,
             without_stream: BTreeSet::new(),
+            silence: Some(SILENCE),
         }
     }
 }
@@ -222,6 +225,7 @@ impl Fleet {
             namespace_policy: self.options.namespace_policy,
             streams: self.has_stream(place).then(|| (self.streams.clone(), line.clone())),
             object_lag: OBJECT_LAG,
+            silence: self.options.silence,
             replica,
         };
         let agent = match place {

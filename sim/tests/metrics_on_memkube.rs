@@ -39,6 +39,38 @@ fn of_hub(env: &OnMemkube) -> anyhow::Result<String> {
 }
 
 #[test]
+fn the_hub_agent_shows_which_members_are_silent() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut env = OnMemkube(Fleet::new(Options::members(3)).await?);
+        env.start_agents().await?;
+        sleep(Duration::from_secs(60)).await;
+        let silent =
+            |metrics: &str, member: &str| value(metrics, &format!("fleetnet_member_silent{{member=\"{member}\"}}"));
+        let states = |metrics: &str| ["member-1", "member-2", "member-3"].map(|member| silent(metrics, member));
+        let metrics = of_hub(&env)?;
+        ensure!(states(&metrics) == [Some(0.0); 3], "{metrics}");
+        env.0.kill(Place::Member(0)).await;
+        sleep(Duration::from_secs(80)).await;
+        let metrics = of_hub(&env)?;
+        ensure!(states(&metrics) == [Some(1.0), Some(0.0), Some(0.0)], "{metrics}");
+        env.0.start(Place::Member(0))?;
+        sleep(Duration::from_secs(30)).await;
+        ensure!(states(&of_hub(&env)?) == [Some(0.0); 3], "it renews again");
+        env.0.kill(Place::Hub).await;
+        env.0.start(Place::Hub)?;
+        env.0.ready().await?;
+        ensure!(states(&of_hub(&env)?) == [None; 3], "a replica that does not lead has no series of members");
+        let agents: Api<MemberAgent> = Api::namespaced(env.hub(), "fleet-member-member-2");
+        env.0.kill(Place::Member(1)).await;
+        agents.delete("member-2", &DeleteParams::default()).await?;
+        sleep(Duration::from_secs(40)).await;
+        let metrics = of_hub(&env)?;
+        ensure!(states(&metrics) == [Some(0.0), None, Some(0.0)], "{metrics}");
+        Ok(())
+    })
+}
+
+#[test]
 fn the_hub_agent_shows_how_long_ago_each_member_renewed_and_how_far_its_clock_is_off() -> anyhow::Result<()> {
     sim::paused(async {
         let mut env = OnMemkube(Fleet::new(Options::members(3)).await?);

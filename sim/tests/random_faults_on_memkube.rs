@@ -47,7 +47,7 @@ const LONG_PAUSE: Duration = Duration::from_secs(65);
 const RECOVERED: Duration = Duration::from_secs(400);
 /// Time without writes at the end that proves that the fleet has settled.
 const QUIET: Duration = Duration::from_secs(120);
-const ALL: [&str; 5] = ["IPv6", "DrainingEndpoints", "EndpointDetails", "Headless", "SessionAffinity"];
+const ALL: [&str; 6] = ["IPv6", "DrainingEndpoints", "EndpointDetails", "Headless", "SessionAffinity", "SilentMembers"];
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {

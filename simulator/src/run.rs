@@ -103,7 +103,7 @@ async fn play(script: &Script, lines: usize, looks: Looks) -> anyhow::Result<Out
 impl Run {
     async fn new(script: &Script, lines: usize, looks: Looks) -> anyhow::Result<Self> {
         let (seed, slice_streams, without_stream) = (script.seed, script.has_streams, script.without_stream.clone());
-        let options = Options { seed, slice_streams, without_stream, ..Options::members(MEMBERS) };
+        let options = Options { seed, slice_streams, without_stream, silence: None, ..Options::members(MEMBERS) };
         let fleet = Fleet::new(options).await?;
         let mut world = World { fleet, replicas: script.replicas, ongoing: Vec::new(), restores: 0, later: Vec::new() };
         world.fleet.make_namespace(WORK).await?;

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "Hub-Version", type_ = "string", json_path = ".status.version"),
     printcolumn(name = "Renewed", type_ = "date", json_path = ".spec.renewTime"),
     printcolumn(name = "Stopped", type_ = "date", json_path = ".spec.plannedStopTime"),
+    printcolumn(name = "Silence", type_ = "string", json_path = ".status.silence.phase"),
     printcolumn(name = "Exports", type_ = "integer", json_path = ".status.exportedServices"),
     printcolumn(name = "Endpoints", type_ = "integer", json_path = ".status.exportedEndpoints"),
     printcolumn(name = "Imports", type_ = "integer", json_path = ".status.importedServices"),
@@ -160,6 +161,42 @@ pub struct MemberAgentStatus {
     /// Number of EndpointSlices that the hub distributes to the member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported_slices: Option<i64>,
+    /// Last silence of this member. Absent if the member was not silent in the last 30 minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence: Option<Silence>,
+    /// Silent members whose endpoints this member does not use as usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["cluster"]), length(max = 1000))]
+    pub silent_members: Option<Vec<SilentMember>>,
+}
+
+/// Silence of a member, as the hub agent judges it.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Silence {
+    /// Postponed: most members are silent, so nothing changes. Draining: importers use the endpoints of this member only while no
+    /// other member has ready endpoints. Withdrawn: they do not import the endpoints then. Returning: it renews again, and is not
+    /// trusted yet. Returned: it renews again.
+    #[schemars(length(min = 1, max = 63))]
+    pub phase: String,
+    /// Time at which the phase began, by the clock of the hub agent.
+    pub phase_time: MicroTime,
+    /// renewTime of the last renewal before the silence.
+    pub last_renew_time: MicroTime,
+    /// Number of silences in a row: each began within 30 minutes after the end of the one before.
+    #[schemars(range(min = 0))]
+    pub count: i64,
+}
+
+/// Silent member, and how this member treats its endpoints.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct SilentMember {
+    /// ID of the silent member.
+    #[schemars(length(min = 1, max = 63))]
+    pub cluster: String,
+    /// Draining or Withdrawn.
+    #[schemars(length(min = 1, max = 63))]
+    pub treatment: String,
 }
 
 /// How member agents reach the slice stream of the hub agent.

@@ -3,7 +3,10 @@
 use super::Root;
 use super::lenient::{Field, records};
 use super::meta::Known;
-use fleetnet_core::model::{Announcement, MemberAgent, MemberCounts, Object, SliceStreamOffer};
+use fleetnet_core::model::{
+    Announcement, MemberAgent, MemberCounts, MemberStatus, Object, Silence, SilencePhase, SilentMember,
+    SliceStreamOffer, Treatment,
+};
 use fleetnet_types::{Text, Timestamp, Uid};
 use serde::Deserialize;
 
@@ -29,6 +32,24 @@ pub(super) struct RawStatus {
     exported_endpoints: Field<i64>,
     imported_services: Field<i64>,
     imported_slices: Field<i64>,
+    silence: Field<RawSilence>,
+    silent_members: Field<Vec<RawSilentMember>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawSilence {
+    phase: Field<Text>,
+    phase_time: Field<Timestamp>,
+    last_renew_time: Field<Timestamp>,
+    count: Field<i64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawSilentMember {
+    cluster: Field<Text>,
+    treatment: Field<Text>,
 }
 
 #[derive(Default, Deserialize)]
@@ -38,7 +59,7 @@ pub(super) struct RawOffer {
     ca_bundle: Field<Text>,
 }
 
-records!(RawSpec, RawStatus, RawOffer);
+records!(RawSpec, RawStatus, RawOffer, RawSilence, RawSilentMember);
 
 pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
     let (spec, status) = (top.spec.or_default(), top.status.or_default());
@@ -48,17 +69,41 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
         leader: spec.leader_identity.value(),
         renewed: spec.renew_time.value(),
         stopped: spec.planned_stop_time.value(),
-        counts: status.exported_services.value().map(|exported_services| MemberCounts {
-            exported_services,
-            exported_slices: status.exported_slices.or_default(),
-            exported_endpoints: status.exported_endpoints.or_default(),
-            imported_services: status.imported_services.or_default(),
-            imported_slices: status.imported_slices.or_default(),
-        }),
-        slice_stream: status.slice_stream.value().and_then(offer),
-        hub: Announcement { version: status.version.or_default(), features: status.features.or_default() },
+        status: MemberStatus {
+            announcement: Announcement { version: status.version.or_default(), features: status.features.or_default() },
+            slice_stream: status.slice_stream.value().and_then(offer),
+            counts: status.exported_services.value().map(|exported_services| MemberCounts {
+                exported_services,
+                exported_slices: status.exported_slices.or_default(),
+                exported_endpoints: status.exported_endpoints.or_default(),
+                imported_services: status.imported_services.or_default(),
+                imported_slices: status.imported_slices.or_default(),
+            }),
+            silence: status.silence.value().and_then(silence),
+            silent_members: status.silent_members.or_default().into_iter().filter_map(silent_member).collect(),
+        },
         meta: known.meta,
     }))
+}
+
+fn silence(raw: RawSilence) -> Option<Silence> {
+    let phase = raw.phase.value()?;
+    Some(Silence {
+        phase: SilencePhase::ALL.into_iter().find(|known| known.name() == &*phase)?,
+        since: raw.phase_time.value()?,
+        renewed: raw.last_renew_time.value()?,
+        count: u32::try_from(raw.count.or_default()).unwrap_or_default(),
+    })
+}
+
+/// Returns an entry of the list. One with a treatment that this version does not know counts as draining.
+fn silent_member(raw: RawSilentMember) -> Option<SilentMember> {
+    let treatment = raw.treatment.value()?;
+    let known = Treatment::ALL.into_iter().find(|known| known.name() == &*treatment);
+    Some(SilentMember {
+        cluster: raw.cluster.value().filter(|cluster| !cluster.is_empty())?.into(),
+        treatment: known.unwrap_or(Treatment::Draining),
+    })
 }
 
 fn offer(raw: RawOffer) -> Option<SliceStreamOffer> {

@@ -2,7 +2,7 @@
 
 use super::lenient::{Field, records};
 use super::meta::Known;
-use super::shared::{RawImportStatus, import_status};
+use super::shared::{RawImportStatus, conditions, import_status};
 use super::{Root, Unread};
 use crate::names::annotations;
 use fleetnet_core::model::{Claims, Object, ServiceImport};
@@ -11,10 +11,12 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 pub(super) fn read(known: Known, top: Root<Unread, RawImportStatus>) -> Result<Object, &'static str> {
+    let mut status = top.status.or_undecodable("status is not an object")?;
     Ok(Object::ServiceImport(ServiceImport {
+        conditions: conditions(std::mem::take(&mut status.conditions))?,
         owners: known.owners,
         claims: claims(known.annotations.get(annotations::SERVICE_IN_USE_BY)),
-        status: import_status(top.status)?,
+        status: import_status(Field::Value(status))?,
         meta: known.meta,
     }))
 }

@@ -72,6 +72,8 @@ pub(super) struct RawImportStatus {
     #[serde(rename = "sessionAffinityConfig")]
     session_affinity_config: Field<RawAffinityConfig>,
     clusters: Field<Vec<RawCluster>>,
+    /// Only of ServiceImports.
+    pub(super) conditions: Field<Vec<RawCondition>>,
 }
 
 #[derive(Default, Deserialize)]

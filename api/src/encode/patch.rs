@@ -6,8 +6,8 @@ use crate::times;
 use fleetnet_core::limits::LATENCY_MINUTES;
 use fleetnet_core::member::latency::BUCKETS_MILLISECONDS;
 use fleetnet_core::model::{
-    AgentStatus, Announcement, ConsumerType, HubSliceSpec, LatencyChange, LatencyReport, MemberCounts, OriginLatency,
-    Reference, Renewal, SliceStreamOffer, SliceStreamReport,
+    AgentStatus, Announcement, ConsumerType, HubSliceSpec, LatencyChange, LatencyReport, MemberStatus, OriginLatency,
+    Reference, Renewal, Silence, SilentMember, SliceStreamOffer, SliceStreamReport,
 };
 use fleetnet_core::plan::{DerivedService, ExportContent, ImportedSlice, Patch};
 use fleetnet_types::{ClusterId, ObjectName, Text};
@@ -18,7 +18,9 @@ use std::collections::BTreeMap;
 pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
     let kind = patch.kind();
     let body = match patch {
-        Patch::ServiceExportConditions(conditions) | Patch::InternalServiceExportConditions(conditions) => {
+        Patch::ServiceExportConditions(conditions)
+        | Patch::InternalServiceExportConditions(conditions)
+        | Patch::ServiceImportConditions(conditions) => {
             return status(json!({ "conditions": parts::conditions(conditions) }));
         }
         Patch::MultiClusterServiceStatus { conditions, load_balancer } => {
@@ -33,9 +35,7 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         }
         Patch::InternalServiceExport { reference, content } => internal_service_export(reference, content),
         Patch::MemberAgent(renewal) => member_agent(renewal),
-        Patch::MemberAgentStatus { announcement, slice_stream, counts } => {
-            return status(member_status(announcement, slice_stream.as_ref(), counts.as_ref()));
-        }
+        Patch::MemberAgentStatus(member) => return status(member_status(member)),
         Patch::InternalMemberClusterStatus(agents) => {
             return status(json!({ "agentStatus": agents.iter().map(agent_status).collect::<Vec<_>>() }));
         }
@@ -155,21 +155,31 @@ fn latency(report: &LatencyReport) -> Value {
     })
 }
 
-fn member_status(
-    announcement: &Announcement,
-    slice_stream: Option<&SliceStreamOffer>,
-    counts: Option<&MemberCounts>,
-) -> Value {
+fn member_status(status: &MemberStatus) -> Value {
+    let MemberStatus { announcement, slice_stream, counts, silence, silent_members } = status;
     let offer = |offer: &SliceStreamOffer| json!({ "address": *offer.address, "caBundle": *offer.ca_bundle });
+    let silent = |member: &SilentMember| json!({ "cluster": *member.cluster, "treatment": member.treatment.name() });
+    let silent_members: Vec<Value> = silent_members.iter().map(silent).collect();
     json!({
         "version": *announcement.version,
         "features": features(announcement),
-        "sliceStream": slice_stream.map(offer),
+        "sliceStream": slice_stream.as_ref().map(offer),
         "exportedServices": counts.map(|counts| counts.exported_services),
         "exportedSlices": counts.map(|counts| counts.exported_slices),
         "exportedEndpoints": counts.map(|counts| counts.exported_endpoints),
         "importedServices": counts.map(|counts| counts.imported_services),
         "importedSlices": counts.map(|counts| counts.imported_slices),
+        "silence": silence.as_ref().map(silence_record),
+        "silentMembers": (!silent_members.is_empty()).then_some(silent_members),
+    })
+}
+
+fn silence_record(silence: &Silence) -> Value {
+    json!({
+        "phase": silence.phase.name(),
+        "phaseTime": times::micros(silence.since),
+        "lastRenewTime": times::micros(silence.renewed),
+        "count": silence.count,
     })
 }
 

@@ -62,7 +62,24 @@ pub fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> P
     }
     let exports = if resolution.is_some() || undecided { Exports::Some } else { Exports::None };
     plan.join(claims::plan(view, service, exports, &plan, now));
+    // A plan writes each object at most once.
+    if plan.writes.iter().all(|write| write.kind() != Kind::ServiceImport)
+        && let Some(import) = view.hub_imports().live(service)
+    {
+        // fault O23.3: plan.writes.extend(silent_exporters(view, import, now)) ~> let _ = silent_exporters(view, import, now)
+        plan.writes.extend(silent_exporters(view, import, now));
+    }
     plan
+}
+
+/// Returns the write of the condition `ExporterSilent` of a ServiceImport; `None` if it is up to date.
+fn silent_exporters(view: Reader<'_>, import: &ServiceImport, now: Timestamp) -> Option<Write> {
+    let exporters = &import.status.clusters;
+    let silent: Vec<_> = exporters.iter().filter(|exporter| view.silence_of(exporter).is_some()).collect();
+    let desired = conditions::exporter_silent(exporters, &silent, &import.conditions, IMPORT_COMPONENT)?;
+    let (conditions, events) =
+        conditions::change(Kind::ServiceImport, &import.meta, &import.conditions, &[desired], now)?;
+    Some(Write::patch(&import.meta, Patch::ServiceImportConditions(conditions)).with_events(events))
 }
 
 /// Outcome of conflict resolution for a Service: ports, type and session affinity of the winning export, and the accepted

@@ -10,6 +10,7 @@
 mod holder;
 mod leaving;
 mod preview;
+mod silent;
 
 use crate::feature_set::FeatureSet;
 use crate::handover;
@@ -115,7 +116,9 @@ fn replacement_pending(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, 
     others.filter_map(|other| view.slice_exports().live(other)).any(|other| {
         let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
         let slice = view.distributed_slices().live(&at).map(|slice| preview::acknowledged_content(view, slice));
-        let desired = view.features_of(importer, now).slice(&other.spec.content);
+        let features = view.features_of(importer, now);
+        let (spec, _) = silent::slice_for(view, other, features, now);
+        let desired = features.slice(&spec.content);
         // fault T32.3: (gets_new_slices || slice.is_some()) && ~>
         (gets_new_slices || slice.is_some())
             && desired.is_some_and(|desired| handover::replacement_pending(slice, &desired, removed_content))
@@ -170,8 +173,10 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
     let mut plan = Plan::default();
     if is_claiming {
         let features = view.features_of(importer, now);
-        // fault U6.1: features.slice(&export.spec.content ~> Some(Cow::Borrowed(&*export.spec.content)
-        let content = features.slice(&export.spec.content);
+        let (spec, again) = silent::slice_for(view, export, features, now);
+        plan.plan_again_at(again);
+        // fault U6.1: features.slice(&spec.content ~> Some(Cow::Borrowed(&*spec.content)
+        let content = features.slice(&spec.content);
         let live = copy.filter(|copy| !copy.meta.deleting);
         // fault U7.4: plan.plan_again_at(features.again(live.filter(|slice| Some(&*slice.spec.content) != content.as_deref()))) ~> let _ = live
         plan.plan_again_at(features.again(live.filter(|slice| Some(&*slice.spec.content) != content.as_deref())));
@@ -180,7 +185,7 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
             // export is in conflict, or after the ServiceImport was created again.
             // fault T32.1: exporters.contains(&cluster) ~> true
             if export.meta.finalizers.ours && (copy.is_some() || exporters.contains(&cluster)) {
-                let desired = DesiredSlice { cluster: &cluster, export: &export.spec, features, content };
+                let desired = DesiredSlice { cluster: &cluster, export: &spec, features, content };
                 plan.join(write_to_importer(view, export, &desired, at.clone(), now));
             }
             return plan;

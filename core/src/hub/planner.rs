@@ -94,8 +94,8 @@ impl Planner {
     }
 
     /// Records that the slice stream of an importer ended. Its objects are written at once.
-    pub fn stream_ended(&mut self, importer: &Text, requeue: &mut Vec<Key>) {
-        let values = self.view.stream_ended(importer);
+    pub fn stream_ended(&mut self, importer: &Text, now: Timestamp, requeue: &mut Vec<Key>) {
+        let values = self.view.stream_ended(importer, now);
         self.changed(values, requeue);
     }
 
@@ -110,6 +110,25 @@ impl Planner {
         if let Key::Copy { slice, importer } = key {
             let at = ObjectName { namespace: importer.clone(), name: slice.clone() };
             self.view.sent(&at, preview, now);
+        }
+    }
+
+    /// Records that the watch of MemberAgents lost contact with the API server.
+    pub fn members_lost(&mut self, now: Timestamp, requeue: &mut Vec<Key>) {
+        let values = self.view.members_lost(now);
+        self.changed(values.into_iter().collect(), requeue);
+    }
+
+    /// Records that the watch of MemberAgents has contact with the API server again.
+    pub fn members_followed(&mut self, now: Timestamp, requeue: &mut Vec<Key>) {
+        let values = self.view.members_followed(now);
+        self.changed(values.into_iter().collect(), requeue);
+    }
+
+    /// Records the first look of a plan at an overdue member.
+    pub fn looked(&mut self, key: &Key, look: Timestamp) {
+        if let Key::Member(cluster) = key {
+            self.view.looked(cluster, look);
         }
     }
 
@@ -161,7 +180,7 @@ impl Planner {
             Key::Service(service) => conflict::plan_service(view, service, now),
             Key::Slice(name) => distribute::plan_slice(view, name, now),
             Key::Copy { slice, importer } => distribute::plan_copy(view, slice, importer, now),
-            Key::Member(cluster) => handshake::plan_member(view, cluster),
+            Key::Member(cluster) => handshake::plan_member(view, cluster, now),
         };
         let mut values = reads.into_values();
         // A create fails while its namespace does not exist. So the plan depends on the namespace too.

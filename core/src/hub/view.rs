@@ -13,7 +13,9 @@
 //! | [`reader`] | the reads of a plan |
 //! | [`holders`] | of the exports of a source slice, the one that is distributed |
 //! | [`previews`] | slice streams, and the previews that were sent over them |
+//! | [`hearing`] | when this process saw the last renewal of each member |
 
+pub(crate) mod hearing;
 pub(crate) mod holders;
 pub(crate) mod previews;
 pub(crate) mod reader;
@@ -26,12 +28,13 @@ use crate::features::SLICE_STREAM;
 use crate::index::{Index, Table};
 use crate::model::{
     Announcement, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MemberCluster, Meta,
-    Namespace, ServiceImport, SliceStreamOffer,
+    Namespace, ServiceImport, Silence, SliceStreamOffer,
 };
 use crate::names;
 use crate::undecodable::Undecodable;
 use crate::watches::Watches;
 use fleetnet_types::{ClusterId, ObjectName, Text};
+use hearing::{Hearings, SilenceLimits};
 use holders::Holders;
 use previews::Previews;
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,6 +122,12 @@ pub struct View {
     pub(crate) disputes: Disputes<Key>,
     /// Slice streams, and the previews that were sent over them.
     previews: Previews,
+    /// Last renewal of each member, as far as this process has seen it.
+    hearings: Hearings,
+    /// Silent members whose endpoints importers do not treat as usual.
+    silent: BTreeMap<ClusterId, Silence>,
+    /// Values of the flags `--silence-soft` and `--silence-hard`; `None` if no member is judged.
+    pub silence_limits: Option<SilenceLimits>,
     /// Value of the flag `--object-lag`, in microseconds: maximum time for which the object of a distributed slice lags behind the
     /// slice stream.
     pub object_lag_micros: i64,
@@ -158,6 +167,8 @@ impl View {
         self.announced.values_mut().for_each(|announced| announced.clock_set(micros));
         // fault J4.3: self.previews_clock_set(micros); ~>
         self.previews_clock_set(micros);
+        // fault O14.5: self.hearings_clock_set(micros); ~>
+        self.hearings_clock_set(micros);
     }
 
     /// Stores what the hub agent offers to the members, and announces that it does. Returns the value that changed.
@@ -199,10 +210,7 @@ impl View {
                 };
                 self.distributed_slices.get(&at).is_some() || exports.any(is_distributed)
             }
-            Key::Member(cluster) => {
-                let name = ObjectName::new(names::member_namespace(cluster), cluster.clone());
-                self.member_agents.get(&name).is_some()
-            }
+            Key::Member(cluster) => self.member_agents.get(&names::member_agent(cluster)).is_some(),
         }
     }
 

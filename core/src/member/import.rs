@@ -10,6 +10,7 @@ mod claim;
 mod derived;
 mod multi_cluster_service;
 mod owned;
+mod silent;
 mod slice;
 
 use crate::member::view::Reader;

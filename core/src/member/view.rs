@@ -15,6 +15,7 @@
 //! | `owner` | the owner of the cluster id, as far as this process has seen it |
 //! | `excess` | content that a webhook added to imported slices |
 //! | `previews` | contents of distributed slices that the slice stream delivers before their objects |
+//! | `silent_members` | the list of silent members in the MemberAgent |
 //! | `slice_stream` | which server the slice stream connects to, and if the stream is open |
 
 mod excess;
@@ -23,6 +24,7 @@ mod owner;
 mod previews;
 pub(crate) mod reader;
 pub(crate) mod records;
+mod silent_members;
 mod slice_stream;
 mod take;
 pub(crate) mod value;
@@ -35,7 +37,7 @@ use crate::member::latency;
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, HubSliceSpec, InternalMemberCluster, InternalServiceExport,
     InternalServiceImport, Kind, MemberAgent, MembershipAgent, MultiClusterService, Service, ServiceExport,
-    ServiceImport, SliceContent,
+    ServiceImport, SliceContent, Treatment,
 };
 use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
@@ -169,6 +171,8 @@ pub struct View {
     answered_excess: BTreeMap<Text, u64>,
     /// Last announcement of the hub agent.
     hub_announced: Announced,
+    /// Silent members, by the last list of the hub agent.
+    silent_members: BTreeMap<ClusterId, Treatment>,
     owners: Owners,
     /// False while the watch of this cluster's EndpointSlices has no contact with the API server. Then no heartbeat is written.
     pub(super) slices_followed: bool,
@@ -237,6 +241,7 @@ impl View {
             disputes: Disputes::default(),
             answered_excess: BTreeMap::new(),
             hub_announced: Announced::default(),
+            silent_members: BTreeMap::new(),
             owners: Owners::default(),
             slices_followed: true,
             hub_followed_since: Some(Timestamp::EPOCH),

@@ -1,7 +1,10 @@
 //! Objects in the member namespaces of the hub: exports, claims and slices with references to their sources in members, and
 //! MemberAgents.
 
-use super::{Condition, ConsumerType, ImportStatus, ImportType, Meta, ServicePort, SessionAffinity, SliceContent};
+use super::{
+    Condition, ConsumerType, ImportStatus, ImportType, Meta, ServicePort, SessionAffinity, Silence, SilentMember,
+    SliceContent,
+};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Uid};
 use std::sync::Arc;
 
@@ -199,6 +202,21 @@ pub struct MemberCounts {
     pub imported_slices: i64,
 }
 
+/// `status` of a MemberAgent, as the hub agent writes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberStatus {
+    /// Announcement of the hub agent. Empty before the hub agent's first write.
+    pub announcement: Announcement,
+    /// Offer of the hub agent's slice stream; `None` without one, or if the hub's CRD is older than this field.
+    pub slice_stream: Option<SliceStreamOffer>,
+    /// Numbers of the member's objects, counted by the hub agent; `None` before the hub agent's first write.
+    pub counts: Option<MemberCounts>,
+    /// Last silence of this member; `None` if there was none for a while, or if the hub's CRD is older than this field.
+    pub silence: Option<Silence>,
+    /// Silent members, sorted by cluster. This member treats their endpoints in a special way.
+    pub silent_members: Vec<SilentMember>,
+}
+
 /// `spec` of a MemberAgent, as the member agent writes it at each renewal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renewal {
@@ -276,12 +294,8 @@ pub struct MemberAgent {
     pub renewed: Option<Timestamp>,
     /// Time of a planned stop, on the member's wall clock; `None` while the member agent runs.
     pub stopped: Option<Timestamp>,
-    /// Announcement of the hub agent.
-    pub hub: Announcement,
-    /// Offer of the hub agent's slice stream; `None` without one, or if the hub's CRD is older than this field.
-    pub slice_stream: Option<SliceStreamOffer>,
-    /// Numbers of the member's objects, counted by the hub agent; `None` before the hub agent's first write.
-    pub counts: Option<MemberCounts>,
+    /// What the hub agent writes.
+    pub status: MemberStatus,
 }
 
 #[cfg(test)]

@@ -311,7 +311,7 @@ fn imported(content: &SliceContent, session_affinity: SessionAffinity, hub: Feat
     world.run();
     for (member, known_features, hub) in [(0, Features::NONE, hub), (1, importer, Features::ALL)] {
         world.create(Who::Hub, member_agent(&cluster_id(member), known_features, hub).object());
-        announce(&mut world, member, |agent| agent.hub = Announcement::new("1.2.3", hub)); // a create does not write the status
+        announce(&mut world, member, |agent| agent.status.announcement = Announcement::new("1.2.3", hub)); // a create does not write the status
     }
     let source = EndpointSlice { content: content.clone(), ..slice("work/app-1") };
     world.create(Who::Member(0), Service { session_affinity, ..service("work/app") }.object());
@@ -355,7 +355,7 @@ fn export_then_import_preserves_every_field_that_all_agents_support() {
         // The announced features change. The import must depend only on the current features, not on earlier ones. Afterwards,
         // restarted agents write nothing.
         for (hub, importer) in [(Features::ALL, Features::ALL), (Features::NONE, Features::NONE), (hub, importer)] {
-            announce(&mut world, 0, |agent| agent.hub = Announcement::new("1.2.3", hub));
+            announce(&mut world, 0, |agent| agent.status.announcement = Announcement::new("1.2.3", hub));
             announce(&mut world, 1, |agent| agent.member = Announcement::new("1.2.3", importer));
             world.run();
             assert_eq!(imports(&world), common(&content, hub, importer).into_iter().collect::<Vec<_>>());

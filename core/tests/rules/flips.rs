@@ -154,7 +154,7 @@ impl Fleet {
         self.world.create(Who::Hub, member_agent(&cluster, Features::NONE, Features::NONE).object());
         self.world.edit(Who::Hub, Kind::MemberAgent, &in_hub_of(&cluster, &cluster), |object| {
             let Object::MemberAgent(agent) = object else { return };
-            (agent.member, agent.hub) = (announced, answered);
+            (agent.member, agent.status.announcement) = (announced, answered);
         });
     }
 

@@ -15,8 +15,8 @@ use fleetnet_core::member::latency::Import;
 use fleetnet_core::member::{self, Key, Settings, SliceStreamServer, SliceStreamUse};
 use fleetnet_core::model::{
     AddressType, Announcement, EndpointSlice, HubSlice, ImportStatus, ImportType, InternalServiceImport, Kind,
-    LatencyChange, MemberAgent, MemberCounts, Object, Renewal, ServiceImport, SessionAffinity, SliceContent,
-    SliceStreamOffer, SliceStreamReport,
+    LatencyChange, MemberAgent, MemberCounts, MemberStatus, Object, Renewal, ServiceImport, SessionAffinity,
+    SliceContent, SliceStreamOffer, SliceStreamReport,
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Sample, Write};
@@ -175,7 +175,7 @@ fn speaking_hub(objects: impl IntoIterator<Item = Object>) -> hub::Planner {
 #[test]
 fn the_hub_announces_its_features_and_counts_what_the_member_exports_and_imports() {
     let agent = member_agent("member-1", Features::ALL, Features::NONE);
-    let silent = MemberAgent { hub: Announcement::default(), ..agent };
+    let silent = MemberAgent { status: MemberStatus::default(), ..agent };
     let (app, import) = (service("work/app"), service_import("work/app"));
     let theirs = slice_export("member-2", &slice("work/app-1"));
     let objects = [
@@ -196,15 +196,16 @@ fn the_hub_announces_its_features_and_counts_what_the_member_exports_and_imports
         imported_services: 1,
         imported_slices: 1,
     };
-    let patch = Patch::MemberAgentStatus { announcement: announcement(), slice_stream: None, counts: Some(counts) };
-    let answer = Write::patch(&silent.meta, patch);
+    let status = MemberStatus { announcement: announcement(), counts: Some(counts), ..MemberStatus::default() };
+    let answer = Write::patch(&silent.meta, Patch::MemberAgentStatus(status.clone()));
     let key = hub::Key::Member("member-1".into());
     let view = speaking_hub(objects.iter().cloned().chain([silent.clone().object()]));
     assert_eq!(writes(&view, &key), [answer]);
-    let answered = MemberAgent { hub: announcement(), counts: Some(counts), ..silent.clone() };
+    let answered = MemberAgent { status: status.clone(), ..silent.clone() };
     let view = speaking_hub(objects.iter().cloned().chain([answered.clone().object()]));
     assert_eq!(planned(&view, &key), Plan::default(), "said already");
-    let fewer = MemberAgent { counts: Some(MemberCounts { exported_slices: 1, ..counts }), ..answered.clone() };
+    let fewer = Some(MemberCounts { exported_slices: 1, ..counts });
+    let fewer = MemberAgent { status: MemberStatus { counts: fewer, ..status }, ..answered.clone() };
     let view = speaking_hub(objects.iter().cloned().chain([fewer.object()]));
     assert_eq!(writes(&view, &key).len(), 1, "the counts differ");
     let mut half = speaking_hub([answered.object()]);
@@ -222,7 +223,9 @@ fn offer(port: u16) -> SliceStreamOffer {
 #[test]
 fn the_hub_offers_its_slice_stream_once_also_where_the_definition_drops_the_offer() {
     let agent = member_agent("member-1", Features::ALL, Features::NONE);
-    let silent = MemberAgent { hub: announcement(), counts: Some(MemberCounts::default()), ..agent };
+    let counts = Some(MemberCounts::default());
+    let status = MemberStatus { announcement: announcement(), counts, ..MemberStatus::default() };
+    let silent = MemberAgent { status: status.clone(), ..agent };
     let key = hub::Key::Member("member-1".into());
     let mut view = speaking_hub([silent.clone().object()]);
     assert_eq!(planned(&view, &key), Plan::default(), "there is no stream");
@@ -238,13 +241,16 @@ fn the_hub_offers_its_slice_stream_once_also_where_the_definition_drops_the_offe
     let announced =
         Announcement { features: [&announcement().features[..], &["SliceStream".into()]].concat(), ..announcement() };
     let answer = |slice_stream, announcement| {
-        let counts = Some(MemberCounts::default());
-        Write::patch(&silent.meta, Patch::MemberAgentStatus { announcement, slice_stream, counts })
+        let status = MemberStatus { announcement, slice_stream, ..status.clone() };
+        Write::patch(&silent.meta, Patch::MemberAgentStatus(status))
     };
     assert_eq!(writes(&view, &key), [answer(Some(offer(1)), announced.clone())]);
 
-    let offered = MemberAgent { hub: announced.clone(), slice_stream: Some(offer(1)), ..silent.clone() };
-    let dropped = MemberAgent { slice_stream: None, ..offered.clone() };
+    let with = |slice_stream| {
+        let status = MemberStatus { announcement: announced.clone(), slice_stream, ..status.clone() };
+        MemberAgent { status, ..silent.clone() }
+    };
+    let (offered, dropped) = (with(Some(offer(1))), with(None));
     observe_change(&mut view, dropped.clone().object());
     assert_eq!(writes(&view, &key).len(), 1, "perhaps an earlier process wrote the announcement");
     view.answered(&"member-1".into());
@@ -266,8 +272,8 @@ fn the_hub_offers_its_slice_stream_once_also_where_the_definition_drops_the_offe
 
 #[test]
 fn a_renewal_reports_what_came_of_the_offered_slice_stream() {
-    let offered =
-        MemberAgent { slice_stream: Some(offer(1)), ..member_agent("member-1", Features::ALL, Features::ALL) };
+    let mut offered = member_agent("member-1", Features::ALL, Features::ALL);
+    offered.status.slice_stream = Some(offer(1));
     let mut view = speaking_since(NOW.plus_micros(-10 * SECOND), [offered.object()]);
     assert_eq!(view.slice_stream_offer(), Some(&offer(1)));
     assert_eq!(speaking([]).slice_stream_offer(), None);
@@ -473,7 +479,7 @@ fn a_vanished_announcement_of_the_hub_applies_for_a_minute() {
         agent.clone().object(),
     ]);
     let key = Key::SliceExport(named("work/app-1"));
-    let silent = MemberAgent { hub: Announcement::default(), ..agent.version(2) };
+    let silent = MemberAgent { status: MemberStatus::default(), ..agent.version(2) };
     assert!(
         observe_change(&mut view, silent.object()).contains(&key),
         "made anew by the member: the hub has still to answer"
@@ -579,8 +585,8 @@ fn a_headless_service_is_for_members_that_understand_it() {
 #[test]
 fn the_stream_is_where_the_flags_or_else_the_hub_agent_say_unless_another_cluster_has_the_id() {
     let server = |chosen, offered: Option<u16>, owner: &str| {
-        let agent =
-            MemberAgent { slice_stream: offered.map(offer), cluster_uid: Some(owner.into()), ..current_agent() };
+        let mut agent = MemberAgent { cluster_uid: Some(owner.into()), ..current_agent() };
+        agent.status.slice_stream = offered.map(offer);
         let mut view = speaking([agent.object()]);
         view.slice_stream.chosen = chosen;
         view.slice_stream_server(NOW)

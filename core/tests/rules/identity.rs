@@ -186,7 +186,8 @@ fn an_id_is_taken_over_by_command_after_a_stop_and_after_a_long_silence() {
         requeue
     };
     assert_eq!(apply(&mut view, &renewed, 900), [Key::Heartbeat], "a renewal concerns nothing else");
-    let counted = MemberAgent { counts: Some(Default::default()), ..renewed.clone() };
+    let mut counted = renewed.clone();
+    counted.status.counts = Some(Default::default());
     apply(&mut view, &counted, 1_500);
     assert_eq!(
         view.plan(&Key::Heartbeat, seconds(2_699)).again,

@@ -40,6 +40,8 @@ mod preview;
 mod proved;
 mod reworded;
 mod rights;
+mod silence;
+mod silent_exporters;
 mod trust;
 mod undecodable;
 mod views;

@@ -681,6 +681,8 @@ fn every_reason_has_a_message() {
     reported.extend([Reason::ClusterIdInUse, Reason::ClusterIdShared, Reason::ClusterIdNotChecked]);
     // `membership.rs` checks the answers to a fleet manager.
     reported.extend([Reason::AgentJoined, Reason::AgentLeft]);
+    // `silence.rs` checks the messages about silent members.
+    reported.extend([Reason::MemberSilent, Reason::ManyMembersSilent, Reason::MemberReturning, Reason::MemberReturned]);
     assert_eq!(reported, Reason::ALL.iter().copied().collect());
     let messages: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
     assert_eq!(messages.len(), Reason::ALL.len(), "no two say the same");
@@ -693,6 +695,7 @@ pub(crate) fn set_by(action: &Action) -> Option<&[Condition]> {
             patch:
                 Patch::ServiceExportConditions(list)
                 | Patch::InternalServiceExportConditions(list)
+                | Patch::ServiceImportConditions(list)
                 | Patch::MultiClusterServiceStatus { conditions: list, .. },
             ..
         } => Some(list),

@@ -16,9 +16,7 @@ use fleetnet_core::limits::{
     HUB_OUTAGE_MICROS, PREVIEW_ACKNOWLEDGEMENT_MICROS, PREVIEW_PAUSE_MICROS, RESTORE_GRACE_MICROS,
 };
 use fleetnet_core::member::{SliceStreamUse, StreamEnd};
-use fleetnet_core::model::{
-    AddressType, ConsumerType, EndpointSlice, HubSlice, Kind, MemberAgent, Object, SliceStreamOffer,
-};
+use fleetnet_core::model::{AddressType, ConsumerType, EndpointSlice, HubSlice, Kind, Object, SliceStreamOffer};
 use fleetnet_core::plan::{ImportedSlice, Patch, Plan, Preview, Write};
 use fleetnet_core::{hub, member};
 use fleetnet_types::{Text, Timestamp, WatchState};
@@ -153,7 +151,7 @@ fn first_imports_emptied_slices_and_other_sources_use_objects_only() {
     let change = |export: &HubSlice| export.clone().with_addresses(&["10.0.0.9"], 5);
     type Prepare = fn(&mut hub::Planner, &mut HubSlice, &mut HubSlice);
     let table: [(&str, Prepare); 7] = [
-        ("no stream", |view, _, copy| view.stream_ended(&copy.meta.name.namespace, &mut Vec::new())),
+        ("no stream", |view, _, copy| view.stream_ended(&copy.meta.name.namespace, seconds(20), &mut Vec::new())),
         ("not imported yet", |_, _, copy| copy.meta.finalizers.ours = false),
         ("emptied", |_, changed, _| changed.spec.content = content(&[]).into()),
         ("the same generation", |_, changed, _| changed.spec.reference.generation = 4),
@@ -231,9 +229,9 @@ fn the_end_of_a_stream_makes_its_objects_due() {
     let changed = export.with_addresses(&["10.0.0.9"], 5);
     exported(&mut view, &key, changed.clone(), 20);
     let (importer, mut requeue) = (&copy.meta.name.namespace, Vec::new());
-    view.stream_ended(&"fleet-member-member-3".into(), &mut requeue);
+    view.stream_ended(&"fleet-member-member-3".into(), seconds(20), &mut requeue);
     assert_eq!(requeue, []);
-    view.stream_ended(importer, &mut requeue);
+    view.stream_ended(importer, seconds(20), &mut requeue);
     assert!(requeue.contains(&key));
     assert_eq!(view.clone().decide_and_record(&key, seconds(20)), Plan::one(write(&copy, &changed)));
 
@@ -241,7 +239,7 @@ fn the_end_of_a_stream_makes_its_objects_due() {
     for second in 21..25 {
         view.stream_began(importer, &mut requeue);
         assert_eq!(view.decide_and_record(&key, seconds(second)).preview, Some(Preview::Show(changed.spec.clone())));
-        view.stream_ended(importer, &mut requeue);
+        view.stream_ended(importer, seconds(20), &mut requeue);
     }
     view.stream_began(importer, &mut requeue);
     view.decide_and_record(&key, seconds(24));
@@ -522,14 +520,15 @@ fn after_the_end_of_an_offer_the_hub_agent_has_a_minute_to_write_the_objects() {
     view.watch_state(Kind::MemberAgent, WatchState::Complete, seconds(20), &mut requeue);
     assert!(requeue.contains(&key));
     let offer = SliceStreamOffer { address: "hub:1".into(), ca_bundle: "PEM".into() };
-    let offered = member_agent("member-1", Features::ALL, Features::ALL);
-    let offered = MemberAgent { slice_stream: Some(offer), ..offered };
+    let mut offered = member_agent("member-1", Features::ALL, Features::ALL);
+    offered.status.slice_stream = Some(offer);
     let at = |second| seconds(second).plus_micros(RESTORE_GRACE_MICROS);
     view.applied(offered.clone().object(), seconds(500), &mut Vec::new());
     let hour = seconds(500).plus_micros(HUB_OUTAGE_MICROS);
     assert_eq!(view.decide_and_record(&key, seconds(500)).again, Some(hour));
     requeue.clear();
-    let without = MemberAgent { slice_stream: None, ..offered };
+    let mut without = offered;
+    without.status.slice_stream = None;
     view.applied(without.version(2).object(), seconds(900), &mut requeue);
     assert!(requeue.contains(&key));
     assert_eq!(view.decide_and_record(&key, seconds(900)).again, Some(at(900)));

@@ -5,9 +5,9 @@ use fleetnet_core::index::Stored;
 use fleetnet_core::model::{
     AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers,
     HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalMemberCluster, InternalServiceExport,
-    InternalServiceImport, LoadBalancerIngress, LoadBalancerStatus, MemberAgent, MemberCluster, MembershipState, Meta,
-    MultiClusterService, Namespace, Object, Owner, PortSetStamp, Reference, Service, ServiceExport, ServiceImport,
-    ServicePort, ServiceType, SessionAffinity, SliceContent, TargetPort,
+    InternalServiceImport, LoadBalancerIngress, LoadBalancerStatus, MemberAgent, MemberCluster, MemberStatus,
+    MembershipState, Meta, MultiClusterService, Namespace, Object, Owner, PortSetStamp, Reference, Service,
+    ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity, SliceContent, TargetPort,
 };
 use fleetnet_core::names::{self, SuffixLength};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
@@ -338,6 +338,7 @@ pub(crate) fn service_import(path: &str) -> ServiceImport {
         owners: Vec::new(),
         claims: Claims::default(),
         status: ImportStatus::default(),
+        conditions: Vec::new(),
     }
 }
 
@@ -517,9 +518,7 @@ pub(crate) fn member_agent(cluster: &str, member: Features, hub: Features) -> Me
         leader: None,
         renewed: Some(seconds(5)),
         stopped: None,
-        hub: Announcement::new("1.2.3", hub),
-        slice_stream: None,
-        counts: None,
+        status: MemberStatus { announcement: Announcement::new("1.2.3", hub), ..MemberStatus::default() },
     }
 }
 

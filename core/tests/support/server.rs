@@ -1,9 +1,9 @@
 //! Effects of a write in a simulated API server: how a create or patch by an agent becomes the stored object.
 
 use fleetnet_core::model::{
-    Announcement, Claims, ConsumerType, EndpointSlice, Finalizers, HubSlice, ImportStatus, InternalServiceExport,
-    InternalServiceImport, LoadBalancerStatus, MemberAgent, Meta, Object, Owner, Renewal, Service, ServiceImport,
-    ServiceType, SessionAffinity, TargetPort,
+    Claims, ConsumerType, EndpointSlice, Finalizers, HubSlice, ImportStatus, InternalServiceExport,
+    InternalServiceImport, LoadBalancerStatus, MemberAgent, MemberStatus, Meta, Object, Owner, Renewal, Service,
+    ServiceImport, ServiceType, SessionAffinity, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
@@ -35,6 +35,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
                 owners,
                 claims: Claims::default(),
                 status: ImportStatus::default(),
+                conditions: Vec::new(),
             })
         }
         Desired::InternalServiceImport { reference, consumer_type } => {
@@ -136,9 +137,7 @@ fn renewed(meta: Meta, renewal: Renewal) -> MemberAgent {
         leader: Some(leader),
         renewed: Some(renewed),
         stopped,
-        hub: Announcement::default(),
-        slice_stream: None,
-        counts: None,
+        status: MemberStatus::default(),
     }
 }
 
@@ -159,11 +158,8 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
             agent.renewed = Some(renewal.renewed);
             agent.stopped = renewal.stopped;
         }
-        (Object::MemberAgent(agent), Patch::MemberAgentStatus { announcement, slice_stream, counts }) => {
-            agent.hub = announcement;
-            agent.slice_stream = slice_stream;
-            agent.counts = counts;
-        }
+        (Object::MemberAgent(agent), Patch::MemberAgentStatus(status)) => agent.status = status,
+        (Object::ServiceImport(import), Patch::ServiceImportConditions(list)) => import.conditions = list,
         (Object::InternalMemberCluster(membership), Patch::InternalMemberClusterStatus(agents)) => {
             membership.agents = agents;
         }
@@ -222,8 +218,7 @@ pub(crate) fn without_status(mut object: Object) -> Object {
             mcs.load_balancer = LoadBalancerStatus::default();
         }
         Object::MemberAgent(agent) => {
-            agent.hub = Announcement::default();
-            agent.counts = None;
+            agent.status = MemberStatus::default();
         }
         Object::EndpointSlice(_)
         | Object::EndpointSliceExport(_)

@@ -53,7 +53,7 @@ impl World {
             agent.requeue.extend(requeue);
         } else {
             let mut requeue = Vec::new();
-            self.hub_agent.view.stream_ended(&settings(index).hub_namespace.into(), &mut requeue);
+            self.hub_agent.view.stream_ended(&settings(index).hub_namespace.into(), self.now, &mut requeue);
             self.hub_agent.requeue.extend(requeue);
         }
     }

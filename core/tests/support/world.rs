@@ -54,7 +54,9 @@ impl Entry {
 fn patch_name(patch: &Patch) -> &'static str {
     match patch {
         Patch::Finalizers { .. } => "finalizers",
-        Patch::ServiceExportConditions(_) | Patch::InternalServiceExportConditions(_) => "conditions",
+        Patch::ServiceExportConditions(_)
+        | Patch::InternalServiceExportConditions(_)
+        | Patch::ServiceImportConditions(_) => "conditions",
         Patch::InternalServiceExportStamp { .. } => "stamp",
         Patch::MultiClusterService { .. } => "labels",
         Patch::MultiClusterServiceStatus { .. }
@@ -64,7 +66,7 @@ fn patch_name(patch: &Patch) -> &'static str {
         Patch::Claims { .. } => "claims",
         Patch::ConsumerType(_) => "type",
         Patch::MemberAgent { .. } | Patch::InternalMemberClusterStatus(_) => "heartbeat",
-        Patch::MemberAgentStatus { .. } => "answer",
+        Patch::MemberAgentStatus(_) => "answer",
         Patch::InternalServiceExport { .. }
         | Patch::InternalServiceImport(_)
         | Patch::EndpointSliceExport(_)

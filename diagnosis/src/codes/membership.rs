@@ -53,6 +53,7 @@ pub(super) const CODES: &[Entry] = &[
         "The hub has not received a heartbeat of the member for more than 60 s, and the member announced no stop.",
     )
     .seen("time of the last renewal of the MemberAgent", "kubectl --context HUB get memberagents -A")
+    .reasons(&[Reason::MemberSilent, Reason::ManyMembersSilent])
     .remedy("Check the member agent, and its network to the hub."),
     Entry::new(
         FN207,

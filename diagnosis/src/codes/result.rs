@@ -21,7 +21,7 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN703,
         "Imported endpoints belong to a silent member",
-        "The importer routes to endpoints of a member that the hub has not heard for more than 60 s. They may be outdated.",
+        "The importer has endpoints of a member that the hub has not heard for more than 60 s. They may be outdated. Traffic goes to them only if no other member has ready endpoints (docs/silent-members.md).",
     )
     .seen("time of the last renewal of the exporter's MemberAgent", "kubectl --context HUB get memberagents -A")
     .remedy("Check the member agent of the exporter, and its network to the hub."),

@@ -116,7 +116,7 @@ fn is_the_only_one(walk: &Walk<'_>) -> Found {
 /// FN407.
 fn supports_headless(walk: &Walk<'_>) -> Found {
     let importer = walk.importer()?;
-    let type_ = walk.hub_import()?.and_then(|import| import.status.as_ref()?.type_);
+    let type_ = walk.hub_import()?.and_then(|import| import.status.as_ref()?.import.type_);
     if type_ != Some(ServiceImportType::Headless) {
         return Err(Stop::Skipped("the Service is not headless".to_owned()));
     }

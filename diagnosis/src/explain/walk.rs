@@ -271,7 +271,7 @@ pub(crate) fn imports(mcs: &MultiClusterService, service: &ObjectName) -> bool {
 
 /// Returns the clusters that a ServiceImport lists.
 pub(crate) fn exporters(import: &ServiceImport) -> impl Iterator<Item = &str> {
-    let clusters = import.status.iter().flat_map(|status| status.clusters.iter().flatten());
+    let clusters = import.status.iter().flat_map(|status| status.import.clusters.iter().flatten());
     clusters.map(|cluster| cluster.cluster.as_str())
 }
 

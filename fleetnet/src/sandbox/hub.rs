@@ -55,7 +55,7 @@ async fn found(client: &Client) -> anyhow::Result<Vec<Found>> {
         ));
     }
     for import in list::<ServiceImport>(client).await? {
-        found.push(of_service(RESOLVED, &import, resolved(import.status.as_ref())));
+        found.push(of_service(RESOLVED, &import, resolved(import.status.as_ref().map(|status| &status.import))));
     }
     Ok(found)
 }

@@ -35,11 +35,11 @@ impl Streams {
     }
 
     /// Ends all streams, because the process stops. The objects of their previews are due.
-    pub(crate) fn stop(&mut self, view: &mut Planner, requeue: &mut Vec<Key>) {
+    pub(crate) fn stop(&mut self, view: &mut Planner, at: Timestamp, requeue: &mut Vec<Key>) {
         self.leads.send_replace(false);
         for (importer, outbox) in std::mem::take(&mut self.open) {
             outbox.close(Closed::Stopping);
-            view.stream_ended(&importer, requeue);
+            view.stream_ended(&importer, at, requeue);
         }
     }
 
@@ -52,7 +52,7 @@ impl Streams {
                 if let Some(old) = self.open.insert(importer.clone(), outbox) {
                     // fault J11.1: old.close(Closed::Superseded); ~> drop(old);
                     old.close(Closed::Superseded);
-                    view.stream_ended(&importer, requeue);
+                    view.stream_ended(&importer, at, requeue);
                 }
                 view.stream_began(&importer, requeue);
             }
@@ -64,7 +64,7 @@ impl Streams {
             }
             News::Ended => {
                 self.open.remove(&importer);
-                view.stream_ended(&importer, requeue);
+                view.stream_ended(&importer, at, requeue);
             }
         }
     }
@@ -150,7 +150,7 @@ mod tests {
         streams.accept();
         assert!(*leads.borrow());
         streams.receive(message(&outbox, News::Began), &mut Planner::default(), Timestamp::EPOCH, &mut Vec::new());
-        streams.stop(&mut Planner::default(), &mut Vec::new());
+        streams.stop(&mut Planner::default(), Timestamp::EPOCH, &mut Vec::new());
         assert_eq!(outbox.closed().now_or_never(), Some(Closed::Stopping));
         assert!(!*leads.borrow());
     }

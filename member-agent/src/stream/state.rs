@@ -136,8 +136,8 @@ mod tests {
     use crate::stream::Dialers;
     use fleetnet_core::member::{Settings, SliceStreamUse};
     use fleetnet_core::model::{
-        AddressType, Announcement, Finalizers, HubSliceSpec, Kind, MemberAgent, Meta, Namespace, Object, Reference,
-        SliceContent, SliceStreamOffer,
+        AddressType, Announcement, Finalizers, HubSliceSpec, Kind, MemberAgent, MemberStatus, Meta, Namespace, Object,
+        Reference, SliceContent, SliceStreamOffer,
     };
     use fleetnet_types::{ObjectName, WatchState};
 
@@ -243,9 +243,11 @@ mod tests {
             leader: Some("a-2".into()),
             renewed: Some(NOW),
             stopped: None,
-            hub: Announcement::default(),
-            slice_stream: address.map(|address| SliceStreamOffer { address: address.into(), ca_bundle: "PEM".into() }),
-            counts: None,
+            status: MemberStatus {
+                slice_stream: address
+                    .map(|address| SliceStreamOffer { address: address.into(), ca_bundle: "PEM".into() }),
+                ..MemberStatus::default()
+            },
         };
         let namespace = meta(ObjectName::new("", "kube-system"), "one");
         let namespace = Namespace { meta: namespace, exporters: None, importers: None };

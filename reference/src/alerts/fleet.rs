@@ -129,7 +129,7 @@ pub(super) const ALERTS: &[Alert] = &[
             "fleetnet status --hub-context HUB",
             "kubectl --context HUB -n fleet-member-MEMBER get memberagents -o custom-columns=NAME:.metadata.name,RENEWED:.spec.renewTime,STOPPED:.spec.plannedStopTime",
         ],
-        meaning: "Changes of endpoints in this member do not reach the hub. Other members still route to the endpoints that it exported last. \
+        meaning: "Changes of endpoints in this member do not reach the hub. After a minute, importers use its endpoints only while no other member has ready ones (docs/silent-members.md). \
                   An agent that was stopped on purpose announces its stop, and causes no alert.",
         steps: &[
             "If FleetnetWatchStale or FleetnetAgentAbsent of the hub agent fires as well, begin there.",

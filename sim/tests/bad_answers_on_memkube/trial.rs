@@ -102,7 +102,8 @@ pub(crate) fn run_settled(test: impl AsyncFnOnce(&mut Trial) -> anyhow::Result<(
 
 impl Trial {
     async fn new(lease: LeaseTimes, log: Log) -> anyhow::Result<Self> {
-        let fleet = Fleet::new(Options { lease, ..Options::members(2) }).await?;
+        // Writes about silent members would count in these tests. `silence_on_memkube.rs` tests them.
+        let fleet = Fleet::new(Options { lease, silence: None, ..Options::members(2) }).await?;
         let [hub, exporter, importer] =
             [&fleet.hub, &fleet.members[0].server, &fleet.members[1].server].map(with_faults);
         let backend = OnMemkube(fleet);

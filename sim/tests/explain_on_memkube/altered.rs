@@ -65,7 +65,7 @@ faults! {
     },
     FN407: |it| {
         let import = &mut it.hub.service_imports.objects_mut().expect(READ)[0];
-        import.status.as_mut().expect(READ).type_ = Some(ServiceImportType::Headless);
+        import.status.as_mut().expect(READ).import.type_ = Some(ServiceImportType::Headless);
         let features = &mut it.hub.member_agents.objects_mut().expect(READ)[IMPORTER].spec.features;
         features.as_mut().expect(READ).retain(|feature| feature.0 != "Headless");
     },

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub(crate) const KIND: Kind = Kind::new("features", 2, 1..=80, make).changing();
 
-const ALL: [&str; 5] = ["IPv6", "DrainingEndpoints", "EndpointDetails", "Headless", "SessionAffinity"];
+const ALL: [&str; 6] = ["IPv6", "DrainingEndpoints", "EndpointDetails", "Headless", "SessionAffinity", "SilentMembers"];
 
 #[derive(Debug)]
 enum Change {

@@ -17,7 +17,7 @@ use serde_json::json;
 const IMPORTER: AgentPlace = AgentPlace::Member(1);
 /// Version that the agents announce. All crates of the workspace have the same version.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-const ALL: [&str; 5] = ["IPv6", "DrainingEndpoints", "EndpointDetails", "Headless", "SessionAffinity"];
+const ALL: [&str; 6] = ["IPv6", "DrainingEndpoints", "EndpointDetails", "Headless", "SessionAffinity", "SilentMembers"];
 
 /// Counts in a MemberAgent: Services, slices and endpoints that the member exports, then Services and slices that it imports.
 pub type Shares = [i64; 5];

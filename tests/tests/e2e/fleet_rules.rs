@@ -52,7 +52,7 @@ fn kubectl_shows_the_members_with_their_versions_and_counts() -> anyhow::Result<
         let headline = table.lines().next().context("a table has a headline")?;
         let lines: Vec<String> = table.lines().map(|line| cells(headline, line)).collect::<anyhow::Result<_>>()?;
         let version = env!("CARGO_PKG_VERSION");
-        let all = r#"["IPv6","DrainingEndpoints","EndpointDetails","Headless","SessionAffinity"]"#;
+        let all = r#"["IPv6","DrainingEndpoints","EndpointDetails","Headless","SessionAffinity","SilentMembers"]"#;
         let mut clusters = Vec::new();
         for member in &env.members {
             let system = Api::<Namespace>::all(member.client.clone()).get("kube-system").await?;

@@ -37,5 +37,6 @@ mod release;
 mod sandbox_real;
 mod security;
 mod settings;
+mod silence;
 mod slice_stream;
 mod tokens;

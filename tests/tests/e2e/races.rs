@@ -190,7 +190,7 @@ async fn race_claims(races: usize, line: Option<Line>) -> anyhow::Result<Outcome
     }
     let imports: Api<ServiceImport> = Api::namespaced(hub.client.clone(), &hub.namespace);
     let is_resolved =
-        |import: &ServiceImport| import.status.iter().flat_map(|status| &status.clusters).flatten().count() > 0;
+        |import: &ServiceImport| import.status.iter().flat_map(|status| &status.import.clusters).flatten().count() > 0;
     eventually::objects(&imports, &WatchParams::default(), "all Services to be resolved", |objects| {
         objects.values().filter(|import| is_resolved(import)).count() == services
     })

@@ -6,12 +6,14 @@ use super::previews::{Lagging, Sent};
 use super::value::{Bucket, Source, Value};
 use crate::disputes::Disputes;
 use crate::feature_set::FeatureSet;
+use crate::hub::view::hearing::{Heard, SilenceLimits};
 use crate::hub::view::{Key, NamespacePolicy};
 use crate::index::Stored;
 use crate::model::{
     Announcement, Claims, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MemberCluster,
-    MemberCounts, Namespace, ServiceImport, SliceStreamOffer,
+    MemberCounts, Namespace, ServiceImport, Silence, SilentMember, SliceStreamOffer,
 };
+use crate::names;
 use crate::reads::{Objects, Reads};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, WatchState};
 
@@ -156,6 +158,28 @@ impl<'a> Reader<'a> {
         FeatureSet::at(now, announced, watches.state(Kind::MemberAgent), watches.since(Kind::MemberAgent))
     }
 
+    /// Returns the silent members, sorted by cluster.
+    pub(crate) fn silent_members(self) -> impl Iterator<Item = SilentMember> + 'a {
+        self.reads.note(Value::SilentMembers);
+        let treated = |(cluster, silence): (&ClusterId, &Silence)| {
+            Some(SilentMember { cluster: cluster.clone(), treatment: silence.phase.treatment()? })
+        };
+        self.view.silent.iter().filter_map(treated)
+    }
+
+    /// Returns the silence of an exporting member; `None` if importers treat its endpoints as usual.
+    pub(crate) fn silence_of(self, cluster: &ClusterId) -> Option<&'a Silence> {
+        self.reads.note(Value::Silence(cluster.clone()));
+        self.view.silent.get(cluster)
+    }
+
+    /// Returns what is known about the last renewal of a member; `None` if it never renewed. A renewal changes its MemberAgent.
+    pub(crate) fn heard(self, cluster: &ClusterId) -> Option<Heard> {
+        self.reads.note(Value::MembersFollowed);
+        self.reads.note(Value::Stream(names::member_namespace(cluster)));
+        self.view.heard(cluster)
+    }
+
     /// True once the hub agent has listed the MemberAgents, or knows that the kind is absent.
     pub(crate) fn knows_features(self) -> bool {
         self.reads.note(Value::Watch(Kind::MemberAgent));
@@ -221,6 +245,22 @@ impl<'a> Reader<'a> {
     /// Returns the value of `--object-lag`. It never changes.
     pub(crate) fn object_lag_micros(self) -> i64 {
         self.view.object_lag_micros
+    }
+
+    /// Returns the limits of silence. They never change.
+    pub(crate) fn silence_limits(self) -> Option<SilenceLimits> {
+        self.view.silence_limits
+    }
+
+    /// Returns the MemberAgent of each member that renewed, with the time since which its silence counts. A member that is overdue is
+    /// looked at again and again.
+    pub(crate) fn hearings(self) -> impl Iterator<Item = (&'a MemberAgent, Option<Timestamp>)> {
+        self.view.hearings()
+    }
+
+    /// True if a member has exported slices now. Each renewal by any member asks again.
+    pub(crate) fn has_slice_exports(self, cluster: &ClusterId) -> bool {
+        self.view.slice_exports.in_namespace(&names::member_namespace(cluster)).next().is_some()
     }
 
     /// Returns the value of `--namespace-policy`. It never changes.

@@ -210,6 +210,7 @@ impl View {
             effects.keys.push(Key::Member(name.name.clone().into()));
         }
         self.record_announcement(&name, at, effects);
+        self.record_silence(&name, at, effects);
         true
     }
 
@@ -253,6 +254,7 @@ impl View {
             Kind::MemberAgent => self.member_agents.remove(name, uid).is_some_and(|_| {
                 self.offered.remove(&*name.name);
                 self.record_announcement(name, at, effects);
+                self.record_silence(name, at, effects);
                 true
             }),
             Kind::MemberCluster => self.member_clusters.remove(name, uid).is_some(),
@@ -265,6 +267,27 @@ impl View {
         if is_known {
             // fault A5.1, H17.1: effects.values.push(Value::Object(kind, name.clone())); ~>
             effects.values.push(Value::Object(kind, name.clone()));
+        }
+    }
+
+    /// Records the last renewal and the silence in a MemberAgent. Others than those of a member do not count.
+    fn record_silence(&mut self, name: &ObjectName, at: Timestamp, effects: &mut Effects) {
+        let Some(cluster) = names::cluster_of(&name.namespace).filter(|cluster| **cluster == *name.name) else {
+            return;
+        };
+        let agent = self.member_agents.live(name);
+        match agent {
+            Some(agent) => self.hearings.seen(&cluster, agent, at),
+            None => self.hearings.gone(&cluster),
+        }
+        let silence = agent.and_then(|agent| agent.status.silence).filter(|it| it.phase.treatment().is_some());
+        let before = match silence {
+            Some(silence) => self.silent.insert(cluster.clone(), silence),
+            None => self.silent.remove(&cluster),
+        };
+        if before != silence {
+            effects.values.push(Value::Silence(cluster));
+            effects.values.push(Value::SilentMembers);
         }
     }
 

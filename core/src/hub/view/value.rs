@@ -2,7 +2,7 @@
 
 use crate::model::{HubSlice, Kind};
 use crate::reads::ViewValue;
-use fleetnet_types::{ObjectName, Text, Uid};
+use fleetnet_types::{ClusterId, ObjectName, Text, Uid};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Value {
@@ -30,6 +30,12 @@ pub(crate) enum Value {
     Announces,
     /// Last announcement of the member with this member namespace.
     Announced(Text),
+    /// Silent members.
+    SilentMembers,
+    /// Silence of this member.
+    Silence(ClusterId),
+    /// Contact of the watch of MemberAgents with the API server.
+    MembersFollowed,
     /// Slice stream of the importer with this member namespace.
     Stream(Text),
     /// Last preview of a distributed slice, and if the importer has acknowledged it.

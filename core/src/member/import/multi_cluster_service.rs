@@ -3,7 +3,7 @@
 
 use super::derived::as_desired;
 use super::owned::{controlled_imports, orphaned_import};
-use super::{claim, derived_service, slice};
+use super::{claim, derived_service, silent, slice};
 use crate::admission;
 use crate::conditions::{self, ConditionValue, DesiredCondition, VALID};
 use crate::member::disputed;
@@ -501,6 +501,9 @@ fn set_status(
     let (kind, meta) = (Kind::MultiClusterService, &mcs.meta);
     let wanted: Vec<DesiredCondition> =
         [valid.clone()].into_iter().chain(disputed::of_import(view, mcs, COMPONENT)).collect();
+    // fault O23.1: silent::condition(view, mcs, COMPONENT) ~> None
+    let silent = silent::condition(view, mcs, COMPONENT);
+    let wanted: Vec<DesiredCondition> = wanted.into_iter().chain(silent).collect();
     let changed = conditions::change(kind, meta, &mcs.conditions, &wanted, now);
     if changed.is_none() && mcs.load_balancer == load_balancer {
         return None;

@@ -1,6 +1,6 @@
 //! Import of one slice: writes the imported EndpointSlice of a distributed slice (EndpointSliceImport) to the derived Service.
 
-use super::binding;
+use super::{binding, silent};
 use crate::handover;
 use crate::limits::{HUB_OUTAGE_MICROS, ORPHAN_GRACE_MICROS, REPORTED_NAMES_MAX, RESTORE_GRACE_MICROS};
 use crate::member::view::HubLeads;
@@ -25,7 +25,7 @@ const COMPONENT: &str = "endpointsliceimport-controller";
 /// Plans the import of the distributed slice with this name.
 pub(crate) fn plan_slice(view: Reader<'_>, name: &Text, now: Timestamp) -> Plan {
     // fault A4.6: !view.complete(&REQUIRED) ~> false
-    if !view.complete(&REQUIRED) {
+    if !view.complete(&REQUIRED) || !view.knows_silent_members() {
         return Plan::default();
     }
     let (present_at, distributed_at) = (view.in_system(name.clone()), view.in_hub(name.clone()));
@@ -89,9 +89,9 @@ fn replacement_pending(view: Reader<'_>, distributed: &HubSlice, removed: &Endpo
         if present.is_some_and(|present| !is_ours(view, other, present)) {
             return false; // another writer's slice has the name of the replacement, so the replacement cannot be imported
         }
-        // fault T20.5: view.admitted(other).content ~> &other.spec.content
-        let desired = view.admitted(other).content;
-        handover::replacement_pending(present.filter(bound).map(|present| &present.content), desired, &removed.content)
+        // fault T20.5: silent::content(view, other) ~> std::borrow::Cow::Borrowed(&*other.spec.content)
+        let desired = silent::content(view, other);
+        handover::replacement_pending(present.filter(bound).map(|present| &present.content), &desired, &removed.content)
     })
 }
 
@@ -120,7 +120,8 @@ fn import(
     service: &Service,
     now: Timestamp,
 ) -> Plan {
-    let desired = view.admitted(distributed);
+    let content = silent::content(view, distributed);
+    let desired = Admitted { content: &content, ..view.admitted(distributed) };
     let mut plan = ensure(view, distributed, present, desired, service, now);
     if desired.not_imported.is_empty() {
         return plan;

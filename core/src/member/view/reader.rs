@@ -12,12 +12,12 @@ use crate::limits::RESTORE_GRACE_MICROS;
 use crate::member::identity::Ownership;
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport, Kind,
-    MemberAgent, Meta, MultiClusterService, Renewal, Service, ServiceExport, ServiceImport, SliceContent,
+    MemberAgent, Meta, MultiClusterService, Renewal, Service, ServiceExport, ServiceImport, SliceContent, Treatment,
 };
 use crate::names;
 use crate::plan::BlockingReason;
 use crate::reads::{Objects, Reads};
-use fleetnet_types::{ObjectName, Text, Timestamp, Uid, WatchState};
+use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Uid, WatchState};
 
 /// View of the member agent for one plan.
 #[derive(Clone, Copy)]
@@ -188,6 +188,19 @@ impl<'a> Reader<'a> {
         // fault U12.2: state != WatchState::Incomplete ~> !matches!(state, WatchState::Incomplete | WatchState::Unknown)
         let is_known = state != WatchState::Incomplete;
         is_known.then(|| self.view.hub_feature_set(now))
+    }
+
+    /// Returns the treatment of an exporting member's endpoints; `None` unless it is silent.
+    pub(crate) fn treatment_of(self, exporter: &ClusterId) -> Option<Treatment> {
+        self.reads.note(Value::Treatment(exporter.clone()));
+        self.view.silent_members.get(exporter).copied()
+    }
+
+    /// True once the hub's list of silent members is known, or the hub does not have the kind.
+    pub(crate) fn knows_silent_members(self) -> bool {
+        self.reads.note(Value::Watch(Kind::MemberAgent));
+        // fault O20.5: self.view.watches.state(Kind::MemberAgent) != WatchState::Incomplete ~> true
+        self.view.watches.state(Kind::MemberAgent) != WatchState::Incomplete
     }
 
     /// True if this cluster owns its id, so that this process may write to the hub.

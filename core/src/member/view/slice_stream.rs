@@ -109,6 +109,6 @@ impl View {
 
     /// Returns the offer of the hub agent's slice stream.
     pub fn slice_stream_offer(&self) -> Option<&SliceStreamOffer> {
-        self.member_agents.get(&self.own_member_agent())?.slice_stream.as_ref()
+        self.member_agents.get(&self.own_member_agent())?.status.slice_stream.as_ref()
     }
 }

@@ -130,7 +130,7 @@ impl View {
                 true
             }),
             Kind::MemberAgent => self.member_agents.remove(name, uid).is_some_and(|before| {
-                self.offer_was(before.slice_stream.as_ref(), at);
+                self.offer_was(before.status.slice_stream.as_ref(), at);
                 self.record_hub_announcement(at, effects);
                 true
             }),
@@ -477,15 +477,17 @@ impl View {
             return false; // the MemberAgent does not have the name of this member
         }
         let Taken::Changed(before) = self.member_agents.take(agent) else { return false };
-        self.offer_was(before.and_then(|before| before.slice_stream).as_ref(), at);
+        self.offer_was(before.and_then(|before| before.status.slice_stream).as_ref(), at);
         self.note_renewal(at);
         self.record_hub_announcement(at, effects);
+        self.record_silent_members(effects);
         true
     }
 
     fn record_hub_announcement(&mut self, at: Timestamp, effects: &mut Effects) {
         let name = self.own_member_agent();
-        let announcement = self.member_agents.get(&name).map(|agent| &agent.hub).filter(|hub| !hub.version.is_empty());
+        let announcement =
+            self.member_agents.get(&name).map(|agent| &agent.status.announcement).filter(|hub| !hub.version.is_empty());
         if self.hub_announced.record(announcement.map(|hub| hub.known_features()), at) {
             let exported = self.slice_exports.iter().map(|export| export.spec.reference.source.clone());
             for slice in exported.collect::<Vec<_>>() {

@@ -2,7 +2,7 @@
 
 use crate::model::Kind;
 use crate::reads::ViewValue;
-use fleetnet_types::{ObjectName, Text, Uid};
+use fleetnet_types::{ClusterId, ObjectName, Text, Uid};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Value {
@@ -20,6 +20,8 @@ pub(crate) enum Value {
     HubAnnounced,
     /// Contact of the watch of distributed slices with the hub, and if the slice stream is open.
     FollowsHub,
+    /// Treatment of the endpoints of this exporting member.
+    Treatment(ClusterId),
     /// Right of this process to write to the hub.
     ActsInHub,
     Fact(Fact),

@@ -62,7 +62,8 @@ fn with_their_defaults_the_charts_render_the_objects_of_the_plain_manifests() ->
         let with_slices = [&with_slices, manifests::ENDPOINT_SLICES, manifests::MEMBER_FLOW_CONTROL];
         equal(&helm, Chart::MemberAgent, &values, &with_slices).await?;
 
-        let of_managed = [&of_hub[..], &[&*manifests::of_member(MEMBER), &*manifests::of_managed_member(MEMBER)]].concat();
+        let of_managed = [manifests::of_member(MEMBER), manifests::of_managed_member(MEMBER)];
+        let of_managed: Vec<&str> = of_hub.into_iter().chain(of_managed.iter().map(String::as_str)).collect();
         let values = ["--set=members={member-1}", "--set=fleetManager.enabled=true"];
         equal(&helm, Chart::HubAgent, &values, &of_managed).await?;
         let of_managed = [&of_member[..], &[manifests::FLEET_MANAGER_MEMBER]].concat();

@@ -127,7 +127,7 @@ fn each_controller_alone_does_its_work_and_nothing_else() -> anyhow::Result<()> 
                 import
                     .status
                     .as_ref()
-                    .and_then(|status| status.clusters.as_ref())
+                    .and_then(|status| status.import.clusters.as_ref())
                     .is_some_and(|clusters| !clusters.is_empty())
             };
             eventually::object(&user.api::<ServiceImport>(), "app", "its exporters to be shown", shows).await.map(drop)

@@ -1,0 +1,224 @@
+//! Silence: members that the hub agent does not hear from any more.
+//!
+//! A member renews its MemberAgent every 10 s. After `--silence-soft` without a renewal, importers treat its endpoints as draining, and
+//! after `--silence-hard` they withdraw them. Importers never do this to the last endpoints of a Service.
+//!
+//! ```text
+//!                 soft limit               hard limit
+//!  (no record) ───────────────► Draining ─────────────► Withdrawn
+//!      │  ▲                        │ ▲                      │
+//!      │  │                renewal │ │ soft limit           │ renewal
+//!      │  │ 30 min                 ▼ │                      ▼
+//!      │  └──────────────────── Returned ◄──── hold ──── Returning   (from the second silence in 30 min)
+//!      └─► Postponed (most members are silent): a renewal ends it, the hard limit leads to Draining
+//! ```
+//!
+//! The time counts on the hub agent's clock, from the moment in which it saw a renewal. It counts only while the watch of MemberAgents
+//! has contact, and no slice stream of the member is open. A member is judged only after two looks, [`LOOK_MICROS`] apart: after a pause
+//! of the process, the renewals that wait arrive in between.
+
+use crate::hub::view::hearing::{Heard, SilenceLimits};
+use crate::hub::view::reader::Reader;
+use crate::limits::{
+    FLAP_HOLD_MAX_MICROS, FLAP_HOLD_MICROS, FLAP_MICROS, LOOK_MICROS, LOOK_VALID_MICROS, PLANNED_STOP_MICROS,
+};
+use crate::model::{Kind, MemberAgent, Silence, SilencePhase, SilentMember};
+use crate::names;
+use crate::plan::{self, Event};
+use crate::reasons::Reason;
+use fleetnet_types::{ClusterId, Timestamp};
+
+const COMPONENT: &str = "hub-agent";
+
+/// Result of a look at a member.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Judgement {
+    /// Record for the MemberAgent.
+    pub(crate) silence: Option<Silence>,
+    /// Time of the next look.
+    pub(crate) again: Option<Timestamp>,
+    /// Time to remember as that of the first look at an overdue member.
+    pub(crate) look: Option<Timestamp>,
+    /// Event about a new phase.
+    pub(crate) event: Option<Event>,
+}
+
+/// Judges if a member is silent.
+pub(crate) fn judge(view: Reader<'_>, cluster: &ClusterId, agent: &MemberAgent, now: Timestamp) -> Judgement {
+    let Some(limits) = view.silence_limits() else { return Judgement::default() };
+    let record = agent.status.silence;
+    // A member that never renewed, such as one with Go agents, is never judged.
+    let Some(heard) = view.heard(cluster) else { return Judgement { silence: record, ..Judgement::default() } };
+    let is_mass = || is_mass_silence(view, limits, now);
+    let mut judgement = next(record, heard, limits, is_mass, now);
+    // fault O22.1: judgement.silence.map(|it| it.phase) != ~> false && judgement.silence.map(|it| it.phase) !=
+    if judgement.silence.map(|it| it.phase) != record.map(|it| it.phase) {
+        judgement.event = event(cluster, agent, judgement.silence, limits);
+    }
+    judgement
+}
+
+/// Returns the silent members for the MemberAgent of an importer. A silent member whose MemberAgent was deleted stays silent while it has
+/// exported slices.
+pub(crate) fn members_for(view: Reader<'_>, importer: &ClusterId, agent: &MemberAgent) -> Vec<SilentMember> {
+    if view.silence_limits().is_none() {
+        return Vec::new();
+    }
+    let has_agent = |cluster: &ClusterId| view.member_agents().live(&names::member_agent(cluster)).is_some();
+    let is_kept = |member: &&SilentMember| !has_agent(&member.cluster) && view.has_slice_exports(&member.cluster);
+    let kept = agent.status.silent_members.iter().filter(is_kept).cloned();
+    let judged = view.silent_members().filter(|member| member.cluster != *importer);
+    let mut members: Vec<SilentMember> = judged.chain(kept).collect();
+    members.sort_by(|one, other| one.cluster.cmp(&other.cluster));
+    members
+}
+
+/// True if most members fell silent at the same time. Then the cause is probably in the hub or in the network. Members that were judged
+/// before, or announced a stop, do not count.
+fn is_mass_silence(view: Reader<'_>, limits: SilenceLimits, now: Timestamp) -> bool {
+    let (mut members, mut silent) = (0_usize, 0_usize);
+    for (agent, since) in view.hearings() {
+        let is_judged = agent.status.silence.is_some_and(|it| it.phase.treatment().is_some());
+        let silent_micros = since.map_or(0, |since| now.0.saturating_sub(since.0));
+        if is_judged || agent.stopped.is_some() || silent_micros >= limits.hard_micros {
+            continue;
+        }
+        members += 1;
+        silent += usize::from(silent_micros > limits.soft_micros / 2);
+    }
+    // fault O16.1: silent >= 2 && ~>
+    silent >= 2 && 2 * silent > members
+}
+
+impl Judgement {
+    fn keep(silence: Option<Silence>, again: Option<Timestamp>) -> Self {
+        Self { silence, again, ..Self::default() }
+    }
+
+    fn begin(phase: SilencePhase, count: u32, heard: Heard, now: Timestamp) -> Self {
+        let silence = Silence { phase, since: now, renewed: heard.renewed, count };
+        Self { silence: Some(silence), ..Self::default() }
+    }
+}
+
+/// Returns the judgement about a member with this record.
+fn next(
+    record: Option<Silence>,
+    heard: Heard,
+    limits: SilenceLimits,
+    is_mass: impl Fn() -> bool,
+    now: Timestamp,
+) -> Judgement {
+    use SilencePhase::{Draining, Postponed, Returned, Returning, Withdrawn};
+    let phase = record.map(|record| record.phase);
+    let count = record.map_or(0, |record| record.count);
+    if let (Some(record), Some(Postponed | Draining | Withdrawn)) = (record, phase)
+        && record.renewed != heard.renewed
+    {
+        return match (phase, count) {
+            (Some(Postponed), 0) => Judgement::default(),
+            (Some(Postponed), _) | (_, ..=1) => Judgement::begin(Returned, count, heard, now),
+            _ => Judgement::begin(Returning, count, heard, now),
+        };
+    }
+    let end = record.and_then(|record| record.ends());
+    match phase {
+        Some(Returning) if end <= Some(now) => return Judgement::begin(Returned, count, heard, now),
+        Some(Returned) if end <= Some(now) => return Judgement::default(),
+        Some(Withdrawn) => return Judgement::keep(record, None),
+        _ => {}
+    }
+    let Some(since) = heard.since else { return Judgement::keep(record, end) };
+    let grace = if heard.has_stopped { PLANNED_STOP_MICROS } else { 0 };
+    let soft = since.plus_micros(limits.soft_micros.saturating_add(grace));
+    let hard = since.plus_micros(limits.hard_micros.saturating_add(grace));
+    let withdrawn = |record: Silence| record.since.plus_micros(limits.hard_micros - limits.soft_micros);
+    // fault O15.1: soft.max( ~> Timestamp(0).max(
+    let due = record.filter(|_| phase == Some(Draining)).map_or(soft, |record| soft.max(withdrawn(record)));
+    if now < due {
+        return Judgement::keep(record, end.into_iter().chain([due]).min());
+    }
+    match heard.look {
+        // fault O14.1: now < look.plus_micros(LOOK_MICROS) ~> false
+        Some(look) if now < look.plus_micros(LOOK_MICROS) => {
+            return Judgement::keep(record, Some(look.plus_micros(LOOK_MICROS)));
+        }
+        // fault O14.2: now < look.plus_micros(LOOK_VALID_MICROS) ~> true
+        Some(look) if now < look.plus_micros(LOOK_VALID_MICROS) => {}
+        _ => return Judgement { look: Some(now), ..Judgement::keep(record, Some(now.plus_micros(LOOK_MICROS))) },
+    }
+    // Where the CRD has no field for the record, the next try is in a minute.
+    // fault O18.1: now.plus_micros(60_000_000) ~> now
+    let look = Some(now.plus_micros(60_000_000));
+    let judgement = match phase {
+        Some(Draining) => Judgement::begin(Withdrawn, count, heard, now),
+        Some(Returning) => Judgement::begin(Draining, count.saturating_add(1), heard, now),
+        // fault O16.2: now < hard && is_mass() ~> false && now < hard && is_mass()
+        Some(Postponed) if now < hard && is_mass() => {
+            let again = Some(now.plus_micros(LOOK_MICROS));
+            return Judgement { look: Some(now), ..Judgement::keep(record, again) };
+        }
+        _ if now < hard && is_mass() => Judgement::begin(Postponed, count, heard, now),
+        _ => Judgement::begin(Draining, count.saturating_add(1), heard, now),
+    };
+    Judgement { look, ..judgement }
+}
+
+impl Silence {
+    /// Returns the time at which the phase ends by itself.
+    fn ends(self) -> Option<Timestamp> {
+        match self.phase {
+            SilencePhase::Returning => {
+                let doublings = self.count.saturating_sub(2).min(16);
+                // fault O17.1: << doublings ~> << (doublings * 0)
+                let hold = (FLAP_HOLD_MICROS << doublings).min(FLAP_HOLD_MAX_MICROS);
+                Some(self.since.plus_micros(hold))
+            }
+            SilencePhase::Returned => Some(self.since.plus_micros(FLAP_MICROS)),
+            SilencePhase::Postponed | SilencePhase::Draining | SilencePhase::Withdrawn => None,
+        }
+    }
+}
+
+/// Returns the Event about a new phase of a member.
+fn event(cluster: &ClusterId, agent: &MemberAgent, silence: Option<Silence>, limits: SilenceLimits) -> Option<Event> {
+    let soft = limits.soft_micros / 1_000_000;
+    let check = format!("Check the member agent of cluster {cluster} and its connection to the hub");
+    let (reason, message) = match silence.map(|it| (it.phase, it.count)) {
+        None => return None,
+        Some((SilencePhase::Postponed, _)) => (
+            Reason::ManyMembersSilent,
+            format!(
+                "cluster {cluster} and most other members have not renewed their MemberAgents for {soft} s, so their endpoints stay as \
+                 they are. Check the API server of the hub and the network"
+            ),
+        ),
+        Some((SilencePhase::Draining, _)) => (
+            Reason::MemberSilent,
+            format!(
+                "cluster {cluster} has not renewed its MemberAgent for {soft} s, so importers use its endpoints only while no other \
+                 cluster has ready endpoints of the Service. {check}"
+            ),
+        ),
+        Some((SilencePhase::Withdrawn, _)) => (
+            Reason::MemberSilent,
+            format!(
+                "cluster {cluster} has not renewed its MemberAgent for {} s, so importers withdraw its endpoints, unless no other \
+                 cluster has ready endpoints of the Service. {check}",
+                limits.hard_micros / 1_000_000
+            ),
+        ),
+        Some((SilencePhase::Returning, count)) => (
+            Reason::MemberReturning,
+            format!(
+                "cluster {cluster} renews its MemberAgent again, after {count} silences in a row. Importers use its endpoints as usual \
+                 once it has renewed for a while"
+            ),
+        ),
+        Some((SilencePhase::Returned, _)) => (
+            Reason::MemberReturned,
+            format!("cluster {cluster} renews its MemberAgent again, so importers use its endpoints"),
+        ),
+    };
+    Some(plan::event(COMPONENT, Kind::MemberAgent, &agent.meta, reason, message))
+}

@@ -1,0 +1,417 @@
+//! Tests of silence: when the hub agent judges that a member is silent, and what importers then do with its endpoints.
+
+mod fleet;
+
+use crate::support::build::{IntoObject, member_agent, seconds, slice, slice_export};
+use fleet::Fleet;
+use fleetnet_core::features::Features;
+use fleetnet_core::hub::Key;
+use fleetnet_core::model::{MemberAgent, Object, Silence, SilencePhase, Treatment};
+use fleetnet_types::{Change, Removal, Text};
+use property::{cases, for_any};
+use proptest::prelude::prop;
+use std::collections::BTreeMap;
+
+#[test]
+fn a_member_is_silent_after_the_soft_limit_and_withdrawn_after_the_hard_limit() {
+    let mut fleet = Fleet::of(3);
+    fleet.until(100);
+    fleet.dies("a");
+    fleet.until(1_000);
+    // The second look is 5 s after the first.
+    assert_eq!(fleet.phases(), ["165 a Draining", "710 a Withdrawn"]);
+    for importer in ["b", "c"] {
+        assert_eq!(fleet.treatment(importer, "a"), Some(Treatment::Withdrawn));
+    }
+    assert!(fleet.agent("a").status.silent_members.is_empty(), "a member never lists itself");
+    fleet.returns("a");
+    assert_eq!(fleet.phases(), ["1000 a Returned"], "at once");
+    assert_eq!(fleet.treatment("b", "a"), None);
+    fleet.until(3_000);
+    assert_eq!(fleet.phases(), ["2800 a -"], "30 minutes later, nothing is left of it");
+}
+
+#[test]
+fn an_event_about_each_phase_says_what_it_means_and_what_to_check() {
+    let mut fleet = Fleet::of(3);
+    fleet.dies("a");
+    fleet.until(700);
+    fleet.returns("a");
+    fleet.until(720);
+    fleet.dies("a");
+    fleet.until(800);
+    fleet.returns("a");
+    ["a", "b", "c"].iter().for_each(|member| fleet.dies(member));
+    fleet.until(900);
+    let check = "Check the member agent of cluster a and its connection to the hub";
+    let silent = format!(
+        "MemberSilent: cluster a has not renewed its MemberAgent for 60 s, so importers use its endpoints only while no other cluster has \
+         ready endpoints of the Service. {check}"
+    );
+    let many = |cluster: &str| {
+        format!(
+            "ManyMembersSilent: cluster {cluster} and most other members have not renewed their MemberAgents for 60 s, so their endpoints \
+             stay as they are. Check the API server of the hub and the network"
+        )
+    };
+    let expected = [
+        silent.clone(),
+        format!(
+            "MemberSilent: cluster a has not renewed its MemberAgent for 600 s, so importers withdraw its endpoints, unless no other \
+             cluster has ready endpoints of the Service. {check}"
+        ),
+        "MemberReturned: cluster a renews its MemberAgent again, so importers use its endpoints".to_owned(),
+        silent,
+        "MemberReturning: cluster a renews its MemberAgent again, after 2 silences in a row. Importers use its endpoints as usual once it \
+         has renewed for a while"
+            .to_owned(),
+        "MemberReturned: cluster a renews its MemberAgent again, so importers use its endpoints".to_owned(),
+        many("a"),
+        many("b"),
+        many("c"),
+    ];
+    assert_eq!(fleet.events, expected);
+}
+
+#[test]
+fn one_write_for_each_importer_carries_a_judgement() {
+    let mut fleet = Fleet::of(11);
+    fleet.until(100);
+    fleet.dies("a");
+    fleet.writes = 0;
+    fleet.until(200);
+    assert_eq!(fleet.phases(), ["165 a Draining"]);
+    assert_eq!(fleet.writes, 1 + 10, "the record, and a list for each of the others");
+}
+
+#[test]
+fn a_member_that_never_renewed_is_never_judged() {
+    let mut fleet = Fleet::of(2);
+    let agent = MemberAgent { renewed: None, ..member_agent("g", Features::NONE, Features::ALL) };
+    fleet.apply(agent);
+    fleet.until(2_000);
+    assert_eq!(fleet.phases(), [""; 0]);
+}
+
+#[test]
+fn with_the_soft_limit_off_nothing_is_judged_and_earlier_records_go() {
+    let mut fleet = Fleet::of(3);
+    fleet.dies("a");
+    fleet.until(200);
+    assert_eq!(fleet.phases().len(), 1);
+    fleet.view.silence_limits = None;
+    fleet.until(220);
+    fleet.renew("a");
+    assert_eq!(fleet.phases(), ["220 a -"]);
+    assert_eq!(fleet.treatment("b", "a"), None);
+}
+
+#[test]
+fn a_planned_stop_gives_ten_more_minutes() {
+    let mut fleet = Fleet::of(3);
+    fleet.until(100);
+    fleet.dies("a");
+    let mut agent = fleet.agent("a").clone();
+    agent.stopped = Some(seconds(100));
+    fleet.apply(agent);
+    fleet.until(1_500);
+    assert_eq!(fleet.phases(), ["765 a Draining", "1310 a Withdrawn"]);
+}
+
+#[test]
+fn a_member_that_falls_silent_again_and_again_must_renew_for_longer_and_longer() {
+    let mut fleet = Fleet::of(3);
+    let mut holds = Vec::new();
+    for round in 0..9 {
+        fleet.dies("a");
+        let start = fleet.now;
+        fleet.until(start + 100);
+        fleet.returns("a");
+        let returned = fleet.now;
+        assert_eq!(fleet.treatment("b", "a").is_some(), round > 0, "only the first return is trusted at once");
+        fleet.until(returned + 400);
+        let phases = fleet.phases();
+        let last = phases.last().expect("a return");
+        let (second, name) = last.split_once(' ').expect("a phase");
+        assert_eq!(name, "a Returned", "{phases:?}");
+        holds.push(second.parse::<i64>().expect("a second") - returned);
+    }
+    assert_eq!(holds, [0, 10, 20, 40, 80, 160, 300, 300, 300]);
+    fleet.until(fleet.now + 1_800);
+    assert_eq!(fleet.phases().len(), 1, "the record goes");
+    fleet.dies("a");
+    fleet.until(fleet.now + 100);
+    fleet.returns("a");
+    assert_eq!(fleet.treatment("b", "a"), None, "it was stable for half an hour");
+}
+
+#[test]
+fn a_member_that_falls_silent_while_it_must_prove_itself_starts_again() {
+    let mut fleet = Fleet::of(3);
+    for _ in 0..3 {
+        fleet.dies("a");
+        fleet.until(fleet.now + 100);
+        fleet.returns("a");
+        fleet.until(fleet.now + 15);
+    }
+    // The hold is 20 s now: the member dies before it ends.
+    fleet.phases();
+    let start = fleet.now;
+    fleet.dies("a");
+    fleet.until(start + 4);
+    assert_eq!(fleet.phases(), [""; 0]);
+    let mut agent = fleet.agent("a").clone();
+    let held = Silence {
+        phase: SilencePhase::Returning,
+        since: seconds(start + 100),
+        count: 3,
+        renewed: agent.renewed.expect("a time"),
+    };
+    agent.status.silence = Some(held);
+    fleet.apply(agent);
+    fleet.until(start + 90);
+    let phases = fleet.phases();
+    assert!(phases.last().is_some_and(|it| it.ends_with("a Draining")), "{phases:?}");
+    assert_eq!(fleet.agent("a").status.silence.map(|it| it.count), Some(4));
+}
+
+#[test]
+fn if_most_members_fall_silent_at_once_none_is_judged_before_the_hard_limit() {
+    let mut fleet = Fleet::of(5);
+    fleet.until(100);
+    ["a", "b", "c"].iter().for_each(|member| fleet.dies(member));
+    fleet.until(500);
+    assert_eq!(fleet.phases(), ["165 a Postponed", "165 b Postponed", "165 c Postponed"]);
+    assert_eq!(fleet.treatment("e", "a"), None);
+    fleet.returns("a");
+    assert_eq!(fleet.phases(), ["500 a -"]);
+    // Of the five members, two are silent now.
+    fleet.until(510);
+    assert_eq!(fleet.phases(), ["505 b Draining", "505 c Draining"]);
+
+    let mut fleet = Fleet::of(5);
+    fleet.until(100);
+    ["a", "b", "c"].iter().for_each(|member| fleet.dies(member));
+    fleet.until(2_000);
+    let phases = fleet.phases();
+    let of_a: Vec<&String> = phases.iter().filter(|it| it.contains(" a ")).collect();
+    assert_eq!(of_a, ["165 a Postponed", "700 a Draining", "1245 a Withdrawn"]);
+}
+
+#[test]
+fn one_of_two_members_is_judged_and_both_at_once_are_not() {
+    let mut fleet = Fleet::of(2);
+    fleet.dies("a");
+    fleet.until(100);
+    assert_eq!(fleet.phases(), ["65 a Draining"]);
+    let mut fleet = Fleet::of(2);
+    fleet.dies("a");
+    fleet.dies("b");
+    fleet.until(100);
+    assert_eq!(fleet.phases(), ["65 a Postponed", "65 b Postponed"]);
+    let mut fleet = Fleet::of(3);
+    fleet.dies("a");
+    fleet.until(300);
+    fleet.dies("b");
+    fleet.until(400);
+    assert_eq!(fleet.phases(), ["65 a Draining", "365 b Draining"], "one after the other is no mass silence");
+}
+
+#[test]
+fn time_without_contact_to_the_hubs_api_server_does_not_count() {
+    let mut fleet = Fleet::of(3);
+    fleet.until(100);
+    fleet.dies("a");
+    fleet.until(150);
+    fleet.view.members_lost(seconds(150), &mut Vec::new());
+    for _ in 0..600 {
+        fleet.now += 1;
+        fleet.run_due();
+    }
+    assert_eq!(fleet.phases(), [""; 0]);
+    let mut requeue = Vec::new();
+    fleet.view.members_followed(seconds(fleet.now), &mut requeue);
+    assert_eq!(requeue.len(), 3);
+    fleet.plan(requeue);
+    fleet.until(1_000);
+    assert_eq!(fleet.phases(), ["815 a Draining"], "each member has its full time again");
+
+    let mut fleet = Fleet::of(3);
+    fleet.dies("a");
+    fleet.until(50);
+    fleet.view.members_lost(seconds(50), &mut Vec::new());
+    fleet.view.members_followed(seconds(54), &mut Vec::new());
+    fleet.until(100);
+    assert_eq!(fleet.phases(), ["65 a Draining"], "a short gap does not matter");
+}
+
+#[test]
+fn a_pause_of_the_process_makes_nobody_silent() {
+    let mut fleet = Fleet::of(3);
+    fleet.until(100);
+    // The process is paused. Its timers run before it gets the renewals that wait.
+    for pause in [70, 300, 3_600] {
+        fleet.now += pause;
+        fleet.run_due();
+        fleet.now += 1;
+        fleet.run_due();
+        ["a", "b", "c"].iter().for_each(|member| fleet.renew(member));
+        fleet.until(fleet.now + 30);
+        assert_eq!(fleet.phases(), [""; 0], "{pause}");
+    }
+    // A pause between the two looks.
+    fleet.dies("a");
+    fleet.until(fleet.now / 10 * 10 + 62); // the last renewal was 62 s ago
+    fleet.now += 200;
+    fleet.run_due();
+    assert_eq!(fleet.phases(), [""; 0]);
+    ["a", "b", "c"].iter().for_each(|member| fleet.renew(member));
+    fleet.until(fleet.now + 30);
+    assert_eq!(fleet.phases(), [""; 0]);
+}
+
+#[test]
+fn an_open_slice_stream_is_a_sign_of_life() {
+    let mut fleet = Fleet::of(3);
+    let stream: Text = "fleet-member-a".into();
+    fleet.view.stream_began(&stream, &mut Vec::new());
+    fleet.dies("a");
+    fleet.until(500);
+    assert_eq!(fleet.phases(), [""; 0]);
+    let mut requeue = Vec::new();
+    fleet.view.stream_ended(&stream, seconds(500), &mut requeue);
+    assert!(requeue.contains(&Key::Member("a".into())), "{requeue:?}");
+    fleet.plan(requeue);
+    fleet.until(600);
+    assert_eq!(fleet.phases(), ["565 a Draining"]);
+}
+
+#[test]
+fn a_clock_that_is_set_makes_nobody_silent_and_delays_no_judgement() {
+    for hours in [-1, 1] {
+        let mut fleet = Fleet::of(3);
+        fleet.until(4_000);
+        fleet.dies("a");
+        fleet.until(4_030);
+        fleet.view.clock_set(hours * 3_600_000_000);
+        fleet.now += hours * 3_600;
+        let start = fleet.now;
+        for member in ["a", "b", "c"] {
+            fleet.plan(vec![Key::Member(member.into())]);
+        }
+        fleet.until(start + 60);
+        assert_eq!(fleet.phases(), [format!("{} a Draining", start + 35)], "{hours}");
+    }
+}
+
+#[test]
+fn a_judgement_survives_a_restart_of_the_hub_agent_and_the_deletion_of_the_memberagent() {
+    let mut fleet = Fleet::of(3);
+    fleet.dies("a");
+    fleet.until(100);
+    fleet.phases();
+    let agents: Vec<MemberAgent> = ["a", "b", "c"].map(|member| fleet.agent(member).clone()).into();
+    let mut restarted = Fleet::of(0);
+    restarted.now = 100;
+    restarted.members = fleet.members.clone();
+    for agent in agents {
+        restarted.apply(agent);
+    }
+    assert_eq!(restarted.treatment("b", "a"), Some(Treatment::Draining));
+    restarted.until(1_000);
+    assert_eq!(restarted.phases(), ["610 a Withdrawn"]);
+
+    let exported = Object::EndpointSliceExport(slice_export("a", &slice("work/app-1")));
+    fleet.view.applied(exported.clone(), seconds(100), &mut Vec::new());
+    let removed = |object: &Object| {
+        let (name, uid) = (object.meta().name.clone(), object.meta().uid.clone());
+        (object.kind(), Change::Removed { name, uid, how: Removal::Deleted })
+    };
+    let mut requeue = Vec::new();
+    let (kind, change) = removed(&fleet.agent("a").clone().object());
+    fleet.view.apply(kind, change, seconds(100), &mut requeue);
+    fleet.members.remove("a");
+    fleet.due.remove("a");
+    fleet.plan(requeue);
+    fleet.until(130);
+    assert_eq!(fleet.treatment("b", "a"), Some(Treatment::Draining), "its slices are still there");
+    let (kind, change) = removed(&exported);
+    fleet.view.apply(kind, change, seconds(130), &mut Vec::new());
+    fleet.until(150);
+    assert_eq!(fleet.treatment("b", "a"), None);
+}
+
+#[test]
+fn a_definition_that_drops_the_record_causes_a_try_a_minute() {
+    let mut fleet = Fleet::of(3);
+    fleet.dies("a");
+    let mut tries = Vec::new();
+    for second in 1..400 {
+        fleet.now = second;
+        for member in ["b", "c"] {
+            if second % 10 == 0 {
+                fleet.renew(member);
+            }
+        }
+        let due = fleet.due.get("a").is_some_and(|at| *at <= seconds(second));
+        if due {
+            let key = Key::Member("a".into());
+            let plan = fleet.view.plan(&key, seconds(second));
+            if let Some(look) = plan.look {
+                fleet.view.looked(&key, look);
+            }
+            if !plan.writes.is_empty() {
+                tries.push(second);
+            }
+            // After its writes, a key is planned again.
+            let again = fleet.view.plan(&key, seconds(second)).again;
+            fleet.due.insert("a".into(), again.expect("a look"));
+        }
+    }
+    assert_eq!(tries, [65, 130, 195, 260, 325, 390]);
+}
+
+#[test]
+fn any_history_judges_only_members_that_did_not_renew_and_all_of_those() {
+    let step = (0..4_usize, 1..150_i64, prop::bool::ANY);
+    let history = prop::collection::vec(step, 1..25);
+    for_any(cases(300), 20, &history, |history| {
+        let mut fleet = Fleet::of(4);
+        let mut silent_since: BTreeMap<String, i64> = BTreeMap::new();
+        let (mut judged, mut withdrawn) = (false, false);
+        for (member, pause, dies) in history {
+            let member = ["a", "b", "c", "d"][member];
+            let was_live = fleet.members[member];
+            if dies && was_live {
+                fleet.dies(member);
+                silent_since.insert(member.into(), fleet.now / 10 * 10);
+            } else if !dies && !was_live {
+                silent_since.remove(member);
+                fleet.returns(member);
+            }
+            fleet.until(fleet.now + pause);
+            for (second, member, phase) in std::mem::take(&mut fleet.phases) {
+                let treated = phase.and_then(SilencePhase::treatment);
+                if phase != Some(SilencePhase::Returning) && treated.is_some() {
+                    let since = silent_since.get(&member).copied();
+                    assert!(since.is_some_and(|since| second >= since + 60), "{second} {member} {phase:?}");
+                }
+                judged |= phase == Some(SilencePhase::Draining);
+                withdrawn |= phase == Some(SilencePhase::Withdrawn);
+            }
+        }
+        let end = fleet.now;
+        fleet.until(end + 1_300);
+        for (member, lives) in fleet.members.clone() {
+            let listed: Vec<bool> = fleet
+                .members
+                .keys()
+                .filter(|it| **it != member)
+                .map(|it| fleet.treatment(it, &member).is_some())
+                .collect();
+            assert_eq!(listed, [!lives; 3], "{member}");
+        }
+        let all = fleet.members.values().all(|lives| !lives);
+        [(judged, "judged"), (withdrawn, "withdrawn"), (silent_since.is_empty(), "all return"), (!all, "some live")]
+    });
+}

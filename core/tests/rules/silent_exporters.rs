@@ -1,0 +1,276 @@
+//! Tests of the treatment of silent members by importers, and by the hub agent for importers that do not know silent members.
+
+use crate::support::build::{
+    Build, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildSlice, IntoObject, derived_service,
+    distributed_slice, endpoint, found, imported_slice, in_hub_of, internal_export, mcs, member_agent, named,
+    no_conflict, resolved, seconds, service, service_import, slice, slice_export,
+};
+use crate::support::view::{NOW, claimed_hub_view, member_view, observe_change, planned, writes};
+use fleetnet_core::features::{Feature, Features};
+use fleetnet_core::hub::{self, Key, SilenceLimits};
+use fleetnet_core::member;
+use fleetnet_core::model::{
+    AddressType, Announcement, HubSlice, Kind, MemberAgent, Object, Silence, SilencePhase, SilentMember, SliceContent,
+    Treatment,
+};
+use fleetnet_core::plan::{Action, Patch, Plan, Write};
+use fleetnet_types::{ConditionStatus, WatchState};
+use std::slice::from_ref;
+use std::sync::Arc;
+
+const LIMITS: SilenceLimits = SilenceLimits { soft_micros: 60_000_000, hard_micros: 600_000_000 };
+
+/// Returns the MemberAgent of member-1, in which the hub agent lists these silent members.
+fn listing(members: &[(&str, Treatment)]) -> MemberAgent {
+    let mut agent = member_agent("member-1", Features::ALL, Features::ALL);
+    let silent =
+        |(cluster, treatment): &(&str, Treatment)| SilentMember { cluster: (*cluster).into(), treatment: *treatment };
+    agent.status.silent_members = members.iter().map(silent).collect();
+    agent
+}
+
+/// Returns the slice of a member that member-1 imports, and the imported slice with its content.
+fn imported(cluster: &str, addresses: &[&str]) -> (HubSlice, Object) {
+    let source = slice("work/app-1").uid(&format!("uid-of-{cluster}")).endpoints(addresses);
+    let distributed = distributed_slice("member-1", &slice_export(cluster, &source)).marked();
+    let mut present = imported_slice(&distributed.meta.name.name, "work-app");
+    present.content = (*distributed.spec.content).clone();
+    present.observed_generation = Some(distributed.spec.reference.generation);
+    (distributed, present.object())
+}
+
+/// Returns the view of member-1, which imports these slices, and whose MemberAgent is `agent`.
+fn importer(agent: MemberAgent, slices: &[(HubSlice, Object)]) -> member::Planner {
+    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2", "member-3"]));
+    let objects = [mcs.object(), import.object(), derived_service("work-app", "work/app").object(), agent.object()];
+    let slices = slices
+        .iter()
+        .flat_map(|(distributed, present)| [Object::EndpointSliceImport(distributed.clone()), present.clone()]);
+    member_view(objects.into_iter().chain(slices))
+}
+
+/// Returns the content that a plan writes to an imported slice; `None` if it writes nothing.
+fn written(view: &member::Planner, slice: &HubSlice) -> Option<SliceContent> {
+    let key = member::Key::SliceImport(slice.meta.name.name.clone());
+    let plan = planned(view, &key);
+    let [Write { action: Action::Patch { patch: Patch::ImportedSlice(slice), .. }, .. }] = &plan.writes[..] else {
+        assert_eq!(plan, Plan::default());
+        return None;
+    };
+    Some(slice.content.clone())
+}
+
+#[test]
+fn endpoints_of_a_silent_member_are_draining_or_withdrawn_while_another_member_has_ready_ones() {
+    let (two, three) = (imported("member-2", &["10.2.0.1", "10.2.0.2"]), imported("member-3", &["10.3.0.1"]));
+    let slices = [two.clone(), three.clone()];
+    let draining = SliceContent {
+        endpoints: Vec::new(),
+        draining: vec![endpoint("10.2.0.1"), endpoint("10.2.0.2")],
+        ..(*two.0.spec.content).clone()
+    };
+    let none = SliceContent { draining: Vec::new(), ..draining.clone() };
+    for (treatment, expected) in [(Treatment::Draining, &draining), (Treatment::Withdrawn, &none)] {
+        let view = importer(listing(&[("member-2", treatment)]), &slices);
+        assert_eq!(written(&view, &two.0).as_ref(), Some(expected), "{treatment:?}");
+        assert_eq!(written(&view, &three.0), None);
+    }
+    let all = importer(listing(&[("member-2", Treatment::Withdrawn), ("member-3", Treatment::Draining)]), &slices);
+    assert_eq!((written(&all, &two.0), written(&all, &three.0)), (None, None), "only silent members are left");
+    let alone = importer(listing(&[("member-2", Treatment::Withdrawn)]), from_ref(&two));
+    assert_eq!(written(&alone, &two.0), None);
+    let (mut empty, mut of_other_family) = (imported("member-3", &["10.3.0.1"]), imported("member-3", &["fd00::1"]));
+    if let Object::EndpointSlice(present) = &mut empty.1 {
+        present.content.endpoints.clear();
+    }
+    empty.0 = empty.0.with_addresses(&[], 1);
+    let six = |content: &mut SliceContent| content.address_type = AddressType::IPv6;
+    six(Arc::make_mut(&mut of_other_family.0.spec.content));
+    if let Object::EndpointSlice(present) = &mut of_other_family.1 {
+        six(&mut present.content);
+    }
+    for (other, why) in [(empty, "no endpoint is ready"), (of_other_family, "the other address family")] {
+        let view = importer(listing(&[("member-2", Treatment::Draining)]), &[two.clone(), other]);
+        assert_eq!(written(&view, &two.0), None, "{why}");
+    }
+}
+
+#[test]
+fn a_change_of_the_list_or_of_the_last_ready_endpoints_of_others_is_followed_at_once() {
+    let (two, three) = (imported("member-2", &["10.2.0.1"]), imported("member-3", &["10.3.0.1"]));
+    let mut view = importer(listing(&[]), &[two.clone(), three.clone()]);
+    let key = member::Key::SliceImport(two.0.meta.name.name.clone());
+    let listed = listing(&[("member-2", Treatment::Draining)]).version(2);
+    assert!(observe_change(&mut view, listed.object()).contains(&key));
+    let content = written(&view, &two.0).expect("a change");
+    let Object::EndpointSlice(mut drained) = two.1.clone() else { panic!() };
+    drained.content = content;
+    drained.meta.resource_version += 1;
+    observe_change(&mut view, drained.object());
+    assert_eq!(written(&view, &two.0), None);
+    let Object::EndpointSlice(mut other) = three.1 else { panic!() };
+    other.content.endpoints.clear();
+    other.meta.resource_version += 1;
+    assert!(observe_change(&mut view, other.object()).contains(&key));
+    assert_eq!(written(&view, &two.0).as_ref(), Some(&*two.0.spec.content), "they are the last endpoints now");
+}
+
+#[test]
+fn only_a_hub_agent_that_maintains_the_list_counts_and_a_new_memberagent_has_no_list_yet() {
+    let (two, three) = (imported("member-2", &["10.2.0.1"]), imported("member-3", &["10.3.0.1"]));
+    let slices = [two.clone(), three];
+    let mut old = listing(&[("member-2", Treatment::Draining)]);
+    old.status.announcement = Announcement::new("1.0.0", Features::ALL.without(Feature::SilentMembers));
+    assert_eq!(written(&importer(old, &slices), &two.0), None);
+
+    let mut view = importer(listing(&[("member-2", Treatment::Draining)]), &slices);
+    let mut created = listing(&[]).version(7).uid("created again");
+    created.status = Default::default();
+    observe_change(&mut view, created.clone().object());
+    assert!(written(&view, &two.0).is_some(), "the hub agent has not written its status yet");
+    created.status.announcement = Announcement::new("1.2.3", Features::ALL);
+    observe_change(&mut view, created.version(8).object());
+    assert_eq!(written(&view, &two.0), None);
+
+    let mut unknown = importer(listing(&[("member-2", Treatment::Draining)]), &slices);
+    unknown.watch_state(Kind::MemberAgent, WatchState::Incomplete, NOW, &mut Vec::new());
+    assert_eq!(written(&unknown, &two.0), None, "after a restart, the list is not known before the kind is listed");
+}
+
+#[test]
+fn slices_of_a_silent_member_are_removed_without_waiting_for_a_replacement_that_is_drained() {
+    let (two, three) = (imported("member-2", &["10.2.0.1"]), imported("member-3", &["10.3.0.1"]));
+    let source = slice("work/app-2").uid("uid-of-another").endpoints(&["10.2.0.1"]);
+    let other = distributed_slice("member-1", &slice_export("member-2", &source)).marked();
+    let mut drained = imported_slice(&other.meta.name.name, "work-app");
+    drained.content = SliceContent { draining: vec![endpoint("10.2.0.1")], endpoints: Vec::new(), ..drained.content };
+    let gone = (two.0.deleting(), two.1);
+    let name = gone.0.meta.name.name.clone();
+    let slices = [gone, (other, drained.object()), three];
+    let view = importer(listing(&[("member-2", Treatment::Draining)]), &slices);
+    let key = member::Key::SliceImport(name);
+    let writes = writes(&view, &key);
+    assert!(matches!(writes[..], [Write { action: Action::Delete { .. }, .. }]), "{writes:?}");
+}
+
+#[test]
+fn a_condition_names_the_silent_exporters() {
+    let (two, three) = (imported("member-2", &["10.2.0.1"]), imported("member-3", &["10.3.0.1"]));
+    let slices = [two, three];
+    let of = |view: &member::Planner| {
+        let key = member::Key::MultiClusterService(named("work/app"));
+        let writes = writes(view, &key);
+        let [Write { action: Action::Patch { patch: Patch::MultiClusterServiceStatus { conditions, .. }, .. }, .. }] =
+            &writes[..]
+        else {
+            assert_eq!(writes, []);
+            return None;
+        };
+        let silent = conditions.iter().find(|it| &*it.condition_type == "ExporterSilent")?;
+        Some((silent.status, silent.message.to_string()))
+    };
+    assert_eq!(of(&importer(listing(&[]), &slices)), None);
+    let one = of(&importer(listing(&[("member-2", Treatment::Draining)]), &slices)).expect("a condition");
+    assert_eq!(one.0, ConditionStatus::True);
+    assert!(one.1.contains("silent: member-2. Importers use"), "{}", one.1);
+    let both =
+        of(&importer(listing(&[("member-2", Treatment::Draining), ("member-3", Treatment::Withdrawn)]), &slices));
+    assert!(
+        both.as_ref().is_some_and(|(_, text)| text.contains("(member-2, member-3), so their endpoints stay in use")),
+        "{both:?}"
+    );
+}
+
+// === Importers that do not know silent members ===
+
+/// Returns the view of a hub in which member-2 with `silent` and member-3 with `ready` endpoints export a Service, and member-1 imports it.
+/// member-2 is silent since [`NOW`].
+fn hub_with(silent: usize, ready: usize, importer: Features) -> (hub::Planner, HubSlice) {
+    let addresses =
+        |net: usize, number: usize| -> Vec<String> { (0..number).map(|it| format!("10.{net}.0.{it}")).collect() };
+    let export = |cluster: &str, net, number| {
+        let addresses = addresses(net, number);
+        let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+        let source = slice("work/app-1").uid(&format!("uid-of-{cluster}")).endpoints(&addresses);
+        slice_export(cluster, &source).marked()
+    };
+    let (two, three) = (export("member-2", 2, silent), export("member-3", 3, ready));
+    let import = service_import("work/app").showing(resolved(&["member-2", "member-3"])).claimed_by(&["member-1"]);
+    let mut of_two = member_agent("member-2", Features::ALL, Features::ALL);
+    let renewed = of_two.renewed.expect("a time");
+    of_two.status.silence = Some(Silence { phase: SilencePhase::Draining, since: NOW, renewed, count: 1 });
+    let copies = [&two, &three].map(|export| Object::EndpointSliceImport(distributed_slice("member-1", export)));
+    let agents = [of_two.object(), member_agent("member-1", importer, Features::ALL).object()];
+    let exports = [two.clone(), three].map(Object::EndpointSliceExport);
+    let mut view = claimed_hub_view([import.object()].into_iter().chain(exports).chain(copies).chain(agents));
+    view.silence_limits = Some(LIMITS);
+    (view, two)
+}
+
+#[test]
+fn an_importer_that_does_not_know_silent_members_loses_their_endpoints_in_steps() {
+    let without = Features::ALL.without(Feature::SilentMembers);
+    let left = |(mut view, export): (hub::Planner, HubSlice), minutes: i64| {
+        let key = Key::Copy { slice: export.meta.name.name.clone(), importer: "fleet-member-member-1".into() };
+        let mut left = Vec::new();
+        for minute in 0..minutes {
+            let now = NOW.plus_micros(minute * 60_000_000);
+            let plan = view.plan(&key, now);
+            if let [Write { action: Action::Patch { patch: Patch::EndpointSliceImport(spec), .. }, .. }] =
+                &plan.writes[..]
+            {
+                let mut copy = distributed_slice("member-1", &export).version(10 + minute.unsigned_abs());
+                copy.spec = spec.clone();
+                view.applied(Object::EndpointSliceImport(copy), now, &mut Vec::new());
+            } else {
+                assert_eq!(plan.writes, []);
+            }
+            let copy = view.distributed_slices.get(&in_hub_of("member-1", &export.meta.name.name)).expect("it");
+            let again = view.plan(&key, now).again;
+            left.push((copy.spec.content.endpoints.len(), again == Some(now.plus_micros(60_000_000))));
+        }
+        left
+    };
+    assert_eq!(left(hub_with(10, 1, without), 4), [(5, true), (2, true), (1, true), (0, false)]);
+    assert_eq!(left(hub_with(10, 0, without), 3), [(10, false); 3], "never the last ones");
+    assert_eq!(left(hub_with(10, 10, Features::ALL), 3), [(10, false); 3], "the importer does it itself");
+    assert_eq!(left(hub_with(4, 4, Features::NONE), 2), [(0, false); 2], "the Go form");
+}
+
+#[test]
+fn the_imported_service_in_the_hub_shows_silent_exporters() {
+    let (mut view, _) = hub_with(1, 1, Features::ALL);
+    let key = Key::Service(named("work/app"));
+    let conditions = |view: &hub::Planner| {
+        view.plan(&key, NOW).writes.into_iter().find_map(|write| match write.action {
+            Action::Patch { patch: Patch::ServiceImportConditions(conditions), .. } => Some(conditions),
+            _ => None,
+        })
+    };
+    let shown = conditions(&view);
+    // Without their InternalServiceExports, the ServiceImport is removed in this view. The condition is planned once it stays.
+    assert_eq!(shown, None);
+    for cluster in ["member-2", "member-3"] {
+        let export = internal_export(cluster, &service("work/app"));
+        let export = export.port_set_since(seconds(5)).judged(no_conflict("work/app"));
+        view.applied(export.object(), NOW, &mut Vec::new());
+    }
+    let import = view.hub_imports.get(&named("work/app")).expect("it").clone();
+    let shown = conditions(&view).expect("a condition");
+    assert_eq!(
+        shown.iter().map(|it| (&*it.condition_type, it.status)).collect::<Vec<_>>(),
+        [("ExporterSilent", ConditionStatus::True)]
+    );
+    let mut import = import.version(9);
+    import.conditions = shown;
+    view.applied(import.object(), NOW, &mut Vec::new());
+    assert_eq!(conditions(&view), None);
+    let mut requeue = Vec::new();
+    let (_, reads) = view.plan_and_reads(&key, NOW);
+    view.planned(&key, reads);
+    view.applied(member_agent("member-2", Features::ALL, Features::ALL).version(9).object(), NOW, &mut requeue);
+    assert!(requeue.contains(&key));
+    let shown = conditions(&view).expect("a condition");
+    assert_eq!(shown.iter().map(|it| it.status).collect::<Vec<_>>(), [ConditionStatus::False]);
+}

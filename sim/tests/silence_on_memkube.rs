@@ -1,0 +1,221 @@
+//! Tests of members that fall silent, on paused time and with the real engine. `tests/tests/e2e/silence.rs` plays the first of them with
+//! processes and real control planes.
+
+use anyhow::{Context as _, ensure};
+use fleetnet_api::crd::MemberAgent;
+use harness::routes::Routes;
+use harness::user::{Consume, User};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use kube::api::ListParams;
+use sim::fleet::Place;
+use sim::line::Line;
+use sim::{Fleet, Options};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// Routes to the endpoints of the first two members.
+const OF_ONE: &str = "10.1.0.1:8080";
+const OF_TWO: &str = "10.2.0.1:8080";
+const BOTH: [&str; 2] = [OF_ONE, OF_TWO];
+/// Time after which a dead member is drained: the soft limit, the second look, and one heartbeat and some writes.
+const DRAINED: Duration = Duration::from_secs(76);
+
+/// Fleet of three members. The first two export a Service, and the third imports it.
+struct Trio {
+    fleet: Fleet,
+    importer: User,
+    routes: Routes,
+}
+
+impl Trio {
+    async fn new() -> anyhow::Result<Self> {
+        Self::with(Options::members(3)).await
+    }
+
+    async fn with(options: Options) -> anyhow::Result<Self> {
+        let mut fleet = Fleet::new(options).await?;
+        fleet.make_namespace("work").await?;
+        let users: Vec<User> = fleet.members.iter().map(|member| User::new(member.server.admin(), "work")).collect();
+        fleet.start_agents().await?;
+        fleet.ready().await?;
+        for (user, address) in users.iter().zip(["10.1.0.1", "10.2.0.1"]) {
+            user.create_service("app").await?;
+            user.create_slice("app", "app-1", &[address]).await?;
+            user.export("app").await?;
+        }
+        let importer = User::new(fleet.members[2].server.admin(), "work");
+        importer.import("app", "app", Consume::ClusterIp).await?;
+        let routes = importer.routes("app");
+        let mut trio = Self { fleet, importer, routes };
+        trio.routes.are(&BOTH).await?;
+        sleep(Duration::from_secs(30)).await;
+        Ok(trio)
+    }
+
+    /// Returns the phase of a member, by its number from 1; empty without one.
+    async fn phase(&self, member: usize) -> anyhow::Result<String> {
+        let agents: Api<MemberAgent> =
+            Api::namespaced(self.fleet.hub.admin(), &format!("fleet-member-member-{member}"));
+        let status = agents.get(&format!("member-{member}")).await?.status.context("the hub agent answered")?;
+        Ok(status.silence.map(|silence| silence.phase).unwrap_or_default())
+    }
+
+    /// Returns the addresses that the importer has as draining endpoints.
+    async fn draining(&self) -> anyhow::Result<Vec<String>> {
+        let slices: Api<EndpointSlice> = Api::namespaced(self.fleet.members[2].server.admin(), "fleet-system");
+        let endpoints = slices.list(&ListParams::default()).await?.items.into_iter().flat_map(|it| it.endpoints);
+        let is_draining = |endpoint: &k8s_openapi::api::discovery::v1::Endpoint| {
+            endpoint.conditions.as_ref().is_some_and(|it| it.ready == Some(false) && it.serving == Some(true))
+        };
+        Ok(endpoints.flatten().filter(is_draining).flat_map(|endpoint| endpoint.addresses).collect())
+    }
+
+    /// Waits, and fails if the importer loses a route meanwhile.
+    async fn keeps_all_routes(&mut self, time: Duration) -> anyhow::Result<()> {
+        let before = self.writes_in_importer();
+        sleep(time).await;
+        self.routes.are(&BOTH).await?;
+        let slices = self.writes_in_importer() - before;
+        ensure!(slices == 0, "{slices} writes of slices in the importer");
+        Ok(())
+    }
+
+    fn writes_in_importer(&self) -> usize {
+        let is_counted = |entry: &&memkube::audit::Entry| {
+            entry.call.verb.writes()
+                && &*entry.call.target.resource == "endpointslices"
+                && &*entry.call.target.namespace == "fleet-system"
+        };
+        self.fleet.history().iter().filter(is_counted).count()
+    }
+}
+
+#[test]
+fn a_member_that_dies_is_drained_and_comes_back() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut trio = Trio::new().await?;
+        trio.fleet.kill(Place::Member(0)).await;
+        trio.routes.are_within(DRAINED, &[OF_TWO]).await?;
+        ensure!(trio.draining().await? == ["10.1.0.1"]);
+        ensure!(trio.phase(1).await? == "Draining");
+        let silent = "exporting clusters are silent: member-1";
+        trio.importer.sees_event("MultiClusterService", "MemberSilent", silent).await?;
+        sleep(Duration::from_secs(600)).await;
+        ensure!(trio.phase(1).await? == "Withdrawn");
+        ensure!(trio.draining().await?.is_empty(), "the endpoints are withdrawn");
+        trio.fleet.start(Place::Member(0))?;
+        trio.routes.are_within(Duration::from_secs(30), &BOTH).await?;
+        ensure!(trio.phase(1).await? == "Returned");
+        trio.importer.sees_event("MultiClusterService", "MemberReturned", "no exporting cluster is silent").await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn the_endpoints_of_the_last_exporter_stay_although_it_is_silent() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut trio = Trio::new().await?;
+        trio.fleet.kill(Place::Member(0)).await;
+        trio.routes.are_within(DRAINED, &[OF_TWO]).await?;
+        sleep(Duration::from_secs(120)).await;
+        trio.fleet.kill(Place::Member(1)).await;
+        trio.routes.are_within(DRAINED, &BOTH).await?;
+        sleep(Duration::from_secs(1_200)).await;
+        trio.routes.are(&BOTH).await?;
+        ensure!(trio.phase(1).await? == "Withdrawn" && trio.phase(2).await? == "Withdrawn");
+        trio.importer
+            .sees_event("MultiClusterService", "MemberSilent", "(member-1, member-2), so their endpoints")
+            .await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn a_member_that_flaps_is_trusted_later_each_time() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut trio = Trio::new().await?;
+        for hold in [0, 10, 20] {
+            trio.fleet.kill(Place::Member(0)).await;
+            trio.routes.are_within(DRAINED, &[OF_TWO]).await?;
+            trio.fleet.start(Place::Member(0))?;
+            // The agent takes over when the Lease of the killed one has expired.
+            sleep(Duration::from_secs(20)).await;
+            let phase = trio.phase(1).await?;
+            ensure!((hold == 0) == (phase == "Returned") || hold == 10, "{hold}: {phase}");
+            trio.routes.are_within(Duration::from_secs(hold + 1), &BOTH).await?;
+            sleep(Duration::from_secs(60)).await;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_planned_stop_and_a_restart_of_the_hub_agent_change_nothing() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut trio = Trio::new().await?;
+        trio.fleet.stop(Place::Member(0)).await?;
+        trio.keeps_all_routes(Duration::from_secs(600)).await?;
+        trio.fleet.start(Place::Member(0))?;
+        trio.keeps_all_routes(Duration::from_secs(30)).await?;
+
+        trio.fleet.kill(Place::Member(0)).await;
+        sleep(Duration::from_secs(50)).await;
+        trio.fleet.kill(Place::Hub).await;
+        trio.fleet.start(Place::Hub)?;
+        trio.keeps_all_routes(Duration::from_secs(50)).await?;
+        trio.routes.are_within(DRAINED, &[OF_TWO]).await?;
+        trio.fleet.kill(Place::Hub).await;
+        trio.fleet.start(Place::Hub)?;
+        sleep(Duration::from_secs(120)).await;
+        trio.routes.are(&[OF_TWO]).await
+    })
+}
+
+#[test]
+fn nothing_changes_in_any_member_while_the_hub_is_away_or_most_members_are_cut_off() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut trio = Trio::new().await?;
+        let lines: Vec<_> = trio.fleet.replicas().map(|(.., line)| line.clone()).collect();
+        lines.iter().for_each(Line::hold);
+        trio.keeps_all_routes(Duration::from_secs(900)).await?;
+        lines.iter().for_each(Line::release);
+        for place in trio.fleet.places() {
+            trio.fleet.kill(place).await;
+            trio.fleet.start(place)?;
+        }
+        trio.keeps_all_routes(Duration::from_secs(120)).await?;
+
+        // Both exporters lose the hub: two of three members.
+        let lines: Vec<_> =
+            [0, 1].into_iter().filter_map(|index| trio.fleet.line(Place::Member(index)).cloned()).collect();
+        lines.iter().for_each(Line::hold);
+        trio.keeps_all_routes(Duration::from_secs(300)).await?;
+        ensure!(trio.phase(1).await? == "Postponed" && trio.phase(2).await? == "Postponed");
+        lines.iter().for_each(Line::release);
+        Ok(())
+    })
+}
+
+#[test]
+fn an_importer_that_is_cut_off_changes_nothing_and_follows_later() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut trio = Trio::new().await?;
+        trio.fleet.kill(Place::Member(2)).await;
+        trio.fleet.kill(Place::Member(0)).await;
+        trio.keeps_all_routes(Duration::from_secs(900)).await?;
+        trio.fleet.start(Place::Member(2))?;
+        trio.routes.are_within(Duration::from_secs(60), &[OF_TWO]).await
+    })
+}
+
+#[test]
+fn slice_streams_are_a_sign_of_life_and_their_end_is_not_forgotten() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut trio = Trio::with(Options { slice_streams: true, ..Options::members(3) }).await?;
+        trio.fleet.kill(Place::Member(0)).await;
+        trio.routes.are_within(DRAINED + Duration::from_secs(30), &[OF_TWO]).await?;
+        trio.fleet.start(Place::Member(0))?;
+        trio.routes.are_within(Duration::from_secs(60), &BOTH).await
+    })
+}
