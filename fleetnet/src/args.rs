@@ -125,6 +125,8 @@ pub(crate) enum Scenario {
     HubDown,
     /// A member's agent is killed: the new agent waits until the Leases expire, and makes up for missed changes.
     AgentKilled,
+    /// A member sends no heartbeats: its endpoints are used only if no other endpoint is ready, until it sends heartbeats again.
+    MemberSilent,
     /// Two members export a Service with different ports: the first one wins, and the second one gets the condition
     /// Conflict until its ports are the same.
     Conflict,
@@ -138,6 +140,7 @@ impl Scenario {
         match self {
             Self::HubDown => "hub-down",
             Self::AgentKilled => "agent-killed",
+            Self::MemberSilent => "member-silent",
             Self::Conflict => "conflict",
             Self::SliceStorm => "slice-storm",
         }
@@ -146,7 +149,7 @@ impl Scenario {
     /// Returns the smallest number of members that the scenario needs.
     fn members_min(self) -> u16 {
         match self {
-            Self::Conflict | Self::AgentKilled => 2,
+            Self::Conflict | Self::AgentKilled | Self::MemberSilent => 2,
             Self::HubDown | Self::SliceStorm => 1,
         }
     }
@@ -281,7 +284,7 @@ mod tests {
             ("sandbox --members 0", "--members"),
             ("sandbox --members 10000", "1..=50"),
             ("sandbox --members 6 --real", if cfg!(feature = "real") { "at most 5" } else { "--features real" }),
-            ("sandbox --scenario flood", "hub-down, agent-killed, conflict, slice-storm"),
+            ("sandbox --scenario flood", "hub-down, agent-killed, member-silent, conflict, slice-storm"),
             ("sandbox --scenario conflict --members 1", "at least 2"),
             ("sandbox --changes-per-second 0", "0.01 to 1000"),
             ("sandbox --changes-per-second NaN", "0.01 to 1000"),

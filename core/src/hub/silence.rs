@@ -21,6 +21,7 @@ use crate::hub::view::hearing::{Heard, SilenceLimits};
 use crate::hub::view::reader::Reader;
 use crate::limits::{
     FLAP_HOLD_MAX_MICROS, FLAP_HOLD_MICROS, FLAP_MICROS, LOOK_MICROS, LOOK_VALID_MICROS, PLANNED_STOP_MICROS,
+    RENEW_MICROS,
 };
 use crate::model::{Kind, MemberAgent, Silence, SilencePhase, SilentMember};
 use crate::names;
@@ -76,6 +77,9 @@ pub(crate) fn members_for(view: Reader<'_>, importer: &ClusterId, agent: &Member
 /// True if most members fell silent at the same time. Then the cause is probably in the hub or in the network. Members that were judged
 /// before, or announced a stop, do not count.
 fn is_mass_silence(view: Reader<'_>, limits: SilenceLimits, now: Timestamp) -> bool {
+    // A heartbeat that is nearly due is no silence.
+    // fault O16.4: .max(RENEW_MICROS * 3 / 2) ~>
+    let quiet = (limits.soft_micros / 2).max(RENEW_MICROS * 3 / 2);
     let (mut members, mut silent) = (0_usize, 0_usize);
     for (agent, since) in view.hearings() {
         let is_judged = agent.status.silence.is_some_and(|it| it.phase.treatment().is_some());
@@ -84,7 +88,7 @@ fn is_mass_silence(view: Reader<'_>, limits: SilenceLimits, now: Timestamp) -> b
             continue;
         }
         members += 1;
-        silent += usize::from(silent_micros > limits.soft_micros / 2);
+        silent += usize::from(silent_micros > quiet);
     }
     // fault O16.1: silent >= 2 && ~>
     silent >= 2 && 2 * silent > members

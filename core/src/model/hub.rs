@@ -294,7 +294,7 @@ pub struct MemberAgent {
     pub renewed: Option<Timestamp>,
     /// Time of a planned stop, on the member's wall clock; `None` while the member agent runs.
     pub stopped: Option<Timestamp>,
-    /// What the hub agent writes.
+    /// Status, which the hub agent writes.
     pub status: MemberStatus,
 }
 

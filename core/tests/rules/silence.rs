@@ -5,7 +5,7 @@ mod fleet;
 use crate::support::build::{IntoObject, member_agent, seconds, slice, slice_export};
 use fleet::Fleet;
 use fleetnet_core::features::Features;
-use fleetnet_core::hub::Key;
+use fleetnet_core::hub::{Key, SilenceLimits};
 use fleetnet_core::model::{MemberAgent, Object, Silence, SilencePhase, Treatment};
 use fleetnet_types::{Change, Removal, Text};
 use property::{cases, for_any};
@@ -196,6 +196,30 @@ fn if_most_members_fall_silent_at_once_none_is_judged_before_the_hard_limit() {
     let phases = fleet.phases();
     let of_a: Vec<&String> = phases.iter().filter(|it| it.contains(" a ")).collect();
     assert_eq!(of_a, ["165 a Postponed", "700 a Draining", "1245 a Withdrawn"]);
+}
+
+#[test]
+fn a_mass_silence_that_ends_soon_delays_no_judgement() {
+    let mut fleet = Fleet::of(3);
+    fleet.until(100);
+    ["a", "b"].iter().for_each(|member| fleet.dies(member));
+    fleet.until(170);
+    assert_eq!(fleet.phases(), ["165 a Postponed", "165 b Postponed"]);
+    fleet.returns("b");
+    fleet.until(180);
+    assert_eq!(fleet.phases(), ["170 b -", "175 a Draining"]);
+}
+
+#[test]
+fn with_a_short_soft_limit_a_heartbeat_that_is_nearly_due_is_no_silence() {
+    let mut fleet = Fleet::of(3);
+    fleet.view.silence_limits = Some(SilenceLimits { soft_micros: 15_000_000, hard_micros: 600_000_000 });
+    fleet.until(18);
+    fleet.renew("a");
+    fleet.dies("a");
+    // The second look is 8 s after the heartbeats of the others.
+    fleet.until(39);
+    assert_eq!(fleet.phases(), ["38 a Draining"]);
 }
 
 #[test]

@@ -69,6 +69,12 @@ pub(crate) fn imported_slice_of(derived: &str, addresses: &[String]) -> String {
     format!("of {derived}, managed by {}: {}", labels::MANAGED_BY_IMPORT, sandbox_content(addresses))
 }
 
+/// Describes the imported slice that is expected for these addresses while they are draining.
+pub(crate) fn drained_slice_of(derived: &str, addresses: &[String]) -> String {
+    let draining: Vec<String> = addresses.iter().map(|it| format!("{it} (not ready) (terminating)")).collect();
+    imported_slice_of(derived, &draining)
+}
+
 /// Describes an EndpointSliceExport or EndpointSliceImport that was found.
 pub(crate) fn hub_slice<K: Resource>(object: &K, spec: &EndpointSliceExportSpec) -> String {
     let (source, owner) = (&spec.endpoint_slice_reference, &spec.owner_service_reference);

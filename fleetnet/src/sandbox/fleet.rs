@@ -14,6 +14,7 @@ use super::view::Stage;
 use crate::args::{Options, Scenario};
 use crate::limits::SET_UP;
 use anyhow::Context as _;
+use fleetnet_core::hub::SilenceLimits;
 use fleetnet_core::names::member_namespace;
 use futures::future::{join_all, try_join_all};
 use sim::LeaseTimes;
@@ -27,6 +28,10 @@ use tokio::time::timeout;
 /// Name of the hub cluster in events.
 pub(crate) const HUB: &str = "hub";
 
+/// Times without a heartbeat after which a member is silent in the scenario `member-silent`: short, but longer than the interval of
+/// heartbeats.
+pub(crate) const SILENCE: SilenceLimits = SilenceLimits { soft_micros: 15_000_000, hard_micros: 600_000_000 };
+
 /// Running fleet of the sandbox.
 pub(crate) struct Fleet {
     pub(crate) hub: Server,
@@ -34,6 +39,8 @@ pub(crate) struct Fleet {
     pub(crate) members: Vec<Member>,
     /// True if the scenario will kill the agent of the last member.
     has_a_victim: bool,
+    /// Limits of silence, if they are not the default.
+    silence: Option<SilenceLimits>,
     /// Running agents, by the index of their member. The key of the hub agent is `None`.
     agents: Mutex<BTreeMap<Option<usize>, Agent>>,
     failures: Failures,
@@ -58,9 +65,10 @@ impl Fleet {
             (Server::Memory(started.0), started.1.into_iter().map(Server::Memory).collect::<Vec<_>>())
         };
         let members = names.into_iter().zip(servers).map(|(name, server)| Member { name, server }).collect();
-        let has_a_victim = options.scenario == Some(Scenario::AgentKilled);
+        let has_a_victim = matches!(options.scenario, Some(Scenario::AgentKilled | Scenario::MemberSilent));
+        let silence = (options.scenario == Some(Scenario::MemberSilent)).then_some(SILENCE);
         let (agents, failures) = (Mutex::default(), Failures::default());
-        let fleet = Self { hub, members, has_a_victim, agents, failures, stage: stage.clone() };
+        let fleet = Self { hub, members, has_a_victim, silence, agents, failures, stage: stage.clone() };
         fleet.make_namespaces().await?;
         fleet.start_agents().await?;
         let clusters = std::iter::once(HUB.to_owned()).chain(fleet.member_names()).collect();
@@ -130,7 +138,11 @@ impl Fleet {
     async fn start_agents(&self) -> anyhow::Result<()> {
         let mut agents = self.agents.lock().await;
         let hub = self.hub.cluster(HUB, HUB_AGENT).await?;
-        let start = move || sim::agent::of_hub(Arc::clone(&hub), Setup::usual("hub-agent"));
+        let silence = self.silence;
+        let start = move || {
+            let usual = Setup::usual("hub-agent");
+            sim::agent::of_hub(Arc::clone(&hub), Setup { silence: silence.or(usual.silence), ..usual })
+        };
         agents.insert(None, Agent::keep(start, self.stage.clone(), self.failures.clone())?);
         for index in 0..self.members.len() {
             agents.insert(Some(index), self.member_agent(index).await?);

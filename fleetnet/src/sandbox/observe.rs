@@ -66,6 +66,8 @@ pub(crate) struct Expected {
     pub(crate) ports: BTreeMap<(usize, String), u16>,
     /// Addresses of the endpoints that the sandbox created, by member, Service and slice.
     pub(crate) endpoints: BTreeMap<(usize, String, String), Vec<String>>,
+    /// Member whose endpoints are draining in all other members.
+    pub(crate) draining: Option<usize>,
 }
 
 impl World {
@@ -278,7 +280,9 @@ impl Expected {
             for (origin, _) in self.accepted_exports().filter(|(_, exported)| exported == service) {
                 for (slice, addresses) in self.slices(origin, service) {
                     let key = (SLICE, format!("{}-{NAMESPACE}-{slice}", names[origin]));
-                    wanted.insert(key, describe::imported_slice_of(&derived, addresses));
+                    let is_draining = self.draining == Some(origin) && origin != member;
+                    let describe = if is_draining { describe::drained_slice_of } else { describe::imported_slice_of };
+                    wanted.insert(key, describe(&derived, addresses));
                 }
             }
         }

@@ -4,6 +4,7 @@
 mod agent_killed;
 mod conflict;
 mod hub_down;
+mod member_silent;
 mod slice_storm;
 
 use super::scene::Scene;
@@ -17,6 +18,7 @@ pub(crate) async fn play(scenario: Scenario, scene: &mut Scene<'_>) -> anyhow::R
     match scenario {
         Scenario::HubDown => hub_down::play(scene).await,
         Scenario::AgentKilled => agent_killed::play(scene).await,
+        Scenario::MemberSilent => member_silent::play(scene).await,
         Scenario::Conflict => conflict::play(scene).await,
         Scenario::SliceStorm => slice_storm::play(scene).await,
     }

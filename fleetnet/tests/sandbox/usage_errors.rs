@@ -21,7 +21,7 @@ fn rejects(arguments: &[&str], named: &str) {
 fn an_impossible_option_is_rejected_on_one_line() {
     rejects(&["--members", "0"], "--members");
     rejects(&["--members", "10000"], "--members");
-    rejects(&["--scenario", "flood"], "hub-down, agent-killed, conflict, slice-storm");
+    rejects(&["--scenario", "flood"], "hub-down, agent-killed, member-silent, conflict, slice-storm");
     rejects(&["--scenario", "conflict", "--members", "1"], "at least 2");
     rejects(&["--port", "8001"], "--kubeconfigs");
     rejects(&["--changes-per-second", "-1"], "--changes-per-second");

@@ -39,6 +39,24 @@ fn the_sandbox_shows_the_same_on_real_control_planes() -> anyhow::Result<()> {
     })
 }
 
+/// On memkube. It waits for heartbeats, so it would make the fast suite slow.
+#[test]
+fn the_sandbox_drains_a_silent_member_and_trusts_it_again_later() -> anyhow::Result<()> {
+    run(async {
+        let sandbox = sandbox(&["--once", "--json", "--members", "3", "--scenario", "member-silent"]).await?;
+        assert_eq!(sandbox.wait().await?, Ended::Exited(0), "{:#?}", sandbox.log().lines());
+        let steps: Vec<String> = sandbox.log().lines().into_iter().filter(|line| line.contains("\"step\"")).collect();
+        let says = |text: &str| steps.iter().filter(|step| step.contains(text)).count();
+        let told = ["member-3 are draining", "sends heartbeats again", "fell silent twice"].map(says);
+        assert_eq!(told, [2, 1, 1], "{steps:#?}");
+        let waited =
+            steps.iter().find_map(|step| step.split("are ready after ").nth(1).filter(|_| step.contains("twice")));
+        let waited: f64 = waited.and_then(|it| it.split(' ').next()?.parse().ok()).context("a time")?;
+        assert!(waited >= 9.0, "it is trusted after {waited} s");
+        sandbox.end().await
+    })
+}
+
 async fn kubectl(kubeconfig: &Path, home: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     let invocation = locate(Program::Kubectl)?;
     let mut command = Command::new(&invocation.file);

@@ -3,7 +3,7 @@
 use super::View;
 use super::value::Value;
 use crate::limits::CONTACT_GAP_MICROS;
-use crate::model::MemberAgent;
+use crate::model::{MemberAgent, Silence};
 use crate::names;
 use fleetnet_types::{ClusterId, Text, Timestamp};
 use std::collections::BTreeMap;
@@ -28,7 +28,9 @@ struct Hearing {
     renewed: Timestamp,
     /// Time at which this process saw the renewal, or the end of the member's slice stream after it.
     at: Timestamp,
-    /// Time of the first look at the overdue member.
+    /// Record in the MemberAgent.
+    silence: Option<Silence>,
+    /// Time of the first look at the overdue member, since the renewal and the record.
     look: Option<Timestamp>,
 }
 
@@ -63,9 +65,12 @@ impl Hearings {
     /// Records the newest state of a MemberAgent.
     pub(super) fn seen(&mut self, cluster: &ClusterId, agent: &MemberAgent, at: Timestamp) {
         let Some(renewed) = agent.renewed.filter(|_| !agent.meta.deleting) else { return self.gone(cluster) };
-        if self.members.get(cluster).is_none_or(|before| before.renewed != renewed) {
-            self.members.insert(cluster.clone(), Hearing { renewed, at, look: None });
-        }
+        let (before, silence) = (self.members.get(cluster).copied(), agent.status.silence);
+        let at = before.filter(|before| before.renewed == renewed).map_or(at, |before| before.at);
+        // fault O16.3: before.silence == silence ~> true
+        let is_same = |before: &Hearing| before.renewed == renewed && before.silence == silence;
+        let look = before.filter(is_same).and_then(|before| before.look);
+        self.members.insert(cluster.clone(), Hearing { renewed, at, silence, look });
     }
 
     /// Records that a MemberAgent is gone.
