@@ -38,3 +38,6 @@ pub const REQUESTS_IN_A_SECOND: u32 = 1_000;
 pub const SHRINK_ATTEMPTS: usize = 400;
 /// Longest real time in which no virtual second passes. A virtual second takes some milliseconds.
 pub const LONGEST_MOMENT: Duration = Duration::from_mins(5);
+
+/// Time until importers use the endpoints of a member as usual that was silent several times.
+pub const SILENCE_ENDS: Duration = Duration::from_mins(6);

@@ -4,7 +4,7 @@ use crate::coverage::{self, Counts, Coverage, Table};
 use crate::disturbances::{Active, Disturbance, Kind};
 use crate::limits::{
     ACTION, FRESHNESS, KUBELET, LAST_CHANGES, LATE, LONGEST_MOMENT, PROMPT, QUIET_FAULTS, RECOVERY, RESTART, SILENCE,
-    SLOW_FRESHNESS, SLOW_RECOVERY,
+    SILENCE_ENDS, SLOW_FRESHNESS, SLOW_RECOVERY,
 };
 use crate::oracles::{self, Finding, Watchers};
 use crate::script::{Script, What};
@@ -12,6 +12,7 @@ use crate::trace::Trace;
 use crate::users::act;
 use crate::world::{WORK, World};
 use anyhow::Context as _;
+use fleetnet_core::model::{MemberStatus, Silence, SilencePhase};
 use fleetnet_types::Timestamp;
 use futures::FutureExt as _;
 use histories::oracle;
@@ -91,6 +92,7 @@ async fn play(script: &Script, lines: usize, looks: Looks) -> anyhow::Result<Out
     if run.watchers.found().is_none() {
         run.trace.add(run.world.now(), || "=== all faults are over ===".to_owned());
         run.advance_by(if script.is_slow { SLOW_RECOVERY } else { RECOVERY }).await?;
+        run.silence_ends().await?;
         run.check_rest(oracles::SETTLED).await?;
         run.check_silence().await?;
         run.last_changes(&script.last).await?;
@@ -103,7 +105,7 @@ async fn play(script: &Script, lines: usize, looks: Looks) -> anyhow::Result<Out
 impl Run {
     async fn new(script: &Script, lines: usize, looks: Looks) -> anyhow::Result<Self> {
         let (seed, slice_streams, without_stream) = (script.seed, script.has_streams, script.without_stream.clone());
-        let options = Options { seed, slice_streams, without_stream, silence: None, ..Options::members(MEMBERS) };
+        let options = Options { seed, slice_streams, without_stream, ..Options::members(MEMBERS) };
         let fleet = Fleet::new(options).await?;
         let mut world = World { fleet, replicas: script.replicas, ongoing: Vec::new(), restores: 0, later: Vec::new() };
         world.fleet.make_namespace(WORK).await?;
@@ -307,12 +309,33 @@ impl Run {
         Ok(())
     }
 
+    /// Waits until importers use the endpoints of all members as usual. If a member was silent several times, this takes up to 5 minutes.
+    async fn silence_ends(&mut self) -> anyhow::Result<()> {
+        let end = self.world.now() + SILENCE_ENDS;
+        let is_over = |status: &MemberStatus| {
+            let is_returned = |silence: Silence| silence.phase == SilencePhase::Returned;
+            status.silent_members.is_empty() && status.silence.is_none_or(is_returned)
+        };
+        while !self.world.member_statuses().iter().all(is_over) && self.watchers.found().is_none() {
+            let now = self.world.now();
+            if now >= end {
+                let what = "a member counts as silent although it sends heartbeats".to_owned();
+                self.watchers.find(oracles::SETTLED, now, what);
+            }
+            self.advance_by(KUBELET).await?;
+        }
+        Ok(())
+    }
+
     /// Checks that a fleet at rest stays as it is.
     async fn check_silence(&mut self) -> anyhow::Result<()> {
         self.counts.add(Table::Rules, oracles::SILENCE);
         let now = self.world.now();
+        // Half an hour after a silence, the hub agent removes its record.
+        let has_record = self.world.member_statuses().iter().any(|status| status.silence.is_some());
         self.advance_by(SILENCE).await?;
-        if let Some((at, what)) = self.watchers.last_write().filter(|(at, _)| *at > now) {
+        let last = self.watchers.last_write().filter(|(at, _)| *at > now);
+        if let Some((at, what)) = last.filter(|(_, what)| !has_record || !what.contains("patch memberagents")) {
             self.watchers.find(oracles::SILENCE, at, format!("a fleet at rest is written to: {what}"));
         }
         Ok(())

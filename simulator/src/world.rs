@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use fleetnet_api::decode::decode;
 use fleetnet_api::resources::resource;
-use fleetnet_core::model::{Kind, Object};
+use fleetnet_core::model::{Kind, MemberStatus, Object};
 use fleetnet_types::Timestamp;
 use futures::future::LocalBoxFuture;
 use kube::Api;
@@ -123,6 +123,13 @@ impl World {
             _ => true,
         };
         self.objects(place).into_iter().filter(ours).collect()
+    }
+
+    /// Returns the status of each MemberAgent.
+    #[must_use]
+    pub fn member_statuses(&self) -> Vec<MemberStatus> {
+        let agents = self.objects_of_kind(Place::Hub, Kind::MemberAgent).into_iter();
+        agents.filter_map(|it| if let Object::MemberAgent(agent) = it { Some(agent.status) } else { None }).collect()
     }
 
     /// Returns the objects of the whole fleet, as the oracle of a fleet at rest reads them.

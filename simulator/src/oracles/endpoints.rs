@@ -37,6 +37,8 @@ impl Source {
     }
 }
 
+/// Mark of an endpoint that is not ready, and still serving.
+const DRAINING: &str = " (draining)";
 /// Prefix of the addresses in forged slices (`disturbances/hostile.rs`). A member may export any address, so they are no fault.
 const FORGED_ADDRESSES: &str = "10.66.";
 
@@ -46,7 +48,7 @@ fn serving(slice: &[u8]) -> BTreeSet<String> {
     let mut serving = BTreeSet::new();
     for endpoint in slice["endpoints"].as_array().into_iter().flatten() {
         let state = match (&endpoint["conditions"]["ready"], &endpoint["conditions"]["serving"]) {
-            (Value::Bool(false), Value::Bool(true)) => " (draining)",
+            (Value::Bool(false), Value::Bool(true)) => DRAINING,
             (Value::Bool(false), _) => continue,
             _ => "",
         };
@@ -70,7 +72,10 @@ impl OnlyLive {
 
     fn source(&mut self, index: usize, slice: &EndpointSlice, seen: &Seen<'_>) {
         let key = (index, slice.meta.name.clone());
-        let endpoints = if seen.after.is_some() { serving(seen.json) } else { BTreeSet::new() };
+        let mut endpoints = if seen.after.is_some() { serving(seen.json) } else { BTreeSet::new() };
+        // Importers may show the ready endpoints of a silent member as draining ones.
+        let ready = endpoints.iter().filter(|endpoint| !endpoint.ends_with(DRAINING));
+        endpoints.extend(ready.map(|endpoint| format!("{endpoint}{DRAINING}")).collect::<Vec<_>>());
         let source = Source { service: slice.service.clone(), endpoints };
         let before = self.sources.insert(key, source).unwrap_or_default();
         for address in before.endpoints {

@@ -1,9 +1,11 @@
 //! Agents withdraw nothing live while nobody changes anything that an import depends on: no endpoint of an imported slice that its
 //! exporter has, no derived Service with an exporter. Faults are no reason. The rule looks at the first import of the first Service,
 //! which users do not touch in this time.
+//!
+//! The endpoints of a silent member may be draining, and are withdrawn if the hub agent says so. A ready endpoint must be left.
 
 use super::{Oracle, Seen};
-use fleetnet_core::model::{Object, ServicePort, SliceContent};
+use fleetnet_core::model::{Endpoint, MemberAgent, Object, ServicePort, Treatment};
 use fleetnet_types::{ObjectName, Text};
 use histories::users::{APPS, MCS_NAMES};
 use sim::fleet::Place;
@@ -14,6 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub(super) struct NothingLive {
     endpoints: BTreeMap<(Place, ObjectName), BTreeSet<String>>,
+    /// Those that are ready.
+    ready: BTreeMap<(Place, ObjectName), BTreeSet<String>>,
+    /// Clusters whose endpoints this cluster withdraws because they are silent.
+    withdrawn: BTreeMap<Place, BTreeSet<Text>>,
     imports: BTreeMap<Place, Text>,
     /// Endpoints of each source slice of the first Service, by cluster and name.
     sources: BTreeMap<(Place, ObjectName), BTreeSet<String>>,
@@ -24,8 +30,14 @@ pub(super) struct NothingLive {
     is_restored: bool,
 }
 
-fn endpoints(content: &SliceContent) -> BTreeSet<String> {
-    content.endpoints.iter().flat_map(|endpoint| &endpoint.addresses).map(ToString::to_string).collect()
+fn addresses(endpoints: &[Endpoint]) -> BTreeSet<String> {
+    endpoints.iter().flat_map(|endpoint| &endpoint.addresses).map(ToString::to_string).collect()
+}
+
+/// Returns the index of the member with this cluster id.
+fn member(cluster: &str) -> Option<Place> {
+    let number: usize = cluster.strip_prefix("member-")?.parse().ok()?;
+    Some(Place::Member(number.checked_sub(1)?))
 }
 
 /// Returns the name of the derived Service of the first MultiClusterService.
@@ -56,7 +68,7 @@ impl NothingLive {
             Some(Object::EndpointSlice(slice))
                 if !slice.imported && slice.service.as_deref().is_some_and(|name| APPS[0].ends_with(name)) =>
             {
-                let now = if exists { endpoints(&slice.content) } else { BTreeSet::new() };
+                let now = if exists { addresses(&slice.content.endpoints) } else { BTreeSet::new() };
                 self.sources.insert((seen.server, slice.meta.name.clone()), now);
             }
             _ => {}
@@ -81,6 +93,19 @@ impl NothingLive {
         self.sources.iter().any(|((place, _), addresses)| exporters(*place) && addresses.contains(address))
     }
 
+    /// Stores which members a cluster withdraws.
+    fn store_silence(&mut self, agent: &MemberAgent) {
+        let Some(place) = member(&agent.meta.name.name) else { return };
+        let silent = agent.status.silent_members.iter().filter(|member| member.treatment == Treatment::Withdrawn);
+        self.withdrawn.insert(place, silent.map(|member| Text::from(&*member.cluster)).collect());
+    }
+
+    /// True if this cluster withdraws the endpoints of this imported slice, because its exporter is silent.
+    fn is_withdrawn(&self, place: Place, slice: &ObjectName) -> bool {
+        let of = |cluster: &Text| slice.name.starts_with(&format!("{cluster}-"));
+        self.withdrawn.get(&place).is_some_and(|clusters| clusters.iter().any(of))
+    }
+
     /// True if agents may withdraw endpoints of the first derived Service in this cluster now.
     fn may_withdraw(&self, seen: &Seen<'_>) -> bool {
         let imports_first = self.imports.get(&seen.server).is_some_and(|name| APPS[0].ends_with(&format!("/{name}")));
@@ -93,6 +118,7 @@ impl Oracle for NothingLive {
         let is_removed = seen.after.is_none();
         self.store(seen);
         match seen.newest() {
+            Some(Object::MemberAgent(agent)) => self.store_silence(agent),
             Some(Object::MultiClusterService(mcs)) if mcs.meta.name.to_string() == MCS_NAMES[0] => {
                 if is_removed {
                     self.imports.remove(&seen.server);
@@ -103,8 +129,11 @@ impl Oracle for NothingLive {
             Some(Object::EndpointSlice(slice))
                 if slice.imported && slice.service.as_deref() == Some(derived().as_str()) =>
             {
-                let now = if is_removed { BTreeSet::new() } else { endpoints(&slice.content) };
+                let ready = if is_removed { BTreeSet::new() } else { addresses(&slice.content.endpoints) };
+                let draining = if is_removed { BTreeSet::new() } else { addresses(&slice.content.draining) };
+                let now = ready.union(&draining).cloned().collect();
                 let key = (seen.server, slice.meta.name.clone());
+                let were_ready = self.ready.insert(key.clone(), ready).unwrap_or_default();
                 let before = self.endpoints.insert(key, now).unwrap_or_default();
                 let here = self.endpoints.iter().filter(|((place, _), _)| *place == seen.server);
                 let left: BTreeSet<&String> = here.flat_map(|(_, endpoints)| endpoints).collect();
@@ -113,8 +142,13 @@ impl Oracle for NothingLive {
                 if self.may_withdraw(seen) {
                     return Ok(false);
                 }
-                if !gone.is_empty() {
+                if !gone.is_empty() && !self.is_withdrawn(seen.server, &slice.meta.name) {
                     return Err(format!("{gone:?} of {} in {:?} are withdrawn", derived(), seen.server));
+                }
+                let is_any_ready =
+                    self.ready.iter().any(|((place, _), ready)| *place == seen.server && !ready.is_empty());
+                if !is_any_ready && were_ready.iter().any(|address| self.is_live(address)) {
+                    return Err(format!("no endpoint of {} in {:?} is ready any more", derived(), seen.server));
                 }
                 return Ok(true);
             }
