@@ -75,6 +75,9 @@ pub const LOOK_MICROS: i64 = 5_000_000;
 /// Time after which a first look at an overdue member does not count any more: 15 s. Perhaps the process was paused since.
 pub const LOOK_VALID_MICROS: i64 = 15_000_000;
 
+/// Time between two judgements of a member if the hub's CRD drops them: 60 s.
+pub const DROPPED_JUDGEMENT_MICROS: i64 = 60_000_000;
+
 /// Gap in the contact with the API server after which each member has its full time again: 5 s, half of the interval of renewals.
 pub const CONTACT_GAP_MICROS: i64 = 5_000_000;
 

@@ -24,8 +24,19 @@ pub struct Plan {
     /// Generation of the source slice whose preview the importer has imported. The member agent acknowledges it over the slice
     /// stream.
     pub acknowledged: Option<i64>,
-    /// Time to remember as that of the first look at a member that is overdue. The hub agent looks twice before it judges.
-    pub look: Option<Timestamp>,
+    /// What a look at the member of the key has shown, to remember for the next look.
+    pub look: Option<Look>,
+}
+
+/// Result of a look at a member that is overdue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// The first look. The hub agent looks twice before it judges.
+    First,
+    /// The plan writes a judgement.
+    Judged,
+    /// The silence of most members has ended, so each member has its full time again.
+    Forgiven,
 }
 
 /// Message about a distributed slice over the slice stream.

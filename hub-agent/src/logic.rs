@@ -14,7 +14,7 @@ use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::hub::rights::NOT_ENFORCED;
 use fleetnet_core::hub::{Key, Planner, ReadValues, SilenceLimits};
 use fleetnet_core::model::{Announcement, Kind, Object};
-use fleetnet_core::plan::{BlockingReason, Preview};
+use fleetnet_core::plan::{BlockingReason, Look, Preview};
 use fleetnet_core::reasons::Reason;
 use fleetnet_runtime::{
     Change, Event, Fight, Flow, FlowId, Logic, Plan, ProcessNews, WatchNews, WriteEnded, WriteNews,
@@ -45,7 +45,7 @@ pub struct Effect {
     reads: ReadValues,
     blocking_reasons: Vec<BlockingReason>,
     preview: Option<Preview>,
-    look: Option<Timestamp>,
+    look: Option<Look>,
 }
 
 impl Hub {
@@ -221,7 +221,7 @@ impl Logic for Hub {
     fn planned(&mut self, key: &Key, effect: Effect, at: Timestamp) {
         let Effect { reads, blocking_reasons, preview, look } = effect;
         if let Some(look) = look {
-            self.view.looked(key, look);
+            self.view.looked(key, look, at);
         }
         if let Some(preview) = preview {
             if preview == Preview::EndStream {
@@ -252,14 +252,14 @@ impl Logic for Hub {
         &mut self,
         key: &Key,
         news: WriteNews<'_, Kind, Receipt>,
-        _at: Timestamp,
+        at: Timestamp,
         _requeue: &mut Vec<Key>,
     ) -> Vec<Event<Kind>> {
         let WriteNews::Ended(WriteEnded { end, receipt, failure, is_reported, .. }) = news else { return Vec::new() };
         if let Key::Member(cluster) = key
             && failure.is_none()
         {
-            self.view.answered(cluster);
+            self.view.answered(cluster, at);
         }
         match failure.filter(|_| is_reported) {
             Some(failure) => convert::failure_event(self.about(key), end, failure, COMPONENT),

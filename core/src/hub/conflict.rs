@@ -74,11 +74,17 @@ pub fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> P
 
 /// Returns the write of the condition `ExporterSilent` of a ServiceImport; `None` if it is up to date.
 fn silent_exporters(view: Reader<'_>, import: &ServiceImport, now: Timestamp) -> Option<Write> {
+    // fault O23.4: !view.knows_features() ~> false
+    if !view.knows_features() {
+        return None; // it is not known yet which exporters are silent
+    }
     let exporters = &import.status.clusters;
     let silent: Vec<_> = exporters.iter().filter(|exporter| view.silence_of(exporter).is_some()).collect();
+    // A CRD that is older than the conditions drops them. With the same time, the same write is not repeated.
+    let since = exporters.iter().filter_map(|exporter| view.silence_of(exporter)).map(|silence| silence.since).max();
     let desired = conditions::exporter_silent(exporters, &silent, &import.conditions, IMPORT_COMPONENT)?;
     let (conditions, events) =
-        conditions::change(Kind::ServiceImport, &import.meta, &import.conditions, &[desired], now)?;
+        conditions::change(Kind::ServiceImport, &import.meta, &import.conditions, &[desired], since.unwrap_or(now))?;
     Some(Write::patch(&import.meta, Patch::ServiceImportConditions(conditions)).with_events(events))
 }
 

@@ -110,15 +110,18 @@ fn replacement_pending(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, 
     // New slices are distributed only for accepted exporters. If the exporter is not accepted, only a slice that the importer
     // already has can be the replacement.
     let gets_new_slices = exporters.is_none_or(|exporters| exporters.is_empty() || is_among(exporters, export));
+    let features = view.features_of(importer, now);
+    // fault O21.5: silent::is_withdrawn(view, export, features) ~> false
+    if silent::is_withdrawn(view, export, features) {
+        return false; // endpoints of a silent member move to no other slice
+    }
     let removed_content = preview::sent_content(view, removed);
     let of_member = |other: &&ObjectName| other.namespace == export.meta.name.namespace;
     let others = view.slice_exports_of(&export.spec.owner).filter(of_member);
     others.filter_map(|other| view.slice_exports().live(other)).any(|other| {
         let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
         let slice = view.distributed_slices().live(&at).map(|slice| preview::acknowledged_content(view, slice));
-        let features = view.features_of(importer, now);
-        let (spec, _) = silent::slice_for(view, other, features, now);
-        let desired = features.slice(&spec.content);
+        let desired = features.slice(&other.spec.content);
         // fault T32.3: (gets_new_slices || slice.is_some()) && ~>
         (gets_new_slices || slice.is_some())
             && desired.is_some_and(|desired| handover::replacement_pending(slice, &desired, removed_content))
@@ -173,7 +176,7 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
     let mut plan = Plan::default();
     if is_claiming {
         let features = view.features_of(importer, now);
-        let (spec, again) = silent::slice_for(view, export, features, now);
+        let (spec, again) = silent::slice_for(view, export, (importer, features), now);
         plan.plan_again_at(again);
         // fault U6.1: features.slice(&spec.content ~> Some(Cow::Borrowed(&*spec.content)
         let content = features.slice(&spec.content);

@@ -7,7 +7,7 @@ use crate::hub::view::reader::Reader;
 use crate::hub::view::value::Value;
 use crate::hub::view::{Effects, Key, View};
 use crate::model::{Announcement, Kind, Object, SliceStreamOffer};
-use crate::plan::{Action, Plan, Preview};
+use crate::plan::{Action, Look, Plan, Preview};
 use crate::reads::{Reads, Recorded};
 use fleetnet_types::{Change, ObjectName, Text, Timestamp, WatchState};
 use std::ops::{Deref, DerefMut};
@@ -125,10 +125,10 @@ impl Planner {
         self.changed(values.into_iter().collect(), requeue);
     }
 
-    /// Records the first look of a plan at an overdue member.
-    pub fn looked(&mut self, key: &Key, look: Timestamp) {
+    /// Records what a plan has seen of an overdue member.
+    pub fn looked(&mut self, key: &Key, look: Look, now: Timestamp) {
         if let Key::Member(cluster) = key {
-            self.view.looked(cluster, look);
+            self.view.looked(cluster, look, now);
         }
     }
 

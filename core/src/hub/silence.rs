@@ -10,7 +10,8 @@
 //!      │  │                renewal │ │ soft limit           │ renewal
 //!      │  │ 30 min                 ▼ │                      ▼
 //!      │  └──────────────────── Returned ◄──── hold ──── Returning   (from the second silence in 30 min)
-//!      └─► Postponed (most members are silent): a renewal ends it, the hard limit leads to Draining
+//!      └─► Postponed (most members are silent): a renewal ends it, the hard limit leads to Draining.
+//!          When most members renew again, the others have their full time again.
 //! ```
 //!
 //! The time counts on the hub agent's clock, from the moment in which it saw a renewal. It counts only while the watch of MemberAgents
@@ -21,13 +22,14 @@ use crate::hub::view::hearing::{Heard, SilenceLimits};
 use crate::hub::view::reader::Reader;
 use crate::limits::{
     FLAP_HOLD_MAX_MICROS, FLAP_HOLD_MICROS, FLAP_MICROS, LOOK_MICROS, LOOK_VALID_MICROS, PLANNED_STOP_MICROS,
-    RENEW_MICROS,
+    RENEW_MICROS, SILENT_MEMBERS_MAX,
 };
 use crate::model::{Kind, MemberAgent, Silence, SilencePhase, SilentMember};
 use crate::names;
-use crate::plan::{self, Event};
+use crate::plan::{self, Event, Look};
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, Timestamp};
+use std::collections::BTreeMap;
 
 const COMPONENT: &str = "hub-agent";
 
@@ -38,8 +40,7 @@ pub(crate) struct Judgement {
     pub(crate) silence: Option<Silence>,
     /// Time of the next look.
     pub(crate) again: Option<Timestamp>,
-    /// Time to remember as that of the first look at an overdue member.
-    pub(crate) look: Option<Timestamp>,
+    pub(crate) look: Option<Look>,
     /// Event about a new phase.
     pub(crate) event: Option<Event>,
 }
@@ -53,7 +54,7 @@ pub(crate) fn judge(view: Reader<'_>, cluster: &ClusterId, agent: &MemberAgent, 
     let is_mass = || is_mass_silence(view, limits, now);
     let mut judgement = next(record, heard, limits, is_mass, now);
     // fault O22.1: judgement.silence.map(|it| it.phase) != ~> false && judgement.silence.map(|it| it.phase) !=
-    if judgement.silence.map(|it| it.phase) != record.map(|it| it.phase) {
+    if judgement.silence.map(|it| it.phase) != record.map(|it| it.phase) && heard.hold.is_none() {
         judgement.event = event(cluster, agent, judgement.silence, limits);
     }
     judgement
@@ -66,12 +67,18 @@ pub(crate) fn members_for(view: Reader<'_>, importer: &ClusterId, agent: &Member
         return Vec::new();
     }
     let has_agent = |cluster: &ClusterId| view.member_agents().live(&names::member_agent(cluster)).is_some();
-    let is_kept = |member: &&SilentMember| !has_agent(&member.cluster) && view.has_slice_exports(&member.cluster);
-    let kept = agent.status.silent_members.iter().filter(is_kept).cloned();
+    // fault O19.4: !view.complete(&[Kind::EndpointSliceExport]) ~> false
+    let are_exports_unknown = !view.complete(&[Kind::EndpointSliceExport]);
+    let may_export = |cluster: &ClusterId| are_exports_unknown || view.has_slice_exports(cluster);
     let judged = view.silent_members().filter(|member| member.cluster != *importer);
-    let mut members: Vec<SilentMember> = judged.chain(kept).collect();
-    members.sort_by(|one, other| one.cluster.cmp(&other.cluster));
-    members
+    let judged = judged.filter(|member| has_agent(&member.cluster) || may_export(&member.cluster));
+    let mut members: BTreeMap<ClusterId, SilentMember> =
+        judged.map(|member| (member.cluster.clone(), member)).collect();
+    let kept = agent.status.silent_members.iter();
+    for member in kept.filter(|member| !has_agent(&member.cluster) && may_export(&member.cluster)) {
+        members.entry(member.cluster.clone()).or_insert_with(|| member.clone());
+    }
+    members.into_values().take(SILENT_MEMBERS_MAX).collect()
 }
 
 /// True if most members fell silent at the same time. Then the cause is probably in the hub or in the network. Members that were judged
@@ -83,7 +90,10 @@ fn is_mass_silence(view: Reader<'_>, limits: SilenceLimits, now: Timestamp) -> b
     let (mut members, mut silent) = (0_usize, 0_usize);
     for (agent, since) in view.hearings() {
         let is_judged = agent.status.silence.is_some_and(|it| it.phase.treatment().is_some());
-        let silent_micros = since.map_or(0, |since| now.0.saturating_sub(since.0));
+        // The silence of a member with a slice stream does not count, so it says nothing about the others.
+        let Some(since) = since else { continue };
+        let silent_micros = now.0.saturating_sub(since.0);
+        // fault O16.6: || agent.stopped.is_some() ~>
         if is_judged || agent.stopped.is_some() || silent_micros >= limits.hard_micros {
             continue;
         }
@@ -125,22 +135,27 @@ fn next(
             _ => Judgement::begin(Returning, count, heard, now),
         };
     }
-    let end = record.and_then(|record| record.ends());
+    let end = record.and_then(|record| record.ends(heard.silence_at));
     match phase {
-        Some(Returning) if end <= Some(now) => return Judgement::begin(Returned, count, heard, now),
+        // fault O17.2: && heard.is_renewing(now) ~>
+        Some(Returning) if end <= Some(now) && heard.is_renewing(now) => {
+            return Judgement::begin(Returned, count, heard, now);
+        }
         Some(Returned) if end <= Some(now) => return Judgement::default(),
         Some(Withdrawn) => return Judgement::keep(record, None),
         _ => {}
     }
-    let Some(since) = heard.since else { return Judgement::keep(record, end) };
+    let later = end.filter(|end| now < *end);
+    let Some(since) = heard.since else { return Judgement::keep(record, later) };
     let grace = if heard.has_stopped { PLANNED_STOP_MICROS } else { 0 };
     let soft = since.plus_micros(limits.soft_micros.saturating_add(grace));
     let hard = since.plus_micros(limits.hard_micros.saturating_add(grace));
-    let withdrawn = |record: Silence| record.since.plus_micros(limits.hard_micros - limits.soft_micros);
-    // fault O15.1: soft.max( ~> Timestamp(0).max(
-    let due = record.filter(|_| phase == Some(Draining)).map_or(soft, |record| soft.max(withdrawn(record)));
+    let withdrawn = heard.silence_at.plus_micros(limits.hard_micros - limits.soft_micros);
+    // fault O15.1: soft.max(withdrawn) ~> withdrawn.min(soft)
+    let due = if phase == Some(Draining) { soft.max(withdrawn) } else { soft };
+    let due = heard.hold.map_or(due, |hold| due.max(hold));
     if now < due {
-        return Judgement::keep(record, end.into_iter().chain([due]).min());
+        return Judgement::keep(record, later.into_iter().chain([due]).min());
     }
     match heard.look {
         // fault O14.1: now < look.plus_micros(LOOK_MICROS) ~> false
@@ -149,36 +164,49 @@ fn next(
         }
         // fault O14.2: now < look.plus_micros(LOOK_VALID_MICROS) ~> true
         Some(look) if now < look.plus_micros(LOOK_VALID_MICROS) => {}
-        _ => return Judgement { look: Some(now), ..Judgement::keep(record, Some(now.plus_micros(LOOK_MICROS))) },
+        _ => {
+            let again = Some(now.plus_micros(LOOK_MICROS));
+            return Judgement { look: Some(Look::First), ..Judgement::keep(record, again) };
+        }
     }
-    // Where the CRD has no field for the record, the next try is in a minute.
-    // fault O18.1: now.plus_micros(60_000_000) ~> now
-    let look = Some(now.plus_micros(60_000_000));
     let judgement = match phase {
         Some(Draining) => Judgement::begin(Withdrawn, count, heard, now),
         Some(Returning) => Judgement::begin(Draining, count.saturating_add(1), heard, now),
         // fault O16.2: now < hard && is_mass() ~> false && now < hard && is_mass()
         Some(Postponed) if now < hard && is_mass() => {
             let again = Some(now.plus_micros(LOOK_MICROS));
-            return Judgement { look: Some(now), ..Judgement::keep(record, again) };
+            return Judgement { look: Some(Look::First), ..Judgement::keep(record, again) };
+        }
+        Some(Postponed) if now < hard => {
+            let again = Some(now.plus_micros(limits.soft_micros));
+            let returned = Silence { phase: Returned, since: now, renewed: heard.renewed, count };
+            let record = (count > 0).then_some(returned);
+            return Judgement { look: Some(Look::Forgiven), ..Judgement::keep(record, again) };
         }
         _ if now < hard && is_mass() => Judgement::begin(Postponed, count, heard, now),
         _ => Judgement::begin(Draining, count.saturating_add(1), heard, now),
     };
-    Judgement { look, ..judgement }
+    Judgement { look: Some(Look::Judged), ..judgement }
+}
+
+impl Heard {
+    /// True if the member renews at present.
+    fn is_renewing(self, now: Timestamp) -> bool {
+        self.has_stream || self.since.is_some_and(|since| now < since.plus_micros(RENEW_MICROS * 3 / 2))
+    }
 }
 
 impl Silence {
-    /// Returns the time at which the phase ends by itself.
-    fn ends(self) -> Option<Timestamp> {
+    /// Returns the time at which a phase that began at `since` ends by itself.
+    fn ends(self, since: Timestamp) -> Option<Timestamp> {
         match self.phase {
             SilencePhase::Returning => {
                 let doublings = self.count.saturating_sub(2).min(16);
                 // fault O17.1: << doublings ~> << (doublings * 0)
                 let hold = (FLAP_HOLD_MICROS << doublings).min(FLAP_HOLD_MAX_MICROS);
-                Some(self.since.plus_micros(hold))
+                Some(since.plus_micros(hold))
             }
-            SilencePhase::Returned => Some(self.since.plus_micros(FLAP_MICROS)),
+            SilencePhase::Returned => Some(since.plus_micros(FLAP_MICROS)),
             SilencePhase::Postponed | SilencePhase::Draining | SilencePhase::Withdrawn => None,
         }
     }

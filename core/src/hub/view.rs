@@ -13,8 +13,10 @@
 //! | [`reader`] | the reads of a plan |
 //! | [`holders`] | of the exports of a source slice, the one that is distributed |
 //! | [`previews`] | slice streams, and the previews that were sent over them |
+//! | `endpoint_counts` | how many ready endpoints each member exports of a Service |
 //! | [`hearing`] | when this process saw the last renewal of each member |
 
+mod endpoint_counts;
 pub(crate) mod hearing;
 pub(crate) mod holders;
 pub(crate) mod previews;
@@ -33,7 +35,8 @@ use crate::model::{
 use crate::names;
 use crate::undecodable::Undecodable;
 use crate::watches::Watches;
-use fleetnet_types::{ClusterId, ObjectName, Text};
+use endpoint_counts::EndpointCounts;
+use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 use hearing::{Hearings, SilenceLimits};
 use holders::Holders;
 use previews::Previews;
@@ -122,6 +125,7 @@ pub struct View {
     pub(crate) disputes: Disputes<Key>,
     /// Slice streams, and the previews that were sent over them.
     previews: Previews,
+    endpoint_counts: EndpointCounts,
     /// Last renewal of each member, as far as this process has seen it.
     hearings: Hearings,
     /// Silent members whose endpoints importers do not treat as usual.
@@ -185,7 +189,8 @@ impl View {
     }
 
     /// Records that the status of a member's MemberAgent was written.
-    pub fn answered(&mut self, cluster: &ClusterId) {
+    pub fn answered(&mut self, cluster: &ClusterId, now: Timestamp) {
+        self.judgement_written(cluster, now);
         if self.slice_stream.is_some() {
             self.offered.insert(cluster.clone());
         }

@@ -15,16 +15,18 @@
 //! | `owner` | the owner of the cluster id, as far as this process has seen it |
 //! | `excess` | content that a webhook added to imported slices |
 //! | `previews` | contents of distributed slices that the slice stream delivers before their objects |
-//! | `silent_members` | the list of silent members in the MemberAgent |
+//! | [`serving`] | which exporting members serve a derived Service |
+//! | `hub_status` | what the hub agent writes to the MemberAgent |
 //! | `slice_stream` | which server the slice stream connects to, and if the stream is open |
 
 mod excess;
+mod hub_status;
 mod membership;
 mod owner;
 mod previews;
 pub(crate) mod reader;
 pub(crate) mod records;
-mod silent_members;
+pub(crate) mod serving;
 mod slice_stream;
 mod take;
 pub(crate) mod value;
@@ -45,6 +47,7 @@ use crate::watches::Watches;
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid};
 use owner::Owners;
 use records::{Facts, Records};
+use serving::Serving;
 use std::collections::{BTreeMap, BTreeSet};
 use value::{Fact, Value};
 
@@ -173,6 +176,7 @@ pub struct View {
     hub_announced: Announced,
     /// Silent members, by the last list of the hub agent.
     silent_members: BTreeMap<ClusterId, Treatment>,
+    serving: Serving,
     owners: Owners,
     /// False while the watch of this cluster's EndpointSlices has no contact with the API server. Then no heartbeat is written.
     pub(super) slices_followed: bool,
@@ -242,6 +246,7 @@ impl View {
             answered_excess: BTreeMap::new(),
             hub_announced: Announced::default(),
             silent_members: BTreeMap::new(),
+            serving: Serving::default(),
             owners: Owners::default(),
             slices_followed: true,
             hub_followed_since: Some(Timestamp::EPOCH),

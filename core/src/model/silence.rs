@@ -60,8 +60,8 @@ pub struct SilentMember {
     pub treatment: Treatment,
 }
 
-/// Treatment of a silent member's endpoints by an importer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Treatment of a silent member's endpoints by an importer, from the mildest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Treatment {
     /// The endpoints are draining: kube-proxy uses them only if the Service has no ready endpoint.
     Draining,

@@ -3,7 +3,7 @@
 use super::{Address, Meta, PortNumber};
 use fleetnet_types::{ObjectName, Text};
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AddressType {
     IPv4,
     IPv6,

@@ -253,7 +253,7 @@ fn the_hub_offers_its_slice_stream_once_also_where_the_definition_drops_the_offe
     let (offered, dropped) = (with(Some(offer(1))), with(None));
     observe_change(&mut view, dropped.clone().object());
     assert_eq!(writes(&view, &key).len(), 1, "perhaps an earlier process wrote the announcement");
-    view.answered(&"member-1".into());
+    view.answered(&"member-1".into(), NOW);
     for present in [&offered, &dropped] {
         observe_change(&mut view, present.clone().object());
         assert_eq!(planned(&view, &key), Plan::default(), "said already");

@@ -6,8 +6,8 @@ use crate::support::build::{IntoObject, member_agent, seconds, slice, slice_expo
 use fleet::Fleet;
 use fleetnet_core::features::Features;
 use fleetnet_core::hub::{Key, SilenceLimits};
-use fleetnet_core::model::{MemberAgent, Object, Silence, SilencePhase, Treatment};
-use fleetnet_types::{Change, Removal, Text};
+use fleetnet_core::model::{Kind, MemberAgent, Object, SilencePhase, SilentMember, Treatment};
+use fleetnet_types::{Change, Removal, Text, WatchState};
 use property::{cases, for_any};
 use proptest::prelude::prop;
 use std::collections::BTreeMap;
@@ -148,31 +148,21 @@ fn a_member_that_falls_silent_again_and_again_must_renew_for_longer_and_longer()
 #[test]
 fn a_member_that_falls_silent_while_it_must_prove_itself_starts_again() {
     let mut fleet = Fleet::of(3);
-    for _ in 0..3 {
+    for time in [15, 15, 1] {
         fleet.dies("a");
         fleet.until(fleet.now + 100);
         fleet.returns("a");
-        fleet.until(fleet.now + 15);
+        fleet.until(fleet.now + time);
     }
-    // The hold is 20 s now: the member dies before it ends.
+    // It must renew for 20 s now, and dies after a second.
+    assert_eq!(fleet.agent("a").status.silence.map(|it| (it.phase, it.count)), Some((SilencePhase::Returning, 3)));
     fleet.phases();
     let start = fleet.now;
     fleet.dies("a");
-    fleet.until(start + 4);
-    assert_eq!(fleet.phases(), [""; 0]);
-    let mut agent = fleet.agent("a").clone();
-    let held = Silence {
-        phase: SilencePhase::Returning,
-        since: seconds(start + 100),
-        count: 3,
-        renewed: agent.renewed.expect("a time"),
-    };
-    agent.status.silence = Some(held);
-    fleet.apply(agent);
-    fleet.until(start + 90);
+    fleet.until(start + 200);
     let phases = fleet.phases();
-    assert!(phases.last().is_some_and(|it| it.ends_with("a Draining")), "{phases:?}");
-    assert_eq!(fleet.agent("a").status.silence.map(|it| it.count), Some(4));
+    assert!(phases.iter().all(|phase| phase.ends_with("Draining")), "it is trusted only while it renews: {phases:?}");
+    assert_eq!(fleet.agent("a").status.silence.map(|it| (it.phase, it.count)), Some((SilencePhase::Draining, 4)));
 }
 
 #[test]
@@ -185,9 +175,9 @@ fn if_most_members_fall_silent_at_once_none_is_judged_before_the_hard_limit() {
     assert_eq!(fleet.treatment("e", "a"), None);
     fleet.returns("a");
     assert_eq!(fleet.phases(), ["500 a -"]);
-    // Of the five members, two are silent now.
-    fleet.until(510);
-    assert_eq!(fleet.phases(), ["505 b Draining", "505 c Draining"]);
+    // Of the five members, two are silent now. They have their full time again.
+    fleet.until(600);
+    assert_eq!(fleet.phases(), ["505 b -", "505 c -", "570 b Draining", "570 c Draining"]);
 
     let mut fleet = Fleet::of(5);
     fleet.until(100);
@@ -199,15 +189,55 @@ fn if_most_members_fall_silent_at_once_none_is_judged_before_the_hard_limit() {
 }
 
 #[test]
-fn a_mass_silence_that_ends_soon_delays_no_judgement() {
-    let mut fleet = Fleet::of(3);
+fn members_that_return_one_after_the_other_after_a_mass_silence_are_not_judged() {
+    let mut fleet = Fleet::of(6);
     fleet.until(100);
-    ["a", "b"].iter().for_each(|member| fleet.dies(member));
+    let away = ["a", "b", "c", "d"];
+    away.iter().for_each(|member| fleet.dies(member));
+    fleet.until(400);
+    assert_eq!(fleet.phases().len(), 4);
+    // Heartbeats wait for up to 40 s between two tries.
+    for member in away {
+        fleet.returns(member);
+        fleet.until(fleet.now + 15);
+    }
+    assert!(fleet.phases().iter().all(|phase| phase.ends_with('-')));
+}
+
+#[test]
+fn a_judgement_that_could_not_be_written_is_planned_again_at_once() {
+    let mut fleet = Fleet::of(3);
+    fleet.dies("a");
+    fleet.until(64);
+    let key = Key::Member("a".into());
+    for _ in 0..3 {
+        let plan = fleet.view.plan(&key, seconds(65));
+        assert_eq!(plan.writes.len(), 1);
+        fleet.view.looked(&key, plan.look.expect("a judgement"), seconds(65));
+    }
+}
+
+#[test]
+fn silence_before_a_stop_or_with_a_slice_stream_is_no_part_of_a_mass_silence() {
+    let mut fleet = Fleet::of(4);
+    fleet.until(100);
+    for member in ["a", "b"] {
+        fleet.dies(member);
+        let mut agent = fleet.agent(member).clone();
+        agent.stopped = Some(seconds(100));
+        fleet.apply(agent);
+    }
+    fleet.dies("c");
     fleet.until(170);
-    assert_eq!(fleet.phases(), ["165 a Postponed", "165 b Postponed"]);
-    fleet.returns("b");
-    fleet.until(180);
-    assert_eq!(fleet.phases(), ["170 b -", "175 a Draining"]);
+    assert_eq!(fleet.phases(), ["165 c Draining"], "two of the four have stopped as planned");
+
+    let mut fleet = Fleet::of(6);
+    for member in ["a", "b", "c"] {
+        fleet.view.stream_began(&format!("fleet-member-{member}").into(), &mut Vec::new());
+    }
+    ["d", "e"].iter().for_each(|member| fleet.dies(member));
+    fleet.until(100);
+    assert_eq!(fleet.phases(), ["65 d Postponed", "65 e Postponed"], "of the three without a stream, two are silent");
 }
 
 #[test]
@@ -343,7 +373,7 @@ fn a_judgement_survives_a_restart_of_the_hub_agent_and_the_deletion_of_the_membe
     }
     assert_eq!(restarted.treatment("b", "a"), Some(Treatment::Draining));
     restarted.until(1_000);
-    assert_eq!(restarted.phases(), ["610 a Withdrawn"]);
+    assert_eq!(restarted.phases(), ["645 a Withdrawn"], "540 s after the start, and the second look");
 
     let exported = Object::EndpointSliceExport(slice_export("a", &slice("work/app-1")));
     fleet.view.applied(exported.clone(), seconds(100), &mut Vec::new());
@@ -366,6 +396,21 @@ fn a_judgement_survives_a_restart_of_the_hub_agent_and_the_deletion_of_the_membe
 }
 
 #[test]
+fn a_silent_member_without_memberagent_stays_in_the_lists_until_the_exported_slices_are_listed() {
+    let mut fleet = Fleet::of(2);
+    let mut agent = fleet.agent("b").clone();
+    agent.status.silent_members = vec![SilentMember { cluster: "gone".into(), treatment: Treatment::Draining }];
+    fleet.view.watch_state(Kind::EndpointSliceExport, WatchState::Incomplete, seconds(1), &mut Vec::new());
+    fleet.apply(agent);
+    fleet.until(30);
+    assert_eq!(fleet.treatment("b", "gone"), Some(Treatment::Draining));
+    let mut requeue = Vec::new();
+    fleet.view.watch_state(Kind::EndpointSliceExport, WatchState::Complete, seconds(30), &mut requeue);
+    fleet.plan(requeue);
+    assert_eq!(fleet.treatment("b", "gone"), None);
+}
+
+#[test]
 fn a_definition_that_drops_the_record_causes_a_try_a_minute() {
     let mut fleet = Fleet::of(3);
     fleet.dies("a");
@@ -382,17 +427,18 @@ fn a_definition_that_drops_the_record_causes_a_try_a_minute() {
             let key = Key::Member("a".into());
             let plan = fleet.view.plan(&key, seconds(second));
             if let Some(look) = plan.look {
-                fleet.view.looked(&key, look);
+                fleet.view.looked(&key, look, seconds(second));
             }
-            if !plan.writes.is_empty() {
-                tries.push(second);
+            if let [write] = &plan.writes[..] {
+                tries.push((second, write.events.len()));
+                fleet.view.answered(&"a".into(), seconds(second));
             }
             // After its writes, a key is planned again.
             let again = fleet.view.plan(&key, seconds(second)).again;
             fleet.due.insert("a".into(), again.expect("a look"));
         }
     }
-    assert_eq!(tries, [65, 130, 195, 260, 325, 390]);
+    assert_eq!(tries, [(65, 1), (130, 0), (195, 0), (260, 0), (325, 0), (390, 0)], "with one Event");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::support::build::{
     distributed_slice, endpoint, found, imported_slice, in_hub_of, internal_export, mcs, member_agent, named,
     no_conflict, resolved, seconds, service, service_import, slice, slice_export,
 };
-use crate::support::view::{NOW, claimed_hub_view, member_view, observe_change, planned, writes};
+use crate::support::view::{NOW, claimed_hub_view, member_view, observe_change, observe_removal, planned, writes};
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub::{self, Key, SilenceLimits};
 use fleetnet_core::member;
@@ -76,8 +76,13 @@ fn endpoints_of_a_silent_member_are_draining_or_withdrawn_while_another_member_h
         assert_eq!(written(&view, &two.0).as_ref(), Some(expected), "{treatment:?}");
         assert_eq!(written(&view, &three.0), None);
     }
-    let all = importer(listing(&[("member-2", Treatment::Withdrawn), ("member-3", Treatment::Draining)]), &slices);
-    assert_eq!((written(&all, &two.0), written(&all, &three.0)), (None, None), "only silent members are left");
+    for treatment in Treatment::ALL {
+        let all = importer(listing(&[("member-2", treatment), ("member-3", treatment)]), &slices);
+        assert_eq!((written(&all, &two.0), written(&all, &three.0)), (None, None), "only silent members are left");
+    }
+    let both = importer(listing(&[("member-2", Treatment::Withdrawn), ("member-3", Treatment::Draining)]), &slices);
+    assert_eq!(written(&both, &two.0), Some(none), "the other one was heard later, or returns");
+    assert_eq!(written(&both, &three.0), None);
     let alone = importer(listing(&[("member-2", Treatment::Withdrawn)]), from_ref(&two));
     assert_eq!(written(&alone, &two.0), None);
     let (mut empty, mut of_other_family) = (imported("member-3", &["10.3.0.1"]), imported("member-3", &["fd00::1"]));
@@ -132,6 +137,17 @@ fn only_a_hub_agent_that_maintains_the_list_counts_and_a_new_memberagent_has_no_
     created.status.announcement = Announcement::new("1.2.3", Features::ALL);
     observe_change(&mut view, created.version(8).object());
     assert_eq!(written(&view, &two.0), None);
+
+    // The hub agent is replaced by one that writes no status.
+    let mut view = importer(listing(&[("member-2", Treatment::Draining)]), &slices);
+    let mut created = listing(&[]).version(7).uid("created again");
+    created.status = Default::default();
+    observe_change(&mut view, created.object());
+    let key = member::Key::SliceImport(two.0.meta.name.name.clone());
+    let plan = view.plan(&key, seconds(21));
+    assert_eq!(plan.again, Some(seconds(80)), "a minute after the last announcement");
+    assert_eq!(view.plan(&key, seconds(79)).writes.len(), 1, "the list counts");
+    assert_eq!(view.plan(&key, seconds(80)).writes, []);
 
     let mut unknown = importer(listing(&[("member-2", Treatment::Draining)]), &slices);
     unknown.watch_state(Kind::MemberAgent, WatchState::Incomplete, NOW, &mut Vec::new());
@@ -236,6 +252,14 @@ fn an_importer_that_does_not_know_silent_members_loses_their_endpoints_in_steps(
     assert_eq!(left(hub_with(10, 0, without), 3), [(10, false); 3], "never the last ones");
     assert_eq!(left(hub_with(10, 10, Features::ALL), 3), [(10, false); 3], "the importer does it itself");
     assert_eq!(left(hub_with(4, 4, Features::NONE), 2), [(0, false); 2], "the Go form");
+    // No MemberAgent of the importer is known yet, as right after a start of the hub agent.
+    let (mut view, export) = hub_with(10, 1, without);
+    for state in [WatchState::Incomplete, WatchState::Complete] {
+        view.watch_state(Kind::MemberAgent, state, NOW, &mut Vec::new());
+    }
+    let agent = view.member_agents.get(&in_hub_of("member-1", "member-1")).expect("it").clone().object();
+    observe_removal(&mut view, &agent);
+    assert_eq!(left((view, export), 3), [(5, true), (2, true), (1, true)]);
 }
 
 #[test]

@@ -3,63 +3,99 @@
 
 use crate::feature_set::FeatureSet;
 use crate::features::Feature;
-use crate::hub::distribute::holder::is_among;
-use crate::hub::view::reader::{Reader, live};
+use crate::hub::view::hearing::SilenceLimits;
+use crate::hub::view::reader::Reader;
 use crate::limits::WITHDRAWAL_STEP_MICROS;
-use crate::model::{HubSlice, HubSliceSpec, Silence};
+use crate::model::{HubSlice, HubSliceSpec, Silence, SilencePhase};
 use crate::names;
-use fleetnet_types::Timestamp;
+use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// True if the hub agent withdraws the endpoints of this export from importers with these features, because its exporter is silent.
+pub(super) fn is_withdrawn(view: Reader<'_>, export: &HubSlice, importer: FeatureSet) -> bool {
+    !importer.has(Feature::SilentMembers) && silence_of(view, &export.meta.name.namespace).is_some()
+}
+
+fn silence_of(view: Reader<'_>, exporter: &Text) -> Option<Silence> {
+    names::cluster_of(exporter).and_then(|cluster| view.silence_of(&cluster)).copied()
+}
 
 /// Returns the exported slice that an importer with these features gets, and the time of the next step.
 pub(super) fn slice_for<'a>(
     view: Reader<'a>,
     export: &'a HubSlice,
-    importer: FeatureSet,
+    (importer, features): (&Text, FeatureSet),
     now: Timestamp,
 ) -> (Cow<'a, HubSliceSpec>, Option<Timestamp>) {
-    let whole = (Cow::Borrowed(&export.spec), None);
-    // fault O21.1: importer.has(Feature::SilentMembers) || ~>
-    if importer.has(Feature::SilentMembers) || importer.is_assumed() {
+    let (whole, spec) = ((Cow::Borrowed(&export.spec), None), &export.spec);
+    // fault O21.1: features.has(Feature::SilentMembers) ~> false
+    if features.has(Feature::SilentMembers) {
         return whole;
     }
-    let silence_of =
-        |slice: &HubSlice| names::cluster_of(&slice.meta.name.namespace).and_then(|it| view.silence_of(&it));
-    let Some(silence) = silence_of(export) else { return whole };
-    let exporters = view.exporters(&export.spec.owner).unwrap_or_default();
-    let is_counted = |other: &&HubSlice| {
-        is_among(exporters, other) && other.spec.content.address_type == export.spec.content.address_type
-    };
-    let (mut ready, mut silent, mut before) = (0, 0, 0);
-    for other in live(view.slice_exports(), view.slice_exports_of(&export.spec.owner)).filter(is_counted) {
-        let endpoints = other.spec.content.endpoints.len();
-        match silence_of(other) {
-            None => ready += endpoints,
-            Some(_) => {
-                if other.meta.name < export.meta.name {
-                    before += endpoints;
-                }
-                silent += endpoints;
-            }
+    let (limits, silence) = (view.silence_limits(), silence_of(view, &export.meta.name.namespace));
+    let (Some(limits), Some(silence)) = (limits, silence) else { return whole };
+    // fault O21.4: !has_other_endpoints(view, export, importer) ~> false
+    if !has_other_endpoints(view, export, importer) {
+        return whole;
+    }
+    let (own, next) = step(silence, limits, now);
+    // Members with the same step fell silent together. Those that did before have lost more of their endpoints.
+    let (mut ready, mut silent): (usize, BTreeMap<Reverse<i64>, usize>) = (0, BTreeMap::new());
+    for (exporter, number) in view.endpoint_counts(&spec.owner, &spec.content.address_type) {
+        match silence_of(view, exporter) {
+            None => ready += number,
+            Some(silence) => *silent.entry(Reverse(step(silence, limits, now).0)).or_default() += number,
         }
     }
-    let (step, next) = step(*silence, now);
-    let kept = kept(ready, silent, step);
-    let of_this = kept.saturating_sub(before);
-    let again = (ready > 0 && kept > 0).then_some(next);
-    if of_this >= export.spec.content.endpoints.len() {
-        return (whole.0, again);
+    for (Reverse(steps), number) in silent {
+        let kept = kept(ready, number, steps);
+        if steps == own {
+            let again = (kept > 0).then_some(next);
+            return (share(spec, kept, number), again);
+        }
+        ready += kept;
     }
-    let mut content = (*export.spec.content).clone();
-    content.endpoints.truncate(of_this);
-    (Cow::Owned(HubSliceSpec { content: Arc::new(content), ..export.spec.clone() }), again)
+    whole
 }
 
-/// Returns the number of the present step, from 1, and the time of the next one.
-fn step(silence: Silence, now: Timestamp) -> (i64, Timestamp) {
-    let steps = now.0.saturating_sub(silence.since.0).max(0) / WITHDRAWAL_STEP_MICROS + 1;
-    (steps, silence.since.plus_micros(steps.saturating_mul(WITHDRAWAL_STEP_MICROS)))
+/// True if the importer has a slice with ready endpoints of the same Service and address type, from a member that is not silent.
+fn has_other_endpoints(view: Reader<'_>, export: &HubSlice, importer: &Text) -> bool {
+    let of_others =
+        view.slice_exports_of(&export.spec.owner).filter(|other| silence_of(view, &other.namespace).is_none());
+    let mut copies = of_others.filter_map(|other| {
+        let at = ObjectName { namespace: importer.clone(), name: other.name.clone() };
+        view.distributed_slices().live(&at)
+    });
+    copies.any(|copy| {
+        let content = &copy.spec.content;
+        copy.spec.owner == export.spec.owner
+            && content.address_type == export.spec.content.address_type
+            && !content.endpoints.is_empty()
+            && silence_of(view, &names::member_namespace(&copy.spec.reference.cluster)).is_none()
+    })
+}
+
+/// Returns a slice with its share of the endpoints that are kept of `number`.
+fn share(spec: &HubSliceSpec, kept: usize, number: usize) -> Cow<'_, HubSliceSpec> {
+    let endpoints = spec.content.endpoints.len();
+    let share = (endpoints * kept).div_ceil(number.max(1));
+    if share >= endpoints {
+        return Cow::Borrowed(spec);
+    }
+    let mut content = (*spec.content).clone();
+    content.endpoints.truncate(share);
+    Cow::Owned(HubSliceSpec { content: Arc::new(content), ..spec.clone() })
+}
+
+/// Returns the number of the present step, from 1, and the time of the next one. Steps count from the first judgement.
+fn step(silence: Silence, limits: SilenceLimits, now: Timestamp) -> (i64, Timestamp) {
+    let earlier = if silence.phase == SilencePhase::Withdrawn { limits.hard_micros - limits.soft_micros } else { 0 };
+    let since = silence.since.plus_micros(-earlier);
+    let steps = now.0.saturating_sub(since.0).max(0) / WITHDRAWAL_STEP_MICROS + 1;
+    (steps, since.plus_micros(steps.saturating_mul(WITHDRAWAL_STEP_MICROS)))
 }
 
 /// Returns how many of the endpoints of silent members an importer keeps after this number of steps. A step withdraws at most half of the
@@ -80,6 +116,7 @@ fn kept(ready: usize, silent: usize, steps: i64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{AddressType, Endpoint, Reference, SliceContent};
 
     #[test]
     fn endpoints_are_withdrawn_in_steps_of_half_a_service_and_never_the_last() {
@@ -104,12 +141,48 @@ mod tests {
     }
 
     #[test]
-    fn a_step_takes_a_minute_and_a_clock_that_was_set_back_stays_at_the_first() {
+    fn a_step_takes_a_minute_from_the_first_judgement_on() {
         let since = Timestamp::from_seconds(1_000);
-        let silence = Silence { phase: crate::model::SilencePhase::Draining, since, renewed: Timestamp(0), count: 1 };
-        for (second, expected, next) in [(1_000, 1, 1_060), (1_059, 1, 1_060), (1_060, 2, 1_120), (0, 1, 1_060)] {
+        let limits = SilenceLimits { soft_micros: 60_000_000, hard_micros: 180_000_000 };
+        let silence = |phase| Silence { phase, since, renewed: Timestamp(0), count: 1 };
+        for (phase, second, expected, next) in [
+            (SilencePhase::Draining, 1_000, 1, 1_060),
+            (SilencePhase::Draining, 1_059, 1, 1_060),
+            (SilencePhase::Draining, 1_060, 2, 1_120),
+            (SilencePhase::Draining, 0, 1, 1_060), // the clock was set back
+            (SilencePhase::Withdrawn, 1_000, 3, 1_060),
+        ] {
             let next = Timestamp::from_seconds(next);
-            assert_eq!(step(silence, Timestamp::from_seconds(second)), (expected, next), "{second}");
+            let found = step(silence(phase), limits, Timestamp::from_seconds(second));
+            assert_eq!(found, (expected, next), "{phase:?} {second}");
+        }
+    }
+
+    #[test]
+    fn each_slice_keeps_its_share_rounded_up() {
+        let content = |endpoints: usize| SliceContent {
+            address_type: AddressType::IPv4,
+            endpoints: vec![Endpoint::default(); endpoints],
+            draining: Vec::new(),
+            ports: Vec::new(),
+        };
+        let reference = Reference {
+            cluster: "a".into(),
+            source: ObjectName::new("work", "app-1"),
+            uid: "uid".into(),
+            resource_version: "1".into(),
+            generation: 1,
+            exported_since: None,
+        };
+        for (endpoints, kept, number, expected) in
+            [(10, 5, 10, 5), (3, 5, 10, 2), (10, 0, 10, 0), (4, 10, 10, 4), (0, 5, 10, 0)]
+        {
+            let spec = HubSliceSpec {
+                reference: reference.clone(),
+                owner: ObjectName::new("work", "app"),
+                content: content(endpoints).into(),
+            };
+            assert_eq!(share(&spec, kept, number).content.endpoints.len(), expected, "{endpoints} {kept}");
         }
     }
 }

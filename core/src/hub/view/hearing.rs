@@ -2,9 +2,10 @@
 
 use super::View;
 use super::value::Value;
-use crate::limits::CONTACT_GAP_MICROS;
+use crate::limits::{CONTACT_GAP_MICROS, DROPPED_JUDGEMENT_MICROS};
 use crate::model::{MemberAgent, Silence};
 use crate::names;
+use crate::plan::Look;
 use fleetnet_types::{ClusterId, Text, Timestamp};
 use std::collections::BTreeMap;
 
@@ -28,10 +29,15 @@ struct Hearing {
     renewed: Timestamp,
     /// Time at which this process saw the renewal, or the end of the member's slice stream after it.
     at: Timestamp,
-    /// Record in the MemberAgent.
+    /// Record in the MemberAgent, and the time at which this process saw it.
     silence: Option<Silence>,
-    /// Time of the first look at the overdue member, since the renewal and the record.
+    silence_at: Timestamp,
+    /// Time of the first look at the overdue member.
     look: Option<Timestamp>,
+    /// True if a judgement was planned, and is not written yet.
+    is_judged: bool,
+    /// Time before which the hub agent does not judge again, because the hub's CRD dropped the last judgement.
+    hold: Option<Timestamp>,
 }
 
 /// Contact of the watch of MemberAgents with the API server.
@@ -55,10 +61,16 @@ pub(crate) struct Heard {
     /// Time since which the silence of the member counts. `None` while it does not count: the watch has no contact, or a slice stream
     /// of the member is open.
     pub(crate) since: Option<Timestamp>,
+    /// True while a slice stream of the member is open.
+    pub(crate) has_stream: bool,
+    /// Time at which this process saw the present record.
+    pub(crate) silence_at: Timestamp,
     /// True if the member has announced a planned stop.
     pub(crate) has_stopped: bool,
     /// Time of the first look at the overdue member.
     pub(crate) look: Option<Timestamp>,
+    /// Time before which there is no further judgement, because the hub's CRD dropped the last one.
+    pub(crate) hold: Option<Timestamp>,
 }
 
 impl Hearings {
@@ -66,11 +78,20 @@ impl Hearings {
     pub(super) fn seen(&mut self, cluster: &ClusterId, agent: &MemberAgent, at: Timestamp) {
         let Some(renewed) = agent.renewed.filter(|_| !agent.meta.deleting) else { return self.gone(cluster) };
         let (before, silence) = (self.members.get(cluster).copied(), agent.status.silence);
-        let at = before.filter(|before| before.renewed == renewed).map_or(at, |before| before.at);
-        // fault O16.3: before.silence == silence ~> true
-        let is_same = |before: &Hearing| before.renewed == renewed && before.silence == silence;
-        let look = before.filter(is_same).and_then(|before| before.look);
-        self.members.insert(cluster.clone(), Hearing { renewed, at, silence, look });
+        let of_renewal = before.filter(|before| before.renewed == renewed);
+        let of_record = before.filter(|before| before.silence == silence);
+        // fault O16.3: of_record.is_some() ~> true || of_record.is_some()
+        let unchanged = of_renewal.filter(|_| of_record.is_some());
+        let hearing = Hearing {
+            renewed,
+            at: of_renewal.map_or(at, |before| before.at),
+            silence,
+            silence_at: of_record.map_or(at, |before| before.silence_at),
+            look: unchanged.and_then(|before| before.look),
+            is_judged: unchanged.is_some_and(|before| before.is_judged),
+            hold: unchanged.and_then(|before| before.hold),
+        };
+        self.members.insert(cluster.clone(), hearing);
     }
 
     /// Records that a MemberAgent is gone.
@@ -101,13 +122,29 @@ impl View {
         let Contact::Lost { at, before } = self.hearings.contact else { return None };
         let is_short = now <= at.plus_micros(CONTACT_GAP_MICROS);
         self.hearings.contact = Contact::Since(if is_short { before } else { now });
+        // The renewals that wait arrive before the next two looks.
+        // fault O14.7: hearing.look = None ~> { let _ = &hearing; }
+        self.hearings.members.values_mut().for_each(|hearing| hearing.look = None);
         Some(Value::MembersFollowed)
     }
 
-    /// Records the time of the first look at an overdue member.
-    pub(in crate::hub) fn looked(&mut self, cluster: &ClusterId, look: Timestamp) {
-        if let Some(hearing) = self.hearings.members.get_mut(cluster) {
-            hearing.look = Some(look);
+    /// Records what a plan has seen of an overdue member.
+    pub(in crate::hub) fn looked(&mut self, cluster: &ClusterId, look: Look, now: Timestamp) {
+        let Some(hearing) = self.hearings.members.get_mut(cluster) else { return };
+        match look {
+            Look::First => hearing.look = Some(now),
+            Look::Judged => hearing.is_judged = true,
+            // fault O16.5: hearing.at = now ~> { let _ = now; }
+            Look::Forgiven => hearing.at = now,
+        }
+    }
+
+    /// The status of a member's MemberAgent was written. If it does not have the judgement, the hub's CRD is too old for it.
+    pub(super) fn judgement_written(&mut self, cluster: &ClusterId, now: Timestamp) {
+        let Some(hearing) = self.hearings.members.get_mut(cluster) else { return };
+        // fault O18.1: std::mem::take(&mut hearing.is_judged) ~> false
+        if std::mem::take(&mut hearing.is_judged) {
+            hearing.hold = Some(now.plus_micros(DROPPED_JUDGEMENT_MICROS));
         }
     }
 
@@ -124,10 +161,10 @@ impl View {
         let hearing = *self.hearings.members.get(cluster)?;
         let agent = self.member_agents.get(&names::member_agent(cluster))?;
         // fault O14.4: self.has_stream(&agent.meta.name.namespace) ~> false
-        let streams = self.has_stream(&agent.meta.name.namespace);
-        let since = self.hearings.counts_since(hearing).filter(|_| !streams);
-        let has_stopped = agent.stopped.is_some();
-        Some(Heard { renewed: hearing.renewed, since, has_stopped, look: hearing.look })
+        let has_stream = self.has_stream(&agent.meta.name.namespace);
+        let since = self.hearings.counts_since(hearing).filter(|_| !has_stream);
+        let Hearing { renewed, silence_at, look, hold, .. } = hearing;
+        Some(Heard { renewed, since, has_stream, silence_at, has_stopped: agent.stopped.is_some(), look, hold })
     }
 
     /// Returns the MemberAgent of each member that renewed, with the time since which its silence counts.
@@ -141,7 +178,9 @@ impl View {
     pub(super) fn hearings_clock_set(&mut self, micros: i64) {
         for hearing in self.hearings.members.values_mut() {
             hearing.at = hearing.at.plus_micros(micros);
+            hearing.silence_at = hearing.silence_at.plus_micros(micros);
             hearing.look = hearing.look.map(|look| look.plus_micros(micros));
+            hearing.hold = hearing.hold.map(|hold| hold.plus_micros(micros));
         }
         self.hearings.contact = match self.hearings.contact {
             Contact::Since(since) => Contact::Since(since.plus_micros(micros)),

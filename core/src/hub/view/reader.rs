@@ -10,8 +10,8 @@ use crate::hub::view::hearing::{Heard, SilenceLimits};
 use crate::hub::view::{Key, NamespacePolicy};
 use crate::index::Stored;
 use crate::model::{
-    Announcement, Claims, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MemberCluster,
-    MemberCounts, Namespace, ServiceImport, Silence, SilentMember, SliceStreamOffer,
+    AddressType, Announcement, Claims, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
+    MemberCluster, MemberCounts, Namespace, ServiceImport, Silence, SilentMember, SliceStreamOffer,
 };
 use crate::names;
 use crate::reads::{Objects, Reads};
@@ -156,6 +156,16 @@ impl<'a> Reader<'a> {
         let (announced, watches) = (&self.view.announced, &self.view.watches);
         let announced = announced.get(namespace).copied().unwrap_or_default();
         FeatureSet::at(now, announced, watches.state(Kind::MemberAgent), watches.since(Kind::MemberAgent))
+    }
+
+    /// Returns the member namespaces that export ready endpoints of a Service with this address type, with their numbers.
+    pub(crate) fn endpoint_counts(
+        self,
+        service: &ObjectName,
+        address_type: &AddressType,
+    ) -> impl Iterator<Item = (&'a Text, usize)> + use<'a> {
+        self.reads.note(Value::EndpointCounts(service.clone()));
+        self.view.endpoint_counts(service, address_type)
     }
 
     /// Returns the silent members, sorted by cluster.

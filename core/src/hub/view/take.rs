@@ -1,5 +1,6 @@
 //! Stores changes of objects in the hub agent's view, and tells which values they change.
 
+use super::endpoint_counts::counted;
 use super::value::{Bucket, Value};
 use super::{Effects, Key, View, accepts, importers, records};
 use crate::index::Taken;
@@ -128,7 +129,9 @@ impl View {
     fn take_slice_export(&mut self, slice: HubSlice, effects: &mut Effects) -> bool {
         let (name, after) = (slice.meta.name.clone(), slice.spec.owner.clone());
         let content = Arc::clone(&slice.spec.content);
+        let endpoints = counted(&slice);
         let Taken::Changed(before) = self.slice_exports.take(slice) else { return false };
+        self.count_endpoints(&name.namespace, before.as_ref().map(counted), Some(endpoints), effects);
         for copy in self.distributed_slices_named.get(&name.name) {
             self.distributed_slices.compact(copy, |copy| share(&mut copy.spec.content, &content));
         }
@@ -233,6 +236,7 @@ impl View {
                 true
             }),
             Kind::EndpointSliceExport => self.slice_exports.remove(name, uid).is_some_and(|before| {
+                self.count_endpoints(&name.namespace, Some(counted(&before)), None, effects);
                 self.slice_exports_of.remove(&before.spec.owner, name);
                 effects.moved(Bucket::SliceExports, Some(&before.spec.owner), None);
                 // fault A3.1: self.slice_exports_named.remove(&name.name, name); ~>
@@ -279,6 +283,11 @@ impl View {
         match agent {
             Some(agent) => self.hearings.seen(&cluster, agent, at),
             None => self.hearings.gone(&cluster),
+        }
+        // A silent member whose MemberAgent was deleted stays silent.
+        // fault O19.5: agent.is_none() && ~> false && agent.is_none() &&
+        if agent.is_none() && self.slice_exports.in_namespace(&name.namespace).next().is_some() {
+            return;
         }
         let silence = agent.and_then(|agent| agent.status.silence).filter(|it| it.phase.treatment().is_some());
         let before = match silence {

@@ -30,6 +30,8 @@ pub(crate) enum Value {
     Announces,
     /// Last announcement of the member with this member namespace.
     Announced(Text),
+    /// Numbers of ready endpoints of a Service that members export.
+    EndpointCounts(ObjectName),
     /// Silent members.
     SilentMembers,
     /// Silence of this member.

@@ -3,20 +3,25 @@
 
 use crate::conditions::{self, DesiredCondition};
 use crate::member::view::Reader;
-use crate::model::{AddressType, HubSlice, MultiClusterService, SliceContent, Treatment};
-use fleetnet_types::ObjectName;
+use crate::member::view::serving::Served;
+use crate::model::{HubSlice, MultiClusterService, Service, SliceContent, Treatment};
+use fleetnet_types::{ObjectName, Timestamp};
 use std::borrow::Cow;
 
-/// Returns the content to import of a distributed slice, after its validation.
-pub(super) fn content<'a>(view: Reader<'a>, distributed: &'a HubSlice) -> Cow<'a, SliceContent> {
+/// Returns the content of a distributed slice to import into a derived Service, after its validation.
+pub(super) fn content<'a>(
+    view: Reader<'a>,
+    distributed: &'a HubSlice,
+    derived: &Service,
+    now: Timestamp,
+) -> Cow<'a, SliceContent> {
     let admitted = view.admitted(distributed).content;
-    let Some(treatment) = view.treatment_of(&distributed.spec.reference.cluster) else {
-        return Cow::Borrowed(admitted);
-    };
-    // fault O20.1: !is_served_by_others(view, &distributed.spec.owner, &admitted.address_type) ~> false
-    if !is_served_by_others(view, &distributed.spec.owner, &admitted.address_type) {
-        return Cow::Borrowed(admitted);
-    }
+    let treatment = view.treatment_of(&distributed.spec.reference.cluster, now);
+    let served = || Served { service: derived.meta.name.name.clone(), address_type: admitted.address_type.clone() };
+    // Of two silent members, the one whose endpoints are withdrawn leaves the others to the one whose endpoints are draining.
+    // fault O20.1: other, now) < treatment ~> other, now) <= treatment
+    let is_served = || view.exporters_that_serve(served()).any(|other| view.treatment_of(other, now) < treatment);
+    let Some(treatment) = treatment.filter(|_| is_served()) else { return Cow::Borrowed(admitted) };
     let mut content = admitted.clone();
     let endpoints = std::mem::take(&mut content.endpoints);
     match treatment {
@@ -28,16 +33,11 @@ pub(super) fn content<'a>(view: Reader<'a>, distributed: &'a HubSlice) -> Cow<'a
     Cow::Owned(content)
 }
 
-/// True if this member has imported ready endpoints of the Service, with addresses of this type, from a member that is not silent.
-fn is_served_by_others(view: Reader<'_>, service: &ObjectName, address_type: &AddressType) -> bool {
-    let slices = view.distributed_slices_of(service).filter_map(|name| view.distributed_slices().live(name));
-    let of_others = slices.filter(|other| view.treatment_of(&other.spec.reference.cluster).is_none());
-    // fault O20.4: other.spec.content.address_type == *address_type ~> { let _ = (other, address_type); true }
-    let mut of_type = of_others.filter(|other| other.spec.content.address_type == *address_type);
-    of_type.any(|other| {
-        let imported = view.slices().live(&view.in_system(other.meta.name.name.clone()));
-        imported.is_some_and(|imported| imported.imported && !imported.content.endpoints.is_empty())
-    })
+/// Returns the time at which the list of silent members does not count any more, because no hub agent maintains it.
+pub(super) fn again(view: Reader<'_>, distributed: &HubSlice, now: Timestamp) -> Option<Timestamp> {
+    view.treatment_of(&distributed.spec.reference.cluster, now)?;
+    // fault O19.6: .again(Some(())) ~> .again(None::<()>).filter(|_| false)
+    view.hub_features(now)?.again(Some(()))
 }
 
 /// Returns the desired condition `ExporterSilent` of a MultiClusterService.
@@ -45,9 +45,13 @@ pub(super) fn condition(
     view: Reader<'_>,
     mcs: &MultiClusterService,
     component: &'static str,
+    now: Timestamp,
 ) -> Option<DesiredCondition> {
+    if !view.knows_silent_members() {
+        return None; // it is not known yet which exporters are silent
+    }
     let import = view.imports().live(&ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone()));
     let exporters = import.map_or(&[][..], |import| &import.status.clusters);
-    let silent: Vec<_> = exporters.iter().filter(|exporter| view.treatment_of(exporter).is_some()).collect();
+    let silent: Vec<_> = exporters.iter().filter(|exporter| view.treatment_of(exporter, now).is_some()).collect();
     conditions::exporter_silent(exporters, &silent, &mcs.conditions, component)
 }

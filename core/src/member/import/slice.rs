@@ -39,7 +39,7 @@ pub(crate) fn plan_slice(view: Reader<'_>, name: &Text, now: Timestamp) -> Plan 
         None => {
             present.filter(|present| present.imported).map_or_else(Plan::default, |present| orphan(view, present, now))
         }
-        Some(distributed) if distributed.meta.deleting => withdraw(view, distributed, present),
+        Some(distributed) if distributed.meta.deleting => withdraw(view, distributed, present, now),
         Some(distributed) => match binding(view, &distributed.spec.owner) {
             // There is no derived Service yet. A change of the MultiClusterService or of the derived Service requeues this
             // key (B12 in docs/behaviour.md).
@@ -61,12 +61,14 @@ fn is_ours(view: Reader<'_>, distributed: &HubSlice, present: &EndpointSlice) ->
 }
 
 /// Removes the imported slice, then the finalizer of the distributed slice.
-fn withdraw(view: Reader<'_>, distributed: &HubSlice, present: Option<&EndpointSlice>) -> Plan {
+fn withdraw(view: Reader<'_>, distributed: &HubSlice, present: Option<&EndpointSlice>, now: Timestamp) -> Plan {
     // fault P3.1: present)) { ~> present) && !present.meta.deleting) {
     // fault P3.2: .filter(|present| is_ours(view, distributed, present)) ~>
     match present.filter(|present| is_ours(view, distributed, present)) {
-        // fault P10.1: || replacement_pending(view, distributed, present) ~>
-        Some(present) if present.meta.deleting || replacement_pending(view, distributed, present) => Plan::default(),
+        // fault P10.1: || replacement_pending(view, distributed, present, now) ~>
+        Some(present) if present.meta.deleting || replacement_pending(view, distributed, present, now) => {
+            Plan::default()
+        }
         Some(present) => Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)),
         None if distributed.meta.finalizers.ours => {
             Plan::one(Write::remove_finalizer(Kind::EndpointSliceImport, &distributed.meta))
@@ -77,7 +79,7 @@ fn withdraw(view: Reader<'_>, distributed: &HubSlice, present: Option<&EndpointS
 
 /// True if the imported slice `removed` must stay until its replacement is imported: another slice of the same Service from
 /// the same cluster. Always false without a derived Service.
-fn replacement_pending(view: Reader<'_>, distributed: &HubSlice, removed: &EndpointSlice) -> bool {
+fn replacement_pending(view: Reader<'_>, distributed: &HubSlice, removed: &EndpointSlice, now: Timestamp) -> bool {
     let Some(service) = binding(view, &distributed.spec.owner) else { return false };
     let bound =
         |present: &&EndpointSlice| present.imported && present.service.as_ref() == Some(&service.meta.name.name);
@@ -89,8 +91,8 @@ fn replacement_pending(view: Reader<'_>, distributed: &HubSlice, removed: &Endpo
         if present.is_some_and(|present| !is_ours(view, other, present)) {
             return false; // another writer's slice has the name of the replacement, so the replacement cannot be imported
         }
-        // fault T20.5: silent::content(view, other) ~> std::borrow::Cow::Borrowed(&*other.spec.content)
-        let desired = silent::content(view, other);
+        // fault T20.5: silent::content(view, other, service, now) ~> std::borrow::Cow::Borrowed(&*other.spec.content)
+        let desired = silent::content(view, other, service, now);
         handover::replacement_pending(present.filter(bound).map(|present| &present.content), &desired, &removed.content)
     })
 }
@@ -120,9 +122,10 @@ fn import(
     service: &Service,
     now: Timestamp,
 ) -> Plan {
-    let content = silent::content(view, distributed);
+    let content = silent::content(view, distributed, service, now);
     let desired = Admitted { content: &content, ..view.admitted(distributed) };
     let mut plan = ensure(view, distributed, present, desired, service, now);
+    plan.plan_again_at(silent::again(view, distributed, now));
     if desired.not_imported.is_empty() {
         return plan;
     }
@@ -216,7 +219,8 @@ fn ensure(
         let acknowledged = view.has_preview(name).then_some(distributed.spec.reference.generation);
         return Plan { acknowledged, ..Plan::default() };
     }
-    if is_bound && handover::empties(&present.content, content) && replacement_pending(view, distributed, present) {
+    if is_bound && handover::empties(&present.content, content) && replacement_pending(view, distributed, present, now)
+    {
         return Plan::default(); // this key is requeued when the replacement is imported
     }
     let write = Write::patch(&present.meta, Patch::ImportedSlice(desired()));

@@ -2,11 +2,13 @@
 //! Rules have no other way to the view.
 
 use super::HubLeads;
+use super::serving::Served;
 use super::value::{Bucket, Fact, Value};
 use super::{Key, Settings, View};
 use crate::admission::{NOTHING, NotImported};
 use crate::disputes::Disputes;
 use crate::feature_set::FeatureSet;
+use crate::features::Feature;
 use crate::index::Index;
 use crate::limits::RESTORE_GRACE_MICROS;
 use crate::member::identity::Ownership;
@@ -190,10 +192,20 @@ impl<'a> Reader<'a> {
         is_known.then(|| self.view.hub_feature_set(now))
     }
 
-    /// Returns the treatment of an exporting member's endpoints; `None` unless it is silent.
-    pub(crate) fn treatment_of(self, exporter: &ClusterId) -> Option<Treatment> {
+    /// Returns the treatment of an exporting member's endpoints; `None` unless it is silent. A list of silent members counts while the
+    /// hub agent announces that it maintains it.
+    pub(crate) fn treatment_of(self, exporter: &ClusterId, now: Timestamp) -> Option<Treatment> {
         self.reads.note(Value::Treatment(exporter.clone()));
-        self.view.silent_members.get(exporter).copied()
+        let treatment = self.view.silent_members.get(exporter).copied()?;
+        // fault O19.3: features.has(Feature::SilentMembers) ~> { let _ = features; true }
+        self.hub_features(now).is_some_and(|features| features.has(Feature::SilentMembers)).then_some(treatment)
+    }
+
+    /// Returns the exporting members that serve a derived Service.
+    pub(crate) fn exporters_that_serve(self, served: Served) -> impl Iterator<Item = &'a ClusterId> + use<'a> {
+        let exporters = self.view.exporters_that_serve(&served);
+        self.reads.note(Value::Serving(served));
+        exporters
     }
 
     /// True once the hub's list of silent members is known, or the hub does not have the kind.

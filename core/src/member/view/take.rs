@@ -224,6 +224,7 @@ impl View {
                 effects.facts.extend([Fact::Orphaned(name.name.clone()), Fact::Outdated(name.name.clone())]);
             }
             self.review_contested(&name.name, effects);
+            self.review_serving(&name.name, effects);
         }
         true
     }
@@ -237,6 +238,7 @@ impl View {
         if name.namespace == self.settings.fleet_system_namespace {
             self.answered_excess.remove(&name.name);
             self.review_contested(&name.name, effects);
+            self.review_serving(&name.name, effects);
         }
     }
 
@@ -247,7 +249,7 @@ impl View {
 
     /// Updates the record of a slice's changes that are not in the hub yet. Called after a change of the slice and after a
     /// change of its exports, because their watch events may arrive in any order.
-    fn settle_changes(&mut self, name: &ObjectName, at: Timestamp) {
+    pub(super) fn settle_changes(&mut self, name: &ObjectName, at: Timestamp) {
         let Some(slice) = self.slices.get(name) else { return };
         let hub = self.hub_feature_set(at);
         if hub.slice(&slice.content).is_none() {
@@ -397,6 +399,7 @@ impl View {
         }
         effects.moved(Bucket::DistributedSlices, owner_before, Some(owner));
         self.review_contested(&name.name, effects);
+        self.review_serving(&name.name, effects);
         true
     }
 
@@ -430,6 +433,7 @@ impl View {
         self.distributed_slices_of.shift(Some(owner.clone()), None, name);
         self.shift_ipv6(name, Some(&owner), None, effects);
         self.shift_contested(name, &owner, None, effects);
+        self.review_serving(&name.name, effects);
         effects.moved(Bucket::DistributedSlices, Some(owner), None);
     }
 
@@ -482,20 +486,6 @@ impl View {
         self.record_hub_announcement(at, effects);
         self.record_silent_members(effects);
         true
-    }
-
-    fn record_hub_announcement(&mut self, at: Timestamp, effects: &mut Effects) {
-        let name = self.own_member_agent();
-        let announcement =
-            self.member_agents.get(&name).map(|agent| &agent.status.announcement).filter(|hub| !hub.version.is_empty());
-        if self.hub_announced.record(announcement.map(|hub| hub.known_features()), at) {
-            let exported = self.slice_exports.iter().map(|export| export.spec.reference.source.clone());
-            for slice in exported.collect::<Vec<_>>() {
-                self.settle_changes(&slice, at); // the new feature set can add content to the export or remove it
-            }
-            // fault U5.2: effects.values.push(Value::HubAnnounced); ~>
-            effects.values.push(Value::HubAnnounced);
-        }
     }
 }
 

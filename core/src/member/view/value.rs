@@ -1,5 +1,6 @@
 //! Values of the member agent's view that a plan can read. After a value changes, the plans that read it are made again.
 
+use super::serving::Served;
 use crate::model::Kind;
 use crate::reads::ViewValue;
 use fleetnet_types::{ClusterId, ObjectName, Text, Uid};
@@ -20,6 +21,8 @@ pub(crate) enum Value {
     HubAnnounced,
     /// Contact of the watch of distributed slices with the hub, and if the slice stream is open.
     FollowsHub,
+    /// Exporting members that serve a derived Service.
+    Serving(Served),
     /// Treatment of the endpoints of this exporting member.
     Treatment(ClusterId),
     /// Right of this process to write to the hub.

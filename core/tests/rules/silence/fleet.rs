@@ -69,7 +69,7 @@ impl Fleet {
             let (plan, reads) = self.view.plan_and_reads(&key, seconds(self.now));
             self.view.planned(&key, reads);
             if let Some(look) = plan.look {
-                self.view.looked(&key, look);
+                self.view.looked(&key, look, seconds(self.now));
             }
             match plan.again {
                 Some(again) => self.due.insert(member.clone(), again),
@@ -88,6 +88,7 @@ impl Fleet {
                 agent.meta.resource_version += 1;
                 let mut requeue = Vec::new();
                 self.view.applied(agent.object(), seconds(self.now), &mut requeue);
+                self.view.answered(member, seconds(self.now));
                 keys.extend(requeue.into_iter().chain([key.clone()]));
             }
         }

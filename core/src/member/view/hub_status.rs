@@ -1,24 +1,36 @@
-//! Silent members, as the hub agent lists them in the MemberAgent of this member.
+//! What the hub agent writes to the MemberAgent of this member: its announcement, and the silent members.
 
 use super::value::Value;
 use super::{Effects, View};
-use crate::features::Feature;
 use crate::model::Treatment;
-use fleetnet_types::ClusterId;
+use fleetnet_types::{ClusterId, Timestamp};
 use std::collections::BTreeMap;
 
 impl View {
+    /// Records the announcement of the hub agent.
+    pub(super) fn record_hub_announcement(&mut self, at: Timestamp, effects: &mut Effects) {
+        let name = self.own_member_agent();
+        let announcement =
+            self.member_agents.get(&name).map(|agent| &agent.status.announcement).filter(|hub| !hub.version.is_empty());
+        if self.hub_announced.record(announcement.map(|hub| hub.known_features()), at) {
+            let exported = self.slice_exports.iter().map(|export| export.spec.reference.source.clone());
+            for slice in exported.collect::<Vec<_>>() {
+                self.settle_changes(&slice, at); // the new feature set can add content to the export or remove it
+            }
+            // fault U5.2: effects.values.push(Value::HubAnnounced); ~>
+            effects.values.push(Value::HubAnnounced);
+        }
+    }
+
     /// Records the list of silent members in the MemberAgent. A MemberAgent that was created again has no list until the hub agent
-    /// writes its status. A hub agent that does not announce the list does not maintain it.
+    /// writes its status.
     pub(super) fn record_silent_members(&mut self, effects: &mut Effects) {
         let Some(agent) = self.member_agents.get(&self.own_member_agent()) else { return };
         // fault O19.1: agent.status.announcement.version.is_empty() ~> false
         if agent.status.announcement.version.is_empty() {
             return;
         }
-        // fault O19.3: has(Feature::SilentMembers) ~> has(Feature::IPv6)
-        let is_maintained = agent.status.announcement.known_features().has(Feature::SilentMembers);
-        let listed = agent.status.silent_members.iter().filter(|_| is_maintained);
+        let listed = agent.status.silent_members.iter();
         let after: BTreeMap<ClusterId, Treatment> =
             listed.map(|member| (member.cluster.clone(), member.treatment)).collect();
         let before = std::mem::replace(&mut self.silent_members, after);

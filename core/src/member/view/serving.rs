@@ -1,0 +1,71 @@
+//! Exporting members that serve a derived Service: they have imported slices with ready endpoints.
+
+use super::value::Value;
+use super::{Effects, View};
+use crate::model::{AddressType, EndpointSlice};
+use fleetnet_types::{ClusterId, Text};
+use std::collections::BTreeMap;
+
+/// Derived Service and address type. kube-proxy chooses among the endpoints of one such pair.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Served {
+    /// Name of the derived Service, from the label of the imported slice.
+    pub(crate) service: Text,
+    pub(crate) address_type: AddressType,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Serving {
+    /// What each imported slice with ready endpoints serves, and its exporting member.
+    slices: BTreeMap<Text, (Served, ClusterId)>,
+    /// Number of these slices.
+    exporters: BTreeMap<Served, BTreeMap<ClusterId, u32>>,
+}
+
+impl View {
+    /// Updates what the imported slice with this name serves. Called after a change of the slice and of its distributed slice.
+    pub(super) fn review_serving(&mut self, name: &Text, effects: &mut Effects) {
+        let after = self.served_by(name);
+        let before = self.serving.slices.get(name);
+        if before == after.as_ref() {
+            return;
+        }
+        let before = match after.clone() {
+            Some(after) => self.serving.slices.insert(name.clone(), after),
+            None => self.serving.slices.remove(name),
+        };
+        if let Some((served, exporter)) = before {
+            let exporters = self.serving.exporters.entry(served.clone()).or_default();
+            let number = exporters.entry(exporter.clone()).or_default();
+            *number = number.saturating_sub(1);
+            if *number == 0 {
+                exporters.remove(&exporter);
+                effects.values.push(Value::Serving(served.clone()));
+            }
+            if exporters.is_empty() {
+                self.serving.exporters.remove(&served);
+            }
+        }
+        if let Some((served, exporter)) = after {
+            let number = self.serving.exporters.entry(served.clone()).or_default().entry(exporter).or_default();
+            *number += 1;
+            if *number == 1 {
+                // fault O20.6: effects.values.push(Value::Serving(served)); ~> drop(served);
+                effects.values.push(Value::Serving(served));
+            }
+        }
+    }
+
+    fn served_by(&self, name: &Text) -> Option<(Served, ClusterId)> {
+        let has_ready = |slice: &&EndpointSlice| slice.imported && !slice.content.endpoints.is_empty();
+        let imported = self.slices.live(&self.in_system(name.clone())).filter(has_ready)?;
+        let distributed = self.distributed_slices.live(&self.in_hub(name.clone()))?;
+        let served = Served { service: imported.service.clone()?, address_type: imported.content.address_type.clone() };
+        Some((served, distributed.spec.reference.cluster.clone()))
+    }
+
+    /// Returns the exporting members that serve a derived Service.
+    pub(super) fn exporters_that_serve(&self, served: &Served) -> impl Iterator<Item = &ClusterId> + use<'_> {
+        self.serving.exporters.get(served).into_iter().flat_map(BTreeMap::keys)
+    }
+}
