@@ -281,6 +281,11 @@ impl Store {
         past.moved.notify_waiters();
     }
 
+    /// Continues at a higher revision.
+    pub(crate) fn advance_to(&mut self, revision: u64) {
+        self.revision = revision;
+    }
+
     /// Continues at a higher revision, and clears all event logs.
     pub(crate) fn bump(&mut self, revision: u64) {
         self.revision = revision;

@@ -6,21 +6,23 @@ mod support;
 use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::crds::{self, Form};
-use fleetnet_tests::environment::{Backend as _, Environment};
+use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment};
 use fleetnet_tests::scenarios::actions::Action;
 use fleetnet_tests::scenarios::announced::member_agents;
 use fleetnet_tests::scenarios::carried::go_form_fields_of_a_rich_service_arrive;
+use fleetnet_tests::scenarios::rich;
 use futures::StreamExt as _;
 use harness::audit::Ledger;
 use harness::fleet::manifests;
 use harness::user::Consume;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, PostParams, WatchParams};
+use kube::api::{DeleteParams, ListParams, PostParams, WatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, WatchEvent};
 use kube::{Api, Client};
 use memkube::User;
 use serde_json::Value;
 use sim::{Fleet, Options};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -36,6 +38,10 @@ const MINUTE: Duration = Duration::from_secs(55);
 const QUIET: Duration = Duration::from_secs(20);
 /// Grace period of derived Services, shorter than [`DONE`].
 const GRACE: Duration = Duration::from_secs(5);
+/// Kinds in the hub that a member agent writes for the hub agent.
+const OF_EXPORTER: [&str; 2] = ["EndpointSliceExport", "InternalServiceExport"];
+/// Kinds in the hub that the hub agent writes for a member agent, at least in part.
+const FOR_IMPORTER: [&str; 2] = ["EndpointSliceImport", "InternalServiceImport"];
 
 async fn fleet(form: Form) -> anyhow::Result<Fleet> {
     Fleet::new(Options { form, derived_service_grace: GRACE, ..Options::members(2) }).await
@@ -116,6 +122,46 @@ fn with_the_previous_definition_of_memberagent_a_member_renews_no_more_often_and
     })
 }
 
+/// Schema of the stored version of a CRD, and the resource that it defines.
+fn stored(definition: &CustomResourceDefinition) -> anyhow::Result<(Value, ApiResource)> {
+    let spec = &definition.spec;
+    let version = spec.versions.iter().find(|version| version.storage).context("a version is stored")?;
+    let schema = serde_json::to_value(version.schema.as_ref().and_then(|it| it.open_api_v3_schema.as_ref()))?;
+    let kind = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
+    Ok((schema, ApiResource::from_gvk_with_plural(&kind, &spec.names.plural)))
+}
+
+/// Replaces all CRDs by those of the previous version.
+async fn with_previous_definitions(fleet: &Fleet) -> anyhow::Result<()> {
+    for (_, server) in fleet.servers() {
+        let definitions: Api<CustomResourceDefinition> = Api::all(server.admin());
+        for previous in manifests::previous_definitions()? {
+            for object in manifests::objects(&previous)? {
+                let previous: CustomResourceDefinition = serde_json::from_value(serde_json::to_value(object)?)?;
+                let name = previous.metadata.name.as_deref().context("a name")?;
+                if definitions.get_opt(name).await?.is_some() {
+                    definitions.delete(name, &DeleteParams::default()).await?;
+                    definitions.create(&PostParams::default(), &previous).await?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn with_the_definitions_of_the_previous_version_every_action_completes_and_settles() -> anyhow::Result<()> {
+    for action in Action::ALL {
+        sim::paused(async {
+            let fleet = fleet(Form::Full).await?;
+            with_previous_definitions(&fleet).await?;
+            completes_and_settles(action, &Environment::on(OnMemkube(fleet)).await?).await
+        })
+        .with_context(|| format!("{action:?}"))?;
+    }
+    Ok(())
+}
+
 /// Simulated Go agent. It decodes each new object of the group networking.fleet.azure.com with the Go types, and writes the
 /// object back without the fields that the Go types lack.
 struct Typed {
@@ -150,11 +196,7 @@ async fn write_back(
     definition: CustomResourceDefinition,
     reduced: Arc<AtomicUsize>,
 ) -> anyhow::Result<()> {
-    let spec = definition.spec;
-    let version = spec.versions.iter().find(|version| version.storage).context("a version is stored")?;
-    let schema = serde_json::to_value(version.schema.as_ref().and_then(|it| it.open_api_v3_schema.as_ref()))?;
-    let kind = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
-    let resource = ApiResource::from_gvk_with_plural(&kind, &spec.names.plural);
+    let (schema, resource) = stored(&definition)?;
     let everywhere: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let mut events = everywhere.watch(&WatchParams::default().initial_events(), "").await?.boxed();
     while let Some(event) = events.next().await {
@@ -174,19 +216,28 @@ async fn write_back(
     Ok(())
 }
 
-/// Reduces a value to the content that the Go types keep: the fields of the schema, and times in whole seconds.
-fn reduce(schema: &Value, value: &mut Value) {
+/// Reduces a value to the content that the Go types keep: the fields of the schema, and times in whole seconds. Returns the paths of
+/// what was removed.
+fn reduce(schema: &Value, value: &mut Value) -> BTreeSet<String> {
+    let mut lost = BTreeSet::new();
+    reduce_at("", schema, value, &mut lost);
+    lost
+}
+
+fn reduce_at(path: &str, schema: &Value, value: &mut Value, lost: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
             let Some(known) = schema["properties"].as_object() else { return };
+            lost.extend(fields.keys().filter(|name| !known.contains_key(*name)).map(|name| format!("{path}.{name}")));
             fields.retain(|name, _| known.contains_key(name));
             for (name, value) in fields {
-                reduce(&known[name], value);
+                reduce_at(&format!("{path}.{name}"), &known[name], value, lost);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| reduce(&schema["items"], item)),
+        Value::Array(items) => items.iter_mut().for_each(|item| reduce_at(path, &schema["items"], item, lost)),
         Value::String(time) if schema["format"] == "date-time" => {
             if let Some((seconds, _)) = time.split_once('.') {
+                lost.insert(format!("{path} (fraction of a second)"));
                 *time = format!("{seconds}Z");
             }
         }
@@ -223,6 +274,97 @@ fn a_type_of_import_that_such_a_writer_drops_becomes_the_default() -> anyhow::Re
         let derived = env.user(1).derived_service("app").await?;
         ensure!(derived.spec.and_then(|spec| spec.type_).as_deref() == Some("LoadBalancer"));
         ensure!(typed.reduced().await? > 0, "nothing was ever taken out");
+        Ok(())
+    })
+}
+
+/// Returns what Go types lack of the objects of some kinds in the hub. Objects that are being deleted do not count.
+async fn beyond_the_go_form(env: &Environment<OnMemkube>, kinds: [&str; 2]) -> anyhow::Result<Vec<String>> {
+    let mut lost = BTreeSet::new();
+    for definition in crds::all(Form::Go).into_iter().filter(|it| kinds.contains(&&*it.spec.names.kind)) {
+        let (schema, resource) = stored(&definition)?;
+        let objects = Api::<DynamicObject>::all_with(env.backend.hub(), &resource).list(&ListParams::default()).await?;
+        let live: Vec<_> = objects.into_iter().filter(|it| it.metadata.deletion_timestamp.is_none()).collect();
+        ensure!(!live.is_empty(), "no {}", resource.kind);
+        for mut object in live {
+            lost.extend(reduce(&schema, &mut object.data).into_iter().map(|path| format!("{}{path}", resource.kind)));
+        }
+    }
+    Ok(lost.into_iter().collect())
+}
+
+/// Returns a fleet with an exported and imported Service that uses every feature.
+async fn rich_fleet() -> anyhow::Result<Environment<OnMemkube>> {
+    let env = Environment::on(OnMemkube(fleet(Form::Full).await?)).await?;
+    rich::create(&env.user(0)).await?;
+    env.user(0).export("app").await?;
+    env.user(1).import("app", "app", Consume::ClusterIp).await?;
+    rich::arrives(&env.user(1), &rich::imported()).await?;
+    is_settled(&env).await?;
+    Ok(env)
+}
+
+/// Deletes the MemberAgents of members, and waits until the others take these members for members without features.
+async fn delete_member_agents(env: &Environment<OnMemkube>, members: &[usize]) -> anyhow::Result<()> {
+    for member in members {
+        member_agents(env, *member).delete(&env.members[*member].cluster_id, &DeleteParams::default()).await?;
+    }
+    sleep(MINUTE + QUIET).await;
+    Ok(())
+}
+
+#[test]
+fn what_go_types_lack_of_a_service_that_uses_every_feature_is_this() -> anyhow::Result<()> {
+    sim::paused(async {
+        let env = rich_fleet().await?;
+        let of_exporter = [
+            "EndpointSliceExport.spec.drainingEndpoints",
+            "EndpointSliceExport.spec.endpointSliceReference.exportedSince (fraction of a second)",
+            "EndpointSliceExport.spec.endpoints.hostname",
+            "EndpointSliceExport.spec.endpoints.zone",
+            "InternalServiceExport.spec.serviceReference.exportedSince (fraction of a second)",
+            "InternalServiceExport.spec.sessionAffinity",
+            "InternalServiceExport.spec.sessionAffinityConfig",
+        ];
+        assert_eq!(beyond_the_go_form(&env, OF_EXPORTER).await?, of_exporter);
+        let of_hub = [
+            "EndpointSliceImport.spec.drainingEndpoints",
+            "EndpointSliceImport.spec.endpointSliceReference.exportedSince (fraction of a second)",
+            "EndpointSliceImport.spec.endpoints.hostname",
+            "EndpointSliceImport.spec.endpoints.zone",
+            "InternalServiceImport.spec.serviceImportReference.exportedSince (fraction of a second)",
+        ];
+        assert_eq!(beyond_the_go_form(&env, FOR_IMPORTER).await?, of_hub);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_hub_agent_without_features_gets_nothing_that_go_types_lack_but_fractions_of_seconds() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut env = rich_fleet().await?;
+        env.backend.stop_agent(AgentPlace::Hub).await?;
+        delete_member_agents(&env, &[0, 1]).await?;
+        let in_time = [
+            "EndpointSliceExport.spec.endpointSliceReference.exportedSince (fraction of a second)",
+            "InternalServiceExport.spec.serviceReference.exportedSince (fraction of a second)",
+        ];
+        assert_eq!(beyond_the_go_form(&env, OF_EXPORTER).await?, in_time);
+        Ok(())
+    })
+}
+
+#[test]
+fn an_importer_without_features_gets_nothing_that_go_types_lack_but_fractions_of_seconds() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut env = rich_fleet().await?;
+        env.backend.stop_agent(AgentPlace::Member(1)).await?;
+        delete_member_agents(&env, &[1]).await?;
+        let in_time = [
+            "EndpointSliceImport.spec.endpointSliceReference.exportedSince (fraction of a second)",
+            "InternalServiceImport.spec.serviceImportReference.exportedSince (fraction of a second)",
+        ];
+        assert_eq!(beyond_the_go_form(&env, FOR_IMPORTER).await?, in_time);
         Ok(())
     })
 }

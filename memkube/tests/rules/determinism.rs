@@ -1,7 +1,7 @@
 //! Tests of determinism: two servers with the same seed and the same calls return the same bytes. Also tests of backups.
 
 use crate::support::{CONFIG_MAPS, MERGE, Server, clock};
-use memkube::Options;
+use memkube::{Object, Options};
 use serde_json::{Value, json};
 
 async fn history(seed: u64) -> Vec<Value> {
@@ -38,4 +38,42 @@ async fn a_backup_brings_back_objects_and_versions_and_ends_watches() {
     assert_eq!(server.config_map("c").await.version(), 7);
     server.memkube.restore(&backup);
     assert_eq!(server.get(CONFIG_MAPS).await.names(), ["a"]);
+}
+
+/// A ConfigMap as another server had it.
+fn loaded(name: &str, version: &str) -> Object {
+    let metadata =
+        json!({"name": name, "namespace": "default", "uid": format!("u-{name}"), "resourceVersion": version});
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"from": "elsewhere"}})
+        .as_object()
+        .unwrap()
+        .clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn loaded_objects_are_those_of_the_other_server_and_watches_see_them() {
+    let server = Server::new();
+    let mut watch = server.watch(&format!("{CONFIG_MAPS}?watch=true")).await;
+    server.memkube.load([loaded("b", "900"), loaded("a", "70")]).unwrap();
+    for name in ["a", "b"] {
+        let event = watch.event().await.expect("an event for each loaded object");
+        assert_eq!((&event["type"], &event["object"]["metadata"]["name"]), (&json!("ADDED"), &json!(name)));
+    }
+    let read = server.get(&format!("{CONFIG_MAPS}/a")).await.body;
+    assert_eq!(read.as_object(), Some(&loaded("a", "70")));
+    assert_eq!(server.get(CONFIG_MAPS).await.version(), 900);
+    assert_eq!(server.config_map("c").await.version(), 901);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_loaded_is_named() {
+    let server = Server::new();
+    let foreign = json!({"apiVersion": "x/v1", "kind": "Y", "metadata": {"name": "a", "namespace": "n"}});
+    for (object, said) in [
+        (foreign.as_object().unwrap().clone(), "Y n/a: the kind is not registered"),
+        (loaded("a", "x"), "ConfigMap default/a has no resourceVersion"),
+        (loaded("a", "1"), "ConfigMap default/a has the resourceVersion 1, which is not new"),
+    ] {
+        assert_eq!(server.memkube.load([object]).unwrap_err(), said);
+    }
 }

@@ -59,15 +59,15 @@ fn kubectl_shows_the_members_with_their_versions_and_counts() -> anyhow::Result<
             clusters.push(system.metadata.uid.context("a namespace has a UID")?);
         }
         let expected = [
-            "NAMESPACE|NAME|VERSION|HUB-VERSION|RENEWED|STOPPED|EXPORTS|ENDPOINTS|IMPORTS|EXPORTED-SLICES|\
+            "NAMESPACE|NAME|VERSION|HUB-VERSION|RENEWED|STOPPED|SILENCE|EXPORTS|ENDPOINTS|IMPORTS|EXPORTED-SLICES|\
              IMPORTED-SLICES|SLICE-STREAM|UNDERSTANDS|CLUSTER-UID|AGE"
                 .to_owned(),
             format!(
-                "{}|{}|{version}|{version}|<age>||1|2|0|1|0||{all}|{}|<age>",
+                "{}|{}|{version}|{version}|<age>|||1|2|0|1|0||{all}|{}|<age>",
                 env.members[0].hub_namespace, env.members[0].cluster_id, clusters[0]
             ),
             format!(
-                "{}|{}|{version}|{version}|<age>|<age>|0|0|1|0|1||{all}|{}|<age>",
+                "{}|{}|{version}|{version}|<age>|<age>||0|0|1|0|1||{all}|{}|<age>",
                 env.members[1].hub_namespace, env.members[1].cluster_id, clusters[1]
             ),
         ];

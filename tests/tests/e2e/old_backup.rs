@@ -117,10 +117,12 @@ impl Scene {
     ) -> anyhow::Result<BTreeSet<String>> {
         let deadline = Deadline::after(BACK);
         loop {
-            let present = objects(&self.fleet.hub).await?;
-            if condition(&present) {
-                return Ok(present);
-            }
+            let present = match objects(&self.fleet.hub).await {
+                Ok(present) if condition(&present) => return Ok(present),
+                // The server reads its storage again after the restore.
+                Err(error) if !is_too_early(&error) => return Err(error),
+                present => present,
+            };
             deadline.check().with_context(|| format!("the hub is not {what}: {present:#?}"))?;
             tokio::time::sleep(POLL).await;
         }
@@ -129,6 +131,11 @@ impl Scene {
     fn ended(&self) -> Vec<&Agent> {
         self.agents.iter().filter(|agent| agent.ended().is_some()).collect()
     }
+}
+
+/// True if an API server answered that it cannot answer yet.
+fn is_too_early(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 429)
 }
 
 /// Returns the names of the fleet's objects in the hub, and the addresses of each slice.

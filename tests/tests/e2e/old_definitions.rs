@@ -138,8 +138,15 @@ fn with_the_previous_definition_of_memberagent_no_pruned_field_causes_a_write() 
         let previous = previous_member_agents()?;
         let new: Vec<String> = fields(&present)?.difference(&fields(&previous)?).cloned().collect();
         // The code below refers to each new field. Extend this test when the list grows.
-        let expected =
-            ["spec.clusterUid", "spec.latency", "spec.leaderIdentity", "spec.sliceStream", "status.sliceStream"];
+        let expected = [
+            "spec.clusterUid",
+            "spec.latency",
+            "spec.leaderIdentity",
+            "spec.sliceStream",
+            "status.silence",
+            "status.silentMembers",
+            "status.sliceStream",
+        ];
         ensure!(new == expected, "{new:?} are new");
         definitions.delete(MEMBER_AGENTS, &DeleteParams::default()).await?;
         eventually::gone(&definitions, MEMBER_AGENTS).await?;
@@ -157,6 +164,8 @@ fn with_the_previous_definition_of_memberagent_no_pruned_field_causes_a_write() 
             ensure!(agent.spec.leader_identity.is_none(), "spec.leaderIdentity is not pruned: {agent:?}");
             ensure!(agent.spec.latency.is_none(), "spec.latency is not pruned: {agent:?}");
             ensure!(agent.spec.slice_stream.is_none(), "spec.sliceStream is not pruned: {agent:?}");
+            let silent = agent.status.as_ref().is_some_and(|it| it.silence.is_some() || it.silent_members.is_some());
+            ensure!(!silent, "status.silence or status.silentMembers is not pruned: {agent:?}");
             let offered = agent.status.as_ref().is_some_and(|status| status.slice_stream.is_some());
             ensure!(!offered, "status.sliceStream is not pruned: {agent:?}");
             let metrics = env.backend.metrics(index).await?;
