@@ -999,6 +999,8 @@ async fn a_kind_that_is_not_served_is_reported_and_requested_again_after_1_s_to_
         let waits: Vec<Duration> = requested_at.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!((750..=1_001).contains(&waits[0].as_millis()), "{waits:?}");
         assert!(waits[10] >= Duration::from_secs(225) && waits[10] <= Duration::from_millis(300_001), "{waits:?}");
+        let reasons = ["not_served", "absent"].map(|reason| fixture.restarts(reason));
+        assert_eq!(reasons, if optional { [0.0, 12.0] } else { [12.0, 0.0] });
     }
 }
 

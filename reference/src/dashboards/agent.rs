@@ -102,7 +102,7 @@ fn watches(agent: Agent) -> Vec<Panel> {
     .width(12);
     let restarts = Panel::lines(
         "Watches that failed",
-        "none. A watch that ends in time, after 30 s to 60 s, does not count.",
+        "none. A watch that ends in time, after 30 s to 60 s, does not count, nor does the absence of an optional kind.",
         "the log has the error. Reason `not_served`: the server does not have the kind, or denies it. Reason `cut`: a proxy or \
          the network ends connections.",
     )
@@ -123,7 +123,7 @@ fn watches(agent: Agent) -> Vec<Panel> {
         agent.query(
             restarts,
             r#"sum by (side, kind, reason) (
-                increase(fleetnet_watch_restarts_total{<agent>,reason!="ended"}[$__rate_interval])
+                increase(fleetnet_watch_restarts_total{<agent>,reason!~"ended|absent"}[$__rate_interval])
             )"#,
             "{{side}} {{kind}} {{reason}}",
         ),

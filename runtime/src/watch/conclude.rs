@@ -65,7 +65,8 @@ impl<L: Logic> Watcher<L> {
     }
 
     async fn after_not_served(&mut self, status: u16, message: String) -> Option<Duration> {
-        self.restarted("not_served");
+        // The absence of an optional kind is no failure.
+        self.restarted(if self.spec.optional && self.position.is_none() { "absent" } else { "not_served" });
         let is_frozen = self.spec.freezes_when_forbidden && status == StatusCode::FORBIDDEN.as_u16();
         // fault V5.2: status == StatusCode::NOT_FOUND.as_u16() ~> true
         if is_frozen || status == StatusCode::NOT_FOUND.as_u16() {
