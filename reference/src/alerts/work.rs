@@ -31,7 +31,8 @@ pub(super) const ALERTS: &[Alert] = &[
         name: "FleetnetViewIncomplete",
         window: "",
         expressions: Each(
-            "max by (cluster, member, side, kind, state) (fleetnet_watch_state{JOB,kind!=\"Lease\",state=~\"incomplete|absent|unknown\"}) == 1",
+            "max by (cluster, member, side, kind, state) (fleetnet_watch_state{JOB,kind!=\"Lease\",state=~\"incomplete|unknown\"} or \
+             fleetnet_watch_state{JOB,kind!~\"Lease|InternalMemberCluster|MemberCluster\",state=\"absent\"}) == 1",
         ),
         after: "10m",
         keep: "",
@@ -44,7 +45,8 @@ pub(super) const ALERTS: &[Alert] = &[
             "kubectl --context CLUSTER auth can-i list KIND -A --as=system:serviceaccount:fleet-system:AGENT",
         ],
         meaning: "incomplete: the first list has not ended, for example because the API server does not have the kind or denies the list. \
-                  absent: the same for an optional kind, so the feature that needs it is off. unknown: the API server had the kind, and no longer has it \
+                  absent: the same for an optional kind, so the feature that needs it is off. The kinds of a fleet manager may be absent without \
+                  an alert. unknown: the API server had the kind, and no longer has it \
                   or denies it. Rules that need the kind wait, and remove nothing.",
         steps: &[
             "Read the log: the line `cannot watch` has the answer of the API server and the remedy.",
