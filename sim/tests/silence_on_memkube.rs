@@ -18,8 +18,10 @@ use tokio::time::sleep;
 const OF_ONE: &str = "10.1.0.1:8080";
 const OF_TWO: &str = "10.2.0.1:8080";
 const BOTH: [&str; 2] = [OF_ONE, OF_TWO];
-/// Time after which a dead member is drained: the soft limit, the second look, and one heartbeat and some writes.
-const DRAINED: Duration = Duration::from_secs(76);
+/// Time after which a dead member is drained: the soft limit and some writes.
+const DRAINED: Duration = Duration::from_secs(62);
+/// Time after which a member that renews again is used as usual.
+const RESTORED: Duration = Duration::from_secs(2);
 
 /// Fleet of three members. The first two export a Service, and the third imports it.
 struct Trio {
@@ -217,5 +219,76 @@ fn slice_streams_are_a_sign_of_life_and_their_end_is_not_forgotten() -> anyhow::
         trio.routes.are_within(DRAINED + Duration::from_secs(30), &[OF_TWO]).await?;
         trio.fleet.start(Place::Member(0))?;
         trio.routes.are_within(Duration::from_secs(60), &BOTH).await
+    })
+}
+
+/// Waits for the next renewal of the first member's MemberAgent.
+async fn next_renewal(fleet: &Fleet) -> anyhow::Result<()> {
+    let agents: Api<MemberAgent> = Api::namespaced(fleet.hub.admin(), "fleet-member-member-1");
+    let renewed = async || anyhow::Ok(agents.get("member-1").await?.spec.renew_time);
+    let before = renewed().await?;
+    while renewed().await? == before {
+        sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
+
+#[test]
+fn ten_importers_stop_using_a_hundred_slices_of_a_dead_member_in_62_s_and_use_them_again_in_2_s() -> anyhow::Result<()>
+{
+    const SERVICES: usize = 5;
+    const SLICES: usize = 20;
+    sim::paused(async {
+        let mut fleet = Fleet::new(Options::members(12)).await?;
+        fleet.make_namespace("work").await?;
+        let users: Vec<User> = fleet.members.iter().map(|member| User::new(member.server.admin(), "work")).collect();
+        fleet.start_agents().await?;
+        fleet.ready().await?;
+        // Each Service has twenty slices in the first member. The second member has all Services but the last.
+        for service in 0..SERVICES {
+            let name = format!("s{service}");
+            for (member, slices) in [(1, SLICES), (2, usize::from(service + 1 < SERVICES))] {
+                for slice in 0..slices {
+                    if slice == 0 {
+                        users[member - 1].create_service(&name).await?;
+                        users[member - 1].export(&name).await?;
+                    }
+                    let address = format!("10.{member}.{slice}.{}", service + 1);
+                    users[member - 1].create_slice(&name, &format!("{name}-{slice}"), &[&address]).await?;
+                }
+            }
+            for importer in &users[2..] {
+                importer.import(&name, &name, Consume::ClusterIp).await?;
+            }
+        }
+        let of = |service: usize, is_dead: bool| -> Vec<String> {
+            let route = |member: usize, slice: usize| format!("10.{member}.{slice}.{}:8080", service + 1);
+            let is_last = service + 1 == SERVICES;
+            let first = if is_dead && !is_last { 0 } else { SLICES };
+            (0..first).map(|slice| route(1, slice)).chain((!is_last).then(|| route(2, 0))).collect()
+        };
+        let watched = |importer: &User| (0..SERVICES).map(|it| importer.routes(&format!("s{it}"))).collect::<Vec<_>>();
+        let watch = || users[2..].iter().flat_map(watched).enumerate().collect::<Vec<(usize, Routes)>>();
+        let all_are = async |routes: &mut Vec<(usize, Routes)>, limit: Duration, is_dead: bool| -> anyhow::Result<()> {
+            let deadline = tokio::time::Instant::now() + limit;
+            for (number, routes) in routes {
+                let service = *number % SERVICES;
+                let expected = of(service, is_dead);
+                let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+                routes.are_within(deadline - tokio::time::Instant::now(), &expected).await?;
+            }
+            Ok(())
+        };
+        all_are(&mut watch(), Duration::from_secs(120), false).await?;
+        let mut routes = watch();
+        sleep(Duration::from_secs(60)).await;
+        next_renewal(&fleet).await?;
+        fleet.kill(Place::Member(0)).await;
+        all_are(&mut routes, DRAINED, true).await?;
+        sleep(Duration::from_secs(60)).await;
+        fleet.start(Place::Member(0))?;
+        next_renewal(&fleet).await?;
+        all_are(&mut routes, RESTORED, false).await?;
+        routes.iter().try_for_each(|(_, routes)| routes.never_empty())
     })
 }

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! The time counts on the hub agent's clock, from the moment in which it saw a renewal. It counts only while the watch of MemberAgents
-//! has contact, and no slice stream of the member is open. A member is judged only after two looks, [`LOOK_MICROS`] apart: after a pause
+//! has contact, and no slice stream of the member is open. A member is judged only after two looks, [`LOOK_MICROS`] before the limit and at the limit: after a pause
 //! of the process, the renewals that wait arrive in between.
 
 use crate::hub::view::hearing::{Heard, SilenceLimits};
@@ -154,8 +154,10 @@ fn next(
     // fault O15.1: soft.max(withdrawn) ~> withdrawn.min(soft)
     let due = if phase == Some(Draining) { soft.max(withdrawn) } else { soft };
     let due = heard.hold.map_or(due, |hold| due.max(hold));
-    if now < due {
-        return Judgement::keep(record, later.into_iter().chain([due]).min());
+    // The second look is at the limit.
+    let first_look = Timestamp(due.0.saturating_sub(LOOK_MICROS));
+    if now < first_look {
+        return Judgement::keep(record, later.into_iter().chain([first_look]).min());
     }
     match heard.look {
         // fault O14.1: now < look.plus_micros(LOOK_MICROS) ~> false

@@ -18,8 +18,7 @@ fn a_member_is_silent_after_the_soft_limit_and_withdrawn_after_the_hard_limit() 
     fleet.until(100);
     fleet.dies("a");
     fleet.until(1_000);
-    // The second look is 5 s after the first.
-    assert_eq!(fleet.phases(), ["165 a Draining", "710 a Withdrawn"]);
+    assert_eq!(fleet.phases(), ["160 a Draining", "700 a Withdrawn"]);
     for importer in ["b", "c"] {
         assert_eq!(fleet.treatment(importer, "a"), Some(Treatment::Withdrawn));
     }
@@ -80,7 +79,7 @@ fn one_write_for_each_importer_carries_a_judgement() {
     fleet.dies("a");
     fleet.writes = 0;
     fleet.until(200);
-    assert_eq!(fleet.phases(), ["165 a Draining"]);
+    assert_eq!(fleet.phases(), ["160 a Draining"]);
     assert_eq!(fleet.writes, 1 + 10, "the record, and a list for each of the others");
 }
 
@@ -115,7 +114,7 @@ fn a_planned_stop_gives_ten_more_minutes() {
     agent.stopped = Some(seconds(100));
     fleet.apply(agent);
     fleet.until(1_500);
-    assert_eq!(fleet.phases(), ["765 a Draining", "1310 a Withdrawn"]);
+    assert_eq!(fleet.phases(), ["760 a Draining", "1300 a Withdrawn"]);
 }
 
 #[test]
@@ -171,13 +170,13 @@ fn if_most_members_fall_silent_at_once_none_is_judged_before_the_hard_limit() {
     fleet.until(100);
     ["a", "b", "c"].iter().for_each(|member| fleet.dies(member));
     fleet.until(500);
-    assert_eq!(fleet.phases(), ["165 a Postponed", "165 b Postponed", "165 c Postponed"]);
+    assert_eq!(fleet.phases(), ["160 a Postponed", "160 b Postponed", "160 c Postponed"]);
     assert_eq!(fleet.treatment("e", "a"), None);
     fleet.returns("a");
     assert_eq!(fleet.phases(), ["500 a -"]);
     // Of the five members, two are silent now. They have their full time again.
     fleet.until(600);
-    assert_eq!(fleet.phases(), ["505 b -", "505 c -", "570 b Draining", "570 c Draining"]);
+    assert_eq!(fleet.phases(), ["505 b -", "505 c -", "565 b Draining", "565 c Draining"]);
 
     let mut fleet = Fleet::of(5);
     fleet.until(100);
@@ -185,7 +184,7 @@ fn if_most_members_fall_silent_at_once_none_is_judged_before_the_hard_limit() {
     fleet.until(2_000);
     let phases = fleet.phases();
     let of_a: Vec<&String> = phases.iter().filter(|it| it.contains(" a ")).collect();
-    assert_eq!(of_a, ["165 a Postponed", "700 a Draining", "1245 a Withdrawn"]);
+    assert_eq!(of_a, ["160 a Postponed", "700 a Draining", "1240 a Withdrawn"]);
 }
 
 #[test]
@@ -208,12 +207,12 @@ fn members_that_return_one_after_the_other_after_a_mass_silence_are_not_judged()
 fn a_judgement_that_could_not_be_written_is_planned_again_at_once() {
     let mut fleet = Fleet::of(3);
     fleet.dies("a");
-    fleet.until(64);
+    fleet.until(59);
     let key = Key::Member("a".into());
     for _ in 0..3 {
-        let plan = fleet.view.plan(&key, seconds(65));
+        let plan = fleet.view.plan(&key, seconds(60));
         assert_eq!(plan.writes.len(), 1);
-        fleet.view.looked(&key, plan.look.expect("a judgement"), seconds(65));
+        fleet.view.looked(&key, plan.look.expect("a judgement"), seconds(60));
     }
 }
 
@@ -229,7 +228,7 @@ fn silence_before_a_stop_or_with_a_slice_stream_is_no_part_of_a_mass_silence() {
     }
     fleet.dies("c");
     fleet.until(170);
-    assert_eq!(fleet.phases(), ["165 c Draining"], "two of the four have stopped as planned");
+    assert_eq!(fleet.phases(), ["160 c Draining"], "two of the four have stopped as planned");
 
     let mut fleet = Fleet::of(6);
     for member in ["a", "b", "c"] {
@@ -237,14 +236,14 @@ fn silence_before_a_stop_or_with_a_slice_stream_is_no_part_of_a_mass_silence() {
     }
     ["d", "e"].iter().for_each(|member| fleet.dies(member));
     fleet.until(100);
-    assert_eq!(fleet.phases(), ["65 d Postponed", "65 e Postponed"], "of the three without a stream, two are silent");
+    assert_eq!(fleet.phases(), ["60 d Postponed", "60 e Postponed"], "of the three without a stream, two are silent");
 }
 
 #[test]
 fn with_a_short_soft_limit_a_heartbeat_that_is_nearly_due_is_no_silence() {
     let mut fleet = Fleet::of(3);
     fleet.view.silence_limits = Some(SilenceLimits { soft_micros: 15_000_000, hard_micros: 600_000_000 });
-    fleet.until(18);
+    fleet.until(23);
     fleet.renew("a");
     fleet.dies("a");
     // The second look is 8 s after the heartbeats of the others.
@@ -257,18 +256,18 @@ fn one_of_two_members_is_judged_and_both_at_once_are_not() {
     let mut fleet = Fleet::of(2);
     fleet.dies("a");
     fleet.until(100);
-    assert_eq!(fleet.phases(), ["65 a Draining"]);
+    assert_eq!(fleet.phases(), ["60 a Draining"]);
     let mut fleet = Fleet::of(2);
     fleet.dies("a");
     fleet.dies("b");
     fleet.until(100);
-    assert_eq!(fleet.phases(), ["65 a Postponed", "65 b Postponed"]);
+    assert_eq!(fleet.phases(), ["60 a Postponed", "60 b Postponed"]);
     let mut fleet = Fleet::of(3);
     fleet.dies("a");
     fleet.until(300);
     fleet.dies("b");
     fleet.until(400);
-    assert_eq!(fleet.phases(), ["65 a Draining", "365 b Draining"], "one after the other is no mass silence");
+    assert_eq!(fleet.phases(), ["60 a Draining", "360 b Draining"], "one after the other is no mass silence");
 }
 
 #[test]
@@ -288,7 +287,7 @@ fn time_without_contact_to_the_hubs_api_server_does_not_count() {
     assert_eq!(requeue.len(), 3);
     fleet.plan(requeue);
     fleet.until(1_000);
-    assert_eq!(fleet.phases(), ["815 a Draining"], "each member has its full time again");
+    assert_eq!(fleet.phases(), ["810 a Draining"], "each member has its full time again");
 
     let mut fleet = Fleet::of(3);
     fleet.dies("a");
@@ -296,7 +295,7 @@ fn time_without_contact_to_the_hubs_api_server_does_not_count() {
     fleet.view.members_lost(seconds(50), &mut Vec::new());
     fleet.view.members_followed(seconds(54), &mut Vec::new());
     fleet.until(100);
-    assert_eq!(fleet.phases(), ["65 a Draining"], "a short gap does not matter");
+    assert_eq!(fleet.phases(), ["60 a Draining"], "a short gap does not matter");
 }
 
 #[test]
@@ -315,7 +314,7 @@ fn a_pause_of_the_process_makes_nobody_silent() {
     }
     // A pause between the two looks.
     fleet.dies("a");
-    fleet.until(fleet.now / 10 * 10 + 62); // the last renewal was 62 s ago
+    fleet.until(fleet.now / 10 * 10 + 57); // the last renewal was 57 s ago
     fleet.now += 200;
     fleet.run_due();
     assert_eq!(fleet.phases(), [""; 0]);
@@ -337,7 +336,7 @@ fn an_open_slice_stream_is_a_sign_of_life() {
     assert!(requeue.contains(&Key::Member("a".into())), "{requeue:?}");
     fleet.plan(requeue);
     fleet.until(600);
-    assert_eq!(fleet.phases(), ["565 a Draining"]);
+    assert_eq!(fleet.phases(), ["560 a Draining"]);
 }
 
 #[test]
@@ -354,7 +353,7 @@ fn a_clock_that_is_set_makes_nobody_silent_and_delays_no_judgement() {
             fleet.plan(vec![Key::Member(member.into())]);
         }
         fleet.until(start + 60);
-        assert_eq!(fleet.phases(), [format!("{} a Draining", start + 35)], "{hours}");
+        assert_eq!(fleet.phases(), [format!("{} a Draining", start + 30)], "{hours}");
     }
 }
 
@@ -373,7 +372,7 @@ fn a_judgement_survives_a_restart_of_the_hub_agent_and_the_deletion_of_the_membe
     }
     assert_eq!(restarted.treatment("b", "a"), Some(Treatment::Draining));
     restarted.until(1_000);
-    assert_eq!(restarted.phases(), ["645 a Withdrawn"], "540 s after the start, and the second look");
+    assert_eq!(restarted.phases(), ["640 a Withdrawn"], "540 s after the start");
 
     let exported = Object::EndpointSliceExport(slice_export("a", &slice("work/app-1")));
     fleet.view.applied(exported.clone(), seconds(100), &mut Vec::new());
@@ -438,7 +437,7 @@ fn a_definition_that_drops_the_record_causes_a_try_a_minute() {
             fleet.due.insert("a".into(), again.expect("a look"));
         }
     }
-    assert_eq!(tries, [(65, 1), (130, 0), (195, 0), (260, 0), (325, 0), (390, 0)], "with one Event");
+    assert_eq!(tries, [(60, 1), (120, 0), (180, 0), (240, 0), (300, 0), (360, 0)], "with one Event");
 }
 
 #[test]
