@@ -93,7 +93,7 @@ fn is_mass_silence(view: Reader<'_>, limits: SilenceLimits, now: Timestamp) -> b
         // The silence of a member with a slice stream does not count, so it says nothing about the others.
         let Some(since) = since else { continue };
         let silent_micros = now.0.saturating_sub(since.0);
-        // fault O16.6: || agent.stopped.is_some() ~>
+        // fault O16.3: || agent.stopped.is_some() ~>
         if is_judged || agent.stopped.is_some() || silent_micros >= limits.hard_micros {
             continue;
         }

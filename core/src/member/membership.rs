@@ -35,7 +35,7 @@ pub(crate) fn plan(view: Reader<'_>, now: Timestamp) -> Plan {
 /// Reports that the agents have joined, and sends their heartbeats. Both agents have one heartbeat, so it costs one write.
 fn join(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> Plan {
     let next = view.settings().membership.iter().map(|agent| next_heartbeat(view, present, *agent, now));
-    // fault O10.1: later > now ~> false
+    // fault O10.1: later > now ~> later > now && false
     match next.min().flatten().filter(|later| *later > now) {
         Some(later) => Plan { again: Some(later), ..Plan::default() },
         None => Plan::one(report(view, present, Outcome::Joined, now)),

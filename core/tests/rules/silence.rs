@@ -4,9 +4,9 @@ mod fleet;
 
 use crate::support::build::{IntoObject, member_agent, seconds, slice, slice_export};
 use fleet::Fleet;
-use fleetnet_core::features::Features;
+use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub::{Key, SilenceLimits};
-use fleetnet_core::model::{Kind, MemberAgent, Object, SilencePhase, SilentMember, Treatment};
+use fleetnet_core::model::{Announcement, Kind, MemberAgent, Object, SilencePhase, SilentMember, Treatment};
 use fleetnet_types::{Change, Removal, Text, WatchState};
 use property::{cases, for_any};
 use proptest::prelude::prop;
@@ -230,6 +230,14 @@ fn silence_before_a_stop_or_with_a_slice_stream_is_no_part_of_a_mass_silence() {
     fleet.until(170);
     assert_eq!(fleet.phases(), ["160 c Draining"], "two of the four have stopped as planned");
 
+    let mut fleet = Fleet::of(2);
+    let mut agent = fleet.agent("b").clone();
+    agent.stopped = Some(seconds(0));
+    fleet.apply(agent);
+    ["a", "b"].iter().for_each(|member| fleet.dies(member));
+    fleet.until(100);
+    assert_eq!(fleet.phases(), ["60 a Draining"], "one member is never most members");
+
     let mut fleet = Fleet::of(6);
     for member in ["a", "b", "c"] {
         fleet.view.stream_began(&format!("fleet-member-{member}").into(), &mut Vec::new());
@@ -237,6 +245,18 @@ fn silence_before_a_stop_or_with_a_slice_stream_is_no_part_of_a_mass_silence() {
     ["d", "e"].iter().for_each(|member| fleet.dies(member));
     fleet.until(100);
     assert_eq!(fleet.phases(), ["60 d Postponed", "60 e Postponed"], "of the three without a stream, two are silent");
+}
+
+#[test]
+fn an_importer_without_the_feature_gets_no_list() {
+    let mut fleet = Fleet::of(3);
+    let mut agent = fleet.agent("c").clone();
+    agent.member = Announcement::new("1.2.3", Features::ALL.without(Feature::SilentMembers));
+    fleet.apply(agent);
+    fleet.dies("a");
+    fleet.until(100);
+    assert_eq!(fleet.treatment("b", "a"), Some(Treatment::Draining));
+    assert_eq!(fleet.treatment("c", "a"), None);
 }
 
 #[test]
@@ -296,6 +316,17 @@ fn time_without_contact_to_the_hubs_api_server_does_not_count() {
     fleet.view.members_followed(seconds(54), &mut Vec::new());
     fleet.until(100);
     assert_eq!(fleet.phases(), ["60 a Draining"], "a short gap does not matter");
+
+    // A gap between the two looks: the renewals that wait arrive before the next two looks.
+    let mut fleet = Fleet::of(3);
+    fleet.dies("a");
+    fleet.until(57);
+    fleet.view.members_lost(seconds(57), &mut Vec::new());
+    let mut requeue = Vec::new();
+    fleet.view.members_followed(seconds(57), &mut requeue);
+    fleet.plan(requeue);
+    fleet.until(100);
+    assert_eq!(fleet.phases(), ["62 a Draining"]);
 }
 
 #[test]

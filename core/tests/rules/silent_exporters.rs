@@ -117,8 +117,17 @@ fn a_change_of_the_list_or_of_the_last_ready_endpoints_of_others_is_followed_at_
     let Object::EndpointSlice(mut other) = three.1 else { panic!() };
     other.content.endpoints.clear();
     other.meta.resource_version += 1;
+    assert!(observe_change(&mut view, other.clone().object()).contains(&key));
+    let all = written(&view, &two.0).expect("a change");
+    assert_eq!(all, *two.0.spec.content, "they are the last endpoints now");
+    let Object::EndpointSlice(mut present) = two.1.clone() else { panic!() };
+    present.content = all;
+    present.meta.resource_version += 2;
+    observe_change(&mut view, present.object());
+    other.content = (*three.0.spec.content).clone();
+    other.meta.resource_version += 1;
     assert!(observe_change(&mut view, other.object()).contains(&key));
-    assert_eq!(written(&view, &two.0).as_ref(), Some(&*two.0.spec.content), "they are the last endpoints now");
+    assert!(written(&view, &two.0).is_some(), "others have ready endpoints again");
 }
 
 #[test]
@@ -149,6 +158,9 @@ fn only_a_hub_agent_that_maintains_the_list_counts_and_a_new_memberagent_has_no_
     assert_eq!(view.plan(&key, seconds(79)).writes.len(), 1, "the list counts");
     assert_eq!(view.plan(&key, seconds(80)).writes, []);
 
+    let Object::EndpointSlice(mut drained) = two.1 else { panic!() };
+    drained.content.draining = std::mem::take(&mut drained.content.endpoints);
+    let slices = [(two.0.clone(), drained.object()), slices[1].clone()];
     let mut unknown = importer(listing(&[("member-2", Treatment::Draining)]), &slices);
     unknown.watch_state(Kind::MemberAgent, WatchState::Incomplete, NOW, &mut Vec::new());
     assert_eq!(written(&unknown, &two.0), None, "after a restart, the list is not known before the kind is listed");
@@ -263,6 +275,33 @@ fn an_importer_that_does_not_know_silent_members_loses_their_endpoints_in_steps(
 }
 
 #[test]
+fn slices_of_a_silent_member_are_removed_without_waiting_for_a_replacement_that_has_no_endpoints() {
+    let (mut view, export) = hub_with(1, 1, Features::NONE);
+    let key = |export: &HubSlice| Key::Copy {
+        slice: export.meta.name.name.clone(),
+        importer: "fleet-member-member-1".into(),
+    };
+    // Another slice has the same endpoint. The importer does not have it in that slice.
+    let source = slice("work/app-2").uid("uid-of-another").endpoints(&["10.2.0.0"]);
+    let other = slice_export("member-2", &source).marked();
+    view.applied(Object::EndpointSliceExport(other.clone()), NOW, &mut Vec::new());
+    let copy = distributed_slice("member-1", &other).with_addresses(&[], 1).version(9);
+    view.applied(Object::EndpointSliceImport(copy), NOW, &mut Vec::new());
+    assert_eq!(planned_in_hub(&view, &key(&other)), []);
+    // The MemberAgent of the silent member is deleted, and it stays silent.
+    let agent = view.member_agents.get(&in_hub_of("member-2", "member-2")).expect("it").clone().object();
+    observe_removal(&mut view, &agent);
+    assert_eq!(planned_in_hub(&view, &key(&other)), []);
+    view.applied(Object::EndpointSliceExport(export.clone().deleting().version(9)), NOW, &mut Vec::new());
+    let writes = planned_in_hub(&view, &key(&export));
+    assert!(matches!(writes[..], [Write { action: Action::Delete { .. }, .. }]), "{writes:?}");
+}
+
+fn planned_in_hub(view: &hub::Planner, key: &Key) -> Vec<Write> {
+    view.plan(key, NOW.plus_micros(300_000_000)).writes
+}
+
+#[test]
 fn the_imported_service_in_the_hub_shows_silent_exporters() {
     let (mut view, _) = hub_with(1, 1, Features::ALL);
     let key = Key::Service(named("work/app"));
@@ -290,6 +329,11 @@ fn the_imported_service_in_the_hub_shows_silent_exporters() {
     import.conditions = shown;
     view.applied(import.object(), NOW, &mut Vec::new());
     assert_eq!(conditions(&view), None);
+    let mut restarted = view.clone();
+    restarted.watch_state(Kind::MemberAgent, WatchState::Incomplete, NOW, &mut Vec::new());
+    let heard = member_agent("member-2", Features::ALL, Features::ALL).version(9).object();
+    restarted.applied(heard, NOW, &mut Vec::new());
+    assert_eq!(conditions(&restarted), None, "it is not known yet which exporters are silent");
     let mut requeue = Vec::new();
     let (_, reads) = view.plan_and_reads(&key, NOW);
     view.planned(&key, reads);

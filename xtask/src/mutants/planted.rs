@@ -41,7 +41,7 @@ const fn known(name: &'static str, id: &'static str, rule: &'static str, only: &
 /// Bugs that the simulator must find. After a change of the simulator other seeds may find a bug: `--seeds` searches for them.
 /// docs/reliability.md has the same list.
 const BUGS: &[Known] = &[
-    known("the deletion of a source slice is ignored (B1)", "E6.1", "settled", "", 13),
+    known("the deletion of a source slice is ignored (B1)", "E6.1", "settled", "", 22),
     known("a second export of a slice gets another name (B2)", "E7.1", "duplicates", "pause", 42),
     known("an export that vanished is not created again (B4)", "S13.2", "settled", "", 1),
     known("a ServiceImport that somebody deleted is not created again (B5)", "H17.1", "prompt", "", 28),

@@ -80,7 +80,7 @@ impl Hearings {
         let (before, silence) = (self.members.get(cluster).copied(), agent.status.silence);
         let of_renewal = before.filter(|before| before.renewed == renewed);
         let of_record = before.filter(|before| before.silence == silence);
-        // fault O16.3: of_record.is_some() ~> true || of_record.is_some()
+        // fault O22.2: of_record.is_some() ~> true || of_record.is_some()
         let unchanged = of_renewal.filter(|_| of_record.is_some());
         let hearing = Hearing {
             renewed,

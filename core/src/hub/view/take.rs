@@ -285,7 +285,7 @@ impl View {
             None => self.hearings.gone(&cluster),
         }
         // A silent member whose MemberAgent was deleted stays silent.
-        // fault O19.5: agent.is_none() && ~> false && agent.is_none() &&
+        // fault O21.6: agent.is_none() && ~> false && agent.is_none() &&
         if agent.is_none() && self.slice_exports.in_namespace(&name.namespace).next().is_some() {
             return;
         }

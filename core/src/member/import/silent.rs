@@ -36,7 +36,7 @@ pub(super) fn content<'a>(
 /// Returns the time at which the list of silent members does not count any more, because no hub agent maintains it.
 pub(super) fn again(view: Reader<'_>, distributed: &HubSlice, now: Timestamp) -> Option<Timestamp> {
     view.treatment_of(&distributed.spec.reference.cluster, now)?;
-    // fault O19.6: .again(Some(())) ~> .again(None::<()>).filter(|_| false)
+    // fault O19.5: .again(Some(())) ~> .again(None::<()>).filter(|_| false)
     view.hub_features(now)?.again(Some(()))
 }
 
