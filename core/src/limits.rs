@@ -101,6 +101,10 @@ pub const WITHDRAWAL_STEP_MICROS: i64 = 60_000_000;
 /// Maximum number of silent members in a MemberAgent. The CRD has the same limit.
 pub const SILENT_MEMBERS_MAX: usize = 1_000;
 
+/// Shortest time between two heartbeats in the InternalMemberCluster: 1 s. The object stores whole seconds, so an earlier heartbeat would
+/// change nothing, and no event would lead to the next one.
+pub(crate) const HEARTBEAT_MIN_MICROS: i64 = 1_000_000;
+
 /// Jitter of the heartbeats in the InternalMemberCluster, in percent of their period.
 pub(crate) const HEARTBEAT_JITTER_PERCENT: i64 = 5;
 

@@ -5,7 +5,7 @@
 //! in the member and in the hub. Once they are gone, the agents report that they have left, and send no more heartbeats.
 
 use super::view::Reader;
-use crate::limits::HEARTBEAT_JITTER_PERCENT;
+use crate::limits::{HEARTBEAT_JITTER_PERCENT, HEARTBEAT_MIN_MICROS};
 use crate::model::{AgentStatus, Condition, InternalMemberCluster, Kind, MembershipAgent, MembershipState, Meta};
 use crate::names;
 use crate::plan::{Patch, Plan, Write};
@@ -53,7 +53,9 @@ fn next_heartbeat(
     let is_current = joined.as_ref().is_some_and(|joined| is(joined, Outcome::Joined, &present.meta));
     // A time in the future shows that the clock of this process was set back.
     let last = (*heartbeat).filter(|last| is_current && *last <= now)?;
-    Some(last.plus_micros(jittered(present.heartbeat_micros, &view.settings().cluster, last)))
+    let period = jittered(present.heartbeat_micros, &view.settings().cluster, last);
+    // fault O10.2: period.max(HEARTBEAT_MIN_MICROS) ~> period
+    Some(last.plus_micros(period.max(HEARTBEAT_MIN_MICROS)))
 }
 
 /// Deletes the ServiceExports and MultiClusterServices of this cluster. Once they are gone, reports that the agents have left.

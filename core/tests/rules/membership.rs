@@ -75,6 +75,18 @@ fn a_member_that_joins_says_so_and_sends_heartbeats_at_the_period() {
 }
 
 #[test]
+fn a_heartbeat_is_never_due_in_the_second_of_the_last_one() {
+    for last in 10..60 {
+        let mut membership = internal_member_cluster("member-1", MembershipState::Join);
+        membership.heartbeat_micros = 1_000_000;
+        membership.agents = both(&joined(true, 3, 10), last);
+        let waits = plan(&mut member(&membership, []), last);
+        let next = waits.again.expect("the next heartbeat");
+        assert!(next >= seconds(last + 1), "at {last} s: it would be stored as the same second");
+    }
+}
+
+#[test]
 fn entries_of_other_agents_and_the_order_stay() {
     let other = AgentStatus::Other(r#"{"type":"MemberAgent","properties":{"x":1}}"#.into());
     let left = agent(MembershipAgent::MultiClusterService, joined(false, 2, 5), None);
