@@ -2,8 +2,8 @@
 
 use super::View;
 use crate::member::identity::Ownership;
-use crate::model::{Kind, SliceStreamOffer, SliceStreamReport};
-use fleetnet_types::{Text, Timestamp, WatchState};
+use crate::model::{SliceStreamOffer, SliceStreamReport};
+use fleetnet_types::{Text, Timestamp};
 
 /// Value of the flags about the slice stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,15 +87,11 @@ impl View {
         }
     }
 
-    /// Returns what this process knows about a hub agent that could write this distributed slice.
+    /// Returns what this process knows about a hub agent that could write this distributed slice. No slice is imported before the offer
+    /// of the hub agent, in the MemberAgent, was read.
     pub(super) fn hub_leads(&self, slice: &Text, now: Timestamp) -> HubLeads {
-        let is_read = self.watches.state(Kind::MemberAgent) != WatchState::Incomplete;
         let Some(followed) = self.hub_followed_since else { return HubLeads::Unknown };
-        // fault P13.7: !is_read && ~> false && !is_read &&
-        if !is_read && self.slice_stream.chosen == SliceStreamUse::Offered {
-            return HubLeads::Unknown;
-        }
-        // fault P13.8: changed.max(followed) ~> changed.min(followed)
+        // fault P13.7: changed.max(followed) ~> changed.min(followed)
         let since = self.slice_stream.offer_changed.map_or(followed, |changed| changed.max(followed));
         if let Some(open_since) = self.slice_stream.open_since {
             return HubLeads::Since(since.max(open_since));
