@@ -32,6 +32,9 @@ pub const WITHDRAWN: &str = "Withdrawn";
 /// member. Absent if that never happened.
 pub const EXPORTER_SILENT: &str = "ExporterSilent";
 
+/// Condition type `Joined` of an agent in an InternalMemberCluster.
+pub const JOINED: &str = "Joined";
+
 /// Desired status, reason and message of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionValue {

@@ -19,6 +19,12 @@ pub fn member_agent(cluster: &ClusterId) -> ObjectName {
     ObjectName::new(member_namespace(cluster), cluster.clone())
 }
 
+/// Returns the member of a MemberAgent: the object has the name of its member namespace. Others do not count.
+pub fn member_of_agent(name: &ObjectName) -> Option<ClusterId> {
+    // fault U9.1: **cluster == *name.name ~> true
+    cluster_of(&name.namespace).filter(|cluster| **cluster == *name.name)
+}
+
 /// Returns the cluster id in the name of a member namespace. The hub agent trusts this id, but not the cluster id in an
 /// object's reference, which a member can forge.
 pub fn cluster_of(namespace: &str) -> Option<ClusterId> {

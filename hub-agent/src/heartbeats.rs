@@ -75,7 +75,7 @@ impl Heartbeats {
 
     /// Handles the newest state of a MemberAgent, which arrived at the time `at`.
     pub(crate) fn seen(&mut self, agent: &MemberAgent, at: Timestamp) {
-        let Some(member) = member(&agent.meta.name) else { return };
+        let Some(member) = names::member_of_agent(&agent.meta.name) else { return };
         if agent.meta.deleting || agent.stopped.is_some() || agent.renewed.is_none() {
             return self.forget(&member);
         }
@@ -91,7 +91,7 @@ impl Heartbeats {
 
     /// Handles the removal of a MemberAgent.
     pub(crate) fn gone(&mut self, name: &ObjectName) {
-        if let Some(member) = member(name) {
+        if let Some(member) = names::member_of_agent(name) {
             self.forget(&member);
         }
     }
@@ -135,11 +135,6 @@ impl Heartbeats {
             let _ = self.offsets.remove_label_values(&[&**member]);
         }
     }
-}
-
-/// Returns the member of a MemberAgent: the object has the name of its member namespace. Others are no heartbeats.
-pub(crate) fn member(name: &ObjectName) -> Option<ClusterId> {
-    names::cluster_of(&name.namespace).filter(|cluster| **cluster == *name.name)
 }
 
 #[cfg(test)]
@@ -309,8 +304,8 @@ mod tests {
     #[test]
     fn a_member_agent_with_another_name_than_its_namespace_is_no_heartbeat() {
         for (namespace, name) in [("fleet-member-a", "b"), ("work", "a"), ("fleet-member-", "")] {
-            assert_eq!(member(&ObjectName::new(namespace, name)), None, "{namespace}/{name}");
+            assert_eq!(names::member_of_agent(&ObjectName::new(namespace, name)), None, "{namespace}/{name}");
         }
-        assert_eq!(member(&ObjectName::new("fleet-member-a", "a")), Some("a".into()));
+        assert_eq!(names::member_of_agent(&ObjectName::new("fleet-member-a", "a")), Some("a".into()));
     }
 }

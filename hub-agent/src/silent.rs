@@ -1,8 +1,8 @@
 //! Metric of the members whose endpoints importers do not use as usual.
 
-use crate::heartbeats::member;
 use crate::metrics::SILENT;
 use fleetnet_core::model::MemberAgent;
+use fleetnet_core::names;
 use fleetnet_types::{ClusterId, ObjectName};
 use prometheus::{GaugeVec, Registry};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ impl Silent {
 
     /// Handles the newest state of a MemberAgent.
     pub(crate) fn seen(&mut self, agent: &MemberAgent) {
-        let Some(member) = member(&agent.meta.name) else { return };
+        let Some(member) = names::member_of_agent(&agent.meta.name) else { return };
         if agent.meta.deleting {
             return self.forget(&member);
         }
@@ -34,7 +34,7 @@ impl Silent {
 
     /// Handles the removal of a MemberAgent.
     pub(crate) fn gone(&mut self, name: &ObjectName) {
-        if let Some(member) = member(name) {
+        if let Some(member) = names::member_of_agent(name) {
             self.forget(&member);
         }
     }

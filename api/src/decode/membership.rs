@@ -5,6 +5,7 @@ use super::meta::Known;
 use super::shared::{RawCondition, conditions};
 use super::{Root, Unread};
 use crate::limits::{HEARTBEAT_SECONDS, HEARTBEAT_SECONDS_MAX};
+use fleetnet_core::conditions::JOINED;
 use fleetnet_core::model::{
     AgentStatus, InternalMemberCluster, MemberCluster, MembershipAgent, MembershipState, Object,
 };
@@ -73,7 +74,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
 fn agent(RawAgent { known, json }: RawAgent) -> Result<AgentStatus, &'static str> {
     let agent = known.r#type.value().and_then(|name| MembershipAgent::ALL.into_iter().find(|it| it.name() == &*name));
     let Some(agent) = agent else { return Ok(AgentStatus::Other(json)) };
-    let joined = conditions(known.conditions)?.into_iter().find(|condition| &*condition.condition_type == "Joined");
+    let joined = conditions(known.conditions)?.into_iter().find(|condition| &*condition.condition_type == JOINED);
     Ok(AgentStatus::Known { agent, joined, heartbeat: known.last_received_heartbeat.value() })
 }
 

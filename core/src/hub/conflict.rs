@@ -79,12 +79,13 @@ fn silent_exporters(view: Reader<'_>, import: &ServiceImport, now: Timestamp) ->
         return None; // it is not known yet which exporters are silent
     }
     let exporters = &import.status.clusters;
-    let silent: Vec<_> = exporters.iter().filter(|exporter| view.silence_of(exporter).is_some()).collect();
-    // A CRD that is older than the conditions drops them. With the same time, the same write is not repeated.
-    let since = exporters.iter().filter_map(|exporter| view.silence_of(exporter)).map(|silence| silence.since).max();
+    let silences = exporters.iter().filter_map(|exporter| Some((exporter, view.silence_of(exporter)?.since)));
+    let (silent, since): (Vec<_>, Vec<_>) = silences.unzip();
     let desired = conditions::exporter_silent(exporters, &silent, &import.conditions, IMPORT_COMPONENT)?;
+    // A CRD that is older than the conditions drops them. With the same time, the same write is not repeated.
+    let since = since.into_iter().max().unwrap_or(now);
     let (conditions, events) =
-        conditions::change(Kind::ServiceImport, &import.meta, &import.conditions, &[desired], since.unwrap_or(now))?;
+        conditions::change(Kind::ServiceImport, &import.meta, &import.conditions, &[desired], since)?;
     Some(Write::patch(&import.meta, Patch::ServiceImportConditions(conditions)).with_events(events))
 }
 

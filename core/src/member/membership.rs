@@ -5,15 +5,13 @@
 //! in the member and in the hub. Once they are gone, the agents report that they have left, and send no more heartbeats.
 
 use super::view::Reader;
+use crate::conditions::JOINED;
 use crate::limits::{HEARTBEAT_JITTER_PERCENT, HEARTBEAT_MIN_MICROS};
 use crate::model::{AgentStatus, Condition, InternalMemberCluster, Kind, MembershipAgent, MembershipState, Meta};
 use crate::names;
 use crate::plan::{Patch, Plan, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ConditionStatus, Text, Timestamp};
-
-/// Condition type of an agent in `status.agentStatus`.
-const JOINED: &str = "Joined";
 
 /// Plans the InternalMemberCluster of this member.
 pub(crate) fn plan(view: Reader<'_>, now: Timestamp) -> Plan {

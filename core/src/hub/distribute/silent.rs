@@ -54,7 +54,7 @@ pub(super) fn slice_for<'a>(
         let kept = kept(ready, number, steps);
         if steps == own {
             let again = (kept > 0).then_some(next);
-            return (share(spec, kept, number), again);
+            return (first_endpoints(spec, share(spec.content.endpoints.len(), kept, number)), again);
         }
         ready += kept;
     }
@@ -78,15 +78,18 @@ fn has_other_endpoints(view: Reader<'_>, export: &HubSlice, importer: &Text) -> 
     })
 }
 
-/// Returns a slice with its share of the endpoints that are kept of `number`.
-fn share(spec: &HubSliceSpec, kept: usize, number: usize) -> Cow<'_, HubSliceSpec> {
-    let endpoints = spec.content.endpoints.len();
-    let share = (endpoints * kept).div_ceil(number.max(1));
-    if share >= endpoints {
+/// Returns how many of its endpoints a slice keeps, if the Service keeps `kept` of `number`.
+fn share(endpoints: usize, kept: usize, number: usize) -> usize {
+    (endpoints * kept).div_ceil(number.max(1))
+}
+
+/// Returns a slice with its first endpoints.
+fn first_endpoints(spec: &HubSliceSpec, number: usize) -> Cow<'_, HubSliceSpec> {
+    if number >= spec.content.endpoints.len() {
         return Cow::Borrowed(spec);
     }
     let mut content = (*spec.content).clone();
-    content.endpoints.truncate(share);
+    content.endpoints.truncate(number);
     Cow::Owned(HubSliceSpec { content: Arc::new(content), ..spec.clone() })
 }
 
@@ -116,7 +119,6 @@ fn kept(ready: usize, silent: usize, steps: i64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{AddressType, Endpoint, Reference, SliceContent};
 
     #[test]
     fn endpoints_are_withdrawn_in_steps_of_half_a_service_and_never_the_last() {
@@ -160,29 +162,10 @@ mod tests {
 
     #[test]
     fn each_slice_keeps_its_share_rounded_up() {
-        let content = |endpoints: usize| SliceContent {
-            address_type: AddressType::IPv4,
-            endpoints: vec![Endpoint::default(); endpoints],
-            draining: Vec::new(),
-            ports: Vec::new(),
-        };
-        let reference = Reference {
-            cluster: "a".into(),
-            source: ObjectName::new("work", "app-1"),
-            uid: "uid".into(),
-            resource_version: "1".into(),
-            generation: 1,
-            exported_since: None,
-        };
         for (endpoints, kept, number, expected) in
             [(10, 5, 10, 5), (3, 5, 10, 2), (10, 0, 10, 0), (4, 10, 10, 4), (0, 5, 10, 0)]
         {
-            let spec = HubSliceSpec {
-                reference: reference.clone(),
-                owner: ObjectName::new("work", "app"),
-                content: content(endpoints).into(),
-            };
-            assert_eq!(share(&spec, kept, number).content.endpoints.len(), expected, "{endpoints} {kept}");
+            assert_eq!(share(endpoints, kept, number), expected, "{endpoints} {kept}");
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::model::{
     SliceContent,
 };
 use crate::names;
-use fleetnet_types::{Change, ObjectName, Text, Timestamp};
+use fleetnet_types::{Change, ClusterId, ObjectName, Text, Timestamp};
 use std::sync::Arc;
 
 impl View {
@@ -212,8 +212,7 @@ impl View {
         if before.is_none() {
             effects.keys.push(Key::Member(name.name.clone().into()));
         }
-        self.record_announcement(&name, at, effects);
-        self.record_silence(&name, at, effects);
+        self.record_member(&name, at, effects);
         true
     }
 
@@ -257,8 +256,7 @@ impl View {
             }),
             Kind::MemberAgent => self.member_agents.remove(name, uid).is_some_and(|_| {
                 self.offered.remove(&*name.name);
-                self.record_announcement(name, at, effects);
-                self.record_silence(name, at, effects);
+                self.record_member(name, at, effects);
                 true
             }),
             Kind::MemberCluster => self.member_clusters.remove(name, uid).is_some(),
@@ -274,11 +272,16 @@ impl View {
         }
     }
 
-    /// Records the last renewal and the silence in a MemberAgent. Others than those of a member do not count.
-    fn record_silence(&mut self, name: &ObjectName, at: Timestamp, effects: &mut Effects) {
-        let Some(cluster) = names::cluster_of(&name.namespace).filter(|cluster| **cluster == *name.name) else {
-            return;
-        };
+    /// Records what a MemberAgent says about its member.
+    fn record_member(&mut self, name: &ObjectName, at: Timestamp, effects: &mut Effects) {
+        if let Some(cluster) = names::member_of_agent(name) {
+            self.record_announcement(name, at, effects);
+            self.record_silence(name, cluster, at, effects);
+        }
+    }
+
+    /// Records the last renewal and the silence of a member.
+    fn record_silence(&mut self, name: &ObjectName, cluster: ClusterId, at: Timestamp, effects: &mut Effects) {
         let agent = self.member_agents.live(name);
         match agent {
             Some(agent) => self.hearings.seen(&cluster, agent, at),
@@ -300,14 +303,9 @@ impl View {
         }
     }
 
-    /// Records the announcement in a MemberAgent. The name of a valid MemberAgent is the cluster id of its member namespace;
-    /// others do not count.
+    /// Records the announcement of a member.
     fn record_announcement(&mut self, name: &ObjectName, at: Timestamp, effects: &mut Effects) {
         let namespace = &name.namespace;
-        // fault U9.1: as_deref() != Some(&*name.name ~> is_none(
-        if names::cluster_of(namespace).as_deref() != Some(&*name.name) {
-            return;
-        }
         let announcement =
             self.member_agents.live(name).map(|agent| &agent.member).filter(|member| !member.version.is_empty());
         let announcement = announcement.map(|member| member.known_features());

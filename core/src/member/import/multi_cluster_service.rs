@@ -499,11 +499,10 @@ fn set_status(
     now: Timestamp,
 ) -> Option<Write> {
     let (kind, meta) = (Kind::MultiClusterService, &mcs.meta);
-    let wanted: Vec<DesiredCondition> =
-        [valid.clone()].into_iter().chain(disputed::of_import(view, mcs, COMPONENT)).collect();
     // fault O23.1: silent::condition(view, mcs, COMPONENT, now) ~> None
     let silent = silent::condition(view, mcs, COMPONENT, now);
-    let wanted: Vec<DesiredCondition> = wanted.into_iter().chain(silent).collect();
+    let disputed = disputed::of_import(view, mcs, COMPONENT);
+    let wanted: Vec<DesiredCondition> = [valid.clone()].into_iter().chain(disputed).chain(silent).collect();
     let changed = conditions::change(kind, meta, &mcs.conditions, &wanted, now);
     if changed.is_none() && mcs.load_balancer == load_balancer {
         return None;

@@ -47,7 +47,7 @@ pub(super) fn condition(
     component: &'static str,
     now: Timestamp,
 ) -> Option<DesiredCondition> {
-    if !view.knows_silent_members() {
+    if !view.knows_member_agent() {
         return None; // it is not known yet which exporters are silent
     }
     let import = view.imports().live(&ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone()));

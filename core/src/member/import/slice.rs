@@ -25,7 +25,7 @@ const COMPONENT: &str = "endpointsliceimport-controller";
 /// Plans the import of the distributed slice with this name.
 pub(crate) fn plan_slice(view: Reader<'_>, name: &Text, now: Timestamp) -> Plan {
     // fault A4.6: !view.complete(&REQUIRED) ~> false
-    if !view.complete(&REQUIRED) || !view.knows_silent_members() {
+    if !view.complete(&REQUIRED) || !view.knows_member_agent() {
         return Plan::default();
     }
     let (present_at, distributed_at) = (view.in_system(name.clone()), view.in_hub(name.clone()));

@@ -185,11 +185,7 @@ impl<'a> Reader<'a> {
     /// Returns the hub's feature set; `None` until the MemberAgents are listed or the kind is known to be absent.
     pub(crate) fn hub_features(self, now: Timestamp) -> Option<FeatureSet> {
         self.reads.note(Value::HubAnnounced);
-        self.reads.note(Value::Watch(Kind::MemberAgent));
-        let state = self.view.watches.state(Kind::MemberAgent);
-        // fault U12.2: state != WatchState::Incomplete ~> !matches!(state, WatchState::Incomplete | WatchState::Unknown)
-        let is_known = state != WatchState::Incomplete;
-        is_known.then(|| self.view.hub_feature_set(now))
+        self.knows_member_agent().then(|| self.view.hub_feature_set(now))
     }
 
     /// Returns the treatment of an exporting member's endpoints; `None` unless it is silent. A list of silent members counts while the
@@ -208,11 +204,14 @@ impl<'a> Reader<'a> {
         exporters
     }
 
-    /// True once the hub's list of silent members is known, or the hub does not have the kind.
-    pub(crate) fn knows_silent_members(self) -> bool {
+    /// True once the hub agent's part of the MemberAgent is known: its announcement, its offer and the silent members. Also true if the hub
+    /// does not have the kind.
+    pub(crate) fn knows_member_agent(self) -> bool {
         self.reads.note(Value::Watch(Kind::MemberAgent));
-        // fault O20.5: self.view.watches.state(Kind::MemberAgent) != WatchState::Incomplete ~> true
-        self.view.watches.state(Kind::MemberAgent) != WatchState::Incomplete
+        let state = self.view.watches.state(Kind::MemberAgent);
+        // fault O20.5: state != WatchState::Incomplete ~> true
+        // fault U12.2: state != WatchState::Incomplete ~> !matches!(state, WatchState::Incomplete | WatchState::Unknown)
+        state != WatchState::Incomplete
     }
 
     /// True if this cluster owns its id, so that this process may write to the hub.

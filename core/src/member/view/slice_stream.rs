@@ -49,7 +49,7 @@ pub struct SliceStream {
 /// Knowledge of this process about a hub agent that leads, and could write a distributed slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HubLeads {
-    /// Nothing: the watch of distributed slices has no contact with the hub, or the offer of the slice stream is not read yet.
+    /// Nothing: the watch of distributed slices has no contact with the hub.
     Unknown,
     /// Perhaps none leads, and the imported slice perhaps has what a slice stream delivered. The watch has contact since this time.
     Perhaps(Timestamp),
