@@ -3,7 +3,7 @@
 use crate::agent::{self, Agent, Ended, LeaseTimes, MEMBER_TAKEOVER_AFTER, Setup};
 use crate::limits::{AUDIT_ENTRIES, READY, STOP};
 use crate::line::Line;
-use crate::server::Server;
+use crate::server::{ADMIN, Server};
 use crate::stream::Streams;
 use anyhow::{Context as _, bail};
 use fleetnet_api::crds::Form;
@@ -307,6 +307,17 @@ impl Fleet {
     #[must_use]
     pub fn history(&self) -> Vec<Entry> {
         self.servers().flat_map(|(_, server)| server.memkube().audit().entries).collect()
+    }
+
+    /// Returns the writes of agents in [`Fleet::history`], without heartbeats, Leases and Events.
+    #[must_use]
+    pub fn agent_writes(&self) -> Vec<Entry> {
+        let mut history = self.history();
+        history.retain(|Entry { call, .. }| {
+            let is_counted = !["leases", "events", "memberagents"].contains(&&*call.target.resource);
+            call.verb.writes() && is_counted && &*call.user.name != ADMIN
+        });
+        history
     }
 
     /// Returns a copy of the current contents of all servers, for [`Fleet::restore`].

@@ -8,7 +8,6 @@ use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment, FleetSp
 use fleetnet_tests::scenarios::announced::{self, sees_shares};
 use fleetnet_tests::scenarios::rich;
 use harness::audit::Ledger;
-use harness::user::Consume;
 use kube::api::DeleteParams;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -98,10 +97,7 @@ fn a_member_whose_counts_change_with_every_renewal_renews_as_usual() -> anyhow::
 /// Returns a fleet with an exported and imported Service that uses every feature.
 async fn rich_fleet() -> anyhow::Result<Environment<OnMemkube>> {
     let env = Environment::<OnMemkube>::create(FleetSpec::of(2)).await?;
-    rich::create(&env.user(0)).await?;
-    env.user(0).export("app").await?;
-    env.user(1).import("app", "app", Consume::ClusterIp).await?;
-    rich::arrives(&env.user(1), &rich::imported()).await?;
+    rich::export_and_import(&env).await?;
     sleep(SOON).await; // wait until the agents have listed everything
     Ok(env)
 }

@@ -120,17 +120,12 @@ impl Taken {
 
     /// Returns the writes of the agents so far, without heartbeats, Leases and Events, such as `hub patch endpointsliceexports x`.
     fn writes(&self) -> Vec<String> {
-        let is_counted = |entry: &&Entry| {
-            let of_agents = !["leases", "events", "memberagents"].contains(&&*entry.call.target.resource);
-            let by_agent = &*entry.call.user.name != sim::server::ADMIN;
-            entry.call.verb.writes() && of_agents && by_agent
-        };
         let line = |entry: &Entry| {
             let target = &entry.call.target;
             let part = if target.subresource.is_empty() { String::new() } else { format!("/{}", target.subresource) };
             format!("{:?} {}{part} {}", entry.call.verb, target.resource, target.name).to_lowercase()
         };
-        self.fleet.history().iter().filter(is_counted).map(line).collect()
+        self.fleet.agent_writes().iter().map(line).collect()
     }
 
     /// Checks that the importer had each endpoint at each moment, and has no other ones now. No object has a new name.

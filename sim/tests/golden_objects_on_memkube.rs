@@ -7,13 +7,13 @@
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crds::{self, Form};
 use fleetnet_tests::scenarios::rich;
+use harness::fleet::manifests;
 use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::core::ApiResource;
 use kube::{Api, ResourceExt as _};
-use memkube::audit::Entry;
 use serde_json::{Map, Value, json};
 use sim::fleet::Place;
 use sim::{Fleet, Options};
@@ -104,14 +104,7 @@ async fn played() -> anyhow::Result<Fleet> {
 
 /// Returns the kinds that agents and users of fleetnet write.
 fn kinds() -> Vec<ApiResource> {
-    let of_crd =
-        |definition: &k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition| {
-            let spec = &definition.spec;
-            let stored = spec.versions.iter().find(|version| version.storage).map_or("", |version| &version.name);
-            let kind = GroupVersionKind::gvk(&spec.group, stored, &spec.names.kind);
-            ApiResource::from_gvk_with_plural(&kind, &spec.names.plural)
-        };
-    let mut kinds: Vec<ApiResource> = crds::all(Form::Full).iter().map(of_crd).collect();
+    let mut kinds: Vec<ApiResource> = crds::all(Form::Full).iter().map(manifests::stored_resource).collect();
     kinds.push(ApiResource::erase::<Namespace>(&()));
     kinds.push(ApiResource::erase::<Service>(&()));
     kinds.push(ApiResource::erase::<EndpointSlice>(&()));
@@ -185,15 +178,6 @@ fn the_golden_objects_of_this_version_have_each_field_that_is_stored() -> anyhow
     })
 }
 
-/// Returns the writes of agents so far, without heartbeats, Leases and Events.
-fn writes(fleet: &Fleet) -> Vec<String> {
-    let is_counted = |entry: &&Entry| {
-        let of_agents = !["leases", "events", "memberagents"].contains(&&*entry.call.target.resource);
-        entry.call.verb.writes() && of_agents && &*entry.call.user.name != sim::server::ADMIN
-    };
-    fleet.history().iter().filter(is_counted).map(|entry| format!("{:?}", entry.call)).collect()
-}
-
 /// Lets today's agents take a golden fleet over.
 async fn takes_over(version: &str) -> anyhow::Result<()> {
     // With another seed, new objects get other UIDs than those of the golden fleet.
@@ -210,7 +194,7 @@ async fn takes_over(version: &str) -> anyhow::Result<()> {
     routes.are(&[one, two, six]).await?;
     start(&mut fleet).await?;
     sleep(SETTLES).await;
-    let written = writes(&fleet);
+    let written: Vec<_> = fleet.agent_writes().into_iter().map(|entry| entry.call).collect();
     ensure!(written.is_empty(), "{version}: {written:#?}");
     routes.always_had(&[one, two, six])?;
 

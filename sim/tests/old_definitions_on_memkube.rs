@@ -17,7 +17,7 @@ use harness::fleet::manifests;
 use harness::user::Consume;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, ListParams, PostParams, WatchParams};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind, WatchEvent};
+use kube::core::{ApiResource, DynamicObject, WatchEvent};
 use kube::{Api, Client};
 use memkube::User;
 use serde_json::Value;
@@ -84,12 +84,11 @@ fn with_definitions_in_the_go_form_their_fields_of_a_rich_service_are_carried() 
     })
 }
 
-/// Replaces the CRD of MemberAgent by its previous version. The server then prunes the fields that the previous version lacks.
-async fn with_previous_member_agents(fleet: &Fleet) -> anyhow::Result<()> {
-    let definitions: Api<CustomResourceDefinition> = Api::all(fleet.hub.admin());
-    let [previous] = &manifests::objects(manifests::PREVIOUS_MEMBER_AGENTS)?[..] else { bail!("one definition") };
+/// Replaces a CRD by its previous version. The server then prunes the fields that the previous version lacks.
+async fn replace(definitions: &Api<CustomResourceDefinition>, previous: &str) -> anyhow::Result<()> {
+    let [previous] = &manifests::objects(previous)?[..] else { bail!("one definition") };
     let previous: CustomResourceDefinition = serde_json::from_value(serde_json::to_value(previous)?)?;
-    definitions.delete("memberagents.networking.fleet.azure.com", &DeleteParams::default()).await?;
+    definitions.delete(previous.metadata.name.as_deref().context("a name")?, &DeleteParams::default()).await?;
     definitions.create(&PostParams::default(), &previous).await?;
     Ok(())
 }
@@ -98,7 +97,7 @@ async fn with_previous_member_agents(fleet: &Fleet) -> anyhow::Result<()> {
 fn with_the_previous_definition_of_memberagent_a_member_renews_no_more_often_and_exports() -> anyhow::Result<()> {
     sim::paused(async {
         let fleet = fleet(Form::Full).await?;
-        with_previous_member_agents(&fleet).await?;
+        replace(&Api::all(fleet.hub.admin()), manifests::PREVIOUS_MEMBER_AGENTS).await?;
         let env = Environment::on(OnMemkube(fleet)).await?;
         env.export_and_import(&["10.1.0.1"]).await?;
         is_settled(&env).await?;
@@ -124,29 +123,9 @@ fn with_the_previous_definition_of_memberagent_a_member_renews_no_more_often_and
 
 /// Schema of the stored version of a CRD, and the resource that it defines.
 fn stored(definition: &CustomResourceDefinition) -> anyhow::Result<(Value, ApiResource)> {
-    let spec = &definition.spec;
-    let version = spec.versions.iter().find(|version| version.storage).context("a version is stored")?;
+    let version = definition.spec.versions.iter().find(|version| version.storage).context("a version is stored")?;
     let schema = serde_json::to_value(version.schema.as_ref().and_then(|it| it.open_api_v3_schema.as_ref()))?;
-    let kind = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
-    Ok((schema, ApiResource::from_gvk_with_plural(&kind, &spec.names.plural)))
-}
-
-/// Replaces all CRDs by those of the previous version.
-async fn with_previous_definitions(fleet: &Fleet) -> anyhow::Result<()> {
-    for (_, server) in fleet.servers() {
-        let definitions: Api<CustomResourceDefinition> = Api::all(server.admin());
-        for previous in manifests::previous_definitions()? {
-            for object in manifests::objects(&previous)? {
-                let previous: CustomResourceDefinition = serde_json::from_value(serde_json::to_value(object)?)?;
-                let name = previous.metadata.name.as_deref().context("a name")?;
-                if definitions.get_opt(name).await?.is_some() {
-                    definitions.delete(name, &DeleteParams::default()).await?;
-                    definitions.create(&PostParams::default(), &previous).await?;
-                }
-            }
-        }
-    }
-    Ok(())
+    Ok((schema, manifests::stored_resource(definition)))
 }
 
 #[test]
@@ -154,7 +133,11 @@ fn with_the_definitions_of_the_previous_version_every_action_completes_and_settl
     for action in Action::ALL {
         sim::paused(async {
             let fleet = fleet(Form::Full).await?;
-            with_previous_definitions(&fleet).await?;
+            for (_, server) in fleet.servers() {
+                for previous in manifests::previous_definitions()? {
+                    replace(&Api::all(server.admin()), &previous).await?;
+                }
+            }
             completes_and_settles(action, &Environment::on(OnMemkube(fleet)).await?).await
         })
         .with_context(|| format!("{action:?}"))?;
@@ -296,21 +279,25 @@ async fn beyond_the_go_form(env: &Environment<OnMemkube>, kinds: [&str; 2]) -> a
 /// Returns a fleet with an exported and imported Service that uses every feature.
 async fn rich_fleet() -> anyhow::Result<Environment<OnMemkube>> {
     let env = Environment::on(OnMemkube(fleet(Form::Full).await?)).await?;
-    rich::create(&env.user(0)).await?;
-    env.user(0).export("app").await?;
-    env.user(1).import("app", "app", Consume::ClusterIp).await?;
-    rich::arrives(&env.user(1), &rich::imported()).await?;
+    rich::export_and_import(&env).await?;
     is_settled(&env).await?;
     Ok(env)
 }
 
-/// Deletes the MemberAgents of members, and waits until the others take these members for members without features.
-async fn delete_member_agents(env: &Environment<OnMemkube>, members: &[usize]) -> anyhow::Result<()> {
+/// Returns what Go types lack of the objects of some kinds, after an agent is gone and the MemberAgents of these members are deleted: the
+/// others take these members, or the hub agent, for agents without features.
+async fn beyond_the_go_form_without(
+    place: AgentPlace,
+    members: &[usize],
+    kinds: [&str; 2],
+) -> anyhow::Result<Vec<String>> {
+    let mut env = rich_fleet().await?;
+    env.backend.stop_agent(place).await?;
     for member in members {
-        member_agents(env, *member).delete(&env.members[*member].cluster_id, &DeleteParams::default()).await?;
+        member_agents(&env, *member).delete(&env.members[*member].cluster_id, &DeleteParams::default()).await?;
     }
     sleep(MINUTE + QUIET).await;
-    Ok(())
+    beyond_the_go_form(&env, kinds).await
 }
 
 #[test]
@@ -341,30 +328,22 @@ fn what_go_types_lack_of_a_service_that_uses_every_feature_is_this() -> anyhow::
 
 #[test]
 fn a_hub_agent_without_features_gets_nothing_that_go_types_lack_but_fractions_of_seconds() -> anyhow::Result<()> {
-    sim::paused(async {
-        let mut env = rich_fleet().await?;
-        env.backend.stop_agent(AgentPlace::Hub).await?;
-        delete_member_agents(&env, &[0, 1]).await?;
-        let in_time = [
-            "EndpointSliceExport.spec.endpointSliceReference.exportedSince (fraction of a second)",
-            "InternalServiceExport.spec.serviceReference.exportedSince (fraction of a second)",
-        ];
-        assert_eq!(beyond_the_go_form(&env, OF_EXPORTER).await?, in_time);
-        Ok(())
-    })
+    let lost = sim::paused(beyond_the_go_form_without(AgentPlace::Hub, &[0, 1], OF_EXPORTER))?;
+    let in_time = [
+        "EndpointSliceExport.spec.endpointSliceReference.exportedSince (fraction of a second)",
+        "InternalServiceExport.spec.serviceReference.exportedSince (fraction of a second)",
+    ];
+    assert_eq!(lost, in_time);
+    Ok(())
 }
 
 #[test]
 fn an_importer_without_features_gets_nothing_that_go_types_lack_but_fractions_of_seconds() -> anyhow::Result<()> {
-    sim::paused(async {
-        let mut env = rich_fleet().await?;
-        env.backend.stop_agent(AgentPlace::Member(1)).await?;
-        delete_member_agents(&env, &[1]).await?;
-        let in_time = [
-            "EndpointSliceImport.spec.endpointSliceReference.exportedSince (fraction of a second)",
-            "InternalServiceImport.spec.serviceImportReference.exportedSince (fraction of a second)",
-        ];
-        assert_eq!(beyond_the_go_form(&env, FOR_IMPORTER).await?, in_time);
-        Ok(())
-    })
+    let lost = sim::paused(beyond_the_go_form_without(AgentPlace::Member(1), &[1], FOR_IMPORTER))?;
+    let in_time = [
+        "EndpointSliceImport.spec.endpointSliceReference.exportedSince (fraction of a second)",
+        "InternalServiceImport.spec.serviceImportReference.exportedSince (fraction of a second)",
+    ];
+    assert_eq!(lost, in_time);
+    Ok(())
 }

@@ -85,10 +85,7 @@ fn an_importer_that_is_not_allowed_gets_nothing_while_namespaces_cannot_be_liste
 fn no_distributed_slice_of_ipv6_is_deleted_while_memberagents_cannot_be_listed_at_start() -> anyhow::Result<()> {
     sim::paused(async {
         let mut env = Environment::<OnMemkube>::create(FleetSpec::of(2)).await?;
-        rich::create(&env.user(0)).await?;
-        env.user(0).export("app").await?;
-        env.user(1).import("app", "app", Consume::ClusterIp).await?;
-        rich::arrives(&env.user(1), &rich::imported()).await?;
+        rich::export_and_import(&env).await?;
         let mark = env.backend.mark().await?;
         for place in [Place::Hub, Place::Member(0)] {
             env.backend.0.stop(place).await?;

@@ -12,7 +12,6 @@ use fleetnet_tests::environment::{Backend as _, Environment};
 use fleetnet_tests::scenarios::announced::member_agents;
 use fleetnet_tests::scenarios::{rich, trust};
 use harness::audit::Ledger;
-use harness::user::Consume;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use random_faults::RandomFaults;
@@ -156,10 +155,7 @@ fn unless_gone<T>(outcome: kube::Result<T>) -> anyhow::Result<()> {
 /// Tests a fleet with the random faults of a seed.
 async fn run_seed(seed: u64) -> anyhow::Result<()> {
     let mut env = Environment::on(OnMemkube(Fleet::new(Options { seed, ..Options::members(2) }).await?)).await?;
-    rich::create(&env.user(0)).await?;
-    env.user(0).export("app").await?;
-    env.user(1).import("app", "app", Consume::ClusterIp).await?;
-    rich::arrives(&env.user(1), &rich::imported()).await?;
+    rich::export_and_import(&env).await?;
     // Stop the agents, and start them again with the faults: a watch that is already open gets no faults.
     env.backend.stop_agents().await?;
     let (faults, mut content) = (RandomFaults::new(seed), Content { four: 0, six: true });

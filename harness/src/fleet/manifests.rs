@@ -2,6 +2,7 @@
 
 use crate::control_plane::ControlPlane;
 use anyhow::Context as _;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::Value;
@@ -56,6 +57,15 @@ pub fn previous_definitions() -> anyhow::Result<Vec<String>> {
     let mut files = files?;
     files.sort();
     files.iter().map(|file| fs::read_to_string(file).with_context(|| file.display().to_string())).collect()
+}
+
+/// Returns the resource that a CRD defines, in the version in which it is stored.
+#[must_use]
+pub fn stored_resource(definition: &CustomResourceDefinition) -> ApiResource {
+    let spec = &definition.spec;
+    let stored = spec.versions.iter().find(|version| version.storage).map_or("", |version| &version.name);
+    let kind = GroupVersionKind::gvk(&spec.group, stored, &spec.names.kind);
+    ApiResource::from_gvk_with_plural(&kind, &spec.names.plural)
 }
 
 /// Returns the objects of a manifest with any number of documents.

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use fleetnet_api::crd::endpoint_slice_export::AddressType;
 use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport, InternalServiceImport, MemberAgent};
 use harness::eventually;
-use harness::user::{Consume, User};
+use harness::user::User;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt as _};
@@ -125,11 +125,8 @@ async fn exports_affinity(env: &Environment<impl Backend>, expected: bool) -> an
 pub async fn fields_that_an_importer_no_longer_supports_are_withdrawn_and_return_with_its_announcement(
     mut env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
-    let (exporter, importer, to) = (env.user(0), env.user(1), env.members[1].hub_namespace.clone());
-    rich::create(&exporter).await?;
-    exporter.export("app").await?;
-    importer.import("app", "app", Consume::ClusterIp).await?;
-    rich::arrives(&importer, &rich::imported()).await?;
+    let (importer, to) = (env.user(1), env.members[1].hub_namespace.clone());
+    rich::export_and_import(&env).await?;
     importer.sees_derived("app", "to have session affinity", rich::is_sticky).await?;
     importer.sees_import("app", "True").await?;
     let mut routes = importer.routes("app");
@@ -172,10 +169,7 @@ pub async fn a_deleted_member_agent_object_is_created_again_and_nothing_is_withd
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
     let (exporter, importer) = (env.user(0), env.user(1));
-    rich::create(&exporter).await?;
-    exporter.export("app").await?;
-    importer.import("app", "app", Consume::ClusterIp).await?;
-    rich::arrives(&importer, &rich::imported()).await?;
+    rich::export_and_import(&env).await?;
     importer.sees_derived("app", "to have session affinity", rich::is_sticky).await?;
     importer.sees_import("app", "True").await?;
     let mark = env.backend.mark().await?;

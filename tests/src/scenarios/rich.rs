@@ -3,7 +3,7 @@
 use crate::environment::{Backend, Environment};
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport};
 use harness::eventually;
-use harness::user::User;
+use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
@@ -27,6 +27,15 @@ pub async fn create(exporter: &User) -> anyhow::Result<()> {
     exporter.create::<Service>(service).await?;
     create_slice(exporter, SLICE, "IPv4", fours()).await?;
     create_slice(exporter, SIXES, "IPv6", sixes()).await
+}
+
+/// Creates the Service `app` that uses every feature in the first member, and imports it into the second. Waits until its slices arrive.
+pub async fn export_and_import(env: &Environment<impl Backend>) -> anyhow::Result<()> {
+    let (exporter, importer) = (env.user(0), env.user(1));
+    create(&exporter).await?;
+    exporter.export("app").await?;
+    importer.import("app", "app", Consume::ClusterIp).await?;
+    arrives(&importer, &imported()).await
 }
 
 /// Turns an ordinary Service `app` with one slice into the Service that uses every feature.
