@@ -24,7 +24,7 @@ pub struct Plan {
     /// Generation of the source slice whose preview the importer has imported. The member agent acknowledges it over the slice
     /// stream.
     pub acknowledged: Option<i64>,
-    /// What a look at the member of the key has shown, to remember for the next look.
+    /// Result of a look at the member of the key, to remember for the next look.
     pub look: Option<Look>,
 }
 

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub(super) struct NothingLive {
     endpoints: BTreeMap<(Place, ObjectName), BTreeSet<String>>,
-    /// Those that are ready.
+    /// The ready endpoints among them.
     ready: BTreeMap<(Place, ObjectName), BTreeSet<String>>,
     /// Clusters whose endpoints this cluster withdraws because they are silent.
     withdrawn: BTreeMap<Place, BTreeSet<Text>>,

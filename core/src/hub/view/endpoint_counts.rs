@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct EndpointCounts(BTreeMap<(ObjectName, AddressType), BTreeMap<Text, usize>>);
 
-/// What an exported slice counts for, and its number of ready endpoints.
+/// Service and address type of an exported slice, and its number of ready endpoints.
 pub(super) type Counted = ((ObjectName, AddressType), usize);
 
 pub(super) fn counted(slice: &HubSlice) -> Counted {

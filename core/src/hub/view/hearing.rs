@@ -1,4 +1,4 @@
-//! What the hub agent heard of each member: when this process saw the last renewal, and if it would see a new one.
+//! Last renewal of each member, as this process saw it, and if it would see a new one.
 
 use super::View;
 use super::value::Value;
@@ -53,7 +53,7 @@ impl Default for Contact {
     }
 }
 
-/// What a rule knows about the last renewal of a member.
+/// Last renewal of a member, for the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Heard {
     /// `renewTime` of the last renewal, on the member's clock.

@@ -18,7 +18,7 @@ pub(super) fn content<'a>(
     let admitted = view.admitted(distributed).content;
     let treatment = view.treatment_of(&distributed.spec.reference.cluster, now);
     let served = || Served { service: derived.meta.name.name.clone(), address_type: admitted.address_type.clone() };
-    // Of two silent members, the one whose endpoints are withdrawn leaves the others to the one whose endpoints are draining.
+    // A draining member counts as serving for a withdrawn one.
     // fault O20.1: other, now) < treatment ~> other, now) <= treatment
     let is_served = || view.exporters_that_serve(served()).any(|other| view.treatment_of(other, now) < treatment);
     let Some(treatment) = treatment.filter(|_| is_served()) else { return Cow::Borrowed(admitted) };

@@ -1,4 +1,4 @@
-//! What the hub agent writes to the MemberAgent of this member: its announcement, and the silent members.
+//! Status that the hub agent writes to the MemberAgent of this member: its announcement, and the silent members.
 
 use super::value::Value;
 use super::{Effects, View};

@@ -16,7 +16,7 @@ pub(crate) struct Served {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Serving {
-    /// What each imported slice with ready endpoints serves, and its exporting member.
+    /// For each imported slice with ready endpoints: what it serves, and its exporting member.
     slices: BTreeMap<Text, (Served, ClusterId)>,
     /// Number of these slices.
     exporters: BTreeMap<Served, BTreeMap<ClusterId, u32>>,
