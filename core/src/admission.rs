@@ -92,6 +92,12 @@ pub(crate) fn admit<'a>(content: &'a SliceContent, ranges: Option<&[IpNet]>) -> 
     Admitted { content: Cow::Owned(SliceContent { address_type, endpoints, draining, ports }), not_imported }
 }
 
+/// Returns the reason why importers leave out an address of a slice, such as `loopback`; `None` if they import it. Ranges that an
+/// importer declares are not known here.
+pub fn forbidden(address: &Address, family: &AddressType) -> Option<&'static str> {
+    Rules { family, ranges: None }.forbidden(address).map(Forbidden::text)
+}
+
 /// Rules for the addresses of one slice.
 #[derive(Clone, Copy)]
 struct Rules<'a> {

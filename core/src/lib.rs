@@ -25,7 +25,7 @@ extern crate self as fleetnet_core;
 #[expect(dead_code, reason = "the integration tests use all of it")]
 mod support;
 
-mod admission;
+pub mod admission;
 pub mod clocks;
 pub mod conditions;
 mod disputes;

@@ -20,5 +20,6 @@ mod membership;
 mod planner;
 pub mod view;
 
+pub use export::weight;
 pub use planner::{Planner, ReadValues};
 pub use view::{Key, ServiceLatency, Settings, SliceStreamServer, SliceStreamUse, StreamEnd, View};

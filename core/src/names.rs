@@ -7,6 +7,11 @@ use fleetnet_types::{ClusterId, ObjectName, Text};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
+/// Start of the names of the Leases that fleetnet's agents and Go agents have in common.
+pub const AGENT_LEASE_PREFIX: &str = "2bf2b407.";
+/// Lease of the EndpointSlice controller of the member agent. The Go agents do not use this Lease.
+pub const ENDPOINT_SLICE_LEASE: &str = "fleetnet-endpointslices";
+
 /// Prefix of the names of member namespaces in the hub. The cluster id follows the prefix.
 const MEMBER_NAMESPACE_PREFIX: &str = "fleet-member-";
 

@@ -26,11 +26,13 @@ mod walk;
 
 pub use pairs::Filter;
 
-pub(crate) use access::{is_held_by_member_agent, ready as ready_replicas};
-pub(crate) use evidence::{changed, created};
+pub(crate) use access::{definitions_are_current, is_held_by_member_agent, ready as ready_replicas};
+pub(crate) use claim::are_rights_enforced;
+pub(crate) use evidence::{changed, context_flag, created};
+pub(crate) use export::{annotation, of_export};
 pub(crate) use membership::{clock_offset, has_objects, hears, renewed};
-pub(crate) use pairs::in_use_by;
-pub(crate) use walk::{age, exporters};
+pub(crate) use pairs::{in_use_by, is_allowed};
+pub(crate) use walk::{age, exporters, need, optional};
 
 use crate::codes::Code;
 use crate::report::{API_VERSION, Evidence, Explanation, Finding, Outcome, Pair, Step, Verdict};
@@ -203,7 +205,7 @@ fn step(code: Code, found: Found) -> Step {
 }
 
 /// Returns the evidence on one line: cluster, object, field and value.
-pub(crate) fn text(evidence: &Evidence) -> String {
+pub fn text(evidence: &Evidence) -> String {
     let Evidence { cluster, kind, namespace, name, field, value, .. } = evidence;
     let slash = if namespace.is_empty() { "" } else { "/" };
     let colon = if field.is_empty() { "" } else { " " };

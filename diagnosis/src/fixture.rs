@@ -37,7 +37,10 @@ pub(crate) fn built_in<K: DeserializeOwned>(json: Value) -> K {
 }
 
 pub(crate) fn meta(namespace: &str, name: &str) -> Value {
-    json!({"namespace": namespace, "name": name, "uid": format!("uid-of-{name}"), "creationTimestamp": CREATED})
+    json!({
+        "namespace": namespace, "name": name, "uid": format!("uid-of-{name}"), "resourceVersion": "1", "generation": 1,
+        "creationTimestamp": CREATED,
+    })
 }
 
 pub(crate) fn conditions(type_: &str, status: &str, reason: &str) -> Value {

@@ -7,6 +7,7 @@
 //! | [`read`] | reads a [`Snapshot`] from API servers. The only module that does I/O |
 //! | [`explain`] | the steps from exporter to importer, one function for each code |
 //! | [`status`], [`services`], [`check`], [`latency`] | the other views of a fleet |
+//! | [`migrate`] | what a change between Go agents and fleetnet does not carry over |
 //! | [`report`] | results of all these functions, which serialize to JSON |
 //!
 //! Invariant: everything outside of [`read`] is a pure function of a [`Snapshot`].
@@ -18,6 +19,7 @@ pub mod explain;
 mod fixture;
 pub mod latency;
 mod limits;
+pub mod migrate;
 pub mod read;
 pub mod report;
 pub mod services;

@@ -54,6 +54,10 @@ pub enum Scope {
     Check,
     /// Objects for `explain` of one Service.
     Service(ObjectName),
+    /// Objects for `migrate check`.
+    Migration,
+    /// Objects for `migrate to-go`: also source slices.
+    ToGo,
 }
 
 /// Limits of a reading.

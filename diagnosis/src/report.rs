@@ -252,6 +252,48 @@ pub enum CheckResult {
     Error,
 }
 
+/// Result of `migrate check`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Migration {
+    pub api_version: &'static str,
+    pub kind: &'static str,
+    pub direction: Direction,
+    pub items: Vec<MigrationItem>,
+    pub verdict: Verdict,
+    pub not_known: Vec<String>,
+}
+
+/// Direction of a change of agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Direction {
+    ToFleetnet,
+    ToGo,
+}
+
+/// Difference between Go agents and fleetnet, with the objects that show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MigrationItem {
+    pub id: &'static str,
+    pub impact: Impact,
+    /// Agents whose change has the effect.
+    pub agents: &'static str,
+    pub effect: &'static str,
+    pub remedy: &'static str,
+    /// `ok` without objects, `broken` with objects, `unknown` if there are none and not everything could be read.
+    pub outcome: Outcome,
+    pub objects: Vec<Evidence>,
+}
+
+/// Impact of a difference on users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Impact {
+    /// Importers get or lose endpoints, or a load balancer appears.
+    Traffic,
+    /// Something else changes.
+    Behaviour,
+}
+
 /// Result of `latency`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

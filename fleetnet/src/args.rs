@@ -1,6 +1,6 @@
 //! Command line of `fleetnet`, and the checks of its options. These checks have no side effects.
 
-use crate::cli::{check, completion, explain, gather, join, latency, leave, services, status, version};
+use crate::cli::{check, completion, explain, gather, join, latency, leave, migrate, services, status, version};
 use crate::limits::{CHANGES_MAX, MEMBERS_MAX, REAL_MEMBERS_MAX};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use fleetnet_agent::flags::{exit_with_error, one_line};
@@ -67,6 +67,9 @@ pub(crate) enum Command {
     /// they made for them, and then removes the member's Secret and its namespace in the hub. A namespace with objects of others
     /// stays. --dry-run shows the objects.
     Leave(Box<leave::Options>),
+
+    /// Change between the Go agents of Azure/fleet-networking and fleetnet.
+    Migrate(Box<migrate::Options>),
 
     /// Write an archive with objects, Events, logs and metrics of fleetnet, for a maintainer. Secrets are never in it.
     Gather(Box<gather::Options>),

@@ -15,6 +15,7 @@ pub(crate) mod gather;
 pub(crate) mod join;
 pub(crate) mod latency;
 pub(crate) mod leave;
+pub(crate) mod migrate;
 pub(crate) mod objects;
 pub(crate) mod output;
 pub(crate) mod services;

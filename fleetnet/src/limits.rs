@@ -57,5 +57,7 @@ pub(crate) const POLL: Duration = Duration::from_millis(500);
 pub(crate) const TOKEN_WAIT: Duration = Duration::from_secs(30);
 /// Number of attempts to write an object that others change at the same time.
 pub(crate) const APPLY_TRIES: usize = 5;
+/// Maximum number of objects that an item of `migrate check` lists. Of further objects, the item shows only the number.
+pub(crate) const OBJECTS_LISTED: usize = 3;
 /// Maximum number of lines of the log of one container in an archive. The newest lines count.
 pub(crate) const LOG_LINES: i64 = 50_000;

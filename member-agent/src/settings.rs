@@ -10,7 +10,7 @@ use fleetnet_agent::flags::{UsageError, check_namespace};
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::member;
 use fleetnet_core::model::{Announcement, MembershipAgent};
-use fleetnet_core::names;
+use fleetnet_core::names::{self, ENDPOINT_SLICE_LEASE};
 use fleetnet_runtime::client::{HubConnection, parse_header_block};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,9 +25,6 @@ const MEMBER_LEASES: [&str; 2] =
 /// time.
 const MCS_LEASES: [&str; 2] =
     ["2bf2b407.mcs.hub.networking.fleet.azure.com", "2bf2b407.mcs.member.networking.fleet.azure.com"];
-
-/// Lease for the EndpointSlice controller of this agent. The Go agents do not use this Lease.
-const ENDPOINT_SLICE_LEASE: &str = "fleetnet-endpointslices";
 
 /// Parts of the agent that are on, as selected by the flag `--controllers`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

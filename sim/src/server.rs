@@ -4,10 +4,14 @@ use crate::line::Line;
 use anyhow::Context as _;
 use fleetnet_api::crds::{self, Form};
 use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::clock::{Clock, to_jiff};
+use http::{HeaderValue, Request};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::Api;
 use kube::api::PostParams;
+use kube::client::Body;
 use memkube::{MemKube, Options, User};
+use tower::ServiceExt;
 
 /// Namespace of the fleet's own objects in every cluster.
 pub const FLEET_SYSTEM: &str = "fleet-system";
@@ -45,6 +49,21 @@ impl Server {
     #[must_use]
     pub fn admin(&self) -> kube::Client {
         self.0.client(User::new(ADMIN))
+    }
+
+    /// Returns a client with all rights for the diagnosis. Answers have the header `Date`, which each real API server sends and
+    /// memkube does not.
+    #[must_use]
+    pub fn operator(&self, clock: &Clock) -> kube::Client {
+        let clock = clock.clone();
+        let dated = move |mut response: http::Response<memkube::Body>| {
+            let now = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&to_jiff(clock.now()));
+            let now = HeaderValue::try_from(now.expect("the time is in range")).expect("a date is a header");
+            response.headers_mut().insert(http::header::DATE, now);
+            response
+        };
+        let service = self.0.service(User::new(ADMIN));
+        kube::Client::new(ServiceExt::<Request<Body>>::map_response(service, dated), "default")
     }
 
     /// Returns a connection of an agent to this cluster. `name` is the role of the cluster (hub or member), and `user` is the

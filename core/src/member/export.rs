@@ -20,5 +20,6 @@ mod source;
 mod withdrawal;
 
 pub(crate) use eligibility::exportable;
+pub use eligibility::weight;
 pub(crate) use service::plan_service;
 pub(crate) use slice::plan_slice;

@@ -142,7 +142,7 @@ fn rights_are_enforced(walk: &Walk<'_>) -> Found {
 }
 
 /// True unless the hub agent runs without rights of namespaces.
-pub(super) fn are_rights_enforced(snapshot: &Snapshot) -> bool {
+pub(crate) fn are_rights_enforced(snapshot: &Snapshot) -> bool {
     let Ok(Some(deployment)) = deployment(Site::Hub(&snapshot.hub)) else { return true };
     let containers = deployment.spec.template.spec.iter().flat_map(|pod| &pod.containers);
     let mut arguments = containers.flat_map(|it| it.command.iter().chain(&it.args).flatten());

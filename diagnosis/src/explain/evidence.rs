@@ -22,8 +22,8 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Returns a fault that this field of an object shows.
-    pub(crate) fn broken<K>(self, object: &K, field: &str, value: impl Into<String>) -> Stop
+    /// Returns the evidence that this field of an object is.
+    pub(crate) fn shown<K>(self, object: &K, field: &str, value: impl Into<String>) -> Evidence
     where
         K: Resource<DynamicType = ()>,
     {
@@ -31,7 +31,15 @@ impl<'a> Site<'a> {
         let mut evidence = self.evidence::<K>(&namespace, &object.name_any());
         evidence.field = field.to_owned();
         evidence.value = value.into();
-        Stop::Broken(Box::new(evidence))
+        evidence
+    }
+
+    /// Returns a fault that this field of an object shows.
+    pub(crate) fn broken<K>(self, object: &K, field: &str, value: impl Into<String>) -> Stop
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        Stop::Broken(Box::new(self.shown(object, field, value)))
     }
 
     /// Returns a fault that this condition of an object shows.

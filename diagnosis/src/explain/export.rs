@@ -292,7 +292,7 @@ fn valid_without(walk: &Walk<'_>, reasons: &[Reason]) -> Found {
     }
 }
 
-pub(super) fn of_export<'a>(export: &'a ServiceExport, type_: &str) -> Option<&'a Condition> {
+pub(crate) fn of_export<'a>(export: &'a ServiceExport, type_: &str) -> Option<&'a Condition> {
     condition(export.status.as_ref().and_then(|status| status.conditions.as_ref()), type_)
 }
 
@@ -307,7 +307,7 @@ pub(super) fn namespace<'a>(walk: &Walk<'a>) -> Result<Option<&'a Namespace>, St
 }
 
 /// Returns the field of an annotation in evidence.
-pub(super) fn annotation(name: &str) -> String {
+pub(crate) fn annotation(name: &str) -> String {
     format!("metadata.annotations[{name}]")
 }
 

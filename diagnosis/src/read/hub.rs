@@ -21,11 +21,12 @@ pub(super) async fn read(server: &Server<'_>, scope: &Scope) -> Hub {
     if hub.connection.reached != Reached::Yes {
         return hub;
     }
-    let needs_services = matches!(scope, Scope::Services | Scope::Service(_));
+    let needs_services = matches!(scope, Scope::Services | Scope::Service(_) | Scope::Migration | Scope::ToGo);
     let needs_service = matches!(scope, Scope::Service(_));
     let needs_installation = matches!(scope, Scope::Check | Scope::Service(_));
+    let needs_definitions = needs_installation || *scope == Scope::Migration;
     let agents = member_agents(server);
-    ((hub.member_agents, hub.latencies), hub.agent) = tokio::join!(agents, agent(server, needs_installation));
+    ((hub.member_agents, hub.latencies), hub.agent) = tokio::join!(agents, agent(server, needs_definitions));
     (hub.namespaces, hub.internal_exports, hub.claims) = tokio::join!(
         all(server, None, true),
         all(server, Some(Kind::InternalServiceExport), true),
@@ -84,7 +85,7 @@ async fn member_agents(server: &Server<'_>) -> (Listing<MemberAgent>, BTreeMap<S
     (listing, latencies)
 }
 
-async fn agent(server: &Server<'_>, needs_installation: bool) -> AgentObjects {
+async fn agent(server: &Server<'_>, needs_definitions: bool) -> AgentObjects {
     let system = Some(FLEET_SYSTEM_NAMESPACE);
     let parameters = ListParams::default();
     let (deployments, leases, pods) = tokio::join!(
@@ -92,6 +93,6 @@ async fn agent(server: &Server<'_>, needs_installation: bool) -> AgentObjects {
         server.list(system, &parameters, None),
         server.list(system, &parameters, None)
     );
-    let definitions = all(server, None, needs_installation).await;
+    let definitions = all(server, None, needs_definitions).await;
     AgentObjects { deployments, pods, leases, definitions, ..AgentObjects::default() }
 }

@@ -33,13 +33,30 @@ pub(super) async fn read(server: &Server<'_>, id: &str, scope: &Scope) -> Member
         server.list(system, &parameters, None),
         server.list(None, &parameters, None),
     );
-    (member.hub_secret, member.cluster_uid) = tokio::join!(hub_secret(server), cluster_uid(server));
-    member.agent.missing_rights = rights::of_member_agent(server, &member.agent).await;
+    match scope {
+        Scope::Migration | Scope::ToGo => read_migration(server, scope, &mut member).await,
+        Scope::Status | Scope::Services | Scope::Check | Scope::Service(_) => {
+            (member.hub_secret, member.cluster_uid) = tokio::join!(hub_secret(server), cluster_uid(server));
+            member.agent.missing_rights = rights::of_member_agent(server, &member.agent).await;
+        }
+    }
     if let Scope::Service(service) = scope {
         read_service(server, service, &mut member).await;
     }
     member.connection.throttled |= server.was_throttled();
     member
+}
+
+/// Reads the exports and imports of all namespaces, and the source slices if they are needed.
+async fn read_migration(server: &Server<'_>, scope: &Scope, member: &mut Member) {
+    let parameters = ListParams::default();
+    (member.service_exports, member.multi_cluster_services) = tokio::join!(
+        server.list(None, &parameters, Some(Kind::ServiceExport)),
+        server.list(None, &parameters, Some(Kind::MultiClusterService)),
+    );
+    if *scope == Scope::ToGo {
+        member.slices = server.list(None, &parameters, None).await;
+    }
 }
 
 /// Reads the objects of one Service: its namespace, and the derived Services and imported slices in fleet-system.

@@ -134,7 +134,7 @@ impl View for Shown {
 }
 
 /// Adds the sign of a result.
-fn push_sign(text: &mut Safe, result: CheckResult, paint: Paint) {
+pub(super) fn push_sign(text: &mut Safe, result: CheckResult, paint: Paint) {
     let (sign, colour) = match result {
         CheckResult::Ok => ("√", "\x1b[32m"),
         CheckResult::Skipped => ("–", ""),

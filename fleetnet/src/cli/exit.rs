@@ -58,6 +58,11 @@ impl Stop {
         Self { exit: Exit::Fault, class: None, why: why.into() }
     }
 
+    /// Returns the error of a command for which not everything could be read.
+    pub(crate) fn not_known(why: impl Into<String>) -> Self {
+        Self { exit: Exit::Incomplete, class: None, why: why.into() }
+    }
+
     /// Returns the error of a time limit that has passed.
     pub(crate) fn timeout(why: impl Into<String>) -> Self {
         Self { exit: Exit::Timeout, class: None, why: why.into() }

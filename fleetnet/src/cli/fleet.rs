@@ -26,8 +26,10 @@ pub(crate) enum Breadth {
 
 /// Clusters of a fleet.
 pub(crate) struct Fleet {
-    hub: Target,
+    hub: Cluster,
     members: BTreeMap<String, Target>,
+    /// Members that answered, by cluster id.
+    reached: BTreeMap<String, Cluster>,
     limits: Limits,
     /// Contexts of the user that do not lead to a member.
     pub(crate) not_members: Vec<Failure>,
@@ -48,15 +50,17 @@ impl Fleet {
         contexts.warnings.iter().for_each(|warning| progress.note(warning));
         let hub = Cluster::open(&contexts, &contexts.hub(flags)?, flags.request_timeout).await?;
         let limits = Limits { request: flags.request_timeout, whole };
-        let mut fleet = Self { members: BTreeMap::new(), limits, not_members: Vec::new(), hub: target(&hub) };
+        let (members, reached) = (BTreeMap::new(), BTreeMap::new());
+        let mut fleet = Self { hub, members, reached, limits, not_members: Vec::new() };
         if breadth == Breadth::Named && flags.context.is_empty() {
             return Ok(fleet);
         }
-        progress.step(&format!("{}: looking for members", hub.context));
-        let known = Known::of(&hub).await.unwrap_or_default();
+        progress.step(&format!("{}: looking for members", fleet.hub.context));
+        let known = Known::of(&fleet.hub).await.unwrap_or_default();
         let found = members::find(&contexts, flags, &known).await;
         found.silent.iter().for_each(|failure| progress.detail(&failure.to_string()));
         fleet.members = found.reached.iter().map(|(id, cluster)| (id.clone(), target(cluster))).collect();
+        fleet.reached = found.reached;
         for failure in found.failed.into_iter().chain(found.silent) {
             // A context with the name of a member most likely leads to it. Then the diagnosis says what is wrong with it.
             let id = known.ids.iter().find(|id| **id == failure.context && !fleet.members.contains_key(*id));
@@ -74,12 +78,35 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Reads the objects for a question. Whatever does not answer within the time limits is unknown.
+    /// Reads the objects for a question. What does not answer within the time limits is unknown.
     pub(crate) async fn snapshot(&self, scope: &Scope, progress: &Progress) -> Snapshot {
-        let contexts =
-            std::iter::once(&self.hub).chain(self.members.values()).filter_map(|target| target.context.as_deref());
+        let members = self.members.values().filter_map(|target| target.context.as_deref());
+        let contexts = std::iter::once(self.hub.context.as_str()).chain(members);
         progress.step(&format!("reading {}", contexts.collect::<Vec<_>>().join(", ")));
-        read(Some(&self.hub), &self.members, scope, self.limits).await
+        read(Some(&target(&self.hub)), &self.members, scope, self.limits).await
+    }
+
+    /// Drops the contexts of all members but this one.
+    pub(crate) fn only(&mut self, id: Option<&str>) {
+        self.members.retain(|member, _| Some(member.as_str()) == id);
+        self.reached.retain(|member, _| Some(member.as_str()) == id);
+    }
+
+    pub(crate) fn hub(&self) -> &Cluster {
+        &self.hub
+    }
+
+    /// Returns the first member that answered.
+    pub(crate) fn member(&self) -> Option<&Cluster> {
+        self.reached.values().next()
+    }
+
+    /// Returns the error about a hub without members. Probably the context is that of another cluster.
+    pub(crate) fn hub_without_members(&self) -> Stop {
+        Stop::fault(format!(
+            "context {} leads to a cluster without members: if it is not the hub, use --hub-context",
+            self.hub.context
+        ))
     }
 
     /// Returns what the user asked for and what is not in a snapshot.

@@ -8,6 +8,7 @@ mod guide;
 mod hub;
 mod join;
 mod leave;
+mod migrate;
 mod program;
 mod terminal;
 mod version;

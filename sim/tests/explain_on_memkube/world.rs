@@ -7,25 +7,21 @@ use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
 use fleetnet_diagnosis::report::{Explanation, Outcome, Verdict};
 use fleetnet_diagnosis::snapshot::{AgentObjects, Listing};
 use fleetnet_diagnosis::{Code, Snapshot, explain};
-use fleetnet_runtime::clock::{Clock, to_jiff};
 use fleetnet_types::ObjectName;
 use harness::user::{Consume, User};
-use http::{HeaderValue, Request};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, Secret, ServiceAccount};
-use kube::client::Body;
 use memkube::faults::{Fault, Faults};
 use memkube::status::Status;
 use memkube::{Call, MemKube, Verb};
 use serde_json::json;
 use sim::fleet::Place;
 use sim::server::ADMIN;
-use sim::{Fleet, Options};
+use sim::{Fleet, Options, Server};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
-use tower::ServiceExt;
 
 /// Namespace of the Service to explain.
 pub(crate) const NAMESPACE: &str = "work";
@@ -141,9 +137,13 @@ impl World {
     }
 
     pub(crate) fn memkube(&self, place: Place) -> &MemKube {
+        self.server(place).memkube()
+    }
+
+    fn server(&self, place: Place) -> &Server {
         match place {
-            Place::Hub => self.fleet.hub.memkube(),
-            Place::Member(index) => self.fleet.members[index].server.memkube(),
+            Place::Hub => &self.fleet.hub,
+            Place::Member(index) => &self.fleet.members[index].server,
         }
     }
 
@@ -166,7 +166,7 @@ impl World {
         let server_url =
             if place == Place::Hub { HUB_URL.to_owned() } else { format!("https://{context}.example:6443") };
         let authority = Some(AUTHORITY.to_owned());
-        let client = client(self.memkube(place), self.fleet.clock());
+        let client = self.server(place).operator(self.fleet.clock());
         Target { context: Some(context.to_owned()), server_url, authority, proxy: None, client: Ok(client) }
     }
 
@@ -174,19 +174,6 @@ impl World {
     pub(crate) async fn explain(&self, filter: &Filter) -> anyhow::Result<Explanation> {
         Ok(explain(&self.snapshot().await?, &service("app"), filter))
     }
-}
-
-/// Returns a client of the operator. memkube does not send the header `Date` that each real API server sends.
-fn client(memkube: &MemKube, clock: &Clock) -> kube::Client {
-    let clock = clock.clone();
-    let dated = move |mut response: http::Response<memkube::Body>| {
-        let now = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&to_jiff(clock.now()));
-        let now = HeaderValue::try_from(now.expect("the time is in range")).expect("a date is a header");
-        response.headers_mut().insert(http::header::DATE, now);
-        response
-    };
-    let service = memkube.service(memkube::User::new(ADMIN));
-    kube::Client::new(ServiceExt::<Request<Body>>::map_response(service, dated), "default")
 }
 
 pub(crate) fn service(name: &str) -> ObjectName {

@@ -78,7 +78,7 @@ fn supports_headless(view: Reader<'_>, service: &Service, now: Timestamp) -> Opt
 }
 
 /// Parses the weight annotation of a ServiceExport: a decimal integer from 0 to 1000; 1 without the annotation.
-fn weight(annotation: Option<&str>) -> Result<i64, String> {
+pub fn weight(annotation: Option<&str>) -> Result<i64, String> {
     // fault S6.2: 1 ~> 0
     let Some(written) = annotation else { return Ok(1) };
     match written.parse::<i64>() {

@@ -14,8 +14,7 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Deployment of the member agent, and the variable with the member's id.
-const DEPLOYMENT: &str = "member-agent";
+/// Variable with the member's id in the Deployment of a member agent, of fleetnet or in Go.
 const ID_VARIABLE: &str = "MEMBER_CLUSTER_NAME";
 /// Namespace whose UID identifies a cluster.
 const IDENTITY: &str = "kube-system";
@@ -111,7 +110,7 @@ fn list(ids: &BTreeSet<String>) -> String {
 }
 
 /// Returns the id of a cluster in the fleet; `None` if it is no member. The UID decides, because an agent with the id may not
-/// own the id. A cluster that the hub has never heard of is recognized by its Deployment.
+/// own the id. A cluster that the hub has never heard of is recognized by the Deployment of its agent.
 async fn id_of(cluster: &Cluster, known: &Known) -> Result<Option<String>, Failure> {
     let uid = uid(cluster).await;
     if let Ok(uid) = &uid
@@ -120,12 +119,13 @@ async fn id_of(cluster: &Cluster, known: &Known) -> Result<Option<String>, Failu
         return Ok(Some(id.clone()));
     }
     let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), FLEET_SYSTEM_NAMESPACE);
-    let deployment = cluster.find(deployments.get(DEPLOYMENT)).await;
-    match (deployment, uid) {
-        (Ok(deployment), _) => {
-            Ok(deployment.and_then(|it| id_in(&it)).filter(|id| !known.is_complete || known.ids.contains(id)))
+    let deployments = cluster.find(deployments.list(&ListParams::default())).await;
+    match (deployments, uid) {
+        (Ok(deployments), _) => {
+            let id = deployments.and_then(|list| list.items.iter().find_map(id_in));
+            Ok(id.filter(|id| !known.is_complete || known.ids.contains(id)))
         }
-        // Without rights for the Deployment, the UID is enough to know that this is no member.
+        // Without rights for Deployments, the UID is enough to know that this is no member.
         (Err(_), Ok(_)) => Ok(None),
         (Err(failure), Err(_)) => Err(failure),
     }

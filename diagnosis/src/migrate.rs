@@ -1,0 +1,98 @@
+//! Migration between Go agents and fleetnet: what a change of agents does not carry over, and the changes of objects that
+//! prepare a return to Go agents.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `to_fleetnet.rs`, `to_go.rs` | tables of items: differences that an object can show, one table for each direction |
+//! | `find.rs` | objects that show an item |
+//! | `rollback.rs` | changes of objects before Go agents start |
+
+mod find;
+mod rollback;
+mod to_fleetnet;
+mod to_go;
+
+pub use rollback::{Annotated, Change, Deleted, Refused, is_go_form, of_hub, of_member};
+
+use crate::explain::{Site, Stop};
+use crate::report::{API_VERSION, Direction, Evidence, Impact, Migration, MigrationItem, Outcome, Verdict};
+use crate::snapshot::Snapshot;
+use crate::status::not_known;
+
+/// Difference between the agents that objects of a fleet can show.
+struct Item {
+    /// Name for programs.
+    id: &'static str,
+    impact: Impact,
+    /// Agents whose change has the effect.
+    agents: &'static str,
+    effect: &'static str,
+    remedy: &'static str,
+    find: Find,
+}
+
+/// Finder of the objects that show an item.
+#[derive(Clone, Copy)]
+enum Find {
+    /// In the hub.
+    Hub(fn(&Snapshot) -> Result<Vec<Evidence>, Stop>),
+    /// In each member.
+    Member(fn(&Snapshot, &crate::snapshot::Member) -> Result<Vec<Evidence>, Stop>),
+    /// In the hub and in each member.
+    Cluster(fn(Site<'_>) -> Result<Vec<Evidence>, Stop>),
+}
+
+/// Lists what a change of agents in this direction does not carry over.
+#[must_use]
+pub fn check(snapshot: &Snapshot, direction: Direction) -> Migration {
+    let items = match direction {
+        Direction::ToFleetnet => to_fleetnet::ITEMS,
+        Direction::ToGo => to_go::ITEMS,
+    };
+    let mut unknown = not_known(snapshot);
+    let items: Vec<MigrationItem> = items.iter().map(|item| checked(snapshot, item, &mut unknown)).collect();
+    unknown.sort();
+    unknown.dedup();
+    let changes_traffic =
+        |item: &MigrationItem| item.outcome == Outcome::Broken && matches!(item.impact, Impact::Traffic);
+    let verdict = match () {
+        () if items.iter().any(changes_traffic) => Verdict::Fault,
+        () if !unknown.is_empty() => Verdict::NotKnown,
+        () => Verdict::Healthy,
+    };
+    Migration { api_version: API_VERSION, kind: "MigrationCheck", direction, items, verdict, not_known: unknown }
+}
+
+/// Looks for the objects of an item. Adds to `unknown` what could not be read.
+fn checked(snapshot: &Snapshot, item: &Item, unknown: &mut Vec<String>) -> MigrationItem {
+    let members = || snapshot.members.iter();
+    let found: Vec<Result<Vec<Evidence>, Stop>> = match item.find {
+        Find::Hub(find) => vec![find(snapshot)],
+        Find::Member(find) => members().map(|member| find(snapshot, member)).collect(),
+        Find::Cluster(find) => {
+            let sites = std::iter::once(Site::Hub(&snapshot.hub)).chain(members().map(Site::Member));
+            sites.map(find).collect()
+        }
+    };
+    let (mut objects, mut outcome) = (Vec::new(), Outcome::Ok);
+    for found in found {
+        match found {
+            Ok(found) => objects.extend(found),
+            // A server without the kind has no objects of it.
+            Err(Stop::Skipped(_)) => {}
+            Err(Stop::Broken(evidence)) => objects.push(*evidence),
+            Err(Stop::Waiting(why) | Stop::Unknown(why)) => {
+                outcome = Outcome::Unknown;
+                unknown.push(why);
+            }
+        }
+    }
+    if !objects.is_empty() {
+        outcome = Outcome::Broken;
+    }
+    let Item { id, impact, agents, effect, remedy, .. } = *item;
+    MigrationItem { id, impact, agents, effect, remedy, outcome, objects }
+}
+
+#[cfg(test)]
+mod migration_tests;

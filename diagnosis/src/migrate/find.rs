@@ -1,0 +1,366 @@
+//! Objects that show an item of a migration.
+
+use crate::explain::{
+    Site, Stop, age, annotation, are_rights_enforced, conflict_of, definitions_are_current, in_use_by, is_allowed,
+    need, of_export, optional,
+};
+use crate::limits::LEASE_SECONDS;
+use crate::report::Evidence;
+use crate::snapshot::{Listing, Member, Snapshot};
+use fleetnet_api::crd::internal_service_export::SessionAffinity;
+use fleetnet_api::crd::{
+    AddressType, EndpointSliceExport, InternalServiceExport, InternalServiceImport, MultiClusterServiceType,
+    ServiceExport, ServiceImport,
+};
+use fleetnet_api::decode::decode;
+use fleetnet_api::names::annotations;
+use fleetnet_core::admission;
+use fleetnet_core::member::weight;
+use fleetnet_core::model::{self, Kind, Object};
+use fleetnet_core::names::{ENDPOINT_SLICE_LEASE, cluster_of, ports_fingerprint};
+use fleetnet_types::Text;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::ResourceExt as _;
+use std::collections::{BTreeMap, BTreeSet};
+
+type Found = Result<Vec<Evidence>, Stop>;
+
+/// Returns the ServiceExports of a member whose weight annotation has this meaning.
+fn exports_with<'a>(
+    member: &'a Member,
+    is_meant: impl Fn(&Result<i64, String>) -> bool + 'a,
+) -> Result<impl Iterator<Item = (&'a ServiceExport, &'a str)>, Stop> {
+    let exports = need(&member.service_exports, "ServiceExports", Site::Member(member))?;
+    Ok(exports.iter().filter_map(move |export| {
+        let written = export.annotations().get(annotations::WEIGHT)?;
+        is_meant(&weight(Some(written))).then_some((export, written.as_str()))
+    }))
+}
+
+fn is_zero(weight: &Result<i64, String>) -> bool {
+    *weight == Ok(0)
+}
+
+/// Exports with weight 0 whose slices Go agents export: those without a conflict.
+pub(super) fn weight_zero(_: &Snapshot, member: &Member) -> Found {
+    let is_free = |export: &ServiceExport| of_export(export, "Conflict").is_some_and(|it| it.status == "False");
+    let exports = exports_with(member, is_zero)?.filter(|(export, _)| is_free(export));
+    Ok(exports
+        .map(|(export, written)| Site::Member(member).shown(export, &annotation(annotations::WEIGHT), written))
+        .collect())
+}
+
+/// Exports with weight 0 that have exported slices.
+pub(super) fn slices_of_weight_zero(snapshot: &Snapshot, member: &Member) -> Found {
+    let slices = need(&snapshot.hub.slice_exports, "EndpointSliceExports", Site::Hub(&snapshot.hub))?;
+    let exported: BTreeSet<(&str, &str)> = slices.iter().filter(|slice| is_of(*slice, member)).map(owner).collect();
+    let is_exported = |export: &ServiceExport| {
+        let (namespace, name) = (export.namespace().unwrap_or_default(), export.name_any());
+        exported.contains(&(namespace.as_str(), name.as_str()))
+    };
+    let exports = exports_with(member, is_zero)?.filter(|(export, _)| is_exported(export));
+    Ok(exports
+        .map(|(export, written)| Site::Member(member).shown(export, &annotation(annotations::WEIGHT), written))
+        .collect())
+}
+
+/// Exports with an invalid weight that are in the hub.
+pub(super) fn exports_of_invalid_weight(snapshot: &Snapshot, member: &Member) -> Found {
+    let internal = internal_exports(snapshot)?;
+    let is_in_hub = |export: &ServiceExport| {
+        internal.iter().any(|it| {
+            let reference = &it.spec.service_reference;
+            is_of(it, member)
+                && Some(&reference.namespace) == export.metadata.namespace.as_ref()
+                && Some(&reference.name) == export.metadata.name.as_ref()
+        })
+    };
+    let exports = exports_with(member, Result::is_err)?.filter(|(export, _)| is_in_hub(export));
+    Ok(exports
+        .map(|(export, written)| Site::Member(member).shown(export, &annotation(annotations::WEIGHT), written))
+        .collect())
+}
+
+pub(super) fn headless(snapshot: &Snapshot) -> Found {
+    let exports = internal_exports(snapshot)?.iter().filter(|export| export.spec.headless == Some(true));
+    Ok(exports.map(|export| Site::Hub(&snapshot.hub).shown(export, "spec.headless", "true")).collect())
+}
+
+pub(super) fn ipv6(snapshot: &Snapshot) -> Found {
+    let slices = slice_exports(snapshot)?.iter().filter(|slice| slice.spec.address_type == AddressType::IPv6);
+    Ok(slices.map(|slice| Site::Hub(&snapshot.hub).shown(slice, "spec.addressType", "IPv6")).collect())
+}
+
+/// Exports and claims with another name than Go agents give them.
+pub(super) fn other_names(snapshot: &Snapshot) -> Found {
+    let hub = Site::Hub(&snapshot.hub);
+    let mut found = Vec::new();
+    for export in internal_exports(snapshot)? {
+        let reference = &export.spec.service_reference;
+        if export.name_any() != go_name(&reference.namespace, &reference.name) {
+            found.push(hub.shown(export, "metadata.name", export.name_any()));
+        }
+    }
+    for claim in claims(snapshot)? {
+        let reference = &claim.spec.service_import_reference;
+        if claim.name_any() != go_name(&reference.namespace, &reference.name) {
+            found.push(hub.shown(claim, "metadata.name", claim.name_any()));
+        }
+    }
+    Ok(found)
+}
+
+/// Name of an export or claim as the Go agents write it.
+pub(super) fn go_name(namespace: &str, name: &str) -> String {
+    format!("{namespace}-{name}")
+}
+
+pub(super) fn cluster_ip(_: &Snapshot, member: &Member) -> Found {
+    let site = Site::Member(member);
+    let imports = need(&member.multi_cluster_services, "MultiClusterServices", site)?;
+    let is_cluster_ip = |type_: Option<MultiClusterServiceType>| type_ == Some(MultiClusterServiceType::ClusterIP);
+    let imports = imports.iter().filter(|import| is_cluster_ip(import.spec.type_));
+    Ok(imports.map(|import| site.shown(import, "spec.type", "ClusterIP")).collect())
+}
+
+/// Accepted exports whose list of ports is another one than that of the ServiceImport.
+pub(super) fn accepted_with_other_list_of_ports(snapshot: &Snapshot) -> Found {
+    exports_with_ports(snapshot, "False", |export, import| {
+        let ports = import.status.as_ref().and_then(|status| status.import.ports.as_ref());
+        ports.is_some_and(|ports| *ports != export.spec.ports)
+    })
+}
+
+/// Conflicted exports whose ports are those of the ServiceImport for fleetnet.
+pub(super) fn conflicts_of_equal_ports(snapshot: &Snapshot) -> Found {
+    exports_with_ports(snapshot, "True", |export, import| {
+        let of_export = fingerprint(Kind::InternalServiceExport, export);
+        of_export.is_some() && of_export == fingerprint(Kind::ServiceImport, import)
+    })
+}
+
+/// Returns the exports with this status of the condition `Conflict` whose ports and those of their ServiceImport are as asked.
+fn exports_with_ports(
+    snapshot: &Snapshot,
+    conflict: &str,
+    is_meant: fn(&InternalServiceExport, &ServiceImport) -> bool,
+) -> Found {
+    let imports = need(&snapshot.hub.service_imports, "ServiceImports", Site::Hub(&snapshot.hub))?;
+    let imports: BTreeMap<(String, String), &ServiceImport> =
+        imports.iter().map(|import| ((import.namespace().unwrap_or_default(), import.name_any()), import)).collect();
+    let exports = internal_exports(snapshot)?.iter().filter(|export| {
+        conflict_of(export).is_some_and(|it| it.status == conflict)
+            && imports.get(&service(export)).is_some_and(|import| is_meant(export, import))
+    });
+    Ok(exports.map(|export| with_ports(snapshot, export)).collect())
+}
+
+fn with_ports(snapshot: &Snapshot, export: &InternalServiceExport) -> Evidence {
+    let ports = serde_json::to_string(&export.spec.ports).unwrap_or_default();
+    Site::Hub(&snapshot.hub).shown(export, "spec.ports", ports)
+}
+
+/// Fingerprint of the ports of an export or a ServiceImport, as the hub agent compares them. `None` for an object that it cannot
+/// decode.
+fn fingerprint(kind: Kind, object: &impl serde::Serialize) -> Option<Text> {
+    let ports = match decode(kind, &serde_json::to_vec(object).ok()?).ok()? {
+        Object::InternalServiceExport(export) => export.ports,
+        Object::ServiceImport(import) => import.status.ports.to_vec(),
+        _ => return None,
+    };
+    Some(ports_fingerprint(&ports))
+}
+
+/// Exports and claims of members that an annotation of the Service's namespace does not list.
+pub(super) fn not_in_namespace_lists(snapshot: &Snapshot) -> Found {
+    if !are_rights_enforced(snapshot) {
+        return Ok(Vec::new());
+    }
+    let hub = Site::Hub(&snapshot.hub);
+    let namespaces = need(&snapshot.hub.namespaces, "Namespaces", hub)?;
+    let is_listed = |of: Option<String>, namespace: &str, annotation: &str| {
+        let member = of.as_deref().and_then(cluster_of);
+        let found: Option<&Namespace> = namespaces.iter().find(|it| it.name_any() == namespace);
+        member.zip(found).is_none_or(|(member, namespace)| is_allowed(namespace, annotation, &member))
+    };
+    let mut found = Vec::new();
+    for export in internal_exports(snapshot)? {
+        let reference = &export.spec.service_reference;
+        if !is_listed(export.namespace(), &reference.namespace, annotations::EXPORTERS) {
+            let why = format!("annotation exporters of the namespace {}", reference.namespace);
+            found.push(hub.shown(export, "metadata.namespace", why));
+        }
+    }
+    for claim in claims(snapshot)? {
+        let reference = &claim.spec.service_import_reference;
+        if !is_listed(claim.namespace(), &reference.namespace, annotations::IMPORTERS) {
+            let why = format!("annotation importers of the namespace {}", reference.namespace);
+            found.push(hub.shown(claim, "metadata.namespace", why));
+        }
+    }
+    Ok(found)
+}
+
+/// Exported slices with addresses that fleetnet's importers leave out.
+pub(super) fn forbidden_addresses(snapshot: &Snapshot) -> Found {
+    let mut found = Vec::new();
+    for slice in slice_exports(snapshot)? {
+        let family = match slice.spec.address_type {
+            AddressType::IPv4 => model::AddressType::IPv4,
+            AddressType::IPv6 => model::AddressType::IPv6,
+        };
+        for address in slice.spec.endpoints.iter().flat_map(|endpoint| &endpoint.addresses) {
+            if let Some(why) = admission::forbidden(&address.as_str().into(), &family) {
+                found.push(Site::Hub(&snapshot.hub).shown(slice, "spec.endpoints", format!("{address}: {why}")));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Members that the hub agent judged to be silent.
+pub(super) fn silent(snapshot: &Snapshot) -> Found {
+    let site = Site::Hub(&snapshot.hub);
+    let agents = optional(&snapshot.hub.member_agents, "MemberAgents")?;
+    let phases = agents.iter().filter_map(|agent| {
+        let silence = agent.status.as_ref()?.silence.as_ref()?;
+        (!["Postponed", "Returned"].contains(&&*silence.phase))
+            .then(|| site.shown(agent, "status.silence.phase", silence.phase.clone()))
+    });
+    Ok(phases.collect())
+}
+
+/// Lease of an EndpointSlice controller of fleetnet that runs.
+pub(super) fn own_slices(_: &Snapshot, member: &Member) -> Found {
+    let site = Site::Member(member);
+    let leases = need(&member.agent.leases, "Leases", site)?;
+    let held = leases.iter().filter(|lease| lease.name_any() == ENDPOINT_SLICE_LEASE).filter_map(|lease| {
+        let spec = lease.spec.as_ref()?;
+        let holder = spec.holder_identity.as_ref().filter(|holder| !holder.is_empty())?;
+        let renewed = spec.renew_time.as_ref().map(|time| time.0);
+        let is_old = age(site, renewed).is_some_and(|age| age > LEASE_SECONDS);
+        (!is_old).then(|| site.shown(lease, "spec.holderIdentity", holder.clone()))
+    });
+    Ok(held.collect())
+}
+
+pub(super) fn several_importers(snapshot: &Snapshot) -> Found {
+    let site = Site::Hub(&snapshot.hub);
+    let imports = need(&snapshot.hub.service_imports, "ServiceImports", site)?;
+    let shared = imports.iter().filter_map(|import| {
+        let members: Vec<String> = in_use_by(import).member_clusters.into_values().collect();
+        let field = annotation(annotations::SERVICE_IN_USE_BY);
+        (members.len() > 1).then(|| site.shown(import, &field, members.join(", ")))
+    });
+    Ok(shared.collect())
+}
+
+/// Exports with fields that Go agents do not have.
+pub(super) fn details(snapshot: &Snapshot) -> Found {
+    let hub = Site::Hub(&snapshot.hub);
+    let mut found = Vec::new();
+    for export in internal_exports(snapshot)? {
+        if export.spec.session_affinity == Some(SessionAffinity::ClientIP) {
+            found.push(hub.shown(export, "spec.sessionAffinity", "ClientIP"));
+        }
+    }
+    for slice in slice_exports(snapshot)? {
+        let fields: Vec<&str> = details_of(slice).collect();
+        if !fields.is_empty() {
+            found.push(hub.shown(slice, "spec", fields.join(", ")));
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the fields of an exported slice that Go agents do not have.
+fn details_of(slice: &EndpointSliceExport) -> impl Iterator<Item = &'static str> {
+    let draining = slice.spec.draining_endpoints.iter().flatten();
+    let all = || slice.spec.endpoints.iter().chain(draining.clone());
+    let fields = [
+        ("draining endpoints", draining.clone().next().is_some()),
+        ("host names", all().any(|endpoint| endpoint.hostname.is_some())),
+        ("zones", all().any(|endpoint| endpoint.zone.is_some())),
+    ];
+    fields.into_iter().filter(|(_, is_used)| *is_used).map(|(field, _)| field)
+}
+
+/// Exported slices of a source slice that has several.
+pub(super) fn duplicate_exports(snapshot: &Snapshot) -> Found {
+    let slices = slice_exports(snapshot)?;
+    let source = |slice: &EndpointSliceExport| (slice.namespace(), slice.spec.endpoint_slice_reference.uid.clone());
+    let mut counts: BTreeMap<_, usize> = BTreeMap::new();
+    for slice in slices {
+        *counts.entry(source(slice)).or_default() += 1;
+    }
+    let is_duplicate = |slice: &&EndpointSliceExport| counts.get(&source(slice)).is_some_and(|count| *count > 1);
+    let field = "spec.endpointSliceReference.name";
+    let shown = |slice: &EndpointSliceExport| {
+        Site::Hub(&snapshot.hub).shown(slice, field, slice.spec.endpoint_slice_reference.name.clone())
+    };
+    Ok(slices.iter().filter(is_duplicate).map(shown).collect())
+}
+
+/// Objects of a cluster that fleetnet cannot decode.
+pub(super) fn undecodable(site: Site<'_>) -> Found {
+    fn of<K>(listing: &Listing<K>, site: Site<'_>) -> Vec<Evidence> {
+        let shown = |it: &crate::snapshot::Undecodable| Evidence {
+            cluster: site.cluster().to_owned(),
+            kind: it.kind.clone(),
+            namespace: it.namespace.clone(),
+            name: it.name.clone(),
+            value: it.why.clone(),
+            ..Evidence::default()
+        };
+        listing.undecodable().map(shown).collect()
+    }
+    let of_kinds = match site {
+        Site::Hub(hub) => vec![
+            of(&hub.internal_exports, site),
+            of(&hub.claims, site),
+            of(&hub.slice_exports, site),
+            of(&hub.service_imports, site),
+            of(&hub.member_agents, site),
+        ],
+        Site::Member(member) => vec![of(&member.service_exports, site), of(&member.multi_cluster_services, site)],
+    };
+    Ok(of_kinds.concat())
+}
+
+/// First CRD of a cluster that lacks a field.
+pub(super) fn old_definitions(site: Site<'_>) -> Found {
+    definitions_are_current(&Snapshot::default(), site).map(|()| Vec::new())
+}
+
+/// Exports with fields that only Go agents with the Traffic Manager feature write.
+pub(super) fn traffic_manager(snapshot: &Snapshot) -> Found {
+    let exports = internal_exports(snapshot)?.iter().filter_map(|export| Some((export, export.spec.type_.clone()?)));
+    Ok(exports.map(|(export, type_)| Site::Hub(&snapshot.hub).shown(export, "spec.type", type_)).collect())
+}
+
+fn internal_exports(snapshot: &Snapshot) -> Result<&[InternalServiceExport], Stop> {
+    need(&snapshot.hub.internal_exports, "InternalServiceExports", Site::Hub(&snapshot.hub))
+}
+
+fn claims(snapshot: &Snapshot) -> Result<&[InternalServiceImport], Stop> {
+    need(&snapshot.hub.claims, "InternalServiceImports", Site::Hub(&snapshot.hub))
+}
+
+fn slice_exports(snapshot: &Snapshot) -> Result<&[EndpointSliceExport], Stop> {
+    need(&snapshot.hub.slice_exports, "EndpointSliceExports", Site::Hub(&snapshot.hub))
+}
+
+/// True if an object of the hub is in the namespace of a member.
+pub(super) fn is_of<K: kube::Resource>(object: &K, member: &Member) -> bool {
+    object.meta().namespace.as_deref().and_then(cluster_of).is_some_and(|id| *id == *member.id)
+}
+
+fn service(export: &InternalServiceExport) -> (String, String) {
+    let reference = &export.spec.service_reference;
+    (reference.namespace.clone(), reference.name.clone())
+}
+
+fn owner(slice: &EndpointSliceExport) -> (&str, &str) {
+    let owner = &slice.spec.owner_service_reference;
+    (&owner.namespace, &owner.name)
+}

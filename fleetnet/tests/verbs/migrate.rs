@@ -1,0 +1,196 @@
+//! Tests of `fleetnet migrate`.
+
+use crate::fleet::Fleet;
+use crate::hub::{Cluster, folder};
+use crate::program::{Ended, run};
+use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, MemberAgent};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{ListParams, PostParams};
+use kube::{Api, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::fmt::Debug;
+
+const NAMESPACE: &str = "fleet-member-west";
+const UNIQUE_NAME: &str = "networking.fleet.azure.com/fleet-unique-name";
+
+async fn create<K>(cluster: &Cluster, namespace: &str, object: Value) -> K
+where
+    K: Clone + Debug + DeserializeOwned + Serialize,
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+{
+    let api: Api<K> = Api::namespaced(cluster.client(), namespace);
+    api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap()
+}
+
+async fn all<K>(cluster: &Cluster) -> Vec<K>
+where
+    K: Clone + Debug + DeserializeOwned + Resource<DynamicType = ()>,
+{
+    Api::<K>::all(cluster.client()).list(&ListParams::default()).await.unwrap().items
+}
+
+async fn migrate(arguments: &[&str], clusters: &[&Cluster]) -> Ended {
+    let flags = clusters.iter().map(|cluster| format!("--kubeconfig={}", cluster.kubeconfig.display()));
+    let arguments = ["migrate"].iter().chain(arguments).map(|it| (*it).to_owned());
+    run(arguments.chain(flags)).await
+}
+
+/// Creates a member whose agent has stopped: a source slice with its export, an export whose source slice is gone, a distributed
+/// slice with a zone, and a MemberAgent.
+async fn stopped_member(hub: &Cluster, west: &Cluster) {
+    let kubeconfig = hub.kubeconfig.to_str().unwrap();
+    run(["join", "west", "--apply", "--kubeconfig", kubeconfig]).await.expect(0);
+    west.server.make_namespace("work").await.unwrap();
+    let namespaces: Api<Namespace> = Api::all(west.client());
+    let uid = namespaces.get("kube-system").await.unwrap().metadata.uid.unwrap();
+    let slice = json!({
+        "metadata": {"name": "app-1", "labels": {"kubernetes.io/service-name": "app"}}, "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.1.0.1"]}], "ports": [],
+    });
+    let slice: EndpointSlice = create(west, "work", slice).await;
+    let exported = |name: &str, kind: &str, uid: &str, zone: Option<&str>| {
+        json!({
+            "apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": kind, "metadata": {"name": name},
+            "spec": {
+                "addressType": "IPv4", "endpoints": [{"addresses": ["10.1.0.1"], "zone": zone}], "ports": [],
+                "ownerServiceReference": {"namespace": "work", "name": "app", "namespacedName": "work/app"},
+                "endpointSliceReference": {
+                    "clusterId": "west", "kind": "EndpointSlice", "namespace": "work", "name": "app-1", "uid": uid,
+                    "resourceVersion": "1", "generation": 1, "namespacedName": "work/app-1",
+                    "exportedSince": "2026-11-23T06:00:00.123456Z",
+                },
+            },
+        })
+    };
+    let slice_uid = slice.metadata.uid.unwrap();
+    create::<EndpointSliceExport>(hub, NAMESPACE, exported("kept", "EndpointSliceExport", &slice_uid, None)).await;
+    create::<EndpointSliceExport>(hub, NAMESPACE, exported("orphan", "EndpointSliceExport", "gone", None)).await;
+    create::<EndpointSliceImport>(hub, NAMESPACE, exported("east-1", "EndpointSliceImport", "east", Some("a"))).await;
+    let agent = json!({
+        "apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "MemberAgent", "metadata": {"name": "west"},
+        "spec": {"version": "1", "renewTime": "2026-11-22T03:48:02.123456Z", "clusterUid": uid},
+    });
+    create::<MemberAgent>(hub, NAMESPACE, agent).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_of_a_real_fleet_shows_the_objects_in_each_format_and_changes_nothing() {
+    let fleet = Fleet::start(2).await;
+    let flags = fleet.flags(&["hub", "member-1", "member-2"]);
+    let check = |to: &str, format: &str| {
+        let arguments = ["migrate", "check", "--to", to, "-o", format].map(str::to_owned);
+        run(arguments.into_iter().chain(flags.clone()))
+    };
+    for format in ["table", "wide", "json", "yaml", "name"] {
+        let ended = check("go", format).await.expect(1);
+        assert!(ended.output.contains("cluster-ip"), "{ended:?}");
+        assert!(format == "name" || ended.output.contains("MultiClusterService"), "{ended:?}");
+        check("fleetnet", format).await.expect(0);
+    }
+    let json = check("go", "json").await.expect(1).json("MigrationCheck");
+    let item = json["items"].as_array().unwrap().iter().find(|item| item["id"] == "cluster-ip").unwrap();
+    let clusters: Vec<&str> =
+        item["objects"].as_array().unwrap().iter().filter_map(|object| object["cluster"].as_str()).collect();
+    assert_eq!(clusters, ["member-1", "member-2"]);
+    // The members were not read.
+    let hub_only = ["migrate", "check", "--to", "fleetnet"].map(str::to_owned).into_iter().chain(fleet.flags(&["hub"]));
+    let ended = run(hub_only).await.expect(3);
+    assert!(ended.errors.contains("member-1: no kubeconfig context leads to this cluster"), "{ended:?}");
+
+    for (cluster, holder) in [("member-2", "member-2: the agent"), ("--hub", "hub: the agent")] {
+        let arguments = ["migrate", "to-go", cluster].map(str::to_owned);
+        let ended = run(arguments.into_iter().chain(flags.clone())).await.expect(1);
+        assert!(ended.errors.contains(holder) && ended.errors.contains("--replicas=0"), "{ended:?}");
+        assert_eq!(ended.output, "");
+    }
+    fleet.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_to_go_agents_annotates_slices_and_deletes_what_they_do_not_continue() {
+    let folder = folder();
+    let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
+    let clusters = [&hub, &west];
+    stopped_member(&hub, &west).await;
+    let planned = migrate(&["to-go", "west", "--dry-run", "-o", "json"], &clusters).await.expect(0);
+    assert!(planned.errors.contains("dry run: nothing was changed"), "{planned:?}");
+    assert_eq!(all::<EndpointSliceExport>(&hub).await.len(), 2);
+    assert_eq!(all::<MemberAgent>(&hub).await.len(), 1);
+
+    // No hub agent writes the Go form.
+    let ended = migrate(&["to-go", "west", "--wait=1s", "-o", "json"], &clusters).await.expect(4);
+    assert!(ended.errors.contains("the hub agent did not write 1 slices in the Go form"), "{ended:?}");
+    let (planned, done) = (planned.json("MigrateToGo"), ended.json("MigrateToGo"));
+    assert_eq!((&planned["objects"], &planned["dryRun"]), (&done["objects"], &true.into()));
+    let objects: Vec<String> = done["objects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| format!("{} {} {}", it["action"], it["kind"], it["name"]))
+        .collect();
+    let expected = [
+        r#""updated" "EndpointSlice" "app-1""#,
+        r#""deleted" "EndpointSliceExport" "orphan""#,
+        r#""deleted" "MemberAgent" "west""#,
+    ];
+    assert_eq!(objects, expected);
+    let slices: Vec<EndpointSlice> = all(&west).await;
+    let annotations = slices[0].metadata.annotations.clone().unwrap();
+    assert_eq!(annotations[UNIQUE_NAME], "kept");
+    assert_eq!(annotations["networking.fleet.azure.com/last-seen-generation"], "1");
+    assert_eq!(annotations["networking.fleet.azure.com/last-seen-timestamp"], "2026-11-23T06:00:00Z");
+
+    // The second time, the Deployment of the Go agent shows the member's id.
+    let slices: Api<EndpointSliceImport> = Api::namespaced(hub.client(), NAMESPACE);
+    slices.delete("east-1", &kube::api::DeleteParams::default()).await.unwrap();
+    let container = json!({"name": "agent", "env": [{"name": "MEMBER_CLUSTER_NAME", "value": "west"}]});
+    let deployment = json!({
+        "metadata": {"name": "member-net-controller-manager"},
+        "spec": {"selector": {}, "template": {"spec": {"containers": [container]}}},
+    });
+    create::<Deployment>(&west, "fleet-system", deployment).await;
+    let again = migrate(&["to-go", "west"], &clusters).await.expect(0);
+    assert_eq!((again.output.as_str(), again.errors.contains("start the Go agents now")), ("", true), "{again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_of_the_hub_deletes_the_announcements_of_its_agent() {
+    let folder = folder();
+    let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
+    stopped_member(&hub, &west).await;
+    let agents: Api<MemberAgent> = Api::namespaced(hub.client(), NAMESPACE);
+    let announced = kube::api::Patch::Merge(json!({"status": {"version": "1", "features": ["IPv6"]}}));
+    agents.patch_status("west", &kube::api::PatchParams::default(), &announced).await.unwrap();
+    let done = migrate(&["to-go", "--hub", "-o", "name"], &[&hub]).await.expect(0);
+    assert_eq!(done.output, "MemberAgent/fleet-member-west/west\n");
+    assert_eq!(all::<MemberAgent>(&hub).await.len(), 0);
+    assert_eq!(all::<EndpointSliceExport>(&hub).await.len(), 2, "exports belong to the members");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_without_members_is_no_hub() {
+    let folder = folder();
+    let west = Cluster::https(folder.path(), "west").await;
+    let ended = migrate(&["to-go", "west"], &[&west]).await.expect(1);
+    assert!(ended.errors.contains("--hub-context"), "{ended:?}");
+    let ended = migrate(&["check", "--to", "go"], &[&west]).await.expect(3);
+    assert!(ended.errors.contains("--hub-context"), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_command_lines_are_usage_errors() {
+    for arguments in [
+        &["migrate"][..],
+        &["migrate", "check"],
+        &["migrate", "check", "--to", "rust"],
+        &["migrate", "to-go"],
+        &["migrate", "to-go", "West"],
+        &["migrate", "to-go", "west", "--hub"],
+    ] {
+        run(arguments).await.expect(2);
+    }
+}
