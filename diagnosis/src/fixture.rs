@@ -4,6 +4,7 @@ use crate::snapshot::{AgentObjects, Connection, Hub, HubSecret, Listing, Member,
 use fleetnet_api::crds::{self, Form};
 use fleetnet_types::ObjectName;
 use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde::de::DeserializeOwned;
@@ -239,4 +240,30 @@ pub(crate) fn healthy() -> Snapshot {
         }),
     )]);
     Snapshot { hub: hub(), members: vec![east, west] }
+}
+
+/// Sets a field of an object, by JSON pointer.
+pub(crate) fn set<K: serde::Serialize + serde::de::DeserializeOwned>(
+    objects: &mut Listing<K>,
+    pointer: &str,
+    value: Value,
+) {
+    let object = &mut objects.objects_mut().expect("the listing is known")[0];
+    let mut json = serde_json::to_value(&*object).expect("it serializes");
+    let (parent, field) = pointer.rsplit_once('/').expect("a pointer");
+    let parent = json.pointer_mut(parent).expect("the parent exists").as_object_mut().expect("an object");
+    parent.insert(field.replace("~1", "/"), value);
+    *object = serde_json::from_value(json).expect("the object is valid");
+}
+
+/// Sets a field in the spec of the exported slice.
+pub(crate) fn set_slice(snapshot: &mut Snapshot, field: &str, value: Value) {
+    set(&mut snapshot.hub.slice_exports, &format!("/spec/{field}"), value);
+}
+
+/// Lease of an agent.
+pub(crate) fn lease(name: &str, holder: &str, renewed: &str) -> Listing<Lease> {
+    let renewed = renewed.replace('Z', ".000000Z");
+    let spec = json!({"holderIdentity": holder, "renewTime": renewed});
+    Listing::of(vec![built_in(json!({"metadata": meta("fleet-system", name), "spec": spec}))])
 }

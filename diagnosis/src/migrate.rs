@@ -12,12 +12,12 @@ mod rollback;
 mod to_fleetnet;
 mod to_go;
 
-pub use rollback::{Annotated, Change, Deleted, Refused, is_go_form, of_hub, of_member};
+pub use rollback::{Annotated, Change, Object, Refused, Rollback, is_go_form, of_hub, of_member};
 
 use crate::explain::{Site, Stop};
 use crate::report::{API_VERSION, Direction, Evidence, Impact, Migration, MigrationItem, Outcome, Verdict};
 use crate::snapshot::Snapshot;
-use crate::status::not_known;
+use crate::status::{not_known_of, why};
 
 /// Difference between the agents that objects of a fleet can show.
 struct Item {
@@ -49,7 +49,7 @@ pub fn check(snapshot: &Snapshot, direction: Direction) -> Migration {
         Direction::ToFleetnet => to_fleetnet::ITEMS,
         Direction::ToGo => to_go::ITEMS,
     };
-    let mut unknown = not_known(snapshot);
+    let mut unknown = not_known_of(snapshot, &[("Namespaces", why(&snapshot.hub.namespaces))]);
     let items: Vec<MigrationItem> = items.iter().map(|item| checked(snapshot, item, &mut unknown)).collect();
     unknown.sort();
     unknown.dedup();
@@ -96,3 +96,5 @@ fn checked(snapshot: &Snapshot, item: &Item, unknown: &mut Vec<String>) -> Migra
 
 #[cfg(test)]
 mod migration_tests;
+#[cfg(test)]
+mod rollback_tests;

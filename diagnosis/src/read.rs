@@ -54,10 +54,8 @@ pub enum Scope {
     Check,
     /// Objects for `explain` of one Service.
     Service(ObjectName),
-    /// Objects for `migrate check`.
+    /// Objects for `migrate`.
     Migration,
-    /// Objects for `migrate to-go`: also source slices.
-    ToGo,
 }
 
 /// Limits of a reading.

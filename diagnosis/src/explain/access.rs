@@ -353,7 +353,7 @@ pub(crate) fn is_held_by_member_agent(lease: &Lease) -> bool {
 
 /// Returns the time of the last renewal of a Lease by the clock of the API server, as far as it is known. `renewTime` is by the
 /// clock of the agent.
-fn renewed_by_server(snapshot: &Snapshot, site: Site<'_>, lease: &Lease) -> Option<Timestamp> {
+pub(crate) fn renewed_by_server(snapshot: &Snapshot, site: Site<'_>, lease: &Lease) -> Option<Timestamp> {
     let fields = lease.metadata.managed_fields.iter().flatten();
     if let Some(newest) = fields.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max() {
         return Some(newest);

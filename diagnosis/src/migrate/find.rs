@@ -1,8 +1,8 @@
 //! Objects that show an item of a migration.
 
 use crate::explain::{
-    Site, Stop, age, annotation, are_rights_enforced, conflict_of, definitions_are_current, in_use_by, is_allowed,
-    need, of_export, optional,
+    Site, Stop, age, agent, annotation, are_rights_enforced, conflict_of, definitions_are_current, in_use_by,
+    is_allowed, is_imported, need, of_export,
 };
 use crate::limits::LEASE_SECONDS;
 use crate::report::Evidence;
@@ -13,13 +13,14 @@ use fleetnet_api::crd::{
     ServiceExport, ServiceImport,
 };
 use fleetnet_api::decode::decode;
-use fleetnet_api::names::annotations;
+use fleetnet_api::names::{annotations, labels};
 use fleetnet_core::admission;
 use fleetnet_core::member::weight;
 use fleetnet_core::model::{self, Kind, Object};
 use fleetnet_core::names::{ENDPOINT_SLICE_LEASE, cluster_of, ports_fingerprint};
 use fleetnet_types::Text;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -221,7 +222,7 @@ pub(super) fn forbidden_addresses(snapshot: &Snapshot) -> Found {
 /// Members that the hub agent judged to be silent.
 pub(super) fn silent(snapshot: &Snapshot) -> Found {
     let site = Site::Hub(&snapshot.hub);
-    let agents = optional(&snapshot.hub.member_agents, "MemberAgents")?;
+    let agents = need(&snapshot.hub.member_agents, "MemberAgents", site)?;
     let phases = agents.iter().filter_map(|agent| {
         let silence = agent.status.as_ref()?.silence.as_ref()?;
         (!["Postponed", "Returned"].contains(&&*silence.phase))
@@ -303,7 +304,8 @@ pub(super) fn duplicate_exports(snapshot: &Snapshot) -> Found {
 
 /// Objects of a cluster that fleetnet cannot decode.
 pub(super) fn undecodable(site: Site<'_>) -> Found {
-    fn of<K>(listing: &Listing<K>, site: Site<'_>) -> Vec<Evidence> {
+    fn of<K>(kind: &str, listing: &Listing<K>, site: Site<'_>) -> Found {
+        need(listing, kind, site)?;
         let shown = |it: &crate::snapshot::Undecodable| Evidence {
             cluster: site.cluster().to_owned(),
             kind: it.kind.clone(),
@@ -312,24 +314,79 @@ pub(super) fn undecodable(site: Site<'_>) -> Found {
             value: it.why.clone(),
             ..Evidence::default()
         };
-        listing.undecodable().map(shown).collect()
+        Ok(listing.undecodable().map(shown).collect())
     }
-    let of_kinds = match site {
+    let lists = match site {
         Site::Hub(hub) => vec![
-            of(&hub.internal_exports, site),
-            of(&hub.claims, site),
-            of(&hub.slice_exports, site),
-            of(&hub.service_imports, site),
-            of(&hub.member_agents, site),
+            of("InternalServiceExports", &hub.internal_exports, site),
+            of("InternalServiceImports", &hub.claims, site),
+            of("EndpointSliceExports", &hub.slice_exports, site),
+            of("ServiceImports", &hub.service_imports, site),
+            of("MemberAgents", &hub.member_agents, site),
         ],
-        Site::Member(member) => vec![of(&member.service_exports, site), of(&member.multi_cluster_services, site)],
+        Site::Member(member) => vec![
+            of("ServiceExports", &member.service_exports, site),
+            of("MultiClusterServices", &member.multi_cluster_services, site),
+        ],
     };
-    Ok(of_kinds.concat())
+    let mut found = Vec::new();
+    for list in lists {
+        match list {
+            Ok(list) => found.extend(list),
+            Err(Stop::Skipped(_)) => {} // the server does not have the kind
+            Err(stop) => return Err(stop),
+        }
+    }
+    Ok(found)
 }
 
 /// First CRD of a cluster that lacks a field.
 pub(super) fn old_definitions(site: Site<'_>) -> Found {
+    need(&agent(site).definitions, "CustomResourceDefinitions", site)?;
     definitions_are_current(&Snapshot::default(), site).map(|()| Vec::new())
+}
+
+/// IPv6 slices of exported Services, which Go agents do not export.
+pub(super) fn ipv6_sources(_: &Snapshot, member: &Member) -> Found {
+    let site = Site::Member(member);
+    let exports = need(&member.service_exports, "ServiceExports", site)?;
+    let exported: BTreeSet<(Option<String>, String)> =
+        exports.iter().map(|export| (export.namespace(), export.name_any())).collect();
+    let is_exported = |slice: &&EndpointSlice| {
+        let service = slice.labels().get(labels::SERVICE_NAME).cloned().unwrap_or_default();
+        slice.address_type == "IPv6" && !is_imported(slice) && exported.contains(&(slice.namespace(), service))
+    };
+    let slices = need(&member.slices, "EndpointSlices", site)?.iter().filter(is_exported);
+    Ok(slices.map(|slice| site.shown(slice, "addressType", "IPv6")).collect())
+}
+
+/// Exported Services with session affinity, which Go agents do not carry.
+pub(super) fn sticky_sources(_: &Snapshot, member: &Member) -> Found {
+    let site = Site::Member(member);
+    let exports = need(&member.service_exports, "ServiceExports", site)?;
+    let services = need(&member.services, "Services", site)?;
+    let is_exported = |service: &Service| {
+        exports.iter().any(|it| (it.namespace(), it.name_any()) == (service.namespace(), service.name_any()))
+    };
+    let is_sticky = |service: &Service| {
+        service.spec.as_ref().is_some_and(|spec| spec.session_affinity.as_deref() == Some("ClientIP"))
+    };
+    let services = services.iter().filter(|service| is_sticky(service) && is_exported(service));
+    Ok(services.map(|service| site.shown(service, "spec.sessionAffinity", "ClientIP")).collect())
+}
+
+/// Member agents that limit the addresses of other clusters.
+pub(super) fn source_ranges(_: &Snapshot, member: &Member) -> Found {
+    let site = Site::Member(member);
+    let mut found = Vec::new();
+    for deployment in need(&member.agent.deployments, "Deployments", site)? {
+        let containers = deployment.spec.template.spec.iter().flat_map(|pod| &pod.containers);
+        let mut arguments = containers.flat_map(|it| it.command.iter().chain(&it.args).flatten());
+        if let Some(ranges) = arguments.find(|argument| argument.trim_start_matches('-').starts_with("source-ranges")) {
+            found.push(site.shown(deployment, "spec.template.spec.containers", ranges.clone()));
+        }
+    }
+    Ok(found)
 }
 
 /// Exports with fields that only Go agents with the Traffic Manager feature write.

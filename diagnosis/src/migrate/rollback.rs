@@ -4,9 +4,11 @@
 //! the annotation, Go agents export the slice a second time, under another name.
 
 use super::find::{go_name, is_of};
-use crate::explain::{Site, age, is_held_by_member_agent, need};
+use crate::explain::{
+    Site, Stop, age, has_foreign_owner, is_held_by_member_agent, is_imported, need, renewed, renewed_by_server,
+};
 use crate::limits::LEASE_SECONDS;
-use crate::snapshot::{Member, Snapshot};
+use crate::snapshot::{Listing, Member, Snapshot};
 use fleetnet_api::crd::shared::ExportedObjectReference;
 use fleetnet_api::crd::{AddressType, EndpointSliceExport, EndpointSliceExportSpec, MemberAgent};
 use fleetnet_api::names::annotations;
@@ -16,13 +18,30 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Resource, ResourceExt as _};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Starts of the names of the pods of Go agents, which hold Leases.
+const GO_AGENTS: [&str; 3] = ["hub-net-controller-manager", "member-net-controller-manager", "mcs-controller-manager"];
+
+/// Return of one cluster to Go agents.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rollback {
+    /// MemberAgent of the member, which goes last. `None` for the hub, and if it is gone.
+    pub agent: Option<Object>,
+    /// True if the hub agent treats the member as silent. Go agents send no heartbeat, so nothing would end this.
+    pub is_silent: bool,
+    pub changes: Vec<Change>,
+}
+
 /// Change of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Annotations of a source slice in the member.
     Annotate(Annotated),
     /// Deletion of an object in the hub.
-    Delete(Deleted),
+    Delete { object: Object, why: &'static str },
+    /// Object in the hub that stays although Go agents do not continue it.
+    Keep { object: Object, why: &'static str },
+    /// End of the announcement of the hub agent in a MemberAgent.
+    Revoke(Object),
 }
 
 /// Source slice with the annotations that it gets.
@@ -30,21 +49,32 @@ pub enum Change {
 pub struct Annotated {
     pub namespace: String,
     pub name: String,
-    /// resourceVersion that the slice must still have.
-    pub resource_version: String,
+    /// UID that the slice must still have.
+    pub uid: String,
     pub annotations: BTreeMap<&'static str, String>,
 }
 
-/// Object of the hub that is deleted.
+/// Object of the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deleted {
+pub struct Object {
     pub kind: String,
     pub plural: String,
     pub namespace: String,
     pub name: String,
     /// UID that the object must still have.
     pub uid: String,
-    pub why: &'static str,
+}
+
+impl Object {
+    fn of<K: Resource<DynamicType = ()>>(object: &K) -> Self {
+        Self {
+            kind: K::kind(&()).into_owned(),
+            plural: K::plural(&()).into_owned(),
+            namespace: object.namespace().unwrap_or_default(),
+            name: object.name_any(),
+            uid: object.uid().unwrap_or_default(),
+        }
+    }
 }
 
 /// Reason why the changes cannot be made.
@@ -56,23 +86,33 @@ pub enum Refused {
     NotKnown(String),
 }
 
-/// Returns the changes before Go agents start in a member. The MemberAgent is last, because it identifies the cluster.
+impl From<Stop> for Refused {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Skipped(why) | Stop::Unknown(why) | Stop::Waiting(why) => Self::NotKnown(why),
+            Stop::Broken(evidence) => Self::NotKnown(evidence.value),
+        }
+    }
+}
+
+/// Returns the changes before Go agents start in a member.
 ///
 /// # Errors
-/// If an agent of the member still runs, if the member is silent, or if not everything could be read.
-pub fn of_member(snapshot: &Snapshot, id: &str) -> Result<Vec<Change>, Refused> {
+/// If an agent of the member still runs, if the cluster is another one, or if not everything could be read.
+pub fn of_member(snapshot: &Snapshot, id: &str) -> Result<Rollback, Refused> {
     let Some(member) = snapshot.member(id) else {
         let members: Vec<&str> = snapshot.members.iter().map(|member| member.id.as_str()).collect();
         return Err(Refused::First(format!("the hub has no member {id}: its members are {}", members.join(", "))));
     };
     let (here, hub) = (Site::Member(member), Site::Hub(&snapshot.hub));
-    let slices = known(need(&member.slices, "EndpointSlices", here))?;
-    let slice_exports = known(need(&snapshot.hub.slice_exports, "EndpointSliceExports", hub))?;
-    let exports = known(need(&snapshot.hub.internal_exports, "InternalServiceExports", hub))?;
-    let claims = known(need(&snapshot.hub.claims, "InternalServiceImports", hub))?;
-    let agents = known(need(&snapshot.hub.member_agents, "MemberAgents", hub))?;
-    nobody_leads(here, known(need(&member.agent.leases, "Leases", here))?)?;
-    is_not_silent(agents, member)?;
+    let slices = need(&member.slices, "EndpointSlices", here)?;
+    let slice_exports = need(&snapshot.hub.slice_exports, "EndpointSliceExports", hub)?;
+    let exports = need(&snapshot.hub.internal_exports, "InternalServiceExports", hub)?;
+    let agents = member_agents(snapshot)?;
+    let agent = agents.iter().find(|agent| is_of(*agent, member) && agent.name_any() == id);
+    nobody_leads(snapshot, here, need(&member.agent.leases, "Leases", here)?)?;
+    nobody_renews(hub, agent)?;
+    is_the_cluster(snapshot, member, slices, agent)?;
 
     let headless: BTreeSet<(&str, &str)> = exports
         .iter()
@@ -85,47 +125,39 @@ pub fn of_member(snapshot: &Snapshot, id: &str) -> Result<Vec<Change>, Refused> 
     for export in slice_exports.iter().filter(|export| is_of(*export, member)) {
         if !kept.contains(export.name_any().as_str()) {
             let is_ipv6 = export.spec.address_type == AddressType::IPv6;
-            changes.push(delete(
-                export,
-                if is_ipv6 { "Go agents export no IPv6 slices" } else { "Go agents do not continue it" },
-            ));
+            let why = if is_ipv6 { "Go agents export no IPv6 slices" } else { "Go agents do not continue it" };
+            changes.push(Change::Delete { object: Object::of(export), why });
         }
     }
-    for export in exports.iter().filter(|export| is_of(*export, member)) {
-        let (namespace, name) = named(&export.spec.service_reference);
-        if export.spec.headless == Some(true) {
-            changes.push(delete(export, "Go agents export no headless Services"));
-        } else if export.name_any() != go_name(namespace, name) {
-            changes.push(delete(export, "Go agents use another name"));
-        }
+    for export in exports.iter().filter(|export| is_of(*export, member) && export.spec.headless == Some(true)) {
+        changes.push(Change::Delete { object: Object::of(export), why: "Go agents export no headless Services" });
     }
-    for claim in claims.iter().filter(|claim| is_of(*claim, member)) {
-        let (namespace, name) = named(&claim.spec.service_import_reference);
-        if claim.name_any() != go_name(namespace, name) {
-            changes.push(delete(claim, "Go agents use another name"));
-        }
-    }
-    changes.extend(agents.iter().filter(|agent| is_of(*agent, member)).map(|agent| delete(agent, OTHERS_FOLLOW)));
-    Ok(changes)
+    let ordinary = exports.iter().filter(|export| export.spec.headless != Some(true));
+    changes.extend(with_other_names(ordinary, member, |export| &export.spec.service_reference));
+    let claims = need(&snapshot.hub.claims, "InternalServiceImports", hub)?;
+    changes.extend(with_other_names(claims.iter(), member, |claim| &claim.spec.service_import_reference));
+    Ok(Rollback { agent: agent.map(Object::of), is_silent: is_silent(snapshot, agents, member), changes })
 }
 
-const OTHERS_FOLLOW: &str = "without it, other agents write the Go form";
-
-/// Returns the changes before the Go hub agent starts: the MemberAgents go. Member agents create them again, without the
-/// announcement of the hub agent.
+/// Returns the changes before the Go hub agent starts: the announcements of the hub agent end.
 ///
 /// # Errors
 /// If the hub agent still runs, or if not everything could be read.
-pub fn of_hub(snapshot: &Snapshot) -> Result<Vec<Change>, Refused> {
+pub fn of_hub(snapshot: &Snapshot) -> Result<Rollback, Refused> {
     let hub = Site::Hub(&snapshot.hub);
-    let agents = known(need(&snapshot.hub.member_agents, "MemberAgents", hub))?;
-    nobody_leads(hub, known(need(&snapshot.hub.agent.leases, "Leases", hub))?)?;
-    // A member agent has created this one since the hub agent stopped: it has no announcement.
-    let is_announced = |agent: &&MemberAgent| agent.status.is_some();
-    Ok(agents.iter().filter(is_announced).map(|agent| delete(agent, OTHERS_FOLLOW)).collect())
+    let agents = member_agents(snapshot)?;
+    nobody_leads(snapshot, hub, need(&snapshot.hub.agent.leases, "Leases", hub)?)?;
+    let is_announced = |agent: &&MemberAgent| {
+        let status = agent.status.as_ref();
+        status.is_some_and(|it| {
+            it.features.as_ref().is_some_and(|features| !features.is_empty()) || it.silent_members.is_some()
+        })
+    };
+    let changes = agents.iter().filter(is_announced).map(|agent| Change::Revoke(Object::of(agent))).collect();
+    Ok(Rollback { changes, ..Rollback::default() })
 }
 
-/// True if a slice in the hub has nothing that Go agents do not have, or is being deleted.
+/// True if a slice in the hub has nothing that Go agents do not have.
 #[must_use]
 pub fn is_go_form(slice: &EndpointSliceExportSpec) -> bool {
     let mut endpoints = slice.endpoints.iter();
@@ -134,71 +166,123 @@ pub fn is_go_form(slice: &EndpointSliceExportSpec) -> bool {
         && endpoints.all(|endpoint| endpoint.hostname.is_none() && endpoint.zone.is_none())
 }
 
-fn known<T>(found: Result<T, crate::explain::Stop>) -> Result<T, Refused> {
-    use crate::explain::Stop;
-    found.map_err(|stop| match stop {
-        Stop::Skipped(why) | Stop::Unknown(why) | Stop::Waiting(why) => Refused::NotKnown(why),
-        Stop::Broken(evidence) => Refused::NotKnown(evidence.value),
-    })
+/// Returns the MemberAgents; none if the hub does not have the kind.
+fn member_agents(snapshot: &Snapshot) -> Result<&[MemberAgent], Refused> {
+    let listing = &snapshot.hub.member_agents;
+    if *listing == Listing::NotDefined { Ok(&[]) } else { Ok(need(listing, "MemberAgents", Site::Hub(&snapshot.hub))?) }
 }
 
-/// Fails if an agent holds a Lease. An agent that still runs would undo the changes.
-fn nobody_leads(site: Site<'_>, leases: &[Lease]) -> Result<(), Refused> {
-    let is_own = |lease: &Lease| match site {
-        Site::Hub(_) => !is_held_by_member_agent(lease),
+/// Fails if an agent of fleetnet holds a Lease. An agent that still runs would undo the changes.
+fn nobody_leads(snapshot: &Snapshot, site: Site<'_>, leases: &[Lease]) -> Result<(), Refused> {
+    for lease in leases {
+        let (name, spec) = (lease.name_any(), lease.spec.as_ref());
+        let holder = spec.and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default();
         // A hub can be a member of its own fleet.
-        Site::Member(_) => !is_held_by_hub_agent(lease),
-    };
-    let is_of_agent = |lease: &&Lease| {
-        let name = lease.name_any();
-        is_own(lease) && (name.starts_with(AGENT_LEASE_PREFIX) || name == ENDPOINT_SLICE_LEASE)
-    };
-    for lease in leases.iter().filter(is_of_agent) {
-        let Some(holder) =
-            lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone()).filter(|it| !it.is_empty())
-        else {
-            continue;
+        let is_of_another = match site {
+            Site::Hub(_) => is_held_by_member_agent(lease),
+            Site::Member(_) => holder.starts_with("hub-agent"),
         };
-        let renewed = lease.spec.as_ref().and_then(|spec| Some(spec.renew_time.as_ref()?.0));
-        if age(site, renewed).is_some_and(|age| age > LEASE_SECONDS) {
+        let is_ours = name.starts_with(AGENT_LEASE_PREFIX) || name == ENDPOINT_SLICE_LEASE;
+        let is_go = GO_AGENTS.iter().any(|agent| holder.starts_with(agent));
+        let is_old = age(site, renewed_by_server(snapshot, site, lease)).is_some_and(|age| age > LEASE_SECONDS);
+        if holder.is_empty() || is_of_another || !is_ours || is_go || is_old {
             continue;
         }
-        let deployment = if matches!(site, Site::Hub(_)) { "hub-agent" } else { "member-agent" };
         return Err(Refused::First(format!(
-            "{}: the agent {holder} holds the Lease {}: stop it with kubectl{} -n fleet-system scale deployment {deployment} \
-             --replicas=0, and run the command again. After a crash, a Lease counts for {LEASE_SECONDS} s",
+            "{}: the agent {holder} holds the Lease {name}: stop it by scaling its Deployment in fleet-system to 0 replicas, and run \
+             the command again. After a crash, a Lease counts for {LEASE_SECONDS} s",
             site.cluster(),
-            lease.name_any(),
-            crate::explain::context_flag(site),
         )));
     }
     Ok(())
 }
 
-fn is_held_by_hub_agent(lease: &Lease) -> bool {
-    let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
-    holder.is_some_and(|holder| holder.starts_with("hub-agent") || holder.starts_with("hub-net-controller-manager"))
+/// Fails if the member agent sends heartbeats. Not each agent has a Lease in fleet-system.
+fn nobody_renews(hub: Site<'_>, agent: Option<&MemberAgent>) -> Result<(), Refused> {
+    let Some(agent) = agent.filter(|agent| agent.spec.planned_stop_time.is_none()) else { return Ok(()) };
+    match age(hub, Some(renewed(agent))) {
+        Some(age) if age <= LEASE_SECONDS => Err(Refused::First(format!(
+            "the agent of {} sent a heartbeat {age} s ago: stop it by scaling its Deployment to 0 replicas, and run the command again. \
+             After a crash, a heartbeat counts for {LEASE_SECONDS} s",
+            agent.name_any()
+        ))),
+        Some(_) | None => Ok(()),
+    }
 }
 
-/// Fails if the hub agent treats the member as silent. Go agents send no heartbeat, so nothing would end that.
-fn is_not_silent(agents: &[MemberAgent], member: &Member) -> Result<(), Refused> {
-    let status = |agent: &'_ MemberAgent| agent.status.clone().unwrap_or_default();
-    let judged = agents.iter().filter(|agent| is_of(*agent, member)).find_map(|agent| status(agent).silence);
-    let is_judged = judged.is_some_and(|silence| silence.phase != "Returned");
-    let is_listed =
-        |agent: &MemberAgent| status(agent).silent_members.iter().flatten().any(|silent| silent.cluster == member.id);
-    if !is_judged && !agents.iter().any(is_listed) {
+/// Fails if this is not the cluster whose exports are in the hub: then all of its exports would be deleted.
+fn is_the_cluster(
+    snapshot: &Snapshot,
+    member: &Member,
+    slices: &[EndpointSlice],
+    agent: Option<&MemberAgent>,
+) -> Result<(), Refused> {
+    let context = member.connection.context.as_deref().unwrap_or_default();
+    let wrong = |why: &str| {
+        Err(Refused::First(format!(
+            "context {context} is not the cluster of the member {}: {why}: use --context",
+            member.id
+        )))
+    };
+    if has_foreign_owner(snapshot, member) {
+        return wrong("the hub knows another UID of its namespace kube-system");
+    }
+    if agent.is_some_and(|agent| agent.spec.cluster_uid.is_some()) {
         return Ok(());
     }
-    Err(Refused::First(format!(
-        "the hub agent treats {0} as silent, and Go agents send no heartbeat that ends this: start the fleetnet agent of {0} \
-         until fleetnet status shows Ready, stop it, and run the command again within 10 minutes",
-        member.id
-    )))
+    let exported = snapshot.hub.slice_exports.objects().filter(|export| is_of(*export, member));
+    let exported: BTreeSet<&str> = exported.map(|export| export.spec.endpoint_slice_reference.uid.as_str()).collect();
+    let mut sources =
+        slices.iter().filter(|slice| !is_imported(slice)).filter_map(|slice| slice.metadata.uid.as_deref());
+    if !exported.is_empty() && !sources.any(|uid| exported.contains(uid)) {
+        return wrong("it has no source slice of the member's exports");
+    }
+    Ok(())
+}
+
+/// True if the hub agent treats the member as silent. A Go hub agent does not.
+fn is_silent(snapshot: &Snapshot, agents: &[MemberAgent], member: &Member) -> bool {
+    let is_go_hub = snapshot.hub.agent.leases.objects().any(|lease| {
+        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default();
+        holder.starts_with("hub-net-controller-manager")
+    });
+    let mut with_status = agents.iter().filter_map(|agent| Some((agent, agent.status.as_ref()?)));
+    !is_go_hub
+        && with_status.any(|(agent, status)| {
+            let is_judged = status.silence.as_ref().is_some_and(|silence| silence.phase != "Returned");
+            let mut listed = status.silent_members.iter().flatten();
+            (is_of(agent, member) && is_judged) || listed.any(|silent| silent.cluster == member.id)
+        })
 }
 
 fn named(reference: &ExportedObjectReference) -> (&str, &str) {
     (&reference.namespace, &reference.name)
+}
+
+/// Returns what happens to the exports or claims of a member that do not have the name of the Go agents. They go when the Go
+/// agents have written their own: before, the Service would be without an export or claim.
+fn with_other_names<'a, K: Resource<DynamicType = ()> + 'a>(
+    objects: impl Iterator<Item = &'a K>,
+    member: &Member,
+    reference: fn(&K) -> &ExportedObjectReference,
+) -> Vec<Change> {
+    let own: Vec<&K> = objects.filter(|object| is_of(*object, member)).collect();
+    let has_go_name = |object: &K| {
+        let (namespace, name) = named(reference(object));
+        object.name_any() == go_name(namespace, name)
+    };
+    let written: BTreeSet<(&str, &str)> =
+        own.iter().filter(|object| has_go_name(object)).map(|object| named(reference(object))).collect();
+    let others = own.iter().filter(|object| !has_go_name(object));
+    let changes = others.map(|other| {
+        let object = Object::of(*other);
+        if written.contains(&named(reference(other))) {
+            Change::Delete { object, why: "Go agents have written it under their name" }
+        } else {
+            Change::Keep { object, why: "run the command again when the Go agents have written it under their name" }
+        }
+    });
+    changes.collect()
 }
 
 /// Returns the source slices that Go agents continue to export, by UID, each with its export. Of several exports of one slice,
@@ -218,8 +302,8 @@ fn continued<'a>(
         let (reference, owner) = (&export.spec.endpoint_slice_reference, &export.spec.owner_service_reference);
         let Some(slice) = sources.get(reference.uid.as_str()) else { continue };
         let is_headless = headless.contains(&(owner.namespace.as_str(), owner.name.as_str()));
-        if export.spec.address_type == AddressType::IPv4 && !is_headless && export.metadata.deletion_timestamp.is_none()
-        {
+        let is_live = export.metadata.deletion_timestamp.is_none();
+        if export.spec.address_type == AddressType::IPv4 && !is_headless && is_live {
             continued.entry(reference.uid.as_str()).or_insert((*slice, export));
         }
     }
@@ -237,25 +321,18 @@ fn annotate(slice: &EndpointSlice, export: &EndpointSliceExport) -> Option<Chang
         annotations.insert(annotations::LAST_SEEN_GENERATION, reference.generation.to_string());
         annotations.insert(annotations::LAST_SEEN_TIMESTAMP, since.to_string());
     }
+    let time = |text: &str| text.parse::<jiff::Timestamp>().ok();
+    // Go agents write the time in their time zone.
+    let is_same =
+        |present: &String, value: &String| present == value || time(present).is_some() && time(present) == time(value);
     let present = slice.annotations();
-    annotations.retain(|key, value| present.get(*key) != Some(value));
+    annotations.retain(|key, value| !present.get(*key).is_some_and(|present| is_same(present, value)));
     (!annotations.is_empty()).then(|| {
         Change::Annotate(Annotated {
             namespace: slice.namespace().unwrap_or_default(),
             name: slice.name_any(),
-            resource_version: slice.resource_version().unwrap_or_default(),
+            uid: slice.uid().unwrap_or_default(),
             annotations,
         })
-    })
-}
-
-fn delete<K: Resource<DynamicType = ()>>(object: &K, why: &'static str) -> Change {
-    Change::Delete(Deleted {
-        kind: K::kind(&()).into_owned(),
-        plural: K::plural(&()).into_owned(),
-        namespace: object.namespace().unwrap_or_default(),
-        name: object.name_any(),
-        uid: object.uid().unwrap_or_default(),
-        why,
     })
 }

@@ -25,7 +25,8 @@ pub(super) const ITEMS: &[Item] = &[
         id: "address",
         impact: Traffic,
         agents: "importing member",
-        effect: "fleetnet does not import this address, because it has another meaning in other clusters.",
+        effect: "fleetnet does not import this address, because it has another meaning in other clusters. Go agents do, if the API \
+                 server of the importer takes it.",
         remedy: "Remove the address from the source slice.",
         find: Hub(find::forbidden_addresses),
     },
@@ -46,6 +47,22 @@ pub(super) const ITEMS: &[Item] = &[
                  or claim. Go agents ignore the annotation.",
         remedy: "Add the member to the annotation exporters or importers, or remove the annotation.",
         find: Hub(find::not_in_namespace_lists),
+    },
+    Item {
+        id: "ipv6",
+        impact: Traffic,
+        agents: "exporting member, hub, importing member",
+        effect: "Go agents do not export this IPv6 slice. When all three agents are fleetnet's, importers get its endpoints.",
+        remedy: "Make sure that the importing clusters can reach the IPv6 addresses of the pods.",
+        find: Member(find::ipv6_sources),
+    },
+    Item {
+        id: "session-affinity",
+        impact: Behaviour,
+        agents: "exporting member, hub, importing member",
+        effect: "Go agents do not carry session affinity. When all three agents are fleetnet's, the derived Service has it.",
+        remedy: "Nothing, if clients may stay at one endpoint.",
+        find: Member(find::sticky_sources),
     },
     Item {
         id: "duplicate-slice",

@@ -8,8 +8,9 @@ pub(super) const ITEMS: &[Item] = &[
     Item {
         id: "weight-zero",
         impact: Traffic,
-        agents: "exporting member",
-        effect: "Go agents export the slices of an export with weight 0, so its traffic returns.",
+        agents: "exporting member, hub",
+        effect: "Go agents export the slices of an export with weight 0. If another member exports the Service too, a Go hub agent \
+                 distributes them, so the traffic returns.",
         remedy: "Delete the ServiceExport.",
         find: Member(find::weight_zero),
     },
@@ -24,8 +25,8 @@ pub(super) const ITEMS: &[Item] = &[
     Item {
         id: "headless",
         impact: Traffic,
-        agents: "exporting member, hub",
-        effect: "Go agents do not export headless Services. Importers lose the endpoints.",
+        agents: "exporting member, hub, importing member",
+        effect: "Go agents do not export and import headless Services. Importers lose the endpoints.",
         remedy: "Export a Service with a cluster IP, and import that one.",
         find: Hub(find::headless),
     },
@@ -41,9 +42,10 @@ pub(super) const ITEMS: &[Item] = &[
         id: "name",
         impact: Traffic,
         agents: "exporting member, importing member",
-        effect: "Go agents always use the name NAMESPACE-NAME in the hub. They need another name here, because it is taken or is no \
-                 DNS label. They then undo each other's writes, or fail.",
-        remedy: "Give the Service another name, or export and import only one of the Services with the same joined name.",
+        effect: "Go agents use the name NAMESPACE-NAME in the hub, and write a second export or claim beside this one. Importers can \
+                 be without endpoints for a moment. If another Service has the same joined name, Go agents undo each other's writes.",
+        remedy: "Run fleetnet migrate to-go again after the Go agents have started: it then deletes this object. Give the Service \
+                 another name if another one has the same joined name.",
         find: Hub(find::other_names),
     },
     Item {
@@ -66,7 +68,7 @@ pub(super) const ITEMS: &[Item] = &[
     Item {
         id: "namespace-lists",
         impact: Traffic,
-        agents: "hub",
+        agents: "hub, member",
         effect: "An annotation of the Service's namespace in the hub does not list this member. Go agents ignore the annotation, so \
                  they accept its export or claim.",
         remedy: "Delete the ServiceExport or MultiClusterService of the member.",
@@ -76,9 +78,18 @@ pub(super) const ITEMS: &[Item] = &[
         id: "address",
         impact: Traffic,
         agents: "importing member",
-        effect: "Go agents import this address, which fleetnet leaves out because it has another meaning in other clusters.",
+        effect: "fleetnet leaves out this address, because it has another meaning in other clusters. Go agents import it, or fail on \
+                 the whole slice if the API server denies it.",
         remedy: "Remove the address from the source slice.",
         find: Hub(find::forbidden_addresses),
+    },
+    Item {
+        id: "source-ranges",
+        impact: Traffic,
+        agents: "importing member",
+        effect: "The member agent imports only addresses in these ranges. Go agents import all addresses.",
+        remedy: "Limit the traffic in the network.",
+        find: Member(find::source_ranges),
     },
     Item {
         id: "silent",

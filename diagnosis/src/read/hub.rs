@@ -21,7 +21,7 @@ pub(super) async fn read(server: &Server<'_>, scope: &Scope) -> Hub {
     if hub.connection.reached != Reached::Yes {
         return hub;
     }
-    let needs_services = matches!(scope, Scope::Services | Scope::Service(_) | Scope::Migration | Scope::ToGo);
+    let needs_services = matches!(scope, Scope::Services | Scope::Service(_) | Scope::Migration);
     let needs_service = matches!(scope, Scope::Service(_));
     let needs_installation = matches!(scope, Scope::Check | Scope::Service(_));
     let needs_definitions = needs_installation || *scope == Scope::Migration;

@@ -34,7 +34,7 @@ pub(super) async fn read(server: &Server<'_>, id: &str, scope: &Scope) -> Member
         server.list(None, &parameters, None),
     );
     match scope {
-        Scope::Migration | Scope::ToGo => read_migration(server, scope, &mut member).await,
+        Scope::Migration => read_migration(server, &mut member).await,
         Scope::Status | Scope::Services | Scope::Check | Scope::Service(_) => {
             (member.hub_secret, member.cluster_uid) = tokio::join!(hub_secret(server), cluster_uid(server));
             member.agent.missing_rights = rights::of_member_agent(server, &member.agent).await;
@@ -47,16 +47,16 @@ pub(super) async fn read(server: &Server<'_>, id: &str, scope: &Scope) -> Member
     member
 }
 
-/// Reads the exports and imports of all namespaces, and the source slices if they are needed.
-async fn read_migration(server: &Server<'_>, scope: &Scope, member: &mut Member) {
+/// Reads the exports, imports, Services and slices of all namespaces.
+async fn read_migration(server: &Server<'_>, member: &mut Member) {
     let parameters = ListParams::default();
-    (member.service_exports, member.multi_cluster_services) = tokio::join!(
+    member.cluster_uid = cluster_uid(server).await;
+    (member.service_exports, member.multi_cluster_services, member.services, member.slices) = tokio::join!(
         server.list(None, &parameters, Some(Kind::ServiceExport)),
         server.list(None, &parameters, Some(Kind::MultiClusterService)),
+        server.list(None, &parameters, None),
+        server.list(None, &parameters, None),
     );
-    if *scope == Scope::ToGo {
-        member.slices = server.list(None, &parameters, None).await;
-    }
 }
 
 /// Reads the objects of one Service: its namespace, and the derived Services and imported slices in fleet-system.

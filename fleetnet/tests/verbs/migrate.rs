@@ -7,7 +7,7 @@ use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, MemberAgent};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -77,6 +77,16 @@ async fn stopped_member(hub: &Cluster, west: &Cluster) {
     create::<MemberAgent>(hub, NAMESPACE, agent).await;
 }
 
+/// Creates the Deployment of a Go agent of the member.
+async fn agent_deployment(cluster: &Cluster) {
+    let container = json!({"name": "agent", "env": [{"name": "MEMBER_CLUSTER_NAME", "value": "west"}]});
+    let deployment = json!({
+        "metadata": {"name": "member-net-controller-manager"},
+        "spec": {"selector": {}, "template": {"spec": {"containers": [container]}}},
+    });
+    create::<Deployment>(cluster, "fleet-system", deployment).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_of_a_real_fleet_shows_the_objects_in_each_format_and_changes_nothing() {
     let fleet = Fleet::start(2).await;
@@ -104,7 +114,7 @@ async fn a_check_of_a_real_fleet_shows_the_objects_in_each_format_and_changes_no
     for (cluster, holder) in [("member-2", "member-2: the agent"), ("--hub", "hub: the agent")] {
         let arguments = ["migrate", "to-go", cluster].map(str::to_owned);
         let ended = run(arguments.into_iter().chain(flags.clone())).await.expect(1);
-        assert!(ended.errors.contains(holder) && ended.errors.contains("--replicas=0"), "{ended:?}");
+        assert!(ended.errors.contains(holder) && ended.errors.contains("0 replicas"), "{ended:?}");
         assert_eq!(ended.output, "");
     }
     fleet.end().await;
@@ -123,7 +133,7 @@ async fn a_return_to_go_agents_annotates_slices_and_deletes_what_they_do_not_con
 
     // No hub agent writes the Go form.
     let ended = migrate(&["to-go", "west", "--wait=1s", "-o", "json"], &clusters).await.expect(4);
-    assert!(ended.errors.contains("the hub agent did not write 1 slices in the Go form"), "{ended:?}");
+    assert!(ended.errors.contains("the hub agent did not write 1 objects in the Go form"), "{ended:?}");
     let (planned, done) = (planned.json("MigrateToGo"), ended.json("MigrateToGo"));
     assert_eq!((&planned["objects"], &planned["dryRun"]), (&done["objects"], &true.into()));
     let objects: Vec<String> = done["objects"]
@@ -146,29 +156,72 @@ async fn a_return_to_go_agents_annotates_slices_and_deletes_what_they_do_not_con
 
     // The second time, the Deployment of the Go agent shows the member's id.
     let slices: Api<EndpointSliceImport> = Api::namespaced(hub.client(), NAMESPACE);
-    slices.delete("east-1", &kube::api::DeleteParams::default()).await.unwrap();
-    let container = json!({"name": "agent", "env": [{"name": "MEMBER_CLUSTER_NAME", "value": "west"}]});
-    let deployment = json!({
-        "metadata": {"name": "member-net-controller-manager"},
-        "spec": {"selector": {}, "template": {"spec": {"containers": [container]}}},
-    });
-    create::<Deployment>(&west, "fleet-system", deployment).await;
+    slices.delete("east-1", &DeleteParams::default()).await.unwrap();
+    agent_deployment(&west).await;
     let again = migrate(&["to-go", "west"], &clusters).await.expect(0);
     assert_eq!((again.output.as_str(), again.errors.contains("start the Go agents now")), ("", true), "{again:?}");
 }
 
+async fn set_status(hub: &Cluster, status: Value) {
+    let agents: Api<MemberAgent> = Api::namespaced(hub.client(), NAMESPACE);
+    let patch = Patch::Merge(json!({"status": status}));
+    agents.patch_status("west", &PatchParams::default(), &patch).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_return_of_the_hub_deletes_the_announcements_of_its_agent() {
+async fn a_return_of_the_hub_ends_the_announcements_of_its_agent() {
     let folder = folder();
     let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
     stopped_member(&hub, &west).await;
-    let agents: Api<MemberAgent> = Api::namespaced(hub.client(), NAMESPACE);
-    let announced = kube::api::Patch::Merge(json!({"status": {"version": "1", "features": ["IPv6"]}}));
-    agents.patch_status("west", &kube::api::PatchParams::default(), &announced).await.unwrap();
+    set_status(&hub, json!({"version": "1", "features": ["IPv6"], "silentMembers": []})).await;
+    let planned = migrate(&["to-go", "--hub", "-o", "name", "--dry-run"], &[&hub]).await.expect(0);
     let done = migrate(&["to-go", "--hub", "-o", "name"], &[&hub]).await.expect(0);
-    assert_eq!(done.output, "MemberAgent/fleet-member-west/west\n");
-    assert_eq!(all::<MemberAgent>(&hub).await.len(), 0);
+    assert_eq!((planned.output.as_str(), &planned.output), ("MemberAgent/fleet-member-west/west\n", &done.output));
+    let status = all::<MemberAgent>(&hub).await.remove(0).status.unwrap();
+    assert_eq!((status.features, status.silent_members.is_none()), (Some(Vec::new()), true));
     assert_eq!(all::<EndpointSliceExport>(&hub).await.len(), 2, "exports belong to the members");
+    let again = migrate(&["to-go", "--hub"], &[&hub]).await.expect(0);
+    assert_eq!(again.output, "", "nothing is left to do");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_member_gets_a_heartbeat_and_keeps_its_memberagent_until_it_is_trusted() {
+    let folder = folder();
+    let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
+    stopped_member(&hub, &west).await;
+    let time = "2026-11-23T06:00:00.000000Z";
+    let silence = |phase: &str| json!({"phase": phase, "phaseTime": time, "lastRenewTime": time, "count": 1});
+    set_status(&hub, json!({"silence": silence("Draining")})).await;
+    let ended = migrate(&["to-go", "west", "--wait=1s"], &[&hub, &west]).await.expect(4);
+    assert!(ended.errors.contains("treats the member as silent"), "{ended:?}");
+    let spec = all::<MemberAgent>(&hub).await.remove(0).spec;
+    assert_eq!(spec.planned_stop_time, Some(spec.renew_time.clone()));
+    assert!(spec.renew_time.0.to_string().as_str() > time, "{spec:?}");
+    assert_eq!(all::<EndpointSliceExport>(&hub).await.len(), 2, "nothing else was changed");
+
+    // The hub agent answers.
+    set_status(&hub, json!({"silence": silence("Returned")})).await;
+    migrate(&["to-go", "west", "--wait=1s"], &[&hub, &west]).await.expect(4);
+    assert_eq!(all::<MemberAgent>(&hub).await.len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_cluster_with_the_id_of_the_member_is_refused() {
+    let folder = folder();
+    let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
+    let other = Cluster::https(folder.path(), "a-copy").await;
+    stopped_member(&hub, &west).await;
+    agent_deployment(&other).await;
+    let named = migrate(&["to-go", "west", "--context=admin@a-copy"], &[&hub, &other, &west]).await.expect(2);
+    assert!(named.errors.contains("admin@a-copy") && named.errors.contains("not a member of this hub"), "{named:?}");
+    // The context of the copy comes first.
+    let planned = migrate(&["to-go", "west", "--dry-run"], &[&hub, &other, &west]).await.expect(0);
+    assert!(planned.output.contains("admin@west") && !planned.output.contains("a-copy"), "{planned:?}");
+    // Nobody knows the UID any more: the source slices show which cluster is the member.
+    Api::<MemberAgent>::namespaced(hub.client(), NAMESPACE).delete("west", &DeleteParams::default()).await.unwrap();
+    let ended = migrate(&["to-go", "west"], &[&hub, &other]).await.expect(1);
+    assert!(ended.errors.contains("no source slice of the member's exports"), "{ended:?}");
+    assert_eq!(all::<EndpointSliceExport>(&hub).await.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,11 +7,11 @@ use crate::support::OnMemkube;
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{
     AddressType, EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MemberAgent,
-    ServiceExport,
+    ServiceExport, ServiceImportType,
 };
 use fleetnet_api::names::annotations;
 use fleetnet_diagnosis::Snapshot;
-use fleetnet_diagnosis::migrate::{self, Annotated, Change, Deleted, Refused, is_go_form, of_hub, of_member};
+use fleetnet_diagnosis::migrate::{self, Annotated, Change, Object, Refused, Rollback, is_go_form, of_hub, of_member};
 use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
 use fleetnet_diagnosis::report::{Direction, Migration};
 use fleetnet_tests::environment::Environment;
@@ -19,7 +19,7 @@ use fleetnet_tests::scenarios::rich;
 use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt as _};
 use serde::de::DeserializeOwned;
@@ -54,48 +54,81 @@ async fn snapshot(fleet: &Fleet) -> Snapshot {
     };
     let members = fleet.members.iter().map(|member| (member.name.clone(), target(&member.server, &member.name)));
     let members: BTreeMap<String, Target> = members.collect();
-    read(Some(&target(&fleet.hub, "hub")), &members, &Scope::ToGo, Limits::default()).await
+    read(Some(&target(&fleet.hub, "hub")), &members, &Scope::Migration, Limits::default()).await
 }
 
-fn changes(snapshot: &Snapshot, fleet: &Fleet, place: Place) -> Result<Vec<Change>, Refused> {
+fn rollback(snapshot: &Snapshot, fleet: &Fleet, place: Place) -> Result<Rollback, Refused> {
     match place {
         Place::Hub => of_hub(snapshot),
         Place::Member(index) => of_member(snapshot, &fleet.members[index].name),
     }
 }
 
-/// Makes the changes as `fleetnet migrate to-go` does.
-async fn apply(fleet: &Fleet, place: Place, changes: Vec<Change>) -> anyhow::Result<()> {
-    for change in changes {
-        match change {
-            Change::Annotate(Annotated { namespace, name, resource_version, annotations }) => {
-                let api: Api<EndpointSlice> = Api::namespaced(server(fleet, place).admin(), &namespace);
-                let metadata = json!({"resourceVersion": resource_version, "annotations": annotations});
-                api.patch(&name, &PatchParams::default(), &Patch::Merge(json!({"metadata": metadata}))).await?;
-            }
-            Change::Delete(Deleted { kind, plural, namespace, name, uid, .. }) => {
-                let kind = GroupVersionKind::gvk("networking.fleet.azure.com", "v1alpha1", &kind);
-                let resource = ApiResource::from_gvk_with_plural(&kind, &plural);
-                let api: Api<DynamicObject> = Api::namespaced_with(fleet.hub.admin(), &namespace, &resource);
-                let preconditions = Some(Preconditions { uid: Some(uid), resource_version: None });
-                api.delete(&name, &DeleteParams { preconditions, ..DeleteParams::default() }).await?;
-            }
+/// Makes a change as `fleetnet migrate to-go` does.
+async fn apply(fleet: &Fleet, place: Place, change: Change) -> anyhow::Result<()> {
+    match change {
+        Change::Annotate(Annotated { namespace, name, uid, annotations }) => {
+            let api: Api<EndpointSlice> = Api::namespaced(server(fleet, place).admin(), &namespace);
+            let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": annotations}}));
+            api.patch(&name, &PatchParams::default(), &patch).await?;
+        }
+        Change::Delete { object, .. } => delete(fleet, &object).await?,
+        Change::Keep { .. } => {}
+        Change::Revoke(agent) => {
+            let status = json!({"features": [], "silentMembers": null, "silence": null, "sliceStream": null});
+            let api: Api<MemberAgent> = Api::namespaced(fleet.hub.admin(), &agent.namespace);
+            api.patch_status(&agent.name, &PatchParams::default(), &Patch::Merge(json!({"status": status}))).await?;
         }
     }
     Ok(())
 }
 
-/// Stops the agent of a cluster, and prepares the cluster for Go agents.
-async fn returns(fleet: &mut Fleet, place: Place) -> anyhow::Result<()> {
-    let running = snapshot(fleet).await;
-    let refused = changes(&running, fleet, place);
-    ensure!(matches!(&refused, Err(Refused::First(why)) if why.contains("Lease")), "while it runs: {refused:?}");
-    fleet.stop(place).await?;
-    let stopped = snapshot(fleet).await;
-    let changes = changes(&stopped, fleet, place).map_err(|refused| anyhow::anyhow!("{place:?}: {refused:?}"))?;
-    apply(fleet, place, changes).await?;
+async fn delete(fleet: &Fleet, object: &Object) -> anyhow::Result<()> {
+    let kind = GroupVersionKind::gvk("networking.fleet.azure.com", "v1alpha1", &object.kind);
+    let resource = ApiResource::from_gvk_with_plural(&kind, &object.plural);
+    let api: Api<DynamicObject> = Api::namespaced_with(fleet.hub.admin(), &object.namespace, &resource);
+    api.delete(&object.name, &DeleteParams::default()).await?;
+    Ok(())
+}
+
+/// Sends a heartbeat as `fleetnet migrate to-go` does, until the member is not silent.
+async fn trusted(fleet: &Fleet, place: Place) -> anyhow::Result<Rollback> {
+    for _ in 0..60 {
+        let rollback = rollback(&snapshot(fleet).await, fleet, place);
+        let rollback = rollback.map_err(|refused| anyhow::anyhow!("{place:?}: {refused:?}"))?;
+        if let Some(agent) = &rollback.agent {
+            let now = jiff::Timestamp::from_microsecond(fleet.clock().now().0)?;
+            let spec = json!({"renewTime": format!("{now:.6}"), "plannedStopTime": format!("{now:.6}")});
+            let api: Api<MemberAgent> = Api::namespaced(fleet.hub.admin(), &agent.namespace);
+            api.patch(&agent.name, &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await?;
+        }
+        if !rollback.is_silent {
+            return Ok(rollback);
+        }
+        sleep(Duration::from_secs(1)).await;
+    }
+    anyhow::bail!("{place:?} is silent after a minute of heartbeats")
+}
+
+/// Prepares a cluster whose agent has stopped for Go agents.
+async fn prepares(fleet: &Fleet, place: Place) -> anyhow::Result<()> {
+    let rollback = trusted(fleet, place).await?;
+    for change in rollback.changes {
+        apply(fleet, place, change).await?;
+    }
+    if let Some(agent) = &rollback.agent {
+        delete(fleet, agent).await?;
+    }
     sleep(GO_FORM).await;
     Ok(())
+}
+
+/// Stops the agent of a cluster, and prepares the cluster for Go agents.
+async fn returns(fleet: &mut Fleet, place: Place) -> anyhow::Result<()> {
+    let refused = rollback(&snapshot(fleet).await, fleet, place);
+    ensure!(matches!(&refused, Err(Refused::First(why)) if why.contains("Lease")), "while it runs: {refused:?}");
+    fleet.stop(place).await?;
+    prepares(fleet, place).await
 }
 
 async fn all<K>(server: &Server) -> anyhow::Result<Vec<K>>
@@ -165,22 +198,34 @@ async fn go_agents_continue(fleet: &Fleet, index: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that the hub has nothing that Go agents would not write.
+/// Checks that the hub has nothing that Go agents do not have. What is being deleted waits for them.
 async fn hub_has_the_go_form(fleet: &Fleet) -> anyhow::Result<()> {
     for slice in all::<EndpointSliceImport>(&fleet.hub).await? {
-        ensure!(is_go_form(&slice.spec.slice), "{}: {:?}", slice.name_any(), slice.spec);
+        let is_going = slice.metadata.deletion_timestamp.is_some();
+        ensure!(is_going || is_go_form(&slice.spec.slice), "{}: {:?}", slice.name_any(), slice.spec);
     }
+    for export in all::<InternalServiceExport>(&fleet.hub).await? {
+        ensure!(export.spec.headless.is_none(), "{} is headless", export.name_any());
+    }
+    for claim in all::<InternalServiceImport>(&fleet.hub).await? {
+        let type_ = claim.status.as_ref().and_then(|status| status.type_);
+        ensure!(type_ != Some(ServiceImportType::Headless), "{} is headless", claim.name_any());
+    }
+    let agents: Vec<MemberAgent> = all(&fleet.hub).await?;
+    ensure!(agents.is_empty(), "{agents:?}");
+    Ok(())
+}
+
+/// Checks that each export and claim has the name that Go agents use.
+async fn names_are_those_of_go_agents(fleet: &Fleet) -> anyhow::Result<()> {
     for export in all::<InternalServiceExport>(&fleet.hub).await? {
         let (reference, name) = (&export.spec.service_reference, export.name_any());
         ensure!(name == format!("{}-{}", reference.namespace, reference.name), "{name}");
-        ensure!(export.spec.headless.is_none(), "{name} is headless");
     }
     for claim in all::<InternalServiceImport>(&fleet.hub).await? {
         let (reference, name) = (&claim.spec.service_import_reference, claim.name_any());
         ensure!(name == format!("{}-{}", reference.namespace, reference.name), "{name}");
     }
-    let agents: Vec<MemberAgent> = all(&fleet.hub).await?;
-    ensure!(agents.is_empty(), "{agents:?}");
     Ok(())
 }
 
@@ -210,6 +255,7 @@ async fn goes_there_and_back(state: &str, order: [Place; 3]) -> anyhow::Result<(
         go_agents_continue(&taken.fleet, member).await?;
     }
     hub_has_the_go_form(&taken.fleet).await?;
+    names_are_those_of_go_agents(&taken.fleet).await?;
 
     let writes = taken.writes().len();
     taken.fleet.start_agents().await?;
@@ -274,12 +320,8 @@ fn what_go_agents_do_not_have_is_listed_before_a_return_and_gone_after_it() -> a
         ensure!(ids(&checked) == ["headless", "ipv6", "name", "cluster-ip", "details"], "{:?}", ids(&checked));
         for place in [EXPORTER, IMPORTER, Place::Hub] {
             returns(&mut env.backend.0, place).await?;
-            // Go agents end what they import no more.
-            for slice in all::<EndpointSliceImport>(&env.backend.0.hub).await? {
-                let is_ipv4 = slice.spec.slice.address_type == AddressType::IPv4;
-                ensure!(is_ipv4 || slice.metadata.deletion_timestamp.is_some(), "{slice:?}");
-            }
         }
+        hub_has_the_go_form(&env.backend.0).await?;
         go_agents_continue(&env.backend.0, 0).await?;
         for slice in all::<EndpointSliceExport>(&env.backend.0.hub).await? {
             let service = &slice.spec.owner_service_reference.name;
@@ -346,5 +388,29 @@ fn a_check_before_a_takeover_lists_invalid_weights_whose_slices_are_exported_aga
         let exported = all::<EndpointSliceExport>(&fleet.hub).await?.len();
         ensure!(exported == 1, "{exported} slices are exported");
         Ok(())
+    })
+}
+
+#[test]
+fn a_member_whose_agent_was_killed_an_hour_ago_returns_and_is_never_silent_again() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut env = Environment::on(OnMemkube(Fleet::new(Options::members(3)).await?)).await?;
+        env.export_and_import(&["10.1.0.1"]).await?;
+        // Another member exports the Service too, so that importers can do without the endpoints of a silent one.
+        let other = env.user(2);
+        other.create_service("app").await?;
+        other.create_slice("app", "app-3", &["10.3.0.1"]).await?;
+        other.export("app").await?;
+        env.user(1).sees("app", &["10.1.0.1", "10.3.0.1"]).await?;
+        let fleet = &mut env.backend.0;
+        fleet.kill(EXPORTER).await;
+        sleep(Duration::from_secs(3_600)).await;
+        prepares(fleet, EXPORTER).await?;
+        go_agents_continue(fleet, 0).await?;
+        let mut routes = env.user(1).routes("app");
+        routes.are(&["10.1.0.1:8080", "10.3.0.1:8080"]).await?;
+        sleep(SILENT_LONG_AGO).await;
+        routes.are(&["10.1.0.1:8080", "10.3.0.1:8080"]).await?;
+        routes.always_had(&["10.1.0.1:8080", "10.3.0.1:8080"])
     })
 }

@@ -120,10 +120,12 @@ async fn id_of(cluster: &Cluster, known: &Known) -> Result<Option<String>, Failu
     }
     let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), FLEET_SYSTEM_NAMESPACE);
     let deployments = cluster.find(deployments.list(&ListParams::default())).await;
-    match (deployments, uid) {
+    match (deployments, &uid) {
         (Ok(deployments), _) => {
             let id = deployments.and_then(|list| list.items.iter().find_map(id_in));
-            Ok(id.filter(|id| !known.is_complete || known.ids.contains(id)))
+            // The hub knows the UID of this member's cluster: this one has the same id in another fleet.
+            let is_of_another = |id: &String| known.by_uid.values().any(|other| other == id);
+            Ok(id.filter(|id| !known.is_complete || known.ids.contains(id) && !(uid.is_ok() && is_of_another(id))))
         }
         // Without rights for Deployments, the UID is enough to know that this is no member.
         (Err(_), Ok(_)) => Ok(None),

@@ -1,11 +1,12 @@
 //! Command `fleetnet migrate to-go`: prepares the return of one cluster to Go agents.
 //!
 //! ```text
-//! read ──> changes (diagnosis) ──> apply ──> wait until the others write the Go form
-//!   ^── somebody changed an object ──┘
+//! read ──> changes (diagnosis) ──> heartbeat ──> apply ──> MemberAgent goes ──> wait until the others write the Go form
+//!   ^── somebody changed an object, or the member is silent ──┘
 //! ```
 
 use crate::cli::contexts::connect::Cluster;
+use crate::cli::contexts::failure::Failure;
 use crate::cli::contexts::{ClusterFlags, duration};
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::fleet::{Breadth, Fleet};
@@ -14,15 +15,22 @@ use crate::cli::objects::{Action, Changes, Done, Reference, write_failed};
 use crate::cli::output::progress::Progress;
 use crate::cli::output::{self, OutputFlags};
 use crate::limits::{APPLY_TRIES, POLL};
-use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceExportSpec, EndpointSliceImport};
+use fleetnet_api::crd::{
+    EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MemberAgent,
+    ServiceImportType,
+};
 use fleetnet_api::names::{GROUP, VERSION};
-use fleetnet_diagnosis::migrate::{Annotated, Change, Deleted, Refused, is_go_form, of_hub, of_member};
+use fleetnet_diagnosis::migrate::{Annotated, Change, Object, Refused, Rollback, is_go_form, of_hub, of_member};
 use fleetnet_diagnosis::read::Scope;
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use serde_json::json;
+use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -57,13 +65,6 @@ pub(super) struct Options {
     output: OutputFlags,
 }
 
-/// Outcome of one change.
-enum Applied {
-    /// Somebody changed the object since it was read.
-    Outdated,
-    Done(Action),
-}
-
 /// Runs the command.
 pub(super) async fn run(options: Options) -> Result<Exit, Stop> {
     let progress = Progress::new(options.clusters.verbose);
@@ -90,24 +91,26 @@ async fn return_to_go(
     progress: &Progress,
     done: &mut Vec<Done>,
 ) -> Result<Exit, Stop> {
+    let end = Instant::now() + options.wait;
     for _ in 0..APPLY_TRIES {
-        let snapshot = fleet.snapshot(&Scope::ToGo, progress).await;
-        let changes = match &options.member {
-            Some(_) if snapshot.members.is_empty() => return Err(fleet.hub_without_members()),
-            Some(member) => of_member(&snapshot, member),
-            None => of_hub(&snapshot),
-        };
-        let changes = changes.map_err(|refused| match refused {
-            Refused::First(why) => Stop::fault(why),
-            Refused::NotKnown(why) => Stop::not_known(why),
-        })?;
-        if apply_all(options, fleet, changes, progress, done).await? {
-            if !options.dry_run {
-                wait_for_go_form(options, fleet, progress).await?;
-                progress.note("start the Go agents now");
-            }
-            return Ok(Exit::Healthy);
+        let rollback = prepared(options, fleet, progress, end).await?;
+        let mut is_complete = true;
+        for change in rollback.changes {
+            is_complete &= apply(options, fleet, change, progress, done).await?;
         }
+        if !is_complete {
+            continue;
+        }
+        if let Some(agent) = rollback.agent
+            && !forget(options, fleet.hub(), &agent, done).await?
+        {
+            continue;
+        }
+        if !options.dry_run {
+            wait_for_go_form(options, fleet, progress).await?;
+            progress.note("start the Go agents now");
+        }
+        return Ok(Exit::Healthy);
     }
     Err(Stop::fault(format!(
         "objects changed {APPLY_TRIES} times while the command ran: check that no fleetnet agent of this cluster runs, and run the \
@@ -115,102 +118,206 @@ async fn return_to_go(
     )))
 }
 
-/// Makes the changes. Returns false if an object has changed since it was read.
-async fn apply_all(
+/// Reads the fleet and returns the changes. Sends a heartbeat in place of the stopped member agent, so that the hub agent does not
+/// take the member for silent in between, and waits until it no longer does.
+async fn prepared(options: &Options, fleet: &Fleet, progress: &Progress, end: Instant) -> Result<Rollback, Stop> {
+    loop {
+        let snapshot = fleet.snapshot(&Scope::Migration, progress).await;
+        let rollback = match &options.member {
+            Some(_) if snapshot.members.is_empty() => return Err(fleet.hub_without_members()),
+            Some(member) => of_member(&snapshot, member),
+            None => of_hub(&snapshot),
+        };
+        let rollback = rollback.map_err(|refused| match refused {
+            Refused::First(why) => Stop::fault(why),
+            Refused::NotKnown(why) => Stop::not_known(why),
+        })?;
+        if options.dry_run {
+            return Ok(rollback);
+        }
+        if let Some(agent) = &rollback.agent {
+            renew(fleet.hub(), agent).await?;
+        }
+        if !rollback.is_silent {
+            return Ok(rollback);
+        }
+        if rollback.agent.is_none() || Instant::now() >= end {
+            return Err(Stop::timeout(
+                "the hub agent treats the member as silent, and Go agents send no heartbeat that ends this: start the fleetnet agent \
+                 of the member until fleetnet status shows Ready, stop it, and run the command again",
+            ));
+        }
+        progress.step("waiting until the hub agent no longer treats the member as silent");
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Makes a change. Returns false if the object has changed since it was read.
+async fn apply(
     options: &Options,
     fleet: &Fleet,
-    changes: Vec<Change>,
+    change: Change,
     progress: &Progress,
     done: &mut Vec<Done>,
 ) -> Result<bool, Stop> {
-    for change in changes {
-        let (object, note, cluster) = match &change {
-            Change::Annotate(slice) => (
-                Reference::new("EndpointSlice", &slice.namespace, &slice.name),
-                "",
-                fleet.member().ok_or_else(|| Stop::not_known("no context leads to the member"))?,
-            ),
-            Change::Delete(object) => {
-                (Reference::new(&object.kind, &object.namespace, &object.name), object.why, fleet.hub())
-            }
-        };
-        progress.step(&format!("{}: {object}", cluster.context));
-        let applied = match change {
-            Change::Annotate(_) if options.dry_run => Applied::Done(Action::Updated),
-            Change::Delete(_) if options.dry_run => Applied::Done(Action::Deleted),
-            Change::Annotate(slice) => annotate(cluster, slice, &object).await?,
-            Change::Delete(deleted) => delete(cluster, deleted, &object).await?,
-        };
-        match applied {
-            Applied::Outdated => return Ok(false),
-            Applied::Done(action) => {
-                done.push(Done { object, cluster: cluster.context.clone(), action, note: note.to_owned() });
-            }
+    let (cluster, object, note) = match &change {
+        Change::Annotate(slice) => {
+            let member = fleet.member().ok_or_else(|| Stop::not_known("no context leads to the member"))?;
+            (member, Reference::new("EndpointSlice", &slice.namespace, &slice.name), "")
         }
-    }
+        Change::Delete { object, why } | Change::Keep { object, why } => (fleet.hub(), reference(object), *why),
+        Change::Revoke(object) => (fleet.hub(), reference(object), OTHERS_FOLLOW),
+    };
+    progress.step(&format!("{}: {object}", cluster.context));
+    let action = match (change, options.dry_run) {
+        (Change::Keep { .. }, _) => Some(Action::Kept),
+        (Change::Annotate(_) | Change::Revoke(_), true) => Some(Action::Updated),
+        (Change::Delete { .. }, true) => Some(Action::Deleted),
+        (Change::Annotate(slice), false) => annotate(cluster, slice, &object).await?,
+        (Change::Delete { object: deleted, .. }, false) => delete(cluster, &deleted, None).await?,
+        (Change::Revoke(agent), false) => revoke(cluster, &agent).await?,
+    };
+    let Some(action) = action else { return Ok(false) };
+    add(done, Done { object, cluster: cluster.context.clone(), action, note: note.to_owned() });
     Ok(true)
 }
 
-async fn annotate(member: &Cluster, slice: Annotated, object: &Reference) -> Result<Applied, Stop> {
+/// Adds what was done with an object. A second attempt does not list the object again.
+fn add(done: &mut Vec<Done>, new: Done) {
+    if !done.iter().any(|old| old.object == new.object) {
+        done.push(new);
+    }
+}
+
+/// Deletes the MemberAgent, unless the hub agent has taken the member for silent in between. Returns false if the MemberAgent has
+/// changed.
+async fn forget(options: &Options, hub: &Cluster, agent: &Object, done: &mut Vec<Done>) -> Result<bool, Stop> {
+    let mut action = Action::Deleted;
+    if !options.dry_run {
+        let api: Api<MemberAgent> = Api::namespaced(hub.client.clone(), &agent.namespace);
+        let present = hub.find(api.get(&agent.name)).await?;
+        let status = present.as_ref().and_then(|present| present.status.as_ref());
+        if status.and_then(|status| status.silence.as_ref()).is_some_and(|silence| silence.phase != "Returned") {
+            return Ok(false);
+        }
+        match delete(hub, agent, present.and_then(|present| present.resource_version())).await? {
+            Some(done) => action = done,
+            None => return Ok(false),
+        }
+    }
+    add(done, Done { object: reference(agent), cluster: hub.context.clone(), action, note: OTHERS_FOLLOW.to_owned() });
+    Ok(true)
+}
+
+const OTHERS_FOLLOW: &str = "so that other agents write the Go form";
+
+fn reference(object: &Object) -> Reference {
+    Reference::new(&object.kind, &object.namespace, &object.name)
+}
+
+/// Returns the outcome of a write; `None` if the object has changed since it was read.
+fn outcome<T>(
+    answer: Result<Option<T>, Failure>,
+    action: Action,
+    verb: &str,
+    object: &Reference,
+) -> Result<Option<Action>, Stop> {
+    match answer {
+        Ok(Some(_)) => Ok(Some(action)),
+        Ok(None) => Ok(Some(Action::Absent)),
+        Err(failure) if failure.status == 409 => Ok(None),
+        Err(failure) => Err(write_failed(failure, verb, object)),
+    }
+}
+
+async fn annotate(member: &Cluster, slice: Annotated, object: &Reference) -> Result<Option<Action>, Stop> {
     let api: Api<EndpointSlice> = Api::namespaced(member.client.clone(), &slice.namespace);
-    let metadata = json!({"resourceVersion": slice.resource_version, "annotations": slice.annotations});
-    let patch = Patch::Merge(json!({"metadata": metadata}));
-    match member.find(api.patch(&slice.name, &PatchParams::default(), &patch)).await {
-        Ok(Some(_)) => Ok(Applied::Done(Action::Updated)),
-        Ok(None) => Ok(Applied::Done(Action::Absent)),
-        Err(failure) if failure.status == 409 => Ok(Applied::Outdated),
-        Err(failure) => Err(write_failed(failure, "annotate", object)),
-    }
+    let patch = Patch::Merge(json!({"metadata": {"uid": slice.uid, "annotations": slice.annotations}}));
+    let answer = member.find(api.patch(&slice.name, &PatchParams::default(), &patch)).await;
+    outcome(answer, Action::Updated, "annotate", object)
 }
 
-async fn delete(hub: &Cluster, deleted: Deleted, object: &Reference) -> Result<Applied, Stop> {
-    let kind = GroupVersionKind::gvk(GROUP, VERSION, &deleted.kind);
-    let resource = ApiResource::from_gvk_with_plural(&kind, &deleted.plural);
-    let api: Api<DynamicObject> = Api::namespaced_with(hub.client.clone(), &deleted.namespace, &resource);
-    let preconditions = Some(Preconditions { uid: Some(deleted.uid), resource_version: None });
+async fn delete(hub: &Cluster, object: &Object, version: Option<String>) -> Result<Option<Action>, Stop> {
+    let kind = GroupVersionKind::gvk(GROUP, VERSION, &object.kind);
+    let resource = ApiResource::from_gvk_with_plural(&kind, &object.plural);
+    let api: Api<DynamicObject> = Api::namespaced_with(hub.client.clone(), &object.namespace, &resource);
+    let preconditions = Some(Preconditions { uid: Some(object.uid.clone()), resource_version: version });
     let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
-    match hub.find(api.delete(&deleted.name, &parameters)).await {
-        Ok(Some(_)) => Ok(Applied::Done(Action::Deleted)),
-        Ok(None) => Ok(Applied::Done(Action::Absent)),
-        Err(failure) if failure.status == 409 => Ok(Applied::Outdated),
-        Err(failure) => Err(write_failed(failure, "delete", object)),
-    }
+    let answer = hub.find(api.delete(&object.name, &parameters)).await;
+    outcome(answer, Action::Deleted, "delete", &reference(object))
 }
 
-/// Waits until the hub agent writes the slices for a member in the Go form; for the hub, until the members do.
+/// Sends a heartbeat with the announcement of a stop. Both limits of silence are then 10 minutes longer.
+async fn renew(hub: &Cluster, agent: &Object) -> Result<(), Stop> {
+    let now = jiff::Timestamp::now();
+    let spec = json!({"renewTime": format!("{now:.6}"), "plannedStopTime": format!("{now:.6}")});
+    let patch = Patch::Merge(json!({"metadata": {"uid": agent.uid}, "spec": spec}));
+    let api: Api<MemberAgent> = Api::namespaced(hub.client.clone(), &agent.namespace);
+    let answer = hub.find(api.patch(&agent.name, &PatchParams::default(), &patch)).await;
+    outcome(answer, Action::Updated, "update", &reference(agent)).map(drop)
+}
+
+/// Ends the announcement of the hub agent to a member, and its list of silent members.
+async fn revoke(hub: &Cluster, agent: &Object) -> Result<Option<Action>, Stop> {
+    let status = json!({"features": [], "silentMembers": null, "silence": null, "sliceStream": null});
+    let patch = Patch::Merge(json!({"metadata": {"uid": agent.uid}, "status": status}));
+    let api: Api<MemberAgent> = Api::namespaced(hub.client.clone(), &agent.namespace);
+    let answer = hub.find(api.patch_status(&agent.name, &PatchParams::default(), &patch)).await;
+    outcome(answer, Action::Updated, "update", &reference(agent))
+}
+
+/// Waits until the hub agent writes the objects for a member in the Go form; for the hub, until the members do.
 async fn wait_for_go_form(options: &Options, fleet: &Fleet, progress: &Progress) -> Result<(), Stop> {
     let (hub, end) = (fleet.hub(), Instant::now() + options.wait);
     loop {
         let (others, left) = match &options.member {
             Some(member) => {
-                let slices: Api<EndpointSliceImport> =
-                    Api::namespaced(hub.client.clone(), &manifests::namespace(member));
-                let slices = hub.find(slices.list(&ListParams::default())).await?.map(|list| list.items);
-                ("the hub agent", left(&slices.unwrap_or_default(), |slice| &slice.spec.slice))
+                let namespace = Some(manifests::namespace(member));
+                let mut left =
+                    left(hub, namespace.as_deref(), |slice: &EndpointSliceImport| is_go_form(&slice.spec.slice))
+                        .await?;
+                left.extend(self::left(hub, namespace.as_deref(), |claim| !is_headless_claim(claim)).await?);
+                ("the hub agent", left)
             }
             None => {
-                let slices: Api<EndpointSliceExport> = Api::all(hub.client.clone());
-                let slices = hub.find(slices.list(&ListParams::default())).await?.map(|list| list.items);
-                ("the member agents", left(&slices.unwrap_or_default(), |slice| &slice.spec))
+                let mut left = left(hub, None, |slice: &EndpointSliceExport| is_go_form(&slice.spec)).await?;
+                let is_ordinary = |export: &InternalServiceExport| export.spec.headless != Some(true);
+                left.extend(self::left(hub, None, is_ordinary).await?);
+                ("the member agents", left)
             }
         };
-        if left == 0 {
+        if left.is_empty() {
             return Ok(());
         }
-        progress.step(&format!("{}: {left} slices are not in the Go form yet", hub.context));
+        progress.step(&format!("{}: {} objects are not in the Go form yet", hub.context, left.len()));
         if Instant::now() >= end {
+            let namespaces: BTreeSet<&str> = left.iter().map(String::as_str).collect();
             return Err(Stop::timeout(format!(
-                "context {}: {others} did not write {left} slices in the Go form within {:?}: check that they run, and run the \
-                 command again",
-                hub.context, options.wait
+                "context {}: {others} did not write {} objects in the Go form within {:?}, in {}: check that the agents run, and run \
+                 the command again",
+                hub.context,
+                left.len(),
+                options.wait,
+                namespaces.into_iter().collect::<Vec<_>>().join(", ")
             )));
         }
         tokio::time::sleep(POLL).await;
     }
 }
 
-/// Returns the number of slices with content that Go agents do not have. A slice that is being deleted waits for the Go agents.
-fn left<K: kube::Resource>(slices: &[K], content: fn(&K) -> &EndpointSliceExportSpec) -> usize {
-    let is_left = |slice: &&K| slice.meta().deletion_timestamp.is_none() && !is_go_form(content(slice));
-    slices.iter().filter(is_left).count()
+fn is_headless_claim(claim: &InternalServiceImport) -> bool {
+    claim.status.as_ref().is_some_and(|status| status.type_ == Some(ServiceImportType::Headless))
+}
+
+/// Returns the namespaces of the objects with content that Go agents do not have, one for each object. An object that is being
+/// deleted waits for the Go agents.
+async fn left<K>(hub: &Cluster, namespace: Option<&str>, is_go_form: impl Fn(&K) -> bool) -> Result<Vec<String>, Stop>
+where
+    K: Clone + Debug + DeserializeOwned + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    let client = hub.client.clone();
+    let api: Api<K> = namespace.map_or_else(|| Api::all(client.clone()), |it| Api::namespaced(client.clone(), it));
+    let list = hub.find(api.list(&ListParams::default())).await?.map(|list| list.items).unwrap_or_default();
+    let left = list.iter().filter(|object| object.meta().deletion_timestamp.is_none() && !is_go_form(object));
+    Ok(left.filter_map(ResourceExt::namespace).collect())
 }
