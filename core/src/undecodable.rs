@@ -54,6 +54,11 @@ impl Undecodable {
         self.named.get(&kind).map(|named| named.get(name)).into_iter().flatten()
     }
 
+    /// True if any object of a kind is undecodable.
+    pub fn any_of(&self, kind: Kind) -> bool {
+        self.names.contains_key(&kind)
+    }
+
     /// True if a namespace has an undecodable object of a kind.
     pub fn any_in(&self, kind: Kind, namespace: &Text) -> bool {
         self.within(kind, namespace).next().is_some()

@@ -179,7 +179,8 @@ pub struct Silence {
     /// trusted yet. Returned: it renews again.
     #[schemars(length(min = 1, max = 63))]
     pub phase: String,
-    /// Time at which the phase began, by the clock of the hub agent.
+    /// Time at which the phase began, by the clock of the hub agent. For Draining, Withdrawn and Returning: time at which importers began
+    /// to treat the member as silent.
     pub phase_time: MicroTime,
     /// renewTime of the last renewal before the silence.
     pub last_renew_time: MicroTime,

@@ -82,7 +82,8 @@ pub(crate) fn members_for(view: Reader<'_>, importer: &ClusterId, agent: &Member
 }
 
 /// True if most members fell silent at the same time. Then the cause is probably in the hub or in the network. Members that were judged
-/// before, or announced a stop, do not count.
+/// before, or announced a stop, do not count. Members with a slice stream count too: if they seem silent although they live, the watch
+/// of MemberAgents is deaf.
 fn is_mass_silence(view: Reader<'_>, limits: SilenceLimits, now: Timestamp) -> bool {
     // A heartbeat that is nearly due is no silence.
     // fault O16.4: .max(RENEW_MICROS * 3 / 2) ~>
@@ -90,7 +91,6 @@ fn is_mass_silence(view: Reader<'_>, limits: SilenceLimits, now: Timestamp) -> b
     let (mut members, mut silent) = (0_usize, 0_usize);
     for (agent, since) in view.hearings() {
         let is_judged = agent.status.silence.is_some_and(|it| it.phase.treatment().is_some());
-        // The silence of a member with a slice stream does not count, so it says nothing about the others.
         let Some(since) = since else { continue };
         let silent_micros = now.0.saturating_sub(since.0);
         // fault O16.3: || agent.stopped.is_some() ~>
@@ -109,8 +109,13 @@ impl Judgement {
         Self { silence, again, ..Self::default() }
     }
 
-    fn begin(phase: SilencePhase, count: u32, heard: Heard, now: Timestamp) -> Self {
-        let silence = Silence { phase, since: now, renewed: heard.renewed, count };
+    /// Returns a judgement with a new phase after `record`. While importers treat the member as silent, the time of the first phase stays,
+    /// from which the steps of a withdrawal count.
+    fn begin(phase: SilencePhase, count: u32, record: Option<Silence>, heard: Heard, now: Timestamp) -> Self {
+        let treated = record.filter(|record| record.phase.treatment().is_some() && phase.treatment().is_some());
+        // fault O21.7: treated.map_or(now, |record| record.since) ~> { let _ = treated; now }
+        let since = treated.map_or(now, |record| record.since);
+        let silence = Silence { phase, since, renewed: heard.renewed, count };
         Self { silence: Some(silence), ..Self::default() }
     }
 }
@@ -131,15 +136,16 @@ fn next(
     {
         return match (phase, count) {
             (Some(Postponed), 0) => Judgement::default(),
-            (Some(Postponed), _) | (_, ..=1) => Judgement::begin(Returned, count, heard, now),
-            _ => Judgement::begin(Returning, count, heard, now),
+            (Some(Postponed), _) | (_, ..=1) => Judgement::begin(Returned, count, Some(record), heard, now),
+            _ => Judgement::begin(Returning, count, Some(record), heard, now),
         };
     }
     let end = record.and_then(|record| record.ends(heard.silence_at));
     match phase {
         // fault O17.2: && heard.is_renewing(now) ~>
-        Some(Returning) if end <= Some(now) && heard.is_renewing(now) => {
-            return Judgement::begin(Returned, count, heard, now);
+        // fault O17.3: && heard.has_renewed_since_record() ~>
+        Some(Returning) if end <= Some(now) && heard.is_renewing(now) && heard.has_renewed_since_record() => {
+            return Judgement::begin(Returned, count, record, heard, now);
         }
         Some(Returned) if end <= Some(now) => return Judgement::default(),
         Some(Withdrawn) => return Judgement::keep(record, None),
@@ -172,8 +178,8 @@ fn next(
         }
     }
     let judgement = match phase {
-        Some(Draining) => Judgement::begin(Withdrawn, count, heard, now),
-        Some(Returning) => Judgement::begin(Draining, count.saturating_add(1), heard, now),
+        Some(Draining) => Judgement::begin(Withdrawn, count, record, heard, now),
+        Some(Returning) => Judgement::begin(Draining, count.saturating_add(1), record, heard, now),
         // fault O16.2: now < hard && is_mass() ~> false && now < hard && is_mass()
         Some(Postponed) if now < hard && is_mass() => {
             let again = Some(now.plus_micros(LOOK_MICROS));
@@ -185,8 +191,8 @@ fn next(
             let record = (count > 0).then_some(returned);
             return Judgement { look: Some(Look::Forgiven), ..Judgement::keep(record, again) };
         }
-        _ if now < hard && is_mass() => Judgement::begin(Postponed, count, heard, now),
-        _ => Judgement::begin(Draining, count.saturating_add(1), heard, now),
+        _ if now < hard && is_mass() => Judgement::begin(Postponed, count, record, heard, now),
+        _ => Judgement::begin(Draining, count.saturating_add(1), record, heard, now),
     };
     Judgement { look: Some(Look::Judged), ..judgement }
 }
@@ -195,6 +201,13 @@ impl Heard {
     /// True if the member renews at present.
     fn is_renewing(self, now: Timestamp) -> bool {
         self.has_stream || self.since.is_some_and(|since| now < since.plus_micros(RENEW_MICROS * 3 / 2))
+    }
+}
+
+impl Heard {
+    /// True if the member renewed after the renewal with which its return began, or has a slice stream.
+    fn has_renewed_since_record(self) -> bool {
+        self.has_stream || self.since.is_some_and(|since| since > self.silence_at)
     }
 }
 

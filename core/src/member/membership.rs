@@ -56,11 +56,24 @@ fn next_heartbeat(
     Some(last.plus_micros(period.max(HEARTBEAT_MIN_MICROS)))
 }
 
+/// Kinds that a member deletes when it leaves.
+static DELETED: [Kind; 2] = [Kind::ServiceExport, Kind::MultiClusterService];
+
 /// Deletes the ServiceExports and MultiClusterServices of this cluster. Once they are gone, reports that the agents have left.
 fn leave(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> Plan {
     let agents = &view.settings().membership;
+    let has_left = |agent: &MembershipAgent| {
+        let joined = entry(present, *agent).and_then(|(joined, _)| joined.as_ref());
+        joined.is_some_and(|joined| is(joined, Outcome::Left, &present.meta))
+    };
+    // What users create after the agents have left stays.
+    // fault O11.3: agents.iter().all(has_left) ~> false
+    if agents.iter().all(has_left) {
+        return Plan::default();
+    }
     let mut plan = Plan::default();
-    let mut is_empty = view.complete(&[Kind::ServiceExport, Kind::MultiClusterService]) && !view.has_undecodable();
+    // fault O11.4: && !DELETED.iter().any(|kind| view.has_undecodable_of(*kind)) ~>
+    let mut is_empty = view.complete(&DELETED) && !DELETED.iter().any(|kind| view.has_undecodable_of(*kind));
     let mut delete = |kind: Kind, meta: &Meta| {
         is_empty = false;
         // fault O11.2: !meta.deleting ~> true
@@ -74,12 +87,8 @@ fn leave(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> P
     if agents.contains(&MembershipAgent::MultiClusterService) {
         view.all_multi_cluster_services().for_each(|mcs| delete(Kind::MultiClusterService, mcs));
     }
-    let has_left = |agent: &MembershipAgent| {
-        let joined = entry(present, *agent).and_then(|(joined, _)| joined.as_ref());
-        joined.is_some_and(|joined| is(joined, Outcome::Left, &present.meta))
-    };
-    // fault O11.1: is_empty && ~>
-    if is_empty && !agents.iter().all(has_left) {
+    // fault O11.1: if is_empty ~> if is_empty || true
+    if is_empty {
         plan.push(report(view, present, Outcome::Left, now));
     }
     plan

@@ -604,6 +604,9 @@ fn after_the_deletion_of_a_membercluster_its_agent_has_time_to_remove_its_finali
     let until = NOW.plus_micros(120_000_000);
     assert_eq!(view.decide_and_record(&key, NOW), Plan { again: Some(until), ..Plan::default() });
     assert_eq!(view.decide_and_record(&key, until).writes, released);
+    view.watch_state(Kind::MemberCluster, WatchState::Unknown, NOW, &mut Vec::new());
+    assert_eq!(view.decide_and_record(&key, NOW).again, Some(until), "the manager was removed in between");
+    assert_eq!(view.decide_and_record(&key, until).writes, released);
     observe_change(&mut view, member(None).object());
     assert_eq!(writes(&view, &key), released, "somebody else deleted the namespace");
     view.force_delete_micros = None;

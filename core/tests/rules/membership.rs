@@ -7,7 +7,7 @@ use fleetnet_core::model::{
     AgentStatus, Condition, InternalMemberCluster, Kind, MembershipAgent, MembershipState, Object,
 };
 use fleetnet_core::plan::{Action, Patch, Plan, Write};
-use fleetnet_types::{Change, Timestamp};
+use fleetnet_types::{Change, Removal, Timestamp};
 
 /// Returns a member that does the work of both agents, with its InternalMemberCluster and these objects.
 fn member(membership: &InternalMemberCluster, objects: impl IntoIterator<Item = Object>) -> Planner {
@@ -152,8 +152,25 @@ fn a_member_does_not_say_that_it_has_left_before_it_knows_all_objects() {
     let membership = internal_member_cluster("member-1", MembershipState::Leave);
     let mut view = member(&membership, []);
     let undecodable = Change::Undecodable { name: service_export("work/app").meta.name };
-    view.apply(Kind::ServiceExport, undecodable, Timestamp::EPOCH, &mut Vec::new());
+    let mut requeue = Vec::new();
+    view.apply(Kind::ServiceExport, undecodable, Timestamp::EPOCH, &mut requeue);
     assert_eq!(plan(&mut view, 20), Plan::default());
+    // An undecodable object of another kind does not matter.
+    let other = Change::Undecodable { name: service_export("work/other").meta.name };
+    view.apply(Kind::Service, other, Timestamp::EPOCH, &mut Vec::new());
+    let (name, uid) = (service_export("work/app").meta.name, service_export("work/app").meta.uid);
+    requeue.clear();
+    view.apply(Kind::ServiceExport, Change::Removed { name, uid, how: Removal::Deleted }, seconds(21), &mut requeue);
+    assert!(requeue.contains(&Key::Membership), "{requeue:?}");
+    assert_eq!(plan(&mut view, 21).writes.len(), 1);
+}
+
+#[test]
+fn what_users_create_after_the_agents_have_left_stays() {
+    let mut membership = internal_member_cluster("member-1", MembershipState::Leave);
+    membership.agents = both(&joined(false, 3, 5), 10);
+    let view = member(&membership, [service_export("work/app").object(), mcs("work/app").object()]);
+    assert_eq!(planned(&view, &Key::Membership), Plan::default());
 }
 
 #[test]

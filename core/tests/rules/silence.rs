@@ -40,8 +40,9 @@ fn an_event_about_each_phase_says_what_it_means_and_what_to_check() {
     fleet.dies("a");
     fleet.until(800);
     fleet.returns("a");
+    fleet.until(830);
     ["a", "b", "c"].iter().for_each(|member| fleet.dies(member));
-    fleet.until(900);
+    fleet.until(930);
     let check = "Check the member agent of cluster a and its connection to the hub";
     let silent = format!(
         "MemberSilent: cluster a has not renewed its MemberAgent for 60 s, so importers use its endpoints only while no other cluster has \
@@ -153,6 +154,8 @@ fn a_member_that_falls_silent_while_it_must_prove_itself_starts_again() {
         fleet.returns("a");
         fleet.until(fleet.now + time);
     }
+    // Importers that lose its endpoints in steps do not get them back in between.
+    let since = fleet.agent("a").status.silence.map(|it| it.since);
     // It must renew for 20 s now, and dies after a second.
     assert_eq!(fleet.agent("a").status.silence.map(|it| (it.phase, it.count)), Some((SilencePhase::Returning, 3)));
     fleet.phases();
@@ -161,7 +164,25 @@ fn a_member_that_falls_silent_while_it_must_prove_itself_starts_again() {
     fleet.until(start + 200);
     let phases = fleet.phases();
     assert!(phases.iter().all(|phase| phase.ends_with("Draining")), "it is trusted only while it renews: {phases:?}");
-    assert_eq!(fleet.agent("a").status.silence.map(|it| (it.phase, it.count)), Some((SilencePhase::Draining, 4)));
+    let after = fleet.agent("a").status.silence.expect("it is silent");
+    assert_eq!((after.phase, after.count, Some(after.since)), (SilencePhase::Draining, 4, since));
+    assert!(after.since < seconds(start), "steps count from the first phase");
+}
+
+#[test]
+fn one_renewal_is_not_enough_to_be_trusted_again_after_a_second_silence() {
+    let mut fleet = Fleet::of(3);
+    for time in [15, 1] {
+        fleet.dies("a");
+        fleet.until(fleet.now + 100);
+        fleet.returns("a");
+        fleet.until(fleet.now + time);
+    }
+    fleet.phases();
+    fleet.dies("a");
+    fleet.until(fleet.now + 50);
+    assert_eq!(fleet.phases(), [""; 0], "it must renew for 10 s");
+    assert_eq!(fleet.treatment("b", "a"), Some(Treatment::Draining));
 }
 
 #[test]
@@ -217,7 +238,7 @@ fn a_judgement_that_could_not_be_written_is_planned_again_at_once() {
 }
 
 #[test]
-fn silence_before_a_stop_or_with_a_slice_stream_is_no_part_of_a_mass_silence() {
+fn silence_before_a_stop_is_no_part_of_a_mass_silence() {
     let mut fleet = Fleet::of(4);
     fleet.until(100);
     for member in ["a", "b"] {
@@ -237,14 +258,25 @@ fn silence_before_a_stop_or_with_a_slice_stream_is_no_part_of_a_mass_silence() {
     ["a", "b"].iter().for_each(|member| fleet.dies(member));
     fleet.until(100);
     assert_eq!(fleet.phases(), ["60 a Draining"], "one member is never most members");
+}
 
-    let mut fleet = Fleet::of(6);
-    for member in ["a", "b", "c"] {
-        fleet.view.stream_began(&format!("fleet-member-{member}").into(), &mut Vec::new());
-    }
-    ["d", "e"].iter().for_each(|member| fleet.dies(member));
+#[test]
+fn if_members_with_slice_streams_seem_silent_too_the_watch_is_deaf_and_nobody_is_judged() {
+    let with_streams = || {
+        let mut fleet = Fleet::of(6);
+        for member in ["a", "b", "c", "d", "e"] {
+            fleet.view.stream_began(&format!("fleet-member-{member}").into(), &mut Vec::new());
+        }
+        fleet
+    };
+    let mut fleet = with_streams();
+    fleet.dies("f");
     fleet.until(100);
-    assert_eq!(fleet.phases(), ["60 d Postponed", "60 e Postponed"], "of the three without a stream, two are silent");
+    assert_eq!(fleet.phases(), ["60 f Draining"], "the others renew");
+    let mut fleet = with_streams();
+    ["a", "b", "c", "d", "e", "f"].iter().for_each(|member| fleet.dies(member));
+    fleet.until(100);
+    assert_eq!(fleet.phases(), ["60 f Postponed"]);
 }
 
 #[test]
@@ -423,6 +455,10 @@ fn a_judgement_survives_a_restart_of_the_hub_agent_and_the_deletion_of_the_membe
     fleet.view.apply(kind, change, seconds(130), &mut Vec::new());
     fleet.until(150);
     assert_eq!(fleet.treatment("b", "a"), None);
+    // Another cluster uses the id, with Go agents.
+    fleet.view.applied(exported, seconds(150), &mut Vec::new());
+    fleet.until(170);
+    assert_eq!(fleet.treatment("b", "a"), None, "the silence of the first cluster has ended");
 }
 
 #[test]

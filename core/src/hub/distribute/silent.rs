@@ -3,10 +3,9 @@
 
 use crate::feature_set::FeatureSet;
 use crate::features::Feature;
-use crate::hub::view::hearing::SilenceLimits;
 use crate::hub::view::reader::Reader;
 use crate::limits::WITHDRAWAL_STEP_MICROS;
-use crate::model::{HubSlice, HubSliceSpec, Silence, SilencePhase};
+use crate::model::{HubSlice, HubSliceSpec, Silence};
 use crate::names;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::borrow::Cow;
@@ -35,19 +34,19 @@ pub(super) fn slice_for<'a>(
     if features.has(Feature::SilentMembers) {
         return whole;
     }
-    let (limits, silence) = (view.silence_limits(), silence_of(view, &export.meta.name.namespace));
-    let (Some(limits), Some(silence)) = (limits, silence) else { return whole };
+    let silence = silence_of(view, &export.meta.name.namespace).filter(|_| view.silence_limits().is_some());
+    let Some(silence) = silence else { return whole };
     // fault O21.4: !has_other_endpoints(view, export, importer) ~> false
     if !has_other_endpoints(view, export, importer) {
         return whole;
     }
-    let (own, next) = step(silence, limits, now);
+    let (own, next) = step(silence, now);
     // Members with the same step fell silent together. Those that did before have lost more of their endpoints.
     let (mut ready, mut silent): (usize, BTreeMap<Reverse<i64>, usize>) = (0, BTreeMap::new());
     for (exporter, number) in view.endpoint_counts(&spec.owner, &spec.content.address_type) {
         match silence_of(view, exporter) {
             None => ready += number,
-            Some(silence) => *silent.entry(Reverse(step(silence, limits, now).0)).or_default() += number,
+            Some(silence) => *silent.entry(Reverse(step(silence, now).0)).or_default() += number,
         }
     }
     for (Reverse(steps), number) in silent {
@@ -94,11 +93,9 @@ fn first_endpoints(spec: &HubSliceSpec, number: usize) -> Cow<'_, HubSliceSpec> 
 }
 
 /// Returns the number of the present step, from 1, and the time of the next one. Steps count from the first judgement.
-fn step(silence: Silence, limits: SilenceLimits, now: Timestamp) -> (i64, Timestamp) {
-    let earlier = if silence.phase == SilencePhase::Withdrawn { limits.hard_micros - limits.soft_micros } else { 0 };
-    let since = silence.since.plus_micros(-earlier);
-    let steps = now.0.saturating_sub(since.0).max(0) / WITHDRAWAL_STEP_MICROS + 1;
-    (steps, since.plus_micros(steps.saturating_mul(WITHDRAWAL_STEP_MICROS)))
+fn step(silence: Silence, now: Timestamp) -> (i64, Timestamp) {
+    let steps = now.0.saturating_sub(silence.since.0).max(0) / WITHDRAWAL_STEP_MICROS + 1;
+    (steps, silence.since.plus_micros(steps.saturating_mul(WITHDRAWAL_STEP_MICROS)))
 }
 
 /// Returns how many of the endpoints of silent members an importer keeps after this number of steps. A step withdraws at most half of the
@@ -119,6 +116,7 @@ fn kept(ready: usize, silent: usize, steps: i64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::SilencePhase;
 
     #[test]
     fn endpoints_are_withdrawn_in_steps_of_half_a_service_and_never_the_last() {
@@ -145,18 +143,15 @@ mod tests {
     #[test]
     fn a_step_takes_a_minute_from_the_first_judgement_on() {
         let since = Timestamp::from_seconds(1_000);
-        let limits = SilenceLimits { soft_micros: 60_000_000, hard_micros: 180_000_000 };
-        let silence = |phase| Silence { phase, since, renewed: Timestamp(0), count: 1 };
-        for (phase, second, expected, next) in [
-            (SilencePhase::Draining, 1_000, 1, 1_060),
-            (SilencePhase::Draining, 1_059, 1, 1_060),
-            (SilencePhase::Draining, 1_060, 2, 1_120),
-            (SilencePhase::Draining, 0, 1, 1_060), // the clock was set back
-            (SilencePhase::Withdrawn, 1_000, 3, 1_060),
+        let silence = Silence { phase: SilencePhase::Draining, since, renewed: Timestamp(0), count: 1 };
+        for (second, expected, next) in [
+            (1_000, 1, 1_060),
+            (1_059, 1, 1_060),
+            (1_060, 2, 1_120),
+            (0, 1, 1_060), // the clock was set back
         ] {
             let next = Timestamp::from_seconds(next);
-            let found = step(silence(phase), limits, Timestamp::from_seconds(second));
-            assert_eq!(found, (expected, next), "{phase:?} {second}");
+            assert_eq!(step(silence, Timestamp::from_seconds(second)), (expected, next), "{second}");
         }
     }
 

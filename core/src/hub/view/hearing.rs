@@ -167,11 +167,12 @@ impl View {
         Some(Heard { renewed, since, has_stream, silence_at, has_stopped: agent.stopped.is_some(), look, hold })
     }
 
-    /// Returns the MemberAgent of each member that renewed, with the time since which its silence counts.
+    /// Returns the MemberAgent of each member that renewed, with the time since which it has not renewed. `None` while the watch has no
+    /// contact.
     pub(super) fn hearings(&self) -> impl Iterator<Item = (&MemberAgent, Option<Timestamp>)> {
-        self.hearings.members.keys().filter_map(|cluster| {
+        self.hearings.members.iter().filter_map(|(cluster, hearing)| {
             let agent = self.member_agents.get(&names::member_agent(cluster))?;
-            Some((agent, self.heard(cluster)?.since))
+            Some((agent, self.hearings.counts_since(*hearing)))
         })
     }
 

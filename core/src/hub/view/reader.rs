@@ -206,8 +206,10 @@ impl<'a> Reader<'a> {
         self.reads.note(Value::Watch(Kind::MemberCluster));
         match self.view.watches.state(Kind::MemberCluster) {
             WatchState::Absent => ForceDelete::Off,
-            WatchState::Complete => ForceDelete::After(micros),
-            WatchState::Incomplete | WatchState::Unknown => ForceDelete::Unknown,
+            // After the kind is gone, the last known MemberClusters count. Otherwise nothing would ever be released.
+            // fault O13.2: WatchState::Complete | WatchState::Unknown ~> WatchState::Complete
+            WatchState::Complete | WatchState::Unknown => ForceDelete::After(micros),
+            WatchState::Incomplete => ForceDelete::Unknown,
         }
     }
 

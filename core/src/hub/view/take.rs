@@ -241,6 +241,7 @@ impl View {
                 // fault A3.1: self.slice_exports_named.remove(&name.name, name); ~>
                 self.slice_exports_named.remove(&name.name, name);
                 effects.values.push(Value::SliceExportsNamed(name.name.clone()));
+                self.end_silence_without_exports(&name.namespace, at, effects);
                 true
             }),
             Kind::EndpointSliceImport => self.distributed_slices.remove(name, uid).is_some_and(|before| {
@@ -300,6 +301,16 @@ impl View {
         if before != silence {
             effects.values.push(Value::Silence(cluster));
             effects.values.push(Value::SilentMembers);
+        }
+    }
+
+    /// Ends the silence of a member without MemberAgent and exported slices. Another cluster may then use the id, with Go agents.
+    fn end_silence_without_exports(&mut self, namespace: &Text, at: Timestamp, effects: &mut Effects) {
+        let Some(cluster) = names::cluster_of(namespace) else { return };
+        let agent = names::member_agent(&cluster);
+        // fault O19.6: self.member_agents.live(&agent).is_none() ~> false && self.member_agents.live(&agent).is_none()
+        if self.member_agents.live(&agent).is_none() {
+            self.record_silence(&agent, cluster, at, effects);
         }
     }
 

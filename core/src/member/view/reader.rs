@@ -142,6 +142,12 @@ impl<'a> Reader<'a> {
         !self.view.undecodable.is_empty()
     }
 
+    /// True if an object of this kind is undecodable.
+    pub(crate) fn has_undecodable_of(self, kind: Kind) -> bool {
+        self.reads.note(Value::All(kind));
+        self.view.undecodable.any_of(kind)
+    }
+
     /// True if the Service or its ServiceExport is undecodable, so that it is unknown whether the Service is exported.
     pub(crate) fn is_export_unknown(self, service: &ObjectName) -> bool {
         self.is_undecodable(Kind::Service, service) || self.is_undecodable(Kind::ServiceExport, service)

@@ -49,7 +49,8 @@ impl View {
     }
 
     fn decodability_changed(&mut self, kind: Kind, name: &ObjectName, effects: &mut Effects) {
-        effects.values.push(Value::Object(kind, name.clone()));
+        // fault O11.5: Value::All(kind) ~> Value::HubAnnounced
+        effects.values.extend([Value::Object(kind, name.clone()), Value::All(kind)]);
         if kind == Kind::EndpointSlice && name.namespace == self.settings.fleet_system_namespace {
             self.review_contested(&name.name, effects);
         }

@@ -9,7 +9,7 @@ use fleetnet_types::{ClusterId, ObjectName, Text, Uid};
 pub(crate) enum Value {
     /// Object of a kind, or its absence, and if it is decodable.
     Object(Kind, ObjectName),
-    /// All objects of a kind.
+    /// All objects of a kind, and if one is undecodable.
     All(Kind),
     /// Names of all objects in a bucket of an index.
     Bucket(Bucket, ObjectName),

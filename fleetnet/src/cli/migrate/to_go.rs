@@ -22,6 +22,7 @@ use fleetnet_api::crd::{
 use fleetnet_api::names::{GROUP, VERSION};
 use fleetnet_diagnosis::migrate::{Annotated, Change, Object, Refused, Rollback, is_go_form, of_hub, of_member};
 use fleetnet_diagnosis::read::Scope;
+use fleetnet_runtime::clock::{Clock, to_jiff};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
@@ -249,7 +250,7 @@ async fn delete(hub: &Cluster, object: &Object, version: Option<String>) -> Resu
 
 /// Sends a heartbeat with the announcement of a stop. Both limits of silence are then 10 minutes longer.
 async fn renew(hub: &Cluster, agent: &Object) -> Result<(), Stop> {
-    let now = jiff::Timestamp::now();
+    let now = to_jiff(Clock::system().now());
     let spec = json!({"renewTime": format!("{now:.6}"), "plannedStopTime": format!("{now:.6}")});
     let patch = Patch::Merge(json!({"metadata": {"uid": agent.uid}, "spec": spec}));
     let api: Api<MemberAgent> = Api::namespaced(hub.client.clone(), &agent.namespace);
