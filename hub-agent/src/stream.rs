@@ -69,7 +69,8 @@ enum News {
         slice: Text,
         generation: i64,
     },
-    Ended,
+    /// The stream has ended. The last message of the member came this long ago.
+    Ended(std::time::Duration),
 }
 
 /// Server of the slice stream.

@@ -93,9 +93,9 @@ impl Planner {
         self.changed(values.into_iter().collect(), requeue);
     }
 
-    /// Records that the slice stream of an importer ended. Its objects are written at once.
-    pub fn stream_ended(&mut self, importer: &Text, now: Timestamp, requeue: &mut Vec<Key>) {
-        let values = self.view.stream_ended(importer, now);
+    /// Records that the slice stream of an importer ended, whose last message came at the time `heard`. Its objects are written at once.
+    pub fn stream_ended(&mut self, importer: &Text, heard: Timestamp, requeue: &mut Vec<Key>) {
+        let values = self.view.stream_ended(importer, heard);
         self.changed(values, requeue);
     }
 

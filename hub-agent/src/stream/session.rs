@@ -38,6 +38,8 @@ pub(super) struct Session {
     probe: Option<Probe>,
     probes: u64,
     next_probe: Instant,
+    /// Time of the last message of the member.
+    heard: Instant,
     next_review: Instant,
 }
 
@@ -85,6 +87,7 @@ impl Session {
             probe: None,
             probes: 0,
             next_probe: now,
+            heard: now,
             next_review,
         }
     }
@@ -96,7 +99,7 @@ impl Session {
         self.shared.clocks.begin(&self.cluster, &self.outbox);
         self.tell(News::Began).await;
         let status = self.serve(requests, &responses).await;
-        self.tell(News::Ended).await;
+        self.tell(News::Ended(self.heard.elapsed())).await;
         metrics.streams.dec();
         self.forget();
         tracing::info!(member = self.cluster, code = ?status.code(), why = status.message(), "a slice stream ended");
@@ -199,6 +202,7 @@ impl Session {
     }
 
     async fn request(&mut self, request: SubscribeRequest) -> Result<(), Status> {
+        self.heard = Instant::now();
         let bytes = request.encoded_len();
         match request.message {
             Some(subscribe_request::Message::Acknowledgement(v1::Acknowledgement { slice, generation })) => {

@@ -8,6 +8,7 @@ use fleetnet_core::plan::Preview;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// Open streams, by the member namespace of the importer.
@@ -62,9 +63,10 @@ impl Streams {
                 let at_object = ObjectName { namespace: importer, name: slice };
                 view.acknowledged(&at_object, generation, at, requeue);
             }
-            News::Ended => {
+            News::Ended(silent) => {
                 self.open.remove(&importer);
-                view.stream_ended(&importer, at, requeue);
+                // fault O14.8 (silence_on_memkube::a_frozen_member_with_a_slice_stream_is_drained_in_time): at.plus_micros(-micros(silent)) ~> at
+                view.stream_ended(&importer, at.plus_micros(-micros(silent)), requeue);
             }
         }
     }
@@ -81,6 +83,10 @@ impl Streams {
             }
         }
     }
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -125,10 +131,10 @@ mod tests {
         assert_eq!(outboxes[0].len(), 1);
         assert_eq!(receive(&mut streams, &outboxes[1], News::Began), one, "a stream is open");
         assert_eq!(outboxes[0].closed().now_or_never(), Some(Closed::Superseded));
-        assert_eq!(receive(&mut streams, &outboxes[0], News::Ended), one, "another stream has ended");
+        assert_eq!(receive(&mut streams, &outboxes[0], News::Ended(Duration::ZERO)), one, "another stream has ended");
         streams.send(&key("app-1"), show());
         assert_eq!(outboxes[1].take().map(|(slice, ..)| slice), Some("app-1".into()));
-        let ended = receive(&mut streams, &outboxes[1], News::Ended);
+        let ended = receive(&mut streams, &outboxes[1], News::Ended(Duration::ZERO));
         assert_eq!(ended, Planner::default());
         streams.send(&key("app-1"), show());
         assert!(outboxes[1].is_empty());

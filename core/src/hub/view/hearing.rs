@@ -148,11 +148,11 @@ impl View {
         }
     }
 
-    /// Records that the slice stream of a member ended: until now it showed that the member lives.
-    pub(super) fn stream_heard(&mut self, importer: &Text, now: Timestamp) {
+    /// Records the last message of a slice stream that has ended: until then it showed that the member lives.
+    pub(super) fn stream_heard(&mut self, importer: &Text, heard: Timestamp) {
         let hearing = names::cluster_of(importer).and_then(|cluster| self.hearings.members.get_mut(&cluster));
         if let Some(hearing) = hearing {
-            (hearing.at, hearing.look) = (hearing.at.max(now), None);
+            (hearing.at, hearing.look) = (hearing.at.max(heard), None);
         }
     }
 

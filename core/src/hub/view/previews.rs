@@ -51,11 +51,11 @@ impl View {
     }
 
     /// Records that the stream of an importer ended. Its previews do not count any more. Returns the values that changed.
-    pub(in crate::hub) fn stream_ended(&mut self, importer: &Text, now: Timestamp) -> Vec<Value> {
+    pub(in crate::hub) fn stream_ended(&mut self, importer: &Text, heard: Timestamp) -> Vec<Value> {
         if !self.previews.importers.remove(importer) {
             return Vec::new();
         }
-        self.stream_heard(importer, now);
+        self.stream_heard(importer, heard);
         let mut values = vec![Value::Stream(importer.clone())];
         let first = ObjectName::new(importer.clone(), "");
         let of_importer = self.previews.lagging.range_mut(first..).take_while(|(at, _)| at.namespace == *importer);
