@@ -27,7 +27,7 @@ pub const HUB_AGENT: &str = "system:serviceaccount:fleet-system:hub-agent";
 /// User name of a member agent in its own cluster.
 pub const MEMBER_AGENT: &str = "system:serviceaccount:fleet-system:member-agent";
 /// ServiceAccount of a member's agent in its hub namespace.
-const MEMBER_ACCOUNT: &str = "member-agent";
+pub const MEMBER_ACCOUNT: &str = "member-agent";
 /// Prefix of the group that names the replica of an agent in its requests.
 pub const REPLICA: &str = "replica:";
 /// Time on the virtual clock at which each fleet starts: noon of an arbitrary day.

@@ -1,6 +1,7 @@
 //! Coverage: what occurred in many runs, and how often.
 
 use crate::{disturbances, oracles};
+use fleetnet_core::model::SilencePhase;
 use histories::oracle::CLASSES;
 use histories::users::Action;
 use parking_lot::Mutex;
@@ -28,10 +29,12 @@ pub enum Table {
     CrashPoints,
     /// Situations of the fleets at rest.
     Situations,
+    /// Phases of silent members.
+    Phases,
 }
 
 impl Table {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Actions,
         Self::Faults,
         Self::Pairs,
@@ -40,6 +43,7 @@ impl Table {
         Self::Writes,
         Self::CrashPoints,
         Self::Situations,
+        Self::Phases,
     ];
 
     /// Returns what the table is about, for people.
@@ -53,6 +57,7 @@ impl Table {
             Self::Writes => "writes of agents",
             Self::CrashPoints => "last write before a crash",
             Self::Situations => "situations at rest",
+            Self::Phases => "phases of silent members",
         }
     }
 }
@@ -91,6 +96,7 @@ fn possible(table: Table, tables: &Tables) -> BTreeSet<String> {
         Table::Rules => oracles::counted().map(str::to_owned).collect(),
         Table::CrashPoints => tables.get(&Table::Writes).into_iter().flat_map(BTreeMap::keys).cloned().collect(),
         Table::Situations => owned(CLASSES),
+        Table::Phases => owned(&SilencePhase::ALL.map(SilencePhase::name)),
         Table::Writes => BTreeSet::new(),
     }
 }

@@ -8,6 +8,7 @@ mod blind;
 mod clocks;
 mod compaction;
 mod crash;
+mod death;
 mod editing;
 mod features;
 mod held;
@@ -18,6 +19,7 @@ mod meddling;
 mod namespaces;
 mod partition;
 mod pause;
+mod removal;
 mod rights;
 mod stale;
 mod streams;
@@ -51,6 +53,7 @@ pub const ALL: &[Kind] = &[
     clocks::KIND,
     compaction::KIND,
     crash::KIND,
+    death::KIND,
     editing::KIND,
     features::KIND,
     held::KIND,
@@ -61,6 +64,7 @@ pub const ALL: &[Kind] = &[
     namespaces::KIND,
     partition::KIND,
     pause::KIND,
+    removal::KIND,
     rights::KIND,
     stale::KIND,
     streams::KIND,
@@ -72,7 +76,7 @@ pub const ALL: &[Kind] = &[
 #[derive(Clone, Debug)]
 pub struct Kind {
     pub name: &'static str,
-    /// Frequency of this kind, relative to the others.
+    /// Frequency of this kind, relative to the others. 0 for the kinds of `script::lives`.
     pub weight: u32,
     /// Shortest and longest duration, in seconds.
     pub seconds: RangeInclusive<u64>,

@@ -9,6 +9,7 @@ mod duplicates;
 mod endpoints;
 mod foreign;
 mod grace;
+mod judgements;
 mod leaders;
 mod loops;
 mod rights;
@@ -43,6 +44,7 @@ fn all() -> Vec<(&'static str, Box<dyn Oracle>)> {
         ("endpoints", Box::new(endpoints::OnlyLive::default())),
         ("foreign", Box::new(foreign::OnlyOwn)),
         ("grace", Box::new(grace::GracePeriod::default())),
+        ("judgements", Box::new(judgements::OnlyOverdue::default())),
         ("leaders", Box::new(leaders::OnlyLeaders)),
         ("loops", Box::new(loops::NoLoop::default())),
         ("rights", Box::new(rights::OnlyAllowed::default())),
@@ -335,6 +337,12 @@ impl Observer for OnServer {
             let write = format!("{side} {:?} {kind:?}", commit.change.kind);
             counts.add(Table::Writes, &write);
             last_of.insert(agent, write);
+        }
+        if let (Some(Object::MemberAgent(before)), Some(Object::MemberAgent(after))) = (&before, &after)
+            && let Some(silence) = after.status.silence
+            && before.status.silence.is_none_or(|before| before.phase != silence.phase)
+        {
+            counts.add(Table::Phases, silence.phase.name());
         }
         let seen = Seen {
             at,

@@ -135,6 +135,7 @@ impl Script {
                 steps.push(Step { at, what: What::Fault { kind, lasts, disturbance, made_from } });
             }
         }
+        steps.extend(lives(seed, &may).filter(|_| !is_restored));
         steps.sort_by_key(|step| step.at);
         Self { seed, replicas, has_streams, without_stream, is_slow, is_quiet, steps, last }
     }
@@ -157,6 +158,24 @@ impl Script {
         let steps = kept.iter().filter_map(|number| self.steps.get(*number).cloned()).collect();
         Self { steps, ..self.clone() }
     }
+}
+
+/// Returns the deaths and removals of members, in a quarter of the runs. They have random numbers of their own, so that they change no
+/// other fault of a seed.
+fn lives(seed: u64, may: impl Fn(&&Kind) -> bool) -> impl Iterator<Item = Step> {
+    let mut rng = Rng::with_seed(!seed);
+    let count = if rng.usize(..4) == 0 { rng.usize(1..=4) } else { 0 };
+    let step = move |_| {
+        let mut own = rng.fork();
+        let name = if own.usize(..4) == 0 { "removal" } else { "death" };
+        let at = a_time(&mut own, QUIET_FAULTS, ACTION);
+        let kind = named(name).filter(&may)?;
+        let lasts = duration(kind, at, &[], &mut own);
+        let made_from = own.clone();
+        let disturbance = (kind.make)(&mut own);
+        Some(Step { at, what: What::Fault { kind, lasts, disturbance, made_from } })
+    };
+    (0..count).filter_map(step).collect::<Vec<_>>().into_iter()
 }
 
 /// Returns the only fault of a run: while users act, the hub is backed up, and it is restored when their changes have arrived. The

@@ -1,0 +1,67 @@
+//! A member that is lost for good: its agents are gone, and somebody deletes its namespace in the hub. Later, it joins again.
+
+use super::{Disturbance, Kind};
+use crate::users::delete;
+use crate::world::{World, hub_namespace};
+use anyhow::Context as _;
+use fastrand::Rng;
+use fleetnet_core::model::Kind as ObjectKind;
+use futures::future::LocalBoxFuture;
+use histories::users::MEMBERS;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::PostParams;
+use serde_json::json;
+use sim::fleet::{MEMBER_ACCOUNT, Place};
+use std::sync::Arc;
+
+pub(crate) const KIND: Kind = Kind::new("removal", 0, 10..=300, make).slow().changing();
+
+#[derive(Debug)]
+struct Removal {
+    member: usize,
+}
+
+fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
+    Arc::new(Removal { member: rng.usize(..MEMBERS) })
+}
+
+impl Disturbance for Removal {
+    fn begin<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
+        Box::pin(async move {
+            for replica in 0..world.replicas {
+                world.fleet.kill_replica(Place::Member(self.member), replica).await;
+            }
+            delete(world, Place::Hub, ObjectKind::Namespace, &format!("/{}", hub_namespace(self.member))).await
+        })
+    }
+
+    fn end<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
+        Box::pin(async move {
+            let name = hub_namespace(self.member);
+            let namespace = world.object(ObjectKind::Namespace, json!({"metadata": {"name": name}}))?;
+            let (api, hub) = (world.api(Place::Hub, ObjectKind::Namespace, ""), world.fleet.hub.clone());
+            // The hub agent removes the finalizers in the namespace, perhaps only once another fault ends.
+            world.later.push(Box::new(move || {
+                let (api, hub, namespace, name) = (api.clone(), hub.clone(), namespace.clone(), name.clone());
+                Box::pin(async move {
+                    match api.create(&PostParams::default(), &namespace).await {
+                        Ok(_) => {}
+                        Err(kube::Error::Api(status)) if status.code == 409 => {
+                            let found = api.get_opt(&name).await?;
+                            if found.is_none_or(|found| found.metadata.deletion_timestamp.is_some()) {
+                                return Ok(false);
+                            }
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
+                    let accounts: kube::Api<ServiceAccount> = kube::Api::namespaced(hub.admin(), &name);
+                    if accounts.get_opt(MEMBER_ACCOUNT).await?.is_none() {
+                        hub.make_service_account(&name, MEMBER_ACCOUNT).await.context("the account of a member")?;
+                    }
+                    Ok(true)
+                })
+            }));
+            world.start_missing(Place::Member(self.member))
+        })
+    }
+}
