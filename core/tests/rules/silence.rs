@@ -170,6 +170,22 @@ fn a_member_that_falls_silent_while_it_must_prove_itself_starts_again() {
 }
 
 #[test]
+fn a_member_that_dies_again_while_it_must_prove_itself_is_not_trusted() {
+    let mut fleet = Fleet::of(3);
+    for time in [15, 15, 25, 12] {
+        fleet.dies("a");
+        fleet.until(fleet.now + 100);
+        fleet.returns("a");
+        fleet.until(fleet.now + time);
+    }
+    // It must renew for 40 s now. It renewed once more, and dies.
+    fleet.phases();
+    fleet.dies("a");
+    fleet.until(fleet.now + 45);
+    assert_eq!(fleet.phases(), [""; 0]);
+}
+
+#[test]
 fn one_renewal_is_not_enough_to_be_trusted_again_after_a_second_silence() {
     let mut fleet = Fleet::of(3);
     for time in [15, 1] {

@@ -66,7 +66,7 @@ const BUGS: &[Known] = &[
     known("a slice is distributed to an exporter that does not import it", "D1.2", "distribution", "", 2),
     known("the hub agent answers a heartbeat although nothing changed", "U4.1", "silence", "", 1),
     known("a failed request is repeated without a pause", "A8.5", "requests", "", 2),
-    known("a member is judged at the first look, 5 s before the limit", "O14.1", "judgements", "death", 1),
+    known("a member is judged at the first look, 5 s before the limit", "O14.1", "judgements", "death", 18),
 ];
 
 /// Last seed of a search for a bug without a known seed.

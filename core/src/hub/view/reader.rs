@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
         match self.view.watches.state(Kind::MemberCluster) {
             WatchState::Absent => ForceDelete::Off,
             // After the kind is gone, the last known MemberClusters count. Otherwise nothing would ever be released.
-            // fault O13.2: WatchState::Complete | WatchState::Unknown ~> WatchState::Complete
+            // fault O13.2: | WatchState::Unknown => ForceDelete::After(micros), ~> => ForceDelete::After(micros), WatchState::Unknown => ForceDelete::Unknown,
             WatchState::Complete | WatchState::Unknown => ForceDelete::After(micros),
             WatchState::Incomplete => ForceDelete::Unknown,
         }
