@@ -51,9 +51,10 @@ fn a_healthy_fleet_gives_no_code_and_the_hub_shows_heartbeats_and_clocks() -> an
             let status = status(&snapshot);
             let row =
                 status.members.into_iter().find(|row| row.member == member.cluster_id).context("it is a member")?;
-            // A heartbeat comes every 10 s. All clusters of the test have the same clock.
+            // A heartbeat comes every 10 s. All clusters of the test have the same clock, but a heartbeat can be on its way for as long as
+            // an agent waits for an answer.
             ensure!(row.state == MemberState::Ready && row.heard_seconds.is_some_and(|age| age <= 30), "{row:?}");
-            ensure!(row.clock_milliseconds.context("the clock is known")?.abs() <= 1_000, "{row:?}");
+            ensure!((-10_000..=0).contains(&row.clock_milliseconds.context("the clock is known")?), "{row:?}");
             let rights = &snapshot.member(&member.cluster_id).context("it was read")?.missing_hub_rights;
             ensure!(*rights == Listing::of(Vec::new()), "{rights:?}");
         }
