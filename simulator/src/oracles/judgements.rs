@@ -12,9 +12,10 @@ use std::time::Duration;
 const SOFT: Duration = Duration::from_secs(59);
 const HARD: Duration = Duration::from_secs(599);
 
-/// Last renewal of each MemberAgent: the time that the member wrote, and the time at which the hub's API server stored it.
+/// Last renewal of each MemberAgent: the time that the member wrote, and the time at which the hub's API server stored it. `None` for a
+/// renewal that the rule has not seen, because the hub was restored since.
 #[derive(Debug, Default)]
-pub(super) struct OnlyOverdue(BTreeMap<ObjectName, (Option<Timestamp>, Timestamp)>);
+pub(super) struct OnlyOverdue(BTreeMap<ObjectName, (Option<Timestamp>, Option<Timestamp>)>);
 
 /// Returns how importers treat the member, if the hub agent says so and not because the member must prove itself.
 fn judged(agent: &MemberAgent) -> Option<Treatment> {
@@ -30,9 +31,9 @@ impl Oracle for OnlyOverdue {
             self.0.remove(name);
             return Ok(false);
         };
-        let last = self.0.entry(name.clone()).or_insert((agent.renewed, seen.at));
+        let last = self.0.entry(name.clone()).or_insert((agent.renewed, seen.before.is_none().then_some(seen.at)));
         if last.0 != agent.renewed {
-            *last = (agent.renewed, seen.at);
+            *last = (agent.renewed, Some(seen.at));
         }
         let before = match seen.before {
             Some(Object::MemberAgent(before)) => judged(before),
@@ -46,7 +47,8 @@ impl Oracle for OnlyOverdue {
         if before == judged(agent) || seen.agent != Some(Place::Hub) || seen.is_late {
             return Ok(false);
         }
-        let overdue = seen.at.since(last.1);
+        let Some(renewed) = last.1 else { return Ok(false) };
+        let overdue = seen.at.since(renewed);
         if overdue < limit {
             let phase = agent.status.silence.map(|silence| silence.phase);
             return Err(format!("{name}: {phase:?} {} s after its last renewal", overdue.as_secs()));
