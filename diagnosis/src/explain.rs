@@ -26,13 +26,11 @@ mod walk;
 
 pub use pairs::Filter;
 
-pub(crate) use access::{
-    agent, definitions_are_current, is_held_by_member_agent, ready as ready_replicas, renewed_by_server,
-};
+pub(crate) use access::{agent, definitions_are_current, is_expired, is_held_by_member_agent, ready as ready_replicas};
 pub(crate) use claim::are_rights_enforced;
 pub(crate) use evidence::{changed, created};
 pub(crate) use export::{annotation, of_export};
-pub(crate) use membership::{clock_offset, has_foreign_owner, has_objects, hears, renewed};
+pub(crate) use membership::{clock_offset, has_foreign_owner, has_objects, hears, holder, is_of_go_agents, renewed};
 pub(crate) use pairs::{in_use_by, is_allowed};
 pub(crate) use walk::{age, exporters, is_imported, need};
 

@@ -12,11 +12,11 @@ mod rollback;
 mod to_fleetnet;
 mod to_go;
 
-pub use rollback::{Annotated, Change, Object, Refused, Rollback, is_go_form, of_hub, of_member};
+pub use rollback::{Annotated, Change, Object, Refused, Rollback, is_go_form, is_judged, of_hub, of_member};
 
 use crate::explain::{Site, Stop};
 use crate::report::{API_VERSION, Direction, Evidence, Impact, Migration, MigrationItem, Outcome, Verdict};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Member, Snapshot};
 use crate::status::{not_known_of, why};
 
 /// Difference between the agents that objects of a fleet can show.
@@ -37,9 +37,9 @@ enum Find {
     /// In the hub.
     Hub(fn(&Snapshot) -> Result<Vec<Evidence>, Stop>),
     /// In each member.
-    Member(fn(&Snapshot, &crate::snapshot::Member) -> Result<Vec<Evidence>, Stop>),
+    Member(fn(&Snapshot, &Member) -> Result<Vec<Evidence>, Stop>),
     /// In the hub and in each member.
-    Cluster(fn(Site<'_>) -> Result<Vec<Evidence>, Stop>),
+    Cluster(fn(&Snapshot, Site<'_>) -> Result<Vec<Evidence>, Stop>),
 }
 
 /// Lists what a change of agents in this direction does not carry over.
@@ -53,8 +53,7 @@ pub fn check(snapshot: &Snapshot, direction: Direction) -> Migration {
     let items: Vec<MigrationItem> = items.iter().map(|item| checked(snapshot, item, &mut unknown)).collect();
     unknown.sort();
     unknown.dedup();
-    let changes_traffic =
-        |item: &MigrationItem| item.outcome == Outcome::Broken && matches!(item.impact, Impact::Traffic);
+    let changes_traffic = |item: &MigrationItem| item.outcome == Outcome::Broken && item.impact == Impact::Traffic;
     let verdict = match () {
         () if items.iter().any(changes_traffic) => Verdict::Fault,
         () if !unknown.is_empty() => Verdict::NotKnown,
@@ -71,7 +70,7 @@ fn checked(snapshot: &Snapshot, item: &Item, unknown: &mut Vec<String>) -> Migra
         Find::Member(find) => members().map(|member| find(snapshot, member)).collect(),
         Find::Cluster(find) => {
             let sites = std::iter::once(Site::Hub(&snapshot.hub)).chain(members().map(Site::Member));
-            sites.map(find).collect()
+            sites.map(|site| find(snapshot, site)).collect()
         }
     };
     let (mut objects, mut outcome) = (Vec::new(), Outcome::Ok);

@@ -18,7 +18,7 @@ mod server;
 pub use failure::failure;
 
 use crate::limits::{READING, REQUEST};
-use crate::snapshot::{Connection, Failure, Member, Reached, Snapshot};
+use crate::snapshot::{Connection, Failure, Member, Snapshot};
 use fleetnet_core::names::cluster_of;
 use fleetnet_types::ObjectName;
 use futures::future::join_all;
@@ -100,20 +100,6 @@ pub async fn read(hub: Option<&Target>, members: &BTreeMap<String, Target>, scop
         rights::of_members_in_hub(&Server::new(target, limits.request, deadline), &mut snapshot).await;
     }
     snapshot
-}
-
-/// Returns the cluster id of the member agent in a cluster: the variable `MEMBER_CLUSTER_NAME` of its Deployment. `None` if the
-/// cluster has no member agent.
-///
-/// # Errors
-/// If the API server is not reached.
-pub async fn member_id(target: &Target, limits: Limits) -> Result<Option<String>, Failure> {
-    let server = Server::new(target, limits.request, Instant::now() + limits.whole);
-    let connection = server.connect().await;
-    if let Reached::No(failure) = connection.reached {
-        return Err(failure);
-    }
-    Ok(member::id_in(&member::deployments(&server).await))
 }
 
 /// Connects to an API server without reading any object.

@@ -63,9 +63,9 @@ pub(crate) enum Command {
 
     /// Take a member out of the fleet.
     ///
-    /// Deletes the ServiceExports and MultiClusterServices of the member, waits until the agents have removed everything that
-    /// they made for them, and then removes the member's Secret and its namespace in the hub. A namespace with objects of others
-    /// stays. --dry-run shows the objects.
+    /// Deletes the ServiceExports and MultiClusterServices of the member, and waits until the agents have removed everything that
+    /// they made for them. Then removes the member's Secret and its namespace in the hub. A namespace with objects of others stays.
+    /// --dry-run shows the objects.
     Leave(Box<leave::Options>),
 
     /// Change between the Go agents of Azure/fleet-networking and fleetnet.

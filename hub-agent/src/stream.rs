@@ -36,6 +36,7 @@ use futures::future::{BoxFuture, FutureExt as _};
 use prometheus::Registry;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -70,7 +71,7 @@ enum News {
         generation: i64,
     },
     /// The stream has ended. The last message of the member came this long ago.
-    Ended(std::time::Duration),
+    Ended(Duration),
 }
 
 /// Server of the slice stream.

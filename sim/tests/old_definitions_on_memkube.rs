@@ -284,8 +284,8 @@ async fn rich_fleet() -> anyhow::Result<Environment<OnMemkube>> {
     Ok(env)
 }
 
-/// Returns what Go types lack of the objects of some kinds, after an agent is gone and the MemberAgents of these members are deleted: the
-/// others take these members, or the hub agent, for agents without features.
+/// Returns what Go types lack of the objects of some kinds, after an agent is gone and the MemberAgents of these members are deleted. The
+/// others then take these members, or the hub agent, for agents without features.
 async fn beyond_the_go_form_without(
     place: AgentPlace,
     members: &[usize],

@@ -135,7 +135,9 @@ impl Script {
                 steps.push(Step { at, what: What::Fault { kind, lasts, disturbance, made_from } });
             }
         }
-        steps.extend(lives(seed, &may).filter(|_| !is_restored));
+        if !is_restored {
+            steps.extend(lives(seed, may));
+        }
         steps.sort_by_key(|step| step.at);
         Self { seed, replicas, has_streams, without_stream, is_slow, is_quiet, steps, last }
     }
@@ -162,7 +164,7 @@ impl Script {
 
 /// Returns the deaths and removals of members, in a quarter of the runs. They have random numbers of their own, so that they change no
 /// other fault of a seed.
-fn lives(seed: u64, may: impl Fn(&&Kind) -> bool) -> impl Iterator<Item = Step> {
+fn lives(seed: u64, may: impl Fn(&&Kind) -> bool) -> Vec<Step> {
     let mut rng = Rng::with_seed(!seed);
     let count = if rng.usize(..4) == 0 { rng.usize(1..=4) } else { 0 };
     let step = move |_| {
@@ -175,7 +177,7 @@ fn lives(seed: u64, may: impl Fn(&&Kind) -> bool) -> impl Iterator<Item = Step> 
         let disturbance = (kind.make)(&mut own);
         Some(Step { at, what: What::Fault { kind, lasts, disturbance, made_from } })
     };
-    (0..count).filter_map(step).collect::<Vec<_>>().into_iter()
+    (0..count).filter_map(step).collect()
 }
 
 /// Returns the only fault of a run: while users act, the hub is backed up, and it is restored when their changes have arrived. The

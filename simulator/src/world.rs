@@ -59,6 +59,23 @@ impl World {
         Ok(())
     }
 
+    /// Kills all replicas of an agent.
+    pub async fn kill_all(&mut self, place: Place) {
+        for replica in 0..self.replicas {
+            self.fleet.kill_replica(place, replica).await;
+        }
+    }
+
+    /// Stops all replicas of an agent, and kills those that other faults prevent from a clean stop.
+    pub async fn stop_all(&mut self, place: Place) {
+        for replica in 0..self.replicas {
+            if self.fleet.replica(place, replica).is_some() {
+                let _ = self.fleet.stop_replica(place, replica).await;
+            }
+            self.fleet.kill_replica(place, replica).await;
+        }
+    }
+
     /// Repeats the actions that were not possible yet.
     pub async fn retry_later(&mut self) -> anyhow::Result<()> {
         let mut left = Vec::new();

@@ -202,9 +202,7 @@ impl Heard {
     fn is_renewing(self, now: Timestamp) -> bool {
         self.has_stream || self.since.is_some_and(|since| now < since.plus_micros(RENEW_MICROS * 3 / 2))
     }
-}
 
-impl Heard {
     /// True if the member renewed after the renewal with which its return began, or has a slice stream.
     fn has_renewed_since_record(self) -> bool {
         self.has_stream || self.since.is_some_and(|since| since > self.silence_at)

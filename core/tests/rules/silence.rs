@@ -148,12 +148,7 @@ fn a_member_that_falls_silent_again_and_again_must_renew_for_longer_and_longer()
 #[test]
 fn a_member_that_falls_silent_while_it_must_prove_itself_starts_again() {
     let mut fleet = Fleet::of(3);
-    for time in [15, 15, 1] {
-        fleet.dies("a");
-        fleet.until(fleet.now + 100);
-        fleet.returns("a");
-        fleet.until(fleet.now + time);
-    }
+    fleet.flaps("a", &[15, 15, 1]);
     // Importers that lose its endpoints in steps do not get them back in between.
     let since = fleet.agent("a").status.silence.map(|it| it.since);
     // It must renew for 20 s now, and dies after a second.
@@ -172,12 +167,7 @@ fn a_member_that_falls_silent_while_it_must_prove_itself_starts_again() {
 #[test]
 fn a_member_that_dies_again_while_it_must_prove_itself_is_not_trusted() {
     let mut fleet = Fleet::of(3);
-    for time in [15, 15, 25, 12] {
-        fleet.dies("a");
-        fleet.until(fleet.now + 100);
-        fleet.returns("a");
-        fleet.until(fleet.now + time);
-    }
+    fleet.flaps("a", &[15, 15, 25, 12]);
     // It must renew for 40 s now. It renewed once more, and dies.
     fleet.phases();
     fleet.dies("a");
@@ -188,12 +178,7 @@ fn a_member_that_dies_again_while_it_must_prove_itself_is_not_trusted() {
 #[test]
 fn one_renewal_is_not_enough_to_be_trusted_again_after_a_second_silence() {
     let mut fleet = Fleet::of(3);
-    for time in [15, 1] {
-        fleet.dies("a");
-        fleet.until(fleet.now + 100);
-        fleet.returns("a");
-        fleet.until(fleet.now + time);
-    }
+    fleet.flaps("a", &[15, 1]);
     fleet.phases();
     fleet.dies("a");
     fleet.until(fleet.now + 50);

@@ -1,7 +1,7 @@
 //! Steps FN1xx: access to the clusters, and installation.
 
 use super::evidence::{context_flag, created, quoted};
-use super::membership::{clock_offset, has_foreign_owner, is_heard, is_of_go_agents};
+use super::membership::{clock_offset, has_foreign_owner, holder, is_heard, is_of_go_agents};
 use super::walk::{age, listed, member_agent, need, optional, settled};
 use super::{Found, Rule, Site, Stop};
 use crate::codes::Code::{self, *};
@@ -166,7 +166,7 @@ pub(crate) fn agent_leads(snapshot: &Snapshot, site: Site<'_>) -> Found {
         let spec = lease.spec.clone().unwrap_or_default();
         let holder = spec.holder_identity.unwrap_or_default();
         let renewed = renewed_by_server(snapshot, site, lease);
-        if age(site, renewed).is_some_and(|age| age > LEASE_SECONDS) {
+        if is_expired(snapshot, site, lease) {
             return Err(site.broken(lease, "spec.renewTime", "not renewed").at(renewed));
         }
         if !holder.is_empty() && !holder.starts_with(&format!("{}_", agent_name(site))) {
@@ -346,14 +346,18 @@ fn is_alive(snapshot: &Snapshot, site: Site<'_>) -> bool {
 
 /// True if an agent of a member, of fleetnet or in Go, holds a Lease.
 pub(crate) fn is_held_by_member_agent(lease: &Lease) -> bool {
-    let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
-    holder
+    holder(lease)
         .is_some_and(|holder| holder.starts_with("member-agent") || holder.starts_with("member-net-controller-manager"))
+}
+
+/// True if nobody has renewed a Lease for 60 s. False if that is not known.
+pub(crate) fn is_expired(snapshot: &Snapshot, site: Site<'_>, lease: &Lease) -> bool {
+    age(site, renewed_by_server(snapshot, site, lease)).is_some_and(|age| age > LEASE_SECONDS)
 }
 
 /// Returns the time of the last renewal of a Lease by the clock of the API server, as far as it is known. `renewTime` is by the
 /// clock of the agent.
-pub(crate) fn renewed_by_server(snapshot: &Snapshot, site: Site<'_>, lease: &Lease) -> Option<Timestamp> {
+fn renewed_by_server(snapshot: &Snapshot, site: Site<'_>, lease: &Lease) -> Option<Timestamp> {
     let fields = lease.metadata.managed_fields.iter().flatten();
     if let Some(newest) = fields.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max() {
         return Some(newest);

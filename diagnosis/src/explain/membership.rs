@@ -9,6 +9,7 @@ use crate::codes::Code::{self, *};
 use crate::limits::{ANSWERED_SECONDS, CLOCK_MILLISECONDS, SILENT_SECONDS};
 use crate::snapshot::{HubSecret, Listing, Member, Snapshot, TokenClaims};
 use fleetnet_api::crd::MemberAgent;
+use fleetnet_core::names::AGENT_LEASE_PREFIX;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
@@ -319,11 +320,11 @@ fn minor(version: &str) -> Option<(u64, u64)> {
 }
 
 /// True if the Go agents use this Lease too.
-pub(super) fn is_of_go_agents(lease: &Lease) -> bool {
-    lease.name_any().starts_with("2bf2b407.")
+pub(crate) fn is_of_go_agents(lease: &Lease) -> bool {
+    lease.name_any().starts_with(AGENT_LEASE_PREFIX)
 }
 
-fn holder(lease: &Lease) -> Option<&str> {
+pub(crate) fn holder(lease: &Lease) -> Option<&str> {
     lease.spec.as_ref()?.holder_identity.as_deref()
 }
 

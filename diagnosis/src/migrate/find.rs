@@ -1,10 +1,9 @@
 //! Objects that show an item of a migration.
 
 use crate::explain::{
-    Site, Stop, age, agent, annotation, are_rights_enforced, conflict_of, definitions_are_current, in_use_by,
-    is_allowed, is_imported, need, of_export,
+    Site, Stop, agent, annotation, are_rights_enforced, conflict_of, definitions_are_current, holder, in_use_by,
+    is_allowed, is_expired, is_imported, need, of_export,
 };
-use crate::limits::LEASE_SECONDS;
 use crate::report::Evidence;
 use crate::snapshot::{Listing, Member, Snapshot};
 use fleetnet_api::crd::internal_service_export::SessionAffinity;
@@ -16,7 +15,7 @@ use fleetnet_api::decode::decode;
 use fleetnet_api::names::{annotations, labels};
 use fleetnet_core::admission;
 use fleetnet_core::member::weight;
-use fleetnet_core::model::{self, Kind, Object};
+use fleetnet_core::model::{self, Kind, Object, SilencePhase};
 use fleetnet_core::names::{ENDPOINT_SLICE_LEASE, cluster_of, ports_fingerprint};
 use fleetnet_types::Text;
 use k8s_openapi::api::core::v1::{Namespace, Service};
@@ -26,16 +25,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 type Found = Result<Vec<Evidence>, Stop>;
 
-/// Returns the ServiceExports of a member whose weight annotation has this meaning.
-fn exports_with<'a>(
-    member: &'a Member,
-    is_meant: impl Fn(&Result<i64, String>) -> bool + 'a,
-) -> Result<impl Iterator<Item = (&'a ServiceExport, &'a str)>, Stop> {
-    let exports = need(&member.service_exports, "ServiceExports", Site::Member(member))?;
-    Ok(exports.iter().filter_map(move |export| {
+/// Returns the weights of a member's ServiceExports, as far as weight and ServiceExport are as asked.
+fn weights(
+    member: &Member,
+    is_meant: fn(&Result<i64, String>) -> bool,
+    is_wanted: impl Fn(&ServiceExport) -> bool,
+) -> Found {
+    let site = Site::Member(member);
+    let exports = need(&member.service_exports, "ServiceExports", site)?;
+    let shown = exports.iter().filter_map(|export| {
         let written = export.annotations().get(annotations::WEIGHT)?;
-        is_meant(&weight(Some(written))).then_some((export, written.as_str()))
-    }))
+        let is_shown = is_meant(&weight(Some(written))) && is_wanted(export);
+        is_shown.then(|| site.shown(export, &annotation(annotations::WEIGHT), written))
+    });
+    Ok(shown.collect())
 }
 
 fn is_zero(weight: &Result<i64, String>) -> bool {
@@ -44,42 +47,21 @@ fn is_zero(weight: &Result<i64, String>) -> bool {
 
 /// Exports with weight 0 whose slices Go agents export: those without a conflict.
 pub(super) fn weight_zero(_: &Snapshot, member: &Member) -> Found {
-    let is_free = |export: &ServiceExport| of_export(export, "Conflict").is_some_and(|it| it.status == "False");
-    let exports = exports_with(member, is_zero)?.filter(|(export, _)| is_free(export));
-    Ok(exports
-        .map(|(export, written)| Site::Member(member).shown(export, &annotation(annotations::WEIGHT), written))
-        .collect())
+    weights(member, is_zero, |export| of_export(export, "Conflict").is_some_and(|it| it.status == "False"))
 }
 
 /// Exports with weight 0 that have exported slices.
 pub(super) fn slices_of_weight_zero(snapshot: &Snapshot, member: &Member) -> Found {
-    let slices = need(&snapshot.hub.slice_exports, "EndpointSliceExports", Site::Hub(&snapshot.hub))?;
-    let exported: BTreeSet<(&str, &str)> = slices.iter().filter(|slice| is_of(*slice, member)).map(owner).collect();
-    let is_exported = |export: &ServiceExport| {
-        let (namespace, name) = (export.namespace().unwrap_or_default(), export.name_any());
-        exported.contains(&(namespace.as_str(), name.as_str()))
-    };
-    let exports = exports_with(member, is_zero)?.filter(|(export, _)| is_exported(export));
-    Ok(exports
-        .map(|(export, written)| Site::Member(member).shown(export, &annotation(annotations::WEIGHT), written))
-        .collect())
+    let slices = slice_exports(snapshot)?.iter().filter(|slice| is_of(*slice, member));
+    let exported: BTreeSet<(String, String)> = slices.map(owner).collect();
+    weights(member, is_zero, |export| exported.contains(&path(export)))
 }
 
 /// Exports with an invalid weight that are in the hub.
 pub(super) fn exports_of_invalid_weight(snapshot: &Snapshot, member: &Member) -> Found {
-    let internal = internal_exports(snapshot)?;
-    let is_in_hub = |export: &ServiceExport| {
-        internal.iter().any(|it| {
-            let reference = &it.spec.service_reference;
-            is_of(it, member)
-                && Some(&reference.namespace) == export.metadata.namespace.as_ref()
-                && Some(&reference.name) == export.metadata.name.as_ref()
-        })
-    };
-    let exports = exports_with(member, Result::is_err)?.filter(|(export, _)| is_in_hub(export));
-    Ok(exports
-        .map(|(export, written)| Site::Member(member).shown(export, &annotation(annotations::WEIGHT), written))
-        .collect())
+    let internal = internal_exports(snapshot)?.iter().filter(|export| is_of(*export, member));
+    let exported: BTreeSet<(String, String)> = internal.map(service).collect();
+    weights(member, Result::is_err, |export| exported.contains(&path(export)))
 }
 
 pub(super) fn headless(snapshot: &Snapshot) -> Found {
@@ -148,7 +130,7 @@ fn exports_with_ports(
 ) -> Found {
     let imports = need(&snapshot.hub.service_imports, "ServiceImports", Site::Hub(&snapshot.hub))?;
     let imports: BTreeMap<(String, String), &ServiceImport> =
-        imports.iter().map(|import| ((import.namespace().unwrap_or_default(), import.name_any()), import)).collect();
+        imports.iter().map(|import| (path(import), import)).collect();
     let exports = internal_exports(snapshot)?.iter().filter(|export| {
         conflict_of(export).is_some_and(|it| it.status == conflict)
             && imports.get(&service(export)).is_some_and(|import| is_meant(export, import))
@@ -225,22 +207,19 @@ pub(super) fn silent(snapshot: &Snapshot) -> Found {
     let agents = need(&snapshot.hub.member_agents, "MemberAgents", site)?;
     let phases = agents.iter().filter_map(|agent| {
         let silence = agent.status.as_ref()?.silence.as_ref()?;
-        (!["Postponed", "Returned"].contains(&&*silence.phase))
-            .then(|| site.shown(agent, "status.silence.phase", silence.phase.clone()))
+        let is_trusted = [SilencePhase::Postponed, SilencePhase::Returned].iter().any(|it| it.name() == silence.phase);
+        (!is_trusted).then(|| site.shown(agent, "status.silence.phase", silence.phase.clone()))
     });
     Ok(phases.collect())
 }
 
 /// Lease of an EndpointSlice controller of fleetnet that runs.
-pub(super) fn own_slices(_: &Snapshot, member: &Member) -> Found {
+pub(super) fn own_slices(snapshot: &Snapshot, member: &Member) -> Found {
     let site = Site::Member(member);
     let leases = need(&member.agent.leases, "Leases", site)?;
     let held = leases.iter().filter(|lease| lease.name_any() == ENDPOINT_SLICE_LEASE).filter_map(|lease| {
-        let spec = lease.spec.as_ref()?;
-        let holder = spec.holder_identity.as_ref().filter(|holder| !holder.is_empty())?;
-        let renewed = spec.renew_time.as_ref().map(|time| time.0);
-        let is_old = age(site, renewed).is_some_and(|age| age > LEASE_SECONDS);
-        (!is_old).then(|| site.shown(lease, "spec.holderIdentity", holder.clone()))
+        let holder = holder(lease).filter(|holder| !holder.is_empty() && !is_expired(snapshot, site, lease))?;
+        Some(site.shown(lease, "spec.holderIdentity", holder))
     });
     Ok(held.collect())
 }
@@ -303,7 +282,7 @@ pub(super) fn duplicate_exports(snapshot: &Snapshot) -> Found {
 }
 
 /// Objects of a cluster that fleetnet cannot decode.
-pub(super) fn undecodable(site: Site<'_>) -> Found {
+pub(super) fn undecodable(_: &Snapshot, site: Site<'_>) -> Found {
     fn of<K>(kind: &str, listing: &Listing<K>, site: Site<'_>) -> Found {
         need(listing, kind, site)?;
         let shown = |it: &crate::snapshot::Undecodable| Evidence {
@@ -341,20 +320,21 @@ pub(super) fn undecodable(site: Site<'_>) -> Found {
 }
 
 /// First CRD of a cluster that lacks a field.
-pub(super) fn old_definitions(site: Site<'_>) -> Found {
+pub(super) fn old_definitions(snapshot: &Snapshot, site: Site<'_>) -> Found {
     need(&agent(site).definitions, "CustomResourceDefinitions", site)?;
-    definitions_are_current(&Snapshot::default(), site).map(|()| Vec::new())
+    definitions_are_current(snapshot, site).map(|()| Vec::new())
 }
 
 /// IPv6 slices of exported Services, which Go agents do not export.
 pub(super) fn ipv6_sources(_: &Snapshot, member: &Member) -> Found {
     let site = Site::Member(member);
     let exports = need(&member.service_exports, "ServiceExports", site)?;
-    let exported: BTreeSet<(Option<String>, String)> =
-        exports.iter().map(|export| (export.namespace(), export.name_any())).collect();
+    let exported: BTreeSet<(String, String)> = exports.iter().map(path).collect();
     let is_exported = |slice: &&EndpointSlice| {
         let service = slice.labels().get(labels::SERVICE_NAME).cloned().unwrap_or_default();
-        slice.address_type == "IPv6" && !is_imported(slice) && exported.contains(&(slice.namespace(), service))
+        slice.address_type == "IPv6"
+            && !is_imported(slice)
+            && exported.contains(&(slice.namespace().unwrap_or_default(), service))
     };
     let slices = need(&member.slices, "EndpointSlices", site)?.iter().filter(is_exported);
     Ok(slices.map(|slice| site.shown(slice, "addressType", "IPv6")).collect())
@@ -365,13 +345,11 @@ pub(super) fn sticky_sources(_: &Snapshot, member: &Member) -> Found {
     let site = Site::Member(member);
     let exports = need(&member.service_exports, "ServiceExports", site)?;
     let services = need(&member.services, "Services", site)?;
-    let is_exported = |service: &Service| {
-        exports.iter().any(|it| (it.namespace(), it.name_any()) == (service.namespace(), service.name_any()))
-    };
+    let exported: BTreeSet<(String, String)> = exports.iter().map(path).collect();
     let is_sticky = |service: &Service| {
         service.spec.as_ref().is_some_and(|spec| spec.session_affinity.as_deref() == Some("ClientIP"))
     };
-    let services = services.iter().filter(|service| is_sticky(service) && is_exported(service));
+    let services = services.iter().filter(|service| is_sticky(service) && exported.contains(&path(*service)));
     Ok(services.map(|service| site.shown(service, "spec.sessionAffinity", "ClientIP")).collect())
 }
 
@@ -417,7 +395,12 @@ fn service(export: &InternalServiceExport) -> (String, String) {
     (reference.namespace.clone(), reference.name.clone())
 }
 
-fn owner(slice: &EndpointSliceExport) -> (&str, &str) {
+fn owner(slice: &EndpointSliceExport) -> (String, String) {
     let owner = &slice.spec.owner_service_reference;
-    (&owner.namespace, &owner.name)
+    (owner.namespace.clone(), owner.name.clone())
+}
+
+/// Namespace and name of an object.
+fn path<K: kube::Resource>(object: &K) -> (String, String) {
+    (object.namespace().unwrap_or_default(), object.name_any())
 }

@@ -5,14 +5,16 @@
 
 use super::find::{go_name, is_of};
 use crate::explain::{
-    Site, Stop, age, has_foreign_owner, is_held_by_member_agent, is_imported, need, renewed, renewed_by_server,
+    Site, Stop, age, has_foreign_owner, holder, is_expired, is_held_by_member_agent, is_imported, is_of_go_agents,
+    need, renewed,
 };
 use crate::limits::LEASE_SECONDS;
 use crate::snapshot::{Listing, Member, Snapshot};
 use fleetnet_api::crd::shared::ExportedObjectReference;
-use fleetnet_api::crd::{AddressType, EndpointSliceExport, EndpointSliceExportSpec, MemberAgent};
+use fleetnet_api::crd::{AddressType, EndpointSliceExport, EndpointSliceExportSpec, MemberAgent, MemberAgentStatus};
 use fleetnet_api::names::annotations;
-use fleetnet_core::names::{AGENT_LEASE_PREFIX, ENDPOINT_SLICE_LEASE};
+use fleetnet_core::model::SilencePhase;
+use fleetnet_core::names::ENDPOINT_SLICE_LEASE;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Resource, ResourceExt as _};
@@ -175,17 +177,15 @@ fn member_agents(snapshot: &Snapshot) -> Result<&[MemberAgent], Refused> {
 /// Fails if an agent of fleetnet holds a Lease. An agent that still runs would undo the changes.
 fn nobody_leads(snapshot: &Snapshot, site: Site<'_>, leases: &[Lease]) -> Result<(), Refused> {
     for lease in leases {
-        let (name, spec) = (lease.name_any(), lease.spec.as_ref());
-        let holder = spec.and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default();
+        let (name, holder) = (lease.name_any(), holder(lease).unwrap_or_default());
         // A hub can be a member of its own fleet.
         let is_of_another = match site {
             Site::Hub(_) => is_held_by_member_agent(lease),
             Site::Member(_) => holder.starts_with("hub-agent"),
         };
-        let is_ours = name.starts_with(AGENT_LEASE_PREFIX) || name == ENDPOINT_SLICE_LEASE;
+        let is_ours = is_of_go_agents(lease) || name == ENDPOINT_SLICE_LEASE;
         let is_go = GO_AGENTS.iter().any(|agent| holder.starts_with(agent));
-        let is_old = age(site, renewed_by_server(snapshot, site, lease)).is_some_and(|age| age > LEASE_SECONDS);
-        if holder.is_empty() || is_of_another || !is_ours || is_go || is_old {
+        if holder.is_empty() || is_of_another || !is_ours || is_go || is_expired(snapshot, site, lease) {
             continue;
         }
         return Err(Refused::First(format!(
@@ -242,17 +242,20 @@ fn is_the_cluster(
 
 /// True if the hub agent treats the member as silent. A Go hub agent does not.
 fn is_silent(snapshot: &Snapshot, agents: &[MemberAgent], member: &Member) -> bool {
-    let is_go_hub = snapshot.hub.agent.leases.objects().any(|lease| {
-        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default();
-        holder.starts_with("hub-net-controller-manager")
-    });
+    let leases = &snapshot.hub.agent.leases;
+    let is_go_hub = leases.objects().any(|lease| holder(lease).is_some_and(|holder| holder.starts_with(GO_AGENTS[0])));
     let mut with_status = agents.iter().filter_map(|agent| Some((agent, agent.status.as_ref()?)));
     !is_go_hub
         && with_status.any(|(agent, status)| {
-            let is_judged = status.silence.as_ref().is_some_and(|silence| silence.phase != "Returned");
             let mut listed = status.silent_members.iter().flatten();
-            (is_of(agent, member) && is_judged) || listed.any(|silent| silent.cluster == member.id)
+            (is_of(agent, member) && is_judged(status)) || listed.any(|silent| silent.cluster == member.id)
         })
+}
+
+/// True if the hub agent has judged a member since its last renewal, or does not trust it yet.
+#[must_use]
+pub fn is_judged(status: &MemberAgentStatus) -> bool {
+    status.silence.as_ref().is_some_and(|silence| silence.phase != SilencePhase::Returned.name())
 }
 
 fn named(reference: &ExportedObjectReference) -> (&str, &str) {

@@ -15,8 +15,6 @@ use kube::ResourceExt as _;
 use kube::api::ListParams;
 use serde_json::Value;
 
-/// Environment variable of the member agent with its cluster id.
-const CLUSTER_ID_VARIABLE: &str = "MEMBER_CLUSTER_NAME";
 /// Secret with the member agent's access to the hub.
 const HUB_SECRET: &str = "fleetnet-hub";
 
@@ -83,16 +81,6 @@ async fn read_service(server: &Server<'_>, service: &ObjectName, member: &mut Me
 /// Lists the Deployments in fleet-system.
 pub(super) async fn deployments(server: &Server<'_>) -> Listing<Deployment> {
     server.list(Some(FLEET_SYSTEM_NAMESPACE), &ListParams::default(), None).await
-}
-
-/// Returns the cluster id of the member agent among these Deployments.
-pub(super) fn id_in(deployments: &Listing<Deployment>) -> Option<String> {
-    let containers = deployments.objects().flat_map(|deployment| {
-        let pod = deployment.spec.template.spec.as_ref();
-        pod.map(|pod| pod.containers.as_slice()).unwrap_or_default()
-    });
-    let mut variables = containers.flat_map(|container| container.env.iter().flatten());
-    variables.find(|variable| variable.name == CLUSTER_ID_VARIABLE).and_then(|variable| variable.value.clone())
 }
 
 /// Returns the UID of the namespace kube-system.

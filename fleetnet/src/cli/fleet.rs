@@ -86,33 +86,32 @@ impl Fleet {
         read(Some(&target(&self.hub)), &self.members, scope, self.limits).await
     }
 
-    /// Drops the contexts of all members but this one.
+    /// Drops the contexts of all members but this one, so that no other is read.
     pub(crate) fn only(&mut self, id: Option<&str>) {
         self.members.retain(|member, _| Some(member.as_str()) == id);
-        self.reached.retain(|member, _| Some(member.as_str()) == id);
     }
 
     pub(crate) fn hub(&self) -> &Cluster {
         &self.hub
     }
 
-    /// Returns the first member that answered.
-    pub(crate) fn member(&self) -> Option<&Cluster> {
-        self.reached.values().next()
-    }
-
-    /// Returns the error about a hub without members. Probably the context is that of another cluster.
-    pub(crate) fn hub_without_members(&self) -> Stop {
-        Stop::fault(format!(
-            "context {} leads to a cluster without members: if it is not the hub, use --hub-context",
-            self.hub.context
-        ))
+    /// Returns a member that answered.
+    pub(crate) fn member(&self, id: &str) -> Option<&Cluster> {
+        self.reached.get(id)
     }
 
     /// Returns what the user asked for and what is not in a snapshot.
     pub(crate) fn remarks(&self) -> Vec<String> {
         self.not_members.iter().map(ToString::to_string).collect()
     }
+}
+
+/// Returns the error about a hub without members. Probably the context is that of another cluster.
+pub(crate) fn no_members(hub: &Cluster) -> Stop {
+    Stop::fault(format!(
+        "context {} leads to a cluster without members: if it is not the hub, use --hub-context",
+        hub.context
+    ))
 }
 
 fn target(cluster: &Cluster) -> Target {

@@ -13,10 +13,11 @@ mod member;
 use super::contexts::connect::Cluster;
 use super::contexts::{ClusterFlags, Contexts, duration};
 use super::exit::{Exit, Stop};
+use super::fleet::no_members;
 use super::join::{manifests, member_id};
 use super::objects::{Action, Changes, Done, Reference};
+use super::output::OutputFlags;
 use super::output::progress::Progress;
-use super::output::{self, OutputFlags};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_core::names::cluster_of;
 use k8s_openapi::api::core::v1::Namespace;
@@ -79,14 +80,7 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let left = leave(&options, &contexts, &hub, &mut log).await;
     let done = log.done;
     drop(progress);
-    if !done.is_empty() {
-        let report = Changes { kind: "Leave", member: options.member.clone(), is_dry_run: options.dry_run, done };
-        output::print(&report, options.output)?;
-    }
-    if options.dry_run && left.is_ok() {
-        output::note("dry run: nothing was changed");
-    }
-    left
+    Changes { kind: "Leave", member: options.member, is_dry_run: options.dry_run, done }.print(options.output, left)
 }
 
 async fn leave(options: &Options, contexts: &Contexts, hub: &Cluster, log: &mut Log<'_>) -> Result<Exit, Stop> {
@@ -96,10 +90,7 @@ async fn leave(options: &Options, contexts: &Contexts, hub: &Cluster, log: &mut 
     if hub.find(namespaces.get(&namespace)).await?.is_none() {
         let members = members(hub).await?;
         if members.is_empty() {
-            return Err(Stop::fault(format!(
-                "context {} leads to a cluster without members: if it is not the hub, use --hub-context",
-                hub.context
-            )));
+            return Err(no_members(hub));
         }
         log.progress.note(&format!("the hub has no member {id}: its members are {}", members.join(", ")));
         log.add(Reference::new("Namespace", "", &namespace), &hub.context, Action::Absent, "");

@@ -8,7 +8,7 @@ use super::contexts::failure::{Class, Failure};
 use super::exit::{Exit, Stop};
 use super::output::safe::Safe;
 use super::output::table::{Cell, Table, Tone, column};
-use super::output::{Format, Paint, Report};
+use super::output::{self, Format, OutputFlags, Paint, Report};
 use kube::Api;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::{Map, Value, json};
@@ -104,6 +104,22 @@ pub(crate) struct Changes {
     pub(crate) member: String,
     pub(crate) is_dry_run: bool,
     pub(crate) done: Vec<Done>,
+}
+
+impl Changes {
+    /// Prints the report of a command with this outcome. After an error too: the user must see what has changed.
+    ///
+    /// # Errors
+    /// The outcome, or if standard output cannot be written to.
+    pub(crate) fn print(self, flags: OutputFlags, outcome: Result<Exit, Stop>) -> Result<Exit, Stop> {
+        if !self.done.is_empty() {
+            output::print(&self, flags)?;
+        }
+        if self.is_dry_run && outcome.is_ok() {
+            output::note("dry run: nothing was changed");
+        }
+        outcome
+    }
 }
 
 impl Report for Changes {

@@ -4,17 +4,11 @@ use crate::fleet::Fleet;
 use crate::hub::{Cluster, folder};
 use crate::program::run;
 use flate2::read::GzDecoder;
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
-use kube::Api;
-use kube::api::PostParams;
 use memkube::{Call, Verb};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -36,23 +30,15 @@ fn unpack(path: &Path) -> BTreeMap<String, String> {
     entries.collect()
 }
 
-async fn create<K>(cluster: &Cluster, namespace: &str, object: Value)
-where
-    K: Clone + Debug + DeserializeOwned + Serialize + kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-{
-    let api: Api<K> = Api::namespaced(cluster.client(), namespace);
-    api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
-}
-
 /// Fills a hub with canaries in each place that may have a secret.
 async fn plant(hub: &Cluster) {
     let kubeconfig = hub.kubeconfig.to_str().unwrap();
     run(["join", "west", "--apply", "--kubeconfig", kubeconfig]).await.expect(0);
     for namespace in ["fleet-system", "fleet-member-west"] {
-        create::<Secret>(hub, namespace, json!({"metadata": {"name": "own"}, "stringData": {"token": CANARY}})).await;
-        create::<ConfigMap>(hub, namespace, json!({"metadata": {"name": "own"}, "data": {"token": CANARY}})).await;
+        hub.create::<Secret>(namespace, json!({"metadata": {"name": "own"}, "stringData": {"token": CANARY}})).await;
+        hub.create::<ConfigMap>(namespace, json!({"metadata": {"name": "own"}, "data": {"token": CANARY}})).await;
     }
-    create::<Deployment>(hub, "fleet-system", json!({
+    hub.create::<Deployment>("fleet-system", json!({
         "metadata": {
             "name": "member-agent",
             "annotations": {"kubectl.kubernetes.io/last-applied-configuration": CANARY, "note": "eyJhbGciOiJ.eyJjNG5hcnkifQ.x"},
@@ -62,8 +48,7 @@ async fn plant(hub: &Cluster) {
         }]}}},
     }))
     .await;
-    create::<Event>(
-        hub,
+    hub.create::<Event>(
         "fleet-system",
         json!({
             "metadata": {"name": "e"}, "involvedObject": {"namespace": "fleet-system"}, "message": "from 10.1.2.3",
@@ -133,8 +118,7 @@ async fn addresses_are_redacted_and_old_events_left_out_on_request() {
     let folder = folder();
     let hub = Cluster::https(folder.path(), "hub").await;
     plant(&hub).await;
-    create::<Event>(
-        &hub,
+    hub.create::<Event>(
         "fleet-system",
         json!({
             "metadata": {"name": "new"}, "involvedObject": {"namespace": "fleet-system"}, "message": "from 10.1.2.4",
@@ -157,8 +141,7 @@ async fn what_cannot_be_read_is_named_in_each_format() {
     let folder = folder();
     let hub = Cluster::https(folder.path(), "hub").await;
     plant(&hub).await;
-    create::<Pod>(
-        &hub,
+    hub.create::<Pod>(
         "fleet-system",
         json!({
             "metadata": {"name": "hub-agent-1", "labels": {"app.kubernetes.io/part-of": "fleetnet"}},

@@ -10,12 +10,17 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
+use kube::api::PostParams;
 use memkube::serve::{self, Https};
 use memkube::{BoxError, Context, Definition, MemKube, Object, Options, Scope, Status, Strategy, User};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sim::Server;
+use std::fmt::Debug;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -98,6 +103,16 @@ impl Cluster {
 
     pub(crate) fn client(&self) -> kube::Client {
         self.server.admin()
+    }
+
+    /// Creates an object.
+    pub(crate) async fn create<K>(&self, namespace: &str, object: Value) -> K
+    where
+        K: Clone + Debug + DeserializeOwned + Serialize,
+        K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        let api: Api<K> = Api::namespaced(self.client(), namespace);
+        api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap()
     }
 
     pub(crate) async fn secret(&self, namespace: &str, name: &str) -> Option<Secret> {

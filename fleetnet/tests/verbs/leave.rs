@@ -6,23 +6,11 @@ use crate::program::{Ended, run};
 use fleetnet_api::crd::{EndpointSliceImport, InternalServiceExport, MemberAgent, MultiClusterService, ServiceExport};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use kube::Api;
-use kube::api::{ListParams, PostParams};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
-use std::fmt::Debug;
+use kube::api::ListParams;
+use serde_json::json;
 
 const NAMESPACE: &str = "fleet-member-west";
 const OURS: &str = "networking.fleet.azure.com/cleanup";
-
-async fn create<K>(cluster: &Cluster, namespace: &str, object: Value)
-where
-    K: Clone + Debug + DeserializeOwned + Serialize,
-    K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-{
-    let api: Api<K> = Api::namespaced(cluster.client(), namespace);
-    api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
-}
 
 async fn namespace(cluster: &Cluster, name: &str) -> Option<Namespace> {
     Api::<Namespace>::all(cluster.client()).get_opt(name).await.unwrap()
@@ -35,8 +23,7 @@ async fn gone_member(hub: &Cluster) {
     run(["join", "west", "--apply", "--kubeconfig", kubeconfig]).await.expect(0);
     let reference = json!({"clusterId": "west", "kind": "Service", "namespace": "work", "name": "app", "resourceVersion": "1",
                            "generation": 1, "uid": "1", "namespacedName": "work/app"});
-    create::<InternalServiceExport>(
-        hub,
+    hub.create::<InternalServiceExport>(
         NAMESPACE,
         json!({
             "apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "InternalServiceExport",
@@ -45,8 +32,7 @@ async fn gone_member(hub: &Cluster) {
         }),
     )
     .await;
-    create::<MemberAgent>(
-        hub,
+    hub.create::<MemberAgent>(
         NAMESPACE,
         json!({
             "apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "MemberAgent", "metadata": {"name": "west"},
@@ -137,7 +123,7 @@ async fn foreign_objects_keep_the_namespace_and_are_named_in_each_format() {
     let folder = folder();
     let hub = Cluster::https(folder.path(), "hub").await;
     gone_member(&hub).await;
-    create::<ConfigMap>(&hub, NAMESPACE, json!({"metadata": {"name": "notes"}})).await;
+    hub.create::<ConfigMap>(NAMESPACE, json!({"metadata": {"name": "notes"}})).await;
     for format in ["table", "wide", "json", "yaml", "name"] {
         let ended = leave(&[&hub], &["--force", "--wait=1s", "-o", format]).await.expect(0);
         let named = "it has objects that are not fleetnet's: ConfigMap/fleet-member-west/notes";
@@ -160,8 +146,7 @@ async fn foreign_finalizers_stay_and_end_the_wait_with_a_timeout() {
     let folder = folder();
     let hub = Cluster::https(folder.path(), "hub").await;
     gone_member(&hub).await;
-    create::<ConfigMap>(
-        &hub,
+    hub.create::<ConfigMap>(
         NAMESPACE,
         json!({"metadata": {"name": "kube-root-ca.crt", "finalizers": ["example.com/keep"]}}),
     )
@@ -195,8 +180,7 @@ async fn exports_that_no_agent_removes_end_the_wait_with_a_timeout() {
     let flags = [&hub, &west].map(|cluster| format!("--kubeconfig={}", cluster.kubeconfig.display()));
     run(["join", "west", "--apply"].map(str::to_owned).into_iter().chain(flags)).await.expect(0);
     west.server.make_namespace("work").await.unwrap();
-    create::<ServiceExport>(
-        &west,
+    west.create::<ServiceExport>(
         "work",
         json!({
             "apiVersion": "networking.fleet.azure.com/v1beta1", "kind": "ServiceExport",

@@ -7,24 +7,14 @@ use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, MemberAgent};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Resource};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Debug;
 
 const NAMESPACE: &str = "fleet-member-west";
 const UNIQUE_NAME: &str = "networking.fleet.azure.com/fleet-unique-name";
-
-async fn create<K>(cluster: &Cluster, namespace: &str, object: Value) -> K
-where
-    K: Clone + Debug + DeserializeOwned + Serialize,
-    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-{
-    let api: Api<K> = Api::namespaced(cluster.client(), namespace);
-    api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap()
-}
 
 async fn all<K>(cluster: &Cluster) -> Vec<K>
 where
@@ -51,7 +41,7 @@ async fn stopped_member(hub: &Cluster, west: &Cluster) {
         "metadata": {"name": "app-1", "labels": {"kubernetes.io/service-name": "app"}}, "addressType": "IPv4",
         "endpoints": [{"addresses": ["10.1.0.1"]}], "ports": [],
     });
-    let slice: EndpointSlice = create(west, "work", slice).await;
+    let slice: EndpointSlice = west.create("work", slice).await;
     let exported = |name: &str, kind: &str, uid: &str, zone: Option<&str>| {
         json!({
             "apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": kind, "metadata": {"name": name},
@@ -67,14 +57,14 @@ async fn stopped_member(hub: &Cluster, west: &Cluster) {
         })
     };
     let slice_uid = slice.metadata.uid.unwrap();
-    create::<EndpointSliceExport>(hub, NAMESPACE, exported("kept", "EndpointSliceExport", &slice_uid, None)).await;
-    create::<EndpointSliceExport>(hub, NAMESPACE, exported("orphan", "EndpointSliceExport", "gone", None)).await;
-    create::<EndpointSliceImport>(hub, NAMESPACE, exported("east-1", "EndpointSliceImport", "east", Some("a"))).await;
+    hub.create::<EndpointSliceExport>(NAMESPACE, exported("kept", "EndpointSliceExport", &slice_uid, None)).await;
+    hub.create::<EndpointSliceExport>(NAMESPACE, exported("orphan", "EndpointSliceExport", "gone", None)).await;
+    hub.create::<EndpointSliceImport>(NAMESPACE, exported("east-1", "EndpointSliceImport", "east", Some("a"))).await;
     let agent = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "MemberAgent", "metadata": {"name": "west"},
         "spec": {"version": "1", "renewTime": "2026-11-22T03:48:02.123456Z", "clusterUid": uid},
     });
-    create::<MemberAgent>(hub, NAMESPACE, agent).await;
+    hub.create::<MemberAgent>(NAMESPACE, agent).await;
 }
 
 /// Creates the Deployment of a Go agent of the member.
@@ -84,7 +74,7 @@ async fn agent_deployment(cluster: &Cluster) {
         "metadata": {"name": "member-net-controller-manager"},
         "spec": {"selector": {}, "template": {"spec": {"containers": [container]}}},
     });
-    create::<Deployment>(cluster, "fleet-system", deployment).await;
+    cluster.create::<Deployment>("fleet-system", deployment).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -139,7 +139,7 @@ where
 }
 
 /// Checks what Go agents of a member do when they start. They create an export for each exported slice that has no annotation
-/// with its name, and delete each export whose source slice is gone or has the name of another export.
+/// with its name. They delete each export whose source slice is gone, or has the name of another export.
 async fn go_agents_continue(fleet: &Fleet, index: usize) -> anyhow::Result<()> {
     let member = &fleet.members[index];
     let of_member = ListParams::default();

@@ -29,12 +29,10 @@ fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
 impl Disturbance for Blind {
     fn begin<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
         Box::pin(async move {
-            for replica in 0..world.replicas {
-                if self.is_stopped && world.fleet.replica(self.place, replica).is_some() {
-                    // Other faults may prevent a clean stop.
-                    let _ = world.fleet.stop_replica(self.place, replica).await;
-                }
-                world.fleet.kill_replica(self.place, replica).await;
+            if self.is_stopped {
+                world.stop_all(self.place).await;
+            } else {
+                world.kill_all(self.place).await;
             }
             world.start_missing(self.place)
         })

@@ -23,12 +23,10 @@ fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
 impl Disturbance for Death {
     fn begin<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
         Box::pin(async move {
-            for replica in 0..world.replicas {
-                if self.is_stopped && world.fleet.replica(self.place, replica).is_some() {
-                    // Other faults may prevent a clean stop.
-                    let _ = world.fleet.stop_replica(self.place, replica).await;
-                }
-                world.fleet.kill_replica(self.place, replica).await;
+            if self.is_stopped {
+                world.stop_all(self.place).await;
+            } else {
+                world.kill_all(self.place).await;
             }
             Ok(())
         })

@@ -6,7 +6,8 @@ use crate::world::{WORK, World};
 use fastrand::Rng;
 use fleetnet_core::model::Kind as ObjectKind;
 use futures::future::LocalBoxFuture;
-use kube::api::PostParams;
+use kube::api::{DynamicObject, PostParams};
+use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use sim::fleet::Place;
 use std::sync::Arc;
@@ -35,18 +36,21 @@ impl Disturbance for Namespaces {
             // the namespace exists, and nobody can create it again.
             world.later.push(Box::new(move || {
                 let (api, namespace) = (api.clone(), namespace.clone());
-                Box::pin(async move {
-                    match api.create(&PostParams::default(), &namespace).await {
-                        Ok(_) => Ok(true),
-                        Err(kube::Error::Api(status)) if status.code == 409 => {
-                            let found = api.get_opt(WORK).await?;
-                            Ok(found.is_some_and(|found| found.metadata.deletion_timestamp.is_none()))
-                        }
-                        Err(error) => Err(error.into()),
-                    }
-                })
+                Box::pin(async move { exists_again(&api, &namespace).await })
             }));
             Ok(())
         })
+    }
+}
+
+/// Creates a namespace again. Returns false while the old one is terminating.
+pub(super) async fn exists_again(api: &Api<DynamicObject>, namespace: &DynamicObject) -> anyhow::Result<bool> {
+    match api.create(&PostParams::default(), namespace).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            let found = api.get_opt(&namespace.name_any()).await?;
+            Ok(found.is_some_and(|found| found.metadata.deletion_timestamp.is_none()))
+        }
+        Err(error) => Err(error.into()),
     }
 }

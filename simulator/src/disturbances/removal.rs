@@ -1,5 +1,6 @@
 //! A member that is lost for good: its agents are gone, and somebody deletes its namespace in the hub. Later, it joins again.
 
+use super::namespaces::exists_again;
 use super::{Disturbance, Kind};
 use crate::users::delete;
 use crate::world::{World, hub_namespace};
@@ -9,7 +10,7 @@ use fleetnet_core::model::Kind as ObjectKind;
 use futures::future::LocalBoxFuture;
 use histories::users::MEMBERS;
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::api::PostParams;
+use kube::Api;
 use serde_json::json;
 use sim::fleet::{MEMBER_ACCOUNT, Place};
 use std::sync::Arc;
@@ -28,9 +29,7 @@ fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
 impl Disturbance for Removal {
     fn begin<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
         Box::pin(async move {
-            for replica in 0..world.replicas {
-                world.fleet.kill_replica(Place::Member(self.member), replica).await;
-            }
+            world.kill_all(Place::Member(self.member)).await;
             delete(world, Place::Hub, ObjectKind::Namespace, &format!("/{}", hub_namespace(self.member))).await
         })
     }
@@ -44,17 +43,10 @@ impl Disturbance for Removal {
             world.later.push(Box::new(move || {
                 let (api, hub, namespace, name) = (api.clone(), hub.clone(), namespace.clone(), name.clone());
                 Box::pin(async move {
-                    match api.create(&PostParams::default(), &namespace).await {
-                        Ok(_) => {}
-                        Err(kube::Error::Api(status)) if status.code == 409 => {
-                            let found = api.get_opt(&name).await?;
-                            if found.is_none_or(|found| found.metadata.deletion_timestamp.is_some()) {
-                                return Ok(false);
-                            }
-                        }
-                        Err(error) => return Err(error.into()),
+                    if !exists_again(&api, &namespace).await? {
+                        return Ok(false);
                     }
-                    let accounts: kube::Api<ServiceAccount> = kube::Api::namespaced(hub.admin(), &name);
+                    let accounts: Api<ServiceAccount> = Api::namespaced(hub.admin(), &name);
                     if accounts.get_opt(MEMBER_ACCOUNT).await?.is_none() {
                         hub.make_service_account(&name, MEMBER_ACCOUNT).await.context("the account of a member")?;
                     }

@@ -133,6 +133,16 @@ impl Fleet {
         self.renew(member);
     }
 
+    /// Lets a member die and return 100 s later, again and again, and waits for each of these times after a return.
+    pub(super) fn flaps(&mut self, member: &str, times: &[i64]) {
+        for time in times {
+            self.dies(member);
+            self.until(self.now + 100);
+            self.returns(member);
+            self.until(self.now + time);
+        }
+    }
+
     /// Returns the phases since the last call, as texts such as `65 a Draining`.
     pub(super) fn phases(&mut self) -> Vec<String> {
         let text = |(second, member, phase): (i64, String, Option<SilencePhase>)| {

@@ -1,7 +1,7 @@
 //! Command `fleetnet migrate to-go`: prepares the return of one cluster to Go agents.
 //!
 //! ```text
-//! read ──> changes (diagnosis) ──> heartbeat ──> apply ──> MemberAgent goes ──> wait until the others write the Go form
+//! read ──> changes (diagnosis) ──> heartbeat ──> apply ──> delete MemberAgent ──> wait for the Go form
 //!   ^── somebody changed an object, or the member is silent ──┘
 //! ```
 
@@ -9,18 +9,20 @@ use crate::cli::contexts::connect::Cluster;
 use crate::cli::contexts::failure::Failure;
 use crate::cli::contexts::{ClusterFlags, duration};
 use crate::cli::exit::{Exit, Stop};
-use crate::cli::fleet::{Breadth, Fleet};
+use crate::cli::fleet::{Breadth, Fleet, no_members};
 use crate::cli::join::{manifests, member_id};
 use crate::cli::objects::{Action, Changes, Done, Reference, write_failed};
+use crate::cli::output::OutputFlags;
 use crate::cli::output::progress::Progress;
-use crate::cli::output::{self, OutputFlags};
 use crate::limits::{APPLY_TRIES, POLL};
 use fleetnet_api::crd::{
     EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MemberAgent,
     ServiceImportType,
 };
 use fleetnet_api::names::{GROUP, VERSION};
-use fleetnet_diagnosis::migrate::{Annotated, Change, Object, Refused, Rollback, is_go_form, of_hub, of_member};
+use fleetnet_diagnosis::migrate::{
+    Annotated, Change, Object, Refused, Rollback, is_go_form, is_judged, of_hub, of_member,
+};
 use fleetnet_diagnosis::read::Scope;
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use k8s_openapi::NamespaceResourceScope;
@@ -75,15 +77,8 @@ pub(super) async fn run(options: Options) -> Result<Exit, Stop> {
     let mut done = Vec::new();
     let result = return_to_go(&options, &fleet, &progress, &mut done).await;
     drop(progress);
-    if !done.is_empty() {
-        let member = options.member.clone().unwrap_or_else(|| "hub".to_owned());
-        let report = Changes { kind: "MigrateToGo", member, is_dry_run: options.dry_run, done };
-        output::print(&report, options.output)?;
-    }
-    if options.dry_run && result.is_ok() {
-        output::note("dry run: nothing was changed");
-    }
-    result
+    let member = options.member.unwrap_or_else(|| "hub".to_owned());
+    Changes { kind: "MigrateToGo", member, is_dry_run: options.dry_run, done }.print(options.output, result)
 }
 
 async fn return_to_go(
@@ -119,13 +114,13 @@ async fn return_to_go(
     )))
 }
 
-/// Reads the fleet and returns the changes. Sends a heartbeat in place of the stopped member agent, so that the hub agent does not
-/// take the member for silent in between, and waits until it no longer does.
+/// Reads the fleet and returns the changes. Sends a heartbeat in place of the stopped member agent. Then the hub agent does not judge the
+/// member in between. If it already has, waits until it trusts the member again.
 async fn prepared(options: &Options, fleet: &Fleet, progress: &Progress, end: Instant) -> Result<Rollback, Stop> {
     loop {
         let snapshot = fleet.snapshot(&Scope::Migration, progress).await;
         let rollback = match &options.member {
-            Some(_) if snapshot.members.is_empty() => return Err(fleet.hub_without_members()),
+            Some(_) if snapshot.members.is_empty() => return Err(no_members(fleet.hub())),
             Some(member) => of_member(&snapshot, member),
             None => of_hub(&snapshot),
         };
@@ -163,7 +158,8 @@ async fn apply(
 ) -> Result<bool, Stop> {
     let (cluster, object, note) = match &change {
         Change::Annotate(slice) => {
-            let member = fleet.member().ok_or_else(|| Stop::not_known("no context leads to the member"))?;
+            let member = options.member.as_deref().and_then(|id| fleet.member(id));
+            let member = member.ok_or_else(|| Stop::not_known("no context leads to the member"))?;
             (member, Reference::new("EndpointSlice", &slice.namespace, &slice.name), "")
         }
         Change::Delete { object, why } | Change::Keep { object, why } => (fleet.hub(), reference(object), *why),
@@ -190,15 +186,14 @@ fn add(done: &mut Vec<Done>, new: Done) {
     }
 }
 
-/// Deletes the MemberAgent, unless the hub agent has taken the member for silent in between. Returns false if the MemberAgent has
+/// Deletes the MemberAgent, unless the hub agent has judged the member in between. Returns false if the MemberAgent has
 /// changed.
 async fn forget(options: &Options, hub: &Cluster, agent: &Object, done: &mut Vec<Done>) -> Result<bool, Stop> {
     let mut action = Action::Deleted;
     if !options.dry_run {
         let api: Api<MemberAgent> = Api::namespaced(hub.client.clone(), &agent.namespace);
         let present = hub.find(api.get(&agent.name)).await?;
-        let status = present.as_ref().and_then(|present| present.status.as_ref());
-        if status.and_then(|status| status.silence.as_ref()).is_some_and(|silence| silence.phase != "Returned") {
+        if present.as_ref().and_then(|present| present.status.as_ref()).is_some_and(is_judged) {
             return Ok(false);
         }
         match delete(hub, agent, present.and_then(|present| present.resource_version())).await? {
