@@ -7,6 +7,7 @@
 //! import, churn, restart (measurements)     ── stages, table (time of each step of a change) ── report (JSON, targets)
 //! controllers (comparison of the EndpointSlice controller with the controller of kube-controller-manager)
 //! scale       (cost by the numbers of members, Services and importers, on memkube)
+//! silence     (time until importers stop using a dead member's endpoints, on memkube)
 //! slices      (measurement of the EndpointSlice library alone, in memory)
 //! ```
 
@@ -24,6 +25,7 @@ pub mod quantiles;
 pub mod report;
 pub mod restart;
 pub mod scale;
+pub mod silence;
 pub mod size;
 pub mod slices;
 pub mod soak;

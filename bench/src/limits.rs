@@ -45,5 +45,9 @@ pub const LOG_BYTES: usize = 512 << 20;
 pub const STREAM_REQUESTS: usize = 64;
 /// Time limit of the measurement of slice streams.
 pub const STREAM: Duration = Duration::from_secs(3_600);
+/// Time limit until importers use the right endpoints of a member that died or returned.
+pub const SILENCE_LIMIT: Duration = Duration::from_secs(150);
+/// Time limit of the measurement of members that die.
+pub const DEATHS: Duration = Duration::from_secs(3_600);
 /// Time limit of the measurement of scale, for all its fleets.
 pub const SCALE: Duration = Duration::from_secs(7_200);

@@ -8,7 +8,7 @@ use bench::size::{SMOKE, Size};
 use bench::slices::{self, compare};
 use bench::users::Users;
 use bench::world::World;
-use bench::{churn, import, restart, scale, soak, stream};
+use bench::{churn, import, restart, scale, silence, soak, stream};
 use clap::{Parser, Subcommand};
 
 /// Measures the agents on real control planes, against the same writes made by hand, and the EndpointSlice library alone.
@@ -40,6 +40,8 @@ enum What {
     Scale(scale::size::Size),
     /// Changes with and without slice streams, for one importer on real control planes and for many on servers in memory.
     Stream(stream::Size),
+    /// A member that dies and returns: how long others use its endpoints, on servers in memory.
+    Silence(silence::Size),
     /// Hours of changes with random faults: what arrives at the end, and what the agents need meanwhile.
     Soak(soak::Size),
     /// The EndpointSlice library on a folder of scenarios; a line of JSON for each.
@@ -62,6 +64,7 @@ fn main() -> anyhow::Result<()> {
         What::Controllers(size) => return measure_controllers(if smoke { controllers::SMOKE } else { size }),
         What::Scale(size) => return measure_scale(&if smoke { scale::size::Size::smoke() } else { size }),
         What::Stream(size) => return measure_stream(&if smoke { stream::Size::smoke() } else { size }),
+        What::Silence(size) => return measure_silence(&if smoke { silence::Size::smoke() } else { size }),
         What::Soak(size) => return soak(if smoke { soak::SMOKE } else { size }, smoke),
         What::EndpointSlice(options) => return slices::run(&options, print_line),
         What::Compare(options) => return compare_files(&options),
@@ -89,6 +92,13 @@ fn soak(size: soak::Size, smoke: bool) -> anyhow::Result<()> {
     eprint!("{}", bench::report::table(&report.targets));
     let missed: Vec<&str> = report.targets.iter().filter(|one| !one.met).map(|one| one.name.as_str()).collect();
     anyhow::ensure!(missed.is_empty() || smoke, "missed targets: {}", missed.join(", "));
+    Ok(())
+}
+
+fn measure_silence(size: &silence::Size) -> anyhow::Result<()> {
+    let report = harness::run_within(bench::limits::DEATHS, silence::measure(size))?;
+    println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
+    eprint!("{}", bench::report::table(&report.targets));
     Ok(())
 }
 

@@ -22,4 +22,6 @@ pub mod view;
 
 pub use export::weight;
 pub use planner::{Planner, ReadValues};
-pub use view::{Key, ServiceLatency, Settings, SliceStreamServer, SliceStreamUse, StreamEnd, View};
+pub use view::{
+    Key, Membership, OnLeave, ServiceLatency, Settings, SliceStreamServer, SliceStreamUse, StreamEnd, View,
+};

@@ -5,7 +5,7 @@ use crate::objects::KINDS;
 use fleetnet_agent::convert::{observe, verb};
 use fleetnet_core::features::Features;
 use fleetnet_core::hub::{self, NamespacePolicy};
-use fleetnet_core::member::{self, Settings};
+use fleetnet_core::member::{self, Membership, OnLeave, Settings};
 use fleetnet_core::model::{Announcement, Kind, MembershipAgent};
 use fleetnet_core::plan::{Action, Plan};
 use fleetnet_types::{Change, Text, Timestamp, WatchState};
@@ -71,7 +71,7 @@ fn settings() -> Settings {
         announces: Some(announcement()),
         leader: "candidate".into(),
         takeover_after_micros: 60_000_000,
-        membership: MembershipAgent::ALL.to_vec(),
+        membership: Membership { agents: MembershipAgent::ALL.to_vec(), on_leave: OnLeave::Delete },
     }
 }
 

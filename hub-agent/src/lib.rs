@@ -31,6 +31,7 @@ use fleetnet_runtime::manager::Manager;
 use fleetnet_runtime::{SourceSpec, lease};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Go agent to run beside this agent for parts that this version does not replace. Used in messages only.
 const GO_BINARY: &str = "hub-net-controller-manager";
@@ -56,8 +57,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         let leads = logic.leads();
         let membership = flags.common.enable_v1beta1_apis.then_some(flags.force_delete_wait_time);
         let logic = logic.with_force_delete(membership).with_silence(silence);
-        let sources = sources(&hub, policy).into_iter().chain(membership.map(|_| member_clusters(&hub)));
-        let runner = context.runner(logic, sources.collect());
+        let runner = context.runner(logic, sources(&hub, policy, membership));
         let (statuses, mut manager) = (vec![runner.status()], context.manager());
         if let Some(listener) = slice_stream::Listener::open(&flags).await? {
             let client = hub.requests.clone();
@@ -98,8 +98,8 @@ pub fn leases() -> Vec<String> {
     vec![LEASE.to_owned()]
 }
 
-/// Returns the kinds that the hub agent watches, in all namespaces of the hub.
-pub fn sources(hub: &Arc<Cluster>, policy: NamespacePolicy) -> Vec<SourceSpec<Hub>> {
+/// Returns the kinds that the hub agent watches, in all namespaces of the hub. `force_delete` is as for [`Hub::with_force_delete`].
+pub fn sources(hub: &Arc<Cluster>, policy: NamespacePolicy, force_delete: Option<Duration>) -> Vec<SourceSpec<Hub>> {
     let mut sources: Vec<SourceSpec<Hub>> = [
         Kind::InternalServiceExport,
         Kind::InternalServiceImport,
@@ -117,12 +117,10 @@ pub fn sources(hub: &Arc<Cluster>, policy: NamespacePolicy) -> Vec<SourceSpec<Hu
     let optional = policy == NamespacePolicy::Off;
     let namespaces = convert::source(Kind::Namespace, hub, None);
     sources.push(SourceSpec { optional, freezes_when_forbidden: true, ends_denials: true, ..namespaces });
+    // Optional, because most fleets have no manager that defines members.
+    let members = force_delete.map(|_| convert::source(Kind::MemberCluster, hub, None));
+    sources.extend(members.map(|members| SourceSpec { optional: true, ..members }));
     sources
-}
-
-/// Returns the watch of the MemberClusters of a fleet manager. Optional: most fleets have none.
-fn member_clusters(hub: &Arc<Cluster>) -> SourceSpec<Hub> {
-    SourceSpec { optional: true, ..convert::source(Kind::MemberCluster, hub, None) }
 }
 
 fn user_agent() -> String {

@@ -67,7 +67,7 @@ pub struct Flags {
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub hub_insecure_http: bool,
 
-    /// With false, the agent runs none of its parts. The Go agents then still send heartbeats to a fleet manager; this agent does not.
+    /// With false, the agent only sends the heartbeats of its parts to a fleet manager (InternalMemberCluster).
     #[arg(long, value_name = "BOOL", default_value = "true", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub enable_networking_features: bool,

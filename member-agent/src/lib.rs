@@ -106,7 +106,7 @@ pub fn part(
         manager: context.manager(),
         statuses: Vec::new(),
         own_cluster: Arc::clone(member),
-        leases: settings.parts.leases(),
+        leases: settings.leases.clone(),
         blocked: None,
     };
     let mut response_sink = None;
@@ -116,7 +116,7 @@ pub fn part(
         let logic = logic.with_stream(settings.slice_stream.clone());
         let dialer = logic.dialer();
         part.blocked = Some(logic.blocked());
-        let runner = context.runner(logic, sources(member, hub, &settings.member));
+        let runner = context.runner(logic, sources(member, hub, settings));
         if settings.parts.import {
             let (cluster, client) = (settings.member.cluster.clone(), hub.requests.clone());
             let task = stream::task(&runner, cluster, dialer, client, context.clock.clone(), registry)?;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{export, import};
+use fleetnet_core::member::Membership;
 use fleetnet_core::model::{Claims, Finalizers, ImportStatus, Meta, ServiceImport};
 use fleetnet_runtime::logging::Captured;
 use fleetnet_runtime::{Removal, Request, Verb, WatchState};
@@ -25,7 +26,7 @@ fn member_with(parts: Parts, registry: &Registry) -> Member {
         announces: None,
         leader: "one".into(),
         takeover_after_micros: 0,
-        membership: Vec::new(),
+        membership: Membership::default(),
     };
     let latencies = Latencies::new("member-1", registry).expect("the only ones");
     Member::new(settings, parts, latencies, BlockingReasons::new(registry).expect("the only one"))

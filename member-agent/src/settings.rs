@@ -8,7 +8,7 @@ use crate::stream::{self, Authorities, Dialer};
 use base64::Engine as _;
 use fleetnet_agent::flags::{UsageError, check_namespace};
 use fleetnet_core::features::{Feature, Features};
-use fleetnet_core::member;
+use fleetnet_core::member::{self, Membership, OnLeave};
 use fleetnet_core::model::{Announcement, MembershipAgent};
 use fleetnet_core::names::{self, ENDPOINT_SLICE_LEASE};
 use fleetnet_runtime::client::{HubConnection, parse_header_block};
@@ -54,6 +54,11 @@ impl Parts {
         let of_services = Feature::OF_SERVICES.into_iter().filter(|_| self.multi_cluster_service);
         let known_features: Features = of_slices.chain(of_services).collect();
         (self.export || self.import).then(|| Announcement::new(env!("CARGO_PKG_VERSION"), known_features))
+    }
+
+    /// True if one of these parts takes part in a fleet.
+    pub fn in_fleet(self) -> bool {
+        self.export || self.import || self.multi_cluster_service
     }
 
     /// Returns the agents of a fleet manager whose work these parts do.
@@ -112,6 +117,8 @@ pub struct Settings {
     pub hub: Option<Hub>,
     /// Parts of the agent that are on.
     pub parts: Parts,
+    /// Names of the Leases to acquire.
+    pub leases: Vec<String>,
     /// Secret to write renewed tokens for the hub to. `None` if this agent does not renew its token.
     pub token_secret: Option<TokenSecret>,
     pub slice_stream: stream::Use,
@@ -130,12 +137,9 @@ impl Settings {
             return Err(UsageError("--enable-v1alpha1-apis=true is not supported: remove the flag".to_owned()));
         }
         check_namespace("--fleet-system-namespace", &flags.fleet_system_namespace)?;
-        let parts = parts(flags)?;
-        let endpoints = flags.endpoints.settings()?.filter(|_| parts.endpoint_slice);
-        // fault A14.3 (settings::a_controller_that_is_off_holds_no_lease): endpoints.is_some() ~> parts.endpoint_slice
-        let parts = Parts { endpoint_slice: endpoints.is_some(), ..parts };
+        let Chosen { parts, membership, leases, endpoints } = Chosen::new(flags)?;
         // An agent that only makes this cluster's EndpointSlices needs no cluster id.
-        let alone = parts.endpoint_slice && Parts { endpoint_slice: false, ..parts } == Parts::NONE;
+        let alone = parts.endpoint_slice && !parts.in_fleet();
         let cluster = if alone { flags.member_cluster_id.clone().unwrap_or_default() } else { cluster_id(flags)? };
         let hub_namespace = match flags.hub_namespace.as_deref() {
             Some(namespace) => {
@@ -155,12 +159,12 @@ impl Settings {
             announces: parts.announcement(),
             leader: identity.into(),
             takeover_after_micros: takeover_after_micros(flags.member_takeover_after)?,
-            membership: if flags.common.enable_v1beta1_apis { parts.membership() } else { Vec::new() },
+            membership,
         };
         let hub = if alone { None } else { Some(hub(flags)?) };
         let token_secret = token_secret(flags, hub.as_ref())?;
         let slice_stream = slice_stream(flags)?;
-        Ok(Self { member, hub, parts, token_secret, slice_stream, endpoints })
+        Ok(Self { member, hub, parts, leases, token_secret, slice_stream, endpoints })
     }
 }
 
@@ -254,11 +258,42 @@ fn token_secret(flags: &Flags, hub: Option<&Hub>) -> Result<Option<TokenSecret>,
     Ok(Some(TokenSecret { namespace: namespace.to_owned(), name: name.to_owned(), token_file }))
 }
 
+/// Work of the agent, as the flags choose it.
+struct Chosen {
+    parts: Parts,
+    membership: Membership,
+    leases: Vec<String>,
+    endpoints: Option<endpoints::Settings>,
+}
+
+impl Chosen {
+    fn new(flags: &Flags) -> Result<Self, UsageError> {
+        let named = parts(flags)?;
+        // fault A14.4 (settings::an_agent_without_features_sends_heartbeats_only): !flags.common.enable_v1beta1_apis ~> false
+        let agents = if !flags.common.enable_v1beta1_apis { Vec::new() } else { named.membership() };
+        if !flags.enable_networking_features {
+            if agents.is_empty() {
+                return Err(UsageError(
+                    "--enable-networking-features=false leaves only heartbeats to a fleet manager, and the other flags turn \
+                     them off: remove it, or set --enable-v1beta1-apis=true and --controllers=*"
+                        .to_owned(),
+                ));
+            }
+            let leases = Parts { endpoint_slice: false, ..named }.leases();
+            let membership = Membership { agents, on_leave: OnLeave::Keep };
+            return Ok(Self { parts: Parts::NONE, membership, leases, endpoints: None });
+        }
+        let endpoints = flags.endpoints.settings()?.filter(|_| named.endpoint_slice);
+        // fault A14.3 (settings::a_controller_that_is_off_holds_no_lease): endpoints.is_some() ~> named.endpoint_slice
+        let parts = Parts { endpoint_slice: endpoints.is_some(), ..named };
+        let membership = Membership { agents, on_leave: OnLeave::Delete };
+        Ok(Self { parts, membership, leases: parts.leases(), endpoints })
+    }
+}
+
+/// Returns the parts that `--controllers` names.
 fn parts(flags: &Flags) -> Result<Parts, UsageError> {
     let mut parts = Parts::NONE;
-    if !flags.enable_networking_features {
-        return Ok(parts);
-    }
     for name in flags.controllers.iter().map(|name| name.trim()) {
         match name {
             "*" => parts = Parts::ALL,
@@ -298,14 +333,14 @@ mod tests {
         assert_eq!(settings.member.derived_service_grace_micros, 30_000_000);
         assert_eq!(DERIVED_SERVICE_GRACE, Duration::from_secs(30));
         assert_eq!(settings.member.takeover_after_micros, 1_800_000_000);
-        assert_eq!(settings.parts.leases().len(), 5);
+        assert_eq!(settings.leases.len(), 5);
     }
 
     #[test]
     fn who_makes_endpoint_slices_only_needs_no_fleet() {
         let alone = settings(&["--controllers=endpointslice"]).expect("complete");
         assert!(alone.hub.is_none() && alone.endpoints.is_some());
-        assert_eq!(alone.parts.leases(), [ENDPOINT_SLICE_LEASE]);
+        assert_eq!(alone.leases, [ENDPOINT_SLICE_LEASE]);
         let error = settings(&["--controllers=endpointslice,export"]).expect_err("a hub is missing");
         assert!(error.contains("MEMBER_CLUSTER_NAME"), "{error}");
     }
@@ -331,7 +366,7 @@ mod tests {
         arguments.push("--endpointslices=off");
         let off = settings(&arguments).expect("complete");
         assert!(off.endpoints.is_none() && !off.parts.endpoint_slice);
-        assert_eq!(off.parts.leases().len(), 4);
+        assert_eq!(off.leases.len(), 4);
     }
 
     #[test]
@@ -352,12 +387,35 @@ mod tests {
         let with = |list: &str| {
             let mut arguments = COMPLETE.to_vec();
             arguments.push(list);
-            settings(&arguments).map(|settings| settings.parts.leases())
+            settings(&arguments).map(|settings| settings.leases)
         };
         assert_eq!(with("--controllers=export").expect("valid"), MEMBER_LEASES);
         assert_eq!(with("--controllers=multiclusterservice").expect("valid"), MCS_LEASES);
-        assert_eq!(with("--enable-networking-features=false").expect("valid"), Vec::<String>::new());
         assert!(with("--controllers=exports").expect_err("unknown").contains("exports"));
+    }
+
+    #[test]
+    fn an_agent_without_features_sends_heartbeats_only() {
+        let with = |flags: &[&'static str]| settings(&[&COMPLETE[..], flags].concat());
+        let off = "--enable-networking-features=false";
+        let heartbeats = |flags: &[&'static str], agents: &[MembershipAgent], leases: &[&str]| {
+            let settings = with(flags).expect("valid");
+            assert_eq!((settings.parts, settings.member.announces), (Parts::NONE, None));
+            assert!(settings.endpoints.is_none() && settings.hub.is_some());
+            assert_eq!(settings.member.membership, Membership { agents: agents.to_vec(), on_leave: OnLeave::Keep });
+            assert_eq!(settings.leases, leases);
+        };
+        heartbeats(&[off], &MembershipAgent::ALL, &[MEMBER_LEASES, MCS_LEASES].concat());
+        let mcs = "--controllers=multiclusterservice,endpointslice";
+        heartbeats(&[off, mcs], &[MembershipAgent::MultiClusterService], &MCS_LEASES);
+        for nothing in ["--controllers=endpointslice", "--enable-v1beta1-apis=false"] {
+            let error = with(&[off, nothing]).expect_err("nothing is left to run");
+            assert!(error.contains("--enable-v1beta1-apis=true"), "{error}");
+        }
+        let all = with(&[]).expect("valid").member.membership;
+        assert_eq!(all, Membership { agents: MembershipAgent::ALL.to_vec(), on_leave: OnLeave::Delete });
+        let unmanaged = with(&["--enable-v1beta1-apis=false"]).expect("valid").member.membership;
+        assert_eq!(unmanaged.agents, []);
     }
 
     #[test]

@@ -1,21 +1,26 @@
 //! Watches of the member agent: kinds in its own cluster, and kinds in its member namespace of the hub.
 
 use crate::logic::Member;
+use crate::settings::Settings;
 use crate::{export, import};
 use fleetnet_agent::convert;
-use fleetnet_core::member::Settings;
 use fleetnet_core::model::Kind;
 use fleetnet_runtime::SourceSpec;
 use fleetnet_runtime::client::Cluster;
 use std::sync::Arc;
 
-/// Returns the watches of the member agent: kinds in its own cluster, and kinds in its member namespace of the hub.
+/// Returns the watches of the member agent: kinds in its own cluster, and kinds in its member namespace of the hub. An agent that only
+/// sends heartbeats to a fleet manager watches no kind of Services and slices.
 pub(crate) fn sources(member: &Arc<Cluster>, hub: &Arc<Cluster>, settings: &Settings) -> Vec<SourceSpec<Member>> {
-    let hub_namespace = &*settings.hub_namespace;
-    let local = export::LOCAL.into_iter().chain(import::LOCAL);
-    let remote = export::REMOTE.into_iter().chain(import::REMOTE);
-    let remote = remote.map(|kind| convert::source(kind, hub, Some(hub_namespace)));
-    let mut sources: Vec<_> = local.map(|kind| convert::source(kind, member, None)).chain(remote).collect();
+    let hub_namespace = &*settings.member.hub_namespace;
+    let mut sources = Vec::new();
+    // fault A14.5 (membership_on_memkube::an_agent_without_features_needs_no_kind_of_services): settings.parts.in_fleet() ~> true
+    if settings.parts.in_fleet() {
+        let local = export::LOCAL.into_iter().chain(import::LOCAL);
+        let remote = export::REMOTE.into_iter().chain(import::REMOTE);
+        sources.extend(local.map(|kind| convert::source(kind, member, None)));
+        sources.extend(remote.map(|kind| convert::source(kind, hub, Some(hub_namespace))));
+    }
     // Optional, because a hub of Go agents lacks the CRD of MemberAgent. This agent then announces no features and writes the Go
     // form.
     sources.push(SourceSpec { optional: true, ..convert::source(Kind::MemberAgent, hub, Some(hub_namespace)) });
@@ -24,7 +29,7 @@ pub(crate) fn sources(member: &Arc<Cluster>, hub: &Arc<Cluster>, settings: &Sett
     let kube_system = convert::source(Kind::Namespace, member, None);
     sources.push(SourceSpec { optional: true, name: Some("kube-system"), ..kube_system });
     // Optional: most fleets have no manager that defines members.
-    if !settings.membership.is_empty() {
+    if !settings.member.membership.agents.is_empty() {
         let membership = convert::source(Kind::InternalMemberCluster, hub, Some(hub_namespace));
         sources.push(SourceSpec { optional: true, ..membership });
     }

@@ -6,7 +6,7 @@ use crate::stream::Streams;
 use fleetnet_agent::build_info;
 use fleetnet_agent::launch::Part;
 use fleetnet_core::hub::{NamespacePolicy, SilenceLimits};
-use fleetnet_core::member::Settings;
+use fleetnet_core::member::{Membership, OnLeave, Settings};
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::IpNet;
 use fleetnet_runtime::client::Cluster;
@@ -70,6 +70,11 @@ pub struct Setup {
     pub member_takeover_after: Duration,
     /// Address ranges in which a member agent accepts the endpoints of each other cluster. Only for member agents.
     pub source_ranges: BTreeMap<ClusterId, Vec<IpNet>>,
+    /// Time that a member has after the deletion of its MemberCluster to remove its finalizers; `None` if the hub agent does not follow
+    /// MemberClusters. Only for the hub agent.
+    pub force_delete: Option<Duration>,
+    /// Work of a member agent for a fleet manager. Only for member agents.
+    pub membership: Membership,
     /// Policy for the annotations of hub namespaces that limit exporters and importers. Only for the hub agent.
     pub namespace_policy: NamespacePolicy,
     /// Number of this replica of the agent, for its slice streams.
@@ -95,6 +100,8 @@ impl Setup {
             endpointslices: None,
             member_takeover_after: MEMBER_TAKEOVER_AFTER,
             source_ranges: BTreeMap::new(),
+            force_delete: None,
+            membership: Membership::default(),
             namespace_policy: NamespacePolicy::default(),
             replica: 0,
             streams: None,
@@ -134,9 +141,12 @@ pub enum Ended {
 pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     let (registry, context) = begin(&setup)?;
     let policy = setup.namespace_policy;
-    let logic = Hub::new(policy, &registry)?.with_object_lag(setup.object_lag).with_silence(setup.silence);
+    let logic = Hub::new(policy, &registry)?
+        .with_object_lag(setup.object_lag)
+        .with_silence(setup.silence)
+        .with_force_delete(setup.force_delete);
     let leads = logic.leads();
-    let runner = context.runner(logic, hub_agent::sources(&hub, policy));
+    let runner = context.runner(logic, hub_agent::sources(&hub, policy, setup.force_delete));
     let (statuses, mut manager) = (vec![runner.status()], context.manager());
     if let Some((streams, line)) = &setup.streams {
         let client = hub.requests.clone();
@@ -153,7 +163,11 @@ pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
 /// Starts the agent of a member, which is named `member-agent of <member>` in messages.
 pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     let (registry, context) = begin(&setup)?;
-    let parts = Parts { endpoint_slice: setup.endpointslices.is_some(), ..Parts::ALL };
+    let all = Parts { endpoint_slice: setup.endpointslices.is_some(), ..Parts::ALL };
+    let parts = match setup.membership.on_leave {
+        OnLeave::Delete => all,
+        OnLeave::Keep => Parts::NONE,
+    };
     let settings = Settings {
         cluster: member_name.into(),
         hub_namespace: member_namespace(member_name).into(),
@@ -163,13 +177,14 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         leader: setup.identity.as_str().into(),
         takeover_after_micros: i64::try_from(setup.member_takeover_after.as_micros())?,
         source_ranges: setup.source_ranges.clone(),
-        membership: Vec::new(),
+        membership: setup.membership.clone(),
     };
     let endpoints = setup.endpointslices.clone();
     let settings = member_agent::Settings {
         member: settings,
         hub: None,
         parts,
+        leases: all.leases(),
         token_secret: None,
         slice_stream: setup
             .streams

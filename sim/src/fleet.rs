@@ -8,6 +8,7 @@ use crate::stream::Streams;
 use anyhow::{Context as _, bail};
 use fleetnet_api::crds::Form;
 use fleetnet_core::hub::{NamespacePolicy, SilenceLimits};
+use fleetnet_core::member::Membership;
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::IpNet;
 use fleetnet_runtime::clock::{Clock, to_jiff};
@@ -53,6 +54,10 @@ pub struct Options {
     pub member_takeover_after: Duration,
     /// Address ranges in which the member agents accept the endpoints of each other cluster.
     pub source_ranges: BTreeMap<ClusterId, Vec<IpNet>>,
+    /// Time that a member has after the deletion of its MemberCluster; `None` if the hub agent does not follow MemberClusters.
+    pub force_delete: Option<Duration>,
+    /// Work of the member agents for a fleet manager.
+    pub membership: Membership,
     /// Policy for the annotations of hub namespaces that limit exporters and importers.
     pub namespace_policy: NamespacePolicy,
     /// True if the hub agent has slice streams.
@@ -78,6 +83,8 @@ impl Options {
             cluster_ids: Vec::new(),
             member_takeover_after: MEMBER_TAKEOVER_AFTER,
             source_ranges: BTreeMap::new(),
+            force_delete: None,
+            membership: Membership::default(),
             namespace_policy: NamespacePolicy::default(),
             slice_streams: false,
             without_stream: BTreeSet::new(),
@@ -222,6 +229,8 @@ impl Fleet {
             endpointslices: self.options.endpointslices.clone(),
             member_takeover_after: self.options.member_takeover_after,
             source_ranges: self.options.source_ranges.clone(),
+            force_delete: self.options.force_delete,
+            membership: self.options.membership.clone(),
             namespace_policy: self.options.namespace_policy,
             streams: self.has_stream(place).then(|| (self.streams.clone(), line.clone())),
             object_lag: OBJECT_LAG,

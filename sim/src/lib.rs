@@ -8,6 +8,8 @@ pub mod board;
 pub mod fleet;
 pub mod limits;
 pub mod line;
+pub mod manager;
+pub mod partition;
 pub mod server;
 pub mod stream;
 

@@ -8,8 +8,8 @@ use harness::user::{Consume, User};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::ListParams;
-use sim::fleet::Place;
-use sim::line::Line;
+use sim::fleet::{HUB_AGENT, Place};
+use sim::partition::Partition;
 use sim::stream::Condition;
 use sim::{Fleet, Options};
 use std::time::Duration;
@@ -179,24 +179,25 @@ fn a_planned_stop_and_a_restart_of_the_hub_agent_change_nothing() -> anyhow::Res
 fn nothing_changes_in_any_member_while_the_hub_is_away_or_most_members_are_cut_off() -> anyhow::Result<()> {
     sim::paused(async {
         let mut trio = Trio::new().await?;
-        let lines: Vec<_> = trio.fleet.replicas().map(|(.., line)| line.clone()).collect();
-        lines.iter().for_each(Line::hold);
+        let network = Partition::before(&trio.fleet.hub);
+        let of_members: Vec<String> = trio.fleet.members.iter().map(|member| member.hub_user.clone()).collect();
+        let of_members: Vec<&str> = of_members.iter().map(String::as_str).collect();
+        network.drop_all_of(of_members.iter().copied().chain([HUB_AGENT]));
         trio.keeps_all_routes(Duration::from_secs(900)).await?;
-        lines.iter().for_each(Line::release);
-        for place in trio.fleet.places() {
-            trio.fleet.kill(place).await;
-            trio.fleet.start(place)?;
-        }
-        trio.keeps_all_routes(Duration::from_secs(120)).await?;
+        network.mend();
+        // The hub agent has lost its Lease, so its process ended, and the kubelet starts it again.
+        trio.fleet.kill(Place::Hub).await;
+        trio.fleet.start(Place::Hub)?;
+        trio.keeps_all_routes(Duration::from_secs(300)).await?;
+        ensure!(trio.phase(1).await?.is_empty() && trio.phase(2).await?.is_empty());
 
         // Both exporters lose the hub: two of three members.
-        let lines: Vec<_> =
-            [0, 1].into_iter().filter_map(|index| trio.fleet.line(Place::Member(index)).cloned()).collect();
-        lines.iter().for_each(Line::hold);
+        network.drop_all_of(of_members[..2].iter().copied());
         trio.keeps_all_routes(Duration::from_secs(300)).await?;
-        ensure!(trio.phase(1).await? == "Postponed" && trio.phase(2).await? == "Postponed");
-        lines.iter().for_each(Line::release);
-        Ok(())
+        let phases = [trio.phase(1).await?, trio.phase(2).await?, trio.phase(3).await?];
+        ensure!(phases == ["Postponed", "Postponed", ""], "{phases:?}");
+        network.mend();
+        trio.keeps_all_routes(Duration::from_secs(300)).await
     })
 }
 
@@ -204,11 +205,14 @@ fn nothing_changes_in_any_member_while_the_hub_is_away_or_most_members_are_cut_o
 fn an_importer_that_is_cut_off_changes_nothing_and_follows_later() -> anyhow::Result<()> {
     sim::paused(async {
         let mut trio = Trio::new().await?;
-        trio.fleet.kill(Place::Member(2)).await;
+        let network = Partition::before(&trio.fleet.hub);
+        network.drop_all_of([&*trio.fleet.members[2].hub_user]);
+        trio.keeps_all_routes(Duration::from_secs(120)).await?;
         trio.fleet.kill(Place::Member(0)).await;
         trio.keeps_all_routes(Duration::from_secs(900)).await?;
-        trio.fleet.start(Place::Member(2))?;
-        trio.routes.are_within(Duration::from_secs(60), &[OF_TWO]).await
+        ensure!(trio.phase(1).await? == "Withdrawn" && trio.phase(3).await? == "Withdrawn");
+        network.mend();
+        trio.routes.are_within(Duration::from_secs(120), &[OF_TWO]).await
     })
 }
 

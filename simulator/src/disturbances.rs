@@ -14,6 +14,7 @@ mod features;
 mod held;
 mod hostile;
 mod late;
+mod leave;
 mod lost;
 mod meddling;
 mod namespaces;
@@ -59,6 +60,7 @@ pub const ALL: &[Kind] = &[
     held::KIND,
     hostile::KIND,
     late::KIND,
+    leave::KIND,
     lost::KIND,
     meddling::KIND,
     namespaces::KIND,

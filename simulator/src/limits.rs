@@ -41,3 +41,7 @@ pub const LONGEST_MOMENT: Duration = Duration::from_mins(5);
 
 /// Time until importers use the endpoints of a member as usual that was silent several times.
 pub const SILENCE_ENDS: Duration = Duration::from_mins(6);
+/// Period of the heartbeats to a fleet manager, in seconds.
+pub const HEARTBEAT_SECONDS: u32 = 30;
+/// Time that a member has after the deletion of its MemberCluster to remove its finalizers. The flag's default is longer than a run.
+pub const FORCE_DELETE: Duration = Duration::from_mins(2);

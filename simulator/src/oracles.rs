@@ -12,6 +12,7 @@ mod grace;
 mod judgements;
 mod leaders;
 mod loops;
+mod memberships;
 mod rights;
 #[cfg(test)]
 mod support;
@@ -42,11 +43,12 @@ fn all() -> Vec<(&'static str, Box<dyn Oracle>)> {
         ("distribution", Box::new(distribution::OnlyToImporters::default())),
         ("duplicates", Box::new(duplicates::OnlyOnce::default())),
         ("endpoints", Box::new(endpoints::OnlyLive::default())),
-        ("foreign", Box::new(foreign::OnlyOwn)),
+        ("foreign", Box::new(foreign::OnlyOwn::default())),
         ("grace", Box::new(grace::GracePeriod::default())),
         ("judgements", Box::new(judgements::OnlyOverdue::default())),
         ("leaders", Box::new(leaders::OnlyLeaders)),
         ("loops", Box::new(loops::NoLoop::default())),
+        ("memberships", Box::new(memberships::Answered::default())),
         ("rights", Box::new(rights::OnlyAllowed::default())),
         ("withdrawn", Box::new(withdrawn::NothingLive::default())),
     ]
@@ -376,11 +378,15 @@ impl Observer for OnServer {
 const NOT_AT_REST: [&str; 5] =
     ["leases", "selfsubjectreviews", "serviceaccounts", "subjectaccessreviews", "tokenreviews"];
 
+/// Resources and subresources of heartbeats.
+const HEARTBEATS: [(&str, &str); 2] = [("memberagents", ""), ("internalmemberclusters", "status")];
+
 /// True for a request that changes an object, apart from those that agents send at rest.
 fn is_write(call: &Call) -> bool {
     let is_read = matches!(call.verb, Verb::Get | Verb::List | Verb::Watch);
-    // The hub agent answers a heartbeat, in the status, only if something changed.
-    let is_heartbeat = &*call.target.resource == "memberagents" && call.target.subresource.is_empty();
+    // The hub agent answers a heartbeat, in the status, only if something changed. A fleet manager gets heartbeats in the status.
+    let is_heartbeat =
+        HEARTBEATS.contains(&(&*call.target.resource, &*call.target.subresource)) && call.verb == Verb::Patch;
     !is_read && !is_heartbeat && !NOT_AT_REST.contains(&&*call.target.resource)
 }
 
@@ -466,6 +472,8 @@ mod tests {
             (Verb::Watch, "services", false),
             (Verb::Patch, "memberagents", false),
             (Verb::Patch, "memberagents/status", true),
+            (Verb::Patch, "internalmemberclusters/status", false),
+            (Verb::Patch, "internalmemberclusters", true),
             (Verb::Update, "leases", false),
             (Verb::Create, "tokenreviews", false),
         ] {

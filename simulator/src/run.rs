@@ -3,22 +3,23 @@
 use crate::coverage::{self, Counts, Coverage, Table};
 use crate::disturbances::{Active, Disturbance, Kind};
 use crate::limits::{
-    ACTION, FRESHNESS, KUBELET, LAST_CHANGES, LATE, LONGEST_MOMENT, PROMPT, QUIET_FAULTS, RECOVERY, RESTART, SILENCE,
-    SILENCE_ENDS, SLOW_FRESHNESS, SLOW_RECOVERY,
+    ACTION, FORCE_DELETE, FRESHNESS, HEARTBEAT_SECONDS, KUBELET, LAST_CHANGES, LATE, LONGEST_MOMENT, PROMPT,
+    QUIET_FAULTS, RECOVERY, RESTART, SILENCE, SILENCE_ENDS, SLOW_FRESHNESS, SLOW_RECOVERY,
 };
 use crate::oracles::{self, Finding, Watchers};
 use crate::script::{Script, What};
 use crate::trace::Trace;
 use crate::users::act;
-use crate::world::{WORK, World};
+use crate::world::{WORK, World, cluster_id};
 use anyhow::Context as _;
-use fleetnet_core::model::{MemberStatus, Silence, SilencePhase};
+use fleetnet_core::model::{MemberStatus, MembershipAgent, Silence, SilencePhase};
 use fleetnet_types::Timestamp;
 use futures::FutureExt as _;
 use histories::oracle;
 use histories::users::{Action, MEMBERS};
 use sim::agent::Ended;
 use sim::fleet::Place;
+use sim::manager::Manager;
 use sim::{Fleet, Options};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -102,13 +103,30 @@ async fn play(script: &Script, lines: usize, looks: Looks) -> anyhow::Result<Out
     Ok(Outcome { finding: watchers.found(), coverage, trace: trace.lines() })
 }
 
+/// Makes the fleet of a script, without agents.
+async fn world_of(script: &Script) -> anyhow::Result<World> {
+    let (seed, slice_streams, without_stream) = (script.seed, script.has_streams, script.without_stream.clone());
+    let mut options = Options { seed, slice_streams, without_stream, ..Options::members(MEMBERS) };
+    if script.is_managed {
+        options.membership.agents = MembershipAgent::ALL.to_vec();
+        options.force_delete = Some(FORCE_DELETE);
+    }
+    let fleet = Fleet::new(options).await?;
+    let manager = Manager::new(fleet.hub.admin());
+    if script.is_managed {
+        manager.install().await?;
+        for index in 0..MEMBERS {
+            manager.admit(&cluster_id(index), HEARTBEAT_SECONDS).await?;
+        }
+    }
+    fleet.make_namespace(WORK).await?;
+    let manager = script.is_managed.then_some(manager);
+    Ok(World { fleet, replicas: script.replicas, ongoing: Vec::new(), restores: 0, later: Vec::new(), manager })
+}
+
 impl Run {
     async fn new(script: &Script, lines: usize, looks: Looks) -> anyhow::Result<Self> {
-        let (seed, slice_streams, without_stream) = (script.seed, script.has_streams, script.without_stream.clone());
-        let options = Options { seed, slice_streams, without_stream, ..Options::members(MEMBERS) };
-        let fleet = Fleet::new(options).await?;
-        let mut world = World { fleet, replicas: script.replicas, ongoing: Vec::new(), restores: 0, later: Vec::new() };
-        world.fleet.make_namespace(WORK).await?;
+        let mut world = world_of(script).await?;
         let start = world.now();
         let counts = Counts::default();
         let trace = Trace::new(start, lines);

@@ -26,6 +26,8 @@ pub struct Script {
     /// True if users act only at the beginning, and faults begin only after their changes have arrived. Then agents may withdraw
     /// nothing.
     pub is_quiet: bool,
+    /// True if the fleet has a manager, which defines its members.
+    pub is_managed: bool,
     /// Steps in the order of their times.
     pub steps: Vec<Step>,
     /// Changes that users make after all faults. They must arrive promptly.
@@ -90,6 +92,9 @@ impl Script {
         let mut steps: Vec<Step> = Vec::new();
         let first = prelude(&mut rng).into_iter().flatten();
         steps.extend(first.map(|action| Step { at: Duration::ZERO, what: What::User(action) }));
+        // A manager has random numbers of its own, so that the other faults of a seed stay.
+        let mut of_manager = Rng::with_seed(seed.rotate_left(32)); // no limit: another seed
+        let is_managed = named("leave").is_some_and(|leave| choice.has(leave)) && of_manager.usize(..4) == 0;
         let mut users = Users::new(&mut rng);
         let (actions, faults) = (rng.usize(10..60), if rng.usize(..8) == 0 { 0 } else { rng.usize(1..14) });
         for _ in 0..actions {
@@ -137,9 +142,10 @@ impl Script {
         }
         if !is_restored {
             steps.extend(lives(seed, may));
+            steps.extend(leaves(&mut of_manager).filter(|_| is_managed && !is_still));
         }
         steps.sort_by_key(|step| step.at);
-        Self { seed, replicas, has_streams, without_stream, is_slow, is_quiet, steps, last }
+        Self { seed, replicas, has_streams, without_stream, is_slow, is_quiet, is_managed, steps, last }
     }
 
     /// Returns the same script, whose disturbances have drawn no random numbers yet.
@@ -160,6 +166,19 @@ impl Script {
         let steps = kept.iter().filter_map(|number| self.steps.get(*number).cloned()).collect();
         Self { steps, ..self.clone() }
     }
+}
+
+/// Returns up to two requests of a fleet manager to leave.
+fn leaves(rng: &mut Rng) -> impl Iterator<Item = Step> {
+    let count = rng.usize(..=2); // no limit: most runs have one or two
+    (0..count).filter_map(|_| {
+        let at = a_time(rng, QUIET_FAULTS, ACTION);
+        let kind = named("leave")?;
+        let lasts = duration(kind, at, &[], rng);
+        let made_from = rng.fork();
+        let disturbance = (kind.make)(&mut made_from.clone());
+        Some(Step { at, what: What::Fault { kind, lasts, disturbance, made_from } })
+    })
 }
 
 /// Returns the deaths and removals of members, in a quarter of the runs. They have random numbers of their own, so that they change no

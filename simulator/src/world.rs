@@ -12,6 +12,7 @@ use memkube::User;
 use memkube::registry::ResourceId;
 use serde_json::Value;
 use sim::fleet::{HUB_AGENT, MEMBER_AGENT, Place};
+use sim::manager::Manager;
 use sim::{Fleet, Server};
 use std::collections::BTreeSet;
 
@@ -46,6 +47,8 @@ pub struct World {
     pub restores: u64,
     /// Actions that were not possible yet.
     pub later: Vec<Later>,
+    /// Manager of the fleet, if it has one.
+    pub manager: Option<Manager>,
 }
 
 impl World {
@@ -183,10 +186,16 @@ pub fn replica_of(user: &User) -> Option<usize> {
     user.groups.iter().find_map(|group| group.strip_prefix(sim::fleet::REPLICA)?.parse().ok())
 }
 
+/// Returns the cluster id of a member.
+#[must_use]
+pub fn cluster_id(index: usize) -> String {
+    format!("member-{}", index + 1)
+}
+
 /// Returns the namespace of a member in the hub.
 #[must_use]
 pub fn hub_namespace(index: usize) -> String {
-    fleetnet_core::names::member_namespace(&format!("member-{}", index + 1)).to_string()
+    fleetnet_core::names::member_namespace(&cluster_id(index)).to_string()
 }
 
 /// True if objects of this kind are in the hub, perhaps also in members.
@@ -213,5 +222,6 @@ pub fn resource_id(kind: Kind) -> ResourceId {
 /// Returns the kind of a resource; `None` if agents do not watch it.
 #[must_use]
 pub fn kind_of(id: &ResourceId) -> Option<Kind> {
-    KINDS.into_iter().chain([Kind::Namespace, Kind::MemberAgent]).find(|kind| resource_id(*kind) == *id)
+    let others = [Kind::Namespace, Kind::MemberAgent, Kind::InternalMemberCluster];
+    KINDS.into_iter().chain(others).find(|kind| resource_id(*kind) == *id)
 }

@@ -70,7 +70,8 @@ fn of_model(world: &World) -> Fleet {
 async fn compare(seed: u64) -> anyhow::Result<()> {
     let mut model = World::new(MEMBERS);
     let fleet = sim::Fleet::new(sim::Options { seed, ..sim::Options::members(MEMBERS) }).await?;
-    let mut servers = Servers { fleet, replicas: 1, ongoing: Vec::new(), restores: 0, later: Vec::new() };
+    let mut servers =
+        Servers { fleet, replicas: 1, ongoing: Vec::new(), restores: 0, later: Vec::new(), manager: None };
     servers.fleet.make_namespace(WORK).await?;
     servers.fleet.start_agents().await?;
     for action in history(seed) {

@@ -244,7 +244,8 @@ enum Side {
     Member,
 }
 
-async fn server(name: &str, clock: &Clock) -> anyhow::Result<Server> {
+/// Starts a server in memory with the clock of the agents.
+pub(crate) async fn server(name: &str, clock: &Clock) -> anyhow::Result<Server> {
     let clock = clock.clone();
     let mut options = Options::new(Arc::new(move || to_jiff(clock.now())), 1);
     (options.limits.log_changes, options.limits.log_bytes) = (LOG_CHANGES, LOG_BYTES);

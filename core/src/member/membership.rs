@@ -2,9 +2,10 @@
 //! in its status, and send heartbeats there at the period in its spec.
 //!
 //! A member that leaves deletes its ServiceExports and MultiClusterServices. Their rules then remove what the agents created for them,
-//! in the member and in the hub. Once they are gone, the agents report that they have left, and send no more heartbeats.
+//! in the member and in the hub. Once they are gone, the agents report that they have left, and send no more heartbeats. An agent whose
+//! parts are off (`--enable-networking-features=false`) deletes nothing, and reports at once that it has left.
 
-use super::view::Reader;
+use super::view::{Membership, OnLeave, Reader};
 use crate::conditions::JOINED;
 use crate::limits::{HEARTBEAT_JITTER_PERCENT, HEARTBEAT_MIN_MICROS};
 use crate::model::{AgentStatus, Condition, InternalMemberCluster, Kind, MembershipAgent, MembershipState, Meta};
@@ -16,7 +17,7 @@ use fleetnet_types::{ConditionStatus, Text, Timestamp};
 /// Plans the InternalMemberCluster of this member.
 pub(crate) fn plan(view: Reader<'_>, now: Timestamp) -> Plan {
     let name = view.own_membership();
-    let agents = &view.settings().membership;
+    let agents = &view.settings().membership.agents;
     let is_known = view.complete(&[Kind::InternalMemberCluster]);
     if agents.is_empty() || !is_known || view.is_undecodable(Kind::InternalMemberCluster, &name) {
         return Plan::default();
@@ -32,9 +33,10 @@ pub(crate) fn plan(view: Reader<'_>, now: Timestamp) -> Plan {
 
 /// Reports that the agents have joined, and sends their heartbeats. Both agents have one heartbeat, so it costs one write.
 fn join(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> Plan {
-    let next = view.settings().membership.iter().map(|agent| next_heartbeat(view, present, *agent, now));
+    let next = view.settings().membership.agents.iter().map(|agent| next_heartbeat(view, present, *agent, now));
     // fault O10.1: later > now ~> later > now && false
     match next.min().flatten().filter(|later| *later > now) {
+        // fault O10.3: again: Some(later) ~> again: None
         Some(later) => Plan { again: Some(later), ..Plan::default() },
         None => Plan::one(report(view, present, Outcome::Joined, now)),
     }
@@ -61,7 +63,7 @@ static DELETED: [Kind; 2] = [Kind::ServiceExport, Kind::MultiClusterService];
 
 /// Deletes the ServiceExports and MultiClusterServices of this cluster. Once they are gone, reports that the agents have left.
 fn leave(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> Plan {
-    let agents = &view.settings().membership;
+    let Membership { agents, on_leave } = &view.settings().membership;
     let has_left = |agent: &MembershipAgent| {
         let joined = entry(present, *agent).and_then(|(joined, _)| joined.as_ref());
         joined.is_some_and(|joined| is(joined, Outcome::Left, &present.meta))
@@ -70,6 +72,10 @@ fn leave(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> P
     // fault O11.3: agents.iter().all(has_left) ~> false
     if agents.iter().all(has_left) {
         return Plan::default();
+    }
+    // fault O11.6: *on_leave == OnLeave::Keep ~> false
+    if *on_leave == OnLeave::Keep {
+        return Plan::one(report(view, present, Outcome::Left, now));
     }
     let mut plan = Plan::default();
     // fault O11.4: && !DELETED.iter().any(|kind| view.has_undecodable_of(*kind)) ~>
@@ -126,7 +132,7 @@ fn entry(present: &InternalMemberCluster, agent: MembershipAgent) -> Option<(&Op
 
 /// Returns the write of the answer of all agents of this process. Entries of other agents stay as they are.
 fn report(view: Reader<'_>, present: &InternalMemberCluster, outcome: Outcome, now: Timestamp) -> Write {
-    let ours = &view.settings().membership;
+    let ours = &view.settings().membership.agents;
     let mut agents: Vec<AgentStatus> = present.agents.clone();
     for agent in ours {
         let answer = answer(present, *agent, outcome, now);

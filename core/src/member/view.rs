@@ -75,8 +75,24 @@ pub struct Settings {
     /// Takeover time in microseconds: if the owner of the cluster id makes no renewal for this time, this cluster takes over
     /// the id.
     pub takeover_after_micros: i64,
-    /// Agents whose work this process does, for the fleet manager. Empty if this process does not follow its membership.
-    pub membership: Vec<MembershipAgent>,
+    pub membership: Membership,
+}
+
+/// Work of this process for a fleet manager.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Membership {
+    /// Agents whose heartbeats this process sends. Empty if it does not follow its membership.
+    pub agents: Vec<MembershipAgent>,
+    pub on_leave: OnLeave,
+}
+
+/// Treatment of ServiceExports and MultiClusterServices when the member leaves the fleet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLeave {
+    #[default]
+    Delete,
+    /// This process does not handle them.
+    Keep,
 }
 
 /// Key of the member agent. A key names what one plan is for, such as the export of a Service.

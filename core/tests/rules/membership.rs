@@ -2,7 +2,7 @@
 
 use crate::support::build::{IntoObject, condition, internal_member_cluster, mcs, seconds, service, service_export};
 use crate::support::view::{member_view, observe_change, planned, writes};
-use fleetnet_core::member::{Key, Planner};
+use fleetnet_core::member::{Key, Membership, OnLeave, Planner};
 use fleetnet_core::model::{
     AgentStatus, Condition, InternalMemberCluster, Kind, MembershipAgent, MembershipState, Object,
 };
@@ -12,7 +12,7 @@ use fleetnet_types::{Change, Removal, Timestamp};
 /// Returns a member that does the work of both agents, with its InternalMemberCluster and these objects.
 fn member(membership: &InternalMemberCluster, objects: impl IntoIterator<Item = Object>) -> Planner {
     let mut view = member_view(objects.into_iter().chain([membership.clone().object()]));
-    view.settings.membership = MembershipAgent::ALL.to_vec();
+    view.settings.membership.agents = MembershipAgent::ALL.to_vec();
     view
 }
 
@@ -101,10 +101,10 @@ fn entries_of_other_agents_and_the_order_stay() {
     assert_eq!(plan(&mut view, 10).writes, [report(&membership, expected)]);
 
     // A process with one of the parts answers for it alone.
-    view.settings.membership = vec![MembershipAgent::MultiClusterService];
+    view.settings.membership.agents = vec![MembershipAgent::MultiClusterService];
     let expected = vec![agent(MembershipAgent::MultiClusterService, joined(true, 3, 10), Some(10)), other];
     assert_eq!(plan(&mut view, 10).writes, [report(&membership, expected)]);
-    view.settings.membership = Vec::new();
+    view.settings.membership = Membership::default();
     assert_eq!(plan(&mut view, 10), Plan::default());
 }
 
@@ -163,6 +163,18 @@ fn a_member_does_not_say_that_it_has_left_before_it_knows_all_objects() {
     view.apply(Kind::ServiceExport, Change::Removed { name, uid, how: Removal::Deleted }, seconds(21), &mut requeue);
     assert!(requeue.contains(&Key::Membership), "{requeue:?}");
     assert_eq!(plan(&mut view, 21).writes.len(), 1);
+}
+
+#[test]
+fn an_agent_whose_parts_are_off_deletes_nothing_and_says_at_once_that_it_has_left() {
+    let mut membership = internal_member_cluster("member-1", MembershipState::Leave);
+    membership.agents = both(&joined(true, 2, 5), 10);
+    let mut view = member(&membership, [service_export("work/app").object(), mcs("work/app").object()]);
+    view.settings.membership.on_leave = OnLeave::Keep;
+    let left = plan(&mut view, 20);
+    assert_eq!(left, Plan::one(report(&membership, both(&joined(false, 3, 20), 10))));
+    observe_change(&mut view, written(&membership, &left).object());
+    assert_eq!(plan(&mut view, 1_000), Plan::default());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::build::{BuildMcs, BuildSlice, IntoObject, SYSTEM, mcs, service, servi
 use super::cluster::{Answer, Cluster};
 use super::stream::Stream;
 use fastrand::Rng;
-use fleetnet_core::member::Settings;
+use fleetnet_core::member::{Membership, Settings};
 use fleetnet_core::model::{ConsumerType, Kind, Object};
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Patch, Write};
@@ -147,7 +147,7 @@ pub(crate) fn settings(index: usize) -> Settings {
         announces: None,
         leader: format!("leader of {cluster}").into(),
         takeover_after_micros: 1_800_000_000,
-        membership: Vec::new(),
+        membership: Membership::default(),
     }
 }
 

@@ -28,8 +28,8 @@ use tokio::time::timeout;
 /// Name of the hub cluster in events.
 pub(crate) const HUB: &str = "hub";
 
-/// Times without a heartbeat after which a member is silent in the scenario `member-silent`: short, but longer than the interval of
-/// heartbeats.
+/// Times without a heartbeat after which a member is silent in the scenarios `member-silent` and `hub-down`: short, but longer than the
+/// interval of heartbeats.
 pub(crate) const SILENCE: SilenceLimits = SilenceLimits { soft_micros: 15_000_000, hard_micros: 600_000_000 };
 
 /// Running fleet of the sandbox.
@@ -66,7 +66,8 @@ impl Fleet {
         };
         let members = names.into_iter().zip(servers).map(|(name, server)| Member { name, server }).collect();
         let has_a_victim = matches!(options.scenario, Some(Scenario::AgentKilled | Scenario::MemberSilent));
-        let silence = (options.scenario == Some(Scenario::MemberSilent)).then_some(SILENCE);
+        let has_silence = matches!(options.scenario, Some(Scenario::MemberSilent | Scenario::HubDown));
+        let silence = has_silence.then_some(SILENCE);
         let (agents, failures) = (Mutex::default(), Failures::default());
         let fleet = Self { hub, members, has_a_victim, silence, agents, failures, stage: stage.clone() };
         fleet.make_namespaces().await?;

@@ -157,7 +157,7 @@ mod tests {
             announces,
             leader: "a-1".into(),
             takeover_after_micros: 1_800_000_000,
-            membership: Vec::new(),
+            membership: fleetnet_core::member::Membership::default(),
         })
     }
 

@@ -4,12 +4,17 @@
 use super::{Oracle, Seen};
 use crate::world::{WORK, hub_namespace};
 use fleetnet_api::names::{GROUP, annotations, labels};
-use fleetnet_core::model::Kind;
+use fleetnet_core::model::{Kind, MembershipState, Object};
+use histories::users::MEMBERS;
 use serde_json::Value;
 use sim::fleet::Place;
+use std::collections::BTreeSet;
 
-#[derive(Debug)]
-pub(super) struct OnlyOwn;
+/// Members that the fleet manager has asked to leave, by index.
+#[derive(Debug, Default)]
+pub(super) struct OnlyOwn {
+    asked_to_leave: BTreeSet<usize>,
+}
 
 /// Right of an agent to change an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +45,7 @@ impl May {
             (Place::Hub, Place::Hub, _) if is_of_agents => Self::MarkAndAnswer,
             (Place::Hub, Place::Member(index), _) if namespace != hub_namespace(index) => Self::Nothing,
             (Place::Hub, Place::Member(_), Kind::EndpointSliceImport) => Self::Mark,
+            (Place::Hub, Place::Member(_), Kind::InternalMemberCluster) => Self::MarkAndAnswer,
             (Place::Hub, Place::Member(_), Kind::MemberAgent) => Self::Own,
             (Place::Hub, Place::Member(_), _) if is_of_agents => Self::Own,
             _ => Self::Nothing,
@@ -96,8 +102,27 @@ fn without_empty(value: Value) -> Value {
     }
 }
 
+/// True if a change is only the deletion of an object, or its begin.
+fn is_deletion(seen: &Seen<'_>) -> bool {
+    let without_deletion = |json: &[u8]| {
+        let mut kept = May::Mark.kept(json);
+        if let Some(metadata) = kept["metadata"].as_object_mut() {
+            metadata.retain(|field, _| !["deletionTimestamp", "deletionGracePeriodSeconds"].contains(&&**field));
+        }
+        kept
+    };
+    seen.after.is_none_or(|after| after.meta().deleting)
+        && seen.json_before.is_some_and(|before| without_deletion(before) == without_deletion(seen.json))
+}
+
 impl Oracle for OnlyOwn {
     fn committed(&mut self, seen: &Seen<'_>) -> Result<bool, String> {
+        if let Some(Object::InternalMemberCluster(membership)) = seen.after
+            && membership.state == MembershipState::Leave
+        {
+            let is_of = |index: &usize| hub_namespace(*index) == *membership.meta.name.namespace;
+            self.asked_to_leave.extend((0..MEMBERS).find(is_of));
+        }
         let (Some(object), Some(agent)) = (seen.newest(), seen.agent) else { return Ok(false) };
         let name = &object.meta().name;
         let may = May::of(seen, agent, &name.namespace);
@@ -105,16 +130,24 @@ impl Oracle for OnlyOwn {
         let is_deleted = seen.after.is_none() && !seen.before.is_some_and(|before| before.meta().deleting);
         let is_created = seen.before.is_none() && seen.json_before.is_none();
         let owns = matches!(may, May::Own | May::Everything);
+        // A member that leaves deletes its requests.
+        let is_request = matches!(seen.kind, Kind::ServiceExport | Kind::MultiClusterService);
+        let leaves = matches!(agent, Place::Member(index) if self.asked_to_leave.contains(&index));
         let what = match seen.json_before {
             _ if may == May::Nothing => "wrote",
             _ if !owns && is_created => "created",
+            _ if is_request && leaves && is_deletion(seen) => return Ok(true),
             _ if !owns && is_deleted => "deleted",
             Some(before) if may.kept(before) != may.kept(seen.json) => "changed",
             _ => return Ok(true),
         };
+        let text = |json: &[u8]| String::from_utf8_lossy(json).into_owned();
         Err(format!(
-            "the agent of {agent:?} {what} {:?} {name} in {:?}, which is not its own: {seen:?}",
-            seen.kind, seen.server
+            "the agent of {agent:?} {what} {:?} {name} in {:?}, which is not its own: {} was {}",
+            seen.kind,
+            seen.server,
+            text(seen.json),
+            seen.json_before.map(text).unwrap_or_default()
         ))
     }
 }
@@ -150,8 +183,38 @@ mod tests {
             *changed.pointer_mut(pointer).expect("a field") = value;
             let [before, after] = [&mcs, &changed].map(|json| state(Kind::MultiClusterService, "work/app", json));
             for agent in [None, Some(MEMBER)] {
-                let committed = OnlyOwn.committed(&seen(MEMBER, agent, Some(&before), Some(&after)));
+                let committed = OnlyOwn::default().committed(&seen(MEMBER, agent, Some(&before), Some(&after)));
                 assert_eq!(committed.is_err(), is_foreign && agent.is_some(), "{what} by {agent:?}: {committed:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_agent_of_a_member_that_shall_leave_deletes_requests_and_changes_none() {
+        let membership = |asked: &str| {
+            let spec = json!({"spec": {"state": asked}});
+            state(Kind::InternalMemberCluster, "fleet-member-member-1/member-1", &spec)
+        };
+        let spec = |name: &str| json!({"serviceImport": {"name": name}, "type": "ClusterIP"});
+        let before = state(Kind::MultiClusterService, "work/app", &json!({"spec": spec("app")}));
+        let deleted = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/a"]});
+        let kept = state(
+            Kind::MultiClusterService,
+            "work/app",
+            &json!({"metadata": {"finalizers": ["example.com/a"]}, "spec": spec("app")}),
+        );
+        let begun = state(Kind::MultiClusterService, "work/app", &json!({"metadata": deleted, "spec": spec("app")}));
+        let other = state(Kind::MultiClusterService, "work/app", &json!({"metadata": deleted, "spec": spec("other")}));
+        for asked in ["Join", "Leave"] {
+            for (from, to, is_deletion) in
+                [(&before, None, true), (&kept, Some(&begun), true), (&kept, Some(&other), false)]
+            {
+                let mut rule = OnlyOwn::default();
+                let asked_for = membership(asked);
+                assert_eq!(rule.committed(&seen(Place::Hub, None, None, Some(&asked_for))), Ok(false));
+                let may = |agent: Place, rule: &mut OnlyOwn| rule.committed(&seen(agent, Some(agent), Some(from), to));
+                assert_eq!(may(MEMBER, &mut rule).is_ok(), asked == "Leave" && is_deletion, "{asked}");
+                assert!(may(Place::Member(1), &mut rule).is_err(), "another member");
             }
         }
     }
@@ -161,7 +224,7 @@ mod tests {
         for (path, is_foreign) in [("work/app", true), ("fleet-system/work-app", false)] {
             let service = state(Kind::Service, path, &json!({"spec": {"ports": []}}));
             for (before, after) in [(None, Some(&service)), (Some(&service), None)] {
-                let committed = OnlyOwn.committed(&seen(MEMBER, Some(MEMBER), before, after));
+                let committed = OnlyOwn::default().committed(&seen(MEMBER, Some(MEMBER), before, after));
                 assert_eq!(committed.is_err(), is_foreign, "{path}");
             }
         }
@@ -217,7 +280,8 @@ mod tests {
             let path = format!("{namespace}/app");
             let [before, after] = [before, after].map(|json| json.map(|json| state(kind, &path, &json)));
             for (agent, may) in [(Place::Hub, hub_may), (MEMBER, member_may)] {
-                let committed = OnlyOwn.committed(&seen(Place::Hub, Some(agent), before.as_ref(), after.as_ref()));
+                let committed =
+                    OnlyOwn::default().committed(&seen(Place::Hub, Some(agent), before.as_ref(), after.as_ref()));
                 assert_eq!(committed.is_ok(), may, "{agent:?} {what} {kind:?} {namespace}: {committed:?}");
             }
         }

@@ -119,6 +119,17 @@ fn each_copy_of_a_simulated_fleet_arrives_and_costs_one_write() -> anyhow::Resul
 }
 
 #[test]
+fn the_endpoints_of_a_dead_member_are_used_no_longer_than_the_soft_limit() -> anyhow::Result<()> {
+    let report: Value = serde_json::from_str(&run(print(&["silence", "--smoke"]))?).context("it prints JSON")?;
+    let [round] = &report["rounds"].as_array().context("rounds")?[..] else { anyhow::bail!("one round") };
+    let of = |field: &str| round[field].as_f64().with_context(|| format!("{field}: {round}"));
+    assert!(of("out_of_use_seconds")? >= 29.0, "it counts from the last renewal: {round}");
+    assert!(of("restored_seconds")? > 0.0, "{round}");
+    assert_eq!(report["targets"].as_array().map(Vec::len), Some(2));
+    Ok(())
+}
+
+#[test]
 fn a_soak_with_each_fault_ends_with_equal_endpoints_and_silence() -> anyhow::Result<()> {
     let report: Value =
         serde_json::from_str(&run(with_own_servers(&["soak", "--smoke"]))?).context("it prints JSON")?;

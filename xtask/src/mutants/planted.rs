@@ -67,6 +67,7 @@ const BUGS: &[Known] = &[
     known("the hub agent answers a heartbeat although nothing changed", "U4.1", "silence", "", 1),
     known("a failed request is repeated without a pause", "A8.5", "requests", "", 2),
     known("a member is judged at the first look, 5 s before the limit", "O14.1", "judgements", "death", 18),
+    known("no timer waits for the next heartbeat to a fleet manager", "O10.3", "memberships", "leave", 1),
 ];
 
 /// Last seed of a search for a bug without a known seed.

@@ -1,0 +1,191 @@
+//! Tests of members that a fleet manager defines, on paused time and with the real engine. `tests/tests/e2e/membership.rs` plays them with
+//! processes and real control planes.
+
+use anyhow::{Context as _, ensure};
+use fleetnet_api::crd::{EndpointSliceImport, ServiceExport};
+use fleetnet_api::decode::decode;
+use fleetnet_core::member::{Membership, OnLeave};
+use fleetnet_core::model::{AgentStatus, Kind, MembershipAgent, Object};
+use harness::eventually;
+use harness::user::{Consume, User};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams};
+use sim::fleet::Place;
+use sim::manager::Manager;
+use sim::server::ADMIN;
+use sim::{Fleet, Options};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// Period of the heartbeats, in seconds.
+const PERIOD: u32 = 60;
+const FORCE_DELETE: Duration = Duration::from_mins(2);
+
+async fn fleet(members: usize, membership: Membership) -> anyhow::Result<(Fleet, Manager, Vec<User>)> {
+    let force_delete = Some(FORCE_DELETE);
+    let fleet = Fleet::new(Options { membership, force_delete, ..Options::members(members) }).await?;
+    let manager = Manager::new(fleet.hub.admin());
+    manager.install().await?;
+    for member in &fleet.members {
+        manager.admit(&member.name, PERIOD).await?;
+    }
+    fleet.make_namespace("work").await?;
+    let users = fleet.members.iter().map(|member| User::new(member.server.admin(), "work")).collect();
+    Ok((fleet, manager, users))
+}
+
+fn of_all_agents(on_leave: OnLeave) -> Membership {
+    Membership { agents: MembershipAgent::ALL.to_vec(), on_leave }
+}
+
+/// Lets the first member export the Service `app`, and all members import it.
+async fn export_and_import(users: &[User]) -> anyhow::Result<()> {
+    users[0].create_service("app").await?;
+    users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
+    users[0].export("app").await?;
+    for user in users {
+        user.import("app", "app", Consume::ClusterIp).await?;
+        user.sees("app", &["10.1.0.1"]).await?;
+    }
+    Ok(())
+}
+
+/// Returns the answers of a member's agents: the type of each, the reason of its condition `Joined`, and whether it has a heartbeat.
+async fn answers(manager: &Manager, member: &str) -> anyhow::Result<Vec<(MembershipAgent, String, bool)>> {
+    let found = manager.membership(member).await?.context("an InternalMemberCluster")?;
+    let json = serde_json::to_vec(&found)?;
+    let Ok(Object::InternalMemberCluster(found)) = decode(Kind::InternalMemberCluster, &json) else {
+        anyhow::bail!("it does not decode")
+    };
+    let answer = |status: AgentStatus| match status {
+        AgentStatus::Known { agent, joined, heartbeat } => {
+            Some((agent, joined.map(|it| it.reason.to_string()).unwrap_or_default(), heartbeat.is_some()))
+        }
+        AgentStatus::Other(_) => None,
+    };
+    Ok(found.agents.into_iter().filter_map(answer).collect())
+}
+
+fn both(reason: &str, has_heartbeat: bool) -> Vec<(MembershipAgent, String, bool)> {
+    MembershipAgent::ALL.into_iter().map(|agent| (agent, reason.to_owned(), has_heartbeat)).collect()
+}
+
+/// Returns how often agents wrote to each resource after the first `skipped` requests to each server, without Leases.
+fn writes(fleet: &Fleet, skipped: &[usize]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for ((cluster, server), skipped) in fleet.servers().zip(skipped) {
+        for entry in server.memkube().audit().entries.into_iter().skip(*skipped) {
+            let target = &entry.call.target;
+            if entry.call.verb.writes() && &*entry.call.user.name != ADMIN && &*target.resource != "leases" {
+                let subresource = if target.subresource.is_empty() { "" } else { "/" };
+                let at = format!(
+                    "{cluster}: {} {}{subresource}{}",
+                    entry.call.verb.name(),
+                    target.resource,
+                    target.subresource
+                );
+                *counts.entry(at).or_default() += 1;
+            }
+        }
+    }
+    counts
+}
+
+#[test]
+fn a_healthy_fleet_writes_heartbeats_only_also_after_a_restart_of_the_hub_agent() -> anyhow::Result<()> {
+    const MEMBERS: usize = 3;
+    const TIME: Duration = Duration::from_mins(5);
+    sim::paused(async {
+        let (mut fleet, manager, users) = fleet(MEMBERS, of_all_agents(OnLeave::Delete)).await?;
+        fleet.start_agents().await?;
+        export_and_import(&users).await?;
+        sleep(Duration::from_mins(2)).await;
+        for is_restarted in [false, true] {
+            let before: Vec<usize> =
+                fleet.servers().map(|(_, server)| server.memkube().audit().entries.len()).collect();
+            if is_restarted {
+                fleet.kill(Place::Hub).await;
+                fleet.start(Place::Hub)?;
+            }
+            sleep(TIME).await;
+            let counts = writes(&fleet, &before);
+            let kinds: Vec<&str> = counts.keys().map(String::as_str).collect();
+            ensure!(kinds == ["hub: patch internalmemberclusters/status", "hub: patch memberagents"], "{counts:?}");
+            let counts: Vec<usize> = counts.into_values().collect();
+            // The jitter of 5% moves the first or the last heartbeat into or out of the five minutes.
+            ensure!((4 * MEMBERS..=6 * MEMBERS).contains(&counts[0]), "{} heartbeats for the manager", counts[0]);
+            ensure!((29 * MEMBERS..=34 * MEMBERS).contains(&counts[1]), "{} renewals", counts[1]);
+        }
+        for member in &fleet.members {
+            ensure!(answers(&manager, &member.name).await? == both("AgentJoined", true));
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn an_agent_without_features_needs_no_kind_of_services() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (mut fleet, manager, users) = fleet(1, of_all_agents(OnLeave::Keep)).await?;
+        users[0].export("app").await?;
+        fleet.start(Place::Member(0))?;
+        fleet.ready().await?;
+        sleep(Duration::from_secs(5)).await;
+        ensure!(answers(&manager, "member-1").await? == both("AgentJoined", true));
+        manager.ask("member-1", "Leave").await?;
+        sleep(Duration::from_secs(5)).await;
+        ensure!(answers(&manager, "member-1").await? == both("AgentLeft", true));
+        users[0].api::<ServiceExport>().get("app").await.context("the agent deletes nothing")?;
+        let used: BTreeSet<String> = fleet
+            .history()
+            .into_iter()
+            .filter(|entry| &*entry.call.user.name != ADMIN)
+            .map(|entry| entry.call.target.resource.to_string())
+            .collect();
+        let expected = ["internalmemberclusters", "leases", "memberagents", "namespaces"];
+        ensure!(used.iter().eq(&expected), "{used:?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn an_agent_that_does_not_follow_its_membership_neither_joins_nor_leaves() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (mut fleet, manager, users) = fleet(1, Membership::default()).await?;
+        fleet.start_agents().await?;
+        export_and_import(&users).await?;
+        manager.ask("member-1", "Leave").await?;
+        sleep(Duration::from_mins(2)).await;
+        ensure!(answers(&manager, "member-1").await? == []);
+        users[0].sees("app", &["10.1.0.1"]).await?;
+        let asked = fleet.history().into_iter().filter(|entry| {
+            &*entry.call.target.resource == "internalmemberclusters" && &*entry.call.user.name != ADMIN
+        });
+        ensure!(asked.count() == 0);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_lost_member_has_the_time_of_force_delete_and_is_then_removed() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (mut fleet, manager, users) = fleet(2, of_all_agents(OnLeave::Delete)).await?;
+        fleet.start_agents().await?;
+        export_and_import(&users).await?;
+        fleet.kill(Place::Member(1)).await;
+        manager.dismiss("member-2").await?;
+        let namespaces: Api<Namespace> = Api::all(fleet.hub.admin());
+        namespaces.delete("fleet-member-member-2", &DeleteParams::default()).await?;
+        sleep(FORCE_DELETE - Duration::from_secs(1)).await;
+        let imports: Api<EndpointSliceImport> = Api::namespaced(fleet.hub.admin(), "fleet-member-member-2");
+        let held = imports.list(&ListParams::default()).await?.items;
+        ensure!(held.iter().any(|it| it.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty())), "{held:?}");
+        sleep(Duration::from_secs(2)).await;
+        eventually::gone(&namespaces, "fleet-member-member-2").await?;
+        ensure!(manager.membership("member-2").await?.is_none());
+        users[0].sees("app", &["10.1.0.1"]).await?;
+        Ok(())
+    })
+}
