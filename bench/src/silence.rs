@@ -111,10 +111,10 @@ struct Fleet {
 impl Fleet {
     async fn start(size: &Size) -> anyhow::Result<Self> {
         let clock = Clock::system();
-        let hub = server("hub", &clock).await?;
+        let hub = server("hub", &clock, 0).await?;
         let mut members = Vec::new();
         for number in 0..EXPORTERS + size.importers {
-            members.push(server(&cluster_id(number), &clock).await?);
+            members.push(server(&cluster_id(number), &clock, u64::from(number) + 1).await?);
             namespace(&hub, &member_namespace(&cluster_id(number))).await?;
         }
         for server in members.iter().chain([&hub]) {

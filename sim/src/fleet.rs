@@ -318,12 +318,14 @@ impl Fleet {
         self.servers().flat_map(|(_, server)| server.memkube().audit().entries).collect()
     }
 
-    /// Returns the writes of agents in [`Fleet::history`], without heartbeats, Leases and Events.
+    /// Returns the writes of agents in [`Fleet::history`], without heartbeats, Leases and Events. The hub agent's answers to heartbeats are
+    /// not among them either.
     #[must_use]
     pub fn agent_writes(&self) -> Vec<Entry> {
         let mut history = self.history();
         history.retain(|Entry { call, .. }| {
-            let is_counted = !["leases", "events", "memberagents"].contains(&&*call.target.resource);
+            let is_counted =
+                !["leases", "events", "memberagents", "internalmemberclusters"].contains(&&*call.target.resource);
             call.verb.writes() && is_counted && &*call.user.name != ADMIN
         });
         history

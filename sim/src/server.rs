@@ -7,8 +7,9 @@ use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use http::{HeaderValue, Request};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
 use kube::client::Body;
 use memkube::{MemKube, Options, User};
 use tower::ServiceExt;
@@ -81,6 +82,15 @@ impl Server {
         let user = User::new(user).with_groups(vec![group.to_owned()]);
         let client = kube::Client::new(line.to(self.0.service(user)), "default");
         Cluster::from_clients(name, client.clone(), client)
+    }
+
+    /// Replaces a CRD. The server then removes the fields that the new schema lacks.
+    pub async fn replace_definition(&self, definition: &CustomResourceDefinition) -> anyhow::Result<()> {
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.admin());
+        let name = definition.metadata.name.as_deref().context("a definition has a name")?;
+        definitions.delete(name, &DeleteParams::default()).await?;
+        definitions.create(&PostParams::default(), definition).await?;
+        Ok(())
     }
 
     pub async fn make_namespace(&self, name: &str) -> anyhow::Result<()> {

@@ -3,7 +3,7 @@
 
 mod support;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::crds::{self, Form};
 use fleetnet_tests::environment::{AgentPlace, Backend as _, Environment};
@@ -84,20 +84,11 @@ fn with_definitions_in_the_go_form_their_fields_of_a_rich_service_are_carried() 
     })
 }
 
-/// Replaces a CRD by its previous version. The server then prunes the fields that the previous version lacks.
-async fn replace(definitions: &Api<CustomResourceDefinition>, previous: &str) -> anyhow::Result<()> {
-    let [previous] = &manifests::objects(previous)?[..] else { bail!("one definition") };
-    let previous: CustomResourceDefinition = serde_json::from_value(serde_json::to_value(previous)?)?;
-    definitions.delete(previous.metadata.name.as_deref().context("a name")?, &DeleteParams::default()).await?;
-    definitions.create(&PostParams::default(), &previous).await?;
-    Ok(())
-}
-
 #[test]
 fn with_the_previous_definition_of_memberagent_a_member_renews_no_more_often_and_exports() -> anyhow::Result<()> {
     sim::paused(async {
         let fleet = fleet(Form::Full).await?;
-        replace(&Api::all(fleet.hub.admin()), manifests::PREVIOUS_MEMBER_AGENTS).await?;
+        fleet.hub.replace_definition(&serde_saphyr::from_str(manifests::PREVIOUS_MEMBER_AGENTS)?).await?;
         let env = Environment::on(OnMemkube(fleet)).await?;
         env.export_and_import(&["10.1.0.1"]).await?;
         is_settled(&env).await?;
@@ -135,7 +126,7 @@ fn with_the_definitions_of_the_previous_version_every_action_completes_and_settl
             let fleet = fleet(Form::Full).await?;
             for (_, server) in fleet.servers() {
                 for previous in manifests::previous_definitions()? {
-                    replace(&Api::all(server.admin()), &previous).await?;
+                    server.replace_definition(&serde_saphyr::from_str(&previous)?).await?;
                 }
             }
             completes_and_settles(action, &Environment::on(OnMemkube(fleet)).await?).await

@@ -52,7 +52,7 @@ impl Fleet {
     /// Starts the servers, and writes everything that the users and the other members write before the agents start.
     pub async fn start(scenario: Scenario, size: &Size) -> anyhow::Result<Self> {
         let clock = Clock::system();
-        let (hub, own) = (server("hub", &clock).await?, server("member", &clock).await?);
+        let (hub, own) = (server("hub", &clock, 1).await?, server("member", &clock, 2).await?);
         let client = |server: &Server| {
             let client = server.memkube.client(User::new("bench"));
             Bare::new(Cluster::from_clients("bench", client.clone(), client))
@@ -244,10 +244,10 @@ enum Side {
     Member,
 }
 
-/// Starts a server in memory with the clock of the agents.
-pub(crate) async fn server(name: &str, clock: &Clock) -> anyhow::Result<Server> {
+/// Starts a server in memory with the clock of the agents. Servers with the same seed give the same UIDs to their objects.
+pub(crate) async fn server(name: &str, clock: &Clock, seed: u64) -> anyhow::Result<Server> {
     let clock = clock.clone();
-    let mut options = Options::new(Arc::new(move || to_jiff(clock.now())), 1);
+    let mut options = Options::new(Arc::new(move || to_jiff(clock.now())), seed);
     (options.limits.log_changes, options.limits.log_bytes) = (LOG_CHANGES, LOG_BYTES);
     // The measurement reads only the numbers of requests.
     options.limits.audit_entries = 1;
