@@ -6,11 +6,13 @@
 //! | `to_fleetnet.rs`, `to_go.rs` | tables of items: differences that an object can show, one table for each direction |
 //! | `find.rs` | objects that show an item |
 //! | `rollback.rs` | changes of objects before Go agents start |
+//! | `write.rs` | writes that make these changes |
 
 mod find;
 mod rollback;
 mod to_fleetnet;
 mod to_go;
+pub mod write;
 
 pub use rollback::{Annotated, Change, Object, Refused, Rollback, is_go_form, is_judged, of_hub, of_member};
 

@@ -31,6 +31,6 @@ enum Command {
 pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     match options.command {
         Command::Check(options) => check::run(options).await,
-        Command::ToGo(options) => to_go::run(options).await,
+        Command::ToGo(options) => Box::pin(to_go::run(options)).await,
     }
 }

@@ -4,14 +4,22 @@ use crate::fleet::Fleet;
 use crate::hub::{Cluster, folder};
 use crate::program::{Ended, run};
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, MemberAgent};
+use futures::StreamExt as _;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchParams};
+use kube::core::WatchEvent;
 use kube::{Api, Resource};
+use memkube::auth::{Call, Verb};
+use memkube::faults::{Fault, Faults};
+use memkube::status::{Named, Status};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Debug;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const NAMESPACE: &str = "fleet-member-west";
 const UNIQUE_NAME: &str = "networking.fleet.azure.com/fleet-unique-name";
@@ -150,6 +158,59 @@ async fn a_return_to_go_agents_annotates_slices_and_deletes_what_they_do_not_con
     agent_deployment(&west).await;
     let again = migrate(&["to-go", "west"], &clusters).await.expect(0);
     assert_eq!((again.output.as_str(), again.errors.contains("start the Go agents now")), ("", true), "{again:?}");
+}
+
+/// Answers the first patches of slices with a conflict, as if somebody changed the slices each time after the program read them.
+struct Conflicts(AtomicUsize);
+
+impl Faults for Conflicts {
+    fn request(&self, call: &Call) -> Fault {
+        let is_meant = call.verb == Verb::Patch && &*call.target.resource == "endpointslices";
+        let is_hit =
+            is_meant && self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        let named = Named { group: &call.target.group, kind: &call.target.resource, name: &call.target.name };
+        let refuse = is_hit.then(|| Status::modified(named));
+        Fault { refuse, ..Fault::default() }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_that_change_meanwhile_are_read_again_some_times() {
+    for (conflicts, exit) in [(1, 4), (usize::MAX, 1)] {
+        let folder = folder();
+        let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
+        stopped_member(&hub, &west).await;
+        west.server.memkube().set_faults(Some(Arc::new(Conflicts(AtomicUsize::new(conflicts)))));
+        let ended = migrate(&["to-go", "west", "--wait=1s"], &[&hub, &west]).await.expect(exit);
+        let is_given_up = ended.errors.contains("objects changed 5 times while the command ran");
+        assert_eq!(is_given_up, exit == 1, "{ended:?}");
+        let slices: Vec<EndpointSlice> = all(&west).await;
+        let annotations = slices[0].metadata.annotations.clone().unwrap_or_default();
+        assert_eq!(annotations.contains_key(UNIQUE_NAME), exit == 4);
+        let agents = all::<MemberAgent>(&hub).await.len();
+        assert_eq!(agents, usize::from(exit == 1), "it stays while not everything is prepared");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_waits_until_the_hub_agent_has_written_the_go_form() {
+    let folder = folder();
+    let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
+    stopped_member(&hub, &west).await;
+    // In place of the hub agent: when the MemberAgent is gone, the importer understands no features.
+    let client = hub.client();
+    let hub_agent = tokio::spawn(async move {
+        let agents: Api<MemberAgent> = Api::namespaced(client.clone(), NAMESPACE);
+        let mut events = pin!(agents.watch(&WatchParams::default(), "0").await.unwrap());
+        while !matches!(events.next().await.unwrap().unwrap(), WatchEvent::Deleted(_)) {}
+        let slices: Api<EndpointSliceImport> = Api::namespaced(client, NAMESPACE);
+        let endpoints = json!([{"addresses": ["10.1.0.1"]}]);
+        let patch = Patch::Merge(json!({"spec": {"endpoints": endpoints}}));
+        slices.patch("east-1", &PatchParams::default(), &patch).await.unwrap();
+    });
+    let ended = migrate(&["to-go", "west", "--wait=1m"], &[&hub, &west]).await.expect(0);
+    assert!(ended.errors.contains("start the Go agents now"), "{ended:?}");
+    hub_agent.await.unwrap();
 }
 
 async fn set_status(hub: &Cluster, status: Value) {

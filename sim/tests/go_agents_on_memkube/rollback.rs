@@ -11,7 +11,7 @@ use fleetnet_api::crd::{
 };
 use fleetnet_api::names::annotations;
 use fleetnet_diagnosis::Snapshot;
-use fleetnet_diagnosis::migrate::{self, Annotated, Change, Object, Refused, Rollback, is_go_form, of_hub, of_member};
+use fleetnet_diagnosis::migrate::{self, Change, Refused, Rollback, is_go_form, of_hub, of_member, write};
 use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
 use fleetnet_diagnosis::report::{Direction, Migration};
 use fleetnet_tests::environment::Environment;
@@ -20,7 +20,6 @@ use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -64,43 +63,13 @@ fn rollback(snapshot: &Snapshot, fleet: &Fleet, place: Place) -> Result<Rollback
     }
 }
 
-/// Makes a change as `fleetnet migrate to-go` does.
-async fn apply(fleet: &Fleet, place: Place, change: Change) -> anyhow::Result<()> {
-    match change {
-        Change::Annotate(Annotated { namespace, name, uid, annotations }) => {
-            let api: Api<EndpointSlice> = Api::namespaced(server(fleet, place).admin(), &namespace);
-            let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": annotations}}));
-            api.patch(&name, &PatchParams::default(), &patch).await?;
-        }
-        Change::Delete { object, .. } => delete(fleet, &object).await?,
-        Change::Keep { .. } => {}
-        Change::Revoke(agent) => {
-            let status = json!({"features": [], "silentMembers": null, "silence": null, "sliceStream": null});
-            let api: Api<MemberAgent> = Api::namespaced(fleet.hub.admin(), &agent.namespace);
-            api.patch_status(&agent.name, &PatchParams::default(), &Patch::Merge(json!({"status": status}))).await?;
-        }
-    }
-    Ok(())
-}
-
-async fn delete(fleet: &Fleet, object: &Object) -> anyhow::Result<()> {
-    let kind = GroupVersionKind::gvk("networking.fleet.azure.com", "v1alpha1", &object.kind);
-    let resource = ApiResource::from_gvk_with_plural(&kind, &object.plural);
-    let api: Api<DynamicObject> = Api::namespaced_with(fleet.hub.admin(), &object.namespace, &resource);
-    api.delete(&object.name, &DeleteParams::default()).await?;
-    Ok(())
-}
-
 /// Sends a heartbeat as `fleetnet migrate to-go` does, until the member is not silent.
 async fn trusted(fleet: &Fleet, place: Place) -> anyhow::Result<Rollback> {
     for _ in 0..60 {
         let rollback = rollback(&snapshot(fleet).await, fleet, place);
         let rollback = rollback.map_err(|refused| anyhow::anyhow!("{place:?}: {refused:?}"))?;
         if let Some(agent) = &rollback.agent {
-            let now = jiff::Timestamp::from_microsecond(fleet.clock().now().0)?;
-            let spec = json!({"renewTime": format!("{now:.6}"), "plannedStopTime": format!("{now:.6}")});
-            let api: Api<MemberAgent> = Api::namespaced(fleet.hub.admin(), &agent.namespace);
-            api.patch(&agent.name, &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await?;
+            write::renew(&fleet.hub.admin(), agent, fleet.clock().now()).await?;
         }
         if !rollback.is_silent {
             return Ok(rollback);
@@ -114,10 +83,11 @@ async fn trusted(fleet: &Fleet, place: Place) -> anyhow::Result<Rollback> {
 async fn prepares(fleet: &Fleet, place: Place) -> anyhow::Result<()> {
     let rollback = trusted(fleet, place).await?;
     for change in rollback.changes {
-        apply(fleet, place, change).await?;
+        let at = if matches!(change, Change::Annotate(_)) { place } else { Place::Hub };
+        write::make(change, &server(fleet, at).admin()).await?;
     }
     if let Some(agent) = &rollback.agent {
-        delete(fleet, agent).await?;
+        ensure!(write::forget(&fleet.hub.admin(), agent).await?, "the hub agent judged a member that sends heartbeats");
     }
     sleep(GO_FORM).await;
     Ok(())

@@ -16,22 +16,15 @@ use crate::cli::output::OutputFlags;
 use crate::cli::output::progress::Progress;
 use crate::limits::{APPLY_TRIES, POLL};
 use fleetnet_api::crd::{
-    EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MemberAgent,
-    ServiceImportType,
+    EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, ServiceImportType,
 };
-use fleetnet_api::names::{GROUP, VERSION};
-use fleetnet_diagnosis::migrate::{
-    Annotated, Change, Object, Refused, Rollback, is_go_form, is_judged, of_hub, of_member,
-};
+use fleetnet_diagnosis::migrate::{Change, Object, Refused, Rollback, is_go_form, of_hub, of_member, write};
 use fleetnet_diagnosis::read::Scope;
-use fleetnet_runtime::clock::{Clock, to_jiff};
+use fleetnet_runtime::clock::Clock;
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::api::ListParams;
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use serde_json::json;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::time::Duration;
@@ -132,7 +125,9 @@ async fn prepared(options: &Options, fleet: &Fleet, progress: &Progress, end: In
             return Ok(rollback);
         }
         if let Some(agent) = &rollback.agent {
-            renew(fleet.hub(), agent).await?;
+            let hub = fleet.hub();
+            let renewed = hub.find(write::renew(&hub.client, agent, Clock::system().now())).await;
+            outcome(renewed, Action::Updated, "update", &reference(agent))?;
         }
         if !rollback.is_silent {
             return Ok(rollback);
@@ -166,15 +161,17 @@ async fn apply(
         Change::Revoke(object) => (fleet.hub(), reference(object), OTHERS_FOLLOW),
     };
     progress.step(&format!("{}: {object}", cluster.context));
-    let action = match (change, options.dry_run) {
-        (Change::Keep { .. }, _) => Some(Action::Kept),
-        (Change::Annotate(_) | Change::Revoke(_), true) => Some(Action::Updated),
-        (Change::Delete { .. }, true) => Some(Action::Deleted),
-        (Change::Annotate(slice), false) => annotate(cluster, slice, &object).await?,
-        (Change::Delete { object: deleted, .. }, false) => delete(cluster, &deleted, None).await?,
-        (Change::Revoke(agent), false) => revoke(cluster, &agent).await?,
+    let (action, verb) = match change {
+        Change::Keep { .. } => (Action::Kept, "keep"),
+        Change::Delete { .. } => (Action::Deleted, "delete"),
+        Change::Annotate(_) | Change::Revoke(_) => (Action::Updated, "update"),
     };
-    let Some(action) = action else { return Ok(false) };
+    let mut done_as = Some(action);
+    if !options.dry_run && action != Action::Kept {
+        let written = cluster.find(Box::pin(write::make(change, &cluster.client))).await;
+        done_as = outcome(written, action, verb, &object)?;
+    }
+    let Some(action) = done_as else { return Ok(false) };
     add(done, Done { object, cluster: cluster.context.clone(), action, note: note.to_owned() });
     Ok(true)
 }
@@ -191,14 +188,12 @@ fn add(done: &mut Vec<Done>, new: Done) {
 async fn forget(options: &Options, hub: &Cluster, agent: &Object, done: &mut Vec<Done>) -> Result<bool, Stop> {
     let mut action = Action::Deleted;
     if !options.dry_run {
-        let api: Api<MemberAgent> = Api::namespaced(hub.client.clone(), &agent.namespace);
-        let present = hub.find(api.get(&agent.name)).await?;
-        if present.as_ref().and_then(|present| present.status.as_ref()).is_some_and(is_judged) {
-            return Ok(false);
-        }
-        match delete(hub, agent, present.and_then(|present| present.resource_version())).await? {
-            Some(done) => action = done,
-            None => return Ok(false),
+        match hub.find(Box::pin(write::forget(&hub.client, agent))).await {
+            Ok(Some(false)) => return Ok(false),
+            answer => match outcome(answer, action, "delete", &reference(agent))? {
+                Some(done) => action = done,
+                None => return Ok(false),
+            },
         }
     }
     add(done, Done { object: reference(agent), cluster: hub.context.clone(), action, note: OTHERS_FOLLOW.to_owned() });
@@ -224,42 +219,6 @@ fn outcome<T>(
         Err(failure) if failure.status == 409 => Ok(None),
         Err(failure) => Err(write_failed(failure, verb, object)),
     }
-}
-
-async fn annotate(member: &Cluster, slice: Annotated, object: &Reference) -> Result<Option<Action>, Stop> {
-    let api: Api<EndpointSlice> = Api::namespaced(member.client.clone(), &slice.namespace);
-    let patch = Patch::Merge(json!({"metadata": {"uid": slice.uid, "annotations": slice.annotations}}));
-    let answer = member.find(api.patch(&slice.name, &PatchParams::default(), &patch)).await;
-    outcome(answer, Action::Updated, "annotate", object)
-}
-
-async fn delete(hub: &Cluster, object: &Object, version: Option<String>) -> Result<Option<Action>, Stop> {
-    let kind = GroupVersionKind::gvk(GROUP, VERSION, &object.kind);
-    let resource = ApiResource::from_gvk_with_plural(&kind, &object.plural);
-    let api: Api<DynamicObject> = Api::namespaced_with(hub.client.clone(), &object.namespace, &resource);
-    let preconditions = Some(Preconditions { uid: Some(object.uid.clone()), resource_version: version });
-    let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
-    let answer = hub.find(api.delete(&object.name, &parameters)).await;
-    outcome(answer, Action::Deleted, "delete", &reference(object))
-}
-
-/// Sends a heartbeat with the announcement of a stop. Both limits of silence are then 10 minutes longer.
-async fn renew(hub: &Cluster, agent: &Object) -> Result<(), Stop> {
-    let now = to_jiff(Clock::system().now());
-    let spec = json!({"renewTime": format!("{now:.6}"), "plannedStopTime": format!("{now:.6}")});
-    let patch = Patch::Merge(json!({"metadata": {"uid": agent.uid}, "spec": spec}));
-    let api: Api<MemberAgent> = Api::namespaced(hub.client.clone(), &agent.namespace);
-    let answer = hub.find(api.patch(&agent.name, &PatchParams::default(), &patch)).await;
-    outcome(answer, Action::Updated, "update", &reference(agent)).map(drop)
-}
-
-/// Ends the announcement of the hub agent to a member, and its list of silent members.
-async fn revoke(hub: &Cluster, agent: &Object) -> Result<Option<Action>, Stop> {
-    let status = json!({"features": [], "silentMembers": null, "silence": null, "sliceStream": null});
-    let patch = Patch::Merge(json!({"metadata": {"uid": agent.uid}, "status": status}));
-    let api: Api<MemberAgent> = Api::namespaced(hub.client.clone(), &agent.namespace);
-    let answer = hub.find(api.patch_status(&agent.name, &PatchParams::default(), &patch)).await;
-    outcome(answer, Action::Updated, "update", &reference(agent))
 }
 
 /// Waits until the hub agent writes the objects for a member in the Go form; for the hub, until the members do.
