@@ -161,6 +161,9 @@ fn notes_on_fleet(settings: &Settings) -> Vec<String> {
         "member {} with hub namespace {}, running {:?}",
         settings.member.cluster, settings.member.hub_namespace, settings.parts
     )];
+    if settings.parts == Parts::NONE && settings.member.membership.agents.is_empty() {
+        notes.push("this agent does nothing: no controller and no heartbeat to a fleet manager is on".to_owned());
+    }
     if fleetnet_core::names::cluster_of(&settings.member.hub_namespace).as_ref() != Some(&settings.member.cluster) {
         notes.push(format!(
             "hub namespace {} is not fleet-member-{}: the hub agent ignores members whose namespace has another name",

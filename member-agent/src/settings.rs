@@ -272,13 +272,6 @@ impl Chosen {
         // fault A14.4 (settings::an_agent_without_features_sends_heartbeats_only): !flags.common.enable_v1beta1_apis ~> false
         let agents = if !flags.common.enable_v1beta1_apis { Vec::new() } else { named.membership() };
         if !flags.enable_networking_features {
-            if agents.is_empty() {
-                return Err(UsageError(
-                    "--enable-networking-features=false leaves only heartbeats to a fleet manager, and the other flags turn \
-                     them off: remove it, or set --enable-v1beta1-apis=true and --controllers=*"
-                        .to_owned(),
-                ));
-            }
             let leases = Parts { endpoint_slice: false, ..named }.leases();
             let membership = Membership { agents, on_leave: OnLeave::Keep };
             return Ok(Self { parts: Parts::NONE, membership, leases, endpoints: None });
@@ -408,10 +401,7 @@ mod tests {
         heartbeats(&[off], &MembershipAgent::ALL, &[MEMBER_LEASES, MCS_LEASES].concat());
         let mcs = "--controllers=multiclusterservice,endpointslice";
         heartbeats(&[off, mcs], &[MembershipAgent::MultiClusterService], &MCS_LEASES);
-        for nothing in ["--controllers=endpointslice", "--enable-v1beta1-apis=false"] {
-            let error = with(&[off, nothing]).expect_err("nothing is left to run");
-            assert!(error.contains("--enable-v1beta1-apis=true"), "{error}");
-        }
+        heartbeats(&[off, "--enable-v1beta1-apis=false"], &[], &[MEMBER_LEASES, MCS_LEASES].concat());
         let all = with(&[]).expect("valid").member.membership;
         assert_eq!(all, Membership { agents: MembershipAgent::ALL.to_vec(), on_leave: OnLeave::Delete });
         let unmanaged = with(&["--enable-v1beta1-apis=false"]).expect("valid").member.membership;

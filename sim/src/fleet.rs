@@ -318,17 +318,26 @@ impl Fleet {
         self.servers().flat_map(|(_, server)| server.memkube().audit().entries).collect()
     }
 
-    /// Returns the writes of agents in [`Fleet::history`], without heartbeats, Leases and Events. The hub agent's answers to heartbeats are
-    /// not among them either.
+    /// Returns the writes of agents in [`Fleet::history`], without heartbeats, the hub agent's answers to them, Leases and Events.
     #[must_use]
     pub fn agent_writes(&self) -> Vec<Entry> {
         let mut history = self.history();
         history.retain(|Entry { call, .. }| {
-            let is_counted =
-                !["leases", "events", "memberagents", "internalmemberclusters"].contains(&&*call.target.resource);
+            let is_heartbeat =
+                &*call.target.resource == "internalmemberclusters" && &*call.target.subresource == "status";
+            let is_counted = !is_heartbeat && !["leases", "events", "memberagents"].contains(&&*call.target.resource);
             call.verb.writes() && is_counted && &*call.user.name != ADMIN
         });
         history
+    }
+
+    /// Returns the writes of the hub agent to the status of MemberAgents, by name.
+    #[must_use]
+    pub fn answers(&self) -> Vec<Text> {
+        let is_answer = |Entry { call, .. }: &Entry| {
+            call.verb.writes() && (&*call.target.resource, &*call.target.subresource) == ("memberagents", "status")
+        };
+        self.history().into_iter().filter(is_answer).map(|entry| (&*entry.call.target.name).into()).collect()
     }
 
     /// Returns a copy of the current contents of all servers, for [`Fleet::restore`].

@@ -2,7 +2,7 @@
 //! processes and real control planes.
 
 use anyhow::{Context as _, ensure};
-use fleetnet_api::crd::{EndpointSliceImport, ServiceExport};
+use fleetnet_api::crd::{EndpointSliceImport, MemberAgent, ServiceExport};
 use fleetnet_api::decode::decode;
 use fleetnet_core::member::{Membership, OnLeave};
 use fleetnet_core::model::{AgentStatus, Kind, MembershipAgent, Object};
@@ -93,33 +93,68 @@ fn writes(fleet: &Fleet, skipped: &[usize]) -> BTreeMap<String, usize> {
     counts
 }
 
+/// Restarts the hub agent if `is_restarted`, and checks that agents write nothing but the heartbeats of `living` members for five minutes.
+async fn writes_only_heartbeats(fleet: &mut Fleet, living: usize, is_restarted: bool) -> anyhow::Result<()> {
+    let before: Vec<usize> = fleet.servers().map(|(_, server)| server.memkube().audit().entries.len()).collect();
+    if is_restarted {
+        fleet.kill(Place::Hub).await;
+        fleet.start(Place::Hub)?;
+    }
+    sleep(Duration::from_mins(5)).await;
+    let counts = writes(fleet, &before);
+    let kinds: Vec<&str> = counts.keys().map(String::as_str).collect();
+    ensure!(kinds == ["hub: patch internalmemberclusters/status", "hub: patch memberagents"], "{counts:?}");
+    let counts: Vec<usize> = counts.into_values().collect();
+    // The jitter of 5% moves the first or the last heartbeat into or out of the five minutes.
+    ensure!((4 * living..=6 * living).contains(&counts[0]), "{} heartbeats for the manager", counts[0]);
+    ensure!((29 * living..=34 * living).contains(&counts[1]), "{} renewals", counts[1]);
+    Ok(())
+}
+
 #[test]
 fn a_healthy_fleet_writes_heartbeats_only_also_after_a_restart_of_the_hub_agent() -> anyhow::Result<()> {
-    const MEMBERS: usize = 3;
-    const TIME: Duration = Duration::from_mins(5);
     sim::paused(async {
-        let (mut fleet, manager, users) = fleet(MEMBERS, of_all_agents(OnLeave::Delete)).await?;
+        let (mut fleet, manager, users) = fleet(3, of_all_agents(OnLeave::Delete)).await?;
         fleet.start_agents().await?;
         export_and_import(&users).await?;
         sleep(Duration::from_mins(2)).await;
         for is_restarted in [false, true] {
-            let before: Vec<usize> =
-                fleet.servers().map(|(_, server)| server.memkube().audit().entries.len()).collect();
-            if is_restarted {
-                fleet.kill(Place::Hub).await;
-                fleet.start(Place::Hub)?;
-            }
-            sleep(TIME).await;
-            let counts = writes(&fleet, &before);
-            let kinds: Vec<&str> = counts.keys().map(String::as_str).collect();
-            ensure!(kinds == ["hub: patch internalmemberclusters/status", "hub: patch memberagents"], "{counts:?}");
-            let counts: Vec<usize> = counts.into_values().collect();
-            // The jitter of 5% moves the first or the last heartbeat into or out of the five minutes.
-            ensure!((4 * MEMBERS..=6 * MEMBERS).contains(&counts[0]), "{} heartbeats for the manager", counts[0]);
-            ensure!((29 * MEMBERS..=34 * MEMBERS).contains(&counts[1]), "{} renewals", counts[1]);
+            writes_only_heartbeats(&mut fleet, 3, is_restarted).await?;
         }
         for member in &fleet.members {
             ensure!(answers(&manager, &member.name).await? == both("AgentJoined", true));
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn beside_silent_members_a_restart_of_the_hub_agent_causes_no_write() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (mut fleet, _, users) = fleet(5, of_all_agents(OnLeave::Delete)).await?;
+        fleet.start_agents().await?;
+        export_and_import(&users).await?;
+        let [withdrawn, draining] = [3, 4];
+        for member in [withdrawn, draining] {
+            users[member].create_service("app").await?;
+            users[member].create_slice("app", "app-1", &[&format!("10.{member}.0.1")]).await?;
+            users[member].export("app").await?;
+        }
+        sleep(Duration::from_mins(1)).await;
+        fleet.kill(Place::Member(withdrawn)).await;
+        sleep(Duration::from_mins(12)).await;
+        fleet.kill(Place::Member(draining)).await;
+        sleep(Duration::from_mins(2)).await;
+        let agents: Api<MemberAgent> = Api::all(fleet.hub.admin());
+        let phases: Vec<String> = agents
+            .list(&ListParams::default())
+            .await?
+            .into_iter()
+            .filter_map(|agent| Some(agent.status?.silence?.phase))
+            .collect();
+        ensure!(phases == ["Withdrawn", "Draining"], "{phases:?}");
+        for is_restarted in [false, true] {
+            writes_only_heartbeats(&mut fleet, 3, is_restarted).await?;
         }
         Ok(())
     })

@@ -78,7 +78,7 @@ pub const ALL: &[Kind] = &[
 #[derive(Clone, Debug)]
 pub struct Kind {
     pub name: &'static str,
-    /// Frequency of this kind, relative to the others. 0 for the kinds of `script::lives`.
+    /// Frequency of this kind, relative to the others. 0 for the kinds of `script::lives` and `script::leaves`.
     pub weight: u32,
     /// Shortest and longest duration, in seconds.
     pub seconds: RangeInclusive<u64>,
@@ -151,6 +151,11 @@ pub trait Disturbance: Debug + Send + Sync {
 
     /// True if the end of the disturbance brings the hub back to an earlier state.
     fn restores_the_hub(&self) -> bool {
+        false
+    }
+
+    /// True if an agent may reach no server while it lasts.
+    fn cuts_off(&self) -> bool {
         false
     }
 
@@ -274,6 +279,12 @@ impl Active {
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         self.ongoing.read(|ongoing| ongoing.iter().map(|(name, _)| *name).collect())
+    }
+
+    /// True if an agent may reach no server now.
+    #[must_use]
+    pub fn cuts_off(&self) -> bool {
+        self.ongoing.read(|ongoing| ongoing.iter().any(|(_, one)| one.cuts_off()))
     }
 
     fn first<T>(&self, effect: impl Fn(&dyn Disturbance) -> Option<T>) -> Option<T> {

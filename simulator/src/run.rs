@@ -121,7 +121,7 @@ async fn world_of(script: &Script) -> anyhow::Result<World> {
     }
     fleet.make_namespace(WORK).await?;
     let manager = script.is_managed.then_some(manager);
-    Ok(World { fleet, replicas: script.replicas, ongoing: Vec::new(), restores: 0, later: Vec::new(), manager })
+    Ok(World { fleet, replicas: script.replicas, is_cut_off: false, restores: 0, later: Vec::new(), manager })
 }
 
 impl Run {
@@ -219,7 +219,7 @@ impl Run {
     async fn end(&mut self, kind: &'static Kind, disturbance: &Arc<dyn Disturbance>) -> anyhow::Result<()> {
         self.trace.add(self.world.now(), || format!("=== end of {}: {disturbance:?}", kind.name));
         self.active.remove(disturbance);
-        self.world.ongoing = self.active.names();
+        self.world.is_cut_off = self.active.cuts_off();
         self.watchers.late_until(self.world.now() + LATE);
         disturbance.end(&mut self.world).await?;
         if disturbance.restores_the_hub() {

@@ -142,7 +142,7 @@ impl Script {
         }
         if !is_restored {
             steps.extend(lives(seed, may));
-            steps.extend(leaves(&mut of_manager).filter(|_| is_managed && !is_still));
+            steps.extend(leaves(&mut of_manager, may).filter(|_| is_managed));
         }
         steps.sort_by_key(|step| step.at);
         Self { seed, replicas, has_streams, without_stream, is_slow, is_quiet, is_managed, steps, last }
@@ -169,11 +169,11 @@ impl Script {
 }
 
 /// Returns up to two requests of a fleet manager to leave.
-fn leaves(rng: &mut Rng) -> impl Iterator<Item = Step> {
+fn leaves(rng: &mut Rng, may: impl Fn(&&Kind) -> bool) -> impl Iterator<Item = Step> {
     let count = rng.usize(..=2); // no limit: most runs have one or two
-    (0..count).filter_map(|_| {
+    (0..count).filter_map(move |_| {
         let at = a_time(rng, QUIET_FAULTS, ACTION);
-        let kind = named("leave")?;
+        let kind = named("leave").filter(&may)?;
         let lasts = duration(kind, at, &[], rng);
         let made_from = rng.fork();
         let disturbance = (kind.make)(&mut made_from.clone());

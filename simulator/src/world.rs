@@ -41,8 +41,8 @@ pub struct World {
     pub fleet: Fleet,
     /// Number of replicas of each agent.
     pub replicas: usize,
-    /// Names of the faults that are going on.
-    pub ongoing: Vec<&'static str>,
+    /// True if a fault is going on that may cut an agent off from all servers.
+    pub is_cut_off: bool,
     /// Number of times that the hub was restored from a backup.
     pub restores: u64,
     /// Actions that were not possible yet.

@@ -70,8 +70,7 @@ fn of_model(world: &World) -> Fleet {
 async fn compare(seed: u64) -> anyhow::Result<()> {
     let mut model = World::new(MEMBERS);
     let fleet = sim::Fleet::new(sim::Options { seed, ..sim::Options::members(MEMBERS) }).await?;
-    let mut servers =
-        Servers { fleet, replicas: 1, ongoing: Vec::new(), restores: 0, later: Vec::new(), manager: None };
+    let mut servers = Servers { fleet, replicas: 1, is_cut_off: false, restores: 0, later: Vec::new(), manager: None };
     servers.fleet.make_namespace(WORK).await?;
     servers.fleet.start_agents().await?;
     for action in history(seed) {

@@ -20,6 +20,7 @@ use std::fmt::Debug;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 const NAMESPACE: &str = "fleet-member-west";
 const UNIQUE_NAME: &str = "networking.fleet.azure.com/fleet-unique-name";
@@ -203,6 +204,8 @@ async fn the_command_waits_until_the_hub_agent_has_written_the_go_form() {
         let agents: Api<MemberAgent> = Api::namespaced(client.clone(), NAMESPACE);
         let mut events = pin!(agents.watch(&WatchParams::default(), "0").await.unwrap());
         while !matches!(events.next().await.unwrap().unwrap(), WatchEvent::Deleted(_)) {}
+        // It goes on with the announcement for a while.
+        tokio::time::sleep(Duration::from_secs(2)).await;
         let slices: Api<EndpointSliceImport> = Api::namespaced(client, NAMESPACE);
         let endpoints = json!([{"addresses": ["10.1.0.1"]}]);
         let patch = Patch::Merge(json!({"spec": {"endpoints": endpoints}}));
@@ -210,6 +213,7 @@ async fn the_command_waits_until_the_hub_agent_has_written_the_go_form() {
     });
     let ended = migrate(&["to-go", "west", "--wait=1m"], &[&hub, &west]).await.expect(0);
     assert!(ended.errors.contains("start the Go agents now"), "{ended:?}");
+    assert_eq!(all::<EndpointSliceImport>(&hub).await[0].spec.slice.endpoints[0].zone, None, "it did not wait");
     hub_agent.await.unwrap();
 }
 

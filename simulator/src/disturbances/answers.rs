@@ -13,6 +13,8 @@ pub(crate) const SLOW: Kind = Kind::new("denials", 6, 5..=90, slow).slow();
 const REFUSED: [u16; 6] = [401, 409, 410, 429, 500, 503];
 /// Statuses of requests that the server did not execute, after which an agent waits for up to 10 minutes.
 const DENIED: [u16; 3] = [403, 404, 422];
+/// Percentage of requests that fail if all do.
+const ALWAYS: u32 = 100;
 /// Statuses that a proxy answers, although the server executed the request.
 const EXECUTED: [u16; 4] = [429, 500, 503, 504];
 
@@ -37,7 +39,7 @@ fn slow(rng: &mut Rng) -> Arc<dyn Disturbance> {
 }
 
 fn answers(rng: &mut Rng, code: u16, is_executed: bool) -> Arc<dyn Disturbance> {
-    let percent = [5, 20, 60, 100][rng.usize(..4)];
+    let percent = [5, 20, 60, ALWAYS][rng.usize(..4)];
     Arc::new(Answers { scope: Scope::random(rng), percent, code, is_executed, dice: Dice::new(rng) })
 }
 
@@ -59,6 +61,10 @@ fn status(code: u16) -> Status {
 }
 
 impl Disturbance for Answers {
+    fn cuts_off(&self) -> bool {
+        self.percent == ALWAYS
+    }
+
     fn request(&self, request: Request<'_>) -> Option<Fault> {
         let call = request.call;
         // A read has no 409 or 422, and only lists and watches have 410.

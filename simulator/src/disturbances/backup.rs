@@ -3,9 +3,9 @@
 //! (docs/reliability.md, "What is not promised"):
 //!
 //! - The hub was restored since the backup: agents may have seen the same resourceVersions with other changes.
-//! - A partition lasts: an agent may reach the hub only when its resourceVersions are as high as before.
+//! - An agent cannot reach the hub now: it may reach the hub only when its resourceVersions are as high as before.
 
-use super::{Disturbance, Kind, partition};
+use super::{Disturbance, Kind};
 use crate::world::World;
 use fastrand::Rng;
 use futures::future::LocalBoxFuture;
@@ -49,8 +49,7 @@ impl Disturbance for OldHub {
             let backup = self.backup.lock().take();
             let hub = world.fleet.hub.memkube();
             let Some((backup, restores)) = backup else { return Ok(()) };
-            let is_partitioned = world.ongoing.contains(&partition::KIND.name);
-            if self.is_bumped || is_partitioned || world.restores > restores {
+            if self.is_bumped || world.is_cut_off || world.restores > restores {
                 hub.restore_bumped(&backup);
             } else {
                 hub.restore(&backup);

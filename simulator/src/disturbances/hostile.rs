@@ -69,7 +69,8 @@ impl Disturbance for Hostile {
             forge(kind, &mut forged.data, &mut rng);
             let own = world.api(Place::Hub, kind, &hub_namespace(self.member));
             match own.create(&PostParams::default(), &forged).await {
-                Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+                // The object exists, or the namespace is gone or being deleted.
+                Err(kube::Error::Api(status)) if [403, 404, 409].contains(&status.code) => Ok(()),
                 answer => Ok(answer.map(drop)?),
             }
         })

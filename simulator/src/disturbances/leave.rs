@@ -7,7 +7,7 @@ use futures::future::LocalBoxFuture;
 use histories::users::MEMBERS;
 use std::sync::Arc;
 
-pub(crate) const KIND: Kind = Kind::new("leave", 0, 1..=300, make).slow().changing();
+pub(crate) const KIND: Kind = Kind::new("leave", 0, 1..=300, make).changing();
 
 #[derive(Debug)]
 struct Leave {

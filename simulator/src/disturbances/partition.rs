@@ -39,6 +39,10 @@ impl Partition {
 }
 
 impl Disturbance for Partition {
+    fn cuts_off(&self) -> bool {
+        true
+    }
+
     fn request(&self, request: Request<'_>) -> Option<Fault> {
         let fault = match self.direction {
             Direction::Requests => Fault { delay_before: NEVER, ..Fault::default() },

@@ -30,6 +30,10 @@ fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
 }
 
 impl Disturbance for Pause {
+    fn cuts_off(&self) -> bool {
+        true
+    }
+
     fn begin<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
         Box::pin(async move {
             let chosen = self.replica.min(world.replicas - 1);

@@ -1,6 +1,7 @@
 //! Agents change nothing that belongs to others. Of objects of users they write only their marks and the status, and in the hub each
 //! agent writes only its own objects. Servers in memory know no roles, so this also shows what the roles in `deploy/` would refuse.
 
+use super::memberships::is_answered;
 use super::{Oracle, Seen};
 use crate::world::{WORK, hub_namespace};
 use fleetnet_api::names::{GROUP, annotations, labels};
@@ -10,10 +11,10 @@ use serde_json::Value;
 use sim::fleet::Place;
 use std::collections::BTreeSet;
 
-/// Members that the fleet manager has asked to leave, by index.
+/// Members that the fleet manager asks to leave, by index, until they have answered.
 #[derive(Debug, Default)]
 pub(super) struct OnlyOwn {
-    asked_to_leave: BTreeSet<usize>,
+    leaving: BTreeSet<usize>,
 }
 
 /// Right of an agent to change an object.
@@ -117,11 +118,15 @@ fn is_deletion(seen: &Seen<'_>) -> bool {
 
 impl Oracle for OnlyOwn {
     fn committed(&mut self, seen: &Seen<'_>) -> Result<bool, String> {
-        if let Some(Object::InternalMemberCluster(membership)) = seen.after
-            && membership.state == MembershipState::Leave
-        {
+        if let Some(Object::InternalMemberCluster(membership)) = seen.after {
             let is_of = |index: &usize| hub_namespace(*index) == *membership.meta.name.namespace;
-            self.asked_to_leave.extend((0..MEMBERS).find(is_of));
+            let Some(index) = (0..MEMBERS).find(is_of) else { return Ok(false) };
+            match membership.state {
+                MembershipState::Leave => drop(self.leaving.insert(index)),
+                // Until then, an agent may not know that it shall stay.
+                _ if is_answered(membership) => drop(self.leaving.remove(&index)),
+                _ => {}
+            }
         }
         let (Some(object), Some(agent)) = (seen.newest(), seen.agent) else { return Ok(false) };
         let name = &object.meta().name;
@@ -132,7 +137,7 @@ impl Oracle for OnlyOwn {
         let owns = matches!(may, May::Own | May::Everything);
         // A member that leaves deletes its requests.
         let is_request = matches!(seen.kind, Kind::ServiceExport | Kind::MultiClusterService);
-        let leaves = matches!(agent, Place::Member(index) if self.asked_to_leave.contains(&index));
+        let leaves = matches!(agent, Place::Member(index) if self.leaving.contains(&index));
         let what = match seen.json_before {
             _ if may == May::Nothing => "wrote",
             _ if !owns && is_created => "created",

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub(super) struct Answered(BTreeMap<ObjectName, Option<Duration>>);
 
 /// True if all agents have answered the present specification.
-fn is_answered(membership: &InternalMemberCluster) -> bool {
+pub(super) fn is_answered(membership: &InternalMemberCluster) -> bool {
     let expected = match membership.state {
         MembershipState::Join => Reason::AgentJoined,
         MembershipState::Leave => Reason::AgentLeft,

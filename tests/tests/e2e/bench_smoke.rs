@@ -123,8 +123,9 @@ fn the_endpoints_of_a_dead_member_are_used_no_longer_than_the_soft_limit() -> an
     let report: Value = serde_json::from_str(&run(print(&["silence", "--smoke"]))?).context("it prints JSON")?;
     let [round] = &report["rounds"].as_array().context("rounds")?[..] else { anyhow::bail!("one round") };
     let of = |field: &str| round[field].as_f64().with_context(|| format!("{field}: {round}"));
-    assert!(of("out_of_use_seconds")? >= 29.0, "it counts from the last renewal: {round}");
-    assert!(of("restored_seconds")? > 0.0, "{round}");
+    // The soft limit is 30 s here. It counts from the last renewal.
+    assert!((29.0..45.0).contains(&of("out_of_use_seconds")?), "{round}");
+    assert!((0.0..15.0).contains(&of("restored_seconds")?), "{round}");
     assert_eq!(report["targets"].as_array().map(Vec::len), Some(2));
     Ok(())
 }

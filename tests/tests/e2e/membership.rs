@@ -122,6 +122,26 @@ fn a_manager_lets_a_member_join_and_leave() -> anyhow::Result<()> {
 }
 
 #[test]
+fn an_agent_without_features_joins_and_leaves_with_the_shipped_roles_and_deletes_nothing() -> anyhow::Result<()> {
+    harness::run(async {
+        let fleet = Fleet::own(1).await?;
+        let manager = install_manager(&fleet).await?;
+        let membership = Membership::create(&manager, &fleet.members[0].cluster_id).await?;
+        let namespace = fleet.namespace("membership").await?;
+        let user = User::new(fleet.members[0].control_plane.admin(), &namespace);
+        user.export("app").await?;
+        let agent = fleet.member_agent(&fleet.members[0]).await?.flag("--enable-networking-features", "false");
+        let _agent = agent.start_ready().await?;
+        membership.answered("True", "AgentJoined").await?;
+        manager.ask(membership.cluster_id, "Leave").await?;
+        membership.answered("False", "AgentLeft").await?;
+        let export = user.api::<ServiceExport>().get("app").await?;
+        ensure!(export.metadata.deletion_timestamp.is_none() && export.status.is_none(), "{export:?}");
+        Ok(())
+    })
+}
+
+#[test]
 fn a_member_that_is_lost_for_good_is_removed() -> anyhow::Result<()> {
     harness::run(async {
         let fleet = Fleet::own(2).await?;

@@ -41,6 +41,12 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     if wrong.is_empty() {
         let text = format!("all changes are everywhere {:.0} ms later", milliseconds(begun.elapsed()));
         scene.step(name, text).await;
+        let after = scene.watches.look(World::imports);
+        if scene.watches.see(DOWN, |world| world.imports() != after).await {
+            wrong.push("imports changed again after the hub came back".to_owned());
+        } else {
+            scene.step(name, format!("no member counts as silent {DOWN:?} later")).await;
+        }
     }
     scene.watches.instruct(|world| missed.iter().for_each(|address| drop(world.take_arrivals(address))));
     Ok(wrong)
