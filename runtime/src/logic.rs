@@ -247,6 +247,14 @@ impl Verb {
             Self::Delete { .. } => "delete",
         }
     }
+
+    /// Returns the version of the object that the write is based on; `None` if it has no such precondition.
+    pub(crate) const fn resource_version(&self) -> Option<u64> {
+        match self {
+            Self::Patch { resource_version, .. } | Self::Replace { resource_version, .. } => Some(*resource_version),
+            Self::Create { .. } | Self::Delete { .. } => None,
+        }
+    }
 }
 
 /// Outcome of a write, as the agent sees it.

@@ -160,6 +160,7 @@ pub(crate) async fn carry_out<L: Logic>(
         return (request, outcome);
     }
     let target = Addressed { spec: &spec, name: &request.name };
+    let restores = spec.cluster.restores.count();
     let answer = target.write(&request.verb).await;
     let is_answered = answer.as_ref().is_ok_and(|answer| answer.status.is_success());
     let (result, seen) = match answer {
@@ -167,6 +168,7 @@ pub(crate) async fn carry_out<L: Logic>(
         Err(SendError { sent: false, message }) => (WriteResult::Failed { message, retry_after: None }, Seen::Nothing),
         Err(SendError { sent: true, message }) => target.settle(&request.verb, message, None).await,
     };
+    target.notice_restore(&request.verb, &seen, restores);
     (request, Outcome { result, is_answered, seen, at: clock.now(), took: begun.elapsed() })
 }
 
@@ -361,6 +363,22 @@ impl<L: Logic> Addressed<'_, L> {
             WriteResult::Failed { message: format!("outcome unknown ({message})"), retry_after }
         };
         (result, seen)
+    }
+
+    /// A GET shows the newest state. If it is older than the state that the write is based on, the server was restored from a backup,
+    /// and no watch has noticed it: they connected only when later writes had raised the server's revision again.
+    fn notice_restore(&self, verb: &Verb, seen: &Seen<L::Object>, restores: u64) {
+        let (Some(known), Seen::Object(observed)) = (verb.resource_version(), seen) else { return };
+        // fault V4.18: observed.resource_version < known ~> false
+        if observed.resource_version < known {
+            tracing::warn!(
+                side = self.spec.cluster.name,
+                kind = self.spec.resource.kind,
+                object = %self.name,
+                "the object is older than before (was the server restored from a backup?): listing again"
+            );
+            self.spec.cluster.restores.noticed(restores);
+        }
     }
 
     /// Sends one GET. Returns the object's state and its JSON.

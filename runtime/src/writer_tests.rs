@@ -66,8 +66,19 @@ async fn carried_out_by(
     leadership: &Leadership,
     verb: Verb,
     metadata_only: bool,
-    mut answers: Vec<Response<Full<Bytes>>>,
+    answers: Vec<Response<Full<Bytes>>>,
 ) -> (Outcome<Thing>, Vec<(Method, String, HeaderMap, Value)>) {
+    let (outcome, requests, _) = carried_out_in_cluster(leadership, verb, metadata_only, answers).await;
+    (outcome, requests)
+}
+
+/// Executes a write as [`carried_out_by`] does. Also returns the number of restores that were noticed.
+async fn carried_out_in_cluster(
+    leadership: &Leadership,
+    verb: Verb,
+    metadata_only: bool,
+    mut answers: Vec<Response<Full<Bytes>>>,
+) -> (Outcome<Thing>, Vec<(Method, String, HeaderMap, Value)>, u64) {
     answers.reverse();
     let script = Arc::new(Mutex::new(Script { requests: Vec::new(), answers }));
     let shared = Arc::clone(&script);
@@ -83,9 +94,10 @@ async fn carried_out_by(
         }
     });
     let client = kube::Client::new(service, "default");
+    let cluster = Arc::new(Cluster::from_clients("hub", client.clone(), client));
     let spec: Arc<SourceSpec<Copier>> = Arc::new(SourceSpec {
         source: Source::Copy,
-        cluster: Arc::new(Cluster::from_clients("hub", client.clone(), client)),
+        cluster: Arc::clone(&cluster),
         resource: Source::Copy.resource(),
         namespace: None,
         name: None,
@@ -102,7 +114,7 @@ async fn carried_out_by(
     let mut script = script.lock().expect("no panic");
     assert!(script.answers.is_empty(), "answers are left: fewer requests than expected");
     let requests = std::mem::take(&mut script.requests);
-    (outcome, requests)
+    (outcome, requests, cluster.restores.count())
 }
 
 fn create() -> Verb {
@@ -310,6 +322,27 @@ async fn a_conflict_is_followed_by_one_get() {
         assert_eq!(outcome.result, WriteResult::Conflict { message: "409 no".to_owned() });
         assert_eq!(outcome.seen, seen(9, "uid-2", "y"));
         assert_eq!((requests[1].0.as_str(), requests[1].1.as_str()), ("GET", "/apis/toy.io/v1/namespaces/ns/copies/a"));
+    }
+}
+
+#[tokio::test]
+async fn a_get_that_shows_an_older_object_than_before_shows_that_the_server_was_restored() {
+    for (verb, version, is_restored) in [
+        (patch(), 6, true),
+        (patch(), 7, false),
+        (patch(), 9, false),
+        (Verb::Replace { resource_version: 7, body: json!({"spec": {"value": "x"}}).into() }, 6, true),
+        // These have no precondition.
+        (create(), 6, false),
+        (delete(), 6, false),
+    ] {
+        for status in [409, 500] {
+            let (status, body) = failure(status, "Conflict", "no", ("copies", "a"));
+            let answers = vec![answer(status, body), answer(200, object(version, "uid-1", "y"))];
+            let (outcome, _, restores) = carried_out_in_cluster(&LEADING, verb.clone(), false, answers).await;
+            assert_eq!(outcome.seen, seen(version, "uid-1", "y"));
+            assert_eq!(restores, u64::from(is_restored), "{verb:?} {version}");
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use sim::agent::Setup;
 use sim::fleet::{HUB_AGENT, MEMBER_AGENT, hub_user};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -32,6 +33,13 @@ pub(crate) const HUB: &str = "hub";
 /// interval of heartbeats.
 pub(crate) const SILENCE: SilenceLimits = SilenceLimits { soft_micros: 15_000_000, hard_micros: 600_000_000 };
 
+/// Durations of the hub agent's Lease in the scenario `hub-down`. Nothing restarts an agent that loses its Lease while the hub is away.
+const PATIENT: LeaseTimes = LeaseTimes {
+    lease: Duration::from_secs(60), // no limit: longer than the outage
+    renew: Duration::from_secs(50), // no limit: longer than the outage
+    retry: Duration::from_secs(2),  // no limit: the default of the agents
+};
+
 /// Running fleet of the sandbox.
 pub(crate) struct Fleet {
     pub(crate) hub: Server,
@@ -41,6 +49,8 @@ pub(crate) struct Fleet {
     has_a_victim: bool,
     /// Limits of silence, if they are not the default.
     silence: Option<SilenceLimits>,
+    /// Durations of the hub agent's Lease.
+    hub_lease: LeaseTimes,
     /// Running agents, by the index of their member. The key of the hub agent is `None`.
     agents: Mutex<BTreeMap<Option<usize>, Agent>>,
     failures: Failures,
@@ -68,8 +78,10 @@ impl Fleet {
         let has_a_victim = matches!(options.scenario, Some(Scenario::AgentKilled | Scenario::MemberSilent));
         let has_silence = matches!(options.scenario, Some(Scenario::MemberSilent | Scenario::HubDown));
         let silence = has_silence.then_some(SILENCE);
+        let is_hub_down = options.scenario == Some(Scenario::HubDown);
+        let hub_lease = if is_hub_down { PATIENT } else { LeaseTimes::default() };
         let (agents, failures) = (Mutex::default(), Failures::default());
-        let fleet = Self { hub, members, has_a_victim, silence, agents, failures, stage: stage.clone() };
+        let fleet = Self { hub, members, has_a_victim, silence, hub_lease, agents, failures, stage: stage.clone() };
         fleet.make_namespaces().await?;
         fleet.start_agents().await?;
         let clusters = std::iter::once(HUB.to_owned()).chain(fleet.member_names()).collect();
@@ -139,10 +151,10 @@ impl Fleet {
     async fn start_agents(&self) -> anyhow::Result<()> {
         let mut agents = self.agents.lock().await;
         let hub = self.hub.cluster(HUB, HUB_AGENT).await?;
-        let silence = self.silence;
+        let (silence, lease) = (self.silence, self.hub_lease);
         let start = move || {
             let usual = Setup::usual("hub-agent");
-            sim::agent::of_hub(Arc::clone(&hub), Setup { silence: silence.or(usual.silence), ..usual })
+            sim::agent::of_hub(Arc::clone(&hub), Setup { lease, silence: silence.or(usual.silence), ..usual })
         };
         agents.insert(None, Agent::keep(start, self.stage.clone(), self.failures.clone())?);
         for index in 0..self.members.len() {

@@ -1,7 +1,9 @@
-//! Reads of an older state, as from an API server whose watch cache lags behind.
+//! Lists and watches of an older state, as from an API server whose watch cache lags behind. A get of one object shows the newest state, as
+//! in Kubernetes.
 
 use super::{Dice, Disturbance, Kind, Request, Scope};
 use fastrand::Rng;
+use memkube::Verb;
 use memkube::faults::{Fault, State};
 use std::sync::Arc;
 
@@ -22,7 +24,7 @@ fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
 
 impl Disturbance for Stale {
     fn request(&self, request: Request<'_>) -> Option<Fault> {
-        let is_read = !request.call.verb.writes() && self.scope.has(request);
+        let is_read = matches!(request.call.verb, Verb::List | Verb::Watch) && self.scope.has(request);
         is_read.then(|| Fault { state: State::Behind(self.dice.below(BEHIND)), ..Fault::default() })
     }
 }

@@ -43,7 +43,7 @@ const fn known(name: &'static str, id: &'static str, rule: &'static str, only: &
 const BUGS: &[Known] = &[
     known("the deletion of a source slice is ignored (B1)", "E6.1", "settled", "", 22),
     known("a second export of a slice gets another name (B2)", "E7.1", "duplicates", "pause", 42),
-    known("an export that vanished is not created again (B4)", "S13.2", "settled", "", 1),
+    known("an export that vanished is not created again (B4)", "S13.2", "settled", "", 10),
     known("a ServiceImport that somebody deleted is not created again (B5)", "H17.1", "prompt", "", 28),
     known("the import of another MultiClusterService is deleted (B10)", "M9.1", "withdrawn", "", 43),
     known("endpoints are withdrawn before a view is complete", "A4.5", "withdrawn", "", 19),
@@ -52,7 +52,7 @@ const BUGS: &[Known] = &[
     known("no MultiClusterService is requeued when a value changes", "M16.1", "settled", "", 1),
     known("a derived Service is forgotten", "A3.3", "settled", "", 16),
     known("two claims of type LoadBalancer show a grant for a moment", "C14.1", "claims", "rights", 12),
-    known("a granted claim is forgotten", "C2.2", "settled", "", 1),
+    known("a granted claim is forgotten", "C2.2", "settled", "", 10),
     known("a replica that does not lead writes", "K6.1", "leaders", "", 1),
     known("a replica takes the Lease of a leader that lives", "K1.1", "settled", "", 13),
     known("a right of a member is ignored", "T14.1", "rights", "rights", 88),

@@ -9,7 +9,7 @@ use crate::sandbox::scene::Scene;
 use std::time::Duration;
 use tokio::time::Instant;
 
-const DOWN: Duration = Duration::from_secs(20);
+const DOWN: Duration = Duration::from_secs(18);
 /// Number of changes made while the hub is down.
 const CHANGES: usize = 4;
 
