@@ -40,7 +40,7 @@ impl Report {
     /// Builds the report and compares the results with their targets.
     #[must_use]
     pub fn new(size: Size, import: Import, churn: Option<Churn>, restart: Option<Restart>) -> Self {
-        let processors = std::thread::available_parallelism().map_or(0, usize::from);
+        let processors = processors();
         let targets = targets(&import, churn.as_ref(), restart.as_ref());
         Self { size, processors, optimized: !cfg!(debug_assertions), import, churn, restart, targets }
     }
@@ -50,6 +50,12 @@ impl Report {
     pub fn table(&self) -> String {
         table(&self.targets)
     }
+}
+
+/// Returns the number of processors that agents, servers and the bench share; 0 if the system does not tell it.
+#[must_use]
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(0, usize::from)
 }
 
 /// Returns a table of `targets` for people.

@@ -2,25 +2,23 @@
 //! Agents are processes; API servers are in memory.
 
 use crate::limits::{CHECK_INTERVAL, IMPORT, SILENCE_LIMIT};
-use crate::report::{Target, target};
+use crate::report::{Target, processors, target};
 use crate::scale::content::cluster_id;
 use crate::scale::fleet::server;
 use anyhow::Context as _;
-use fleetnet_api::crd::MemberAgent;
 use fleetnet_core::names::member_namespace;
 use fleetnet_runtime::clock::Clock;
 use futures::future::try_join_all;
 use harness::agent::{Agent, AgentSpec};
-use harness::eventually::Deadline;
+use harness::eventually;
+use harness::fleet::create_namespace;
 use harness::in_memory::{Server, hub_agent, member_agent_of};
 use harness::routes::Routes;
 use harness::user::{Consume, User};
-use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
-use kube::api::PostParams;
 use serde::Serialize;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 /// Namespace of the Services.
 const NAMESPACE: &str = "silence";
@@ -91,20 +89,20 @@ pub async fn measure(size: &Size) -> anyhow::Result<Report> {
         ),
         target("endpoints of a returned member not in use, seconds", 2.0, longest(|round| round.restored_seconds)),
     ];
-    let processors = std::thread::available_parallelism().map_or(0, usize::from);
+    let processors = processors();
     Ok(Report { size: size.clone(), processors, optimized: !cfg!(debug_assertions), rounds, targets })
 }
 
 /// Fleet whose importers use all endpoints of both exporters.
 struct Fleet {
     hub: Server,
-    /// Member that dies, with the settings of its agent.
-    dying: (Server, AgentSpec),
+    /// Settings of the agent of the member that dies.
+    spec: AgentSpec,
     /// Agent of that member, while it lives.
     agent: Option<Agent>,
     /// Watch of each Service in each importer, with the number of the Service.
     routes: Vec<(u32, Routes)>,
-    /// The other agents and servers, which run as long as the fleet.
+    /// The other agents, and the servers of the members, which run as long as the fleet.
     _others: (Vec<Agent>, Vec<Server>),
 }
 
@@ -115,10 +113,10 @@ impl Fleet {
         let mut members = Vec::new();
         for number in 0..EXPORTERS + size.importers {
             members.push(server(&cluster_id(number), &clock, u64::from(number) + 1).await?);
-            namespace(&hub, &member_namespace(&cluster_id(number))).await?;
+            create_namespace(&hub.admin(), &member_namespace(&cluster_id(number))).await?;
         }
         for server in members.iter().chain([&hub]) {
-            namespace(server, NAMESPACE).await?;
+            create_namespace(&server.admin(), NAMESPACE).await?;
         }
         let mut others = vec![hub_agent(&hub).flag("--silence-soft", format!("{}s", size.silence_soft)).start().await?];
         let spec = |number: u32, own: &Server| {
@@ -147,8 +145,8 @@ impl Fleet {
         }
         let agent = Some(agents.remove(0));
         others.extend(agents);
-        let dying = (members.remove(0), specs.into_iter().next().context("the settings of the first member")?);
-        let mut fleet = Self { hub, dying, agent, routes, _others: (others, members) };
+        let spec = specs.into_iter().next().context("the settings of the first member")?;
+        let mut fleet = Self { hub, spec, agent, routes, _others: (others, members) };
         fleet.use_endpoints_of(&[0, 1], size, IMPORT).await?;
         Ok(fleet)
     }
@@ -160,7 +158,7 @@ impl Fleet {
         self.agent.take().context("the agent of the member that dies")?.kill().await?;
         self.use_endpoints_of(&[1], size, SILENCE_LIMIT).await?;
         let out_of_use_seconds = renewed.elapsed().as_secs_f64();
-        self.agent = Some(self.dying.1.start().await?);
+        self.agent = Some(self.spec.start().await?);
         self.renewal().await?;
         let returned = Instant::now();
         self.use_endpoints_of(&[0, 1], size, SILENCE_LIMIT).await?;
@@ -184,14 +182,8 @@ impl Fleet {
     /// Waits for the next renewal of the member that dies.
     async fn renewal(&self) -> anyhow::Result<()> {
         let member = cluster_id(0);
-        let agents: Api<MemberAgent> = Api::namespaced(self.hub.admin(), &member_namespace(&member));
-        let renewed = async || anyhow::Ok(agents.get(&member).await?.spec.renew_time);
-        let (before, deadline) = (renewed().await?, Deadline::start());
-        while renewed().await? == before {
-            deadline.check().with_context(|| format!("no renewal of {member}"))?;
-            sleep(CHECK_INTERVAL).await;
-        }
-        Ok(())
+        eventually::renewal(&Api::namespaced(self.hub.admin(), &member_namespace(&member)), &member, CHECK_INTERVAL)
+            .await
     }
 }
 
@@ -201,14 +193,4 @@ fn slices_of(exporter: u32, size: &Size) -> u32 {
 
 fn address(exporter: u32, service: u32, slice: u32) -> String {
     format!("10.{}.{service}.{}", exporter + 1, slice + 1)
-}
-
-/// Creates a namespace, unless it exists.
-async fn namespace(server: &Server, name: &str) -> anyhow::Result<()> {
-    let mut object = Namespace::default();
-    object.metadata.name = Some(name.to_owned());
-    match Api::all(server.admin()).create(&PostParams::default(), &object).await {
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-        made => made.map(drop).with_context(|| format!("cannot create the namespace {name}")),
-    }
 }

@@ -11,6 +11,7 @@ pub use shared::{SHARED_USERS, shared};
 
 use crate::audit::Audit;
 use crate::eventually::{self, Deadline};
+use crate::fleet::create_namespace;
 use crate::kubeconfig::Access;
 use crate::limits::{CONTROL_PLANE_START, POLL};
 use crate::process::{Process, Signal, Spec};
@@ -18,7 +19,6 @@ use crate::watchdog;
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
-use kube::api::PostParams;
 use port::Port;
 use programs::control_plane::{Program, locate};
 use serde_json::{Value, json};
@@ -221,14 +221,8 @@ impl ControlPlane {
 
     /// Creates a namespace if it does not exist.
     pub async fn create_namespace(&self, name: &str) -> anyhow::Result<()> {
-        let mut namespace = Namespace::default();
-        namespace.metadata.name = Some(name.to_owned());
-        match Api::all(self.admin()).create(&PostParams::default(), &namespace).await {
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-            outcome => {
-                outcome.map(drop).with_context(|| format!("cannot make the namespace {name} in {}", self.name()))
-            }
-        }
+        let made = create_namespace(&self.admin(), name).await;
+        made.with_context(|| format!("cannot make the namespace {name} in {}", self.name()))
     }
 
     /// Applies CRDs in YAML, and waits until the server serves each kind, because the server needs a moment after a change of a

@@ -4,6 +4,7 @@ use crate::agent;
 use crate::limits::{EVENTUALLY, POLL};
 use crate::watchdog;
 use anyhow::{Context as _, bail};
+use fleetnet_api::crd::MemberAgent;
 use futures::StreamExt as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::WatchParams;
@@ -78,6 +79,17 @@ pub async fn object<K: Shown>(
 
 pub async fn exists<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<K> {
     object(api, name, &format!("{name} to be there"), |_| true).await
+}
+
+/// Waits for the next renewal of a MemberAgent. `interval` is the time between two looks.
+pub async fn renewal(agents: &Api<MemberAgent>, name: &str, interval: Duration) -> anyhow::Result<()> {
+    let renewed = async || anyhow::Ok(agents.get(name).await?.spec.renew_time);
+    let (before, deadline) = (renewed().await?, Deadline::start());
+    while renewed().await? == before {
+        deadline.check().with_context(|| format!("no renewal of {name}"))?;
+        tokio::time::sleep(interval).await;
+    }
+    Ok(())
 }
 
 pub async fn gone<K: Shown>(api: &Api<K>, name: &str) -> anyhow::Result<()> {

@@ -15,6 +15,9 @@ use crate::proxy::{Line, Proxy};
 use crate::turn::Turn;
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crds::{Form, all, yaml};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::PostParams;
+use kube::{Api, Client};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::{Mutex, OnceCell};
@@ -214,6 +217,16 @@ impl Member {
 #[must_use]
 pub fn hub_user(cluster_id: &str) -> String {
     format!("{SERVICE_ACCOUNT}fleet-member-{cluster_id}:member-agent")
+}
+
+/// Creates a namespace if it does not exist.
+pub async fn create_namespace(client: &Client, name: &str) -> kube::Result<()> {
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = Some(name.to_owned());
+    match Api::all(client.clone()).create(&PostParams::default(), &namespace).await {
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        made => made.map(drop),
+    }
 }
 
 /// Starts a hub with the CRDs, the manifests of `deploy/` for the hub agent, and the controllers of [`ControlPlane::clean_up`].

@@ -2,12 +2,11 @@
 
 use crate::agent::{Agent, AgentSpec};
 use crate::eventually::Deadline;
-use crate::fleet::{FLEET_SYSTEM, on_free_ports};
+use crate::fleet::{FLEET_SYSTEM, create_namespace, on_free_ports};
 use crate::limits::POLL;
 use anyhow::Context as _;
 use fleetnet_api::crds::{self, Form};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 use memkube::clock::TokioClock;
@@ -53,9 +52,7 @@ impl Server {
             Api::all(client.clone()).create(&PostParams::default(), &definition).await?;
         }
         for namespace in [FLEET_SYSTEM.to_owned(), format!("fleet-member-{MEMBER}")] {
-            let mut object = Namespace::default();
-            object.metadata.name = Some(namespace);
-            Api::all(client.clone()).create(&PostParams::default(), &object).await?;
+            create_namespace(&client, &namespace).await?;
         }
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let users = [AGENT, HUB_AGENT].map(User::new).to_vec();

@@ -269,8 +269,8 @@ struct Chosen {
 impl Chosen {
     fn new(flags: &Flags) -> Result<Self, UsageError> {
         let named = parts(flags)?;
-        // fault A14.4 (settings::an_agent_without_features_sends_heartbeats_only): !flags.common.enable_v1beta1_apis ~> false
-        let agents = if !flags.common.enable_v1beta1_apis { Vec::new() } else { named.membership() };
+        // fault A14.4 (settings::an_agent_without_features_sends_heartbeats_only): flags.common.enable_v1beta1_apis ~> true
+        let agents = if flags.common.enable_v1beta1_apis { named.membership() } else { Vec::new() };
         if !flags.enable_networking_features {
             let leases = Parts { endpoint_slice: false, ..named }.leases();
             let membership = Membership { agents, on_leave: OnLeave::Keep };

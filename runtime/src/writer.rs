@@ -365,8 +365,8 @@ impl<L: Logic> Addressed<'_, L> {
         (result, seen)
     }
 
-    /// A GET shows the newest state. If it is older than the state that the write is based on, the server was restored from a backup,
-    /// and no watch has noticed it: they connected only when later writes had raised the server's revision again.
+    /// Notices a restore of the server from a backup. A GET shows the newest state. If it is older than the state that the write is based
+    /// on, the server was restored. A watch may have missed this, if later writes had raised the revision before it connected.
     fn notice_restore(&self, verb: &Verb, seen: &Seen<L::Object>, restores: u64) {
         let (Some(known), Seen::Object(observed)) = (verb.resource_version(), seen) else { return };
         // fault V4.18: observed.resource_version < known ~> false

@@ -130,7 +130,9 @@ fn absent<T>(answer: kube::Result<T>) -> kube::Result<()> {
     }
 }
 
-fn api_resource(kind: Kind) -> ApiResource {
+/// Returns the resource of a kind, for the client.
+#[must_use]
+pub fn api_resource(kind: Kind) -> ApiResource {
     let resource = resource(kind);
     let gvk = GroupVersionKind::gvk(resource.group, resource.version, resource.kind);
     ApiResource::from_gvk_with_plural(&gvk, resource.plural)

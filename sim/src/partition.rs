@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Longer than any client waits.
-const NEVER: Duration = Duration::from_hours(24);
+pub const NEVER: Duration = Duration::from_hours(24);
 
 /// Users whose requests and watch events a server does not get or send.
 #[derive(Clone, Debug, Default)]

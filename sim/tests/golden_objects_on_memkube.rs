@@ -224,7 +224,7 @@ fn the_golden_objects_of_this_version_have_each_field_that_is_stored() -> anyhow
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Definitions {
     OfThisVersion,
-    /// Those of the previous version, which lack fields.
+    /// Definitions of the previous version, which lack fields.
     Previous,
 }
 

@@ -40,16 +40,18 @@ fn of_all_agents(on_leave: OnLeave) -> Membership {
     Membership { agents: MembershipAgent::ALL.to_vec(), on_leave }
 }
 
-/// Lets the first member export the Service `app`, and all members import it.
-async fn export_and_import(users: &[User]) -> anyhow::Result<()> {
+/// Returns a fleet with all agents, whose first member exports the Service `app`. All members import it.
+async fn importing(members: usize, membership: Membership) -> anyhow::Result<(Fleet, Manager, Vec<User>)> {
+    let (mut fleet, manager, users) = fleet(members, membership).await?;
+    fleet.start_agents().await?;
     users[0].create_service("app").await?;
     users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
     users[0].export("app").await?;
-    for user in users {
+    for user in &users {
         user.import("app", "app", Consume::ClusterIp).await?;
         user.sees("app", &["10.1.0.1"]).await?;
     }
-    Ok(())
+    Ok((fleet, manager, users))
 }
 
 /// Returns the answers of a member's agents: the type of each, the reason of its condition `Joined`, and whether it has a heartbeat.
@@ -114,9 +116,7 @@ async fn writes_only_heartbeats(fleet: &mut Fleet, living: usize, is_restarted: 
 #[test]
 fn a_healthy_fleet_writes_heartbeats_only_also_after_a_restart_of_the_hub_agent() -> anyhow::Result<()> {
     sim::paused(async {
-        let (mut fleet, manager, users) = fleet(3, of_all_agents(OnLeave::Delete)).await?;
-        fleet.start_agents().await?;
-        export_and_import(&users).await?;
+        let (mut fleet, manager, _) = importing(3, of_all_agents(OnLeave::Delete)).await?;
         sleep(Duration::from_mins(2)).await;
         for is_restarted in [false, true] {
             writes_only_heartbeats(&mut fleet, 3, is_restarted).await?;
@@ -131,9 +131,7 @@ fn a_healthy_fleet_writes_heartbeats_only_also_after_a_restart_of_the_hub_agent(
 #[test]
 fn beside_silent_members_a_restart_of_the_hub_agent_causes_no_write() -> anyhow::Result<()> {
     sim::paused(async {
-        let (mut fleet, _, users) = fleet(5, of_all_agents(OnLeave::Delete)).await?;
-        fleet.start_agents().await?;
-        export_and_import(&users).await?;
+        let (mut fleet, _, users) = importing(5, of_all_agents(OnLeave::Delete)).await?;
         let [withdrawn, draining] = [3, 4];
         for member in [withdrawn, draining] {
             users[member].create_service("app").await?;
@@ -188,9 +186,7 @@ fn an_agent_without_features_needs_no_kind_of_services() -> anyhow::Result<()> {
 #[test]
 fn an_agent_that_does_not_follow_its_membership_neither_joins_nor_leaves() -> anyhow::Result<()> {
     sim::paused(async {
-        let (mut fleet, manager, users) = fleet(1, Membership::default()).await?;
-        fleet.start_agents().await?;
-        export_and_import(&users).await?;
+        let (fleet, manager, users) = importing(1, Membership::default()).await?;
         manager.ask("member-1", "Leave").await?;
         sleep(Duration::from_mins(2)).await;
         ensure!(answers(&manager, "member-1").await? == []);
@@ -206,9 +202,7 @@ fn an_agent_that_does_not_follow_its_membership_neither_joins_nor_leaves() -> an
 #[test]
 fn a_lost_member_has_the_time_of_force_delete_and_is_then_removed() -> anyhow::Result<()> {
     sim::paused(async {
-        let (mut fleet, manager, users) = fleet(2, of_all_agents(OnLeave::Delete)).await?;
-        fleet.start_agents().await?;
-        export_and_import(&users).await?;
+        let (mut fleet, manager, users) = importing(2, of_all_agents(OnLeave::Delete)).await?;
         fleet.kill(Place::Member(1)).await;
         manager.dismiss("member-2").await?;
         let namespaces: Api<Namespace> = Api::all(fleet.hub.admin());

@@ -3,6 +3,7 @@
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::MemberAgent;
+use harness::eventually;
 use harness::routes::Routes;
 use harness::user::{Consume, User};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -244,13 +245,8 @@ fn a_frozen_member_with_a_slice_stream_is_drained_in_time() -> anyhow::Result<()
 
 /// Waits for the next renewal of the first member's MemberAgent.
 async fn next_renewal(fleet: &Fleet) -> anyhow::Result<()> {
-    let agents: Api<MemberAgent> = Api::namespaced(fleet.hub.admin(), "fleet-member-member-1");
-    let renewed = async || anyhow::Ok(agents.get("member-1").await?.spec.renew_time);
-    let before = renewed().await?;
-    while renewed().await? == before {
-        sleep(Duration::from_millis(100)).await;
-    }
-    Ok(())
+    let agents = Api::namespaced(fleet.hub.admin(), "fleet-member-member-1");
+    eventually::renewal(&agents, "member-1", Duration::from_millis(100)).await
 }
 
 #[test]

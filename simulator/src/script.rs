@@ -171,14 +171,7 @@ impl Script {
 /// Returns up to two requests of a fleet manager to leave.
 fn leaves(rng: &mut Rng, may: impl Fn(&&Kind) -> bool) -> impl Iterator<Item = Step> {
     let count = rng.usize(..=2); // no limit: most runs have one or two
-    (0..count).filter_map(move |_| {
-        let at = a_time(rng, QUIET_FAULTS, ACTION);
-        let kind = named("leave").filter(&may)?;
-        let lasts = duration(kind, at, &[], rng);
-        let made_from = rng.fork();
-        let disturbance = (kind.make)(&mut made_from.clone());
-        Some(Step { at, what: What::Fault { kind, lasts, disturbance, made_from } })
-    })
+    (0..count).filter_map(move |_| a_late_fault("leave", &may, rng.fork()))
 }
 
 /// Returns the deaths and removals of members, in a quarter of the runs. They have random numbers of their own, so that they change no
@@ -189,14 +182,19 @@ fn lives(seed: u64, may: impl Fn(&&Kind) -> bool) -> Vec<Step> {
     let step = move |_| {
         let mut own = rng.fork();
         let name = if own.usize(..4) == 0 { "removal" } else { "death" };
-        let at = a_time(&mut own, QUIET_FAULTS, ACTION);
-        let kind = named(name).filter(&may)?;
-        let lasts = duration(kind, at, &[], &mut own);
-        let made_from = own.clone();
-        let disturbance = (kind.make)(&mut own);
-        Some(Step { at, what: What::Fault { kind, lasts, disturbance, made_from } })
+        a_late_fault(name, &may, own)
     };
     (0..count).filter_map(step).collect()
+}
+
+/// Returns a fault of this name that begins after the changes of quiet users have arrived, if the script may have it.
+fn a_late_fault(name: &str, may: impl Fn(&&Kind) -> bool, mut rng: Rng) -> Option<Step> {
+    let at = a_time(&mut rng, QUIET_FAULTS, ACTION);
+    let kind = named(name).filter(may)?;
+    let lasts = duration(kind, at, &[], &mut rng);
+    let made_from = rng.clone();
+    let disturbance = (kind.make)(&mut rng);
+    Some(Step { at, what: What::Fault { kind, lasts, disturbance, made_from } })
 }
 
 /// Returns the only fault of a run: while users act, the hub is backed up, and it is restored when their changes have arrived. The

@@ -7,12 +7,12 @@ use fleetnet_core::model::{Kind, MemberStatus, Object};
 use fleetnet_types::Timestamp;
 use futures::future::LocalBoxFuture;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::api::DynamicObject;
 use memkube::User;
 use memkube::registry::ResourceId;
 use serde_json::Value;
 use sim::fleet::{HUB_AGENT, MEMBER_AGENT, Place};
-use sim::manager::Manager;
+use sim::manager::{Manager, api_resource};
 use sim::{Fleet, Server};
 use std::collections::BTreeSet;
 
@@ -202,14 +202,6 @@ pub fn hub_namespace(index: usize) -> String {
 #[must_use]
 pub fn is_in_hub(kind: Kind) -> bool {
     !matches!(kind, Kind::Service | Kind::EndpointSlice | Kind::ServiceExport | Kind::MultiClusterService)
-}
-
-/// Returns the resource of a kind, for the client.
-#[must_use]
-pub fn api_resource(kind: Kind) -> ApiResource {
-    let resource = resource(kind);
-    let gvk = GroupVersionKind::gvk(resource.group, resource.version, resource.kind);
-    ApiResource::from_gvk_with_plural(&gvk, resource.plural)
 }
 
 /// Returns the resource of a kind, for memkube.

@@ -4,7 +4,7 @@ use super::Size;
 use super::contender::Contender;
 use crate::environment::Memory;
 use crate::quantiles::{Quantiles, ratio};
-use crate::report::{Target, target};
+use crate::report::{Target, processors, target};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ impl Report {
     /// Builds the report and compares the results with their targets.
     #[must_use]
     pub fn new(size: Size, figures: BTreeMap<Contender, Figures>) -> Self {
-        let processors = std::thread::available_parallelism().map_or(0, usize::from);
+        let processors = processors();
         let targets = match (figures.get(&Contender::MemberAgent), figures.get(&Contender::KubeControllerManager)) {
             (Some(ours), Some(theirs)) => targets(ours, theirs),
             _ => Vec::new(),

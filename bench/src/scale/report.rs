@@ -3,7 +3,7 @@
 use super::scenario::Scenario;
 use super::size::Size;
 use super::steps::{Changes, Measured};
-use crate::report::{Target, target};
+use crate::report::{Target, processors, target};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ impl Report {
     /// Builds the report and compares the results with their targets.
     #[must_use]
     pub fn new(size: &Size, scenarios: Vec<Measured>) -> Self {
-        let processors = std::thread::available_parallelism().map_or(0, usize::from);
+        let processors = processors();
         let targets = if size.endpoints == TARGET_ENDPOINTS { targets(&scenarios) } else { Vec::new() };
         Self { size: size.clone(), processors, optimized: !cfg!(debug_assertions), scenarios, targets }
     }

@@ -3,7 +3,7 @@
 use super::Size;
 use super::change::Change;
 use super::fan_out::FanOut;
-use crate::report::{Target, target};
+use crate::report::{Target, processors, target};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ impl Report {
     /// Builds the report and compares the results with their targets.
     #[must_use]
     pub fn new(size: &Size, changes: Vec<Change>, fan_outs: Vec<FanOut>) -> Self {
-        let processors = std::thread::available_parallelism().map_or(0, usize::from);
+        let processors = processors();
         let targets = targets(size, &changes, &fan_outs);
         Self { size: size.clone(), processors, optimized: !cfg!(debug_assertions), changes, fan_outs, targets }
     }

@@ -4,12 +4,12 @@
 use super::{Annotated, Change, Object, is_judged};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::names::{GROUP, VERSION};
-use fleetnet_types::Timestamp;
+use jiff::Timestamp;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client, ResourceExt as _};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Makes a change. `cluster` is the one that has the object: the member for [`Change::Annotate`], and the hub for all others.
 pub async fn make(change: Change, cluster: &Client) -> kube::Result<()> {
@@ -19,7 +19,7 @@ pub async fn make(change: Change, cluster: &Client) -> kube::Result<()> {
         Change::Delete { object, .. } => delete(cluster, &object, None).await,
         Change::Revoke(agent) => {
             let status = json!({"features": [], "silentMembers": null, "silence": null, "sliceStream": null});
-            let patch = of(&agent, &json!({"status": status}));
+            let patch = Patch::Merge(json!({"metadata": {"uid": agent.uid}, "status": status}));
             agents(cluster, &agent).patch_status(&agent.name, &PatchParams::default(), &patch).await.map(drop)
         }
     }
@@ -27,9 +27,8 @@ pub async fn make(change: Change, cluster: &Client) -> kube::Result<()> {
 
 /// Sends a heartbeat with the announcement of a stop in place of a member agent. Both limits of silence are then 10 minutes longer.
 pub async fn renew(hub: &Client, agent: &Object, now: Timestamp) -> kube::Result<()> {
-    let now = jiff::Timestamp::from_microsecond(now.0).unwrap_or_default();
     let spec = json!({"renewTime": format!("{now:.6}"), "plannedStopTime": format!("{now:.6}")});
-    let patch = of(agent, &json!({"spec": spec}));
+    let patch = Patch::Merge(json!({"metadata": {"uid": agent.uid}, "spec": spec}));
     agents(hub, agent).patch(&agent.name, &PatchParams::default(), &patch).await.map(drop)
 }
 
@@ -59,11 +58,4 @@ async fn delete(hub: &Client, object: &Object, version: Option<String>) -> kube:
 
 fn agents(hub: &Client, agent: &Object) -> Api<MemberAgent> {
     Api::namespaced(hub.clone(), &agent.namespace)
-}
-
-/// Returns a patch that the server accepts only for this object.
-fn of(object: &Object, content: &Value) -> Patch<Value> {
-    let mut patch = content.clone();
-    patch["metadata"] = json!({"uid": object.uid});
-    Patch::Merge(patch)
 }

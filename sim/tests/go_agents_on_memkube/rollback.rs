@@ -14,6 +14,7 @@ use fleetnet_diagnosis::Snapshot;
 use fleetnet_diagnosis::migrate::{self, Change, Refused, Rollback, is_go_form, of_hub, of_member, write};
 use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
 use fleetnet_diagnosis::report::{Direction, Migration};
+use fleetnet_runtime::clock::to_jiff;
 use fleetnet_tests::environment::Environment;
 use fleetnet_tests::scenarios::rich;
 use harness::user::{Consume, User};
@@ -69,7 +70,7 @@ async fn trusted(fleet: &Fleet, place: Place) -> anyhow::Result<Rollback> {
         let rollback = rollback(&snapshot(fleet).await, fleet, place);
         let rollback = rollback.map_err(|refused| anyhow::anyhow!("{place:?}: {refused:?}"))?;
         if let Some(agent) = &rollback.agent {
-            write::renew(&fleet.hub.admin(), agent, fleet.clock().now()).await?;
+            write::renew(&fleet.hub.admin(), agent, to_jiff(fleet.clock().now())).await?;
         }
         if !rollback.is_silent {
             return Ok(rollback);

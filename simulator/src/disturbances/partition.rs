@@ -4,13 +4,10 @@ use super::{Broken, Disturbance, Kind, Request, a_place};
 use fastrand::Rng;
 use memkube::faults::{Answer, Fault};
 use sim::fleet::Place;
+use sim::partition::NEVER;
 use std::sync::Arc;
-use std::time::Duration;
 
 pub(crate) const KIND: Kind = Kind::new("partition", 4, 3..=120, make);
-
-/// Longer than any client waits.
-const NEVER: Duration = Duration::from_hours(24);
 
 #[derive(Clone, Copy, Debug)]
 enum Direction {

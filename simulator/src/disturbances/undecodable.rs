@@ -3,7 +3,7 @@
 
 use super::{Dice, Disturbance, Kind};
 use crate::users::{delete, merge};
-use crate::world::{World, api_resource};
+use crate::world::World;
 use anyhow::ensure;
 use fastrand::Rng;
 use fleetnet_core::model::{Kind as ObjectKind, Object};
@@ -14,6 +14,7 @@ use kube::api::{ApiResource, PostParams};
 use parking_lot::Mutex;
 use serde_json::json;
 use sim::fleet::Place;
+use sim::manager::api_resource;
 use std::sync::Arc;
 
 pub(crate) const KIND: Kind = Kind::new("undecodable", 2, 5..=90, make).slow().changing();

@@ -11,9 +11,9 @@ use serde_json::Value;
 use sim::fleet::Place;
 use std::collections::BTreeSet;
 
-/// Members that the fleet manager asks to leave, by index, until they have answered.
 #[derive(Debug, Default)]
 pub(super) struct OnlyOwn {
+    /// Members that may delete requests, by index: from a request to leave until they have answered a later request to join.
     leaving: BTreeSet<usize>,
 }
 
@@ -32,12 +32,11 @@ enum May {
 
 impl May {
     fn of(seen: &Seen<'_>, agent: Place, namespace: &str) -> Self {
-        let is_request = matches!(seen.kind, Kind::ServiceExport | Kind::MultiClusterService);
         let is_of_agents =
             matches!(seen.kind, Kind::InternalServiceExport | Kind::InternalServiceImport | Kind::EndpointSliceExport);
         match (seen.server, agent, seen.kind) {
             (Place::Member(_), _, _) if seen.server != agent => Self::Nothing,
-            (Place::Member(_), _, _) if is_request => Self::MarkAndAnswer,
+            (Place::Member(_), _, kind) if is_request(kind) => Self::MarkAndAnswer,
             (Place::Member(_), _, Kind::ServiceImport) => Self::Everything,
             // Labels do not tell whose an object is, because users edit them.
             (Place::Member(_), _, Kind::Service | Kind::EndpointSlice) if namespace != WORK => Self::Everything,
@@ -103,6 +102,11 @@ fn without_empty(value: Value) -> Value {
     }
 }
 
+/// True for the kinds with which users request exports and imports.
+fn is_request(kind: Kind) -> bool {
+    matches!(kind, Kind::ServiceExport | Kind::MultiClusterService)
+}
+
 /// True if a change is only the deletion of an object, or its begin.
 fn is_deletion(seen: &Seen<'_>) -> bool {
     let without_deletion = |json: &[u8]| {
@@ -136,12 +140,11 @@ impl Oracle for OnlyOwn {
         let is_created = seen.before.is_none() && seen.json_before.is_none();
         let owns = matches!(may, May::Own | May::Everything);
         // A member that leaves deletes its requests.
-        let is_request = matches!(seen.kind, Kind::ServiceExport | Kind::MultiClusterService);
         let leaves = matches!(agent, Place::Member(index) if self.leaving.contains(&index));
         let what = match seen.json_before {
             _ if may == May::Nothing => "wrote",
             _ if !owns && is_created => "created",
-            _ if is_request && leaves && is_deletion(seen) => return Ok(true),
+            _ if is_request(seen.kind) && leaves && is_deletion(seen) => return Ok(true),
             _ if !owns && is_deleted => "deleted",
             Some(before) if may.kept(before) != may.kept(seen.json) => "changed",
             _ => return Ok(true),
@@ -159,6 +162,7 @@ impl Oracle for OnlyOwn {
 
 #[cfg(test)]
 mod tests {
+    use super::super::memberships::tests::membership;
     use super::super::support::{seen, state};
     use super::*;
     use serde_json::{Value, json};
@@ -196,10 +200,6 @@ mod tests {
 
     #[test]
     fn the_agent_of_a_member_that_shall_leave_deletes_requests_and_changes_none() {
-        let membership = |asked: &str| {
-            let spec = json!({"spec": {"state": asked}});
-            state(Kind::InternalMemberCluster, "fleet-member-member-1/member-1", &spec)
-        };
         let spec = |name: &str| json!({"serviceImport": {"name": name}, "type": "ClusterIP"});
         let before = state(Kind::MultiClusterService, "work/app", &json!({"spec": spec("app")}));
         let deleted = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/a"]});
@@ -215,11 +215,18 @@ mod tests {
                 [(&before, None, true), (&kept, Some(&begun), true), (&kept, Some(&other), false)]
             {
                 let mut rule = OnlyOwn::default();
-                let asked_for = membership(asked);
-                assert_eq!(rule.committed(&seen(Place::Hub, None, None, Some(&asked_for))), Ok(false));
+                let asks = |rule: &mut OnlyOwn, asked: &str, reason: &str| {
+                    let membership = membership(asked, reason, 2);
+                    assert_eq!(rule.committed(&seen(Place::Hub, None, None, Some(&membership))), Ok(false));
+                };
+                asks(&mut rule, asked, "AgentJoined");
                 let may = |agent: Place, rule: &mut OnlyOwn| rule.committed(&seen(agent, Some(agent), Some(from), to));
                 assert_eq!(may(MEMBER, &mut rule).is_ok(), asked == "Leave" && is_deletion, "{asked}");
                 assert!(may(Place::Member(1), &mut rule).is_err(), "another member");
+                asks(&mut rule, "Join", "AgentLeft");
+                assert_eq!(may(MEMBER, &mut rule).is_ok(), asked == "Leave" && is_deletion, "it may not know yet");
+                asks(&mut rule, "Join", "AgentJoined");
+                assert!(may(MEMBER, &mut rule).is_err(), "it stays");
             }
         }
     }

@@ -63,14 +63,15 @@ impl Oracle for Answered {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::support::{State, seen, state};
     use super::*;
     use fleetnet_core::model::Kind;
     use serde_json::json;
     use sim::fleet::Place;
 
-    fn membership(state_asked: &str, reason: &str, generation: i64) -> State {
+    /// Returns the InternalMemberCluster of the first member, in its second generation, with an answer of its agents.
+    pub(in crate::oracles) fn membership(state_asked: &str, reason: &str, generation: i64) -> State {
         let condition = json!({
             "type": "Joined", "status": "True", "reason": reason, "message": "",
             "observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z",

@@ -21,14 +21,16 @@ fn entry_of_another_agent() -> Value {
     json!({ "type": "MemberAgent", "conditions": [{ "type": "Healthy", "status": "True" }] })
 }
 
-/// Installs the kinds of a fleet manager, and the rights for them.
-async fn install_manager(fleet: &Fleet) -> anyhow::Result<Manager> {
+/// Starts a fleet with the kinds of a fleet manager, and the rights for them.
+async fn managed(members: usize) -> anyhow::Result<(Fleet, Manager)> {
+    let fleet = Fleet::own(members).await?;
     fleet.hub.apply_definitions(&manager::definitions().map(|definition| yaml(&definition))).await?;
     for member in &fleet.members {
         manifests::apply(&fleet.hub, &manifests::of_managed_member(&member.cluster_id)).await?;
         manifests::apply(&member.control_plane, manifests::FLEET_MANAGER_MEMBER).await?;
     }
-    Ok(Manager::new(fleet.hub.admin()))
+    let manager = Manager::new(fleet.hub.admin());
+    Ok((fleet, manager))
 }
 
 /// Membership of a member whose other agent has an entry, too.
@@ -93,8 +95,7 @@ async fn users(fleet: &Fleet) -> anyhow::Result<[User; 2]> {
 #[test]
 fn a_manager_lets_a_member_join_and_leave() -> anyhow::Result<()> {
     harness::run(async {
-        let fleet = Fleet::own(2).await?;
-        let manager = install_manager(&fleet).await?;
+        let (fleet, manager) = managed(2).await?;
         let membership = Membership::create(&manager, &fleet.members[0].cluster_id).await?;
         let users = users(&fleet).await?;
         let _hub_agent = fleet.hub_agent().await?.start_ready().await?;
@@ -124,8 +125,7 @@ fn a_manager_lets_a_member_join_and_leave() -> anyhow::Result<()> {
 #[test]
 fn an_agent_without_features_joins_and_leaves_with_the_shipped_roles_and_deletes_nothing() -> anyhow::Result<()> {
     harness::run(async {
-        let fleet = Fleet::own(1).await?;
-        let manager = install_manager(&fleet).await?;
+        let (fleet, manager) = managed(1).await?;
         let membership = Membership::create(&manager, &fleet.members[0].cluster_id).await?;
         let namespace = fleet.namespace("membership").await?;
         let user = User::new(fleet.members[0].control_plane.admin(), &namespace);
@@ -144,8 +144,7 @@ fn an_agent_without_features_joins_and_leaves_with_the_shipped_roles_and_deletes
 #[test]
 fn a_member_that_is_lost_for_good_is_removed() -> anyhow::Result<()> {
     harness::run(async {
-        let fleet = Fleet::own(2).await?;
-        let manager = install_manager(&fleet).await?;
+        let (fleet, manager) = managed(2).await?;
         let (hub, lost) = (fleet.hub.admin(), &fleet.members[1]);
         manager.admit(&lost.cluster_id, 1).await?;
         let users = users(&fleet).await?;

@@ -20,7 +20,7 @@ use fleetnet_api::crd::{
 };
 use fleetnet_diagnosis::migrate::{Change, Object, Refused, Rollback, is_go_form, of_hub, of_member, write};
 use fleetnet_diagnosis::read::Scope;
-use fleetnet_runtime::clock::Clock;
+use fleetnet_runtime::clock::{Clock, to_jiff};
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::ListParams;
 use kube::{Api, Resource, ResourceExt};
@@ -126,7 +126,7 @@ async fn prepared(options: &Options, fleet: &Fleet, progress: &Progress, end: In
         }
         if let Some(agent) = &rollback.agent {
             let hub = fleet.hub();
-            let renewed = hub.find(write::renew(&hub.client, agent, Clock::system().now())).await;
+            let renewed = hub.find(write::renew(&hub.client, agent, to_jiff(Clock::system().now()))).await;
             outcome(renewed, Action::Updated, "update", &reference(agent))?;
         }
         if !rollback.is_silent {
@@ -164,14 +164,15 @@ async fn apply(
     let (action, verb) = match change {
         Change::Keep { .. } => (Action::Kept, "keep"),
         Change::Delete { .. } => (Action::Deleted, "delete"),
-        Change::Annotate(_) | Change::Revoke(_) => (Action::Updated, "update"),
+        Change::Annotate(_) => (Action::Updated, "annotate"),
+        Change::Revoke(_) => (Action::Updated, "update"),
     };
-    let mut done_as = Some(action);
-    if !options.dry_run && action != Action::Kept {
-        let written = cluster.find(Box::pin(write::make(change, &cluster.client))).await;
-        done_as = outcome(written, action, verb, &object)?;
-    }
-    let Some(action) = done_as else { return Ok(false) };
+    let action = if options.dry_run || action == Action::Kept {
+        Some(action)
+    } else {
+        outcome(cluster.find(Box::pin(write::make(change, &cluster.client))).await, action, verb, &object)?
+    };
+    let Some(action) = action else { return Ok(false) };
     add(done, Done { object, cluster: cluster.context.clone(), action, note: note.to_owned() });
     Ok(true)
 }
@@ -186,16 +187,15 @@ fn add(done: &mut Vec<Done>, new: Done) {
 /// Deletes the MemberAgent, unless the hub agent has judged the member in between. Returns false if the MemberAgent has
 /// changed.
 async fn forget(options: &Options, hub: &Cluster, agent: &Object, done: &mut Vec<Done>) -> Result<bool, Stop> {
-    let mut action = Action::Deleted;
-    if !options.dry_run {
+    let action = if options.dry_run {
+        Some(Action::Deleted)
+    } else {
         match hub.find(Box::pin(write::forget(&hub.client, agent))).await {
-            Ok(Some(false)) => return Ok(false),
-            answer => match outcome(answer, action, "delete", &reference(agent))? {
-                Some(done) => action = done,
-                None => return Ok(false),
-            },
+            Ok(Some(false)) => None,
+            answer => outcome(answer, Action::Deleted, "delete", &reference(agent))?,
         }
-    }
+    };
+    let Some(action) = action else { return Ok(false) };
     add(done, Done { object: reference(agent), cluster: hub.context.clone(), action, note: OTHERS_FOLLOW.to_owned() });
     Ok(true)
 }

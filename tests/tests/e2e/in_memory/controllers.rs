@@ -4,14 +4,14 @@ use anyhow::Context as _;
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, ServiceImport};
 use harness::agent::AgentSpec;
 use harness::endpoints::Workload;
+use harness::fleet::create_namespace;
 use harness::in_memory::{AGENT, Server, hub_agent, member_agent, member_agent_of};
 use harness::process::Ended;
 use harness::user::{Consume, User};
 use harness::{eventually, run};
-use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
-use kube::api::{PostParams, WatchParams};
+use kube::api::WatchParams;
 use kube::core::ResourceExt as _;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -37,9 +37,7 @@ impl Clusters {
     async fn start() -> anyhow::Result<Self> {
         let (own, hub) = (Server::start("member").await?, Server::start("hub").await?);
         for client in [own.admin(), hub.admin()] {
-            let mut namespace = Namespace::default();
-            namespace.metadata.name = Some(WORK.to_owned());
-            Api::all(client).create(&PostParams::default(), &namespace).await?;
+            create_namespace(&client, WORK).await?;
         }
         let user = User::new(own.admin(), WORK);
         Ok(Self { own, hub, user })
