@@ -1,8 +1,9 @@
 //! Fights over objects: this agent repairs an object, another writer undoes the repair, and so on. Pure except for readings of
 //! tokio's clock.
 //!
-//! A repair is a write with the same content as our last write to the object, after a change by another writer. A source that
-//! changes often is no fight, even if others write to the same object: each of those writes has new content.
+//! A repair is a write with the same content as our last such write to the object, after a change by another writer. The creation of
+//! an object, a change of the object and a change of its status are such writes. A creation after our own deletion is no repair. A
+//! source that changes often is no fight, even if others write to the same object: each of those writes has new content.
 //!
 //! After [`FIGHT_REPAIRS`] repairs of one object, each undone within a minute, the agent waits a minute between repairs. The
 //! fight ends when nobody undoes a repair for a minute. In the long run a fight costs one write a minute, even against a slow
@@ -21,6 +22,10 @@ use crate::limits::{FIGHT_PERIOD, FIGHT_REPAIRS};
 use crate::logic::Verb;
 use crate::slots::Target;
 
+/// Stands for the content of a deletion.
+// no limit: no other content has this hash
+const DELETION: u64 = 0;
+
 /// UID and resourceVersion of the object as the agent knows it. `None` if the object does not exist.
 pub(crate) type State = Option<(Uid, u64)>;
 
@@ -34,9 +39,8 @@ struct Left {
     at: Instant,
     /// Hash of the object's [`State`] after the last write.
     state: u64,
-    /// Hashes of two writes: the last write to the object itself, and the last write to its status. `None` if there was no such
-    /// write.
-    requested: [Option<u64>; 2],
+    /// Hashes of the last write of each [`Sort`]. `None` if there was no such write, and for the creation also after our deletion.
+    requested: [Option<u64>; 3],
 }
 
 #[derive(Debug)]
@@ -66,8 +70,17 @@ pub(crate) struct Turn<K, S> {
 pub(crate) struct Requested {
     /// Hash of the write's content without timestamps.
     pub(crate) content: u64,
-    /// True if the write changes only the status.
-    pub(crate) is_status: bool,
+    pub(crate) sort: Sort,
+}
+
+/// Sort of a write. A write of one sort does not repeat a write of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    Create,
+    /// Change or deletion of the object.
+    Change,
+    /// Change of the status only.
+    Status,
 }
 
 impl Requested {
@@ -84,9 +97,15 @@ impl Requested {
                 (timeless, present.as_ref().map(|(uid, _)| uid)).hash(&mut hasher);
                 hasher.finish()
             }
-            Verb::Delete { .. } => 0,
+            Verb::Delete { .. } => DELETION,
         };
-        Self { content, is_status: matches!(verb, Verb::Patch { subresource: Some(_), .. }) }
+        let sort = match verb {
+            // fault A12.5: Sort::Create ~> Sort::Change
+            Verb::Create { .. } => Sort::Create,
+            Verb::Patch { subresource: Some(_), .. } => Sort::Status,
+            Verb::Patch { .. } | Verb::Replace { .. } | Verb::Delete { .. } => Sort::Change,
+        };
+        Self { content, sort }
     }
 }
 
@@ -143,9 +162,13 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
     ) {
         let id = id_of(target);
         let is_repair = self.is_repair(&id, requested, before);
-        let left = self.left.entry(id).or_insert(Left { at: now, state: 0, requested: [None; 2] });
+        let left = self.left.entry(id).or_insert(Left { at: now, state: 0, requested: [None; 3] });
         (left.at, left.state) = (now, hash(after));
-        left.requested[usize::from(requested.is_status)] = Some(requested.content);
+        left.requested[requested.sort as usize] = Some(requested.content);
+        // fault A12.6: if requested.content == DELETION ~> if false
+        if requested.content == DELETION {
+            left.requested[Sort::Create as usize] = None;
+        }
         self.written.push_back((now, id));
         if is_repair {
             self.repaired(id, key, target, now);
@@ -154,7 +177,10 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
 
     fn is_repair(&self, id: &Id<S>, requested: Requested, present: &State) -> bool {
         self.left.get(id).is_some_and(|left| {
-            left.requested[usize::from(requested.is_status)] == Some(requested.content) && left.state != hash(present)
+            // The removal of our finalizer leaves no object, but another writer deleted it.
+            // fault A12.7: requested.sort == Sort::Create ~> false
+            let is_changed = requested.sort == Sort::Create || left.state != hash(present);
+            left.requested[requested.sort as usize] == Some(requested.content) && is_changed
         })
     }
 
@@ -213,12 +239,13 @@ fn hash(value: &impl Hash) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::write_body::WriteBody;
     use fleetnet_types::ObjectName;
     use std::time::Duration;
 
-    const THIS: Requested = Requested { content: 1, is_status: false };
-    const OTHER: Requested = Requested { content: 2, is_status: false };
-    const STATUS: Requested = Requested { content: 1, is_status: true };
+    const THIS: Requested = Requested { content: 1, sort: Sort::Change };
+    const OTHER: Requested = Requested { content: 2, sort: Sort::Change };
+    const STATUS: Requested = Requested { content: 1, sort: Sort::Status };
     const SECOND: Duration = Duration::from_secs(1);
 
     type Of = Fights<&'static str, u8>;
@@ -284,6 +311,29 @@ mod tests {
         assert_eq!(fights.begun(&target("b")), None);
         assert_eq!(fights.begun(&target("a")), Some(turn()));
         assert_eq!(fights.begun(&target("a")), None);
+    }
+
+    /// Plays an object that the agent creates again each second after it disappeared. `between` is the agent's own last write to it.
+    /// Returns the number of creations that were not delayed.
+    fn creations(between: Requested) -> u32 {
+        let (mut fights, now) = (Of::default(), Instant::now());
+        let create = Requested::by(&Verb::Create { body: WriteBody::from(serde_json::json!({})) }, 3, &None);
+        let undelayed = (0..30).take_while(|round| {
+            let (at_once, version) = (now + SECOND * *round, u64::from(2 * round));
+            if fights.delayed_until(&target("a"), create, &None, at_once).is_some() {
+                return false;
+            }
+            fights.written(&"key", &target("a"), create, (&None, &at(version)), at_once);
+            fights.written(&"key", &target("a"), between, (&at(version), &None), at_once);
+            true
+        });
+        undelayed.count().try_into().expect("few")
+    }
+
+    #[test]
+    fn a_creation_is_a_repair_unless_the_agent_deleted_the_object() {
+        assert_eq!(creations(THIS), 11, "the agent removed its finalizer, another deleted the object");
+        assert_eq!(creations(Requested { content: DELETION, sort: Sort::Change }), 30, "the agent deleted the object");
     }
 
     #[test]

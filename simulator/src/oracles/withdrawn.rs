@@ -2,6 +2,8 @@
 //! exporter has, no derived Service with an exporter. Faults are no reason. The rule looks at the first import of the first Service,
 //! which users do not touch in this time.
 //!
+//! If another MultiClusterService controls the import, its deletion hands the import over. Then the rule does not apply in this cluster.
+//!
 //! The endpoints of a silent member may be draining, and are withdrawn if the hub agent says so. A ready endpoint must be left.
 
 use super::{Oracle, Seen};
@@ -21,6 +23,8 @@ pub(super) struct NothingLive {
     /// Clusters whose endpoints this cluster withdraws because they are silent.
     withdrawn: BTreeMap<Place, BTreeSet<Text>>,
     imports: BTreeMap<Place, Text>,
+    /// Clusters in which another MultiClusterService controls the import of the first Service, or did when users last changed it.
+    controlled_by_other: BTreeSet<Place>,
     /// Endpoints of each source slice of the first Service, by cluster and name.
     sources: BTreeMap<(Place, ObjectName), BTreeSet<String>>,
     /// The clusters that have the first Service, and those that have a ServiceExport for it.
@@ -63,6 +67,14 @@ impl NothingLive {
                     self.exports.insert(seen.server);
                 } else {
                     self.exports.remove(&seen.server);
+                }
+            }
+            Some(Object::ServiceImport(import)) if import.meta.name.to_string() == APPS[0] => {
+                let is_controller = |name: &Text| MCS_NAMES[0].ends_with(&format!("/{name}"));
+                if import.controller().is_some_and(|owner| !is_controller(&owner.name)) {
+                    self.controlled_by_other.insert(seen.server);
+                } else if seen.may_withdraw {
+                    self.controlled_by_other.remove(&seen.server);
                 }
             }
             Some(Object::EndpointSlice(slice))
@@ -109,7 +121,8 @@ impl NothingLive {
     /// True if agents may withdraw endpoints of the first derived Service in this cluster now.
     fn may_withdraw(&self, seen: &Seen<'_>) -> bool {
         let imports_first = self.imports.get(&seen.server).is_some_and(|name| APPS[0].ends_with(&format!("/{name}")));
-        seen.may_withdraw || !imports_first || (self.is_restored && self.is_in_conflict())
+        let is_handed_over = self.controlled_by_other.contains(&seen.server);
+        seen.may_withdraw || !imports_first || is_handed_over || (self.is_restored && self.is_in_conflict())
     }
 }
 
@@ -225,6 +238,30 @@ mod tests {
         let export = state(Kind::ServiceExport, "work/app", &weight);
         rule.committed(&seen(EXPORTER, None, None, Some(&export))).expect("no rule about objects of users");
         assert_eq!(rule.committed(&change(false)), Ok(true), "its exporter has withdrawn it");
+    }
+
+    #[test]
+    fn an_import_that_another_multi_cluster_service_controls_may_be_handed_over() {
+        let fewer = slice("fleet-system/app-1", "work-app", true, &["10.0.0.1"]);
+        let import = |controller: &str| {
+            let owner = json!({"apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "MultiClusterService",
+                "name": controller, "uid": controller, "controller": true});
+            state(Kind::ServiceImport, "work/app", &json!({"metadata": {"ownerReferences": [owner]}}))
+        };
+        let withdraws = |controllers: &[(&str, bool)]| {
+            let mut rule = importing();
+            for (controller, may_withdraw) in controllers {
+                let import = import(controller);
+                let stored =
+                    Seen { may_withdraw: *may_withdraw, ..seen(IMPORTER, Some(IMPORTER), None, Some(&import)) };
+                rule.committed(&stored).expect("no rule about ServiceImports");
+            }
+            let change = Seen { may_withdraw: false, ..seen(IMPORTER, Some(IMPORTER), None, Some(&fewer)) };
+            rule.committed(&change).is_ok()
+        };
+        assert!(!withdraws(&[("app", true), ("app", false)]), "the first one controls its import");
+        assert!(withdraws(&[("other", true), ("app", false)]), "the other one is deleted later");
+        assert!(!withdraws(&[("other", true), ("app", true)]), "the import was handed over before");
     }
 
     #[test]
