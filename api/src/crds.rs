@@ -1,16 +1,17 @@
-//! CustomResourceDefinitions of the API group `networking.fleet.azure.com`, generated from the types of [`crate::crd`].
+//! CustomResourceDefinitions, generated from the types of [`crate::crd`].
 //!
-//! There are two forms. [`Form::Full`] is the form that fleetnet installs. [`Form::Go`] omits the additions of fleetnet. The Go
+//! The definitions of the API group `networking.fleet.azure.com` have two forms. [`Form::Full`] is the form that fleetnet installs. [`Form::Go`] omits the additions of fleetnet. The Go
 //! form equals the output of controller-gen for the Go agents' types, with these intended differences:
 //!
 //! - The descriptions are written for fleetnet.
 //! - The annotation `controller-gen.kubebuilder.io/version` is absent, because controller-gen did not write these files.
 //! - `spec.conversion` is absent: its default in an API server is the strategy `None`.
 
-use crate::crd::{self, service_export};
-use crate::names::labels;
+use crate::crd::{self, multicluster, service_export};
+use crate::names::{MULTICLUSTER_OLD_VERSION, MULTICLUSTER_RELEASE, labels};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceSubresourceStatus, CustomResourceSubresources,
+    CustomResourceDefinition, CustomResourceDefinitionVersion, CustomResourceSubresourceStatus,
+    CustomResourceSubresources,
 };
 use kube::CustomResourceExt;
 use kube::core::crd::merge_crds;
@@ -32,11 +33,12 @@ pub const REVISION: u32 = 1;
 
 /// Fields that fleetnet adds to the schemas. Each row has the kinds, the object with the field (as a JSON pointer into the schema
 /// of a version), and the name of the field.
-const ADDITIONS: [(&[&str], &str, &str); 8] = [
+const ADDITIONS: [(&[&str], &str, &str); 9] = [
     (&["MultiClusterService"], SPEC, "type"),
     (&["InternalServiceExport"], SPEC, "sessionAffinity"),
     (&["InternalServiceExport"], SPEC, "sessionAffinityConfig"),
     (&["InternalServiceExport"], SPEC, "headless"),
+    (&["InternalServiceExport"], SPEC, "multicluster"),
     (SLICES, SPEC, "drainingEndpoints"),
     (SLICES, ENDPOINT, "hostname"),
     (SLICES, ENDPOINT, "zone"),
@@ -54,8 +56,8 @@ const SPEC: &str = "/properties/spec/properties";
 const ENDPOINT: &str = "/properties/spec/properties/endpoints/items/properties";
 const SLICES: &[&str] = &["EndpointSliceExport", "EndpointSliceImport"];
 
-/// Returns the CustomResourceDefinitions of a form, sorted by the plural name of the kind. The full form has eight kinds. The
-/// Go form has no MemberAgent.
+/// Returns the CustomResourceDefinitions of a form, sorted by the plural name of the kind. The full form has nine kinds. The
+/// Go form has no MemberAgent and no MergedServiceImport.
 pub fn all(form: Form) -> Vec<CustomResourceDefinition> {
     let service_exports = merge_crds(
         vec![service_export::v1alpha1::ServiceExport::crd(), service_export::v1beta1::ServiceExport::crd()],
@@ -68,11 +70,40 @@ pub fn all(form: Form) -> Vec<CustomResourceDefinition> {
         Some(crd::InternalServiceExport::crd()),
         Some(crd::InternalServiceImport::crd()),
         (form == Form::Full).then(crd::MemberAgent::crd),
+        (form == Form::Full).then(crd::MergedServiceImport::crd),
         Some(crd::MultiClusterService::crd()),
         Some(service_exports),
         Some(crd::ServiceImport::crd()),
     ];
     generated.into_iter().flatten().map(|definition| finish(definition, form)).collect()
+}
+
+/// Returns the CustomResourceDefinitions of the API group `multicluster.x-k8s.io`, with the schemas and labels of the Go module
+/// `sigs.k8s.io/mcs-api`.
+pub fn multicluster() -> Vec<CustomResourceDefinition> {
+    let generated = [multicluster::ServiceExport::crd(), multicluster::ServiceImport::crd()];
+    let labels = [
+        (labels::PART_OF, "fleetnet"),
+        (labels::MULTICLUSTER_RELEASE, MULTICLUSTER_RELEASE),
+        (labels::MULTICLUSTER_REVISION, "0"),
+    ];
+    generated
+        .into_iter()
+        .map(|mut definition| {
+            definition.spec.versions = definition.spec.versions.into_iter().flat_map(with_old_version).collect();
+            let mut definition = shape_definition(definition);
+            definition.spec.names.list_kind = None; // the default of an API server
+            let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            definition.metadata.labels = Some(labels.into_iter().collect());
+            definition
+        })
+        .collect()
+}
+
+/// Adds the older version with the same schema.
+fn with_old_version(version: CustomResourceDefinitionVersion) -> [CustomResourceDefinitionVersion; 2] {
+    let name = MULTICLUSTER_OLD_VERSION.to_owned();
+    [CustomResourceDefinitionVersion { name, storage: false, ..version.clone() }, version]
 }
 
 /// Returns the file name of a CustomResourceDefinition: `<group>_<plural>.yaml`.
@@ -114,14 +145,13 @@ metadata:
     {{- include \"fleetnet-crds.labels\" . | nindent 4 }}
 ";
 
-fn finish(mut definition: CustomResourceDefinition, form: Form) -> CustomResourceDefinition {
+fn finish(definition: CustomResourceDefinition, form: Form) -> CustomResourceDefinition {
+    let mut definition = shape_definition(definition);
     let kind = definition.spec.names.kind.clone();
-    definition.spec.names.list_kind = Some(format!("{kind}List"));
     if form == Form::Full {
         let labels = [(labels::PART_OF, "fleetnet".to_owned()), (labels::CRD_REVISION, REVISION.to_string())];
         definition.metadata.labels = Some(labels.into_iter().map(|(name, value)| (name.to_owned(), value)).collect());
     }
-    definition.spec.versions.sort_by(|one, other| one.name.cmp(&other.name));
     for version in &mut definition.spec.versions {
         if kind == "EndpointSliceExport" {
             // Add the status subresource to EndpointSliceExport, as in the Go agents' CRD. kube's derive adds it only to a kind
@@ -130,18 +160,34 @@ fn finish(mut definition: CustomResourceDefinition, form: Form) -> CustomResourc
             let status = Some(CustomResourceSubresourceStatus(json!({})));
             version.subresources = Some(CustomResourceSubresources { status, scale: None });
         }
-        let schema = version.schema.as_mut().expect("the derive gives each version a schema");
-        let derived = schema.open_api_v3_schema.take().expect("the derive gives each version a schema");
-        let mut value = serde_json::to_value(derived).expect("a schema has string keys and so is JSON");
-        shape_root(&mut value, &kind);
-        shape(&mut value);
         if form == Form::Go {
-            leave_out_additions(&mut value, &kind);
+            change_schema(version, |schema| leave_out_additions(schema, &kind));
         }
-        let shaped = serde_json::from_value(value).expect("what was changed is still a schema");
-        schema.open_api_v3_schema = Some(shaped);
     }
     definition
+}
+
+/// Gives a definition that kube's derive generated the form that controller-gen generates.
+fn shape_definition(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
+    let kind = definition.spec.names.kind.clone();
+    definition.spec.names.list_kind = Some(format!("{kind}List"));
+    definition.spec.versions.sort_by(|one, other| one.name.cmp(&other.name));
+    for version in &mut definition.spec.versions {
+        change_schema(version, |schema| {
+            shape_root(schema, &kind);
+            shape(schema);
+        });
+    }
+    definition
+}
+
+fn change_schema(version: &mut CustomResourceDefinitionVersion, change: impl FnOnce(&mut Value)) {
+    let schema = version.schema.as_mut().expect("the derive gives each version a schema");
+    let derived = schema.open_api_v3_schema.take().expect("the derive gives each version a schema");
+    let mut value = serde_json::to_value(derived).expect("a schema has string keys and so is JSON");
+    change(&mut value);
+    let changed = serde_json::from_value(value).expect("what was changed is still a schema");
+    schema.open_api_v3_schema = Some(changed);
 }
 
 /// Makes the top level of a schema equal to the form that controller-gen generates.

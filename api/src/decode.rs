@@ -21,8 +21,10 @@ mod internal_service_import;
 mod lenient;
 mod member_agent;
 mod membership;
+mod merged_service_import;
 mod meta;
 mod multi_cluster_service;
+mod multicluster;
 mod namespace;
 mod service;
 mod service_export;
@@ -62,6 +64,7 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
         }
         Kind::Namespace => object(kind, json, namespace::read),
         Kind::MemberAgent => object(kind, json, member_agent::read),
+        Kind::MergedServiceImport => object(kind, json, merged_service_import::read),
         Kind::InternalMemberCluster => object(kind, json, membership::read),
         Kind::MemberCluster => object(kind, json, membership::read_member),
     }

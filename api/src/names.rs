@@ -12,6 +12,15 @@ pub const MEMBERSHIP_GROUP: &str = "cluster.kubernetes-fleet.io";
 /// Version of these kinds.
 pub const MEMBERSHIP_VERSION: &str = "v1beta1";
 
+/// API group of the standard kinds for multi-cluster Services (KEP-1645).
+pub const MULTICLUSTER_GROUP: &str = "multicluster.x-k8s.io";
+/// Version of these kinds that servers store.
+pub const MULTICLUSTER_VERSION: &str = "v1beta1";
+/// Older version of these kinds with the same schema, which servers also serve. CoreDNS reads it.
+pub const MULTICLUSTER_OLD_VERSION: &str = "v1alpha1";
+/// Release of the Go module `sigs.k8s.io/mcs-api` whose schemas the CustomResourceDefinitions of these kinds have.
+pub const MULTICLUSTER_RELEASE: &str = "v0.5.2";
+
 /// Default namespace of derived Services and imported EndpointSlices in a member.
 pub const FLEET_SYSTEM_NAMESPACE: &str = "fleet-system";
 
@@ -30,6 +39,8 @@ pub mod finalizers {
     pub const ENDPOINT_SLICE_EXPORT: &str = "networking.fleet.azure.com/endpointsliceexport-cleanup";
     /// Finalizer of an EndpointSliceImport, until the EndpointSlice made from it in the importing member is removed.
     pub const ENDPOINT_SLICE_IMPORT: &str = "networking.fleet.azure.com/endpointsliceimport-cleanup";
+    /// Finalizer of a MergedServiceImport, until the importing member has removed what it made from it.
+    pub const MERGED_SERVICE_IMPORT: &str = "networking.fleet.azure.com/mergedserviceimport-cleanup";
     /// Finalizer of a MultiClusterService, until its derived Service and its ServiceImport are removed.
     pub const MULTI_CLUSTER_SERVICE: &str = "networking.fleet.azure.com/service-resources-cleanup";
 }
@@ -57,6 +68,10 @@ pub mod labels {
     /// Label of a CustomResourceDefinition of fleetnet: the revision of its content, a number. A definition with a lower number
     /// than that of the agents is older than the agents.
     pub const CRD_REVISION: &str = "fleetnet/crd-revision";
+    /// Standard label of a CustomResourceDefinition of the group `multicluster.x-k8s.io`: the release with its schema.
+    pub const MULTICLUSTER_RELEASE: &str = "multicluster.x-k8s.io/release-version";
+    /// Standard label of a CustomResourceDefinition of the group `multicluster.x-k8s.io`: the revision of its schema.
+    pub const MULTICLUSTER_REVISION: &str = "multicluster.x-k8s.io/crd-schema-revision";
 }
 
 /// Annotations.

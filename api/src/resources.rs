@@ -18,6 +18,7 @@ pub const fn resource(kind: Kind) -> Resource {
         Kind::EndpointSliceExport => (GROUP, VERSION, "EndpointSliceExport", "endpointsliceexports"),
         Kind::EndpointSliceImport => (GROUP, VERSION, "EndpointSliceImport", "endpointsliceimports"),
         Kind::MemberAgent => (GROUP, VERSION, "MemberAgent", "memberagents"),
+        Kind::MergedServiceImport => (GROUP, VERSION, "MergedServiceImport", "mergedserviceimports"),
         Kind::InternalMemberCluster => {
             (MEMBERSHIP_GROUP, MEMBERSHIP_VERSION, "InternalMemberCluster", "internalmemberclusters")
         }

@@ -2,7 +2,7 @@
 //! names of the group.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
-use fleetnet_api::crds::{Form, REVISION, all, chart_template, file_name, yaml};
+use fleetnet_api::crds::{Form, REVISION, all, chart_template, file_name, multicluster, yaml};
 use fleetnet_api::names::labels;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion,
@@ -10,25 +10,32 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Returns the names and texts of the files in a folder of `deploy/` that begin with the name of the group.
+/// Returns the names and texts of the files in a folder of `deploy/` that begin with the name of a group.
 fn committed(folder: &str) -> BTreeMap<String, String> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(folder);
     let read = |entry: std::io::Result<std::fs::DirEntry>| {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        name.starts_with("networking.fleet.azure.com_").then(|| (name, std::fs::read_to_string(&path).unwrap()))
+        let is_definition =
+            ["networking.fleet.azure.com_", "multicluster.x-k8s.io_"].iter().any(|it| name.starts_with(it));
+        is_definition.then(|| (name, std::fs::read_to_string(&path).unwrap()))
     };
     let missing = |error| panic!("deploy/{folder}: {error}: run `cargo xtask crds`");
     std::fs::read_dir(&directory).unwrap_or_else(missing).filter_map(read).collect()
 }
 
 #[test]
-fn the_files_in_deploy_crds_and_in_the_chart_are_current() {
+fn the_files_in_deploy_and_in_the_chart_are_current() {
     type Text = fn(&CustomResourceDefinition) -> String;
-    for (folder, text) in [("crds", yaml as Text), ("charts/fleetnet-crds/templates", chart_template as Text)] {
+    let folders = [
+        ("crds", all(Form::Full), yaml as Text),
+        ("charts/fleetnet-crds/templates", all(Form::Full), chart_template as Text),
+        ("multicluster", multicluster(), yaml as Text),
+    ];
+    for (folder, definitions, text) in folders {
         let committed = committed(folder);
         let generated: BTreeMap<String, String> =
-            all(Form::Full).iter().map(|definition| (file_name(definition), text(definition))).collect();
+            definitions.iter().map(|definition| (file_name(definition), text(definition))).collect();
         let names = |files: &BTreeMap<String, String>| files.keys().cloned().collect::<Vec<_>>();
         assert_eq!(names(&committed), names(&generated), "run `cargo xtask crds` and remove what is not of its making");
         for (name, text) in &generated {
@@ -68,8 +75,8 @@ fn braces_in_a_description_do_not_begin_an_action_of_the_charts_template() {
 
 #[test]
 fn the_yaml_reads_back_as_the_definition_it_was_made_from() {
-    for form in [Form::Full, Form::Go] {
-        for definition in all(form) {
+    for definitions in [all(Form::Full), all(Form::Go), multicluster()] {
+        for definition in definitions {
             let read: CustomResourceDefinition = serde_saphyr::from_str(&yaml(&definition)).unwrap();
             assert_eq!(read, definition);
         }
@@ -99,12 +106,19 @@ fn each_kind_has_its_names_versions_columns_and_subresources() {
         ("Cluster-UID", "string", ".spec.clusterUid"),
         age,
     ];
-    let expected: [Facts<'_>; 8] = [
+    let merged = [
+        ("Service", "string", ".spec.serviceReference.namespacedName"),
+        ("Type", "string", ".spec.type"),
+        ("Clusters", "string", ".spec.clusters[*].cluster"),
+        age,
+    ];
+    let expected: [Facts<'_>; 9] = [
         ("EndpointSliceExport", "endpointsliceexports", &[], &["v1alpha1 stored status"], &[]),
         ("EndpointSliceImport", "endpointsliceimports", &[], &["v1alpha1 stored"], &[]),
         ("InternalServiceExport", "internalserviceexports", &["internalsvcexport"], &["v1alpha1 stored status"], &[]),
         ("InternalServiceImport", "internalserviceimports", &["internalsvcimport"], &["v1alpha1 stored status"], &[]),
         ("MemberAgent", "memberagents", &[], &["v1alpha1 stored status"], &agent),
+        ("MergedServiceImport", "mergedserviceimports", &[], &["v1alpha1 stored"], &merged),
         (
             "MultiClusterService",
             "multiclusterservices",
@@ -123,8 +137,9 @@ fn each_kind_has_its_names_versions_columns_and_subresources() {
     ];
     for form in [Form::Full, Form::Go] {
         let definitions = all(form);
-        // The Go agents do not have the kind MemberAgent.
-        let expected: Vec<_> = expected.iter().filter(|facts| form == Form::Full || facts.0 != "MemberAgent").collect();
+        // The Go agents do not have these kinds.
+        let is_go = |facts: &&Facts<'_>| !matches!(facts.0, "MemberAgent" | "MergedServiceImport");
+        let expected: Vec<_> = expected.iter().filter(|facts| form == Form::Full || is_go(facts)).collect();
         assert_eq!(definitions.len(), expected.len());
         for (definition, facts) in definitions.iter().zip(expected) {
             check_facts(definition, facts);

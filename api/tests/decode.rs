@@ -5,10 +5,10 @@ mod support;
 
 use fleetnet_api::decode::decode;
 use fleetnet_core::model::{
-    AddressType, Announcement, Claims, ConsumerType, Endpoint, EndpointSlice, HubSlice, ImportStatus,
-    InternalServiceExport, InternalServiceImport, Kind, LoadBalancerStatus, MemberStatus, Meta, MultiClusterService,
-    Namespace, Object, Owner, PortSetStamp, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity,
-    TargetPort,
+    AddressType, Announcement, Claims, ConsumerType, Endpoint, EndpointSlice, ExportedBy, HubSlice, ImportStatus,
+    ImportType, InternalServiceExport, InternalServiceImport, IpFamily, Kind, LoadBalancerStatus, MemberStatus,
+    MergedCluster, Meta, MultiClusterService, Multicluster, Namespace, Object, Owner, PortSetStamp, Service,
+    ServiceExport, ServiceImport, ServiceType, SessionAffinity, TargetPort,
 };
 use fleetnet_types::ClusterId;
 use fleetnet_types::{ObjectName, Timestamp, Uid, Undecodable};
@@ -184,6 +184,7 @@ fn internal_exports_and_imports_as_the_go_agents_leave_them() {
         ports: vec![http_80()],
         headless: false,
         session_affinity: SessionAffinity::None,
+        multicluster: None,
         conditions: vec![condition("Conflict", "False", "NoConflictFound", message, MADE)],
         stamp: None,
     };
@@ -197,6 +198,76 @@ fn internal_exports_and_imports_as_the_go_agents_leave_them() {
     };
     let found = read(Kind::InternalServiceImport, &fixture("InternalServiceImport"));
     assert_eq!(found, Object::InternalServiceImport(import));
+}
+
+#[test]
+fn parts_for_the_standard_api_are_read_and_what_would_end_an_export_makes_the_object_undecodable() {
+    let export = |part: &Value| {
+        let mut json = fixture("InternalServiceExport");
+        json["spec"]["multicluster"] = part.clone();
+        json
+    };
+    let read_part = |part: &Value| match read(Kind::InternalServiceExport, &export(part)) {
+        Object::InternalServiceExport(export) => export.multicluster.map(|part| (*part).clone()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(read_part(&Value::Null), None);
+    assert_eq!(read_part(&json!({})), Some(Multicluster::default()));
+    let part = json!({
+        "only": true,
+        "ipFamilies": ["IPv5", "IPv4"],
+        "internalTrafficPolicy": "Local",
+        "trafficDistribution": 7,
+        "exportedLabels": [{ "name": "team", "value": "a" }, { "name": "empty" }, { "value": "unnamed" }],
+        "exportedAnnotations": {},
+    });
+    let expected = Multicluster {
+        exported_by: ExportedBy::StandardApi,
+        families: vec![IpFamily::IPv4],
+        internal_traffic_policy: Some(text("Local")),
+        traffic_distribution: None,
+        labels: BTreeMap::from([(text("team"), text("a")), (text("empty"), text(""))]),
+        annotations: BTreeMap::new(),
+    };
+    assert_eq!(read_part(&part), Some(expected));
+    let pair = json!({ "name": "a", "value": "b" });
+    let long = |bytes: usize| Value::from("a".repeat(bytes));
+    assert!(read_part(&json!({ "exportedLabels": many(32, &pair), "internalTrafficPolicy": long(63) })).is_some());
+    for part in [
+        json!(7),
+        json!([]),
+        json!({ "exportedLabels": many(33, &pair) }),
+        json!({ "exportedAnnotations": [{ "name": "a", "value": long(1025) }] }),
+        json!({ "internalTrafficPolicy": long(64) }),
+    ] {
+        undecodable(Kind::InternalServiceExport, &export(&part));
+    }
+    let merged = |spec: Value| {
+        let mut json = least("fleet-member-a", "app");
+        json["spec"] = spec;
+        json
+    };
+    let service = json!({ "namespace": "work", "name": "app" });
+    let Object::MergedServiceImport(import) = read(
+        Kind::MergedServiceImport,
+        &merged(
+            json!({ "serviceReference": service, "type": "Headless", "clusters": [{ "cluster": "member-1" }, {}] }),
+        ),
+    ) else {
+        panic!("another kind")
+    };
+    assert_eq!(import.service, ObjectName::new("work", "app"));
+    let only = MergedCluster { cluster: "member-1".into(), ports: None };
+    assert_eq!((import.import.import_type, &import.import.clusters), (ImportType::Headless, &vec![only]));
+    for spec in [
+        json!({ "type": "Headless", "clusters": [] }),
+        json!({ "serviceReference": service, "clusters": [] }),
+        json!({ "serviceReference": service, "type": "Other", "clusters": [] }),
+        json!({ "serviceReference": service, "type": "Headless", "clusters": 7 }),
+        json!({ "serviceReference": service, "type": "Headless", "clusters": many(1001, &json!({})) }),
+    ] {
+        undecodable(Kind::MergedServiceImport, &merged(spec));
+    }
 }
 
 #[test]

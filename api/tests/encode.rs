@@ -556,6 +556,7 @@ fn the_export_of_a_service_is_changed_and_its_references_kind_left_alone() {
             "headless": null,
             "sessionAffinity": null,
             "sessionAffinityConfig": null,
+            "multicluster": null,
         },
     });
     assert_eq!(patched(Kind::InternalServiceExport, patch), expected);
@@ -565,7 +566,7 @@ fn the_export_of_a_service_is_changed_and_its_references_kind_left_alone() {
 fn the_export_of_a_service_contains_the_additions_to_the_go_form() {
     let of = reference("exporter", "app", "uid-9", "234", 0, MADE);
     let session_affinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
-    let content = ExportContent { ports: Vec::new(), headless: true, session_affinity };
+    let content = ExportContent { headless: true, session_affinity, ..ExportContent::default() };
     let made = created(
         Kind::InternalServiceExport,
         "fleet-member-exporter",

@@ -107,16 +107,45 @@ fn the_full_form_adds_exactly_these_fields_and_bounds() {
     expected.extend(additions_to_services().map(str::to_owned));
     expected.extend(limits_of_ports());
     expected.extend(limits_of_references());
+    expected.extend(part_for_the_standard_api());
     let (go, full) = (facts(Form::Go), facts(Form::Full));
     let added = full
         .iter()
-        .filter(|fact| !go.contains(*fact) && !fact.starts_with("MemberAgent "))
+        .filter(|fact| {
+            !go.contains(*fact) && !["MemberAgent ", "MergedServiceImport "].iter().any(|it| fact.starts_with(it))
+        })
         // The conditions of ServiceImport are those of the other kinds.
         .filter(|fact| !fact.starts_with("ServiceImport v1alpha1: status.conditions"))
         .map(|fact| fact.replacen(": ", ": + ", 1));
     let gone: Vec<&String> = go.difference(&full).collect();
     assert_eq!(gone, Vec::<&String>::new(), "the full form takes nothing away");
     assert_eq!(added.collect::<BTreeSet<_>>(), expected);
+}
+
+fn part_for_the_standard_api() -> Vec<String> {
+    let part = "InternalServiceExport v1alpha1: + spec.multicluster";
+    let list = |field: &str, most: usize| {
+        ["type = \"array\"", "x-kubernetes-list-type = \"atomic\"", &format!("maxItems = {most}")]
+            .map(|bound| format!("{part}.{field} {bound}"))
+    };
+    let text = |field: &str, longest: usize| {
+        [format!("{part}.{field} type = \"string\""), format!("{part}.{field} maxLength = {longest}")]
+    };
+    let pairs = |field: &str| {
+        let of_pair = ["type = \"object\"", "required[0] = \"name\"", "required[1] = \"value\""];
+        let of_pair = of_pair.map(|bound| format!("{part}.{field}[] {bound}"));
+        let texts =
+            [("name", 317), ("value", 1_024)].map(|(name, longest)| text(&format!("{field}[].{name}"), longest));
+        list(field, 32).into_iter().chain(of_pair).chain(texts.into_iter().flatten()).collect::<Vec<_>>()
+    };
+    let family = ["type = \"string\"", "enum[0] = \"IPv4\"", "enum[1] = \"IPv6\""];
+    [format!("{part} type = \"object\""), format!("{part}.only type = \"boolean\"")]
+        .into_iter()
+        .chain(["internalTrafficPolicy", "trafficDistribution"].into_iter().flat_map(|field| text(field, 63)))
+        .chain(list("ipFamilies", 2))
+        .chain(family.map(|bound| format!("{part}.ipFamilies[] {bound}")))
+        .chain(["exportedLabels", "exportedAnnotations"].into_iter().flat_map(pairs))
+        .collect()
 }
 
 fn additions_to_slices(kind: &str) -> Vec<String> {

@@ -10,9 +10,10 @@ use fleetnet_api::decode::decode;
 use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::model::{
     Address, AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice,
-    Finalizers, HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport, InternalServiceImport, Kind,
-    LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberAgent, MemberCounts, MemberStatus, Meta,
-    MultiClusterService, Object, Owner, PortNumber, PortSetStamp, Reference, Renewal, Service, ServiceExport,
+    ExportedBy, Finalizers, HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport,
+    InternalServiceImport, IpFamily, Kind, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberAgent,
+    MemberCounts, MemberStatus, MergedCluster, MergedImport, MergedServiceImport, Meta, MultiClusterService,
+    Multicluster, Object, Owner, PortNumber, PortSetStamp, Reference, Renewal, ServedPort, Service, ServiceExport,
     ServiceImport, ServicePort, ServiceType, SessionAffinity, Silence, SilencePhase, SilentMember, SliceContent,
     SliceStreamOffer, TargetPort, Treatment,
 };
@@ -23,6 +24,7 @@ use proptest::prelude::*;
 use proptest::{collection, option};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use support::text;
 
 const AT: (&str, &str) = ("fleet-member-a", "object");
@@ -167,11 +169,59 @@ fn affinity() -> impl Strategy<Value = SessionAffinity> {
 }
 
 fn export_content() -> impl Strategy<Value = ExportContent> {
-    (service_ports(), any::<bool>(), affinity()).prop_map(|(ports, headless, session_affinity)| ExportContent {
-        ports,
-        headless,
-        session_affinity,
-    })
+    let multicluster = option::of(multicluster().prop_map(Arc::new));
+    (service_ports(), any::<bool>(), affinity(), multicluster).prop_map(
+        |(ports, headless, session_affinity, multicluster)| ExportContent {
+            ports,
+            headless,
+            session_affinity,
+            multicluster,
+        },
+    )
+}
+
+fn families() -> impl Strategy<Value = Vec<IpFamily>> {
+    use IpFamily::{IPv4, IPv6};
+    prop_oneof![Just(vec![]), Just(vec![IPv4]), Just(vec![IPv6, IPv4])]
+}
+
+fn named_values() -> impl Strategy<Value = BTreeMap<Text, Text>> {
+    collection::btree_map(any_text(), any_text(), 0..3)
+}
+
+fn multicluster() -> impl Strategy<Value = Multicluster> {
+    let policies = (option::of(any_text()), option::of(any_text()));
+    let exported_by = prop_oneof![Just(ExportedBy::Both), Just(ExportedBy::StandardApi)];
+    (exported_by, families(), policies, named_values(), named_values()).prop_map(
+        |(exported_by, families, (internal_traffic_policy, traffic_distribution), labels, annotations)| Multicluster {
+            exported_by,
+            families,
+            internal_traffic_policy,
+            traffic_distribution,
+            labels,
+            annotations,
+        },
+    )
+}
+
+fn merged_import() -> impl Strategy<Value = MergedImport> {
+    let port = (any_text(), any_text()).prop_map(|(name, own_name)| ServedPort { name, own_name });
+    let cluster = (a_name(), option::of(collection::vec(port, 0..3)))
+        .prop_map(|(cluster, ports)| MergedCluster { cluster: cluster.into(), ports });
+    let import_type = prop_oneof![Just(ImportType::ClusterSetIp), Just(ImportType::Headless)];
+    (import_type, service_ports(), affinity(), multicluster(), collection::vec(cluster, 0..3)).prop_map(
+        |(import_type, ports, session_affinity, part, clusters)| MergedImport {
+            import_type,
+            ports,
+            families: part.families,
+            session_affinity,
+            internal_traffic_policy: part.internal_traffic_policy,
+            traffic_distribution: part.traffic_distribution,
+            labels: part.labels,
+            annotations: part.annotations,
+            clusters,
+        },
+    )
 }
 
 fn announcement() -> impl Strategy<Value = Announcement> {
@@ -341,6 +391,8 @@ fn internal_service_exports() {
             (second.1.ports.is_empty(), "no ports"),
             (second.1.headless, "headless"),
             (second.1.session_affinity != SessionAffinity::None, "sticky"),
+            (first.1.multicluster.is_some() && second.1.multicluster.is_none(), "standard API no more"),
+            (first.1.multicluster.is_some() && second.1.multicluster.is_some(), "standard API changed"),
             (second.0.exported_since.is_none(), "without a time"),
             (finalizers.ours, "marked"),
             (!finalizers.others.is_empty(), "marked by others"),
@@ -355,6 +407,7 @@ fn internal_service_exports() {
             ports: first.1.ports,
             headless: first.1.headless,
             session_affinity: first.1.session_affinity,
+            multicluster: first.1.multicluster,
             conditions: Vec::new(),
             stamp: None,
         };
@@ -362,6 +415,7 @@ fn internal_service_exports() {
         expected.meta = meta(4, finalizers.clone());
         (expected.reference, expected.ports) = (second.0.clone(), second.1.ports.clone());
         (expected.headless, expected.session_affinity) = (second.1.headless, second.1.session_affinity);
+        expected.multicluster.clone_from(&second.1.multicluster);
         expected.conditions = conditions.clone();
         let stamp = PortSetStamp { since, ports: fingerprint.into() };
         expected.stamp = Some(stamp.clone());
@@ -370,6 +424,33 @@ fn internal_service_exports() {
             .patched(Patch::InternalServiceExportStamp { finalizers, stamp })
             .patched(Patch::InternalServiceExportConditions(conditions));
         assert_eq!(server.read(), Object::InternalServiceExport(expected));
+        classes
+    });
+}
+
+#[test]
+fn merged_service_imports() {
+    let service = || (a_name(), a_name()).prop_map(|(namespace, name)| ObjectName::new(namespace, name));
+    let input = ((service(), merged_import()), (service(), merged_import()), finalizers());
+    for_any(cases(256), LEAST, &input, |(first, second, finalizers)| {
+        let classes = [
+            (first.1.labels.keys().any(|name| !second.1.labels.contains_key(name)), "a label is removed"),
+            (!first.1.ports.is_empty() && second.1.ports.is_empty(), "ports are removed"),
+            (second.1.clusters.iter().any(|cluster| cluster.ports.is_some()), "ports are filtered"),
+            (second.1.import_type == ImportType::Headless, "headless"),
+        ];
+        let desired = Desired::MergedServiceImport { service: first.0.clone(), import: Arc::new(first.1.clone()) };
+        let server = Server::making(desired);
+        let object = |version, finalizers, (service, import)| {
+            let import = Arc::new(import);
+            Object::MergedServiceImport(MergedServiceImport { meta: meta(version, finalizers), service, import })
+        };
+        assert_eq!(server.read(), object(1, Finalizers::default(), first));
+        let kind = Kind::MergedServiceImport;
+        let server = server
+            .patched(Patch::MergedServiceImport { service: second.0.clone(), import: Arc::new(second.1.clone()) })
+            .patched(Patch::Finalizers { kind, finalizers: finalizers.clone() });
+        assert_eq!(server.read(), object(3, finalizers, second));
         classes
     });
 }

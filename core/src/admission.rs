@@ -166,11 +166,16 @@ fn is_fit(port: &EndpointPort) -> bool {
 /// Returns the first malformed port of a ServiceImport; `None` if all ports are well-formed.
 pub(crate) fn unfit_port(ports: &[ServicePort]) -> Option<&ServicePort> {
     let is_fit = |port: &&ServicePort| {
-        is_fit_port(&port.name, &port.protocol, Some(port.port), port.app_protocol.as_deref())
+        is_fit_service_port(port)
             // fault T24.2: && port.target_port.as_ref().is_none_or(is_fit_target) ~>
             && port.target_port.as_ref().is_none_or(is_fit_target)
     };
     ports.iter().find(|port| !is_fit(port))
+}
+
+/// True if a port is well-formed, apart from its target port.
+pub(crate) fn is_fit_service_port(port: &ServicePort) -> bool {
+    is_fit_port(&port.name, &port.protocol, Some(port.port), port.app_protocol.as_deref())
 }
 
 fn is_fit_target(target: &TargetPort) -> bool {

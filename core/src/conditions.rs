@@ -20,6 +20,10 @@ pub const VALID: &str = "Valid";
 /// export.
 pub const CONFLICT: &str = "Conflict";
 
+/// Condition type of an InternalServiceExport: exports of several clusters disagree, according to the standard API. It is present if
+/// the hub agent has merged the export.
+pub const MULTICLUSTER_CONFLICT: &str = "multicluster.x-k8s.io/Conflict";
+
 /// Condition type `Disputed` of ServiceExport, MultiClusterService and InternalServiceExport: another writer undoes an agent's
 /// writes for this object. Absent if that never happened.
 pub const DISPUTED: &str = "Disputed";
@@ -39,14 +43,39 @@ pub const JOINED: &str = "Joined";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionValue {
     pub status: ConditionStatus,
+    /// Reason, and reason of the Event.
     pub reason: Reason,
+    /// Reasons that the condition shows instead, joined with commas.
+    pub shown_reasons: Option<String>,
     /// Text for users.
     pub message: String,
 }
 
 impl ConditionValue {
     fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
-        Self { status, reason, message: message.into() }
+        Self { status, reason, shown_reasons: None, message: message.into() }
+    }
+
+    /// Returns the reason as the condition shows it.
+    fn shown_reason(&self) -> &str {
+        self.shown_reasons.as_deref().unwrap_or(self.reason.as_str())
+    }
+
+    /// Condition `multicluster.x-k8s.io/Conflict` False: the exports of all clusters agree.
+    pub fn no_merge_conflict(service: &ObjectName) -> Self {
+        let message = format!("all exports of service {service} agree");
+        Self {
+            shown_reasons: Some("NoConflicts".to_owned()),
+            ..Self::new(ConditionStatus::False, Reason::NoConflictFound, message)
+        }
+    }
+
+    /// Condition `multicluster.x-k8s.io/Conflict` True. The standard API has a reason for each property.
+    pub fn merge_conflict(reasons: &[&str], message: String) -> Self {
+        Self {
+            shown_reasons: Some(reasons.join(",")),
+            ..Self::new(ConditionStatus::True, Reason::ConflictFound, message)
+        }
     }
 
     /// Condition `Valid` True: the Service may be exported.
@@ -235,7 +264,7 @@ pub(crate) fn shows_rejection(conditions: &[Condition]) -> bool {
 pub fn has_value(condition: Option<&Condition>, value: &ConditionValue, generation: i64) -> bool {
     condition.is_some_and(|existing| {
         existing.status == value.status
-            && has_reason(existing, value.reason)
+            && *existing.reason == *value.shown_reason()
             && *existing.message == *value.message
             && existing.observed_generation >= generation
     })
@@ -366,7 +395,7 @@ pub fn set(
     let condition = Condition {
         condition_type: Text::from(condition_type),
         status: value.status,
-        reason: value.reason.as_str().into(),
+        reason: value.shown_reason().into(),
         message: value.message.as_str().into(),
         observed_generation: generation,
         last_transition,

@@ -47,6 +47,14 @@ impl Announced {
         *self != before
     }
 
+    /// True if the last announcement has this feature.
+    pub(crate) fn has(self, feature: Feature) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Features(features) | Self::Lost { features, .. } => features.has(feature),
+        }
+    }
+
     /// True if the peer has no valid announcement: there never was one, or its MemberAgent was deleted more than 60 s ago.
     pub(crate) fn is_over(self, now: Timestamp) -> bool {
         match self {

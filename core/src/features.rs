@@ -20,19 +20,22 @@ pub enum Feature {
     SessionAffinity,
     /// List of silent members in the MemberAgent, whose endpoints importers do not treat as usual.
     SilentMembers,
+    /// Services of the standard API `multicluster.x-k8s.io`.
+    MulticlusterApi,
 }
 
 /// Name in the hub agent's announcement for the offer of a slice stream. It changes no object, so it is no [`Feature`].
 pub const SLICE_STREAM: &str = "SliceStream";
 
 impl Feature {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::IPv6,
         Self::DrainingEndpoints,
         Self::EndpointDetails,
         Self::Headless,
         Self::SessionAffinity,
         Self::SilentMembers,
+        Self::MulticlusterApi,
     ];
     /// Features of slices, announced by agents that import slices.
     pub const OF_SLICES: [Self; 4] = [Self::IPv6, Self::DrainingEndpoints, Self::EndpointDetails, Self::SilentMembers];
@@ -48,6 +51,7 @@ impl Feature {
             Self::Headless => "Headless",
             Self::SessionAffinity => "SessionAffinity",
             Self::SilentMembers => "SilentMembers",
+            Self::MulticlusterApi => "MulticlusterApi",
         }
     }
 }
@@ -167,8 +171,9 @@ mod tests {
         }
         assert_eq!(Features::named("Telepathy"), None);
         assert_eq!(Feature::ALL.into_iter().collect::<Features>(), Features::ALL);
-        let both: Features = Feature::OF_SLICES.into_iter().chain(Feature::OF_SERVICES).collect();
-        assert_eq!(both, Features::ALL, "each is somebody's to understand");
+        let of_parts = Feature::OF_SLICES.into_iter().chain(Feature::OF_SERVICES);
+        let all: Features = of_parts.chain([Feature::MulticlusterApi]).collect();
+        assert_eq!(all, Features::ALL, "each is somebody's to understand");
     }
 
     #[test]

@@ -31,7 +31,8 @@ stored!(
     crate::model::Namespace,
     crate::model::MemberAgent,
     crate::model::InternalMemberCluster,
-    crate::model::MemberCluster
+    crate::model::MemberCluster,
+    crate::model::MergedServiceImport
 );
 
 /// Result of storing an object with [`Table::take`].

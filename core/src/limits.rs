@@ -52,6 +52,12 @@ pub const CLOCK_DRIFT_PARTS_PER_MILLION: i64 = 200;
 /// ports of all exports of a Service. A Service with more ports is not exported.
 pub const PORTS_MAX: usize = 1_000;
 
+/// Maximum number of exporting clusters of a Service of the standard API.
+pub const MERGED_CLUSTERS_MAX: usize = 1_000;
+
+/// Maximum number of labels, and of annotations, that an export gives to the ServiceImports of the standard API.
+pub const EXPORTED_LABELS_MAX: usize = 32;
+
 /// Maximum number of endpoints of a slice in the hub, ready and draining together: the limit of an EndpointSlice.
 pub const ENDPOINTS_MAX: usize = 1_000;
 

@@ -6,6 +6,7 @@
 mod address;
 mod hub;
 mod membership;
+mod multicluster;
 mod object;
 mod port;
 mod silence;
@@ -21,6 +22,9 @@ pub use hub::{
     Renewal, SliceStreamOffer, SliceStreamReport,
 };
 pub use membership::{AgentStatus, InternalMemberCluster, MemberCluster, MembershipAgent, MembershipState};
+pub use multicluster::{
+    ExportedBy, IpFamily, MergedCluster, MergedImport, MergedServiceImport, Multicluster, ServedPort,
+};
 pub use object::Object;
 pub use port::PortNumber;
 pub use silence::{Silence, SilencePhase, SilentMember, Treatment};
@@ -40,6 +44,7 @@ pub enum Kind {
     EndpointSliceImport,
     Namespace,
     MemberAgent,
+    MergedServiceImport,
     InternalMemberCluster,
     MemberCluster,
 }

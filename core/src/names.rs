@@ -94,6 +94,14 @@ pub fn joined(namespace: &str, name: &str) -> Option<Text> {
     is_dns_1035_label(&joined).then(|| joined.into())
 }
 
+/// Returns the name of the MergedServiceImport of a Service: `<namespace>-<name>-<hex>`. The hex digits are the start of a hash of both
+/// names, so no two Services have the same name.
+pub fn merged_import_name(service: &ObjectName) -> Text {
+    let ObjectName { namespace, name } = service;
+    // fault MC4.1: &[namespace.as_bytes(), name.as_bytes()] ~> &[]
+    format!("{namespace}-{name}-{}", hex_of(&[namespace.as_bytes(), name.as_bytes()], 10)).into()
+}
+
 /// Returns the name to use if the name from [`joined`] is in use or not valid (B3 in docs/behaviour.md). The name is cut to the
 /// length of a DNS label and ends in 5 hex digits of the UID. Dots become dashes, and a name that does not start with a letter
 /// gets the prefix `s`.
@@ -157,6 +165,17 @@ pub(crate) fn is_qualified_name(name: &str) -> bool {
     let (domain, name) = name.split_once('/').map_or((None, name), |(domain, name)| (Some(domain), name));
     !name.is_empty() && is_label_value(name) && domain.is_none_or(is_dns_1123_subdomain)
 }
+
+/// True if an export may give a label or annotation with this name to ServiceImports. Names of Kubernetes and of fleetnet steer
+/// controllers of the importing cluster.
+pub fn is_exported_name(name: &str) -> bool {
+    let domain = name.split_once('/').map_or("", |(domain, _)| domain);
+    let is_reserved = |of: &str| domain.strip_suffix(of).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    is_qualified_name(name) && !RESERVED_DOMAINS.iter().any(|of| is_reserved(of))
+}
+
+/// Domains of names that no export gives to ServiceImports, with their subdomains.
+const RESERVED_DOMAINS: [&str; 5] = ["kubernetes.io", "k8s.io", "x-k8s.io", "fleet.azure.com", "fleetnet"];
 
 /// Returns a fingerprint of an export's ports and type (headless or not). All accepted exports of a Service have the same
 /// fingerprint.
@@ -252,6 +271,33 @@ mod tests {
         let long = joined_with_uid(&"w".repeat(63), "app", "0f1e2d3c");
         assert_eq!(long.len(), 63);
         assert!(is_dns_1035_label(&long));
+    }
+
+    #[test]
+    fn merged_imports_of_services_with_equal_joined_names_have_different_names() {
+        let name = |namespace, name| merged_import_name(&ObjectName::new(namespace, name));
+        assert_eq!(&*name("work", "app"), "work-app-9529755fdb");
+        assert_ne!(name("a-b", "c"), name("a", "b-c"));
+        let longest = name(&"n".repeat(63), &"s".repeat(63));
+        assert!(is_dns_1123_subdomain(&longest));
+    }
+
+    #[test]
+    fn labels_of_kubernetes_and_fleetnet_are_not_exported() {
+        for (name, is_exported) in [
+            ("team", true),
+            ("example.com/team", true),
+            ("notkubernetes.io/team", true),
+            ("kubernetes.io/team", false),
+            ("service.kubernetes.io/topology-mode", false),
+            ("multicluster.x-k8s.io/team", false),
+            ("x.fleet.azure.com/weight", false),
+            ("fleetnet/import", false),
+            ("not a name", false),
+            ("", false),
+        ] {
+            assert_eq!(is_exported_name(name), is_exported, "{name:?}");
+        }
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 use crate::model::{
     AgentStatus, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus,
-    MemberStatus, Meta, Owner, PortSetStamp, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
+    MemberStatus, MergedImport, Meta, Multicluster, Owner, PortSetStamp, Reference, Renewal, ServicePort,
+    SessionAffinity, SliceContent,
 };
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, ObjectName, Severity, Text, Timestamp, Uid};
+use std::sync::Arc;
 
 /// Plan of one key.
 ///
@@ -212,6 +214,11 @@ pub enum Desired {
     Service(DerivedService),
     EndpointSlice(ImportedSlice),
     MemberAgent(Renewal),
+    MergedServiceImport {
+        /// Exported Service.
+        service: ObjectName,
+        import: Arc<MergedImport>,
+    },
 }
 
 impl Desired {
@@ -226,6 +233,7 @@ impl Desired {
             Self::Service(_) => Kind::Service,
             Self::EndpointSlice(_) => Kind::EndpointSlice,
             Self::MemberAgent(_) => Kind::MemberAgent,
+            Self::MergedServiceImport { .. } => Kind::MergedServiceImport,
         }
     }
 }
@@ -238,6 +246,8 @@ pub struct ExportContent {
     /// True if the Service is headless.
     pub headless: bool,
     pub session_affinity: SessionAffinity,
+    /// Part for the standard API; `None` if the standard API does not export the Service.
+    pub multicluster: Option<Arc<Multicluster>>,
 }
 
 /// MultiClusterService that controls a ServiceImport in the same namespace.
@@ -349,6 +359,12 @@ pub enum Patch {
     MemberAgent(Renewal),
     /// `status` of a MemberAgent.
     MemberAgentStatus(MemberStatus),
+    /// `spec` of a MergedServiceImport.
+    MergedServiceImport {
+        /// Exported Service.
+        service: ObjectName,
+        import: Arc<MergedImport>,
+    },
     /// `status.agentStatus` of an InternalMemberCluster. The patch replaces the list, so it includes the entries of other agents.
     InternalMemberClusterStatus(Vec<AgentStatus>),
 }
@@ -376,6 +392,7 @@ impl Patch {
             Self::ImportedSlice(_) => Kind::EndpointSlice,
             Self::MemberAgent(_) | Self::MemberAgentStatus(_) => Kind::MemberAgent,
             Self::InternalMemberClusterStatus(_) => Kind::InternalMemberCluster,
+            Self::MergedServiceImport { .. } => Kind::MergedServiceImport,
         }
     }
 }

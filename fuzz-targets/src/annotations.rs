@@ -45,7 +45,7 @@ pub fn annotations(bytes: &[u8]) {
         },
         "spec": {
             "serviceReference": reference, "serviceImportReference": reference, "endpointSliceReference": reference,
-            "ownerServiceReference": { "namespace": "work", "name": "app" },
+            "ownerServiceReference": { "namespace": "work", "name": "app" }, "type": "ClusterSetIP",
         },
     });
     let json = object.to_string();

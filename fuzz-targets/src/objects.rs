@@ -6,16 +6,17 @@ use fleetnet_api::decode::decode;
 use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::limits::{ADDRESSES_MAX, ENDPOINTS_MAX, PORTS_MAX};
 use fleetnet_core::model::{
-    Condition, EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MultiClusterService,
-    Object, Reference,
+    Condition, EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MergedServiceImport,
+    MultiClusterService, Object, Reference,
 };
 use fleetnet_core::plan::{Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_diagnosis::latency::summary_of;
 use fleetnet_types::ObjectName;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// All kinds that the agents watch.
-pub(crate) const KINDS: [Kind; 13] = [
+pub(crate) const KINDS: [Kind; 14] = [
     Kind::Service,
     Kind::EndpointSlice,
     Kind::ServiceExport,
@@ -29,6 +30,7 @@ pub(crate) const KINDS: [Kind; 13] = [
     Kind::MemberAgent,
     Kind::InternalMemberCluster,
     Kind::MemberCluster,
+    Kind::MergedServiceImport,
 ];
 
 /// Decodes the input as an object of each kind.
@@ -87,6 +89,7 @@ fn check_written(object: &Object) {
         Object::EndpointSliceImport(slice) => same_hub_slice(slice, Desired::EndpointSliceImport(slice.spec.clone())),
         Object::InternalServiceExport(export) => same_export(export),
         Object::InternalServiceImport(claim) => same_claim(claim),
+        Object::MergedServiceImport(merged) => same_merged_import(merged),
         Object::EndpointSlice(slice) => same_imported_slice(slice),
         Object::MultiClusterService(service) => same_status(service),
         // A new kind does not compile until it is listed here. Add it to `KINDS` too.
@@ -146,13 +149,14 @@ fn same_export(export: &InternalServiceExport) {
         ports: export.ports.clone(),
         headless: export.headless,
         session_affinity: export.session_affinity,
+        multicluster: export.multicluster.clone(),
     };
     let desired = Desired::InternalServiceExport { reference: export.reference.clone(), content };
     let Object::InternalServiceExport(written) = created(desired) else { unreachable!("an export") };
     assert_eq!(expressible(&written.reference), expressible(&export.reference));
     assert_eq!(
-        (written.ports, written.headless, written.session_affinity),
-        (export.ports.clone(), export.headless, export.session_affinity)
+        (written.ports, written.headless, written.session_affinity, written.multicluster),
+        (export.ports.clone(), export.headless, export.session_affinity, export.multicluster.clone())
     );
     let Some(stamp) = &export.stamp else { return };
     let stamped = |stamp| {
@@ -163,6 +167,13 @@ fn same_export(export: &InternalServiceExport) {
     let written = stamped(stamp.clone());
     assert_eq!(written.ports, stamp.ports);
     assert_eq!(stamped(written.clone()), written, "a stamp changes each time it is written");
+}
+
+fn same_merged_import(merged: &MergedServiceImport) {
+    let (service, import) = (merged.service.clone(), Arc::clone(&merged.import));
+    let desired = Desired::MergedServiceImport { service, import };
+    let Object::MergedServiceImport(written) = created(desired) else { unreachable!("a merged import") };
+    assert_eq!((&written.service, &written.import), (&merged.service, &merged.import));
 }
 
 fn same_claim(claim: &InternalServiceImport) {

@@ -490,7 +490,8 @@ fn anonymous(mut object: Object) -> Object {
         | Object::Namespace(_)
         | Object::MemberAgent(_)
         | Object::InternalMemberCluster(_)
-        | Object::MemberCluster(_) => {}
+        | Object::MemberCluster(_)
+        | Object::MergedServiceImport(_) => {}
     }
     object
 }

@@ -9,7 +9,7 @@ use crate::stream::Message;
 use crate::stream::state::Streams;
 use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::convert::{self, Receipt};
-use fleetnet_core::features::Features;
+use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::hub::rights::NOT_ENFORCED;
 use fleetnet_core::hub::{Key, Planner, ReadValues, SilenceLimits};
@@ -57,7 +57,9 @@ impl Hub {
         if namespace_policy == NamespacePolicy::Off {
             warn!(reason = Reason::RightsNotEnforced.as_str(), "{NOT_ENFORCED}");
         }
-        let view = Planner::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL), namespace_policy);
+        // It distributes no slices for the standard API yet.
+        let features = Features::ALL.without(Feature::MulticlusterApi);
+        let view = Planner::new(Announcement::new(env!("CARGO_PKG_VERSION"), features), namespace_policy);
         let (heartbeats, states) = (Heartbeats::new(registry)?, States::new(registry)?);
         Ok(Self {
             view,
@@ -101,7 +103,7 @@ impl Hub {
     /// and for keys of members.
     fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Uid)> {
         match key {
-            Key::Service(service) => {
+            Key::Service(service) | Key::MergedImport { service, .. } => {
                 let (kind, meta) = self.view.import_or_export_of(service)?;
                 Some((kind, meta.name.clone(), meta.uid.clone()))
             }
@@ -133,6 +135,7 @@ fn planned_kind(key: &Key) -> Kind {
         Key::Service(_) => Kind::ServiceImport,
         Key::Slice(_) => Kind::EndpointSliceExport,
         Key::Copy { .. } => Kind::EndpointSliceImport,
+        Key::MergedImport { .. } => Kind::MergedServiceImport,
         Key::Member(_) => Kind::MemberAgent,
     }
 }
@@ -238,7 +241,7 @@ impl Logic for Hub {
     /// namespace share one flow, and all MemberAgents share one flow.
     fn flow(&self, key: &Key) -> Flow {
         let id = match key {
-            Key::Service(service) => FlowId::of(&service.namespace),
+            Key::Service(service) | Key::MergedImport { service, .. } => FlowId::of(&service.namespace),
             Key::Slice(name) | Key::Copy { slice: name, .. } => self
                 .view
                 .slice_export_named(name)
@@ -269,7 +272,7 @@ impl Logic for Hub {
 
     fn fight(&mut self, key: &Key, fight: &Fight<Kind>, requeue: &mut Vec<Key>) -> Vec<Event<Kind>> {
         let service = match key {
-            Key::Service(service) => Some(service.clone()),
+            Key::Service(service) | Key::MergedImport { service, .. } => Some(service.clone()),
             Key::Slice(name) | Key::Copy { slice: name, .. } => {
                 self.view.slice_export_named(name).map(|export| export.spec.owner.clone())
             }

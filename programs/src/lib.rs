@@ -6,6 +6,7 @@ pub mod control_plane;
 mod debian;
 mod go;
 pub mod helm;
+pub mod mcs_api;
 pub mod prometheus;
 pub mod tinyproxy;
 

@@ -2,7 +2,7 @@
 //! templates of the Helm chart.
 
 use anyhow::Context as _;
-use fleetnet_api::crds::{Form, all, chart_template, file_name, yaml};
+use fleetnet_api::crds::{Form, all, chart_template, file_name, multicluster, yaml};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use std::path::{Path, PathBuf};
 
@@ -18,20 +18,26 @@ pub(crate) struct CrdsArgs {
 /// Writes one file for each kind. Replaces files of the same name.
 pub(crate) fn run(args: &CrdsArgs) -> anyhow::Result<()> {
     match &args.go_form {
-        Some(directory) => write(Form::Go, directory, yaml),
+        Some(directory) => write(&all(Form::Go), directory, yaml),
         None => {
-            write(Form::Full, &programs::root().join("deploy/crds"), yaml)?;
-            write(Form::Full, &programs::root().join("deploy/charts/fleetnet-crds/templates"), chart_template)
+            let (deploy, full) = (programs::root().join("deploy"), all(Form::Full));
+            write(&full, &deploy.join("crds"), yaml)?;
+            write(&full, &deploy.join("charts/fleetnet-crds/templates"), chart_template)?;
+            write(&multicluster(), &deploy.join("multicluster"), yaml)
         }
     }
 }
 
-fn write(form: Form, directory: &Path, text: fn(&CustomResourceDefinition) -> String) -> anyhow::Result<()> {
+fn write(
+    definitions: &[CustomResourceDefinition],
+    directory: &Path,
+    text: fn(&CustomResourceDefinition) -> String,
+) -> anyhow::Result<()> {
     std::fs::create_dir_all(directory)
         .with_context(|| format!("cannot make the directory {} for the definitions", directory.display()))?;
-    for definition in all(form) {
-        let path = directory.join(file_name(&definition));
-        std::fs::write(&path, text(&definition)).with_context(|| format!("cannot write {}", path.display()))?;
+    for definition in definitions {
+        let path = directory.join(file_name(definition));
+        std::fs::write(&path, text(definition)).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
 }

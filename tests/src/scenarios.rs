@@ -114,6 +114,7 @@ macro_rules! definition_tests {
             a_bad_internal_service_export_is_rejected;
             a_bad_internal_service_import_is_rejected;
             a_bad_member_agent_is_rejected;
+            a_bad_merged_service_import_is_rejected;
         }
     };
     (@scenarios $run:path; $($scenario:ident;)*) => {

@@ -1,7 +1,10 @@
 //! InternalServiceExport: a Service that a member exports, in the exporting member's namespace in the hub.
 
-use super::shared::{ExportedObjectReference, ServicePort, SessionAffinityConfig, conditions_schema};
-use fleetnet_core::limits::PORTS_MAX;
+use super::shared::{
+    ExportedObjectReference, IpFamily, NamedValue, ServicePort, SessionAffinityConfig, conditions_schema,
+};
+use crate::limits::LABEL_BYTES_MAX;
+use fleetnet_core::limits::{EXPORTED_LABELS_MAX, PORTS_MAX};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -53,6 +56,38 @@ pub struct InternalServiceExportSpec {
     /// True if the exported Service is headless.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headless: Option<bool>,
+    /// Part of the exported Service for the API group multicluster.x-k8s.io. Absent if no ServiceExport of that group exports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multicluster: Option<Multicluster>,
+}
+
+/// Part of an exported Service that only the API group multicluster.x-k8s.io uses.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Multicluster {
+    /// True if only the ServiceExport of multicluster.x-k8s.io exports the Service, and none of this group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<bool>,
+    /// IP families of the exported Service, in its order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = 2))]
+    pub ip_families: Option<Vec<IpFamily>>,
+    /// Traffic policy of the exported Service for clients inside of a cluster, Cluster or Local.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LABEL_BYTES_MAX))]
+    pub internal_traffic_policy: Option<String>,
+    /// Preference of the exported Service for near endpoints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LABEL_BYTES_MAX))]
+    pub traffic_distribution: Option<String>,
+    /// Labels for the ServiceImports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = EXPORTED_LABELS_MAX))]
+    pub exported_labels: Option<Vec<NamedValue>>,
+    /// Annotations for the ServiceImports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = EXPORTED_LABELS_MAX))]
+    pub exported_annotations: Option<Vec<NamedValue>>,
 }
 
 /// Session affinity of a Service.

@@ -1,6 +1,8 @@
 //! Types of fields that several kinds have.
 
-use crate::limits::{APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
+use crate::limits::{
+    ANNOTATION_BYTES_MAX, APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -43,7 +45,7 @@ pub struct ExportedObjectReference {
     pub exported_since: Option<MicroTime>,
 }
 
-/// Reference to the Service that an EndpointSlice belongs to.
+/// Reference to an exported Service.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerServiceReference {
@@ -56,6 +58,26 @@ pub struct OwnerServiceReference {
     /// The owner Service as namespace/name.
     #[schemars(length(max = NAMESPACED_NAME_BYTES_MAX))]
     pub namespaced_name: String,
+}
+
+/// IP family of a Service.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+pub enum IpFamily {
+    /// IPv4.
+    IPv4,
+    /// IPv6.
+    IPv6,
+}
+
+/// Label or annotation.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct NamedValue {
+    /// Name of the label or annotation.
+    #[schemars(length(max = NAMESPACED_NAME_BYTES_MAX))]
+    pub name: String,
+    /// Value of the label or annotation.
+    #[schemars(length(max = ANNOTATION_BYTES_MAX))]
+    pub value: String,
 }
 
 /// IP protocol of a Service's port.

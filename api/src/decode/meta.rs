@@ -41,6 +41,7 @@ pub(crate) const fn finalizer(kind: Kind) -> Option<&'static str> {
         Kind::InternalServiceImport => Some(finalizers::INTERNAL_SERVICE_IMPORT),
         Kind::EndpointSliceExport => Some(finalizers::ENDPOINT_SLICE_EXPORT),
         Kind::EndpointSliceImport => Some(finalizers::ENDPOINT_SLICE_IMPORT),
+        Kind::MergedServiceImport => Some(finalizers::MERGED_SERVICE_IMPORT),
         Kind::Service
         | Kind::EndpointSlice
         | Kind::Namespace

@@ -34,6 +34,7 @@ pub(super) fn body(at: &ObjectName, desired: &Desired) -> Value {
             object
         }
         Desired::MemberAgent(renewal) => patch::member_agent(renewal),
+        Desired::MergedServiceImport { service, import } => patch::merged_service_import(service, import),
         Desired::EndpointSlice(slice) => {
             let mut object = patch::imported_slice(slice);
             object["addressType"] = parts::address_type(&slice.content.address_type).into();
@@ -43,8 +44,8 @@ pub(super) fn body(at: &ObjectName, desired: &Desired) -> Value {
     let resource = resource(kind);
     object["apiVersion"] = resource.api_version().into();
     object["kind"] = resource.kind.into();
-    // The server takes the namespace from the URL. Without it, all importers of a slice get the same body.
-    if kind != Kind::EndpointSliceImport {
+    // The server takes the namespace from the URL. Without it, all importers get the same body.
+    if !matches!(kind, Kind::EndpointSliceImport | Kind::MergedServiceImport) {
         object["metadata"]["namespace"] = (*at.namespace).into();
     }
     object["metadata"]["name"] = (*at.name).into();

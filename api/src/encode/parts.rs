@@ -4,12 +4,14 @@ use crate::decode::finalizer;
 use crate::resources::resource;
 use crate::times;
 use fleetnet_core::model::{
-    AddressType, Condition, ConsumerType, Endpoint, EndpointPort, Finalizers, ImportStatus, ImportType, Kind,
-    LoadBalancerIngress, LoadBalancerStatus, Owner, PortNumber, PortSetStamp, Reference, ServicePort, SessionAffinity,
-    SliceContent, TargetPort,
+    AddressType, Condition, ConsumerType, Endpoint, EndpointPort, ExportedBy, Finalizers, ImportStatus, ImportType,
+    IpFamily, Kind, LoadBalancerIngress, LoadBalancerStatus, MergedCluster, Multicluster, Owner, PortNumber,
+    PortSetStamp, Reference, ServedPort, ServicePort, SessionAffinity, SliceContent, TargetPort,
 };
 use fleetnet_core::plan::Controller;
+use fleetnet_types::Text;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// Sets a field of a JSON object. Does nothing if there is no value.
 pub(super) fn put(object: &mut Value, key: &str, value: Option<impl Into<Value>>) {
@@ -143,6 +145,45 @@ fn endpoint_port(port: &EndpointPort) -> Value {
     value
 }
 
+/// Returns the value of the field `multicluster` of an InternalServiceExport. A patch replaces its lists.
+pub(super) fn multicluster(multicluster: &Multicluster) -> Value {
+    json!({
+        "only": (multicluster.exported_by == ExportedBy::StandardApi).then_some(true),
+        "ipFamilies": families(&multicluster.families),
+        "internalTrafficPolicy": multicluster.internal_traffic_policy.as_deref(),
+        "trafficDistribution": multicluster.traffic_distribution.as_deref(),
+        "exportedLabels": named_values(&multicluster.labels),
+        "exportedAnnotations": named_values(&multicluster.annotations),
+    })
+}
+
+pub(super) fn families(families: &[IpFamily]) -> Value {
+    let name = |family: &IpFamily| match family {
+        IpFamily::IPv4 => "IPv4".into(),
+        IpFamily::IPv6 => "IPv6".into(),
+    };
+    list_or_null(families.iter().map(name).collect())
+}
+
+/// Returns labels or annotations as a list. A patch replaces a list as a whole, but merges an object.
+pub(super) fn named_values(pairs: &BTreeMap<Text, Text>) -> Value {
+    list_or_null(pairs.iter().map(|(name, value)| json!({ "name": **name, "value": **value })).collect())
+}
+
+pub(super) fn import_type(import_type: ImportType) -> &'static str {
+    match import_type {
+        ImportType::ClusterSetIp => "ClusterSetIP",
+        ImportType::Headless => "Headless",
+    }
+}
+
+pub(super) fn merged_cluster(cluster: &MergedCluster) -> Value {
+    let port = |port: &ServedPort| json!({ "name": *port.name, "ownName": *port.own_name });
+    let mut value = json!({ "cluster": *cluster.cluster });
+    put(&mut value, "ports", cluster.ports.as_ref().map(|ports| ports.iter().map(port).collect::<Vec<_>>()));
+    value
+}
+
 pub(super) fn address_type(address_type: &AddressType) -> &str {
     match address_type {
         AddressType::IPv4 => "IPv4",
@@ -167,14 +208,10 @@ fn condition(condition: &Condition) -> Value {
 }
 
 pub(super) fn import_status(status: &ImportStatus) -> Value {
-    let import_type = status.import_type.map(|import_type| match import_type {
-        ImportType::ClusterSetIp => "ClusterSetIP",
-        ImportType::Headless => "Headless",
-    });
     let clusters = status.clusters.iter().map(|cluster| json!({ "cluster": **cluster })).collect();
     let (affinity, config) = session_affinity(status.session_affinity);
     json!({
-        "type": import_type,
+        "type": status.import_type.map(import_type),
         "ports": list_or_null(service_ports(&status.ports)),
         "clusters": list_or_null(clusters),
         "sessionAffinity": affinity,

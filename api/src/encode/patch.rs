@@ -6,8 +6,8 @@ use crate::times;
 use fleetnet_core::limits::LATENCY_MINUTES;
 use fleetnet_core::member::latency::BUCKETS_MILLISECONDS;
 use fleetnet_core::model::{
-    AgentStatus, Announcement, ConsumerType, HubSliceSpec, LatencyChange, LatencyReport, MemberStatus, OriginLatency,
-    Reference, Renewal, Silence, SilentMember, SliceStreamOffer, SliceStreamReport,
+    AgentStatus, Announcement, ConsumerType, HubSliceSpec, LatencyChange, LatencyReport, MemberStatus, MergedImport,
+    OriginLatency, Reference, Renewal, Silence, SilentMember, SliceStreamOffer, SliceStreamReport,
 };
 use fleetnet_core::plan::{DerivedService, ExportContent, ImportedSlice, Patch};
 use fleetnet_types::{ClusterId, ObjectName, Text};
@@ -73,6 +73,7 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         Patch::InternalServiceImport(reference) => {
             json!({ "spec": { "serviceImportReference": parts::reference(reference) } })
         }
+        Patch::MergedServiceImport { service, import } => merged_service_import(service, import),
         Patch::DerivedService(service) => derived_service(service),
         Patch::ImportedSlice(slice) => imported_slice(slice),
     };
@@ -92,8 +93,27 @@ pub(super) fn internal_service_export(reference: &Reference, content: &ExportCon
         "headless": content.headless.then_some(true),
         "sessionAffinity": affinity,
         "sessionAffinityConfig": config,
+        "multicluster": content.multicluster.as_deref().map(parts::multicluster),
     });
     json!({ "metadata": { "annotations": annotations }, "spec": spec })
+}
+
+pub(super) fn merged_service_import(service: &ObjectName, import: &MergedImport) -> Value {
+    let (affinity, config) = parts::session_affinity(import.session_affinity);
+    let spec = json!({
+        "serviceReference": owner_service(service),
+        "type": parts::import_type(import.import_type),
+        "ports": parts::list_or_null(parts::service_ports(&import.ports)),
+        "ipFamilies": parts::families(&import.families),
+        "sessionAffinity": affinity,
+        "sessionAffinityConfig": config,
+        "internalTrafficPolicy": import.internal_traffic_policy.as_deref(),
+        "trafficDistribution": import.traffic_distribution.as_deref(),
+        "exportedLabels": parts::named_values(&import.labels),
+        "exportedAnnotations": parts::named_values(&import.annotations),
+        "clusters": import.clusters.iter().map(parts::merged_cluster).collect::<Vec<_>>(),
+    });
+    json!({ "spec": spec })
 }
 
 pub(super) fn member_agent(renewal: &Renewal) -> Value {

@@ -178,10 +178,13 @@ pub(crate) fn right(view: Reader<'_>, service: &ObjectName, namespace: &Text) ->
     names::cluster_of(namespace).map_or(Right::Denied, |cluster| rights::of_importer(view, service, &cluster))
 }
 
-/// True if the member may have an undecodable claim of the Service: the member has any undecodable claim, and has no decodable
-/// claim of this Service.
+/// True if the member may have a granted claim of the Service that is undecodable. The member has any undecodable claim, and no
+/// decodable claim of this Service has a grant. A claim without a grant may be the second claim of a change of type.
 pub(crate) fn may_be(view: Reader<'_>, service: &ObjectName, namespace: &Text) -> bool {
-    view.has_undecodable(Kind::InternalServiceImport, namespace) && view.claims_in(service, namespace).next().is_none()
+    // fault T38.1: !claim.status.clusters.is_empty() ~> claim.meta.created.0 >= 0
+    let is_granted = |claim: &InternalServiceImport| !claim.status.clusters.is_empty();
+    view.has_undecodable(Kind::InternalServiceImport, namespace)
+        && !view.claims_in(service, namespace).filter_map(|name| view.claims().get(name)).any(is_granted)
 }
 
 /// True if a recorded importer has a claim, or may have an undecodable claim, and is not denied the right to import. A recorded

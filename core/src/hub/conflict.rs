@@ -12,8 +12,8 @@ use crate::hub::rights::{self, Right};
 use crate::hub::view::reader::{Reader, live};
 use crate::limits::SUBDOMAIN_CHARS_MAX;
 use crate::model::{
-    Condition, ImportStatus, ImportType, InternalServiceExport, Kind, PortSetStamp, ServiceImport, ServicePort,
-    SessionAffinity,
+    Condition, ExportedBy, ImportStatus, ImportType, InternalServiceExport, Kind, PortSetStamp, ServiceImport,
+    ServicePort, SessionAffinity,
 };
 use crate::names;
 use crate::plan::{self, Desired, Event, Patch, Plan, Write};
@@ -23,7 +23,7 @@ use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
 // fault H9.3, A4.1: InternalServiceExport ~> ServiceImport
 const REQUIRED: [Kind; 3] = [Kind::InternalServiceExport, Kind::InternalServiceImport, Kind::ServiceImport];
 const IMPORT_COMPONENT: &str = "serviceimport-controller";
-const EXPORT_COMPONENT: &str = "internalserviceexport-controller";
+pub(super) const EXPORT_COMPONENT: &str = "internalserviceexport-controller";
 
 /// Plans the ServiceImport of a Service, the conditions of its exports, and its claims.
 pub fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Plan {
@@ -210,10 +210,24 @@ fn exports_with_right<'a>(
     all_exports(view, service).filter(move |(cluster, _)| rights::of_exporter(view, service, cluster) == right)
 }
 
+/// Returns the exports of a Service by the fleet's API that are not being deleted, with their clusters.
+fn all_exports<'a>(
+    view: Reader<'a>,
+    service: &ObjectName,
+) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> + use<'a> {
+    // fault MC1.1: filter(|(_, export)| is_of_fleet_api(export)) ~> filter(|(_, export)| is_of_fleet_api(export) || true)
+    exports_by_cluster(view, service).filter(|(_, export)| is_of_fleet_api(export))
+}
+
+/// True if the fleet's ServiceExport requests an export, alone or beside the standard ServiceExport.
+fn is_of_fleet_api(export: &InternalServiceExport) -> bool {
+    export.multicluster.as_ref().is_none_or(|multicluster| multicluster.exported_by == ExportedBy::Both)
+}
+
 /// Returns the exports of a Service that are not being deleted, with their clusters. The cluster comes from the member
 /// namespace, because a member can forge the reference in the object. If a member namespace has several exports of the
 /// Service, only the first counts.
-fn all_exports<'a>(
+pub(super) fn exports_by_cluster<'a>(
     view: Reader<'a>,
     service: &ObjectName,
 ) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> + use<'a> {

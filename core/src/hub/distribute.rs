@@ -173,8 +173,15 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
     let recorded = view.is_recorded(owner, importer);
     // fault T34.1: && claims::is_claiming(view, owner, importer) ~>
     let is_claiming = recorded && claims::is_claiming(view, owner, importer);
+    // A ServiceImport that is being deleted, or that was created again, records no claims. An importer keeps its distributed slice if
+    // its claim will be granted again.
+    let may_be_undecodable =
+        // fault T18.3: && claims::right(view, owner, importer) != Right::Denied ~>
+        || claims::may_be(view, owner, importer) && claims::right(view, owner, importer) != Right::Denied;
+    let regains = || claims::grants(view, owner, now).importers.contains_key(importer) || may_be_undecodable();
     let mut plan = Plan::default();
-    if is_claiming {
+    // fault D15.1: !recorded && copy.is_some() && regains() ~> false
+    if is_claiming || !recorded && copy.is_some() && regains() {
         let features = view.features_of(importer, now);
         let (spec, again) = silent::slice_for(view, export, (importer, features), now);
         plan.plan_again_at(again);
@@ -199,14 +206,9 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
         }
     }
     let Some(copy) = copy else { return plan };
-    // A ServiceImport that was created again records no claims yet. An importer keeps its distributed slice if its claim will be
-    // granted again. An importer in the record keeps it even without a claim, until the record is updated.
-    let may_be_undecodable =
-        // fault T18.3: && claims::right(view, owner, importer) != Right::Denied ~>
-        || claims::may_be(view, owner, importer) && claims::right(view, owner, importer) != Right::Denied;
-    let regains = || claims::grants(view, owner, now).importers.contains_key(importer) || may_be_undecodable();
-    // fault T34.4: (recorded || regains()) ~> !recorded && regains()
-    if !is_claiming && (recorded || regains()) {
+    // An importer in the record keeps its distributed slice even without a claim, until the record is updated.
+    // fault T34.4: recorded && !is_claiming ~> false
+    if recorded && !is_claiming {
         return plan;
     }
     // fault D3.1: plan.join(withdraw(view, copy)) ~> let _ = copy

@@ -1,6 +1,6 @@
 //! Planner of the hub agent: plans keys, and tells which keys to plan again after a change.
 
-use super::{conflict, distribute};
+use super::{conflict, distribute, merged};
 use crate::handshake;
 use crate::hub::view::NamespacePolicy;
 use crate::hub::view::reader::Reader;
@@ -17,6 +17,8 @@ use std::ops::{Deref, DerefMut};
 enum Computed {
     /// Plan of a key.
     Plan(Key),
+    /// Merged import of a Service.
+    Merged(ObjectName),
     /// Rank of the export with this name among the exports of its source slice.
     Rank(Text),
 }
@@ -71,6 +73,13 @@ impl Planner {
             for key in &keys {
                 if let Key::Slice(name) = key {
                     self.rank(name, &mut concerned); // no rank has read the new export
+                }
+            }
+        }
+        if kind == Kind::InternalServiceExport {
+            for key in &keys {
+                if let Key::Service(service) = key {
+                    self.merge(service, &mut concerned); // no merged import has read the new export
                 }
             }
         }
@@ -177,9 +186,14 @@ impl Planner {
         let reads = Reads::default();
         let view = Reader::new(&self.view, &reads);
         let plan = match key {
-            Key::Service(service) => conflict::plan_service(view, service, now),
+            Key::Service(service) => {
+                let mut plan = conflict::plan_service(view, service, now);
+                plan.join(merged::set_verdicts(view, service, &plan, now));
+                plan
+            }
             Key::Slice(name) => distribute::plan_slice(view, name, now),
             Key::Copy { slice, importer } => distribute::plan_copy(view, slice, importer, now),
+            Key::MergedImport { service, importer } => merged::plan_import(view, service, importer, now),
             Key::Member(cluster) => handshake::plan_member(view, cluster, now),
         };
         let mut values = reads.into_values();
@@ -201,17 +215,38 @@ impl Planner {
     /// Requeues the keys whose last plan read one of these values.
     fn changed(&mut self, values: Vec<Value>, requeue: &mut Vec<Key>) {
         let mut ranks: Vec<Text> = Vec::new();
+        let mut merges: Vec<ObjectName> = Vec::new();
         for value in &values {
             for computed in self.recorded.of(value) {
                 match computed {
                     Computed::Plan(key) => requeue.push(key.clone()),
                     Computed::Rank(name) => ranks.push(name.clone()),
+                    Computed::Merged(service) => merges.push(service.clone()),
                 }
             }
         }
         for name in ranks {
             self.rank(&name, requeue);
         }
+        for service in merges {
+            self.merge(&service, requeue);
+        }
+    }
+
+    /// Merges the exports of a Service for the standard API. Requeues the keys that read the merged import, if it is another one
+    /// now.
+    fn merge(&mut self, service: &ObjectName, requeue: &mut Vec<Key>) {
+        let reads = Reads::default();
+        let merged = merged::merged(Reader::new(&self.view, &reads), service);
+        let computed = Computed::Merged(service.clone());
+        if self.view.internal_exports_of.get(service).next().is_some() {
+            self.recorded.record(&computed, reads.into_values());
+        } else {
+            self.recorded.forget(&computed);
+        }
+        let Effects { values, keys } = self.view.store_merged(service, merged);
+        requeue.extend(keys);
+        self.changed(values, requeue);
     }
 
     /// Computes the rank of the export with this name. Requeues the keys that read the holder of a source slice, if it is another

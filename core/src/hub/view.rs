@@ -14,11 +14,13 @@
 //! | [`holders`] | of the exports of a source slice, the one that is distributed |
 //! | [`previews`] | slice streams, and the previews that were sent over them |
 //! | `endpoint_counts` | how many ready endpoints each member exports of a Service |
+//! | [`merged`] | the merged imports of the standard API |
 //! | [`hearing`] | when this process saw the last renewal of each member |
 
 mod endpoint_counts;
 pub(crate) mod hearing;
 pub(crate) mod holders;
+pub(crate) mod merged;
 pub(crate) mod previews;
 pub(crate) mod reader;
 mod take;
@@ -29,8 +31,8 @@ use crate::feature_set::Announced;
 use crate::features::SLICE_STREAM;
 use crate::index::{Index, Table};
 use crate::model::{
-    Announcement, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MemberCluster, Meta,
-    Namespace, ServiceImport, Silence, SliceStreamOffer,
+    Announcement, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MemberCluster,
+    MergedServiceImport, Meta, Namespace, ServiceImport, Silence, SliceStreamOffer,
 };
 use crate::names;
 use crate::undecodable::Undecodable;
@@ -39,6 +41,7 @@ use endpoint_counts::EndpointCounts;
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 use hearing::{Hearings, SilenceLimits};
 use holders::Holders;
+use merged::Merged;
 use previews::Previews;
 use std::collections::{BTreeMap, BTreeSet};
 use value::Value;
@@ -66,6 +69,12 @@ pub enum Key {
         /// Member namespace of the importer.
         importer: Text,
     },
+    /// MergedServiceImport of a Service for one importer.
+    MergedImport {
+        service: ObjectName,
+        /// Member namespace of the importer.
+        importer: Text,
+    },
     /// Status in the MemberAgent of a member, which the hub agent writes.
     Member(ClusterId),
 }
@@ -73,6 +82,10 @@ pub enum Key {
 impl Key {
     pub(crate) fn copy(slice: &Text, importer: &Text) -> Self {
         Self::Copy { slice: slice.clone(), importer: importer.clone() }
+    }
+
+    pub(crate) fn merged_import(service: &ObjectName, importer: &Text) -> Self {
+        Self::MergedImport { service: service.clone(), importer: importer.clone() }
     }
 }
 
@@ -104,13 +117,19 @@ pub struct View {
     /// Namespaces of the hub. Annotations on a namespace may list exporters and importers.
     pub namespaces: Table<Namespace>,
     pub member_agents: Table<MemberAgent>,
+    /// Merged imports of the standard API, one for each Service and importer.
+    pub merged_imports: Table<MergedServiceImport>,
     /// Members as the manager of the fleet sees them.
     pub member_clusters: Table<MemberCluster>,
 
     /// From each Service to its InternalServiceExports.
-    internal_exports_of: Index<ObjectName>,
+    pub(super) internal_exports_of: Index<ObjectName>,
     claims_of: Index<ObjectName>,
     slice_exports_of: Index<ObjectName>,
+    /// From each Service to its MergedServiceImports.
+    merged_imports_of: Index<ObjectName>,
+    /// Merged import of each Service that the standard API exports.
+    merged: BTreeMap<ObjectName, Merged>,
     /// From the name of a slice to its exports: one export, unless two members use the same name.
     pub(super) slice_exports_named: Index<Text>,
     /// From the name of a slice to its distributed slices.
@@ -214,6 +233,10 @@ impl View {
                     records(import, importer) && accepts(import, &export.meta.name)
                 };
                 self.distributed_slices.get(&at).is_some() || exports.any(is_distributed)
+            }
+            Key::MergedImport { service, importer } => {
+                let at = ObjectName { namespace: importer.clone(), name: names::merged_import_name(service) };
+                self.merged.contains_key(service) || self.merged_imports.get(&at).is_some()
             }
             Key::Member(cluster) => self.member_agents.get(&names::member_agent(cluster)).is_some(),
         }

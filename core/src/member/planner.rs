@@ -288,7 +288,8 @@ fn is_in_hub(kind: Kind) -> bool {
         | Kind::EndpointSliceImport
         | Kind::MemberAgent
         | Kind::InternalMemberCluster
-        | Kind::MemberCluster => true,
+        | Kind::MemberCluster
+        | Kind::MergedServiceImport => true,
         Kind::Service
         | Kind::EndpointSlice
         | Kind::ServiceExport

@@ -2,8 +2,8 @@
 //! MemberAgents.
 
 use super::{
-    Condition, ConsumerType, ImportStatus, ImportType, Meta, ServicePort, SessionAffinity, Silence, SilentMember,
-    SliceContent,
+    Condition, ConsumerType, ImportStatus, ImportType, Meta, Multicluster, ServicePort, SessionAffinity, Silence,
+    SilentMember, SliceContent,
 };
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Uid};
 use std::sync::Arc;
@@ -44,6 +44,8 @@ pub struct InternalServiceExport {
     /// True if the source Service is headless.
     pub headless: bool,
     pub session_affinity: SessionAffinity,
+    /// Part for the standard API; `None` if the standard API does not export the Service.
+    pub multicluster: Option<Arc<Multicluster>>,
     /// All conditions; `Conflict` is the outcome of conflict resolution.
     pub conditions: Vec<Condition>,
     /// Stamp of the hub agent: the start time of the port set. `None` if the stamp is missing or malformed.

@@ -2,7 +2,7 @@
 
 use super::{
     EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
-    MemberCluster, Meta, MultiClusterService, Namespace, Service, ServiceExport, ServiceImport,
+    MemberCluster, MergedServiceImport, Meta, MultiClusterService, Namespace, Service, ServiceExport, ServiceImport,
 };
 
 /// Object of any watched kind.
@@ -19,6 +19,7 @@ pub enum Object {
     EndpointSliceImport(HubSlice),
     Namespace(Namespace),
     MemberAgent(MemberAgent),
+    MergedServiceImport(MergedServiceImport),
     InternalMemberCluster(InternalMemberCluster),
     MemberCluster(MemberCluster),
 }
@@ -36,6 +37,7 @@ impl Object {
             Self::EndpointSliceExport(object) | Self::EndpointSliceImport(object) => &object.meta,
             Self::Namespace(object) => &object.meta,
             Self::MemberAgent(object) => &object.meta,
+            Self::MergedServiceImport(object) => &object.meta,
             Self::InternalMemberCluster(object) => &object.meta,
             Self::MemberCluster(object) => &object.meta,
         }
@@ -53,6 +55,7 @@ impl Object {
             Self::EndpointSliceExport(object) | Self::EndpointSliceImport(object) => &mut object.meta,
             Self::Namespace(object) => &mut object.meta,
             Self::MemberAgent(object) => &mut object.meta,
+            Self::MergedServiceImport(object) => &mut object.meta,
             Self::InternalMemberCluster(object) => &mut object.meta,
             Self::MemberCluster(object) => &mut object.meta,
         }
@@ -71,6 +74,7 @@ impl Object {
             Self::EndpointSliceImport(_) => Kind::EndpointSliceImport,
             Self::Namespace(_) => Kind::Namespace,
             Self::MemberAgent(_) => Kind::MemberAgent,
+            Self::MergedServiceImport(_) => Kind::MergedServiceImport,
             Self::InternalMemberCluster(_) => Kind::InternalMemberCluster,
             Self::MemberCluster(_) => Kind::MemberCluster,
         }

@@ -3,10 +3,13 @@
 use crate::fleet::{derived, edit_mcs, import_in_hub, imported, mcs_reason};
 use crate::oracle::{assert_settled, state};
 use crate::support::build::{
-    Build, BuildClaim, BuildImport, BuildInternalExport, BuildMcs, IntoObject, claim, in_hub_of, internal_export, mcs,
-    named, no_conflict, reference, resolved, seconds, service, service_import,
+    Build, BuildClaim, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, claim, condition,
+    derived_service, in_hub_of, internal_export, mcs, named, no_conflict, reference, resolved, seconds, service,
+    service_import,
 };
-use crate::support::view::{blocking_reasons, hub_view, member_view, observe_removal, planned, writes};
+use crate::support::view::{
+    blocking_reasons, hub_view, member_view, observe_change, observe_removal, planned, undecodable, writes,
+};
 use crate::support::world::{GRACE_MICROS, Who, World, fleet};
 use fleetnet_core::model::{
     Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, MultiClusterService, Object, ServiceImport,
@@ -359,6 +362,38 @@ fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_ans
     assert_eq!(plan(&shared_mcs(), &[&first, &waits]), [turned(&waits)]);
     assert_eq!(plan(&shared_mcs(), &[&first, &granted]), [turned(&granted), delete(&first)]);
     assert_eq!(plan(&shared_mcs(), &[&first, &granted.east_west()]), [delete(&first)]);
+}
+
+#[test]
+fn an_import_stays_while_its_granted_claim_is_undecodable_and_its_second_claim_waits() {
+    let condition = condition("Valid", "True", "LoadBalancerNotGranted", "waits", 1);
+    let exclusive = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[condition]);
+    let import = claimed_import();
+    let first = claim("member-1", &import).east_west().marked().with_status(resolved(&["member-2"]));
+    let waits = second(&import);
+    let in_cluster = derived_service("work-app", "work/app").of_type(ServiceType::ClusterIp);
+    let objects = [exclusive.object(), import.clone().object(), waits.clone().object(), in_cluster.object()];
+    let mut view = member_view(objects);
+    undecodable(&mut view, Kind::InternalServiceImport, &first.meta.name);
+    assert_eq!(writes(&view, &key()), [], "the status stays");
+    let derives = member::Key::MultiClusterService(named("work/app"));
+    let changed: Vec<Kind> =
+        writes(&view, &derives).iter().map(Write::kind).filter(|kind| *kind == Kind::Service).collect();
+    assert_eq!(changed, [], "the type of the derived Service stays");
+    let granted = waits.clone().marked().with_status(resolved(&["member-3"]));
+    observe_change(&mut view, granted.object());
+    let shown = Patch::ServiceImportStatus(resolved(&["member-3"]));
+    assert_eq!(writes(&view, &key()), [Write::patch(&import.meta, shown)], "the second claim is granted");
+
+    let in_hub = service_import("work/app").showing(resolved(&["member-2"])).claimed_by(&["member-1", "member-4"]);
+    let in_hub = in_hub.claimed_alone_by("member-4");
+    let holder = claim("member-4", &service_import("work/app")).marked().with_status(resolved(&["member-2"]));
+    let export = internal_export("member-2", &service("work/app")).port_set_since(seconds(2));
+    let export = export.judged(no_conflict("work/app"));
+    let mut hub = hub_view([in_hub.object(), export.object(), holder.object(), waits.marked().object()]);
+    undecodable(&mut hub, Kind::InternalServiceImport, &first.meta.name);
+    let changed = writes(&hub, &hub::Key::Service(named("work/app")));
+    assert!(changed.iter().all(|write| write.kind() != Kind::ServiceImport), "it stays recorded: {changed:?}");
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn session_affinity_is_exported_to_a_hub_that_supports_it_and_removed_again() {
         };
         writes(&view, &app()).into_iter().find_map(content)
     };
-    let content = ExportContent { ports: vec![port("http", 80)], headless: false, session_affinity: STICKY };
+    let content = ExportContent { ports: vec![port("http", 80)], session_affinity: STICKY, ..ExportContent::default() };
     assert_eq!(written(&plain, Features::ALL), Some(content.clone()));
     assert_eq!(written(&full, Features::ALL), None);
     assert_eq!(written(&plain, Features::NONE), None, "compared in the Go form");

@@ -3,9 +3,9 @@
 
 use crate::support::agent::View as _;
 use crate::support::build::{
-    Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildService, IntoObject, claim, conflict,
-    content, distributed_slice, finalizers_of, in_hub_of, internal_export, named, namespace, no_conflict, port,
-    resolved, seconds, service, service_import, slice, slice_export,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, BuildService, IntoObject,
+    claim, conflict, content, distributed_slice, finalizers_of, in_hub_of, internal_export, named, namespace,
+    no_conflict, port, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, claimed_hub_view, hub_view, observe_change, observe_removal, planned, writes};
 use fleetnet_core::hub::Key;
@@ -652,6 +652,29 @@ fn a_deleted_distributed_slice_is_unmarked_when_its_namespace_is_deleted() {
     assert_eq!(writes(&view, &key), [Write::remove_finalizer(Kind::EndpointSliceImport, &others.meta)]);
     let unmarked = distributed_slice("member-2", &export).deleting();
     assert_eq!(writes(&objects(&unmarked, &[goes.object()]), &key), []);
+}
+
+#[test]
+fn a_distributed_slice_is_updated_while_its_service_import_records_no_claims() {
+    let export = slice_export("member-1", &slice("work/app-1")).marked();
+    let key = slice_key(&export);
+    let importer_has = distributed_slice("member-2", &export).marked();
+    let export = export.with_addresses(&["10.0.0.9"], 2);
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    let of_importer = claim("member-2", &import).east_west().marked().with_status(import.status.clone());
+    // Another controller holds the deletion of the first one. The second one was created again.
+    for import in [import.clone().deleting(), import] {
+        for (claimed, right, updates) in [(true, None, 1), (true, Some(""), 0), (false, None, 0)] {
+            let of_importer = of_importer.clone().object();
+            let namespace = right.map(|right| namespace("work").imported_from_by(right).object());
+            let objects = [Object::EndpointSliceExport(export.clone()), import.clone().object()];
+            let objects = objects.into_iter().chain(namespace).chain(claimed.then_some(of_importer));
+            let view = hub_view(objects.chain([Object::EndpointSliceImport(importer_has.clone())]));
+            let writes = writes(&view, &key);
+            let is_update = |write: &&Write| matches!(&write.action, Action::Patch { patch: Patch::EndpointSliceImport(spec), .. } if spec.content == export.spec.content);
+            assert_eq!(writes.iter().filter(is_update).count(), updates, "{claimed} {right:?} {writes:?}");
+        }
+    }
 }
 
 #[test]

@@ -34,6 +34,8 @@ mod life_cycles_of_exports;
 mod life_cycles_of_imports;
 mod lost_definition;
 mod membership;
+mod merge;
+mod merged;
 mod messages;
 mod oracle;
 mod preview;

@@ -190,9 +190,15 @@ fn required_by_member(key: &member::Key) -> &'static [Kind] {
     use Kind::*;
     match key {
         member::Key::Export(_) => &[Service, ServiceExport, InternalServiceExport],
-        member::Key::SliceExport(_) => {
-            &[Service, ServiceExport, EndpointSlice, EndpointSliceExport, EndpointSliceImport, MemberAgent]
-        }
+        member::Key::SliceExport(_) => &[
+            Service,
+            ServiceExport,
+            EndpointSlice,
+            InternalServiceExport,
+            EndpointSliceExport,
+            EndpointSliceImport,
+            MemberAgent,
+        ],
         member::Key::MultiClusterService(_) => &[MultiClusterService, ServiceImport, Service],
         member::Key::Import(_) => &[ServiceImport, MultiClusterService, InternalServiceImport],
         member::Key::SliceImport(_) => {
@@ -210,6 +216,7 @@ fn required_by_hub(key: &hub::Key) -> &'static [Kind] {
         hub::Key::Slice(_) | hub::Key::Copy { .. } => {
             &[EndpointSliceExport, EndpointSliceImport, ServiceImport, InternalServiceImport, MemberAgent]
         }
+        hub::Key::MergedImport { .. } => &[InternalServiceExport, MergedServiceImport, MemberAgent],
         hub::Key::Member(_) => &[MemberAgent],
     }
 }

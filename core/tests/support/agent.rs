@@ -147,6 +147,7 @@ impl View for hub::Planner {
         Kind::EndpointSliceImport,
         Kind::Namespace,
         Kind::MemberAgent,
+        Kind::MergedServiceImport,
     ];
     fn forgetful(&self) -> Self {
         let mut view = Self::new(self.announces.clone(), self.namespace_policy);
@@ -212,6 +213,7 @@ impl View for hub::Planner {
         all.extend(self.slice_exports.iter().cloned().map(Object::EndpointSliceExport));
         all.extend(self.distributed_slices.iter().cloned().map(Object::EndpointSliceImport));
         all.extend(self.namespaces.iter().cloned().map(Object::Namespace));
+        all.extend(self.merged_imports.iter().cloned().map(Object::MergedServiceImport));
         all.extend(self.member_agents.iter().cloned().map(Object::MemberAgent));
         all
     }

@@ -3,14 +3,16 @@
 use fleetnet_core::features::Features;
 use fleetnet_core::index::Stored;
 use fleetnet_core::model::{
-    AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, Finalizers,
-    HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalMemberCluster, InternalServiceExport,
-    InternalServiceImport, LoadBalancerIngress, LoadBalancerStatus, MemberAgent, MemberCluster, MemberStatus,
-    MembershipState, Meta, MultiClusterService, Namespace, Object, Owner, PortSetStamp, Reference, Service,
-    ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity, SliceContent, TargetPort,
+    AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, ExportedBy,
+    Finalizers, HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalMemberCluster, InternalServiceExport,
+    InternalServiceImport, IpFamily, LoadBalancerIngress, LoadBalancerStatus, MemberAgent, MemberCluster, MemberStatus,
+    MembershipState, MergedImport, MergedServiceImport, Meta, MultiClusterService, Multicluster, Namespace, Object,
+    Owner, PortSetStamp, Reference, Service, ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity,
+    SliceContent, TargetPort,
 };
 use fleetnet_core::names::{self, SuffixLength};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
+use std::sync::Arc;
 
 /// Namespace of derived Services and imported slices.
 pub(crate) const SYSTEM: &str = "fleet-system";
@@ -402,18 +404,30 @@ pub(crate) fn internal_export(cluster: &str, service: &Service) -> InternalServi
         ports: service.ports.clone(),
         headless: service.headless,
         session_affinity: service.session_affinity,
+        multicluster: None,
         conditions: Vec::new(),
         stamp: None,
     }
 }
 
+/// Returns the part of an export for the standard API. Only the standard API exports the Service.
+pub(crate) fn multicluster() -> Multicluster {
+    Multicluster { exported_by: ExportedBy::StandardApi, families: vec![IpFamily::IPv4], ..Multicluster::default() }
+}
+
 pub(crate) trait BuildInternalExport {
+    /// Exports the Service by the standard API.
+    fn standard(self, multicluster: Multicluster) -> Self;
     /// Adds the hub agent's finalizer, and the annotation `ports-offered-since` with this start time of the port set.
     fn port_set_since(self, at: Timestamp) -> Self;
     fn judged(self, outcome: Condition) -> Self;
 }
 
 impl BuildInternalExport for InternalServiceExport {
+    fn standard(self, multicluster: Multicluster) -> Self {
+        Self { multicluster: Some(Arc::new(multicluster)), ..self }
+    }
+
     fn port_set_since(mut self, at: Timestamp) -> Self {
         self.stamp =
             Some(PortSetStamp { since: at, ports: names::export_fingerprint(&self.ports, self.import_type()) });
@@ -522,6 +536,12 @@ pub(crate) fn member_agent(cluster: &str, member: Features, hub: Features) -> Me
     }
 }
 
+/// Returns the MergedServiceImport of a Service for an importer, with this import.
+pub(crate) fn merged_service_import(importer: &str, service: &str, import: &Arc<MergedImport>) -> MergedServiceImport {
+    let at = in_hub_of(importer, &names::merged_import_name(&named(service)));
+    MergedServiceImport { meta: meta(at, 1), service: named(service), import: Arc::clone(import) }
+}
+
 /// Returns the InternalMemberCluster of a member with a heartbeat each minute.
 pub(crate) fn internal_member_cluster(cluster: &str, state: MembershipState) -> InternalMemberCluster {
     let meta = meta(in_hub_of(cluster, cluster), 3);
@@ -551,6 +571,7 @@ into_object!(
     InternalServiceImport,
     Namespace,
     MemberAgent,
+    MergedServiceImport,
     InternalMemberCluster,
     MemberCluster
 );

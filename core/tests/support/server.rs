@@ -2,8 +2,8 @@
 
 use fleetnet_core::model::{
     Claims, ConsumerType, EndpointSlice, Finalizers, HubSlice, ImportStatus, InternalServiceExport,
-    InternalServiceImport, LoadBalancerStatus, MemberAgent, MemberStatus, Meta, Object, Owner, Renewal, Service,
-    ServiceImport, ServiceType, SessionAffinity, TargetPort,
+    InternalServiceImport, LoadBalancerStatus, MemberAgent, MemberStatus, MergedServiceImport, Meta, Object, Owner,
+    Renewal, Service, ServiceImport, ServiceType, SessionAffinity, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
@@ -18,6 +18,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
             ports: content.ports,
             headless: content.headless,
             session_affinity: content.session_affinity,
+            multicluster: content.multicluster,
             conditions: Vec::new(),
             stamp: None,
         }),
@@ -72,6 +73,9 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
             Object::EndpointSlice(slice)
         }
         Desired::MemberAgent(renewal) => Object::MemberAgent(renewed(meta, renewal)),
+        Desired::MergedServiceImport { service, import } => {
+            Object::MergedServiceImport(MergedServiceImport { meta, service, import })
+        }
     }
 }
 
@@ -150,6 +154,7 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
             export.ports = content.ports;
             export.headless = content.headless;
             export.session_affinity = content.session_affinity;
+            export.multicluster = content.multicluster;
         }
         (Object::MemberAgent(agent), Patch::MemberAgent(renewal)) => {
             agent.member = renewal.announcement;
@@ -200,6 +205,9 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
         }
         (Object::InternalServiceImport(claim), Patch::InternalServiceImport(reference)) => claim.reference = reference,
         (Object::Service(service), Patch::DerivedService(derived)) => set_derived(service, derived),
+        (Object::MergedServiceImport(merged), Patch::MergedServiceImport { service, import }) => {
+            (merged.service, merged.import) = (service, import);
+        }
         (Object::EndpointSlice(slice), Patch::ImportedSlice(wanted)) => set_imported(slice, wanted),
         (object, patch) => panic!("{patch:?} does not fit a {:?}", object.kind()),
     }
@@ -224,7 +232,8 @@ pub(crate) fn without_status(mut object: Object) -> Object {
         | Object::EndpointSliceExport(_)
         | Object::EndpointSliceImport(_)
         | Object::Namespace(_)
-        | Object::MemberCluster(_) => {}
+        | Object::MemberCluster(_)
+        | Object::MergedServiceImport(_) => {}
         Object::InternalMemberCluster(membership) => membership.agents = Vec::new(),
     }
     object
@@ -258,7 +267,8 @@ pub(crate) fn specification(object: &Object) -> Object {
         | Object::Namespace(_)
         | Object::MemberAgent(_)
         | Object::InternalMemberCluster(_)
-        | Object::MemberCluster(_) => {}
+        | Object::MemberCluster(_)
+        | Object::MergedServiceImport(_) => {}
     }
     spec
 }

@@ -72,7 +72,8 @@ fn patch_name(patch: &Patch) -> &'static str {
         | Patch::EndpointSliceExport(_)
         | Patch::EndpointSliceImport(_)
         | Patch::DerivedService(_)
-        | Patch::ImportedSlice(_) => "content",
+        | Patch::ImportedSlice(_)
+        | Patch::MergedServiceImport { .. } => "content",
     }
 }
 

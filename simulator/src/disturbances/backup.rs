@@ -5,7 +5,7 @@
 //! - The hub was restored since the backup: agents may have seen the same resourceVersions with other changes.
 //! - An agent cannot reach the hub now: it may reach the hub only when its resourceVersions are as high as before.
 
-use super::{Disturbance, Kind};
+use super::{Disturbance, Kind, held};
 use crate::world::World;
 use fastrand::Rng;
 use futures::future::LocalBoxFuture;
@@ -55,7 +55,7 @@ impl Disturbance for OldHub {
                 hub.restore(&backup);
             }
             world.restores += 1;
-            Ok(())
+            held::release_hub(world).await
         })
     }
 }

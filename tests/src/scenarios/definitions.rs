@@ -179,6 +179,10 @@ pub async fn a_bad_internal_service_import_is_rejected(client: Client) -> anyhow
     rejects(client, &objects::INTERNAL_SERVICE_IMPORT, &cases::internal_service_import()).await
 }
 
+pub async fn a_bad_merged_service_import_is_rejected(client: Client) -> anyhow::Result<()> {
+    rejects(client, &objects::MERGED_SERVICE_IMPORT, &cases::merged_service_import()).await
+}
+
 pub async fn a_bad_member_agent_is_rejected(client: Client) -> anyhow::Result<()> {
     rejects(client, &objects::MEMBER_AGENT, &cases::member_agent()).await
 }

@@ -1,7 +1,7 @@
 //! Conditions of the InternalServiceExports of a Service: the outcome of conflict resolution, and the denial of the right to
 //! export.
 
-use super::{EXPORT_COMPONENT, Resolution, current_stamp, exports, exports_with_right, fingerprint};
+use super::{EXPORT_COMPONENT, Resolution, current_stamp, exports, exports_by_cluster, fingerprint, is_of_fleet_api};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::hub::rights::{self, Right};
 use crate::hub::view::Key;
@@ -15,7 +15,10 @@ use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
 /// Sets the condition `Valid` to False on each export whose cluster has no right to export the Service.
 pub(super) fn set_denials(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    for (cluster, export) in exports_with_right(view, service, Right::Denied) {
+    for (cluster, export) in exports_by_cluster(view, service) {
+        if rights::of_exporter(view, service, &cluster) != Right::Denied {
+            continue;
+        }
         let value = ConditionValue::exporter_not_allowed(rights::exporter_denial_message(service, &cluster));
         if conditions::has_value(conditions::find(&export.conditions, VALID), &value, 0) {
             continue; // the export already shows the denial, which is valid for every generation of the export
@@ -52,7 +55,7 @@ pub(super) fn set_outcomes(
     let counting: Vec<&ObjectName> = exports(view, service).map(|(_, export)| &export.meta.name).collect();
     for export in live(view.internal_exports(), view.internal_exports_of(service)) {
         let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else { continue };
-        if rights::of_exporter(view, service, &cluster) != Right::Granted {
+        if !is_of_fleet_api(export) || rights::of_exporter(view, service, &cluster) != Right::Granted {
             continue;
         }
         let has_stamp = export.meta.finalizers.ours && current_stamp(export).is_some();

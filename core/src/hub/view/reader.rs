@@ -7,11 +7,13 @@ use super::value::{Bucket, Source, Value};
 use crate::disputes::Disputes;
 use crate::feature_set::FeatureSet;
 use crate::hub::view::hearing::{Heard, SilenceLimits};
+use crate::hub::view::merged::Merged;
 use crate::hub::view::{Key, NamespacePolicy};
 use crate::index::Stored;
 use crate::model::{
     AddressType, Announcement, Claims, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
-    MemberCluster, MemberCounts, Namespace, ServiceImport, Silence, SilentMember, SliceStreamOffer,
+    MemberCluster, MemberCounts, MergedServiceImport, Namespace, ServiceImport, Silence, SilentMember,
+    SliceStreamOffer,
 };
 use crate::names;
 use crate::reads::{Objects, Reads};
@@ -58,6 +60,13 @@ impl<'a> Reader<'a> {
         namespaces: Namespace, Namespace;
         member_agents: MemberAgent, MemberAgent;
         member_clusters: MemberCluster, MemberCluster;
+        merged_imports: MergedServiceImport, MergedServiceImport;
+    }
+
+    /// Returns the merged import of a Service; `None` if the standard API does not export it.
+    pub(crate) fn merged(self, service: &ObjectName) -> Option<&'a Merged> {
+        self.reads.note(Value::Merged(service.clone()));
+        self.view.merged.get(service)
     }
 
     /// Returns the exporters that the ServiceImport of a Service lists; `None` without a ServiceImport.

@@ -59,6 +59,7 @@ impl View {
             Object::EndpointSliceImport(slice) => self.take_distributed_slice(slice, at, effects),
             Object::Namespace(namespace) => self.take_namespace(namespace, effects),
             Object::MemberAgent(agent) => self.take_member_agent(agent, at, effects),
+            Object::MergedServiceImport(import) => self.take_merged_import(import, effects),
             Object::MemberCluster(cluster) => matches!(self.member_clusters.take(cluster), Taken::Changed(_)),
             Object::Service(_)
             | Object::EndpointSlice(_)
@@ -260,6 +261,10 @@ impl View {
                 self.record_member(name, at, effects);
                 true
             }),
+            Kind::MergedServiceImport => self.merged_imports.remove(name, uid).is_some_and(|before| {
+                self.forget_merged_import(name, &before);
+                true
+            }),
             Kind::MemberCluster => self.member_clusters.remove(name, uid).is_some(),
             Kind::Service
             | Kind::EndpointSlice
@@ -326,6 +331,7 @@ impl View {
         if changed {
             // fault U6.3, F7.2: effects.values.push(Value::Announced(namespace.clone())); ~>
             effects.values.push(Value::Announced(namespace.clone()));
+            self.member_announced(namespace, effects);
         }
     }
 }

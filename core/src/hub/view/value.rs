@@ -26,6 +26,8 @@ pub(crate) enum Value {
     HasCopies(Text),
     /// Lists of exporters and importers of a namespace.
     Lists(Text),
+    /// Merged import of a Service, or its absence.
+    Merged(ObjectName),
     /// Announcement and offer of the hub agent.
     Announces,
     /// Last announcement of the member with this member namespace.

@@ -357,7 +357,7 @@ fn export_to_hub(view: Reader<'_>, service: &Service, hub: FeatureSet, now: Time
 /// Returns the content of a Service to export, reduced to the hub's features.
 fn content_of(service: &Service, hub: FeatureSet) -> ExportContent {
     let session_affinity = hub.affinity(service.session_affinity);
-    ExportContent { ports: service.ports.clone(), headless: service.headless, session_affinity }
+    ExportContent { ports: service.ports.clone(), headless: service.headless, session_affinity, multicluster: None }
 }
 
 /// True if the InternalServiceExport `present` needs no update. While the agent only assumes that the hub supports just the Go

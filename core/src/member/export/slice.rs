@@ -14,9 +14,17 @@ use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::sync::Arc;
 
 /// Kinds that must be completely listed before a plan exports or withdraws a slice. EndpointSliceImports are required because
-/// they show which slices of this cluster are imported slices.
-const REQUIRED: [Kind; 5] =
-    [Kind::Service, Kind::ServiceExport, Kind::EndpointSlice, Kind::EndpointSliceExport, Kind::EndpointSliceImport];
+/// they show which slices of this cluster are imported slices. InternalServiceExports are required because they show if the outcome in
+/// the ServiceExport is of an earlier Service.
+const REQUIRED: [Kind; 6] = [
+    Kind::Service,
+    Kind::ServiceExport,
+    Kind::EndpointSlice,
+    // fault E16.1: Kind::InternalServiceExport ~> Kind::EndpointSlice
+    Kind::InternalServiceExport,
+    Kind::EndpointSliceExport,
+    Kind::EndpointSliceImport,
+];
 
 /// Plans the export of the slice with this name. If the slice is gone, plans the removal of its export (B1 in
 /// docs/behaviour.md).

@@ -53,12 +53,19 @@ fn withdraw(view: Reader<'_>, import: &ObjectName) -> Plan {
     plan
 }
 
+/// Returns the name of an undecodable object in the hub that may be a claim of a ServiceImport.
+pub(super) fn undecodable(view: Reader<'_>, import: &ServiceImport) -> Option<ObjectName> {
+    view.undecodable_in_hub(Kind::InternalServiceImport, &import.meta.name, Some(&import.meta.uid))
+}
+
 /// Removes the finalizer of a ServiceImport that is being deleted and has no claim. While an undecodable object may be the
 /// claim, the finalizer stays.
 fn remove_finalizer(view: Reader<'_>, import: &ServiceImport) -> Plan {
-    let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
-    match view.undecodable_in_hub(Kind::InternalServiceImport, name, uid) {
-        Some(claim) => Plan::blocked_by_undecodable(Kind::ServiceImport, name, Kind::InternalServiceImport, &claim),
+    match undecodable(view, import) {
+        Some(claim) => {
+            let (kind, of) = (Kind::ServiceImport, Kind::InternalServiceImport);
+            Plan::blocked_by_undecodable(kind, &import.meta.name, of, &claim)
+        }
         None => Plan::one(Write::remove_finalizer(Kind::ServiceImport, &import.meta)),
     }
 }
@@ -97,8 +104,11 @@ fn claim(view: Reader<'_>, import: &ServiceImport, now: Timestamp) -> Plan {
     }
     // fault I6.2: previous.filter(|_| !is_answered(current)).filter(|claim| is_answered(claim)).unwrap_or(current) ~> current
     let shown = previous.filter(|_| !is_answered(current)).filter(|claim| is_answered(claim)).unwrap_or(current);
+    // An undecodable claim may be the one that is granted.
+    // fault T38.3: !is_answered(shown) && undecodable(view, import).is_some() ~> false
+    let is_unknown = !is_answered(shown) && undecodable(view, import).is_some();
     // fault I2.1: shown ~> false && shown
-    if shown.status != import.status {
+    if shown.status != import.status && !is_unknown {
         // fault P14.2: !import.status.clusters.is_empty() ~> false
         match view.keeps_until(now).filter(|_| !import.status.clusters.is_empty()) {
             // A restored hub has older exporters and ports.
@@ -208,7 +218,7 @@ fn is_mcs_undecodable(view: Reader<'_>, import: &ServiceImport) -> bool {
 /// because this object may be the claim.
 fn free_name(view: Reader<'_>, import: &ServiceImport) -> Option<ObjectName> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
-    if view.undecodable_in_hub(Kind::InternalServiceImport, name, uid).is_some() {
+    if undecodable(view, import).is_some() {
         return None;
     }
     // fault N1.2: find(|at| view.claims().get(at).is_none() ~> next(

@@ -409,14 +409,15 @@ fn imported(
 }
 
 /// True while the user requests type LoadBalancer, but the hub agent has not granted it and the import continues with type
-/// ClusterIP. While the claims are not listed yet, the present condition and derived Service decide.
+/// ClusterIP. While the claims are not listed yet, or one of them is undecodable, the present condition and derived Service decide.
 fn waits_for_load_balancer(
     view: Reader<'_>,
     mcs: &MultiClusterService,
     import: &ServiceImport,
     present: Option<&Service>,
 ) -> bool {
-    let known = view.complete(&[Kind::InternalServiceImport]);
+    // fault T38.2: && claim::undecodable(view, import).is_none() ~>
+    let known = view.complete(&[Kind::InternalServiceImport]) && claim::undecodable(view, import).is_none();
     let says_so = || conditions::has_type_with_reason(&mcs.conditions, VALID, Reason::LoadBalancerNotGranted);
     let is_cluster_ip = |service: &Service| !service.headless && service.service_type == ServiceType::ClusterIp;
     mcs.consumer_type == ConsumerType::LoadBalancer

@@ -70,7 +70,7 @@ impl View {
             Object::EndpointSliceImport(slice) => self.take_distributed_slice(slice, effects),
             Object::MemberAgent(agent) => self.take_member_agent(agent, at, effects),
             Object::InternalMemberCluster(membership) => self.take_membership(membership, effects),
-            Object::MemberCluster(_) => false,
+            Object::MemberCluster(_) | Object::MergedServiceImport(_) => false,
             Object::Namespace(namespace) => {
                 self.take_namespace(namespace);
                 false
@@ -136,7 +136,7 @@ impl View {
                 true
             }),
             Kind::InternalMemberCluster => self.memberships.remove(name, uid).is_some(),
-            Kind::Namespace | Kind::MemberCluster => false,
+            Kind::Namespace | Kind::MemberCluster | Kind::MergedServiceImport => false,
         };
         if is_known {
             // fault E6.1: effects ~> Effects::default()

@@ -201,6 +201,11 @@ pub(super) fn internal_service_export() -> Vec<Case> {
         spec(json!({"serviceReference": {"clusterId": null}}), "spec.serviceReference.clusterId: Required value"),
         spec(json!({"sessionAffinity": "Sometimes"}), "spec.sessionAffinity: Unsupported value: \"Sometimes\""),
         spec(json!({"headless": "yes"}), "spec.headless in body must be of type boolean"),
+        spec(json!({"multicluster": {"ipFamilies": ["IPv5"]}}), "spec.multicluster.ipFamilies[0]: Unsupported value"),
+        spec(
+            json!({"multicluster": {"exportedLabels": vec![json!({"name": "a", "value": "b"}); 33]}}),
+            "spec.multicluster.exportedLabels: Too many: 33: must have at most 32 items",
+        ),
         condition(json!({"status": "Perhaps"}), "status.conditions[0].status: Unsupported value: \"Perhaps\""),
         repeated_condition(),
     ]
@@ -234,5 +239,21 @@ pub(super) fn member_agent() -> Vec<Case> {
         spec(json!({"features": "IPv6"}), "spec.features in body must be of type array"),
         spec(json!({"features": ["IPv6", "IPv6"]}), "spec.features[1]: Duplicate value: \"IPv6\""),
         spec(json!({"features": [""]}), "spec.features[0] in body should be at least 1 chars long"),
+    ]
+}
+
+pub(super) fn merged_service_import() -> Vec<Case> {
+    vec![
+        object(json!({"spec": null}), "spec: Required value"),
+        spec(json!({"serviceReference": null}), "spec.serviceReference: Required value"),
+        spec(json!({"type": null}), "spec.type: Required value"),
+        spec(json!({"type": "LoadBalancer"}), "spec.type: Unsupported value: \"LoadBalancer\""),
+        spec(json!({"ipFamilies": ["IPv5"]}), "spec.ipFamilies[0]: Unsupported value: \"IPv5\""),
+        spec(json!({"clusters": null}), "spec.clusters: Required value"),
+        spec(json!({"clusters": [{}]}), "spec.clusters[0].cluster: Required value"),
+        spec(
+            json!({"exportedAnnotations": [{"name": "a", "value": "b".repeat(1_025)}]}),
+            "spec.exportedAnnotations[0].value: Too long",
+        ),
     ]
 }

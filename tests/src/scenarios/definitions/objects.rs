@@ -41,6 +41,12 @@ pub(super) const INTERNAL_SERVICE_EXPORT: Kind = Kind {
             "sessionAffinity": "ClientIP",
             "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 60}},
             "headless": false,
+            "multicluster": {
+                "only": true,
+                "ipFamilies": ["IPv4"],
+                "internalTrafficPolicy": "Cluster",
+                "exportedLabels": [{"name": "example.com/team", "value": "web"}],
+            },
         }})
     },
 };
@@ -63,7 +69,22 @@ pub(super) const MEMBER_AGENT: Kind = Kind {
     },
 };
 
-pub(super) const KINDS: [Kind; 8] = [
+pub(super) const MERGED_SERVICE_IMPORT: Kind = Kind {
+    kind: "MergedServiceImport",
+    version: "v1alpha1",
+    body: || {
+        json!({"spec": {
+            "serviceReference": {"namespace": "work", "name": "app", "namespacedName": "work/app"},
+            "type": "ClusterSetIP",
+            "ports": [{"name": "http", "port": 80, "protocol": "TCP"}],
+            "ipFamilies": ["IPv6", "IPv4"],
+            "exportedLabels": [{"name": "example.com/team", "value": "web"}],
+            "clusters": [{"cluster": "member-1", "ports": [{"name": "http", "ownName": "web"}]}],
+        }})
+    },
+};
+
+pub(super) const KINDS: [Kind; 9] = [
     MULTI_CLUSTER_SERVICE,
     SERVICE_EXPORT,
     SERVICE_IMPORT,
@@ -72,6 +93,7 @@ pub(super) const KINDS: [Kind; 8] = [
     INTERNAL_SERVICE_EXPORT,
     INTERNAL_SERVICE_IMPORT,
     MEMBER_AGENT,
+    MERGED_SERVICE_IMPORT,
 ];
 
 fn slice() -> Value {

@@ -1,0 +1,98 @@
+//! MergedServiceImport: a Service of the API group multicluster.x-k8s.io for one importing member, in its namespace in the hub. The Go
+//! agents do not have this kind.
+#![expect(clippy::duplicated_attributes, reason = "each printer column has a type and a path")]
+
+use super::shared::{
+    IpFamily, NamedValue, OwnerServiceReference, ServiceImportType, ServicePort, SessionAffinityConfig,
+};
+use crate::limits::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
+use fleetnet_core::limits::{EXPORTED_LABELS_MAX, MERGED_CLUSTERS_MAX, PORTS_MAX};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Service that clusters export, merged from all exports.
+#[derive(Clone, CustomResource, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[kube(
+    group = "networking.fleet.azure.com",
+    version = "v1alpha1",
+    kind = "MergedServiceImport",
+    plural = "mergedserviceimports",
+    category = "fleet-networking",
+    namespaced,
+    derive = "PartialEq",
+    doc = "MergedServiceImport carries a merged Service of the API group multicluster.x-k8s.io from the hub to a member cluster.",
+    printcolumn(name = "Service", type_ = "string", json_path = ".spec.serviceReference.namespacedName"),
+    printcolumn(name = "Type", type_ = "string", json_path = ".spec.type"),
+    printcolumn(name = "Clusters", type_ = "string", json_path = ".spec.clusters[*].cluster"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+pub struct MergedServiceImportSpec {
+    /// Reference to the exported Service.
+    pub service_reference: OwnerServiceReference,
+    /// Type of the imported Service, with or without a virtual address.
+    #[serde(rename = "type")]
+    pub type_: ServiceImportType,
+    /// Union of the ports of all exports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = PORTS_MAX))]
+    pub ports: Option<Vec<ServicePort>>,
+    /// IP families of the imported Service, in the order of the oldest export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = 2))]
+    pub ip_families: Option<Vec<IpFamily>>,
+    /// Session affinity of the oldest export, None or ClientIP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LABEL_BYTES_MAX))]
+    pub session_affinity: Option<String>,
+    /// Timeout of the session affinity of the oldest export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_affinity_config: Option<SessionAffinityConfig>,
+    /// Traffic policy of the oldest export for clients inside of a cluster, Cluster or Local.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LABEL_BYTES_MAX))]
+    pub internal_traffic_policy: Option<String>,
+    /// Preference of the oldest export for near endpoints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LABEL_BYTES_MAX))]
+    pub traffic_distribution: Option<String>,
+    /// Labels for the ServiceImport, from the oldest export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = EXPORTED_LABELS_MAX))]
+    pub exported_labels: Option<Vec<NamedValue>>,
+    /// Annotations for the ServiceImport, from the oldest export.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = EXPORTED_LABELS_MAX))]
+    pub exported_annotations: Option<Vec<NamedValue>>,
+    /// Exporting clusters. The oldest export comes first.
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = MERGED_CLUSTERS_MAX))]
+    pub clusters: Vec<MergedCluster>,
+}
+
+/// Exporting cluster of a merged Service.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct MergedCluster {
+    /// ID of the exporting cluster.
+    #[schemars(length(max = NAME_BYTES_MAX))]
+    pub cluster: String,
+    /// Ports of the merged Service that the endpoints of this cluster serve. Absent if they serve all ports of the cluster's own
+    /// Service, under their own names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = PORTS_MAX))]
+    pub ports: Option<Vec<ServedPort>>,
+}
+
+/// Port of a merged Service that a cluster serves.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServedPort {
+    /// Name of the port in the merged Service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LABEL_BYTES_MAX))]
+    pub name: Option<String>,
+    /// Name of the port in the cluster's own Service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LABEL_BYTES_MAX))]
+    pub own_name: Option<String>,
+}

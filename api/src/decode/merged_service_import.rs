@@ -1,0 +1,84 @@
+//! Decoder of MergedServiceImport.
+
+use super::Root;
+use super::lenient::{Few, Field, Short, records};
+use super::meta::Known;
+use super::multicluster::{Families, NamedValues, ShortText, named_values};
+use super::shared::{
+    RawAffinityConfig, RawConditions, RawOwnerService, RawServicePort, owner_service, service_ports, session_affinity,
+};
+use crate::limits::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
+use fleetnet_core::limits::{MERGED_CLUSTERS_MAX, PORTS_MAX};
+use fleetnet_core::model::{ImportType, MergedCluster, MergedImport, MergedServiceImport, Object, ServedPort};
+use fleetnet_types::{ClusterId, Text};
+use serde::Deserialize;
+use std::sync::Arc;
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawSpec {
+    service_reference: Field<RawOwnerService>,
+    #[serde(rename = "type")]
+    import_type: Field<ShortText>,
+    ports: Field<Few<RawServicePort, PORTS_MAX>>,
+    ip_families: Field<Families>,
+    session_affinity: Field<Short<Box<str>, LABEL_BYTES_MAX>>,
+    session_affinity_config: Field<RawAffinityConfig>,
+    internal_traffic_policy: Field<ShortText>,
+    traffic_distribution: Field<ShortText>,
+    exported_labels: Field<NamedValues>,
+    exported_annotations: Field<NamedValues>,
+    clusters: Field<Few<RawCluster, MERGED_CLUSTERS_MAX>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawCluster {
+    cluster: Field<Short<Text, NAME_BYTES_MAX>>,
+    ports: Field<Few<RawServedPort, PORTS_MAX>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawServedPort {
+    name: Field<ShortText>,
+    own_name: Field<ShortText>,
+}
+
+records!(RawSpec, RawCluster, RawServedPort);
+
+pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Object, &'static str> {
+    let spec = top.spec.or_default();
+    let import_type = match spec.import_type.text().value().as_deref() {
+        Some("Headless") => ImportType::Headless,
+        Some("ClusterSetIP") => ImportType::ClusterSetIp,
+        _ if known.meta.deleting => ImportType::ClusterSetIp,
+        _ => return Err("spec.type is none"),
+    };
+    let clusters = spec.clusters.list().or_undecodable("spec.clusters is not a list")?;
+    let import = MergedImport {
+        import_type,
+        ports: service_ports(spec.ports.list())?,
+        families: spec.ip_families.list().or_default(),
+        session_affinity: session_affinity(spec.session_affinity.text(), spec.session_affinity_config),
+        internal_traffic_policy: spec.internal_traffic_policy.text().value(),
+        traffic_distribution: spec.traffic_distribution.text().value(),
+        labels: named_values(spec.exported_labels),
+        annotations: named_values(spec.exported_annotations),
+        clusters: clusters.into_iter().filter_map(cluster).collect(),
+    };
+    Ok(Object::MergedServiceImport(MergedServiceImport {
+        service: owner_service(&known.meta, spec.service_reference).ok_or("spec.serviceReference names no Service")?,
+        import: Arc::new(import),
+        meta: known.meta,
+    }))
+}
+
+fn cluster(raw: RawCluster) -> Option<MergedCluster> {
+    let port = |raw: RawServedPort| ServedPort {
+        name: raw.name.text().or_default(),
+        own_name: raw.own_name.text().or_default(),
+    };
+    let ports = raw.ports.list().value().map(|ports| ports.into_iter().map(port).collect());
+    Some(MergedCluster { cluster: ClusterId::from(raw.cluster.text().value()?), ports })
+}

@@ -1,0 +1,64 @@
+//! Decoder of parts for the API group `multicluster.x-k8s.io`.
+
+use super::lenient::{Few, Field, Shape, Short, records};
+use crate::limits::{ANNOTATION_BYTES_MAX, LABEL_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
+use fleetnet_core::limits::EXPORTED_LABELS_MAX;
+use fleetnet_core::model::{ExportedBy, IpFamily, Multicluster};
+use fleetnet_types::Text;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Number of IP families.
+// no limit: there are two
+const FAMILIES: usize = 2;
+
+pub(super) type Families = Few<IpFamily, FAMILIES>;
+pub(super) type NamedValues = Few<RawNamedValue, EXPORTED_LABELS_MAX>;
+pub(super) type ShortText = Short<Text, LABEL_BYTES_MAX>;
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawMulticluster {
+    only: Field<bool>,
+    ip_families: Field<Families>,
+    internal_traffic_policy: Field<ShortText>,
+    traffic_distribution: Field<ShortText>,
+    exported_labels: Field<NamedValues>,
+    exported_annotations: Field<NamedValues>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawNamedValue {
+    name: Field<Short<Text, NAMESPACED_NAME_BYTES_MAX>>,
+    value: Field<Short<Text, ANNOTATION_BYTES_MAX>>,
+}
+
+records!(RawMulticluster, RawNamedValue);
+
+impl Shape for IpFamily {
+    fn text(text: &str) -> Option<Self> {
+        match text {
+            "IPv4" => Some(Self::IPv4),
+            "IPv6" => Some(Self::IPv6),
+            _ => None,
+        }
+    }
+}
+
+pub(super) fn multicluster(raw: RawMulticluster) -> Multicluster {
+    Multicluster {
+        exported_by: if raw.only.or_default() { ExportedBy::StandardApi } else { ExportedBy::Both },
+        families: raw.ip_families.list().or_default(),
+        internal_traffic_policy: raw.internal_traffic_policy.text().value(),
+        traffic_distribution: raw.traffic_distribution.text().value(),
+        labels: named_values(raw.exported_labels),
+        annotations: named_values(raw.exported_annotations),
+    }
+}
+
+/// Returns labels or annotations. Entries without a name are left out.
+pub(super) fn named_values(raw: Field<NamedValues>) -> BTreeMap<Text, Text> {
+    let entry = |raw: RawNamedValue| Some((raw.name.text().value()?, raw.value.text().or_default()));
+    raw.list().or_default().into_iter().filter_map(entry).collect()
+}

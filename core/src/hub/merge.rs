@@ -1,0 +1,256 @@
+//! Merged import of the standard API: a pure function of the exports of a Service.
+//!
+//! The oldest export decides each property. Two exports of the same second are in the order of their cluster ids. Other exports
+//! that disagree stay part of the import, and all exports show the conflict. The ports are the union of all ports:
+//!
+//! | port of a younger export | result |
+//! |---|---|
+//! | has the name, protocol and number of a merged port | it is this port |
+//! | has the name of a merged port, with another protocol or number | the cluster does not serve the merged port |
+//! | has the protocol and number of a merged port, under another name | the cluster serves the merged port under its name |
+//! | otherwise | it becomes a merged port |
+//!
+//! The age of an export is the creationTimestamp of its InternalServiceExport, which a member cannot back-date.
+
+use crate::admission;
+use crate::limits::{MERGED_CLUSTERS_MAX, PORTS_MAX};
+use crate::model::{
+    ImportType, InternalServiceExport, IpFamily, MergedCluster, MergedImport, Multicluster, ServedPort, ServicePort,
+    SessionAffinity,
+};
+use crate::names;
+use fleetnet_types::{ClusterId, ObjectName, Text};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Export of a Service by the standard API.
+#[derive(Clone, Copy)]
+pub struct Exported<'a> {
+    /// Exporting cluster, from the export's namespace.
+    pub cluster: &'a ClusterId,
+    pub export: &'a InternalServiceExport,
+    pub multicluster: &'a Multicluster,
+}
+
+/// Property of which exports can disagree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Property {
+    Ports,
+    Type,
+    SessionAffinity,
+    SessionAffinityConfig,
+    Labels,
+    Annotations,
+    InternalTrafficPolicy,
+    TrafficDistribution,
+    IpFamilies,
+}
+
+impl Property {
+    /// Returns the reason of the standard API for a conflict about this property.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Ports => "PortConflict",
+            Self::Type => "TypeConflict",
+            Self::SessionAffinity => "SessionAffinityConflict",
+            Self::SessionAffinityConfig => "SessionAffinityConfigConflict",
+            Self::Labels => "LabelsConflict",
+            Self::Annotations => "AnnotationsConflict",
+            Self::InternalTrafficPolicy => "InternalTrafficPolicyConflict",
+            Self::TrafficDistribution => "TrafficDistributionConflict",
+            Self::IpFamilies => "IPFamilyConflict",
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::Ports => "ports",
+            Self::Type => "type",
+            Self::SessionAffinity => "sessionAffinity",
+            Self::SessionAffinityConfig => "sessionAffinityConfig",
+            Self::Labels => "exportedLabels",
+            Self::Annotations => "exportedAnnotations",
+            Self::InternalTrafficPolicy => "internalTrafficPolicy",
+            Self::TrafficDistribution => "trafficDistribution",
+            Self::IpFamilies => "ipFamilies",
+        }
+    }
+}
+
+/// For each property of which the exports of a Service disagree, the number of clusters whose export disagrees with the oldest one.
+pub type Conflicts = BTreeMap<Property, usize>;
+
+/// Merges the exports of a Service. `None` without an export.
+pub fn merge(exports: &[Exported<'_>]) -> Option<(MergedImport, Conflicts)> {
+    let mut exports = exports.to_vec();
+    // fault MC7.1: (it.export.meta.created, it.cluster) ~> it.cluster
+    exports.sort_by_key(|it| (it.export.meta.created, it.cluster));
+    exports.truncate(MERGED_CLUSTERS_MAX);
+    let oldest = *exports.first()?;
+    let import_type = oldest.export.import_type();
+    let merged = MergedImport {
+        import_type,
+        families: families(&exports, import_type),
+        session_affinity: admission::fit_affinity(oldest.export.session_affinity),
+        internal_traffic_policy: oldest.multicluster.internal_traffic_policy.clone(),
+        traffic_distribution: oldest.multicluster.traffic_distribution.clone(),
+        labels: exported(&oldest.multicluster.labels, names::is_label_value),
+        annotations: exported(&oldest.multicluster.annotations, |_| true),
+        ..merge_ports(&exports, import_type)
+    };
+    let conflicts = conflicts(oldest, &exports, &merged.families);
+    Some((merged, conflicts))
+}
+
+fn conflicts(oldest: Exported<'_>, exports: &[Exported<'_>], families: &[IpFamily]) -> Conflicts {
+    let mut conflicts = Conflicts::new();
+    let mut count = |property, disagrees: &dyn Fn(&Exported<'_>) -> bool| {
+        let number = exports.iter().filter(|it| disagrees(it)).count();
+        if number > 0 {
+            conflicts.insert(property, number);
+        }
+    };
+    let (export, multicluster) = (oldest.export, oldest.multicluster);
+    let affinity = export.session_affinity;
+    let has_affinity = |affinity| matches!(affinity, SessionAffinity::ClientIp { .. });
+    let same_affinity = |it: &Exported<'_>| has_affinity(it.export.session_affinity) == has_affinity(affinity);
+    // fault MC7.7: port_set(it.export) != port_set(export) ~> it.export.ports != export.ports
+    count(Property::Ports, &|it| port_set(it.export) != port_set(export));
+    count(Property::Type, &|it| it.export.headless != export.headless);
+    count(Property::SessionAffinity, &|it| !same_affinity(it));
+    count(Property::SessionAffinityConfig, &|it| same_affinity(it) && it.export.session_affinity != affinity);
+    count(Property::Labels, &|it| it.multicluster.labels != multicluster.labels);
+    count(Property::Annotations, &|it| it.multicluster.annotations != multicluster.annotations);
+    count(Property::InternalTrafficPolicy, &|it| {
+        it.multicluster.internal_traffic_policy != multicluster.internal_traffic_policy
+    });
+    count(Property::TrafficDistribution, &|it| {
+        it.multicluster.traffic_distribution != multicluster.traffic_distribution
+    });
+    count(Property::IpFamilies, &|it| {
+        let own = &it.multicluster.families;
+        !own.is_empty() && !own.iter().any(|family| families.contains(family))
+    });
+    conflicts
+}
+
+/// Returns the message about conflicts between exports of a Service, for the users of all exporting clusters.
+pub fn conflict_message(service: &ObjectName, import: &MergedImport, conflicts: &Conflicts) -> String {
+    let of = import.clusters.len();
+    let oldest = import.clusters.first().map_or("", |oldest| &oldest.cluster);
+    let differ = |(property, number): (&Property, &usize)| {
+        let verb = if *number == 1 { "cluster disagrees" } else { "clusters disagree" };
+        format!("{} ({number} of {of} {verb})", property.text())
+    };
+    let differ: Vec<String> = conflicts.iter().map(differ).collect();
+    format!(
+        "the exports of service {service} disagree. The export of cluster {oldest} is the oldest and decides: {}. Export the same \
+         in all clusters, or export under another name",
+        differ.join(", ")
+    )
+}
+
+/// Returns the labels or annotations that a server accepts and that no controller of Kubernetes or fleetnet reads.
+fn exported(pairs: &BTreeMap<Text, Text>, is_value: impl Fn(&str) -> bool) -> BTreeMap<Text, Text> {
+    // fault MC7.6: names::is_exported_name(name) && ~>
+    let is_fit = |(name, value): &(&Text, &Text)| names::is_exported_name(name) && is_value(value);
+    pairs.iter().filter(is_fit).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Returns the ports of an export as a set, without target ports, which may differ between clusters.
+fn port_set(export: &InternalServiceExport) -> BTreeSet<ServicePort> {
+    export.ports.iter().map(|port| ServicePort { target_port: None, ..port.clone() }).collect()
+}
+
+/// Returns the families of the merged import, in the order of the oldest export. Clients use all addresses of a headless Service.
+/// Otherwise a client uses a family only if all clusters can serve it. An export that has no family in common with the older ones
+/// is left out.
+fn families(exports: &[Exported<'_>], import_type: ImportType) -> Vec<IpFamily> {
+    let mut merged: Vec<IpFamily> = Vec::new();
+    for own in exports.iter().map(|it| &it.multicluster.families).filter(|own| !own.is_empty()) {
+        let common: Vec<IpFamily> = merged.iter().copied().filter(|family| own.contains(family)).collect();
+        if merged.is_empty() {
+            merged.clone_from(own);
+            merged.dedup();
+        } else if import_type == ImportType::Headless {
+            let new: Vec<IpFamily> = own.iter().copied().filter(|family| !merged.contains(family)).collect();
+            merged.extend(new);
+        // fault MC7.5: !common.is_empty() ~> true
+        } else if !common.is_empty() {
+            merged = common;
+        }
+    }
+    merged
+}
+
+/// Union of ports. No two have the same name, and no two the same protocol and number.
+#[derive(Default)]
+struct Union {
+    ports: Vec<ServicePort>,
+    by_name: BTreeMap<Text, usize>,
+    by_number: BTreeMap<(Text, i32), usize>,
+}
+
+impl Union {
+    /// Adds a port of a cluster. Returns the number of the merged port that the cluster serves with it; `None` if it serves none.
+    fn add(&mut self, port: &ServicePort) -> Option<usize> {
+        let number = (port.protocol.clone(), port.port.as_written());
+        let of_number = self.by_number.get(&number).copied();
+        if let Some(of_name) = self.by_name.get(&port.name) {
+            // fault MC7.2: .filter(|of_number| of_number == of_name) ~> .or(Some(*of_name))
+            return of_number.filter(|of_number| of_number == of_name);
+        }
+        // fault MC7.3: || !admission::is_fit_service_port(port) ~>
+        if of_number.is_some() || self.ports.len() == PORTS_MAX || !admission::is_fit_service_port(port) {
+            return of_number;
+        }
+        let index = self.ports.len();
+        self.by_name.insert(port.name.clone(), index);
+        self.by_number.insert(number, index);
+        self.ports.push(ServicePort { target_port: None, ..port.clone() });
+        Some(index)
+    }
+
+    /// Names the port without a name, if there are other ports. Each port of a Service with several ports needs a name.
+    fn name_unnamed(&mut self) {
+        let unnamed = self.by_name.get("").copied().filter(|_| self.ports.len() > 1);
+        let Some(port) = unnamed.and_then(|index| self.ports.get_mut(index)) else { return };
+        let plain = format!("{}-{}", port.protocol.to_ascii_lowercase(), port.port.as_written());
+        let longer = (2..).map(|number| format!("{plain}-{number}"));
+        let free = std::iter::once(plain.clone()).chain(longer).find(|name| !self.by_name.contains_key(&**name));
+        port.name = free.unwrap_or(plain).into();
+    }
+}
+
+/// Merges the ports of the exports. The other fields of the result are empty.
+fn merge_ports(exports: &[Exported<'_>], import_type: ImportType) -> MergedImport {
+    let mut union = Union::default();
+    let served: Vec<Vec<Option<usize>>> =
+        exports.iter().map(|it| it.export.ports.iter().map(|port| union.add(port)).collect()).collect();
+    // fault MC7.4: union.name_unnamed(); ~>
+    union.name_unnamed();
+    let clusters = exports.iter().zip(served).map(|(it, served)| {
+        let own = it.export.ports.iter().zip(served);
+        let served: Vec<ServedPort> = own
+            .filter_map(|(port, index)| {
+                let merged = union.ports.get(index?)?;
+                Some(ServedPort { name: merged.name.clone(), own_name: port.name.clone() })
+            })
+            .collect();
+        let is_whole = served.len() == it.export.ports.len() && served.iter().all(|port| port.name == port.own_name);
+        // A headless Service has no port that kube-proxy routes, so its slices are imported as they are.
+        let ports = (import_type == ImportType::ClusterSetIp && !is_whole).then_some(served);
+        MergedCluster { cluster: it.cluster.clone(), ports }
+    });
+    let clusters = clusters.collect();
+    MergedImport {
+        import_type,
+        clusters,
+        ports: union.ports,
+        families: Vec::new(),
+        session_affinity: SessionAffinity::None,
+        internal_traffic_policy: None,
+        traffic_distribution: None,
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+    }
+}

@@ -1,0 +1,90 @@
+//! Merged imports of the standard API, one for each exported Service. They are computed from the exports, and computed again after a
+//! change of a value that they depend on.
+
+use super::value::Value;
+use super::{Effects, Key, View};
+use crate::features::Feature;
+use crate::hub::merge::Conflicts;
+use crate::index::Taken;
+use crate::model::{MergedImport, MergedServiceImport};
+use fleetnet_types::{ObjectName, Text};
+use std::sync::Arc;
+
+/// Merged import of a Service that the standard API exports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Merged {
+    /// The right of an exporting cluster is unknown. MergedServiceImports stay as they are.
+    Undecided,
+    Of {
+        import: Arc<MergedImport>,
+        conflicts: Conflicts,
+    },
+}
+
+impl View {
+    /// Stores the merged import of a Service; `None` if the standard API does not export it. Returns the value and the keys that
+    /// this concerns.
+    pub(in crate::hub) fn store_merged(&mut self, service: &ObjectName, merged: Option<Merged>) -> Effects {
+        let mut effects = Effects::default();
+        let is_new = merged.is_some() && !self.merged.contains_key(service);
+        let before = match merged.clone() {
+            Some(merged) => self.merged.insert(service.clone(), merged),
+            None => self.merged.remove(service),
+        };
+        if before == merged {
+            return effects;
+        }
+        effects.values.push(Value::Merged(service.clone()));
+        if is_new {
+            // fault MC5.1: Key::merged_import(service, importer) ~> Key::Service(ObjectName::new(importer.clone(), service.name.clone()))
+            effects.keys.extend(self.standard_members().map(|importer| Key::merged_import(service, importer)));
+        }
+        effects
+    }
+
+    /// Returns the member namespaces of the members that import Services of the standard API.
+    fn standard_members(&self) -> impl Iterator<Item = &Text> {
+        let has_api = |announced: crate::feature_set::Announced| announced.has(Feature::MulticlusterApi);
+        self.announced.iter().filter(move |(_, announced)| has_api(**announced)).map(|(namespace, _)| namespace)
+    }
+
+    /// Adds the keys of the Services that a member imports from now on.
+    pub(super) fn member_announced(&self, namespace: &Text, effects: &mut Effects) {
+        if self.announced.get(namespace).is_some_and(|announced| announced.has(Feature::MulticlusterApi)) {
+            // fault MC5.2: Key::merged_import(service, namespace) ~> Key::Service(service.clone())
+            effects.keys.extend(self.merged.keys().map(|service| Key::merged_import(service, namespace)));
+        }
+    }
+
+    pub(super) fn take_merged_import(&mut self, mut object: MergedServiceImport, effects: &mut Effects) -> bool {
+        let (name, service) = (object.meta.name.clone(), object.service.clone());
+        self.share_import(&mut object);
+        let Taken::Changed(before) = self.merged_imports.take(object) else { return false };
+        let before = before.map(|before| before.service);
+        if before.as_ref() != Some(&service) {
+            // fault MC5.3: Key::merged_import(&service, &name.namespace) ~> Key::Service(service.clone())
+            effects.keys.push(Key::merged_import(&service, &name.namespace));
+        }
+        self.merged_imports_of.shift(before, Some(service), &name);
+        true
+    }
+
+    pub(super) fn forget_merged_import(&mut self, name: &ObjectName, before: &MergedServiceImport) {
+        self.merged_imports_of.remove(&before.service, name);
+    }
+
+    /// Lets an object use the merged import of its Service, or the import of another importer, if it is equal. A fleet with many
+    /// importers has very many MergedServiceImports.
+    fn share_import(&self, object: &mut MergedServiceImport) {
+        let merged = match self.merged.get(&object.service) {
+            Some(Merged::Of { import, .. }) => Some(import),
+            Some(Merged::Undecided) | None => None,
+        };
+        let mut others = self.merged_imports_of.get(&object.service).filter(|other| **other != object.meta.name);
+        let other = || others.find_map(|other| self.merged_imports.get(other)).map(|other| &other.import);
+        // fault MC6.1: **import == object.import ~> false && **import == object.import
+        if let Some(import) = merged.or_else(other).filter(|import| **import == object.import) {
+            object.import = Arc::clone(import);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Standard API `multicluster.x-k8s.io`: what an InternalServiceExport carries for it, and the merged import of all exports of a
+//! Service.
+
+use super::{ImportType, Meta, ServicePort, SessionAffinity};
+use fleetnet_types::{ClusterId, ObjectName, Text};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Address family of a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IpFamily {
+    IPv4,
+    IPv6,
+}
+
+/// API that requests the export of a Service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExportedBy {
+    /// Both the fleet's ServiceExport and the standard ServiceExport.
+    #[default]
+    Both,
+    /// Only the standard ServiceExport. The export takes no part in the conflict resolution of the fleet's API.
+    StandardApi,
+}
+
+/// Part of an exported Service that only the standard API uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Multicluster {
+    pub exported_by: ExportedBy,
+    /// Address families of the Service, in its order. Empty if the exporter does not say.
+    pub families: Vec<IpFamily>,
+    /// `spec.internalTrafficPolicy` of the Service.
+    pub internal_traffic_policy: Option<Text>,
+    /// `spec.trafficDistribution` of the Service.
+    pub traffic_distribution: Option<Text>,
+    /// Labels that the ServiceImport gets in all clusters.
+    pub labels: BTreeMap<Text, Text>,
+    /// Annotations that the ServiceImport gets in all clusters.
+    pub annotations: BTreeMap<Text, Text>,
+}
+
+/// Import of a Service by the standard API, merged from the exports of all clusters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergedImport {
+    pub import_type: ImportType,
+    /// Union of the ports of all exports, without target ports.
+    pub ports: Vec<ServicePort>,
+    /// Address families that all exports have in common; of a headless Service, all families.
+    pub families: Vec<IpFamily>,
+    pub session_affinity: SessionAffinity,
+    pub internal_traffic_policy: Option<Text>,
+    pub traffic_distribution: Option<Text>,
+    pub labels: BTreeMap<Text, Text>,
+    pub annotations: BTreeMap<Text, Text>,
+    /// Exporting clusters. The oldest export comes first.
+    pub clusters: Vec<MergedCluster>,
+}
+
+/// Merged import for one importing member, in its member namespace of the hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergedServiceImport {
+    pub meta: Meta,
+    /// Exported Service.
+    pub service: ObjectName,
+    /// All importers of a Service have the same import, so they share it.
+    pub import: Arc<MergedImport>,
+}
+
+/// Cluster whose export is part of a merged import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergedCluster {
+    pub cluster: ClusterId,
+    /// Ports of the merged import that this cluster serves. `None` if it serves all of its own ports under their own names.
+    pub ports: Option<Vec<ServedPort>>,
+}
+
+/// Port of a merged import that a cluster serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedPort {
+    /// Name of the port in the merged import.
+    pub name: Text,
+    /// Name of the port in the cluster's own Service.
+    pub own_name: Text,
+}

@@ -1,0 +1,277 @@
+//! Tests of MergedServiceImports: which members get the merged import of a Service, and what the exports show.
+
+use crate::support::build::{
+    Build, BuildImport, BuildInternalExport, BuildNamespace, BuildService, IntoObject, condition, in_hub_of,
+    internal_export, member_agent, merged_service_import, multicluster, named, namespace, no_conflict, port, resolved,
+    seconds, service, service_import,
+};
+use crate::support::view::{
+    NOW, blocking_reasons, events, hub_view, observe_change, observe_removal, planned, undecodable, writes,
+};
+use fleetnet_core::features::{Feature, Features};
+use fleetnet_core::hub::{Key, Planner};
+use fleetnet_core::model::{
+    Condition, ExportedBy, InternalServiceExport, Kind, MergedImport, MergedServiceImport, Multicluster, Object,
+    Reference,
+};
+use fleetnet_core::names;
+use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
+use fleetnet_types::WatchState;
+use std::sync::Arc;
+
+/// Returns the export of a cluster by the standard API. Clusters with a higher number have younger exports.
+fn export(number: i64) -> InternalServiceExport {
+    let service = service("work/app").ports(&[port("http", 80)]);
+    internal_export(&format!("member-{number}"), &service).created(seconds(number)).standard(multicluster())
+}
+
+fn with_port(number: i64, port_number: i32) -> InternalServiceExport {
+    InternalServiceExport { ports: vec![port("http", port_number)], ..export(number) }
+}
+
+fn agent(number: i64) -> Object {
+    member_agent(&format!("member-{number}"), Features::ALL, Features::ALL).object()
+}
+
+fn key(number: i64) -> Key {
+    let importer = names::member_namespace(&format!("member-{number}"));
+    Key::MergedImport { service: named("work/app"), importer }
+}
+
+fn app() -> Key {
+    Key::Service(named("work/app"))
+}
+
+/// Returns the import that a plan creates or sets.
+fn written(plan: &Plan) -> Option<Arc<MergedImport>> {
+    plan.writes.iter().find_map(|write| match &write.action {
+        Action::Create(Desired::MergedServiceImport { import, .. })
+        | Action::Patch { patch: Patch::MergedServiceImport { import, .. }, .. } => Some(Arc::clone(import)),
+        _ => None,
+    })
+}
+
+/// Returns the import that the hub agent gives to the first member.
+fn import_of(exports: &[InternalServiceExport]) -> Arc<MergedImport> {
+    let view = hub_view(exports.iter().cloned().map(IntoObject::object).chain([agent(1)]));
+    written(&planned(&view, &key(1))).expect("a MergedServiceImport")
+}
+
+fn given(number: i64, import: &Arc<MergedImport>) -> MergedServiceImport {
+    merged_service_import(&format!("member-{number}"), "work/app", import)
+}
+
+fn deletes(object: &MergedServiceImport) -> Vec<Write> {
+    vec![Write::delete(Kind::MergedServiceImport, &object.meta)]
+}
+
+#[test]
+fn members_with_the_feature_get_the_merged_import_also_without_a_namespace_in_the_hub() {
+    let without = member_agent("member-3", Features::ALL.without(Feature::MulticlusterApi), Features::ALL);
+    let view = hub_view([export(1).object(), agent(1), agent(2), without.object()]);
+    for number in [1, 2] {
+        let at = in_hub_of(&format!("member-{number}"), &names::merged_import_name(&named("work/app")));
+        let import = import_of(&[export(1)]);
+        let desired = Desired::MergedServiceImport { service: named("work/app"), import };
+        assert_eq!(writes(&view, &key(number)), [Write::create(at, desired)], "exporters import too");
+    }
+    assert_eq!(writes(&view, &key(3)), [], "its agent does not announce the feature");
+    assert_eq!(writes(&view, &key(4)), [], "it has no agent");
+    let import = import_of(&[export(1)]);
+    assert_eq!(import.clusters.len(), 1);
+    let view = hub_view([export(1).object(), agent(2), given(2, &import).object()]);
+    assert_eq!(writes(&view, &key(2)), [], "it has it");
+    let fleet_only = internal_export("member-1", &service("work/app"));
+    assert_eq!(writes(&hub_view([fleet_only.object(), agent(2)]), &key(2)), [], "only the fleet's API exports it");
+    let strange = InternalServiceExport {
+        reference: Reference { source: named("work/a.b"), ..export(1).reference },
+        ..export(1)
+    };
+    let Key::MergedImport { importer, .. } = key(2) else { unreachable!() };
+    let of_strange = Key::MergedImport { service: named("work/a.b"), importer };
+    assert_eq!(writes(&hub_view([strange.object(), agent(2)]), &of_strange), [], "no Service has this name");
+}
+
+#[test]
+fn a_merged_import_follows_the_exports_and_is_deleted_with_the_last() {
+    let first = import_of(&[export(1)]);
+    let mut view = hub_view([export(1).object(), agent(2), given(2, &first).object()]);
+    assert!(observe_change(&mut view, with_port(3, 81).object()).contains(&key(2)));
+    let both = import_of(&[export(1), with_port(3, 81)]);
+    assert_eq!(written(&planned(&view, &key(2))), Some(Arc::clone(&both)));
+    assert_eq!(both.clusters.len(), 2);
+    observe_change(&mut view, given(2, &both).object());
+    assert!(observe_removal(&mut view, &export(1).object()).contains(&key(2)));
+    let second = written(&planned(&view, &key(2))).expect("a change");
+    assert_eq!(second.ports[0].port, 81.into(), "the other one is the oldest now");
+    observe_change(&mut view, given(2, &second).object());
+    assert_eq!(observe_removal(&mut view, &with_port(3, 81).object()).last(), Some(&key(2)));
+    assert_eq!(writes(&view, &key(2)), deletes(&given(2, &second)));
+    let dying = given(2, &second).deleting();
+    observe_change(&mut view, dying.object());
+    assert_eq!(writes(&view, &key(2)), [], "its member removes the finalizer");
+    assert!(observe_change(&mut view, export(1).object()).contains(&key(2)));
+    assert_eq!(writes(&view, &key(2)), [], "it is created again when it is gone");
+    observe_removal(&mut view, &given(2, &second).object());
+    assert_eq!(written(&planned(&view, &key(2))), Some(first));
+}
+
+#[test]
+fn an_announcement_of_the_feature_is_enough_to_get_all_services_and_its_end_takes_them() {
+    let mut view = hub_view([export(1).object()]);
+    assert!(observe_change(&mut view, agent(2)).contains(&key(2)));
+    let import = written(&planned(&view, &key(2))).expect("a MergedServiceImport");
+    observe_change(&mut view, given(2, &import).object());
+    let without = member_agent("member-2", Features::ALL.without(Feature::MulticlusterApi), Features::ALL).version(2);
+    assert!(observe_change(&mut view, without.object()).contains(&key(2)));
+    assert_eq!(writes(&view, &key(2)), deletes(&given(2, &import)));
+    // The hub agent starts again, and finds the object of a Service that nobody exports.
+    let mut view = hub_view([agent(2)]);
+    assert_eq!(observe_change(&mut view, given(2, &import).object()), [key(2)]);
+    assert_eq!(writes(&view, &key(2)), deletes(&given(2, &import)));
+}
+
+#[test]
+fn nothing_is_decided_while_something_is_unknown() {
+    let import = import_of(&[export(1)]);
+    let stale = given(2, &import_of(&[with_port(1, 81)]));
+    let objects = || [with_port(3, 82).object(), agent(2), stale.clone().object()];
+    assert_eq!(writes(&hub_view(objects()), &key(2)).len(), 1);
+    for kind in [Kind::InternalServiceExport, Kind::MergedServiceImport] {
+        for state in [WatchState::Incomplete, WatchState::Absent, WatchState::Unknown] {
+            let mut view = hub_view(objects());
+            view.watch_state(kind, state, NOW, &mut Vec::new());
+            assert_eq!(writes(&view, &key(2)), [], "{kind:?} {state:?}");
+        }
+    }
+    let mut view = hub_view(objects());
+    view.watch_state(Kind::Namespace, WatchState::Unknown, NOW, &mut Vec::new());
+    assert_eq!(writes(&view, &key(2)), [], "perhaps nobody may export or import");
+    let mut view = hub_view(objects());
+    undecodable(&mut view, Kind::MergedServiceImport, &stale.meta.name);
+    assert_eq!(writes(&view, &key(2)), []);
+    let mut view = hub_view(objects());
+    undecodable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-1", "other"));
+    assert_eq!(writes(&view, &key(2)), [], "it may be the export of the cluster that would be removed");
+    let mut view = hub_view([export(1).object(), agent(2), given(2, &import).object()]);
+    undecodable(&mut view, Kind::InternalServiceExport, &export(1).meta.name);
+    assert_eq!(writes(&view, &key(2)), [], "its last state counts");
+    let mut view = hub_view([export(1).object(), given(2, &import).object()]);
+    view.watch_state(Kind::MemberAgent, WatchState::Absent, NOW, &mut Vec::new());
+    assert_eq!(writes(&view, &key(2)), [], "the member may have the feature");
+}
+
+#[test]
+fn the_namespace_of_a_service_limits_exporters_and_importers() {
+    let (one, both) = (import_of(&[export(1)]), import_of(&[export(1), export(3)]));
+    let mut view = hub_view([export(1).object(), export(3).object(), agent(2), given(2, &both).object()]);
+    assert_eq!(writes(&view, &key(2)), []);
+    let limited = namespace("work").exported_from_by("member-1");
+    assert!(observe_change(&mut view, limited.object()).contains(&key(2)));
+    assert_eq!(written(&planned(&view, &key(2))), Some(one));
+    let nobody = namespace("work").exported_from_by("").version(2);
+    assert!(observe_change(&mut view, nobody.object()).contains(&key(2)));
+    assert_eq!(writes(&view, &key(2)), deletes(&given(2, &both)), "no export is left");
+    assert!(observe_change(&mut view, namespace("work").version(3).object()).contains(&key(2)));
+    assert_eq!(writes(&view, &key(2)), [], "all may export again");
+    let others = namespace("work").imported_from_by("member-1").version(4);
+    assert!(observe_change(&mut view, others.object()).contains(&key(2)));
+    assert_eq!(writes(&view, &key(2)), deletes(&given(2, &both)));
+}
+
+fn verdict(status: &str, reason: &str, message: &str) -> Condition {
+    Condition {
+        last_transition: seconds(20),
+        ..condition("multicluster.x-k8s.io/Conflict", status, reason, message, 1)
+    }
+}
+
+/// Returns the write of the conditions of an export.
+fn shows(export: &InternalServiceExport, condition: &Condition) -> Write {
+    let mut list = export.conditions.clone();
+    list.retain(|existing| existing.condition_type != condition.condition_type);
+    list.push(condition.clone());
+    Write::patch(&export.meta, Patch::InternalServiceExportConditions(list))
+}
+
+#[test]
+fn all_exports_show_the_outcome_with_all_reasons_the_oldest_one_too() {
+    let agrees = verdict("False", "NoConflicts", "all exports of service work/app agree");
+    let view = hub_view([export(1).object(), export(2).object()]);
+    assert_eq!(writes(&view, &app()), [shows(&export(1), &agrees), shows(&export(2), &agrees)], "and no ServiceImport");
+    assert_eq!(events(&view, &app()), [] as [&str; 0]);
+    let other = InternalServiceExport { headless: true, ..with_port(2, 81) };
+    let message = "the exports of service work/app disagree. The export of cluster member-1 is the oldest and decides: ports (1 of \
+                   2 cluster disagrees), type (1 of 2 cluster disagrees). Export the same in all clusters, or export under \
+                   another name";
+    let disagrees = verdict("True", "PortConflict,TypeConflict", message);
+    let agreed = InternalServiceExport { conditions: vec![agrees.clone()], ..export(1) };
+    let view = hub_view([agreed.clone().object(), other.clone().object()]);
+    assert_eq!(writes(&view, &app()), [shows(&agreed, &disagrees), shows(&other, &disagrees)]);
+    assert_eq!(events(&view, &app()), ["ConflictFound", "ConflictFound"]);
+    let in_conflict = InternalServiceExport { conditions: vec![disagrees], ..export(1) };
+    let view = hub_view([in_conflict.clone().object()]);
+    assert_eq!(writes(&view, &app()), [shows(&in_conflict, &agrees)]);
+    assert_eq!(events(&view, &app()), ["NoConflictFound"], "it was in conflict");
+    let settled = InternalServiceExport { conditions: vec![agrees], ..export(1) };
+    assert_eq!(writes(&hub_view([settled.object()]), &app()), []);
+    assert_eq!(blocking_reasons(&planned(&view, &app())), [] as [(&str, &str); 0]);
+}
+
+#[test]
+fn an_export_of_the_standard_api_only_takes_no_part_in_the_fleets_api() {
+    let both = Multicluster { exported_by: ExportedBy::Both, ..multicluster() };
+    let accepted = internal_export("member-2", &service("work/app").ports(&[port("http", 80)]));
+    let accepted =
+        accepted.created(seconds(2)).standard(both).port_set_since(seconds(2)).judged(no_conflict("work/app"));
+    let import = service_import("work/app").showing(resolved(&["member-2"]));
+    // The export of member-1 has other ports, and is older.
+    let view = hub_view([with_port(1, 81).object(), accepted.object(), import.clone().object()]);
+    let written = writes(&view, &app());
+    assert_eq!(written.len(), 2, "{written:?}");
+    assert!(written.iter().all(|write| write.kind() == Kind::InternalServiceExport), "the ServiceImport stays");
+    let Action::Patch { patch: Patch::InternalServiceExportConditions(list), .. } = &written[1].action else {
+        panic!()
+    };
+    let statuses: Vec<(&str, &str)> =
+        list.iter().map(|condition| (&*condition.condition_type, condition.status.as_str())).collect();
+    assert_eq!(statuses, [("Conflict", "False"), ("multicluster.x-k8s.io/Conflict", "True")]);
+    let view = hub_view([with_port(1, 81).object(), import.clone().object()]);
+    assert!(
+        writes(&view, &app()).contains(&Write::delete(Kind::ServiceImport, &import.meta)),
+        "it exports nothing there"
+    );
+}
+
+#[test]
+fn a_denied_export_shows_the_denial_and_then_its_end() {
+    let denied = hub_view([export(1).object(), namespace("work").exported_from_by("").object()]);
+    let written = writes(&denied, &app());
+    let [write] = &written[..] else { panic!("{written:?}") };
+    let Action::Patch { patch: Patch::InternalServiceExportConditions(list), .. } = &write.action else { panic!() };
+    let shown = |list: &[Condition]| -> Vec<(String, String)> {
+        list.iter().map(|it| (it.condition_type.to_string(), it.reason.to_string())).collect()
+    };
+    assert_eq!(shown(list), [("Valid".to_owned(), "ExporterNotAllowed".to_owned())]);
+    let was_denied = InternalServiceExport { conditions: list.clone(), ..export(1) };
+    let allowed: Planner = hub_view([was_denied.object()]);
+    let written = writes(&allowed, &app());
+    let [write] = &written[..] else { panic!("{written:?}") };
+    let Action::Patch { patch: Patch::InternalServiceExportConditions(list), .. } = &write.action else { panic!() };
+    let expected = [("Valid", "ExporterAllowed"), ("multicluster.x-k8s.io/Conflict", "NoConflicts")];
+    assert_eq!(shown(list), expected.map(|(kind, reason)| (kind.to_owned(), reason.to_owned())));
+}
+
+#[test]
+fn all_importers_of_a_service_share_its_merged_import_in_memory() {
+    let apart = || Arc::new((*import_of(&[export(1), with_port(3, 81)])).clone());
+    let objects = [given(2, &apart()), given(3, &apart()), given(4, &apart())].map(IntoObject::object);
+    let exports = [export(1), with_port(3, 81)].map(IntoObject::object);
+    let places = |objects: Vec<Object>| {
+        let view = hub_view(objects);
+        let places = view.merged_imports.iter().map(|object| Arc::as_ptr(&object.import));
+        places.collect::<std::collections::BTreeSet<_>>().len()
+    };
+    assert_eq!(places(exports.clone().into_iter().chain(objects.clone()).collect()), 1);
+    assert_eq!(places(objects.into_iter().chain(exports).collect()), 1, "in any order");
+}
