@@ -200,6 +200,9 @@ impl<L: Logic> Engine<L> {
         match event {
             WatchEvent::ListStarted { requested, restores } => {
                 source.versions.list_started(requested);
+                if restores > source.restores {
+                    source.versions.list_follows_restore();
+                }
                 self.doubt_lists_before(restores, id, at);
                 if let Some(source) = self.sources.get_mut(&id) {
                     source.restores = restores;

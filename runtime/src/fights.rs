@@ -165,6 +165,10 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         let left = self.left.entry(id).or_insert(Left { at: now, state: 0, requested: [None; 3] });
         (left.at, left.state) = (now, hash(after));
         left.requested[requested.sort as usize] = Some(requested.content);
+        // fault A12.8: if requested.sort == Sort::Create ~> if false
+        if requested.sort == Sort::Create {
+            left.requested[Sort::Change as usize] = None; // changes of the object before do not count
+        }
         // fault A12.6: if requested.content == DELETION ~> if false
         if requested.content == DELETION {
             left.requested[Sort::Create as usize] = None;
@@ -334,6 +338,21 @@ mod tests {
     fn a_creation_is_a_repair_unless_the_agent_deleted_the_object() {
         assert_eq!(creations(THIS), 11, "the agent removed its finalizer, another deleted the object");
         assert_eq!(creations(Requested { content: DELETION, sort: Sort::Change }), 30, "the agent deleted the object");
+    }
+
+    #[test]
+    fn an_object_that_the_agent_makes_and_deletes_again_and_again_is_no_fight_although_others_change_it() {
+        let (mut fights, now) = (Of::default(), Instant::now());
+        let create = Requested::by(&Verb::Create { body: WriteBody::from(serde_json::json!({})) }, 3, &None);
+        let delete = Requested { content: DELETION, sort: Sort::Change };
+        for round in 0..30 {
+            let at_once = now + SECOND * round;
+            let changed_by_another = at(100 + u64::from(round));
+            assert_eq!(fights.delayed_until(&target("a"), create, &None, at_once), None, "{round}");
+            fights.written(&"key", &target("a"), create, (&None, &at(u64::from(round))), at_once);
+            assert_eq!(fights.delayed_until(&target("a"), delete, &changed_by_another, at_once), None, "{round}");
+            fights.written(&"key", &target("a"), delete, (&changed_by_another, &None), at_once);
+        }
     }
 
     #[test]

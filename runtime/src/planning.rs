@@ -155,6 +155,9 @@ impl<L: Logic> Engine<L> {
         let known_before = self.known(target);
         // fault A12.4: renews ~> false
         let requested_content = if renews { content } else { timeless };
+        // A creation renews nothing.
+        let is_create = matches!(request.verb, Verb::Create { .. });
+        let requested_content = if is_create { timeless } else { requested_content };
         let requested = Requested::by(&request.verb, requested_content, &known_before);
         if let Some(until) = self.retries.delayed_until(key, write, attempt, now) {
             return Begun::Delayed(until);

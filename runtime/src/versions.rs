@@ -67,6 +67,9 @@ struct UndecodableObject {
 struct List<O> {
     /// Observations at the time when the list was requested.
     requested: Mark,
+    /// True if a restore of the server was noticed since the list before. Then an object may have another content in the version that is
+    /// known, because the server counts its versions again.
+    follows_restore: bool,
     /// True if the list contained an object whose name does not decode. The list then does not prove the absence of any object.
     blind: bool,
     /// Listed states that are older than the known states. Used only if the server's data went back in time.
@@ -149,7 +152,15 @@ impl<O> Versions<O> {
     /// ended.
     pub fn list_started(&mut self, requested: Mark) {
         self.lists += 1;
-        self.list = Some(List { requested, blind: false, overtaken: BTreeMap::new(), deleted: BTreeSet::new() });
+        let (overtaken, deleted) = (BTreeMap::new(), BTreeSet::new());
+        self.list = Some(List { requested, follows_restore: false, blind: false, overtaken, deleted });
+    }
+
+    /// Records that a restore of the server was noticed before the present list was requested.
+    pub fn list_follows_restore(&mut self) {
+        if let Some(list) = &mut self.list {
+            list.follows_restore = true;
+        }
     }
 
     /// Handles an object in a watch event or a list.
@@ -170,7 +181,11 @@ impl<O> Versions<O> {
             list.overtaken.remove(&name);
         }
         // Another object with the same version exists only if the server's data went back in time and the known object was lost.
-        let is_news = |known: &Known| known.version < observed.resource_version || known.uid != observed.uid;
+        let follows_restore = self.list.as_ref().is_some_and(|list| list.follows_restore);
+        // fault V4.19: follows_restore && ~> false &&
+        let is_other = |known: &Known| follows_restore && known.answered != self.lists;
+        let is_news =
+            |known: &Known| known.version < observed.resource_version || known.uid != observed.uid || is_other(known);
         if self.known.get(&name).is_none_or(is_news) {
             self.take(&name, observed, news);
         }

@@ -277,6 +277,27 @@ fn a_list_older_than_an_own_write_shows_that_the_server_went_back() {
 }
 
 #[test]
+fn a_list_after_a_restore_shows_other_content_in_the_version_that_is_known() {
+    let listed = |follows_restore: &dyn Fn(&mut Versions<u64>)| {
+        let (mut versions, mut news) = (Versions::default(), Vec::new());
+        run(&mut versions, &[Seen("a", "1", 57), Answered("b", "2", 58), ListStarted]);
+        follows_restore(&mut versions);
+        versions.answered(object("b", "2", 59), &mut Vec::new());
+        for (name, uid, version) in [("a", "1", 57), ("b", "2", 59)] {
+            versions.seen(object(name, uid, version), &mut news);
+        }
+        versions.list_ended(60, &mut news);
+        news
+    };
+    assert_eq!(listed(&|_| {}), []);
+    assert_eq!(
+        listed(&Versions::list_follows_restore),
+        [applied(57)],
+        "an answer since then is of the restored server"
+    );
+}
+
+#[test]
 fn a_list_requested_before_an_own_write_was_answered_may_be_older() {
     let steps = [ListRequested, Answered("a", "1", 30), ListStarted, ListEnded(20), Seen("a", "1", 30)];
     assert_eq!(news_of(&steps), [applied(30)]);

@@ -82,7 +82,7 @@ pub(crate) fn grants(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
     let kept: BTreeMap<Text, ClusterId> = recorded
         .into_iter()
         .flat_map(|claims| &claims.importers)
-        .filter(|(namespace, _)| may_be(view, service, namespace))
+        .filter(|(namespace, _)| may_hold(view, service, namespace))
         // fault T18.2: .filter(|(namespace, _)| right(view, service, namespace) != Right::Denied) ~>
         .filter(|(namespace, _)| right(view, service, namespace) != Right::Denied)
         .map(|(namespace, cluster)| (namespace.clone(), cluster.clone()))
@@ -178,9 +178,15 @@ pub(crate) fn right(view: Reader<'_>, service: &ObjectName, namespace: &Text) ->
     names::cluster_of(namespace).map_or(Right::Denied, |cluster| rights::of_importer(view, service, &cluster))
 }
 
-/// True if the member may have a granted claim of the Service that is undecodable. The member has any undecodable claim, and no
-/// decodable claim of this Service has a grant. A claim without a grant may be the second claim of a change of type.
+/// True if the member may have an undecodable claim of the Service: the member has any undecodable claim, and has no decodable
+/// claim of this Service.
 pub(crate) fn may_be(view: Reader<'_>, service: &ObjectName, namespace: &Text) -> bool {
+    view.has_undecodable(Kind::InternalServiceImport, namespace) && view.claims_in(service, namespace).next().is_none()
+}
+
+/// True if a recorded importer may have a granted claim of the Service that is undecodable. The member has any undecodable claim, and
+/// no decodable claim of this Service has a grant. A claim without a grant may be the second claim of a change of type.
+fn may_hold(view: Reader<'_>, service: &ObjectName, namespace: &Text) -> bool {
     // fault T38.1: !claim.status.clusters.is_empty() ~> claim.meta.created.0 >= 0
     let is_granted = |claim: &InternalServiceImport| !claim.status.clusters.is_empty();
     view.has_undecodable(Kind::InternalServiceImport, namespace)
@@ -191,8 +197,8 @@ pub(crate) fn may_be(view: Reader<'_>, service: &ObjectName, namespace: &Text) -
 /// importer without a claim does not count, and is removed from the record: any client with access can edit the record.
 pub(crate) fn is_claiming(view: Reader<'_>, service: &ObjectName, importer: &Text) -> bool {
     let is_claimed = || live(view.claims(), view.claims_in(service, importer)).next().is_some();
-    // fault T34.3: || may_be(view, service, importer) ~>
-    let is_claimed = || is_claimed() || may_be(view, service, importer);
+    // fault T34.3: || may_hold(view, service, importer) ~>
+    let is_claimed = || is_claimed() || may_hold(view, service, importer);
     // fault T34.2: names::is_member_namespace(importer) && ~>
     names::is_member_namespace(importer) && right(view, service, importer) != Right::Denied && is_claimed()
 }
@@ -276,18 +282,25 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, exports: Exports, bes
             }
         }
     }
-    let undecodable = |(namespace, _): &(Text, ClusterId)| may_be(view, service, namespace);
-    recorded.load_balancer = recorded.load_balancer.or_else(|| {
-        let kept = grants.load_balancer.as_ref();
-        kept.filter(|namespace| may_be(view, service, namespace)).cloned()
-    });
-    recorded.importers.extend(grants.importers.into_iter().filter(undecodable));
+    keep_undecodable(view, service, grants, &mut recorded);
     if let Some(import) = import
         && beside.writes.iter().all(|write| write.kind() != Kind::ServiceImport)
     {
         plan.join(record(import, recorded, &shared));
     }
     plan
+}
+
+/// Adds the recorded importers whose granted claim may be undecodable to those that stay recorded.
+fn keep_undecodable(view: Reader<'_>, service: &ObjectName, grants: Grants, recorded: &mut Grants) {
+    let import = view.hub_imports().get(service);
+    let is_kept = |namespace: &Text| {
+        let is_recorded = import.is_some_and(|import| import.claims.importers.contains_key(namespace));
+        is_recorded && may_hold(view, service, namespace)
+    };
+    let exclusive = grants.load_balancer.filter(|namespace| is_kept(namespace));
+    recorded.load_balancer = recorded.load_balancer.take().or(exclusive);
+    recorded.importers.extend(grants.importers.into_iter().filter(|(namespace, _)| is_kept(namespace)));
 }
 
 /// True while the exclusive claim of another member still shows its grant, although this exclusive claim has the grant now. Of two

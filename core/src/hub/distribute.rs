@@ -101,7 +101,8 @@ fn unmark_withdrawn(view: Reader<'_>, export: &HubSlice) -> Plan {
 fn replacement_pending(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, now: Timestamp) -> bool {
     let importer = &removed.meta.name.namespace;
     let exporters = view.exporters(&export.spec.owner);
-    let is_recorded = |_| view.is_recorded(&export.spec.owner, importer);
+    let owner = &export.spec.owner;
+    let is_recorded = |_| view.is_recorded(owner, importer) || regains(view, owner, importer, now);
     let may_claim = || view.is_undecodable(Kind::ServiceImport, &export.spec.owner);
     // fault D10.3: if !exporters ~> if false && !exporters
     if !exporters.map_or_else(may_claim, is_recorded) {
@@ -173,15 +174,9 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
     let recorded = view.is_recorded(owner, importer);
     // fault T34.1: && claims::is_claiming(view, owner, importer) ~>
     let is_claiming = recorded && claims::is_claiming(view, owner, importer);
-    // A ServiceImport that is being deleted, or that was created again, records no claims. An importer keeps its distributed slice if
-    // its claim will be granted again.
-    let may_be_undecodable =
-        // fault T18.3: && claims::right(view, owner, importer) != Right::Denied ~>
-        || claims::may_be(view, owner, importer) && claims::right(view, owner, importer) != Right::Denied;
-    let regains = || claims::grants(view, owner, now).importers.contains_key(importer) || may_be_undecodable();
     let mut plan = Plan::default();
-    // fault D15.1: !recorded && copy.is_some() && regains() ~> false
-    if is_claiming || !recorded && copy.is_some() && regains() {
+    // fault D15.1: !recorded && copy.is_some() && regains(view, owner, importer, now) ~> false
+    if is_claiming || !recorded && copy.is_some() && regains(view, owner, importer, now) {
         let features = view.features_of(importer, now);
         let (spec, again) = silent::slice_for(view, export, (importer, features), now);
         plan.plan_again_at(again);
@@ -214,6 +209,15 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
     // fault D3.1: plan.join(withdraw(view, copy)) ~> let _ = copy
     plan.join(withdraw(view, copy));
     plan
+}
+
+/// True if the claim of an importer that the ServiceImport does not record will be granted again. A ServiceImport that is being
+/// deleted, or that was created again, records no claims. The importer keeps its distributed slices.
+fn regains(view: Reader<'_>, owner: &ObjectName, importer: &Text, now: Timestamp) -> bool {
+    let may_be_undecodable =
+        // fault T18.3: && claims::right(view, owner, importer) != Right::Denied ~>
+        || claims::may_be(view, owner, importer) && claims::right(view, owner, importer) != Right::Denied;
+    claims::grants(view, owner, now).importers.contains_key(importer) || may_be_undecodable()
 }
 
 /// Plans a distributed slice of a Service without a ServiceImport. Only the ServiceImport records which claims are granted. So

@@ -76,8 +76,8 @@ impl Property {
     }
 }
 
-/// For each property of which the exports of a Service disagree, the number of clusters whose export disagrees with the oldest one.
-pub type Conflicts = BTreeMap<Property, usize>;
+/// Properties of which the exports of a Service disagree.
+pub type Conflicts = BTreeSet<Property>;
 
 /// Merges the exports of a Service. `None` without an export.
 pub fn merge(exports: &[Exported<'_>]) -> Option<(MergedImport, Conflicts)> {
@@ -103,49 +103,45 @@ pub fn merge(exports: &[Exported<'_>]) -> Option<(MergedImport, Conflicts)> {
 
 fn conflicts(oldest: Exported<'_>, exports: &[Exported<'_>], families: &[IpFamily]) -> Conflicts {
     let mut conflicts = Conflicts::new();
-    let mut count = |property, disagrees: &dyn Fn(&Exported<'_>) -> bool| {
-        let number = exports.iter().filter(|it| disagrees(it)).count();
-        if number > 0 {
-            conflicts.insert(property, number);
+    let mut compare = |property, disagrees: &dyn Fn(&Exported<'_>) -> bool| {
+        if exports.iter().any(disagrees) {
+            conflicts.insert(property);
         }
     };
     let (export, multicluster) = (oldest.export, oldest.multicluster);
     let affinity = export.session_affinity;
     let has_affinity = |affinity| matches!(affinity, SessionAffinity::ClientIp { .. });
     let same_affinity = |it: &Exported<'_>| has_affinity(it.export.session_affinity) == has_affinity(affinity);
-    // fault MC7.7: port_set(it.export) != port_set(export) ~> it.export.ports != export.ports
-    count(Property::Ports, &|it| port_set(it.export) != port_set(export));
-    count(Property::Type, &|it| it.export.headless != export.headless);
-    count(Property::SessionAffinity, &|it| !same_affinity(it));
-    count(Property::SessionAffinityConfig, &|it| same_affinity(it) && it.export.session_affinity != affinity);
-    count(Property::Labels, &|it| it.multicluster.labels != multicluster.labels);
-    count(Property::Annotations, &|it| it.multicluster.annotations != multicluster.annotations);
-    count(Property::InternalTrafficPolicy, &|it| {
+    let ports = port_set(export);
+    // fault MC7.7: port_set(it.export) != ports ~> it.export.ports != export.ports
+    compare(Property::Ports, &|it| port_set(it.export) != ports);
+    compare(Property::Type, &|it| it.export.headless != export.headless);
+    compare(Property::SessionAffinity, &|it| !same_affinity(it));
+    compare(Property::SessionAffinityConfig, &|it| same_affinity(it) && it.export.session_affinity != affinity);
+    compare(Property::Labels, &|it| it.multicluster.labels != multicluster.labels);
+    compare(Property::Annotations, &|it| it.multicluster.annotations != multicluster.annotations);
+    compare(Property::InternalTrafficPolicy, &|it| {
         it.multicluster.internal_traffic_policy != multicluster.internal_traffic_policy
     });
-    count(Property::TrafficDistribution, &|it| {
+    compare(Property::TrafficDistribution, &|it| {
         it.multicluster.traffic_distribution != multicluster.traffic_distribution
     });
-    count(Property::IpFamilies, &|it| {
+    compare(Property::IpFamilies, &|it| {
         let own = &it.multicluster.families;
         !own.is_empty() && !own.iter().any(|family| families.contains(family))
     });
     conflicts
 }
 
-/// Returns the message about conflicts between exports of a Service, for the users of all exporting clusters.
+/// Returns the message about conflicts between exports of a Service, for the users of all exporting clusters. It has no number of
+/// clusters, so that the export of one more cluster does not change the conditions of all others.
 pub fn conflict_message(service: &ObjectName, import: &MergedImport, conflicts: &Conflicts) -> String {
-    let of = import.clusters.len();
     let oldest = import.clusters.first().map_or("", |oldest| &oldest.cluster);
-    let differ = |(property, number): (&Property, &usize)| {
-        let verb = if *number == 1 { "cluster disagrees" } else { "clusters disagree" };
-        format!("{} ({number} of {of} {verb})", property.text())
-    };
-    let differ: Vec<String> = conflicts.iter().map(differ).collect();
+    let properties: Vec<&str> = conflicts.iter().map(|property| property.text()).collect();
     format!(
-        "the exports of service {service} disagree. The export of cluster {oldest} is the oldest and decides: {}. Export the same \
-         in all clusters, or export under another name",
-        differ.join(", ")
+        "the exports of service {service} disagree about {}. The export of cluster {oldest} is the oldest and decides. Export the \
+         same in all clusters, or export under another name",
+        properties.join(", ")
     )
 }
 
@@ -169,17 +165,26 @@ fn families(exports: &[Exported<'_>], import_type: ImportType) -> Vec<IpFamily> 
     for own in exports.iter().map(|it| &it.multicluster.families).filter(|own| !own.is_empty()) {
         let common: Vec<IpFamily> = merged.iter().copied().filter(|family| own.contains(family)).collect();
         if merged.is_empty() {
-            merged.clone_from(own);
-            merged.dedup();
+            merged = distinct(own.iter().copied());
         } else if import_type == ImportType::Headless {
-            let new: Vec<IpFamily> = own.iter().copied().filter(|family| !merged.contains(family)).collect();
-            merged.extend(new);
+            merged = distinct(merged.iter().chain(own).copied());
         // fault MC7.5: !common.is_empty() ~> true
         } else if !common.is_empty() {
             merged = common;
         }
     }
     merged
+}
+
+/// Returns the families without repetitions.
+fn distinct(families: impl Iterator<Item = IpFamily>) -> Vec<IpFamily> {
+    let mut distinct = Vec::new();
+    for family in families {
+        if !distinct.contains(&family) {
+            distinct.push(family);
+        }
+    }
+    distinct
 }
 
 /// Union of ports. No two have the same name, and no two the same protocol and number.

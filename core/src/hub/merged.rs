@@ -12,30 +12,35 @@ use crate::hub::merge::{self, Exported};
 use crate::hub::rights::{self, Right};
 use crate::hub::view::merged::Merged;
 use crate::hub::view::reader::Reader;
-use crate::model::{InternalServiceExport, Kind, MergedImport, MergedServiceImport};
+use crate::model::{Condition, InternalServiceExport, Kind, MergedImport, MergedServiceImport};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
-use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
 use std::sync::Arc;
 
 const REQUIRED: [Kind; 2] = [Kind::InternalServiceExport, Kind::MergedServiceImport];
 
-/// Merges the exports of a Service. `None` if the standard API does not export it.
+/// Merges the exports of a Service. `None` if no cluster with the right to export it does so by the standard API.
 pub(super) fn merged(view: Reader<'_>, service: &ObjectName) -> Option<Merged> {
-    let exports: Vec<(ClusterId, &InternalServiceExport)> =
-        exports_by_cluster(view, service).filter(|(_, export)| export.multicluster.is_some()).collect();
-    let right = |cluster: &ClusterId| rights::of_exporter(view, service, cluster);
-    // fault MC3.1: right(cluster) == Right::Unknown ~> false
-    if exports.iter().any(|(cluster, _)| right(cluster) == Right::Unknown) {
-        return Some(Merged::Undecided);
+    // If a member namespace has several exports of the Service, only the first counts.
+    let mut exports: Vec<(ClusterId, &InternalServiceExport)> = Vec::new();
+    for export in view.standard_exports(service) {
+        let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else { continue };
+        if exports.last().is_none_or(|(last, _)| *last != cluster) {
+            exports.push((cluster, export));
+        }
     }
     let exported = exports.iter().filter_map(|(cluster, export)| {
         let multicluster = export.multicluster.as_deref()?;
-        // fault MC3.2: right(cluster) == Right::Granted ~> true
-        (right(cluster) == Right::Granted).then_some(Exported { cluster, export, multicluster })
+        // fault MC3.2: rights::of_exporter(view, service, cluster) == Right::Granted ~> true
+        (rights::of_exporter(view, service, cluster) == Right::Granted).then_some(Exported {
+            cluster,
+            export,
+            multicluster,
+        })
     });
     let (import, conflicts) = merge::merge(&exported.collect::<Vec<_>>())?;
-    Some(Merged::Of { import: Arc::new(import), conflicts })
+    Some(Merged { import: Arc::new(import), conflicts })
 }
 
 /// Plans the MergedServiceImport of a Service in the member namespace `importer`.
@@ -50,17 +55,13 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
     let mut plan = Plan::default();
     plan.plan_again_at(features.again(present));
     let right = claims::right(view, service, importer);
-    let wanted = match view.merged(service) {
-        Some(Merged::Undecided) => return plan,
-        Some(Merged::Of { import, .. }) => Some(import),
-        None => None,
-    };
     // fault MC3.3: right == Right::Unknown ~> false
     if features.is_assumed() || right == Right::Unknown {
         return plan; // the member keeps what it has
     }
     // fault MC3.4: right == Right::Granted ~> true
-    let wanted = wanted.filter(|_| features.has(Feature::MulticlusterApi) && right == Right::Granted);
+    let may_import = features.has(Feature::MulticlusterApi) && right == Right::Granted;
+    let wanted = view.merged(service).map(|merged| &merged.import).filter(|_| may_import);
     plan.join(match (present, wanted) {
         (None, None) => Plan::default(),
         (None, Some(import)) if names::can_be_service(service) => {
@@ -69,7 +70,7 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
         }
         (None, Some(_)) => Plan::default(), // no Service can have this name
         (Some(present), _) if present.meta.deleting => Plan::default(), // this key is requeued when it is gone
-        (Some(present), wanted) if loses_undecodable(view, present, wanted) => Plan::default(),
+        (Some(present), wanted) if may_import && loses_undecodable(view, present, wanted) => Plan::default(),
         (Some(present), None) => Plan::one(Write::delete(Kind::MergedServiceImport, &present.meta)),
         (Some(present), Some(import)) if present.import == *import && present.service == *service => Plan::default(),
         (Some(present), Some(import)) => {
@@ -97,26 +98,23 @@ fn loses_undecodable(view: Reader<'_>, present: &MergedServiceImport, wanted: Op
 /// Sets the outcome of the merge as a condition of each export of the standard API. `beside` has the other writes of the same plan. An
 /// export that one of them writes waits for a later plan, because a plan writes each object at most once.
 pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan, now: Timestamp) -> Plan {
-    if !view.complete(&[Kind::InternalServiceExport]) {
-        return Plan::default();
-    }
-    let Some(Merged::Of { import, conflicts }) = view.merged(service) else { return Plan::default() };
-    let value = if conflicts.is_empty() {
-        ConditionValue::no_merge_conflict(service)
-    } else {
-        let reasons: Vec<&str> = conflicts.keys().map(|property| property.reason()).collect();
-        ConditionValue::merge_conflict(&reasons, merge::conflict_message(service, import, conflicts))
-    };
     let mut plan = Plan::default();
+    if !view.complete(&[Kind::InternalServiceExport]) {
+        return plan;
+    }
+    let merged = view.merged(service).map(|merged| (merged, outcome(service, merged)));
     for (cluster, export) in exports_by_cluster(view, service) {
-        let is_part = import.clusters.iter().any(|part| part.cluster == cluster);
         let is_written = beside.writes.iter().any(|write| write.at == export.meta.name);
-        if !is_part || is_written {
+        let right = rights::of_exporter(view, service, &cluster);
+        // fault MC3.1: right == Right::Unknown ~> false
+        if is_written || right == Right::Unknown {
             continue;
         }
-        let was_denied = conditions::find_denial(&export.conditions).is_some();
+        let is_part = |merged: &Merged| merged.import.clusters.iter().any(|part| part.cluster == cluster);
+        let value = merged.as_ref().filter(|(merged, _)| is_part(merged)).map(|(_, value)| value.clone());
+        let was_denied = value.is_some() && conditions::find_denial(&export.conditions).is_some();
         let allowed = DesiredCondition::new(VALID, ConditionValue::exporter_allowed(service), EXPORT_COMPONENT);
-        let wanted: Vec<_> = [verdict(&export.conditions, value.clone())]
+        let wanted: Vec<_> = verdict(service, &export.conditions, value)
             .into_iter()
             // fault MC3.5: was_denied.then_some(allowed) ~> was_denied.then_some(allowed).filter(|_| false)
             .chain(was_denied.then_some(allowed))
@@ -129,11 +127,27 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
     plan
 }
 
-/// Returns the condition of one export. An export without conflict gets an Event only if it was in conflict before.
-fn verdict(existing: &[crate::model::Condition], value: ConditionValue) -> DesiredCondition {
-    use fleetnet_types::ConditionStatus::True;
-    let was_in_conflict = conditions::find(existing, MULTICLUSTER_CONFLICT).is_some_and(|it| it.status == True);
-    let is_in_conflict = value.status == True;
+/// Returns the outcome of the merge, for all exports.
+fn outcome(service: &ObjectName, Merged { import, conflicts }: &Merged) -> ConditionValue {
+    if conflicts.is_empty() {
+        return ConditionValue::no_merge_conflict(service);
+    }
+    let reasons: Vec<&str> = conflicts.iter().map(|property| property.reason()).collect();
+    ConditionValue::merge_conflict(&reasons, merge::conflict_message(service, import, conflicts))
+}
+
+/// Returns the condition of one export. `value` is the outcome of the merge; `None` if the export is no part of it. The Event tells the
+/// begin and the end of a conflict. A first merge without conflict is none.
+fn verdict(service: &ObjectName, existing: &[Condition], value: Option<ConditionValue>) -> Option<DesiredCondition> {
+    let shown = conditions::find(existing, MULTICLUSTER_CONFLICT).map(|it| it.status);
+    let Some(value) = value else {
+        // fault MC8.1: ConditionStatus::Unknown)?; ~> ConditionStatus::Unknown).filter(|_| false)?;
+        shown.filter(|status| *status != ConditionStatus::Unknown)?;
+        let pending = ConditionValue::pending_conflict_resolution(service);
+        return Some(DesiredCondition::new(MULTICLUSTER_CONFLICT, pending, EXPORT_COMPONENT).without_event());
+    };
+    let (was_in_conflict, is_in_conflict) =
+        (shown == Some(ConditionStatus::True), value.status == ConditionStatus::True);
     let condition = DesiredCondition::new(MULTICLUSTER_CONFLICT, value, EXPORT_COMPONENT);
-    if is_in_conflict || was_in_conflict { condition } else { condition.without_event() }
+    Some(if is_in_conflict != was_in_conflict { condition } else { condition.without_event() })
 }

@@ -67,7 +67,7 @@ impl Planner {
     /// Stores a change of an object, which the agent saw at the time `at`. Appends to `requeue` the keys of the object, and those
     /// whose last plan read a value that changed.
     pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
-        let Effects { values, keys } = self.view.apply(kind, change, at);
+        let Effects { values, keys, merges } = self.view.apply(kind, change, at);
         let mut concerned = Vec::new();
         if kind == Kind::EndpointSliceExport {
             for key in &keys {
@@ -76,12 +76,8 @@ impl Planner {
                 }
             }
         }
-        if kind == Kind::InternalServiceExport {
-            for key in &keys {
-                if let Key::Service(service) = key {
-                    self.merge(service, &mut concerned); // no merged import has read the new export
-                }
-            }
+        for service in merges {
+            self.merge(&service, &mut concerned);
         }
         concerned.extend(keys);
         self.changed(values, &mut concerned);
@@ -228,6 +224,8 @@ impl Planner {
         for name in ranks {
             self.rank(&name, requeue);
         }
+        merges.sort_unstable();
+        merges.dedup();
         for service in merges {
             self.merge(&service, requeue);
         }
@@ -239,12 +237,12 @@ impl Planner {
         let reads = Reads::default();
         let merged = merged::merged(Reader::new(&self.view, &reads), service);
         let computed = Computed::Merged(service.clone());
-        if self.view.internal_exports_of.get(service).next().is_some() {
+        if self.view.exports_by_standard_api(service) {
             self.recorded.record(&computed, reads.into_values());
         } else {
             self.recorded.forget(&computed);
         }
-        let Effects { values, keys } = self.view.store_merged(service, merged);
+        let Effects { values, keys, merges: _ } = self.view.store_merged(service, merged);
         requeue.extend(keys);
         self.changed(values, requeue);
     }

@@ -123,9 +123,11 @@ pub struct View {
     pub member_clusters: Table<MemberCluster>,
 
     /// From each Service to its InternalServiceExports.
-    pub(super) internal_exports_of: Index<ObjectName>,
+    internal_exports_of: Index<ObjectName>,
     claims_of: Index<ObjectName>,
     slice_exports_of: Index<ObjectName>,
+    /// From each Service to its InternalServiceExports by the standard API.
+    standard_exports_of: Index<ObjectName>,
     /// From each Service to its MergedServiceImports.
     merged_imports_of: Index<ObjectName>,
     /// Merged import of each Service that the standard API exports.
@@ -165,6 +167,8 @@ pub(crate) struct Effects {
     pub(crate) values: Vec<Value>,
     /// Keys of an object that appeared. Perhaps no plan has read that it was absent.
     pub(crate) keys: Vec<Key>,
+    /// Services whose exports by the standard API changed.
+    pub(crate) merges: Vec<ObjectName>,
 }
 
 /// Importers of a Service that its ServiceImport records, by their member namespaces.

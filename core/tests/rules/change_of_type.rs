@@ -16,7 +16,7 @@ use fleetnet_core::model::{
     ServiceType,
 };
 use fleetnet_core::names;
-use fleetnet_core::plan::{Desired, Patch, Write};
+use fleetnet_core::plan::{Action, Desired, Patch, Write};
 use fleetnet_core::{hub, member};
 use fleetnet_types::{ClusterId, Text};
 use std::collections::BTreeMap;
@@ -382,6 +382,14 @@ fn an_import_stays_while_its_granted_claim_is_undecodable_and_its_second_claim_w
     assert_eq!(changed, [], "the type of the derived Service stays");
     let granted = waits.clone().marked().with_status(resolved(&["member-3"]));
     observe_change(&mut view, granted.object());
+    let types = |view: &member::Planner| -> Vec<ConsumerType> {
+        let type_of = |write: Write| match write.action {
+            Action::Patch { patch: Patch::DerivedService(service), .. } => Some(service.consumer_type),
+            _ => None,
+        };
+        writes(view, &derives).into_iter().filter_map(type_of).collect()
+    };
+    assert_eq!(types(&view), [ConsumerType::LoadBalancer], "whatever the other claim says");
     let shown = Patch::ServiceImportStatus(resolved(&["member-3"]));
     assert_eq!(writes(&view, &key()), [Write::patch(&import.meta, shown)], "the second claim is granted");
 

@@ -678,6 +678,22 @@ fn a_distributed_slice_is_updated_while_its_service_import_records_no_claims() {
 }
 
 #[test]
+fn an_importer_without_a_record_keeps_endpoints_that_move_to_a_slice_that_it_has_not() {
+    let first = slice_export("member-1", &slice("work/app-1")).marked();
+    let importer_has = distributed_slice("member-2", &first).marked();
+    let moved: Vec<String> = first.spec.content.endpoints.iter().map(|it| it.addresses[0].to_string()).collect();
+    let second = slice_export("member-1", &slice("work/app-2")).marked();
+    let second = second.with_addresses(&moved.iter().map(String::as_str).collect::<Vec<_>>(), 1);
+    let emptied = first.with_addresses(&[], 2);
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    let of_importer = claim("member-2", &import).east_west().marked().with_status(import.status.clone());
+    let exports = [emptied.clone(), second].map(Object::EndpointSliceExport);
+    let others = [import.deleting().object(), of_importer.object(), Object::EndpointSliceImport(importer_has)];
+    let view = hub_view(exports.into_iter().chain(others));
+    assert_eq!(writes(&view, &slice_key(&emptied)), [], "it gets the other slice when it is recorded again");
+}
+
+#[test]
 fn a_created_namespace_requeues_what_waits_for_it() {
     let export = slice_export("member-1", &slice("work/app-1"));
     let mut view = hub_view([export_of("member-1", &http()).port_set_since(seconds(2)).object()]);

@@ -117,7 +117,37 @@ fn a_merged_import_follows_the_exports_and_is_deleted_with_the_last() {
 }
 
 #[test]
+fn an_export_that_is_no_part_of_the_import_any_more_shows_no_outcome() {
+    let condition = verdict("True", "PortConflict", "they disagree");
+    let left = InternalServiceExport { conditions: vec![condition], multicluster: None, ..export(1) };
+    let view =
+        hub_view([left.clone().port_set_since(seconds(2)).object(), namespace("work").exported_from_by("").object()]);
+    let shown = |view: &Planner| {
+        let list = writes(view, &app()).into_iter().rev().find_map(|write| match write.action {
+            Action::Patch { patch: Patch::InternalServiceExportConditions(list), .. } => Some(list),
+            _ => None,
+        });
+        let list = list.into_iter().flatten().find(|it| &*it.condition_type == "multicluster.x-k8s.io/Conflict");
+        list.map(|it| it.status.as_str())
+    };
+    assert_eq!(shown(&view), Some("True"), "the denial is written first");
+    let denied = InternalServiceExport { multicluster: Some(Arc::new(multicluster())), ..left };
+    let mut view = hub_view([denied.clone().object(), namespace("work").exported_from_by("").object()]);
+    let Action::Patch { patch: Patch::InternalServiceExportConditions(list), .. } = &writes(&view, &app())[0].action
+    else {
+        panic!("the denial is written first")
+    };
+    let denied = InternalServiceExport { conditions: list.clone(), ..denied }.version(2);
+    observe_change(&mut view, denied.object());
+    assert_eq!(shown(&view), Some("Unknown"));
+    view.watch_state(Kind::Namespace, WatchState::Unknown, NOW, &mut Vec::new());
+    assert_eq!(shown(&view), None, "perhaps it may export");
+}
+
+#[test]
 fn an_announcement_of_the_feature_is_enough_to_get_all_services_and_its_end_takes_them() {
+    let mut view = hub_view([agent(2)]);
+    assert!(observe_change(&mut view, export(1).object()).contains(&key(2)), "the Service is new");
     let mut view = hub_view([export(1).object()]);
     assert!(observe_change(&mut view, agent(2)).contains(&key(2)));
     let import = written(&planned(&view, &key(2))).expect("a MergedServiceImport");
@@ -174,6 +204,7 @@ fn the_namespace_of_a_service_limits_exporters_and_importers() {
     assert_eq!(writes(&view, &key(2)), deletes(&given(2, &both)), "no export is left");
     assert!(observe_change(&mut view, namespace("work").version(3).object()).contains(&key(2)));
     assert_eq!(writes(&view, &key(2)), [], "all may export again");
+    undecodable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-3", "other"));
     let others = namespace("work").imported_from_by("member-1").version(4);
     assert!(observe_change(&mut view, others.object()).contains(&key(2)));
     assert_eq!(writes(&view, &key(2)), deletes(&given(2, &both)));
@@ -201,9 +232,8 @@ fn all_exports_show_the_outcome_with_all_reasons_the_oldest_one_too() {
     assert_eq!(writes(&view, &app()), [shows(&export(1), &agrees), shows(&export(2), &agrees)], "and no ServiceImport");
     assert_eq!(events(&view, &app()), [] as [&str; 0]);
     let other = InternalServiceExport { headless: true, ..with_port(2, 81) };
-    let message = "the exports of service work/app disagree. The export of cluster member-1 is the oldest and decides: ports (1 of \
-                   2 cluster disagrees), type (1 of 2 cluster disagrees). Export the same in all clusters, or export under \
-                   another name";
+    let message = "the exports of service work/app disagree about ports, type. The export of cluster member-1 is the oldest and \
+                   decides. Export the same in all clusters, or export under another name";
     let disagrees = verdict("True", "PortConflict,TypeConflict", message);
     let agreed = InternalServiceExport { conditions: vec![agrees.clone()], ..export(1) };
     let view = hub_view([agreed.clone().object(), other.clone().object()]);

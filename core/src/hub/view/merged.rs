@@ -6,19 +6,25 @@ use super::{Effects, Key, View};
 use crate::features::Feature;
 use crate::hub::merge::Conflicts;
 use crate::index::Taken;
-use crate::model::{MergedImport, MergedServiceImport};
-use fleetnet_types::{ObjectName, Text};
+use crate::model::{
+    InternalServiceExport, MergedImport, MergedServiceImport, Multicluster, ServicePort, SessionAffinity,
+};
+use fleetnet_types::{ObjectName, Text, Uid};
 use std::sync::Arc;
 
 /// Merged import of a Service that the standard API exports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Merged {
-    /// The right of an exporting cluster is unknown. MergedServiceImports stay as they are.
-    Undecided,
-    Of {
-        import: Arc<MergedImport>,
-        conflicts: Conflicts,
-    },
+pub(crate) struct Merged {
+    pub(crate) import: Arc<MergedImport>,
+    pub(crate) conflicts: Conflicts,
+}
+
+/// Returns the fields of an export that its merged import depends on.
+fn merged_fields(
+    export: &InternalServiceExport,
+) -> (&Uid, bool, &[ServicePort], bool, SessionAffinity, Option<&Multicluster>) {
+    let InternalServiceExport { meta, ports, headless, session_affinity, multicluster, .. } = export;
+    (&meta.uid, meta.deleting, ports, *headless, *session_affinity, multicluster.as_deref())
 }
 
 impl View {
@@ -42,6 +48,11 @@ impl View {
         effects
     }
 
+    /// True if the standard API exports a Service from any cluster.
+    pub(in crate::hub) fn exports_by_standard_api(&self, service: &ObjectName) -> bool {
+        self.standard_exports_of.get(service).next().is_some()
+    }
+
     /// Returns the member namespaces of the members that import Services of the standard API.
     fn standard_members(&self) -> impl Iterator<Item = &Text> {
         let has_api = |announced: crate::feature_set::Announced| announced.has(Feature::MulticlusterApi);
@@ -53,6 +64,25 @@ impl View {
         if self.announced.get(namespace).is_some_and(|announced| announced.has(Feature::MulticlusterApi)) {
             // fault MC5.2: Key::merged_import(service, namespace) ~> Key::Service(service.clone())
             effects.keys.extend(self.merged.keys().map(|service| Key::merged_import(service, namespace)));
+        }
+    }
+
+    /// Records a change of an export of the standard API. Returns the values that the merged import of its Service reads.
+    pub(super) fn export_changed(
+        &mut self,
+        name: &ObjectName,
+        before: Option<&InternalServiceExport>,
+        after: Option<&InternalServiceExport>,
+        effects: &mut Effects,
+    ) {
+        let service =
+            |export: &InternalServiceExport| export.multicluster.as_ref().map(|_| export.reference.source.clone());
+        let (of_before, of_after) = (before.and_then(service), after.and_then(service));
+        if of_before != of_after {
+            effects.merges.extend(of_before.iter().chain(&of_after).cloned());
+            self.standard_exports_of.shift(of_before, of_after, name);
+        } else if before.map(merged_fields) != after.map(merged_fields) {
+            effects.merges.extend(of_after);
         }
     }
 
@@ -76,10 +106,7 @@ impl View {
     /// Lets an object use the merged import of its Service, or the import of another importer, if it is equal. A fleet with many
     /// importers has very many MergedServiceImports.
     fn share_import(&self, object: &mut MergedServiceImport) {
-        let merged = match self.merged.get(&object.service) {
-            Some(Merged::Of { import, .. }) => Some(import),
-            Some(Merged::Undecided) | None => None,
-        };
+        let merged = self.merged.get(&object.service).map(|merged| &merged.import);
         let mut others = self.merged_imports_of.get(&object.service).filter(|other| **other != object.meta.name);
         let other = || others.find_map(|other| self.merged_imports.get(other)).map(|other| &other.import);
         // fault MC6.1: **import == object.import ~> false && **import == object.import

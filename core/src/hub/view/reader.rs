@@ -104,6 +104,12 @@ impl<'a> Reader<'a> {
         self.view.internal_exports_of.get(service)
     }
 
+    /// Returns the exports of a Service by the standard API that are not being deleted. A change of one merges them again, without a
+    /// record.
+    pub(crate) fn standard_exports(self, service: &ObjectName) -> impl Iterator<Item = &'a InternalServiceExport> {
+        self.view.standard_exports_of.get(service).filter_map(|name| self.view.internal_exports.live(name))
+    }
+
     pub(crate) fn claims_of(self, service: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.reads.note(Value::Bucket(Bucket::Claims, service.clone()));
         self.view.claims_of.get(service)

@@ -371,8 +371,8 @@ fn is_up_to_date(present: &InternalServiceExport, service: &Service, hub: Featur
 }
 
 fn has_content(present: &InternalServiceExport, content: &ExportContent) -> bool {
-    (&present.ports, present.headless, present.session_affinity)
-        == (&content.ports, content.headless, content.session_affinity)
+    (&present.ports, present.headless, present.session_affinity, &present.multicluster)
+        == (&content.ports, content.headless, content.session_affinity, &content.multicluster)
 }
 
 /// Returns a free name for a new InternalServiceExport: `<namespace>-<name>`, or if another export has this name, the same name

@@ -197,6 +197,13 @@ pub(super) fn is_shared_only(view: Reader<'_>, import: &ServiceImport) -> bool {
     claims().any(is_shared) && claims().all(|claim| is_shared(claim) || !is_answered(claim))
 }
 
+/// True if the exclusive claim of the import is granted.
+pub(super) fn is_granted_exclusively(view: Reader<'_>, import: &ServiceImport) -> bool {
+    let OwnClaims { current, previous, .. } = own_claims(view, import);
+    let is_exclusive = |claim: &InternalServiceImport| claim.consumer_type == ConsumerType::LoadBalancer;
+    current.into_iter().chain(previous).any(|claim| is_exclusive(claim) && is_answered(claim))
+}
+
 /// Returns the type that the controlling MultiClusterService requests; `None` if this MultiClusterService is gone or no
 /// longer requests the ServiceImport.
 fn consumer_type(view: Reader<'_>, import: &ServiceImport) -> Option<ConsumerType> {

@@ -421,6 +421,7 @@ fn waits_for_load_balancer(
     let says_so = || conditions::has_type_with_reason(&mcs.conditions, VALID, Reason::LoadBalancerNotGranted);
     let is_cluster_ip = |service: &Service| !service.headless && service.service_type == ServiceType::ClusterIp;
     mcs.consumer_type == ConsumerType::LoadBalancer
+        && !claim::is_granted_exclusively(view, import)
         && if known { claim::is_shared_only(view, import) } else { says_so() || present.is_some_and(is_cluster_ip) }
 }
 
