@@ -2,7 +2,7 @@
 //! descriptions.
 
 use anyhow::Context as _;
-use fleetnet_api::crds::{file_name, multicluster};
+use fleetnet_api::crds::{file_name, multicluster, yaml};
 use fleetnet_api::names::labels;
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ fn the_definitions_equal_those_of_the_go_module_apart_from_descriptions() -> any
         let path = folder.join(file_name(&definition));
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let mut theirs: Value = serde_saphyr::from_str(&text)?;
-        let mut ours = serde_json::to_value(&definition)?;
+        let mut ours: Value = serde_saphyr::from_str(&yaml(&definition))?;
         let labels = ours["metadata"]["labels"].as_object_mut().context("no labels")?;
         assert_eq!(labels.remove(labels::PART_OF), Some("fleetnet".into()));
         theirs["metadata"].as_object_mut().context("no metadata")?.remove("annotations");
