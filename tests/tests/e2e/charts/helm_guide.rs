@@ -3,6 +3,7 @@
 use crate::install::{commands, kubeconfig};
 use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport, ServiceExport};
+use fleetnet_api::crds::{Form, all};
 use harness::control_plane::{ControlPlane, Options};
 use harness::fleet::FLEET_SYSTEM;
 use harness::helm::Helm;
@@ -87,7 +88,8 @@ fn the_guides_helm_commands_install_upgrade_and_remove_agents_that_do_their_job(
         eventually::gone(&deployments, "member-agent").await?;
         eventually::gone(&Api::<ClusterRole>::all(member.admin()), "fleetnet-member-agent").await?;
         eventually::gone(&accounts, "member-agent").await?;
-        ensure!(definitions(&hub).await? == 8 && definitions(&member).await? == 8, "definitions are lost");
+        let kinds = all(Form::Full).len();
+        ensure!(definitions(&hub).await? == kinds && definitions(&member).await? == kinds, "definitions are lost");
         user.api::<ServiceExport>().get("app").await.context("the export of a user is lost")?;
         let exports: Api<InternalServiceExport> = Api::namespaced(hub.admin(), "fleet-member-west");
         exports.get("work-app").await.context("the export of a member is lost")?;
