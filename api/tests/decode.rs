@@ -8,7 +8,7 @@ use fleetnet_core::model::{
     AddressType, Announcement, Claims, ConsumerType, Endpoint, EndpointSlice, ExportedBy, HubSlice, ImportStatus,
     ImportType, InternalServiceExport, InternalServiceImport, IpFamily, Kind, LoadBalancerStatus, MemberStatus,
     MergedCluster, Meta, MultiClusterService, Multicluster, Namespace, Object, Owner, PortSetStamp, Service,
-    ServiceExport, ServiceImport, ServiceType, SessionAffinity, TargetPort,
+    ServiceExport, ServiceImport, ServiceType, SessionAffinity, StandardProperties, TargetPort,
 };
 use fleetnet_types::ClusterId;
 use fleetnet_types::{ObjectName, Timestamp, Uid, Undecodable};
@@ -223,11 +223,13 @@ fn parts_for_the_standard_api_are_read_and_what_would_end_an_export_makes_the_ob
     });
     let expected = Multicluster {
         exported_by: ExportedBy::StandardApi,
-        families: vec![IpFamily::IPv4],
-        internal_traffic_policy: Some(text("Local")),
-        traffic_distribution: None,
-        labels: BTreeMap::from([(text("team"), text("a")), (text("empty"), text(""))]),
-        annotations: BTreeMap::new(),
+        properties: StandardProperties {
+            families: vec![IpFamily::IPv4],
+            internal_traffic_policy: Some(text("Local")),
+            traffic_distribution: None,
+            labels: BTreeMap::from([(text("team"), text("a")), (text("empty"), text(""))]),
+            annotations: BTreeMap::new(),
+        },
     };
     assert_eq!(read_part(&part), Some(expected));
     let pair = json!({ "name": "a", "value": "b" });

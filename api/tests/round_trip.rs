@@ -15,7 +15,7 @@ use fleetnet_core::model::{
     MemberCounts, MemberStatus, MergedCluster, MergedImport, MergedServiceImport, Meta, MultiClusterService,
     Multicluster, Object, Owner, PortNumber, PortSetStamp, Reference, Renewal, ServedPort, Service, ServiceExport,
     ServiceImport, ServicePort, ServiceType, SessionAffinity, Silence, SilencePhase, SilentMember, SliceContent,
-    SliceStreamOffer, TargetPort, Treatment,
+    SliceStreamOffer, StandardProperties, TargetPort, Treatment,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
@@ -189,12 +189,10 @@ fn named_values() -> impl Strategy<Value = BTreeMap<Text, Text>> {
     collection::btree_map(any_text(), any_text(), 0..3)
 }
 
-fn multicluster() -> impl Strategy<Value = Multicluster> {
+fn properties() -> impl Strategy<Value = StandardProperties> {
     let policies = (option::of(any_text()), option::of(any_text()));
-    let exported_by = prop_oneof![Just(ExportedBy::Both), Just(ExportedBy::StandardApi)];
-    (exported_by, families(), policies, named_values(), named_values()).prop_map(
-        |(exported_by, families, (internal_traffic_policy, traffic_distribution), labels, annotations)| Multicluster {
-            exported_by,
+    (families(), policies, named_values(), named_values()).prop_map(
+        |(families, (internal_traffic_policy, traffic_distribution), labels, annotations)| StandardProperties {
             families,
             internal_traffic_policy,
             traffic_distribution,
@@ -204,21 +202,22 @@ fn multicluster() -> impl Strategy<Value = Multicluster> {
     )
 }
 
+fn multicluster() -> impl Strategy<Value = Multicluster> {
+    let exported_by = prop_oneof![Just(ExportedBy::Both), Just(ExportedBy::StandardApi)];
+    (exported_by, properties()).prop_map(|(exported_by, properties)| Multicluster { exported_by, properties })
+}
+
 fn merged_import() -> impl Strategy<Value = MergedImport> {
     let port = (any_text(), any_text()).prop_map(|(name, own_name)| ServedPort { name, own_name });
     let cluster = (a_name(), option::of(collection::vec(port, 0..3)))
         .prop_map(|(cluster, ports)| MergedCluster { cluster: cluster.into(), ports });
     let import_type = prop_oneof![Just(ImportType::ClusterSetIp), Just(ImportType::Headless)];
-    (import_type, service_ports(), affinity(), multicluster(), collection::vec(cluster, 0..3)).prop_map(
-        |(import_type, ports, session_affinity, part, clusters)| MergedImport {
+    (import_type, service_ports(), affinity(), properties(), collection::vec(cluster, 0..3)).prop_map(
+        |(import_type, ports, session_affinity, properties, clusters)| MergedImport {
             import_type,
             ports,
-            families: part.families,
             session_affinity,
-            internal_traffic_policy: part.internal_traffic_policy,
-            traffic_distribution: part.traffic_distribution,
-            labels: part.labels,
-            annotations: part.annotations,
+            properties,
             clusters,
         },
     )
@@ -434,7 +433,10 @@ fn merged_service_imports() {
     let input = ((service(), merged_import()), (service(), merged_import()), finalizers());
     for_any(cases(256), LEAST, &input, |(first, second, finalizers)| {
         let classes = [
-            (first.1.labels.keys().any(|name| !second.1.labels.contains_key(name)), "a label is removed"),
+            (
+                first.1.properties.labels.keys().any(|name| !second.1.properties.labels.contains_key(name)),
+                "a label is removed",
+            ),
             (!first.1.ports.is_empty() && second.1.ports.is_empty(), "ports are removed"),
             (second.1.clusters.iter().any(|cluster| cluster.ports.is_some()), "ports are filtered"),
             (second.1.import_type == ImportType::Headless, "headless"),

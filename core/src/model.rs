@@ -24,6 +24,7 @@ pub use hub::{
 pub use membership::{AgentStatus, InternalMemberCluster, MemberCluster, MembershipAgent, MembershipState};
 pub use multicluster::{
     ExportedBy, IpFamily, MergedCluster, MergedImport, MergedServiceImport, Multicluster, ServedPort,
+    StandardProperties,
 };
 pub use object::Object;
 pub use port::PortNumber;

@@ -200,6 +200,7 @@ impl<L: Logic> Engine<L> {
         match event {
             WatchEvent::ListStarted { requested, restores } => {
                 source.versions.list_started(requested);
+                // fault V4.20: restores > source.restores ~> false
                 if restores > source.restores {
                     source.versions.list_follows_restore();
                 }

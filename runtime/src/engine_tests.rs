@@ -1501,6 +1501,22 @@ async fn after_a_restore_each_kind_of_the_server_is_unknown_until_it_is_listed_a
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_a_list_after_a_restore_replaces_content_in_a_version_that_is_known() {
+    for (restores, expected) in [(0, &[][..]), (1, &["PATCH copies/a@101 = 2"])] {
+        let world = World::new().await;
+        let claim = |value: &str| WatchEvent::Applied(Thing { version: 7, ..Thing::claim("a", value) }.observed());
+        world.send(Source::Claim, claim("1")).await;
+        world.pass(1).await;
+        assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
+        world.send(Source::Claim, WatchEvent::ListStarted { requested: Mark::default(), restores }).await;
+        world.send(Source::Claim, claim("2")).await;
+        world.send(Source::Claim, WatchEvent::ListEnded { resource_version: 7 }).await;
+        world.pass(1).await;
+        assert_eq!(world.hub.log()[1..], *expected, "restores: {restores}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn states_of_watches_are_reported_once_for_each_change() {
     let world = World::start(LEADING);
     let not_served = |status| WatchEvent::NotServed { status, message: "no".to_owned() };

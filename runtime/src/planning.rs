@@ -153,11 +153,11 @@ impl<L: Logic> Engine<L> {
         // fault Q3.4: content: timeless ~> content
         let attempt = Attempt { content: timeless, version: precondition_version(&request.verb) };
         let known_before = self.known(target);
+        // A creation renews nothing.
+        // fault A12.9: !matches!(request.verb, Verb::Create { .. }) ~> true
+        let renews = renews && !matches!(request.verb, Verb::Create { .. });
         // fault A12.4: renews ~> false
         let requested_content = if renews { content } else { timeless };
-        // A creation renews nothing.
-        let is_create = matches!(request.verb, Verb::Create { .. });
-        let requested_content = if is_create { timeless } else { requested_content };
         let requested = Requested::by(&request.verb, requested_content, &known_before);
         if let Some(until) = self.retries.delayed_until(key, write, attempt, now) {
             return Begun::Delayed(until);

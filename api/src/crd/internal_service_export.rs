@@ -1,10 +1,9 @@
 //! InternalServiceExport: a Service that a member exports, in the exporting member's namespace in the hub.
 
 use super::shared::{
-    ExportedObjectReference, IpFamily, NamedValue, ServicePort, SessionAffinityConfig, conditions_schema,
+    ExportedObjectReference, ServicePort, SessionAffinityConfig, StandardProperties, conditions_schema,
 };
-use crate::limits::LABEL_BYTES_MAX;
-use fleetnet_core::limits::{EXPORTED_LABELS_MAX, PORTS_MAX};
+use fleetnet_core::limits::PORTS_MAX;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -68,26 +67,8 @@ pub struct Multicluster {
     /// True if only the ServiceExport of multicluster.x-k8s.io exports the Service, and none of this group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<bool>,
-    /// IP families of the exported Service, in its order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = 2))]
-    pub ip_families: Option<Vec<IpFamily>>,
-    /// Traffic policy of the exported Service for clients inside of a cluster, Cluster or Local.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = LABEL_BYTES_MAX))]
-    pub internal_traffic_policy: Option<String>,
-    /// Preference of the exported Service for near endpoints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = LABEL_BYTES_MAX))]
-    pub traffic_distribution: Option<String>,
-    /// Labels for the ServiceImports.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = EXPORTED_LABELS_MAX))]
-    pub exported_labels: Option<Vec<NamedValue>>,
-    /// Annotations for the ServiceImports.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = EXPORTED_LABELS_MAX))]
-    pub exported_annotations: Option<Vec<NamedValue>>,
+    #[serde(flatten)]
+    pub properties: StandardProperties,
 }
 
 /// Session affinity of a Service.

@@ -2,16 +2,14 @@
 //! agents do not have this kind.
 #![expect(clippy::duplicated_attributes, reason = "each printer column has a type and a path")]
 
-use super::shared::{
-    IpFamily, NamedValue, OwnerServiceReference, ServiceImportType, ServicePort, SessionAffinityConfig,
-};
+use super::shared::{OwnerServiceReference, ServiceImportType, ServicePort, SessionAffinityConfig, StandardProperties};
 use crate::limits::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
-use fleetnet_core::limits::{EXPORTED_LABELS_MAX, MERGED_CLUSTERS_MAX, PORTS_MAX};
+use fleetnet_core::limits::{MERGED_CLUSTERS_MAX, PORTS_MAX};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Service that clusters export, merged from all exports.
+/// Service that clusters export, merged from all exports. Where exports disagree, the oldest export decides.
 #[derive(Clone, CustomResource, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[kube(
@@ -38,10 +36,6 @@ pub struct MergedServiceImportSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = PORTS_MAX))]
     pub ports: Option<Vec<ServicePort>>,
-    /// IP families of the imported Service, in the order of the oldest export.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = 2))]
-    pub ip_families: Option<Vec<IpFamily>>,
     /// Session affinity of the oldest export, None or ClientIP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = LABEL_BYTES_MAX))]
@@ -49,22 +43,8 @@ pub struct MergedServiceImportSpec {
     /// Timeout of the session affinity of the oldest export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity_config: Option<SessionAffinityConfig>,
-    /// Traffic policy of the oldest export for clients inside of a cluster, Cluster or Local.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = LABEL_BYTES_MAX))]
-    pub internal_traffic_policy: Option<String>,
-    /// Preference of the oldest export for near endpoints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = LABEL_BYTES_MAX))]
-    pub traffic_distribution: Option<String>,
-    /// Labels for the ServiceImport, from the oldest export.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = EXPORTED_LABELS_MAX))]
-    pub exported_labels: Option<Vec<NamedValue>>,
-    /// Annotations for the ServiceImport, from the oldest export.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = EXPORTED_LABELS_MAX))]
-    pub exported_annotations: Option<Vec<NamedValue>>,
+    #[serde(flatten)]
+    pub properties: StandardProperties,
     /// Exporting clusters. The oldest export comes first.
     #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = MERGED_CLUSTERS_MAX))]
     pub clusters: Vec<MergedCluster>,

@@ -3,6 +3,7 @@
 use crate::limits::{
     ANNOTATION_BYTES_MAX, APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX,
 };
+use fleetnet_core::limits::EXPORTED_LABELS_MAX;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -58,6 +59,33 @@ pub struct OwnerServiceReference {
     /// The owner Service as namespace/name.
     #[schemars(length(max = NAMESPACED_NAME_BYTES_MAX))]
     pub namespaced_name: String,
+}
+
+/// Properties of a Service that only the API group multicluster.x-k8s.io carries. In a MergedServiceImport they come from the oldest
+/// export.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StandardProperties {
+    /// IP families of the Service, the preferred one first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = 2))]
+    pub ip_families: Option<Vec<IpFamily>>,
+    /// Traffic policy of the Service for clients inside of a cluster, Cluster or Local.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LABEL_BYTES_MAX))]
+    pub internal_traffic_policy: Option<String>,
+    /// Preference of the Service for near endpoints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LABEL_BYTES_MAX))]
+    pub traffic_distribution: Option<String>,
+    /// Labels for the ServiceImports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = EXPORTED_LABELS_MAX))]
+    pub exported_labels: Option<Vec<NamedValue>>,
+    /// Annotations for the ServiceImports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = EXPORTED_LABELS_MAX))]
+    pub exported_annotations: Option<Vec<NamedValue>>,
 }
 
 /// IP family of a Service.

@@ -3,9 +3,10 @@
 use super::Root;
 use super::lenient::{Few, Field, Short, records};
 use super::meta::Known;
-use super::multicluster::{Families, NamedValues, ShortText, named_values};
+use super::multicluster::{Families, NamedValues, ShortText, standard_properties};
 use super::shared::{
-    RawAffinityConfig, RawConditions, RawOwnerService, RawServicePort, owner_service, service_ports, session_affinity,
+    RawAffinityConfig, RawConditions, RawOwnerService, RawServicePort, import_type, owner_service, service_ports,
+    session_affinity,
 };
 use crate::limits::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
 use fleetnet_core::limits::{MERGED_CLUSTERS_MAX, PORTS_MAX};
@@ -49,22 +50,21 @@ records!(RawSpec, RawCluster, RawServedPort);
 
 pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Object, &'static str> {
     let spec = top.spec.or_default();
-    let import_type = match spec.import_type.text().value().as_deref() {
-        Some("Headless") => ImportType::Headless,
-        Some("ClusterSetIP") => ImportType::ClusterSetIp,
-        _ if known.meta.deleting => ImportType::ClusterSetIp,
-        _ => return Err("spec.type is none"),
+    let import_type = match import_type(spec.import_type.text()) {
+        Some(import_type) => import_type,
+        None if known.meta.deleting => ImportType::ClusterSetIp,
+        None => return Err("spec.type is none"),
     };
     let clusters = spec.clusters.list().or_undecodable("spec.clusters is not a list")?;
     let import = MergedImport {
         import_type,
         ports: service_ports(spec.ports.list())?,
-        families: spec.ip_families.list().or_default(),
         session_affinity: session_affinity(spec.session_affinity.text(), spec.session_affinity_config),
-        internal_traffic_policy: spec.internal_traffic_policy.text().value(),
-        traffic_distribution: spec.traffic_distribution.text().value(),
-        labels: named_values(spec.exported_labels),
-        annotations: named_values(spec.exported_annotations),
+        properties: standard_properties(
+            spec.ip_families,
+            [spec.internal_traffic_policy, spec.traffic_distribution],
+            [spec.exported_labels, spec.exported_annotations],
+        ),
         clusters: clusters.into_iter().filter_map(cluster).collect(),
     };
     Ok(Object::MergedServiceImport(MergedServiceImport {

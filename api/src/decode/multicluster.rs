@@ -3,7 +3,7 @@
 use super::lenient::{Few, Field, Shape, Short, records};
 use crate::limits::{ANNOTATION_BYTES_MAX, LABEL_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
 use fleetnet_core::limits::EXPORTED_LABELS_MAX;
-use fleetnet_core::model::{ExportedBy, IpFamily, Multicluster};
+use fleetnet_core::model::{ExportedBy, IpFamily, Multicluster, StandardProperties};
 use fleetnet_types::Text;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -49,16 +49,32 @@ impl Shape for IpFamily {
 pub(super) fn multicluster(raw: RawMulticluster) -> Multicluster {
     Multicluster {
         exported_by: if raw.only.or_default() { ExportedBy::StandardApi } else { ExportedBy::Both },
-        families: raw.ip_families.list().or_default(),
-        internal_traffic_policy: raw.internal_traffic_policy.text().value(),
-        traffic_distribution: raw.traffic_distribution.text().value(),
-        labels: named_values(raw.exported_labels),
-        annotations: named_values(raw.exported_annotations),
+        properties: standard_properties(
+            raw.ip_families,
+            [raw.internal_traffic_policy, raw.traffic_distribution],
+            [raw.exported_labels, raw.exported_annotations],
+        ),
+    }
+}
+
+/// Returns the properties from the fields `ipFamilies`, `internalTrafficPolicy` and `trafficDistribution`, `exportedLabels` and
+/// `exportedAnnotations`. Two kinds have these fields.
+pub(super) fn standard_properties(
+    ip_families: Field<Families>,
+    [internal_traffic_policy, traffic_distribution]: [Field<ShortText>; 2],
+    [labels, annotations]: [Field<NamedValues>; 2],
+) -> StandardProperties {
+    StandardProperties {
+        families: ip_families.list().or_default(),
+        internal_traffic_policy: internal_traffic_policy.text().value(),
+        traffic_distribution: traffic_distribution.text().value(),
+        labels: named_values(labels),
+        annotations: named_values(annotations),
     }
 }
 
 /// Returns labels or annotations. Entries without a name are left out.
-pub(super) fn named_values(raw: Field<NamedValues>) -> BTreeMap<Text, Text> {
+fn named_values(raw: Field<NamedValues>) -> BTreeMap<Text, Text> {
     let entry = |raw: RawNamedValue| Some((raw.name.text().value()?, raw.value.text().or_default()));
     raw.list().or_default().into_iter().filter_map(entry).collect()
 }

@@ -250,17 +250,21 @@ pub(super) fn session_affinity(affinity: Field<Box<str>>, config: Field<RawAffin
     SessionAffinity::ClientIp { timeout_seconds: timeout.unwrap_or(AFFINITY_TIMEOUT_SECONDS) }
 }
 
+pub(super) fn import_type(raw: Field<Text>) -> Option<ImportType> {
+    match raw.value().as_deref() {
+        Some("ClusterSetIP") => Some(ImportType::ClusterSetIp),
+        Some("Headless") => Some(ImportType::Headless),
+        _ => None,
+    }
+}
+
 /// Returns the status of a ServiceImport or InternalServiceImport.
 pub(super) fn import_status(raw: Field<RawImportStatus>) -> Result<ImportStatus, &'static str> {
     let raw = raw.or_undecodable("status is not an object")?;
     // fault X4.3: raw.clusters.or_undecodable("status.clusters is not a list")? ~> raw.clusters.or_default()
     let clusters = raw.clusters.or_undecodable("status.clusters is not a list")?;
     Ok(ImportStatus {
-        import_type: match raw.import_type.value().as_deref() {
-            Some("ClusterSetIP") => Some(ImportType::ClusterSetIp),
-            Some("Headless") => Some(ImportType::Headless),
-            _ => None,
-        },
+        import_type: import_type(raw.import_type),
         ports: service_ports(raw.ports)?,
         session_affinity: session_affinity(raw.session_affinity, raw.session_affinity_config),
         clusters: clusters.into_iter().filter_map(|raw| raw.cluster.value()).map(ClusterId::from).collect(),

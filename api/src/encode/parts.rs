@@ -6,7 +6,7 @@ use crate::times;
 use fleetnet_core::model::{
     AddressType, Condition, ConsumerType, Endpoint, EndpointPort, ExportedBy, Finalizers, ImportStatus, ImportType,
     IpFamily, Kind, LoadBalancerIngress, LoadBalancerStatus, MergedCluster, Multicluster, Owner, PortNumber,
-    PortSetStamp, Reference, ServedPort, ServicePort, SessionAffinity, SliceContent, TargetPort,
+    PortSetStamp, Reference, ServedPort, ServicePort, SessionAffinity, SliceContent, StandardProperties, TargetPort,
 };
 use fleetnet_core::plan::Controller;
 use fleetnet_types::Text;
@@ -147,17 +147,21 @@ fn endpoint_port(port: &EndpointPort) -> Value {
 
 /// Returns the value of the field `multicluster` of an InternalServiceExport. A patch replaces its lists.
 pub(super) fn multicluster(multicluster: &Multicluster) -> Value {
-    json!({
-        "only": (multicluster.exported_by == ExportedBy::StandardApi).then_some(true),
-        "ipFamilies": families(&multicluster.families),
-        "internalTrafficPolicy": multicluster.internal_traffic_policy.as_deref(),
-        "trafficDistribution": multicluster.traffic_distribution.as_deref(),
-        "exportedLabels": named_values(&multicluster.labels),
-        "exportedAnnotations": named_values(&multicluster.annotations),
-    })
+    let only = (multicluster.exported_by == ExportedBy::StandardApi).then_some(true);
+    with_properties(json!({ "only": only }), &multicluster.properties)
 }
 
-pub(super) fn families(families: &[IpFamily]) -> Value {
+/// Sets the fields of the properties in an object.
+pub(super) fn with_properties(mut value: Value, properties: &StandardProperties) -> Value {
+    value["ipFamilies"] = families(&properties.families);
+    value["internalTrafficPolicy"] = properties.internal_traffic_policy.as_deref().into();
+    value["trafficDistribution"] = properties.traffic_distribution.as_deref().into();
+    value["exportedLabels"] = named_values(&properties.labels);
+    value["exportedAnnotations"] = named_values(&properties.annotations);
+    value
+}
+
+fn families(families: &[IpFamily]) -> Value {
     let name = |family: &IpFamily| match family {
         IpFamily::IPv4 => "IPv4".into(),
         IpFamily::IPv6 => "IPv6".into(),
@@ -166,7 +170,7 @@ pub(super) fn families(families: &[IpFamily]) -> Value {
 }
 
 /// Returns labels or annotations as a list. A patch replaces a list as a whole, but merges an object.
-pub(super) fn named_values(pairs: &BTreeMap<Text, Text>) -> Value {
+fn named_values(pairs: &BTreeMap<Text, Text>) -> Value {
     list_or_null(pairs.iter().map(|(name, value)| json!({ "name": **name, "value": **value })).collect())
 }
 

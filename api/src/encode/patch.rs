@@ -104,16 +104,11 @@ pub(super) fn merged_service_import(service: &ObjectName, import: &MergedImport)
         "serviceReference": owner_service(service),
         "type": parts::import_type(import.import_type),
         "ports": parts::list_or_null(parts::service_ports(&import.ports)),
-        "ipFamilies": parts::families(&import.families),
         "sessionAffinity": affinity,
         "sessionAffinityConfig": config,
-        "internalTrafficPolicy": import.internal_traffic_policy.as_deref(),
-        "trafficDistribution": import.traffic_distribution.as_deref(),
-        "exportedLabels": parts::named_values(&import.labels),
-        "exportedAnnotations": parts::named_values(&import.annotations),
         "clusters": import.clusters.iter().map(parts::merged_cluster).collect::<Vec<_>>(),
     });
-    json!({ "spec": spec })
+    json!({ "spec": parts::with_properties(spec, &import.properties) })
 }
 
 pub(super) fn member_agent(renewal: &Renewal) -> Value {

@@ -224,15 +224,22 @@ fn is_of_fleet_api(export: &InternalServiceExport) -> bool {
     export.multicluster.as_ref().is_none_or(|multicluster| multicluster.exported_by == ExportedBy::Both)
 }
 
-/// Returns the exports of a Service that are not being deleted, with their clusters. The cluster comes from the member
-/// namespace, because a member can forge the reference in the object. If a member namespace has several exports of the
-/// Service, only the first counts.
+/// Returns the exports of a Service that are not being deleted, with their clusters.
 pub(super) fn exports_by_cluster<'a>(
     view: Reader<'a>,
     service: &ObjectName,
 ) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> + use<'a> {
+    with_clusters(live(view.internal_exports(), view.internal_exports_of(service)))
+}
+
+/// Returns exports of a Service, in the order of their names, with their clusters. The cluster comes from the member namespace,
+/// because a member can forge the reference in the object. If a member namespace has several exports of the Service, only the first
+/// counts.
+pub(super) fn with_clusters<'a>(
+    exports: impl Iterator<Item = &'a InternalServiceExport>,
+) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> {
     let mut seen: Option<ClusterId> = None;
-    live(view.internal_exports(), view.internal_exports_of(service)).filter_map(move |export| {
+    exports.filter_map(move |export| {
         // fault H11.1: namespace)?; ~> namespace).map(|_| export.reference.cluster.clone())?;
         let cluster = names::cluster_of(&export.meta.name.namespace)?;
         // fault H11.2: seen ~> false && seen

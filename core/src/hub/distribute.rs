@@ -100,10 +100,10 @@ fn unmark_withdrawn(view: Reader<'_>, export: &HubSlice) -> Plan {
 /// Service and exporter. False if the importer has no granted claim.
 fn replacement_pending(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, now: Timestamp) -> bool {
     let importer = &removed.meta.name.namespace;
-    let exporters = view.exporters(&export.spec.owner);
     let owner = &export.spec.owner;
+    let exporters = view.exporters(owner);
     let is_recorded = |_| view.is_recorded(owner, importer) || regains(view, owner, importer, now);
-    let may_claim = || view.is_undecodable(Kind::ServiceImport, &export.spec.owner);
+    let may_claim = || view.is_undecodable(Kind::ServiceImport, owner);
     // fault D10.3: if !exporters ~> if false && !exporters
     if !exporters.map_or_else(may_claim, is_recorded) {
         return false;

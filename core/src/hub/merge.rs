@@ -16,7 +16,7 @@ use crate::admission;
 use crate::limits::{MERGED_CLUSTERS_MAX, PORTS_MAX};
 use crate::model::{
     ImportType, InternalServiceExport, IpFamily, MergedCluster, MergedImport, Multicluster, ServedPort, ServicePort,
-    SessionAffinity,
+    SessionAffinity, StandardProperties,
 };
 use crate::names;
 use fleetnet_types::{ClusterId, ObjectName, Text};
@@ -80,25 +80,24 @@ impl Property {
 pub type Conflicts = BTreeSet<Property>;
 
 /// Merges the exports of a Service. `None` without an export.
-pub fn merge(exports: &[Exported<'_>]) -> Option<(MergedImport, Conflicts)> {
-    let mut exports = exports.to_vec();
+pub fn merge(mut exports: Vec<Exported<'_>>) -> Option<(MergedImport, Conflicts)> {
     // fault MC7.1: (it.export.meta.created, it.cluster) ~> it.cluster
     exports.sort_by_key(|it| (it.export.meta.created, it.cluster));
     exports.truncate(MERGED_CLUSTERS_MAX);
     let oldest = *exports.first()?;
     let import_type = oldest.export.import_type();
-    let merged = MergedImport {
-        import_type,
+    let of_oldest = &oldest.multicluster.properties;
+    let properties = StandardProperties {
         families: families(&exports, import_type),
-        session_affinity: admission::fit_affinity(oldest.export.session_affinity),
-        internal_traffic_policy: oldest.multicluster.internal_traffic_policy.clone(),
-        traffic_distribution: oldest.multicluster.traffic_distribution.clone(),
-        labels: exported(&oldest.multicluster.labels, names::is_label_value),
-        annotations: exported(&oldest.multicluster.annotations, |_| true),
-        ..merge_ports(&exports, import_type)
+        internal_traffic_policy: of_oldest.internal_traffic_policy.clone(),
+        traffic_distribution: of_oldest.traffic_distribution.clone(),
+        labels: fit_pairs(&of_oldest.labels, names::is_label_value),
+        annotations: fit_pairs(&of_oldest.annotations, |_| true),
     };
-    let conflicts = conflicts(oldest, &exports, &merged.families);
-    Some((merged, conflicts))
+    let conflicts = conflicts(oldest, &exports, &properties.families);
+    let (ports, clusters) = merge_ports(&exports, import_type);
+    let session_affinity = admission::fit_affinity(oldest.export.session_affinity);
+    Some((MergedImport { import_type, ports, session_affinity, properties, clusters }, conflicts))
 }
 
 fn conflicts(oldest: Exported<'_>, exports: &[Exported<'_>], families: &[IpFamily]) -> Conflicts {
@@ -108,7 +107,7 @@ fn conflicts(oldest: Exported<'_>, exports: &[Exported<'_>], families: &[IpFamil
             conflicts.insert(property);
         }
     };
-    let (export, multicluster) = (oldest.export, oldest.multicluster);
+    let (export, properties) = (oldest.export, &oldest.multicluster.properties);
     let affinity = export.session_affinity;
     let has_affinity = |affinity| matches!(affinity, SessionAffinity::ClientIp { .. });
     let same_affinity = |it: &Exported<'_>| has_affinity(it.export.session_affinity) == has_affinity(affinity);
@@ -118,17 +117,19 @@ fn conflicts(oldest: Exported<'_>, exports: &[Exported<'_>], families: &[IpFamil
     compare(Property::Type, &|it| it.export.headless != export.headless);
     compare(Property::SessionAffinity, &|it| !same_affinity(it));
     compare(Property::SessionAffinityConfig, &|it| same_affinity(it) && it.export.session_affinity != affinity);
-    compare(Property::Labels, &|it| it.multicluster.labels != multicluster.labels);
-    compare(Property::Annotations, &|it| it.multicluster.annotations != multicluster.annotations);
-    compare(Property::InternalTrafficPolicy, &|it| {
-        it.multicluster.internal_traffic_policy != multicluster.internal_traffic_policy
+    let mut compare_properties = |property, disagrees: &dyn Fn(&StandardProperties) -> bool| {
+        compare(property, &|it| disagrees(&it.multicluster.properties));
+    };
+    compare_properties(Property::Labels, &|own| own.labels != properties.labels);
+    compare_properties(Property::Annotations, &|own| own.annotations != properties.annotations);
+    compare_properties(Property::InternalTrafficPolicy, &|own| {
+        own.internal_traffic_policy != properties.internal_traffic_policy
     });
-    compare(Property::TrafficDistribution, &|it| {
-        it.multicluster.traffic_distribution != multicluster.traffic_distribution
+    compare_properties(Property::TrafficDistribution, &|own| {
+        own.traffic_distribution != properties.traffic_distribution
     });
-    compare(Property::IpFamilies, &|it| {
-        let own = &it.multicluster.families;
-        !own.is_empty() && !own.iter().any(|family| families.contains(family))
+    compare_properties(Property::IpFamilies, &|own| {
+        !own.families.is_empty() && !own.families.iter().any(|family| families.contains(family))
     });
     conflicts
 }
@@ -146,7 +147,7 @@ pub fn conflict_message(service: &ObjectName, import: &MergedImport, conflicts: 
 }
 
 /// Returns the labels or annotations that a server accepts and that no controller of Kubernetes or fleetnet reads.
-fn exported(pairs: &BTreeMap<Text, Text>, is_value: impl Fn(&str) -> bool) -> BTreeMap<Text, Text> {
+fn fit_pairs(pairs: &BTreeMap<Text, Text>, is_value: impl Fn(&str) -> bool) -> BTreeMap<Text, Text> {
     // fault MC7.6: names::is_exported_name(name) && ~>
     let is_fit = |(name, value): &(&Text, &Text)| names::is_exported_name(name) && is_value(value);
     pairs.iter().filter(is_fit).map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -162,7 +163,7 @@ fn port_set(export: &InternalServiceExport) -> BTreeSet<ServicePort> {
 /// is left out.
 fn families(exports: &[Exported<'_>], import_type: ImportType) -> Vec<IpFamily> {
     let mut merged: Vec<IpFamily> = Vec::new();
-    for own in exports.iter().map(|it| &it.multicluster.families).filter(|own| !own.is_empty()) {
+    for own in exports.iter().map(|it| &it.multicluster.properties.families).filter(|own| !own.is_empty()) {
         let common: Vec<IpFamily> = merged.iter().copied().filter(|family| own.contains(family)).collect();
         if merged.is_empty() {
             merged = distinct(own.iter().copied());
@@ -226,8 +227,8 @@ impl Union {
     }
 }
 
-/// Merges the ports of the exports. The other fields of the result are empty.
-fn merge_ports(exports: &[Exported<'_>], import_type: ImportType) -> MergedImport {
+/// Returns the union of the ports, and the clusters with the ports that they serve.
+fn merge_ports(exports: &[Exported<'_>], import_type: ImportType) -> (Vec<ServicePort>, Vec<MergedCluster>) {
     let mut union = Union::default();
     let served: Vec<Vec<Option<usize>>> =
         exports.iter().map(|it| it.export.ports.iter().map(|port| union.add(port)).collect()).collect();
@@ -247,15 +248,5 @@ fn merge_ports(exports: &[Exported<'_>], import_type: ImportType) -> MergedImpor
         MergedCluster { cluster: it.cluster.clone(), ports }
     });
     let clusters = clusters.collect();
-    MergedImport {
-        import_type,
-        clusters,
-        ports: union.ports,
-        families: Vec::new(),
-        session_affinity: SessionAffinity::None,
-        internal_traffic_policy: None,
-        traffic_distribution: None,
-        labels: BTreeMap::new(),
-        annotations: BTreeMap::new(),
-    }
+    (union.ports, clusters)
 }

@@ -1,18 +1,18 @@
 //! MergedServiceImports: the merged import of a Service for each member that imports Services of the standard API. The exports show
 //! the outcome of the merge in a condition.
 //!
-//! A member gets the MergedServiceImport of a Service in its member namespace if it announces the feature `MulticlusterApi`, and if the
-//! namespace of the Service in the hub does not deny it the right to import. The namespace does not have to exist in the hub.
+//! A member that announces the feature `MulticlusterApi` gets the MergedServiceImport of each Service in its member namespace. The
+//! namespace of a Service in the hub may deny the member the right to import. This namespace does not have to exist.
 
 use crate::conditions::{self, ConditionValue, DesiredCondition, MULTICLUSTER_CONFLICT, VALID};
 use crate::features::Feature;
 use crate::hub::claims;
-use crate::hub::conflict::{EXPORT_COMPONENT, exports_by_cluster};
+use crate::hub::conflict::{EXPORT_COMPONENT, exports_by_cluster, with_clusters};
 use crate::hub::merge::{self, Exported};
 use crate::hub::rights::{self, Right};
 use crate::hub::view::merged::Merged;
 use crate::hub::view::reader::Reader;
-use crate::model::{Condition, InternalServiceExport, Kind, MergedImport, MergedServiceImport};
+use crate::model::{Condition, Kind, MergedImport, MergedServiceImport};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
@@ -22,24 +22,14 @@ const REQUIRED: [Kind; 2] = [Kind::InternalServiceExport, Kind::MergedServiceImp
 
 /// Merges the exports of a Service. `None` if no cluster with the right to export it does so by the standard API.
 pub(super) fn merged(view: Reader<'_>, service: &ObjectName) -> Option<Merged> {
-    // If a member namespace has several exports of the Service, only the first counts.
-    let mut exports: Vec<(ClusterId, &InternalServiceExport)> = Vec::new();
-    for export in view.standard_exports(service) {
-        let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else { continue };
-        if exports.last().is_none_or(|(last, _)| *last != cluster) {
-            exports.push((cluster, export));
-        }
-    }
+    let exports: Vec<_> = with_clusters(view.standard_exports(service)).collect();
     let exported = exports.iter().filter_map(|(cluster, export)| {
         let multicluster = export.multicluster.as_deref()?;
+        let exported = Exported { cluster, export, multicluster };
         // fault MC3.2: rights::of_exporter(view, service, cluster) == Right::Granted ~> true
-        (rights::of_exporter(view, service, cluster) == Right::Granted).then_some(Exported {
-            cluster,
-            export,
-            multicluster,
-        })
+        (rights::of_exporter(view, service, cluster) == Right::Granted).then_some(exported)
     });
-    let (import, conflicts) = merge::merge(&exported.collect::<Vec<_>>())?;
+    let (import, conflicts) = merge::merge(exported.collect())?;
     Some(Merged { import: Arc::new(import), conflicts })
 }
 
@@ -81,8 +71,8 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
     plan
 }
 
-/// True if a change would remove a cluster whose export may be undecodable: the cluster has an undecodable export, is not denied the
-/// right to export, and has no decodable export of this Service.
+/// True if a change would remove a cluster whose export may be undecodable. Such a cluster has an undecodable export and no decodable
+/// export of this Service. It is not denied the right to export.
 fn loses_undecodable(view: Reader<'_>, present: &MergedServiceImport, wanted: Option<&Arc<MergedImport>>) -> bool {
     let is_kept =
         |cluster: &ClusterId| wanted.is_some_and(|import| import.clusters.iter().any(|kept| kept.cluster == *cluster));

@@ -76,9 +76,7 @@ impl Planner {
                 }
             }
         }
-        for service in merges {
-            self.merge(&service, &mut concerned);
-        }
+        self.merge_all(merges, &mut concerned);
         concerned.extend(keys);
         self.changed(values, &mut concerned);
         concerned.sort_unstable();
@@ -224,9 +222,13 @@ impl Planner {
         for name in ranks {
             self.rank(&name, requeue);
         }
-        merges.sort_unstable();
-        merges.dedup();
-        for service in merges {
+        self.merge_all(merges, requeue);
+    }
+
+    fn merge_all(&mut self, mut services: Vec<ObjectName>, requeue: &mut Vec<Key>) {
+        services.sort_unstable();
+        services.dedup();
+        for service in services {
             self.merge(&service, requeue);
         }
     }

@@ -23,11 +23,10 @@ pub enum ExportedBy {
     StandardApi,
 }
 
-/// Part of an exported Service that only the standard API uses.
+/// Properties of a Service that only the standard API carries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Multicluster {
-    pub exported_by: ExportedBy,
-    /// Address families of the Service, in its order. Empty if the exporter does not say.
+pub struct StandardProperties {
+    /// Address families, in the order of the Service. Empty if the exporter does not say.
     pub families: Vec<IpFamily>,
     /// `spec.internalTrafficPolicy` of the Service.
     pub internal_traffic_policy: Option<Text>,
@@ -39,19 +38,22 @@ pub struct Multicluster {
     pub annotations: BTreeMap<Text, Text>,
 }
 
+/// Part of an exported Service that only the standard API uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Multicluster {
+    pub exported_by: ExportedBy,
+    pub properties: StandardProperties,
+}
+
 /// Import of a Service by the standard API, merged from the exports of all clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergedImport {
     pub import_type: ImportType,
     /// Union of the ports of all exports, without target ports.
     pub ports: Vec<ServicePort>,
-    /// Address families that all exports have in common; of a headless Service, all families.
-    pub families: Vec<IpFamily>,
     pub session_affinity: SessionAffinity,
-    pub internal_traffic_policy: Option<Text>,
-    pub traffic_distribution: Option<Text>,
-    pub labels: BTreeMap<Text, Text>,
-    pub annotations: BTreeMap<Text, Text>,
+    /// Properties of the oldest export. The families are those that all exports have in common; of a headless Service, all families.
+    pub properties: StandardProperties,
     /// Exporting clusters. The oldest export comes first.
     pub clusters: Vec<MergedCluster>,
 }

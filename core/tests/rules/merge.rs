@@ -7,6 +7,7 @@ use crate::support::property::for_any;
 use fleetnet_core::hub::merge::{Conflicts, Exported, Property, conflict_message, merge};
 use fleetnet_core::model::{
     ImportType, InternalServiceExport, IpFamily, MergedImport, Multicluster, ServedPort, ServicePort, SessionAffinity,
+    StandardProperties,
 };
 use fleetnet_core::names;
 use fleetnet_types::{ClusterId, ObjectName, Text};
@@ -14,6 +15,10 @@ use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::BTreeSet;
 
 /// Export of one cluster. Clusters with a higher number have younger exports.
+fn with_properties(properties: StandardProperties) -> Multicluster {
+    Multicluster { properties, ..multicluster() }
+}
+
 fn export(number: i64, ports: &[ServicePort], part: Multicluster) -> InternalServiceExport {
     let service = service("work/app").ports(ports);
     internal_export(&format!("member-{number}"), &service).created(seconds(number)).standard(part)
@@ -27,7 +32,7 @@ fn merged(exports: &[InternalServiceExport]) -> (MergedImport, Conflicts) {
         export,
         multicluster: export.multicluster.as_deref().expect("the standard API exports it"),
     });
-    merge(&exported.collect::<Vec<_>>()).expect("there is an export")
+    merge(exported.collect()).expect("there is an export")
 }
 
 fn udp(name: &str, number: i32) -> ServicePort {
@@ -98,20 +103,22 @@ fn malformed_ports_and_names_of_kubernetes_are_left_out() {
         "fleetnet/x",
         "a b",
     ];
-    let part = Multicluster {
+    let part = with_properties(StandardProperties {
         labels: pairs(&names),
         annotations: [("note".into(), "any value".into())].into(),
-        ..multicluster()
-    };
+        ..multicluster().properties
+    });
     let (import, _) = merged(&[export(1, &ports, part)]);
     assert_eq!((shown(&import.ports), served(&import, 0)), (vec!["tcp/TCP/42".into()], vec!["tcp=tcp".into()]));
-    assert_eq!(import.labels, pairs(&["team", "example.com/team"]));
-    assert_eq!(&*import.annotations["note"], "any value");
+    assert_eq!(import.properties.labels, pairs(&["team", "example.com/team"]));
+    assert_eq!(&*import.properties.annotations["note"], "any value");
 }
 
 #[test]
 fn the_oldest_export_decides_and_each_disagreement_has_its_reason() {
-    let base = || Multicluster { internal_traffic_policy: Some("Cluster".into()), ..multicluster() };
+    let properties =
+        || StandardProperties { internal_traffic_policy: Some("Cluster".into()), ..multicluster().properties };
+    let base = || with_properties(properties());
     let ports = [port("tcp", 42)];
     let of = |number, part| export(number, &ports, part);
     let headless = InternalServiceExport { headless: true, ..of(2, base()) };
@@ -119,11 +126,13 @@ fn the_oldest_export_decides_and_each_disagreement_has_its_reason() {
         session_affinity: SessionAffinity::ClientIp { timeout_seconds: seconds },
         ..of(number, base())
     };
-    let local = Multicluster { internal_traffic_policy: Some("Local".into()), ..base() };
-    let close = Multicluster { traffic_distribution: Some("PreferClose".into()), ..base() };
-    let labelled = Multicluster { labels: [("team".into(), "a".into())].into(), ..base() };
-    let annotated = Multicluster { annotations: [("team".into(), "a".into())].into(), ..base() };
-    let six = Multicluster { families: vec![IpFamily::IPv6], ..base() };
+    let local = with_properties(StandardProperties { internal_traffic_policy: Some("Local".into()), ..properties() });
+    let close =
+        with_properties(StandardProperties { traffic_distribution: Some("PreferClose".into()), ..properties() });
+    let labelled = with_properties(StandardProperties { labels: [("team".into(), "a".into())].into(), ..properties() });
+    let annotated =
+        with_properties(StandardProperties { annotations: [("team".into(), "a".into())].into(), ..properties() });
+    let six = with_properties(StandardProperties { families: vec![IpFamily::IPv6], ..properties() });
     let table = [
         (of(1, base()), of(2, base()), None),
         (of(1, base()), headless, Some("TypeConflict")),
@@ -177,11 +186,11 @@ fn families_are_those_of_all_and_of_a_headless_service_those_of_any() {
     for (families, of_all, of_any) in table {
         for (headless, expected) in [(false, of_all), (true, of_any)] {
             let exports = families.iter().zip(1..).map(|(families, number)| {
-                let part = Multicluster { families: families.to_vec(), ..multicluster() };
-                InternalServiceExport { headless, ..export(number, &[port("tcp", 42)], part) }
+                let properties = StandardProperties { families: families.to_vec(), ..StandardProperties::default() };
+                InternalServiceExport { headless, ..export(number, &[port("tcp", 42)], with_properties(properties)) }
             });
             let (import, _) = merged(&exports.collect::<Vec<_>>());
-            assert_eq!(import.families, expected, "{families:?}");
+            assert_eq!(import.properties.families, expected, "{families:?}");
         }
     }
 }

@@ -189,6 +189,10 @@ fn nothing_is_decided_while_something_is_unknown() {
     let mut view = hub_view([export(1).object(), given(2, &import).object()]);
     view.watch_state(Kind::MemberAgent, WatchState::Absent, NOW, &mut Vec::new());
     assert_eq!(writes(&view, &key(2)), [], "the member may have the feature");
+    let agrees = verdict("False", "NoConflicts", "all exports of service work/app agree");
+    let mut view = hub_view([InternalServiceExport { conditions: vec![agrees], ..export(1) }.object()]);
+    view.watch_state(Kind::Namespace, WatchState::Unknown, NOW, &mut Vec::new());
+    assert_eq!(writes(&view, &app()), [], "perhaps the cluster may export");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use fleetnet_core::model::{
     InternalServiceImport, IpFamily, LoadBalancerIngress, LoadBalancerStatus, MemberAgent, MemberCluster, MemberStatus,
     MembershipState, MergedImport, MergedServiceImport, Meta, MultiClusterService, Multicluster, Namespace, Object,
     Owner, PortSetStamp, Reference, Service, ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity,
-    SliceContent, TargetPort,
+    SliceContent, StandardProperties, TargetPort,
 };
 use fleetnet_core::names::{self, SuffixLength};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
@@ -412,7 +412,8 @@ pub(crate) fn internal_export(cluster: &str, service: &Service) -> InternalServi
 
 /// Returns the part of an export for the standard API. Only the standard API exports the Service.
 pub(crate) fn multicluster() -> Multicluster {
-    Multicluster { exported_by: ExportedBy::StandardApi, families: vec![IpFamily::IPv4], ..Multicluster::default() }
+    let properties = StandardProperties { families: vec![IpFamily::IPv4], ..StandardProperties::default() };
+    Multicluster { exported_by: ExportedBy::StandardApi, properties }
 }
 
 pub(crate) trait BuildInternalExport {

@@ -10,15 +10,13 @@ use crate::model::{ImportType, InternalServiceExport, Kind, ServiceImport, Servi
 use crate::names;
 use crate::plan::{self, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
+use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Timestamp};
 
 /// Sets the condition `Valid` to False on each export whose cluster has no right to export the Service.
 pub(super) fn set_denials(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    for (cluster, export) in exports_by_cluster(view, service) {
-        if rights::of_exporter(view, service, &cluster) != Right::Denied {
-            continue;
-        }
+    let is_denied = |cluster: &ClusterId| rights::of_exporter(view, service, cluster) == Right::Denied;
+    for (cluster, export) in exports_by_cluster(view, service).filter(|(cluster, _)| is_denied(cluster)) {
         let value = ConditionValue::exporter_not_allowed(rights::exporter_denial_message(service, &cluster));
         if conditions::has_value(conditions::find(&export.conditions, VALID), &value, 0) {
             continue; // the export already shows the denial, which is valid for every generation of the export

@@ -55,8 +55,8 @@ impl View {
 
     /// Returns the member namespaces of the members that import Services of the standard API.
     fn standard_members(&self) -> impl Iterator<Item = &Text> {
-        let has_api = |announced: crate::feature_set::Announced| announced.has(Feature::MulticlusterApi);
-        self.announced.iter().filter(move |(_, announced)| has_api(**announced)).map(|(namespace, _)| namespace)
+        let members = self.announced.iter().filter(|(_, announced)| announced.has(Feature::MulticlusterApi));
+        members.map(|(namespace, _)| namespace)
     }
 
     /// Adds the keys of the Services that a member imports from now on.
@@ -67,23 +67,22 @@ impl View {
         }
     }
 
-    /// Records a change of an export of the standard API. Returns the values that the merged import of its Service reads.
+    /// Records a change of an export, which was `before`. Adds its Service if its merged import depends on the change.
     pub(super) fn export_changed(
         &mut self,
         name: &ObjectName,
         before: Option<&InternalServiceExport>,
-        after: Option<&InternalServiceExport>,
         effects: &mut Effects,
     ) {
+        let after = self.internal_exports.get(name);
         let service =
             |export: &InternalServiceExport| export.multicluster.as_ref().map(|_| export.reference.source.clone());
         let (of_before, of_after) = (before.and_then(service), after.and_then(service));
-        if of_before != of_after {
-            effects.merges.extend(of_before.iter().chain(&of_after).cloned());
-            self.standard_exports_of.shift(of_before, of_after, name);
-        } else if before.map(merged_fields) != after.map(merged_fields) {
-            effects.merges.extend(of_after);
+        if of_before == of_after && before.map(merged_fields) == after.map(merged_fields) {
+            return;
         }
+        effects.merges.extend(of_before.iter().chain(&of_after).cloned());
+        self.standard_exports_of.shift(of_before, of_after, name);
     }
 
     pub(super) fn take_merged_import(&mut self, mut object: MergedServiceImport, effects: &mut Effects) -> bool {

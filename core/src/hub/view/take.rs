@@ -75,10 +75,9 @@ impl View {
     /// Stores an object. Returns false if only its resourceVersion changed. The same holds for the functions below.
     fn take_internal_export(&mut self, export: InternalServiceExport, effects: &mut Effects) -> bool {
         let (name, after) = (export.meta.name.clone(), export.reference.source.clone());
-        let standard = export.multicluster.is_some().then(|| export.clone());
         // fault W7.1: Taken ~> mut export = export; if self.internal_exports.get(&name).is_none() { export.conditions.clear(); } let Taken
         let Taken::Changed(before) = self.internal_exports.take(export) else { return false };
-        self.export_changed(&name, before.as_ref(), standard.as_ref(), effects);
+        self.export_changed(&name, before.as_ref(), effects);
         let before = before.map(|old| old.reference.source);
         effects.moved(Bucket::InternalExports, before.as_ref(), Some(&after));
         self.internal_exports_of.shift(before, Some(after), &name);
@@ -222,7 +221,7 @@ impl View {
     fn forget(&mut self, kind: Kind, name: &ObjectName, uid: &str, at: Timestamp, effects: &mut Effects) {
         let is_known = match kind {
             Kind::InternalServiceExport => self.internal_exports.remove(name, uid).is_some_and(|before| {
-                self.export_changed(name, Some(&before), None, effects);
+                self.export_changed(name, Some(&before), effects);
                 let service = before.reference.source;
                 self.internal_exports_of.remove(&service, name);
                 effects.moved(Bucket::InternalExports, Some(&service), None);

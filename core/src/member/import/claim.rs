@@ -191,17 +191,22 @@ fn create(view: Reader<'_>, import: &ServiceImport, consumer_type: ConsumerType)
 
 /// True while the import has a shared claim and no granted exclusive claim.
 pub(super) fn is_shared_only(view: Reader<'_>, import: &ServiceImport) -> bool {
-    let OwnClaims { current, previous, .. } = own_claims(view, import);
-    let claims = || current.into_iter().chain(previous);
     let is_shared = |claim: &InternalServiceImport| claim.consumer_type == ConsumerType::ClusterIp;
-    claims().any(is_shared) && claims().all(|claim| is_shared(claim) || !is_answered(claim))
+    kept_claims(view, import).any(is_shared) && !is_granted_exclusively(view, import)
 }
 
 /// True if the exclusive claim of the import is granted.
 pub(super) fn is_granted_exclusively(view: Reader<'_>, import: &ServiceImport) -> bool {
-    let OwnClaims { current, previous, .. } = own_claims(view, import);
     let is_exclusive = |claim: &InternalServiceImport| claim.consumer_type == ConsumerType::LoadBalancer;
-    current.into_iter().chain(previous).any(|claim| is_exclusive(claim) && is_answered(claim))
+    kept_claims(view, import).any(|claim| is_exclusive(claim) && is_answered(claim))
+}
+
+fn kept_claims<'a>(
+    view: Reader<'a>,
+    import: &ServiceImport,
+) -> impl Iterator<Item = &'a InternalServiceImport> + use<'a> {
+    let OwnClaims { current, previous, .. } = own_claims(view, import);
+    current.into_iter().chain(previous)
 }
 
 /// Returns the type that the controlling MultiClusterService requests; `None` if this MultiClusterService is gone or no
