@@ -8,6 +8,7 @@
 //! | [`claims`] | the members that may import a Service, exclusively or shared |
 //! | [`rights`] | the members that may export from, and import from, a namespace of the hub |
 //! | [`distribute`] | the importers that get a slice |
+//! | `leaving` | the finalizers of a member that leaves the fleet |
 //! | [`merge`] | the merged import of the standard API: a pure function of the exports |
 //! | `merged` | the members that get a merged import, and the conditions of its exports |
 //! | `silence` | members that the hub agent does not hear from any more |
@@ -15,6 +16,7 @@
 pub mod claims;
 pub mod conflict;
 pub mod distribute;
+mod leaving;
 pub mod merge;
 mod merged;
 mod planner;

@@ -8,23 +8,23 @@
 //! and that conflict resolution accepted its export (`conflict.rs`).
 
 mod holder;
-mod leaving;
 mod preview;
 mod silent;
+mod supply;
 
 use crate::feature_set::FeatureSet;
 use crate::handover;
-use crate::hub::claims;
-use crate::hub::rights::Right;
-use crate::hub::view::reader::{Reader, live};
+use crate::hub::leaving;
+use crate::hub::view::reader::Reader;
 use crate::model::{HubSlice, HubSliceSpec, Kind, Reference, SliceContent};
 use crate::names;
 use crate::plan::{Desired, Plan, Write};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 pub(crate) use holder::place_of;
-use holder::{exports, holder, is_among};
+use holder::{exports, holder};
 use std::borrow::Cow;
 use std::sync::Arc;
+use supply::{Supply, supply};
 
 const REQUIRED: [Kind; 4] =
     [Kind::EndpointSliceExport, Kind::EndpointSliceImport, Kind::ServiceImport, Kind::InternalServiceImport];
@@ -67,8 +67,8 @@ pub fn plan_copy(view: Reader<'_>, name: &Text, importer: &Text, now: Timestamp)
     };
     if let Some(copy) = copy {
         holder::announce_loss(view, copy, holder, &mut plan);
-        // fault D13.1: plan.join(leaving::release(view, copy, now) ~> let _ = leaving::release(view, copy, now
-        plan.join(leaving::release(view, copy, now));
+        // fault D13.1: plan.join(leaving::release(view, Kind::EndpointSliceImport, &copy.meta, now) ~> let _ = leaving::release(view, Kind::EndpointSliceImport, &copy.meta, now
+        plan.join(leaving::release(view, Kind::EndpointSliceImport, &copy.meta, now));
     }
     plan
 }
@@ -97,20 +97,16 @@ fn unmark_withdrawn(view: Reader<'_>, export: &HubSlice) -> Plan {
 }
 
 /// True if the distributed slice `removed` must stay until the importer has its replacement: another slice of the same
-/// Service and exporter. False if the importer has no granted claim.
+/// Service and exporter. False if the importer does not import the Service.
 fn replacement_pending(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, now: Timestamp) -> bool {
     let importer = &removed.meta.name.namespace;
-    let owner = &export.spec.owner;
-    let exporters = view.exporters(owner);
-    let is_recorded = |_| view.is_recorded(owner, importer) || regains(view, owner, importer, now);
-    let may_claim = || view.is_undecodable(Kind::ServiceImport, owner);
-    // fault D10.3: if !exporters ~> if false && !exporters
-    if !exporters.map_or_else(may_claim, is_recorded) {
+    let supply = supply::of_replacement(view, export, removed, now);
+    if supply == Supply::Nothing {
         return false;
     }
     // New slices are distributed only for accepted exporters. If the exporter is not accepted, only a slice that the importer
     // already has can be the replacement.
-    let gets_new_slices = exporters.is_none_or(|exporters| exporters.is_empty() || is_among(exporters, export));
+    let gets_new_slices = supply == Supply::Slice;
     let features = view.features_of(importer, now);
     // fault O21.5: silent::is_withdrawn(view, export, features) ~> false
     if silent::is_withdrawn(view, export, features) {
@@ -133,26 +129,26 @@ fn replacement_pending(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, 
 /// Adds the finalizer to an export before it is distributed, and removes the finalizer when nobody imports the slice any more.
 fn mark(view: Reader<'_>, export: &HubSlice, now: Timestamp) -> Plan {
     let (name, owner) = (&export.meta.name.name, &export.spec.owner);
-    let (Some(exporters), Some(claims)) = (view.exporters(owner), view.recorded(owner)) else { return Plan::default() };
-    let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else {
+    if names::cluster_of(&export.meta.name.namespace).is_none() {
         return Plan::default(); // the namespace is no member namespace, so the slice is not distributed
-    };
+    }
     let mut again = None;
     let receives = |importer: &&Text| {
         let features = view.features_of(importer, now);
         again = again.into_iter().chain(features.again(None::<()>)).min();
-        claims::is_claiming(view, owner, importer) && features.slice(&export.spec.content).is_some()
+        supply(view, export, importer, None, now) >= Supply::Changes && features.slice(&export.spec.content).is_some()
     };
-    let receiver = claims.importers.keys().find(receives);
+    let recorded = view.recorded(owner).into_iter().flat_map(|claims| claims.importers.keys());
+    let receiver = recorded.chain(view.merged_importers(owner)).find(receives);
     let is_distributed = || is_distributed(view, name);
     let mut plan = match (receiver, export.meta.finalizers.ours) {
         // fault D1.1: (Some(_), false) if ~> (Some(_), false) if false &&
-        // fault D2.1, W2.1: (Some(_), false) if exporters.contains(&cluster) || is_distributed() ~> (_, false) if true
-        (Some(_), false) if exporters.contains(&cluster) || is_distributed() => {
+        // fault D2.1, W2.1: (Some(_), false) if holder::is_accepted(view, export) || is_distributed() ~> (_, false) if true
+        (Some(_), false) if holder::is_accepted(view, export) || is_distributed() => {
             Plan::one(Write::add_finalizer(Kind::EndpointSliceExport, &export.meta))
         }
         // fault D3.2, W9.1: !is_distributed() ~> false
-        (None, true) if !is_distributed() => {
+        (None, true) if may_unmark(view, export) && !is_distributed() => {
             Plan::one(Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta))
         }
         _ => Plan::default(),
@@ -161,22 +157,21 @@ fn mark(view: Reader<'_>, export: &HubSlice, now: Timestamp) -> Plan {
     plan
 }
 
+/// True if an export without receivers needs no finalizer. While the ServiceImport is missing, it is not known which claims are
+/// granted.
+fn may_unmark(view: Reader<'_>, export: &HubSlice) -> bool {
+    let owner = &export.spec.owner;
+    view.recorded(owner).is_some() || view.standard_export_in(owner, &export.meta.name.namespace).is_some()
+}
+
 fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option<&HubSlice>, now: Timestamp) -> Plan {
-    let (owner, importer) = (&export.spec.owner, &at.namespace);
-    let Some(exporters) = view.exporters(owner) else {
-        // fault D6.1: without_import(view, export, copy ~> withdraw(view, copy
-        // fault D11.1: |copy| without_import(view, export, copy) ~> |_| Plan::default()
-        return copy.map_or_else(Plan::default, |copy| without_import(view, export, copy));
-    };
+    let importer = &at.namespace;
     let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else {
         return Plan::default(); // the namespace is no member namespace, so the slice is not distributed
     };
-    let recorded = view.is_recorded(owner, importer);
-    // fault T34.1: && claims::is_claiming(view, owner, importer) ~>
-    let is_claiming = recorded && claims::is_claiming(view, owner, importer);
+    let supply = supply(view, export, importer, copy, now);
     let mut plan = Plan::default();
-    // fault D15.1: !recorded && copy.is_some() && regains(view, owner, importer, now) ~> false
-    if is_claiming || !recorded && copy.is_some() && regains(view, owner, importer, now) {
+    if supply >= Supply::Changes {
         let features = view.features_of(importer, now);
         let (spec, again) = silent::slice_for(view, export, (importer, features), now);
         plan.plan_again_at(again);
@@ -186,10 +181,7 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
         // fault U7.4: plan.plan_again_at(features.again(live.filter(|slice| Some(&*slice.spec.content) != content.as_deref()))) ~> let _ = live
         plan.plan_again_at(features.again(live.filter(|slice| Some(&*slice.spec.content) != content.as_deref())));
         if let Some(content) = content {
-            // New slices are distributed only for an accepted exporter. For others, existing ones are updated, for example while the
-            // export is in conflict, or after the ServiceImport was created again.
-            // fault T32.1: exporters.contains(&cluster) ~> true
-            if export.meta.finalizers.ours && (copy.is_some() || exporters.contains(&cluster)) {
+            if export.meta.finalizers.ours && (copy.is_some() || supply == Supply::Slice) {
                 let desired = DesiredSlice { cluster: &cluster, export: &spec, features, content };
                 plan.join(write_to_importer(view, export, &desired, at.clone(), now));
             }
@@ -200,39 +192,11 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
             return plan; // the hub agent only assumes that the importer does not support the slice
         }
     }
-    let Some(copy) = copy else { return plan };
-    // An importer in the record keeps its distributed slice even without a claim, until the record is updated.
-    // fault T34.4: recorded && !is_claiming ~> false
-    if recorded && !is_claiming {
-        return plan;
+    if let Some(copy) = copy.filter(|_| supply != Supply::Unchanged) {
+        // fault D3.1: plan.join(withdraw(view, copy)) ~> let _ = copy
+        plan.join(withdraw(view, copy));
     }
-    // fault D3.1: plan.join(withdraw(view, copy)) ~> let _ = copy
-    plan.join(withdraw(view, copy));
     plan
-}
-
-/// True if the claim of an importer that the ServiceImport does not record will be granted again. A ServiceImport that is being
-/// deleted, or that was created again, records no claims. The importer keeps its distributed slices.
-fn regains(view: Reader<'_>, owner: &ObjectName, importer: &Text, now: Timestamp) -> bool {
-    let may_be_undecodable =
-        // fault T18.3: && claims::right(view, owner, importer) != Right::Denied ~>
-        || claims::may_be(view, owner, importer) && claims::right(view, owner, importer) != Right::Denied;
-    claims::grants(view, owner, now).importers.contains_key(importer) || may_be_undecodable()
-}
-
-/// Plans a distributed slice of a Service without a ServiceImport. Only the ServiceImport records which claims are granted. So
-/// all importers with a claim keep their distributed slices until the record exists again.
-///
-/// Distributed slices of another Service stay too: another writer changed the Service in the export, and the exporting member
-/// repairs the export.
-fn without_import(view: Reader<'_>, export: &HubSlice, copy: &HubSlice) -> Plan {
-    let (owner, importer) = (&export.spec.owner, &copy.meta.name.namespace);
-    let is_claimed = || live(view.claims(), view.claims_in(owner, importer)).next().is_some();
-    // fault D11.2: copy.spec.owner != *owner || ~>
-    if copy.spec.owner != *owner || is_claimed() || claims::may_be(view, owner, importer) {
-        return Plan::default();
-    }
-    withdraw(view, copy)
 }
 
 /// Desired content of a distributed slice for one importer.

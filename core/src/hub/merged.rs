@@ -8,6 +8,7 @@ use crate::conditions::{self, ConditionValue, DesiredCondition, MULTICLUSTER_CON
 use crate::features::Feature;
 use crate::hub::claims;
 use crate::hub::conflict::{EXPORT_COMPONENT, exports_by_cluster, with_clusters};
+use crate::hub::leaving;
 use crate::hub::merge::{self, Exported};
 use crate::hub::rights::{self, Right};
 use crate::hub::view::merged::Merged;
@@ -44,6 +45,11 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
     let features = view.features_of(importer, now);
     let mut plan = Plan::default();
     plan.plan_again_at(features.again(present));
+    if let Some(present) = present {
+        // fault D13.3: plan.join(leaving::release(view, Kind::MergedServiceImport, &present.meta, now) ~> let _ = leaving::release(view, Kind::MergedServiceImport, &present.meta, now
+        plan.join(leaving::release(view, Kind::MergedServiceImport, &present.meta, now));
+    }
+    plan.join(remove_misnamed(view, service, &at));
     let right = claims::right(view, service, importer);
     // fault MC3.3: right == Right::Unknown ~> false
     if features.is_assumed() || right == Right::Unknown {
@@ -60,7 +66,7 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
         }
         (None, Some(_)) => Plan::default(), // no Service can have this name
         (Some(present), _) if present.meta.deleting => Plan::default(), // this key is requeued when it is gone
-        (Some(present), wanted) if may_import && loses_undecodable(view, present, wanted) => Plan::default(),
+        (Some(present), wanted) if may_import && loses_for_now(view, present, wanted) => Plan::default(),
         (Some(present), None) => Plan::one(Write::delete(Kind::MergedServiceImport, &present.meta)),
         (Some(present), Some(import)) if present.import == *import && present.service == *service => Plan::default(),
         (Some(present), Some(import)) => {
@@ -71,17 +77,31 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
     plan
 }
 
-/// True if a change would remove a cluster whose export may be undecodable. Such a cluster has an undecodable export and no decodable
-/// export of this Service. It is not denied the right to export.
-fn loses_undecodable(view: Reader<'_>, present: &MergedServiceImport, wanted: Option<&Arc<MergedImport>>) -> bool {
+/// Deletes MergedServiceImports of a Service that have another name. Another writer changed the Service in such an object.
+fn remove_misnamed(view: Reader<'_>, service: &ObjectName, at: &ObjectName) -> Plan {
+    let mut plan = Plan::default();
+    let others = view.merged_imports_in(service, &at.namespace).filter(|name| *name != at);
+    for other in others.filter_map(|name| view.merged_imports().live(name)) {
+        // fault MC9.1: plan.push(Write::delete(Kind::MergedServiceImport, &other.meta)) ~> let _ = other
+        plan.push(Write::delete(Kind::MergedServiceImport, &other.meta));
+    }
+    plan
+}
+
+/// True if a change would remove a cluster that perhaps still exports the Service, or will export it again. Such a cluster has no
+/// decodable InternalServiceExport of the Service, and is not denied the right to export. Either it has an undecodable
+/// InternalServiceExport, or it has slices of the Service: the Service was created again, and its export will be.
+fn loses_for_now(view: Reader<'_>, present: &MergedServiceImport, wanted: Option<&Arc<MergedImport>>) -> bool {
     let is_kept =
         |cluster: &ClusterId| wanted.is_some_and(|import| import.clusters.iter().any(|kept| kept.cluster == *cluster));
     present.import.clusters.iter().map(|it| &it.cluster).filter(|cluster| !is_kept(cluster)).any(|cluster| {
         let namespace = names::member_namespace(cluster);
+        // fault MC10.1: view.has_slice_exports_of(&present.service, &namespace) ~> false
+        let exports_slices = || view.has_slice_exports_of(&present.service, &namespace);
         // fault MC2.2: view.has_undecodable(Kind::InternalServiceExport, &namespace) ~> false
-        view.has_undecodable(Kind::InternalServiceExport, &namespace)
+        (view.has_undecodable(Kind::InternalServiceExport, &namespace) || exports_slices())
             && rights::of_exporter(view, &present.service, cluster) != Right::Denied
-            && view.internal_exports_of(&present.service).all(|export| export.namespace != namespace)
+            && view.internal_exports_in(&present.service, &namespace).next().is_none()
     })
 }
 

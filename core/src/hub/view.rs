@@ -235,6 +235,7 @@ impl View {
                 let is_distributed = |export: &HubSlice| {
                     let import = self.hub_imports.get(&export.spec.owner);
                     records(import, importer) && accepts(import, &export.meta.name)
+                        || self.imports_merged(&export.spec.owner, importer)
                 };
                 self.distributed_slices.get(&at).is_some() || exports.any(is_distributed)
             }

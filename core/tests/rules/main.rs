@@ -36,6 +36,7 @@ mod lost_definition;
 mod membership;
 mod merge;
 mod merged;
+mod merged_slices;
 mod messages;
 mod oracle;
 mod preview;

@@ -183,10 +183,16 @@ impl View for hub::Planner {
             keys.push(Key::Slice(name.clone()));
             let import = self.hub_imports.get(&export.spec.owner).into_iter();
             keys.extend(import.flat_map(|it| it.claims.importers.keys().map(|importer| copy(name, importer))));
+            let merged = self.merged_imports.iter().filter(|import| import.service == export.spec.owner);
+            keys.extend(merged.map(|import| copy(name, &import.meta.name.namespace)));
         }
         let copies = self.distributed_slices.iter().map(|slice| &slice.meta.name);
         keys.extend(copies.map(|name| copy(&name.name, &name.namespace)));
         keys.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone().into())));
+        keys.extend(self.merged_imports.iter().map(|import| Key::MergedImport {
+            service: import.service.clone(),
+            importer: import.meta.name.namespace.clone(),
+        }));
         keys
     }
     fn parts(&self, key: &Self::Key) -> Vec<Self::Key> {

@@ -62,9 +62,14 @@ fn holder_of_source<'a>(view: Reader<'a>, export: &'a HubSlice) -> &'a ObjectNam
 /// holder has no UID of a source slice.
 pub(crate) fn place_of(view: Reader<'_>, name: &Text) -> Option<(Source, Rank)> {
     let export = holder_of_name(view, name)?;
-    let accepted = view.exporters(&export.spec.owner).is_some_and(|exporters| is_among(exporters, export));
+    let accepted = is_accepted(view, export);
     // fault T6.2: !accepted ~> false && accepted
     Some((Source::of(export)?, (!accepted, export.meta.created, export.meta.name.clone())))
+}
+
+/// True if an API accepted the export of the Service from the cluster of this slice.
+pub(super) fn is_accepted(view: Reader<'_>, export: &HubSlice) -> bool {
+    view.exporters(&export.spec.owner).is_some_and(|exporters| is_among(exporters, export)) || view.merges(export)
 }
 
 /// True if the list contains the cluster of an export.

@@ -9,7 +9,8 @@ use crate::index::Taken;
 use crate::model::{
     InternalServiceExport, MergedImport, MergedServiceImport, Multicluster, ServicePort, SessionAffinity,
 };
-use fleetnet_types::{ObjectName, Text, Uid};
+use crate::names;
+use fleetnet_types::{ClusterId, ObjectName, Text, Uid};
 use std::sync::Arc;
 
 /// Merged import of a Service that the standard API exports.
@@ -17,6 +18,23 @@ use std::sync::Arc;
 pub(crate) struct Merged {
     pub(crate) import: Arc<MergedImport>,
     pub(crate) conflicts: Conflicts,
+}
+
+impl Merged {
+    /// True if the import has the cluster with this member namespace.
+    pub(crate) fn has_member(&self, namespace: &Text) -> bool {
+        let cluster = names::cluster_of(namespace);
+        self.import.clusters.iter().any(|part| Some(&part.cluster) == cluster.as_ref())
+    }
+
+    fn clusters(&self) -> impl Iterator<Item = &ClusterId> {
+        self.import.clusters.iter().map(|part| &part.cluster)
+    }
+}
+
+/// True if a MergedServiceImport shows that its member imports the Service.
+fn is_used(object: &MergedServiceImport) -> bool {
+    object.meta.finalizers.ours && !object.meta.deleting
 }
 
 /// Returns the fields of an export that its merged import depends on.
@@ -41,6 +59,11 @@ impl View {
             return effects;
         }
         effects.values.push(Value::Merged(service.clone()));
+        let clusters = |merged: &Option<Merged>| merged.iter().flat_map(Merged::clusters).cloned().collect::<Vec<_>>();
+        // fault D17.5: clusters(&before) != clusters(&merged) ~> false
+        if clusters(&before) != clusters(&merged) {
+            effects.values.push(Value::Exporters(service.clone()));
+        }
         if is_new {
             // fault MC5.1: Key::merged_import(service, importer) ~> Key::Service(ObjectName::new(importer.clone(), service.name.clone()))
             effects.keys.extend(self.standard_members().map(|importer| Key::merged_import(service, importer)));
@@ -82,24 +105,72 @@ impl View {
             return;
         }
         effects.merges.extend(of_before.iter().chain(&of_after).cloned());
+        if of_before != of_after {
+            // fault D17.6: of_before.iter().chain(&of_after) ~> of_before.iter().take(0)
+            effects.values.extend(of_before.iter().chain(&of_after).cloned().map(Value::Exporters));
+        }
         self.standard_exports_of.shift(of_before, of_after, name);
     }
 
     pub(super) fn take_merged_import(&mut self, mut object: MergedServiceImport, effects: &mut Effects) -> bool {
         let (name, service) = (object.meta.name.clone(), object.service.clone());
         self.share_import(&mut object);
+        let is_used_now = is_used(&object);
         let Taken::Changed(before) = self.merged_imports.take(object) else { return false };
+        let used_before = before.as_ref().filter(|before| is_used(before)).map(|before| before.service.clone());
         let before = before.map(|before| before.service);
         if before.as_ref() != Some(&service) {
             // fault MC5.3: Key::merged_import(&service, &name.namespace) ~> Key::Service(service.clone())
             effects.keys.push(Key::merged_import(&service, &name.namespace));
         }
-        self.merged_imports_of.shift(before, Some(service), &name);
+        self.merged_imports_of.shift(before, Some(service.clone()), &name);
+        self.use_changed(&name.namespace, used_before, is_used_now.then_some(service), effects);
         true
     }
 
-    pub(super) fn forget_merged_import(&mut self, name: &ObjectName, before: &MergedServiceImport) {
+    pub(super) fn forget_merged_import(
+        &mut self,
+        name: &ObjectName,
+        before: MergedServiceImport,
+        effects: &mut Effects,
+    ) {
         self.merged_imports_of.remove(&before.service, name);
+        let used_before = is_used(&before).then_some(before.service);
+        self.use_changed(&name.namespace, used_before, None, effects);
+    }
+
+    /// A member imports another Service by the standard API than before, or begins or ends to do so.
+    fn use_changed(
+        &self,
+        importer: &Text,
+        before: Option<ObjectName>,
+        after: Option<ObjectName>,
+        effects: &mut Effects,
+    ) {
+        if before == after {
+            return;
+        }
+        for service in before.iter().chain(&after) {
+            effects.values.push(Value::Importers(service.clone()));
+            effects.values.push(Value::Importer(service.clone(), importer.clone()));
+        }
+        for slice in after.iter().flat_map(|service| self.slice_exports_of.get(service)) {
+            // fault D17.7: Key::copy(&slice.name, importer) ~> Key::Slice(slice.name.clone())
+            effects.keys.push(Key::copy(&slice.name, importer));
+        }
+    }
+
+    /// True if a member imports a Service by the standard API, by its member namespace.
+    pub(super) fn imports_merged(&self, service: &ObjectName, importer: &Text) -> bool {
+        let mut imports = self.merged_imports_of.get_in(service, importer);
+        imports.any(|name| self.merged_imports.get(name).is_some_and(is_used))
+    }
+
+    /// Returns the members that import a Service by the standard API, by their member namespaces.
+    pub(super) fn merged_importers<'a>(&'a self, service: &ObjectName) -> impl Iterator<Item = &'a Text> + use<'a> {
+        let imports = self.merged_imports_of.get(service);
+        let used = imports.filter(|name| self.merged_imports.get(name).is_some_and(is_used));
+        used.map(|name| &name.namespace)
     }
 
     /// Lets an object use the merged import of its Service, or the import of another importer, if it is equal. A fleet with many

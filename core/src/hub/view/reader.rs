@@ -104,10 +104,60 @@ impl<'a> Reader<'a> {
         self.view.internal_exports_of.get(service)
     }
 
+    /// Returns the names of the InternalServiceExports of a Service in one member namespace.
+    pub(crate) fn internal_exports_in(
+        self,
+        service: &ObjectName,
+        namespace: &Text,
+    ) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
+        self.reads.note(Value::Bucket(Bucket::InternalExports, service.clone()));
+        self.view.internal_exports_of.get_in(service, namespace)
+    }
+
     /// Returns the exports of a Service by the standard API that are not being deleted. A change of one merges them again, without a
     /// record.
     pub(crate) fn standard_exports(self, service: &ObjectName) -> impl Iterator<Item = &'a InternalServiceExport> {
         self.view.standard_exports_of.get(service).filter_map(|name| self.view.internal_exports.live(name))
+    }
+
+    /// Returns the export of a Service by the standard API from one member namespace.
+    pub(crate) fn standard_export_in(
+        self,
+        service: &ObjectName,
+        namespace: &Text,
+    ) -> Option<&'a InternalServiceExport> {
+        self.reads.note(Value::Exporters(service.clone()));
+        let name = self.view.standard_exports_of.get_in(service, namespace).next()?;
+        self.internal_exports().get(name)
+    }
+
+    /// True if the merged import of its Service has the cluster of an exported slice.
+    pub(crate) fn merges(self, slice: &HubSlice) -> bool {
+        let service = &slice.spec.owner;
+        self.reads.note(Value::Exporters(service.clone()));
+        let merged = self.view.merged.get(service);
+        merged.is_some_and(|merged| merged.has_member(&slice.meta.name.namespace))
+    }
+
+    /// True if a member imports a Service by the standard API, by its member namespace.
+    pub(crate) fn imports_merged(self, service: &ObjectName, importer: &Text) -> bool {
+        self.reads.note(Value::Importer(service.clone(), importer.clone()));
+        self.view.imports_merged(service, importer)
+    }
+
+    /// Returns the members that import a Service by the standard API, by their member namespaces.
+    pub(crate) fn merged_importers(self, service: &ObjectName) -> impl Iterator<Item = &'a Text> + use<'a> {
+        self.reads.note(Value::Importers(service.clone()));
+        self.view.merged_importers(service)
+    }
+
+    /// Returns the names of the MergedServiceImports of a Service in one member namespace.
+    pub(crate) fn merged_imports_in(
+        self,
+        service: &ObjectName,
+        importer: &Text,
+    ) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
+        self.view.merged_imports_of.get_in(service, importer)
     }
 
     pub(crate) fn claims_of(self, service: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
@@ -128,6 +178,13 @@ impl<'a> Reader<'a> {
     pub(crate) fn slice_exports_of(self, service: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.reads.note(Value::Bucket(Bucket::SliceExports, service.clone()));
         self.view.slice_exports_of.get(service)
+    }
+
+    /// True if a member namespace has exported slices of a Service that are not being deleted.
+    pub(crate) fn has_slice_exports_of(self, service: &ObjectName, namespace: &Text) -> bool {
+        self.reads.note(Value::Bucket(Bucket::SliceExports, service.clone()));
+        let mut slices = self.view.slice_exports_of.get_in(service, namespace);
+        slices.any(|name| self.slice_exports().live(name).is_some())
     }
 
     pub(crate) fn slice_exports_named(self, name: &Text) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
@@ -212,6 +269,12 @@ impl<'a> Reader<'a> {
         // fault U8.1: Incomplete ~> Incomplete || true
         // fault U12.1: watches.state(Kind::MemberAgent) != WatchState::Incomplete ~> !matches!(watches.state(Kind::MemberAgent), WatchState::Incomplete | WatchState::Unknown)
         watches.state(Kind::MemberAgent) != WatchState::Incomplete
+    }
+
+    /// True if the objects of a kind are not listed yet.
+    pub(crate) fn is_listing(self, kind: Kind) -> bool {
+        self.reads.note(Value::Watch(kind));
+        self.view.watches.state(kind) == WatchState::Incomplete
     }
 
     /// Returns the value of `--force-delete-wait-time`; `None` if there are no MemberClusters to follow. Not yet known while they are not

@@ -145,8 +145,9 @@ impl View {
         let before = before.map(|old| old.spec.owner);
         if before.as_ref() != Some(&after) {
             let import = self.hub_imports.get(&after).filter(|import| accepts(Some(import), &name));
-            // fault D7.1: importers(import).map ~> importers(import).take(1).map
-            effects.keys.extend(importers(import).map(|importer| Key::copy(&name.name, importer)));
+            // fault D7.1: importers(import).chain ~> importers(import).take(1).chain
+            let importers = importers(import).chain(self.merged_importers(&after));
+            effects.keys.extend(importers.map(|importer| Key::copy(&name.name, importer)));
         }
         effects.moved(Bucket::SliceExports, before.as_ref(), Some(&after));
         self.slice_exports_of.shift(before, Some(after), &name);
@@ -264,7 +265,7 @@ impl View {
                 true
             }),
             Kind::MergedServiceImport => self.merged_imports.remove(name, uid).is_some_and(|before| {
-                self.forget_merged_import(name, &before);
+                self.forget_merged_import(name, before, effects);
                 true
             }),
             Kind::MemberCluster => self.member_clusters.remove(name, uid).is_some(),

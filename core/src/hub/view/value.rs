@@ -14,11 +14,12 @@ pub(crate) enum Value {
     SliceExportsNamed(Text),
     /// Names of the distributed slices with this name.
     DistributedSlicesNamed(Text),
-    /// Exporters that the ServiceImport of a Service lists; `None` without a ServiceImport.
+    /// Exporters of a Service: those that its ServiceImport lists, those of its merged import, and its exports by the standard API.
     Exporters(ObjectName),
-    /// All importers that the ServiceImport of a Service records.
+    /// All importers of a Service: those that its ServiceImport records, and those by the standard API.
     Importers(ObjectName),
-    /// Entry for one importer in the record of a ServiceImport, by its member namespace, or its absence.
+    /// Use of a Service by one importer, by its member namespace: the entry in the record of its ServiceImport, and the import by the
+    /// standard API.
     Importer(ObjectName, Text),
     /// Names of the claims of a Service in one member namespace.
     ClaimsIn(ObjectName, Text),

@@ -1,43 +1,43 @@
-//! Distributed slices in the member namespace of a member that leaves the fleet.
+//! Finalizers of the member agent in the member namespace of a member that leaves the fleet.
 
 use crate::hub::view::reader::{ForceDelete, Reader};
-use crate::model::{HubSlice, Kind};
+use crate::model::{Kind, Meta};
 use crate::names;
 use crate::plan::{Plan, Write};
-use fleetnet_types::{ObjectName, Timestamp};
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
-/// Removes the member agent's finalizer from a distributed slice that is being deleted together with its member namespace. The
+/// Removes the member agent's finalizer from an object that is being deleted together with its member namespace. The
 /// ServiceAccount and the Role of the member agent are deleted with this namespace, in any order. Without them, the member agent
 /// can no longer remove its finalizers, and the deletion of the namespace would never end.
 ///
 /// If a manager of the fleet deletes the member (MemberCluster), the member agent may have its rights from elsewhere. Then it has some
 /// time to remove what it imported.
-pub(super) fn release(view: Reader<'_>, slice: &HubSlice, now: Timestamp) -> Plan {
-    if !slice.meta.deleting || !slice.meta.finalizers.ours || !leaves(view, slice) {
+pub(super) fn release(view: Reader<'_>, kind: Kind, object: &Meta, now: Timestamp) -> Plan {
+    if !object.deleting || !object.finalizers.ours || !leaves(view, &object.name.namespace) {
         return Plan::default();
     }
-    match released_at(view, slice, now) {
+    match released_at(view, &object.name.namespace, now) {
         // fault O13.1: Some(at) if now < at ~> Some(at) if false && now < at
         Some(at) if now < at => Plan { again: Some(at), ..Plan::default() },
-        Some(_) => Plan::one(Write::remove_finalizer(Kind::EndpointSliceImport, &slice.meta)),
+        Some(_) => Plan::one(Write::remove_finalizer(kind, object)),
         None => Plan::default(), // the MemberClusters are not listed yet
     }
 }
 
-fn leaves(view: Reader<'_>, slice: &HubSlice) -> bool {
-    let namespace = ObjectName::new("", slice.meta.name.namespace.clone());
+fn leaves(view: Reader<'_>, namespace: &Text) -> bool {
+    let namespace = ObjectName::new("", namespace.clone());
     // fault D13.2: is_some_and(|it| it.meta.deleting ~> is_some(
     view.complete(&[Kind::Namespace]) && view.namespaces().get(&namespace).is_some_and(|it| it.meta.deleting)
 }
 
 /// Returns the end of the time in which a member agent may remove its finalizers; `None` if this is not known yet.
-fn released_at(view: Reader<'_>, slice: &HubSlice, now: Timestamp) -> Option<Timestamp> {
+fn released_at(view: Reader<'_>, namespace: &Text, now: Timestamp) -> Option<Timestamp> {
     let micros = match view.force_delete() {
         ForceDelete::Off => return Some(now),
         ForceDelete::Unknown => return None,
         ForceDelete::After(micros) => micros,
     };
-    let member = names::cluster_of(&slice.meta.name.namespace)?;
+    let member = names::cluster_of(namespace)?;
     let deleted = view.member_clusters().get(&ObjectName::new("", member)).and_then(|member| member.deleted);
     Some(deleted.map_or(now, |deleted| deleted.plus_micros(micros)))
 }

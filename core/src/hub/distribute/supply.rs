@@ -1,0 +1,148 @@
+//! Supply: what one importer gets of an exported slice. Each API decides for its own imports, and the importer gets the greater
+//! supply. So an import by one API never takes a slice from an import by the other.
+
+use super::holder::is_among;
+use crate::conditions::{self, CONFLICT};
+use crate::hub::claims;
+use crate::hub::rights::Right;
+use crate::hub::view::reader::{Reader, live};
+use crate::model::{ExportedBy, HubSlice, InternalServiceExport, Kind};
+use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
+
+/// What one importer gets of an exported slice, in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Supply {
+    /// Nothing. An existing distributed slice is withdrawn.
+    Nothing,
+    /// An existing distributed slice stays as it is, because the hub agent cannot decide yet.
+    Unchanged,
+    /// Changes of an existing distributed slice.
+    Changes,
+    /// The slice.
+    Slice,
+}
+
+/// Returns what an importer gets of an exported slice. `copy` is its distributed slice, if it exists.
+pub(super) fn supply(
+    view: Reader<'_>,
+    export: &HubSlice,
+    importer: &Text,
+    copy: Option<&HubSlice>,
+    now: Timestamp,
+) -> Supply {
+    match by_claim(view, export, importer, copy, now) {
+        Supply::Slice => Supply::Slice, // most slices need no further reads
+        supply => supply.max(by_merged_import(view, export, importer, copy)),
+    }
+}
+
+/// Returns what an importer gets of the other slices of an exporter after its distributed slice `removed` is gone.
+pub(super) fn of_replacement(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, now: Timestamp) -> Supply {
+    let importer = &removed.meta.name.namespace;
+    let owner = &export.spec.owner;
+    let exporters = view.exporters(owner);
+    let is_recorded = |_| view.is_recorded(owner, importer) || regains(view, owner, importer, now);
+    let may_claim = || view.is_undecodable(Kind::ServiceImport, owner);
+    // fault D10.3: if exporters ~> if true || exporters
+    let by_claim = if exporters.map_or_else(may_claim, is_recorded) {
+        // A ServiceImport without exporters was created again, and will list them again.
+        let is_accepted = exporters.is_none_or(|exporters| exporters.is_empty() || is_among(exporters, export));
+        if is_accepted { Supply::Slice } else { Supply::Changes }
+    } else {
+        Supply::Nothing
+    };
+    by_claim.max(by_merged_import(view, export, importer, Some(removed)))
+}
+
+/// The supply by the claim of the importer, which the hub's ServiceImport records.
+fn by_claim(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: Option<&HubSlice>, now: Timestamp) -> Supply {
+    let owner = &export.spec.owner;
+    // fault D16.1: is_for_claims) ~> is_for_claims) && false
+    if !view.standard_export_in(owner, &export.meta.name.namespace).is_none_or(is_for_claims) {
+        return Supply::Nothing;
+    }
+    let Some(exporters) = view.exporters(owner) else {
+        // fault D6.1: keeps_without_import(view, export, copy) ~> { let _ = copy; false }
+        // fault D11.1: keeps_without_import(view, export, copy) ~> { let _ = copy; true }
+        let is_kept = copy.is_some_and(|copy| keeps_without_import(view, export, copy));
+        return if is_kept { Supply::Unchanged } else { Supply::Nothing };
+    };
+    let is_recorded = view.is_recorded(owner, importer);
+    // An importer in the record keeps its distributed slice even without a claim, until the record is updated.
+    // fault T34.1: is_recorded && !claims::is_claiming(view, owner, importer) ~> false
+    if is_recorded && !claims::is_claiming(view, owner, importer) {
+        // fault T34.4: Unchanged ~> Nothing
+        return Supply::Unchanged;
+    }
+    // fault D15.1: copy.is_some() && regains(view, owner, importer, now) ~> { let _ = (copy, now); false }
+    let is_granted = is_recorded || copy.is_some() && regains(view, owner, importer, now);
+    if !is_granted {
+        return Supply::Nothing;
+    }
+    // New slices are distributed only for an accepted exporter. For others, existing ones are updated, for example while the
+    // export is in conflict, or after the ServiceImport was created again.
+    // fault T32.1: is_among(exporters, export) ~> { let _ = exporters; true }
+    if is_among(exporters, export) { Supply::Slice } else { Supply::Changes }
+}
+
+/// True if importers with a claim may get the slices of an export that is also, or only, one of the standard API. If the export is
+/// in conflict by the rules of the fleet's API, the member exports its slices for the standard API only.
+fn is_for_claims(export: &InternalServiceExport) -> bool {
+    let is_requested = export.multicluster.as_ref().is_none_or(|it| it.exported_by == ExportedBy::Both);
+    let conflict = conditions::find(&export.conditions, CONFLICT);
+    // fault D16.2: conflict.is_none_or(|it| it.status != ConditionStatus::True) ~> { let _ = conflict; true }
+    is_requested && conflict.is_none_or(|it| it.status != ConditionStatus::True)
+}
+
+/// True if a distributed slice of a Service without a ServiceImport stays. Only the ServiceImport records which claims are granted.
+/// So all importers with a claim keep their distributed slices until the record exists again.
+///
+/// Distributed slices of another Service stay too: another writer changed the Service in the export, and the exporting member
+/// repairs the export.
+fn keeps_without_import(view: Reader<'_>, export: &HubSlice, copy: &HubSlice) -> bool {
+    let (owner, importer) = (&export.spec.owner, &copy.meta.name.namespace);
+    let is_claimed = || live(view.claims(), view.claims_in(owner, importer)).next().is_some();
+    // fault D11.2: copy.spec.owner != *owner || ~>
+    copy.spec.owner != *owner || is_claimed() || claims::may_be(view, owner, importer)
+}
+
+/// True if the claim of an importer that the ServiceImport does not record will be granted again. A ServiceImport that is being
+/// deleted, or that was created again, records no claims. The importer keeps its distributed slices.
+fn regains(view: Reader<'_>, owner: &ObjectName, importer: &Text, now: Timestamp) -> bool {
+    let may_be_undecodable =
+        // fault T18.3: && claims::right(view, owner, importer) != Right::Denied ~>
+        || claims::may_be(view, owner, importer) && claims::right(view, owner, importer) != Right::Denied;
+    claims::grants(view, owner, now).importers.contains_key(importer) || may_be_undecodable()
+}
+
+/// The supply by the merged import of the Service. The finalizer of the member agent on its MergedServiceImport shows that the
+/// member imports the Service.
+fn by_merged_import(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: Option<&HubSlice>) -> Supply {
+    let (owner, exporter) = (&export.spec.owner, &export.meta.name.namespace);
+    if !view.imports_merged(owner, importer) {
+        return match copy {
+            // fault D17.1: may_import(view, importer) ~> { let _ = importer; false }
+            Some(_) if may_import(view, importer) => Supply::Unchanged,
+            _ => Supply::Nothing,
+        };
+    }
+    let right = claims::right(view, owner, importer);
+    // fault D17.2: right == Right::Denied ~> false
+    if right == Right::Denied {
+        return Supply::Nothing;
+    }
+    if view.standard_export_in(owner, exporter).is_none() {
+        // Without any InternalServiceExport, one will be created: the Service was created again, for example.
+        // fault D17.3: view.internal_exports_in(owner, exporter).next().is_some() ~> true
+        let is_exported_otherwise = view.internal_exports_in(owner, exporter).next().is_some();
+        return if is_exported_otherwise { Supply::Nothing } else { Supply::Changes };
+    }
+    // fault D17.4: right == Right::Granted && ~>
+    if right == Right::Granted && view.merges(export) { Supply::Slice } else { Supply::Changes }
+}
+
+/// True if an importer may have an import that the hub agent does not know: MergedServiceImports are not listed yet, or one of the
+/// importer is undecodable.
+fn may_import(view: Reader<'_>, importer: &Text) -> bool {
+    view.is_listing(Kind::MergedServiceImport) || view.has_undecodable(Kind::MergedServiceImport, importer)
+}

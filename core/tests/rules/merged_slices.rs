@@ -1,0 +1,281 @@
+//! Tests of the distribution of slices to members that import Services of the standard API.
+
+use crate::support::build::{
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, IntoObject, claim, conflict,
+    distributed_slice, in_hub_of, internal_export, member_agent, merged_service_import, multicluster, named, namespace,
+    no_conflict, resolved, service, service_import, slice, slice_export,
+};
+use crate::support::view::{NOW, hub_view, observe_change, observe_removal, undecodable, writes};
+use fleetnet_core::features::Features;
+use fleetnet_core::hub::{Key, Planner};
+use fleetnet_core::model::{
+    ExportedBy, HubSlice, ImportType, InternalServiceExport, Kind, MergedCluster, MergedImport, MergedServiceImport,
+    Multicluster, Object, SessionAffinity, StandardProperties,
+};
+use fleetnet_core::names;
+use fleetnet_core::plan::{Action, Desired, Plan, Write};
+use fleetnet_types::{Text, WatchState};
+use std::sync::Arc;
+
+/// API by which a test exports or imports a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Fleet,
+    Standard,
+    Both,
+}
+
+fn key(export: &HubSlice) -> Key {
+    Key::Slice(export.meta.name.name.clone())
+}
+
+/// Returns the InternalServiceExport of `work/app` from member-1.
+fn exported(by: By) -> InternalServiceExport {
+    let export = internal_export("member-1", &service("work/app"));
+    let standard = |exported_by| Multicluster { exported_by, ..multicluster() };
+    match by {
+        By::Fleet => export,
+        By::Standard => export.standard(standard(ExportedBy::StandardApi)),
+        By::Both => export.standard(standard(ExportedBy::Both)),
+    }
+}
+
+/// Returns a MergedServiceImport that its member uses.
+fn used_by(importer: &str) -> MergedServiceImport {
+    let import = MergedImport {
+        import_type: ImportType::ClusterSetIp,
+        ports: Vec::new(),
+        session_affinity: SessionAffinity::None,
+        properties: StandardProperties::default(),
+        clusters: vec![MergedCluster { cluster: "member-1".into(), ports: None }],
+    };
+    merged_service_import(importer, "work/app", &Arc::new(import)).marked()
+}
+
+/// Returns the objects with which member-2 imports `work/app`, beside its agent. `accepted` are the exporters that the ServiceImport
+/// lists.
+fn importing(by: By, accepted: &[&str]) -> Vec<Object> {
+    let import = service_import("work/app").showing(resolved(accepted));
+    let recorded = if by == By::Standard { import } else { import.claimed_by(&["member-2"]) };
+    let claimed = claim("member-2", &recorded).east_west().marked().with_status(recorded.status.clone()).object();
+    let mut objects = vec![member_agent("member-2", Features::ALL, Features::ALL).object(), recorded.object()];
+    objects.extend((by != By::Standard).then_some(claimed));
+    objects.extend((by != By::Fleet).then(|| used_by("member-2").object()));
+    objects
+}
+
+/// Returns a marked exported slice of `work/app`.
+fn export() -> HubSlice {
+    slice_export("member-1", &slice("work/app-1")).marked()
+}
+
+fn creates(export: &HubSlice, importer: &str) -> Write {
+    let at = in_hub_of(importer, &export.meta.name.name);
+    Write::create(at, Desired::EndpointSliceImport(export.spec.clone()))
+}
+
+fn deletes(copy: &HubSlice) -> Write {
+    Write::delete(Kind::EndpointSliceImport, &copy.meta)
+}
+
+#[test]
+fn a_member_gets_slices_once_its_merged_import_has_its_finalizer() {
+    let (unmarked, marked) = (slice_export("member-1", &slice("work/app-1")), export());
+    let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
+    let fixed = [exported(By::Standard).object(), agent];
+    let view = |slice: &HubSlice, import: MergedServiceImport| {
+        hub_view(fixed.iter().cloned().chain([Object::EndpointSliceExport(slice.clone()), import.object()]))
+    };
+    let mut unused = used_by("member-2");
+    unused.meta.finalizers.ours = false;
+    assert_eq!(
+        writes(&view(&marked, unused.clone()), &key(&marked)),
+        [Write::remove_finalizer(Kind::EndpointSliceExport, &marked.meta)]
+    );
+    assert_eq!(writes(&view(&unmarked, unused.clone()), &key(&unmarked)), []);
+    let mark = Write::add_finalizer(Kind::EndpointSliceExport, &unmarked.meta);
+    assert_eq!(
+        writes(&view(&unmarked, used_by("member-2")), &key(&unmarked)),
+        [mark],
+        "without a ServiceImport in the hub"
+    );
+    assert_eq!(writes(&view(&marked, used_by("member-2")), &key(&marked)), [creates(&marked, "member-2")]);
+    let dying = used_by("member-2").deleting();
+    let copy = distributed_slice("member-2", &marked).marked();
+    let mut left = view(&marked, dying);
+    observe_change(&mut left, Object::EndpointSliceImport(copy.clone()));
+    assert_eq!(writes(&left, &key(&marked)), [deletes(&copy)], "the import goes, and its slices go with it");
+
+    let mut changing = view(&marked, unused);
+    assert!(observe_change(&mut changing, used_by("member-2").version(2).object()).contains(&key(&marked)));
+    assert_eq!(writes(&changing, &key(&marked)), [creates(&marked, "member-2")]);
+    let second = slice_export("member-1", &slice("work/app-2")).marked();
+    assert!(observe_change(&mut changing, Object::EndpointSliceExport(second.clone())).contains(&key(&second)));
+    assert_eq!(writes(&changing, &key(&second)), [creates(&second, "member-2")], "a new slice");
+    observe_change(&mut changing, Object::EndpointSliceImport(copy.clone()));
+    assert!(observe_removal(&mut changing, &used_by("member-2").object()).contains(&key(&marked)));
+    assert_eq!(writes(&changing, &key(&marked)), [deletes(&copy)]);
+}
+
+#[test]
+fn each_api_supplies_its_own_importers() {
+    let (export, copy) = (export(), distributed_slice("member-2", &export()).marked());
+    let (accepted, loses) = (Some(no_conflict("work/app")), Some(conflict("work/app")));
+    // Each row: the exporting API, the outcome by the fleet's API, and what importers by each API get.
+    let table = [
+        (
+            By::Fleet,
+            &accepted,
+            [("fleet", By::Fleet, true), ("standard", By::Standard, false), ("both", By::Both, true)],
+        ),
+        (By::Both, &accepted, [("fleet", By::Fleet, true), ("standard", By::Standard, true), ("both", By::Both, true)]),
+        (By::Both, &loses, [("fleet", By::Fleet, false), ("standard", By::Standard, true), ("both", By::Both, true)]),
+        (
+            By::Standard,
+            &None,
+            [("fleet", By::Fleet, false), ("standard", By::Standard, true), ("both", By::Both, true)],
+        ),
+    ];
+    for (exporting, outcome, importers) in table {
+        let mut internal = exported(exporting);
+        internal.conditions = outcome.iter().cloned().collect();
+        for (name, importer, gets) in importers {
+            let listed: &[&str] = if *outcome == accepted { &["member-1"] } else { &["member-9"] };
+            let objects = importing(importer, listed).into_iter().chain([internal.clone().object()]);
+            let mut view = hub_view(objects.chain([Object::EndpointSliceExport(export.clone())]));
+            let shown = format!("{exporting:?} {outcome:?} {name}");
+            let created = writes(&view, &key(&export)).contains(&creates(&export, "member-2"));
+            assert_eq!(created, gets, "{shown}");
+            observe_change(&mut view, Object::EndpointSliceImport(copy.clone()));
+            let written = writes(&view, &key(&export));
+            assert_eq!(written, if gets { vec![] } else { vec![deletes(&copy)] }, "{shown}");
+        }
+    }
+}
+
+#[test]
+fn an_export_that_begins_and_ends_by_one_api_changes_the_slices_of_its_importers_only() {
+    let export = export();
+    let copy = |importer: &str| distributed_slice(importer, &export).marked();
+    let objects = importing(By::Fleet, &["member-1"]).into_iter().chain([used_by("member-3").object()]);
+    let agent = member_agent("member-3", Features::ALL, Features::ALL).object();
+    let copies = ["member-2", "member-3"].map(|importer| Object::EndpointSliceImport(copy(importer)));
+    let slices = [Object::EndpointSliceExport(export.clone())].into_iter().chain(copies);
+    let mut view = hub_view(objects.chain([exported(By::Both).object(), agent]).chain(slices));
+    assert_eq!(writes(&view, &key(&export)), []);
+    assert!(observe_change(&mut view, exported(By::Standard).version(2).object()).contains(&key(&export)));
+    assert_eq!(writes(&view, &key(&export)), [deletes(&copy("member-2"))]);
+    assert!(observe_change(&mut view, exported(By::Fleet).version(3).object()).contains(&key(&export)));
+    assert_eq!(writes(&view, &key(&export)), [deletes(&copy("member-3"))]);
+    assert!(observe_removal(&mut view, &exported(By::Fleet).object()).contains(&key(&export)));
+    assert_eq!(writes(&view, &key(&export)), [], "it will be created again, perhaps by both APIs");
+}
+
+/// Returns the view of a hub agent in which member-2 has a slice of a Service that it imports by the standard API only, and the slice.
+fn with_copy(others: impl IntoIterator<Item = Object>) -> (Planner, HubSlice) {
+    let export = export();
+    let copy = Object::EndpointSliceImport(distributed_slice("member-2", &export).marked());
+    let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
+    let changed = export.with_addresses(&["10.0.0.9"], 2);
+    let objects = [exported(By::Standard).object(), agent, Object::EndpointSliceExport(changed.clone()), copy];
+    (hub_view(objects.into_iter().chain(others)), changed)
+}
+
+/// Describes what a plan does with the slice that member-2 has.
+fn done(view: &Planner, export: &HubSlice) -> &'static str {
+    match &writes(view, &key(export))[..] {
+        [] => "nothing",
+        [Write { action: Action::Patch { .. }, .. }] => "update",
+        [Write { action: Action::Delete { .. }, .. }] => "delete",
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn slices_of_merged_imports_stay_while_something_is_unknown() {
+    let (view, changed) = with_copy([used_by("member-2").object()]);
+    assert_eq!(done(&view, &changed), "update");
+    let (view, changed) = with_copy([]);
+    assert_eq!(done(&view, &changed), "delete");
+    let (mut view, changed) = with_copy([]);
+    view.watch_state(Kind::MergedServiceImport, WatchState::Incomplete, NOW, &mut Vec::new());
+    assert_eq!(done(&view, &changed), "nothing", "not listed");
+    view.watch_state(Kind::MergedServiceImport, WatchState::Absent, NOW, &mut Vec::new());
+    assert_eq!(done(&view, &changed), "delete", "the hub does not have the kind");
+    let (mut view, changed) = with_copy([]);
+    undecodable(&mut view, Kind::MergedServiceImport, &used_by("member-2").meta.name);
+    assert_eq!(done(&view, &changed), "nothing", "undecodable");
+    let (mut view, changed) = with_copy([used_by("member-2").object()]);
+    observe_removal(&mut view, &exported(By::Standard).object());
+    assert_eq!(done(&view, &changed), "update", "the Service is created again");
+    for (right, expected) in [("member-2", "update"), ("member-3", "delete")] {
+        let (view, changed) =
+            with_copy([used_by("member-2").object(), namespace("work").imported_from_by(right).object()]);
+        assert_eq!(done(&view, &changed), expected, "{right} may import");
+    }
+    let (mut view, changed) = with_copy([used_by("member-2").object()]);
+    view.watch_state(Kind::Namespace, WatchState::Unknown, NOW, &mut Vec::new());
+    assert_eq!(done(&view, &changed), "update", "perhaps it may import");
+    let name: Text = changed.meta.name.name.clone();
+    observe_removal(&mut view, &Object::EndpointSliceImport(distributed_slice("member-2", &changed)));
+    assert_eq!(writes(&view, &Key::Slice(name)), [], "but it gets no new slice");
+}
+
+#[test]
+fn endpoints_that_move_to_another_slice_stay_until_its_importer_has_it() {
+    let (mut view, changed) = with_copy([used_by("member-2").object()]);
+    let second = slice_export("member-1", &slice("work/app-2")).marked();
+    let moved: Vec<String> = changed.spec.content.endpoints.iter().map(|it| it.addresses[0].to_string()).collect();
+    let second = second.with_addresses(&moved.iter().map(String::as_str).collect::<Vec<_>>(), 1);
+    observe_change(&mut view, Object::EndpointSliceExport(second.clone()));
+    let present = Object::EndpointSliceImport(distributed_slice("member-2", &changed).marked().version(2));
+    observe_change(&mut view, present);
+    let emptied = changed.with_addresses(&[], 3);
+    observe_change(&mut view, Object::EndpointSliceExport(emptied.clone().version(2)));
+    assert_eq!(done(&view, &emptied), "nothing");
+    observe_change(&mut view, Object::EndpointSliceImport(distributed_slice("member-2", &second).marked()));
+    assert_eq!(done(&view, &emptied), "update");
+}
+
+#[test]
+fn a_merged_import_stays_while_an_exporter_creates_its_service_again() {
+    let import_key = Key::MergedImport { service: named("work/app"), importer: names::member_namespace("member-2") };
+    let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
+    let slice = Object::EndpointSliceExport(export());
+    let mut view = hub_view([exported(By::Standard).object(), agent, used_by("member-2").object(), slice.clone()]);
+    observe_removal(&mut view, &exported(By::Standard).object());
+    assert_eq!(writes(&view, &import_key), [], "its slices are still in the hub");
+    let removed = observe_removal(&mut view, &slice);
+    assert!(removed.contains(&import_key));
+    let deletion = Write::delete(Kind::MergedServiceImport, &used_by("member-2").meta);
+    assert_eq!(writes(&view, &import_key), std::slice::from_ref(&deletion));
+    observe_change(&mut view, slice);
+    observe_change(&mut view, namespace("work").exported_from_by("").object());
+    assert_eq!(writes(&view, &import_key), [deletion], "it may not export any more");
+}
+
+#[test]
+fn a_merged_import_of_another_service_under_this_name_is_deleted() {
+    let other = MergedServiceImport { service: named("work/other"), ..used_by("member-2") };
+    let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
+    let view = hub_view([agent, other.clone().object()]);
+    let importer = names::member_namespace("member-2");
+    let of_other = Key::MergedImport { service: named("work/other"), importer };
+    assert_eq!(writes(&view, &of_other), [Write::delete(Kind::MergedServiceImport, &other.meta)]);
+}
+
+#[test]
+fn a_merged_import_is_unmarked_when_its_member_namespace_is_deleted() {
+    let import_key = Key::MergedImport { service: named("work/app"), importer: names::member_namespace("member-2") };
+    let dying = used_by("member-2").deleting();
+    let own = |dying: bool| {
+        let namespace = namespace("fleet-member-member-2");
+        if dying { namespace.deleting().object() } else { namespace.object() }
+    };
+    let plan = |namespace: Object| -> Plan {
+        let view = hub_view([dying.clone().object(), namespace]);
+        crate::support::view::planned(&view, &import_key)
+    };
+    assert_eq!(plan(own(false)).writes, [], "its member removes the finalizer");
+    assert_eq!(plan(own(true)).writes, [Write::remove_finalizer(Kind::MergedServiceImport, &dying.meta)]);
+}
