@@ -135,6 +135,9 @@ pub const WATCH_GRACE: Duration = Duration::from_secs(5);
 /// Number of versions that a server cannot have written while a watch was interrupted. If the server is ahead by as many, it was
 /// restored from a backup with a higher revision: the documented number for this is 1,000,000,000 (`etcdutl --bump-revision`).
 pub const RAISED_REVISION: u64 = 100_000_000;
+/// Shortest time between two lists of a kind that follow restores. The data of a server can seem to go back and forth, for example if a
+/// load balancer sends requests to a replica that lags.
+pub const RESTORE_PAUSE: Duration = Duration::from_secs(1);
 /// Shortest normal duration of a watch. A watch that ends sooner without any event counts as failed, so the agent waits before
 /// the next one.
 pub const WATCH_SHORTEST: Duration = Duration::from_secs(1);

@@ -139,6 +139,8 @@ struct Watcher<L: Logic> {
     position: Option<u64>,
     /// Number of restores of the server that any watch had noticed when this watch last requested a list.
     restores: u64,
+    /// Time of the last list that followed a restore.
+    restore_listed: Option<Instant>,
     /// True if the next list follows a restore, so that its version may be lower than what the engine knew.
     follows_restore: bool,
     /// True until the server rejects a streaming list (`sendInitialEvents`). Lists are then in pages.
@@ -228,6 +230,7 @@ impl<L: Logic> Watcher<L> {
             jitter,
             position: None,
             restores: 0,
+            restore_listed: None,
             follows_restore: false,
             streams_lists: true,
             pages_next: false,
@@ -255,7 +258,7 @@ impl<L: Logic> Watcher<L> {
     }
 
     async fn list_and_follow(&mut self) -> End {
-        self.drop_doubtful_position();
+        self.drop_doubtful_position().await;
         if let Err(end) = self.check_revision().await {
             return end;
         }

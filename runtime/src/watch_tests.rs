@@ -916,6 +916,28 @@ async fn an_event_older_than_an_earlier_one_shows_that_the_data_went_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_goes_back_and_forth_is_listed_once_a_second() {
+    let mut fixture = Fixture::start();
+    let start = Instant::now();
+    let mut open = fixture.listed_at_100().await;
+    let mut lists = 0;
+    while start.elapsed() < Duration::from_secs(60) {
+        // This watch notices one restore, another watch the next.
+        if lists % 2 == 0 {
+            open.event("ADDED", &object("a", 60, "one"));
+        } else {
+            fixture.restores.noticed(fixture.restores.count());
+        }
+        let request = fixture.next_request().await;
+        assert!(request.is_streaming_list());
+        open = request.watch();
+        open.end_list(120);
+        lists += 1;
+    }
+    assert!((55..=61).contains(&lists), "{lists}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watch_goes_on_only_once_a_check_was_answered() {
     let mut fixture = Fixture::start();
     let open = fixture.listed_at_100().await;

@@ -61,7 +61,7 @@ impl<L: Logic> Watcher<L> {
         self.position = None;
         // The server answers again, so earlier failures do not make the wait longer.
         self.failures = 0;
-        self.next_wait()
+        self.next_wait().max(self.pause_before_restore_list())
     }
 
     async fn after_not_served(&mut self, status: u16, message: String) -> Option<Duration> {

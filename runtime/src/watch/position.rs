@@ -1,8 +1,12 @@
 //! The position of a watch: the version up to which every change has been reported. If the server's data may have gone back in time,
 //! the position is dropped and the watch starts with a list.
 
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
 use super::{Connection, End, WatchEvent, Watcher};
-use crate::limits::RAISED_REVISION;
+use crate::limits::{RAISED_REVISION, RESTORE_PAUSE};
 use crate::logic::Logic;
 
 /// True if a server that had the version `before` was restored from a backup with a higher revision ([`RAISED_REVISION`]).
@@ -13,7 +17,10 @@ fn is_raised(before: u64, now: u64) -> bool {
 impl<L: Logic> Watcher<L> {
     /// Forgets the position if the server may have other objects than the engine knows. The watch then starts with a list. There are
     /// two reasons: another watch has noticed a restore of the server, or the watch failed before it reported an own write.
-    pub(super) fn drop_doubtful_position(&mut self) {
+    pub(super) async fn drop_doubtful_position(&mut self) {
+        if self.restores != self.spec.cluster.restores.count() {
+            sleep(self.pause_before_restore_list()).await;
+        }
         let restores = self.spec.cluster.restores.count();
         // fault V4.7 (watch_tests::a_restore_that_one_watch_notices_makes_each_watch_list_again): self.restores != restores ~> false
         let is_restored = self.restores != restores;
@@ -29,6 +36,15 @@ impl<L: Logic> Watcher<L> {
             self.follows_restore |= is_restored;
             self.restores = restores;
         }
+    }
+
+    /// Returns how long a list that follows a restore must wait ([`RESTORE_PAUSE`]), and records the list.
+    pub(super) fn pause_before_restore_list(&mut self) -> Duration {
+        let now = Instant::now();
+        // fault V4.21: last + RESTORE_PAUSE ~> last
+        let earliest = self.restore_listed.map_or(now, |last| now.max(last + RESTORE_PAUSE));
+        self.restore_listed = Some(earliest);
+        earliest - now
     }
 
     /// Compares the server's revision with the newest version that is known of it. Ends with [`End::WentBack`] if the server is behind,
