@@ -111,6 +111,8 @@ pub fn sources(hub: &Arc<Cluster>, policy: NamespacePolicy, force_delete: Option
     .into();
     // Optional, because the kind MemberAgent may be absent: in a fleet of Go agents no peer announces features.
     sources.push(SourceSpec { optional: true, ..convert::source(Kind::MemberAgent, hub, None) });
+    // Optional, because only fleets that use the standard API have MergedServiceImports.
+    sources.push(SourceSpec { optional: true, ..convert::source(Kind::MergedServiceImport, hub, None) });
     // The watch of Namespaces is optional only if the policy is off. Annotations of a Namespace list the clusters that may
     // export and import: without the right to read Namespaces, the hub agent grants nothing new. A new Namespace also requeues
     // keys whose writes were denied because the Namespace was missing. Without the watch, these keys wait for their back-off.
