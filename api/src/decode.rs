@@ -30,6 +30,7 @@ mod service;
 mod service_export;
 mod service_import;
 mod shared;
+mod standard_service_export;
 
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_types::Undecodable;
@@ -65,6 +66,7 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
         Kind::Namespace => object(kind, json, namespace::read),
         Kind::MemberAgent => object(kind, json, member_agent::read),
         Kind::MergedServiceImport => object(kind, json, merged_service_import::read),
+        Kind::StandardServiceExport => object(kind, json, standard_service_export::read),
         Kind::InternalMemberCluster => object(kind, json, membership::read),
         Kind::MemberCluster => object(kind, json, membership::read_member),
     }

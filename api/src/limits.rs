@@ -16,9 +16,6 @@ pub const ZONE_BYTES_MAX: usize = 253;
 /// Maximum length of an application protocol in bytes: a domain (253), a slash (1) and a label (63).
 pub const APP_PROTOCOL_BYTES_MAX: usize = 317;
 
-/// Maximum length of an annotation that an export gives to the ServiceImports of the standard API, in bytes.
-pub const ANNOTATION_BYTES_MAX: usize = 1_024;
-
 /// Maximum length of `namespacedName` in bytes: a namespace (63), a slash (1) and a name (253).
 pub const NAMESPACED_NAME_BYTES_MAX: usize = 317;
 

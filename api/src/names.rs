@@ -12,6 +12,10 @@ pub const MEMBERSHIP_GROUP: &str = "cluster.kubernetes-fleet.io";
 /// Version of these kinds.
 pub const MEMBERSHIP_VERSION: &str = "v1beta1";
 
+/// API group of the standard API for multi-cluster Services (KEP-1645).
+pub const STANDARD_GROUP: &str = "multicluster.x-k8s.io";
+/// Version of its kinds that the agents use.
+pub const STANDARD_VERSION: &str = "v1beta1";
 /// Older version of the kinds of the group `multicluster.x-k8s.io`, with the same schema. Servers also serve it, and CoreDNS reads it.
 pub const MULTICLUSTER_OLD_VERSION: &str = "v1alpha1";
 /// Release of the Go module `sigs.k8s.io/mcs-api` whose schemas the CustomResourceDefinitions of these kinds have.

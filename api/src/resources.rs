@@ -1,6 +1,8 @@
 //! API groups, versions and names of the kinds that the agents watch and write.
 
-use crate::names::{GROUP, MEMBERSHIP_GROUP, MEMBERSHIP_VERSION, SERVICE_EXPORT_VERSION, VERSION};
+use crate::names::{
+    GROUP, MEMBERSHIP_GROUP, MEMBERSHIP_VERSION, SERVICE_EXPORT_VERSION, STANDARD_GROUP, STANDARD_VERSION, VERSION,
+};
 use fleetnet_core::model::Kind;
 use fleetnet_types::Resource;
 
@@ -19,6 +21,7 @@ pub const fn resource(kind: Kind) -> Resource {
         Kind::EndpointSliceImport => (GROUP, VERSION, "EndpointSliceImport", "endpointsliceimports"),
         Kind::MemberAgent => (GROUP, VERSION, "MemberAgent", "memberagents"),
         Kind::MergedServiceImport => (GROUP, VERSION, "MergedServiceImport", "mergedserviceimports"),
+        Kind::StandardServiceExport => (STANDARD_GROUP, STANDARD_VERSION, "ServiceExport", "serviceexports"),
         Kind::InternalMemberCluster => {
             (MEMBERSHIP_GROUP, MEMBERSHIP_VERSION, "InternalMemberCluster", "internalmemberclusters")
         }

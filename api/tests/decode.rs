@@ -8,7 +8,7 @@ use fleetnet_core::model::{
     AddressType, Announcement, Claims, ConsumerType, Endpoint, EndpointSlice, ExportedBy, HubSlice, ImportStatus,
     ImportType, InternalServiceExport, InternalServiceImport, IpFamily, Kind, LoadBalancerStatus, MemberStatus,
     MergedCluster, Meta, MultiClusterService, Multicluster, Namespace, Object, Owner, PortSetStamp, Service,
-    ServiceExport, ServiceImport, ServiceType, SessionAffinity, StandardProperties, TargetPort,
+    ServiceExport, ServiceImport, ServiceType, SessionAffinity, StandardProperties, StandardServiceExport, TargetPort,
 };
 use fleetnet_types::ClusterId;
 use fleetnet_types::{ObjectName, Timestamp, Uid, Undecodable};
@@ -61,6 +61,9 @@ fn services_as_the_go_agents_leave_them() {
         ports: vec![http_80()],
         session_affinity: SessionAffinity::None,
         dual_stack: false,
+        families: vec![IpFamily::IPv4],
+        internal_traffic_policy: Some("Cluster".into()),
+        traffic_distribution: None,
         derived_from: None,
         relabelled: false,
         internal_load_balancer: false,
@@ -949,5 +952,28 @@ fn a_target_port_of_0_or_without_a_name_is_one_that_is_not_set() {
         json["status"]["ports"] = json!([{ "name": "http", "protocol": "TCP", "port": 80, "targetPort": target }]);
         let Object::ServiceImport(found) = read(Kind::ServiceImport, &json) else { panic!() };
         assert_eq!(found.status.ports[0].target_port, expected, "{target}");
+    }
+}
+
+#[test]
+fn a_standard_service_export_is_read_and_a_malformed_map_makes_it_undecodable() {
+    let mut object = least("work", "app");
+    object["spec"] = json!({ "exportedLabels": { "team": "blue" }, "exportedAnnotations": { "note": "n" } });
+    object["status"] = json!({ "conditions": [{ "type": "Valid", "status": "True", "reason": "Valid" }] });
+    let Object::StandardServiceExport(found) = read(Kind::StandardServiceExport, &object) else { panic!() };
+    assert_eq!(found.labels, [("team".into(), "blue".into())].into());
+    assert_eq!(found.annotations, [("note".into(), "n".into())].into());
+    assert_eq!(&*found.conditions[0].reason, "Valid");
+    let bare = StandardServiceExport {
+        meta: least_meta("work", "app"),
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        conditions: Vec::new(),
+    };
+    assert_eq!(read(Kind::StandardServiceExport, &least("work", "app")), Object::StandardServiceExport(bare));
+    for field in ["exportedLabels", "exportedAnnotations"] {
+        let mut object = least("work", "app");
+        object["spec"][field] = json!(["team"]);
+        undecodable(Kind::StandardServiceExport, &object);
     }
 }

@@ -4,6 +4,8 @@
 //! Each change of a condition emits one Event with the same reason, together with the write of the change. The condition
 //! records that the Event was emitted, so a restart emits no Event.
 
+mod standard;
+
 use crate::limits::{PORTS_MAX, REPORTED_NAMES_MAX};
 use crate::model::{Condition, ExportState, InternalServiceExport, Kind, Meta};
 use crate::plan::{self, Event};
@@ -23,6 +25,9 @@ pub const CONFLICT: &str = "Conflict";
 /// Condition type of an InternalServiceExport: exports of several clusters disagree, according to the standard API. It is present if
 /// the hub agent has merged the export.
 pub const MULTICLUSTER_CONFLICT: &str = "multicluster.x-k8s.io/Conflict";
+
+/// Condition type `Ready` of a ServiceExport of the standard API: the hub has the export.
+pub const READY: &str = "Ready";
 
 /// Condition type `Disputed` of ServiceExport, MultiClusterService and InternalServiceExport: another writer undoes an agent's
 /// writes for this object. Absent if that never happened.
@@ -59,23 +64,6 @@ impl ConditionValue {
     /// Returns the reason as the condition shows it.
     fn shown_reason(&self) -> &str {
         self.shown_reasons.as_deref().unwrap_or(self.reason.as_str())
-    }
-
-    /// Condition `multicluster.x-k8s.io/Conflict` False: the exports of all clusters agree.
-    pub fn no_merge_conflict(service: &ObjectName) -> Self {
-        let message = format!("all exports of service {service} agree");
-        Self {
-            shown_reasons: Some("NoConflicts".to_owned()),
-            ..Self::new(ConditionStatus::False, Reason::NoConflictFound, message)
-        }
-    }
-
-    /// Condition `multicluster.x-k8s.io/Conflict` True. The standard API has a reason for each property.
-    pub fn merge_conflict(reasons: &[&str], message: String) -> Self {
-        Self {
-            shown_reasons: Some(reasons.join(",")),
-            ..Self::new(ConditionStatus::True, Reason::ConflictFound, message)
-        }
     }
 
     /// Condition `Valid` True: the Service may be exported.

@@ -32,7 +32,8 @@ stored!(
     crate::model::MemberAgent,
     crate::model::InternalMemberCluster,
     crate::model::MemberCluster,
-    crate::model::MergedServiceImport
+    crate::model::MergedServiceImport,
+    crate::model::StandardServiceExport
 );
 
 /// Result of storing an object with [`Table::take`].

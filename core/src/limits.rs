@@ -58,6 +58,9 @@ pub const MERGED_CLUSTERS_MAX: usize = 1_000;
 /// Maximum number of labels, and of annotations, that an export gives to the ServiceImports of the standard API.
 pub const EXPORTED_LABELS_MAX: usize = 32;
 
+/// Maximum length of an annotation that an export gives to the ServiceImports of the standard API, in bytes.
+pub const EXPORTED_ANNOTATION_BYTES_MAX: usize = 1_024;
+
 /// Maximum number of endpoints of a slice in the hub, ready and draining together: the limit of an EndpointSlice.
 pub const ENDPOINTS_MAX: usize = 1_000;
 

@@ -24,7 +24,7 @@ pub use hub::{
 pub use membership::{AgentStatus, InternalMemberCluster, MemberCluster, MembershipAgent, MembershipState};
 pub use multicluster::{
     ExportedBy, IpFamily, MergedCluster, MergedImport, MergedServiceImport, Multicluster, ServedPort,
-    StandardProperties,
+    StandardProperties, StandardServiceExport,
 };
 pub use object::Object;
 pub use port::PortNumber;
@@ -46,6 +46,8 @@ pub enum Kind {
     Namespace,
     MemberAgent,
     MergedServiceImport,
+    /// ServiceExport of the standard API.
+    StandardServiceExport,
     InternalMemberCluster,
     MemberCluster,
 }
@@ -168,6 +170,12 @@ pub struct Service {
     pub session_affinity: SessionAffinity,
     /// True if `spec.ipFamilyPolicy` requests both address families.
     pub dual_stack: bool,
+    /// `spec.ipFamilies`.
+    pub families: Vec<IpFamily>,
+    /// `spec.internalTrafficPolicy`.
+    pub internal_traffic_policy: Option<Text>,
+    /// `spec.trafficDistribution`.
+    pub traffic_distribution: Option<Text>,
     /// MultiClusterService that this Service is derived from, according to its two labels.
     pub derived_from: Option<ObjectName>,
     /// True if another writer edited the labels of this derived Service. [`crate::member::View`] sets this field.

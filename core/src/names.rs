@@ -1,10 +1,14 @@
 //! Names of the objects that the agents create. Each name is a function of its source, so the same export always gets the same
 //! name.
 
-use crate::limits::{LABEL_CHARS_MAX, PORT_NAME_CHARS_MAX, SLICE_NAME_SEGMENT_CHARS, SUBDOMAIN_CHARS_MAX};
+use crate::limits::{
+    EXPORTED_ANNOTATION_BYTES_MAX, EXPORTED_LABELS_MAX, LABEL_CHARS_MAX, PORT_NAME_CHARS_MAX, SLICE_NAME_SEGMENT_CHARS,
+    SUBDOMAIN_CHARS_MAX,
+};
 use crate::model::{ImportType, ServicePort};
 use fleetnet_types::{ClusterId, ObjectName, Text};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Start of the names of the Leases that fleetnet's agents and Go agents have in common.
@@ -172,6 +176,23 @@ pub fn is_exported_name(name: &str) -> bool {
     let domain = name.split_once('/').map_or("", |(domain, _)| domain);
     let is_reserved = |of: &str| domain.strip_suffix(of).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     is_qualified_name(name) && !RESERVED_DOMAINS.iter().any(|of| is_reserved(of))
+}
+
+/// Returns the labels that an export may give to ServiceImports.
+pub(crate) fn exported_labels(labels: &BTreeMap<Text, Text>) -> BTreeMap<Text, Text> {
+    exported(labels, is_label_value)
+}
+
+/// Returns the annotations that an export may give to ServiceImports.
+pub(crate) fn exported_annotations(annotations: &BTreeMap<Text, Text>) -> BTreeMap<Text, Text> {
+    exported(annotations, |value| value.len() <= EXPORTED_ANNOTATION_BYTES_MAX)
+}
+
+fn exported(pairs: &BTreeMap<Text, Text>, is_value: impl Fn(&str) -> bool) -> BTreeMap<Text, Text> {
+    // fault MC7.6: is_exported_name(name) && ~>
+    let is_fit = |(name, value): &(&Text, &Text)| is_exported_name(name) && is_value(value);
+    let fit = pairs.iter().filter(is_fit).take(EXPORTED_LABELS_MAX);
+    fit.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// Domains of names that no export gives to ServiceImports, with their subdomains.

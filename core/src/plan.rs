@@ -298,6 +298,8 @@ pub enum Patch {
     },
     /// `status.conditions` of a ServiceExport. The patch replaces the list, so it includes the conditions of other writers.
     ServiceExportConditions(Vec<Condition>),
+    /// `status.conditions` of a ServiceExport of the standard API, with the conditions of other writers.
+    StandardServiceExportConditions(Vec<Condition>),
     /// Content and reference of an InternalServiceExport, and its last-observed annotation.
     InternalServiceExport {
         reference: Reference,
@@ -375,6 +377,7 @@ impl Patch {
         match self {
             Self::Finalizers { kind, finalizers: _ } => *kind,
             Self::ServiceExportConditions(_) => Kind::ServiceExport,
+            Self::StandardServiceExportConditions(_) => Kind::StandardServiceExport,
             Self::InternalServiceExport { .. }
             | Self::InternalServiceExportStamp { .. }
             | Self::InternalServiceExportConditions(_) => Kind::InternalServiceExport,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// All kinds that the agents watch.
-pub(crate) const KINDS: [Kind; 14] = [
+pub(crate) const KINDS: [Kind; 15] = [
     Kind::Service,
     Kind::EndpointSlice,
     Kind::ServiceExport,
@@ -31,6 +31,7 @@ pub(crate) const KINDS: [Kind; 14] = [
     Kind::InternalMemberCluster,
     Kind::MemberCluster,
     Kind::MergedServiceImport,
+    Kind::StandardServiceExport,
 ];
 
 /// Decodes the input as an object of each kind.
@@ -95,6 +96,7 @@ fn check_written(object: &Object) {
         // A new kind does not compile until it is listed here. Add it to `KINDS` too.
         Object::Service(_)
         | Object::ServiceExport(_)
+        | Object::StandardServiceExport(_)
         | Object::ServiceImport(_)
         | Object::Namespace(_)
         | Object::MemberAgent(_)

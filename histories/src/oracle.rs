@@ -468,6 +468,7 @@ fn anonymous(mut object: Object) -> Object {
     match &mut object {
         Object::EndpointSlice(slice) => slice.observed_generation = None,
         Object::ServiceExport(export) => calm(&mut export.conditions),
+        Object::StandardServiceExport(export) => calm(&mut export.conditions),
         Object::MultiClusterService(mcs) => calm(&mut mcs.conditions),
         Object::ServiceImport(import) => {
             import.status.clusters.sort();

@@ -1,9 +1,7 @@
 //! Types of fields that several kinds have.
 
-use crate::limits::{
-    ANNOTATION_BYTES_MAX, APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX,
-};
-use fleetnet_core::limits::EXPORTED_LABELS_MAX;
+use crate::limits::{APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
+use fleetnet_core::limits::{EXPORTED_ANNOTATION_BYTES_MAX, EXPORTED_LABELS_MAX};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -104,7 +102,7 @@ pub struct NamedValue {
     #[schemars(length(max = NAMESPACED_NAME_BYTES_MAX))]
     pub name: String,
     /// Value of the label or annotation.
-    #[schemars(length(max = ANNOTATION_BYTES_MAX))]
+    #[schemars(length(max = EXPORTED_ANNOTATION_BYTES_MAX))]
     pub value: String,
 }
 

@@ -46,6 +46,7 @@ pub(crate) const fn finalizer(kind: Kind) -> Option<&'static str> {
         | Kind::EndpointSlice
         | Kind::Namespace
         | Kind::MemberAgent
+        | Kind::StandardServiceExport
         | Kind::InternalMemberCluster
         | Kind::MemberCluster => None,
     }

@@ -1,8 +1,8 @@
 //! Decoder of parts for the API group `multicluster.x-k8s.io`.
 
 use super::lenient::{Few, Field, Shape, Short, records};
-use crate::limits::{ANNOTATION_BYTES_MAX, LABEL_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
-use fleetnet_core::limits::EXPORTED_LABELS_MAX;
+use crate::limits::{LABEL_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
+use fleetnet_core::limits::{EXPORTED_ANNOTATION_BYTES_MAX, EXPORTED_LABELS_MAX};
 use fleetnet_core::model::{ExportedBy, IpFamily, Multicluster, StandardProperties};
 use fleetnet_types::Text;
 use serde::Deserialize;
@@ -31,7 +31,7 @@ pub(super) struct RawMulticluster {
 #[serde(default)]
 pub(super) struct RawNamedValue {
     name: Field<Short<Text, NAMESPACED_NAME_BYTES_MAX>>,
-    value: Field<Short<Text, ANNOTATION_BYTES_MAX>>,
+    value: Field<Short<Text, EXPORTED_ANNOTATION_BYTES_MAX>>,
 }
 
 records!(RawMulticluster, RawNamedValue);

@@ -7,8 +7,8 @@ use super::shared::{
     RawAffinityConfig, RawLoadBalancer, RawServicePort, load_balancer, service_ports, session_affinity,
 };
 use crate::names::{annotations, labels};
-use fleetnet_core::model::{Object, Service, ServiceType};
-use fleetnet_types::ObjectName;
+use fleetnet_core::model::{IpFamily, Object, Service, ServiceType};
+use fleetnet_types::{ObjectName, Text};
 use serde::Deserialize;
 
 #[derive(Default, Deserialize)]
@@ -25,6 +25,12 @@ pub(super) struct RawSpec {
     session_affinity_config: Field<RawAffinityConfig>,
     #[serde(rename = "ipFamilyPolicy")]
     ip_family_policy: Field<Box<str>>,
+    #[serde(rename = "ipFamilies")]
+    families: Field<Vec<IpFamily>>,
+    #[serde(rename = "internalTrafficPolicy")]
+    internal_traffic_policy: Field<Text>,
+    #[serde(rename = "trafficDistribution")]
+    traffic_distribution: Field<Text>,
 }
 
 #[derive(Default, Deserialize)]
@@ -52,6 +58,9 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
         session_affinity: session_affinity(spec.session_affinity, spec.session_affinity_config),
         // fault X10.3: "PreferDualStack" | ~>
         dual_stack: matches!(spec.ip_family_policy.value().as_deref(), Some("PreferDualStack" | "RequireDualStack")),
+        families: spec.families.or_default(),
+        internal_traffic_policy: spec.internal_traffic_policy.value(),
+        traffic_distribution: spec.traffic_distribution.value(),
         derived_from: namespace.zip(name).map(|(namespace, name)| ObjectName::new(namespace.clone(), name.clone())),
         relabelled: false,
         internal_load_balancer: internal.is_some_and(|value| &**value == "true"),

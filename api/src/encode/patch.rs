@@ -19,6 +19,7 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
     let kind = patch.kind();
     let body = match patch {
         Patch::ServiceExportConditions(conditions)
+        | Patch::StandardServiceExportConditions(conditions)
         | Patch::InternalServiceExportConditions(conditions)
         | Patch::ServiceImportConditions(conditions) => {
             return status(json!({ "conditions": parts::conditions(conditions) }));

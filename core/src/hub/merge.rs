@@ -91,8 +91,8 @@ pub fn merge(mut exports: Vec<Exported<'_>>) -> Option<(MergedImport, Conflicts)
         families: families(&exports, import_type),
         internal_traffic_policy: of_oldest.internal_traffic_policy.clone(),
         traffic_distribution: of_oldest.traffic_distribution.clone(),
-        labels: fit_pairs(&of_oldest.labels, names::is_label_value),
-        annotations: fit_pairs(&of_oldest.annotations, |_| true),
+        labels: names::exported_labels(&of_oldest.labels),
+        annotations: names::exported_annotations(&of_oldest.annotations),
     };
     let conflicts = conflicts(oldest, &exports, &properties.families);
     let (ports, clusters) = merge_ports(&exports, import_type);
@@ -144,13 +144,6 @@ pub fn conflict_message(service: &ObjectName, import: &MergedImport, conflicts: 
          same in all clusters, or export under another name",
         properties.join(", ")
     )
-}
-
-/// Returns the labels or annotations that a server accepts and that no controller of Kubernetes or fleetnet reads.
-fn fit_pairs(pairs: &BTreeMap<Text, Text>, is_value: impl Fn(&str) -> bool) -> BTreeMap<Text, Text> {
-    // fault MC7.6: names::is_exported_name(name) && ~>
-    let is_fit = |(name, value): &(&Text, &Text)| names::is_exported_name(name) && is_value(value);
-    pairs.iter().filter(is_fit).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// Returns the ports of an export as a set, without target ports, which may differ between clusters.

@@ -5,6 +5,9 @@
 //! in the hub. After the hub agent has accepted the export, the member agent creates an EndpointSliceExport for each slice of
 //! the Service.
 //!
+//! A ServiceExport of the standard API requests the export too (`standard`). A Service has one InternalServiceExport and one set of
+//! exported slices for both APIs.
+//!
 //! The module `eligibility` decides which Services and slices are exported, `slice` writes the exported slices,
 //! `withdrawal` removes them, and `source` finds a slice and its exports for both.
 //!
@@ -13,10 +16,12 @@
 
 mod earlier_versions;
 mod eligibility;
+mod in_hub;
 mod recorded;
 mod service;
 mod slice;
 mod source;
+mod standard;
 mod withdrawal;
 
 pub(crate) use eligibility::exportable;

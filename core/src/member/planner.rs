@@ -293,6 +293,7 @@ fn is_in_hub(kind: Kind) -> bool {
         Kind::Service
         | Kind::EndpointSlice
         | Kind::ServiceExport
+        | Kind::StandardServiceExport
         | Kind::ServiceImport
         | Kind::MultiClusterService
         | Kind::Namespace => false,

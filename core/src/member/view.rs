@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!  member: Service  EndpointSlice  ServiceExport  ServiceImport  MultiClusterService  Namespace (kube-system)
+//!          StandardServiceExport
 //!  hub:    InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport  MemberAgent  (one namespace)
 //! ```
 //!
@@ -17,6 +18,7 @@
 //! | `previews` | contents of distributed slices that the slice stream delivers before their objects |
 //! | [`serving`] | which exporting members serve a derived Service |
 //! | `hub_status` | what the hub agent writes to the MemberAgent |
+//! | `standard` | ServiceExports of the standard API |
 //! | `slice_stream` | which server the slice stream connects to, and if the stream is open |
 
 mod excess;
@@ -28,6 +30,7 @@ pub(crate) mod reader;
 pub(crate) mod records;
 pub(crate) mod serving;
 mod slice_stream;
+mod standard;
 mod take;
 pub(crate) mod value;
 
@@ -39,7 +42,7 @@ use crate::member::latency;
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, HubSliceSpec, InternalMemberCluster, InternalServiceExport,
     InternalServiceImport, Kind, MemberAgent, MembershipAgent, MultiClusterService, Service, ServiceExport,
-    ServiceImport, SliceContent, Treatment,
+    ServiceImport, SliceContent, StandardServiceExport, Treatment,
 };
 use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
@@ -76,6 +79,8 @@ pub struct Settings {
     /// the id.
     pub takeover_after_micros: i64,
     pub membership: Membership,
+    /// True if this member exports and imports Services by the standard API.
+    pub standard_api: bool,
 }
 
 /// Work of this process for a fleet manager.
@@ -126,6 +131,8 @@ pub struct View {
     /// EndpointSlices of the member cluster: source slices and imported slices.
     pub slices: Table<EndpointSlice>,
     pub exports: Table<ServiceExport>,
+    /// ServiceExports of the standard API.
+    pub standard_exports: Table<StandardServiceExport>,
     pub imports: Table<ServiceImport>,
     pub multi_cluster_services: Table<MultiClusterService>,
     /// InternalServiceExports of this member in the hub.
@@ -230,6 +237,7 @@ impl View {
             services: Table::default(),
             slices: Table::default(),
             exports: Table::default(),
+            standard_exports: Table::default(),
             imports: Table::default(),
             multi_cluster_services: Table::default(),
             internal_exports: Table::default(),
@@ -336,11 +344,11 @@ impl View {
     pub(super) fn has(&self, key: &Key) -> bool {
         match key {
             Key::Export(service) => {
-                self.exports.get(service).is_some() || self.internal_exports_of.get(service).next().is_some()
+                self.requests_export(service) || self.internal_exports_of.get(service).next().is_some()
             }
             Key::SliceExport(slice) => {
                 let service = self.slices.get(slice).and_then(EndpointSlice::service_name);
-                service.is_some_and(|service| self.exports.get(&service).is_some())
+                service.is_some_and(|service| self.requests_export(&service))
                     || self.slice_exports_of.get(slice).next().is_some()
             }
             Key::MultiClusterService(name) => self.multi_cluster_services.get(name).is_some(),
@@ -356,7 +364,7 @@ impl View {
     /// True if the object of a fact exists.
     pub(super) fn has_fact(&self, fact: &Fact) -> bool {
         match fact {
-            Fact::Exportable(service) => self.exports.get(service).is_some(),
+            Fact::Exportable(service) => self.requests_export(service),
             Fact::Unresolved(import) => self.imports.get(import).is_some(),
             Fact::Fulfilled(import) => self.claims_of.get(import).next().is_some(),
             Fact::Orphaned(slice) | Fact::Outdated(slice) => self.is_marked_imported(slice),

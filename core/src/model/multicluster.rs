@@ -1,7 +1,7 @@
 //! Standard API `multicluster.x-k8s.io`: what an InternalServiceExport carries for it, and the merged import of all exports of a
 //! Service.
 
-use super::{ImportType, Meta, ServicePort, SessionAffinity};
+use super::{Condition, ImportType, Meta, ServicePort, SessionAffinity};
 use fleetnet_types::{ClusterId, ObjectName, Text};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,6 +36,17 @@ pub struct StandardProperties {
     pub labels: BTreeMap<Text, Text>,
     /// Annotations that the ServiceImport gets in all clusters.
     pub annotations: BTreeMap<Text, Text>,
+}
+
+/// User's request to export the Service with the same name by the standard API. It has no finalizer of the agents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandardServiceExport {
+    pub meta: Meta,
+    /// `spec.exportedLabels`.
+    pub labels: BTreeMap<Text, Text>,
+    /// `spec.exportedAnnotations`.
+    pub annotations: BTreeMap<Text, Text>,
+    pub conditions: Vec<Condition>,
 }
 
 /// Part of an exported Service that only the standard API uses.

@@ -3,6 +3,7 @@
 use super::{
     EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
     MemberCluster, MergedServiceImport, Meta, MultiClusterService, Namespace, Service, ServiceExport, ServiceImport,
+    StandardServiceExport,
 };
 
 /// Object of any watched kind.
@@ -20,6 +21,7 @@ pub enum Object {
     Namespace(Namespace),
     MemberAgent(MemberAgent),
     MergedServiceImport(MergedServiceImport),
+    StandardServiceExport(StandardServiceExport),
     InternalMemberCluster(InternalMemberCluster),
     MemberCluster(MemberCluster),
 }
@@ -38,6 +40,7 @@ impl Object {
             Self::Namespace(object) => &object.meta,
             Self::MemberAgent(object) => &object.meta,
             Self::MergedServiceImport(object) => &object.meta,
+            Self::StandardServiceExport(object) => &object.meta,
             Self::InternalMemberCluster(object) => &object.meta,
             Self::MemberCluster(object) => &object.meta,
         }
@@ -56,6 +59,7 @@ impl Object {
             Self::Namespace(object) => &mut object.meta,
             Self::MemberAgent(object) => &mut object.meta,
             Self::MergedServiceImport(object) => &mut object.meta,
+            Self::StandardServiceExport(object) => &mut object.meta,
             Self::InternalMemberCluster(object) => &mut object.meta,
             Self::MemberCluster(object) => &mut object.meta,
         }
@@ -75,6 +79,7 @@ impl Object {
             Self::Namespace(_) => Kind::Namespace,
             Self::MemberAgent(_) => Kind::MemberAgent,
             Self::MergedServiceImport(_) => Kind::MergedServiceImport,
+            Self::StandardServiceExport(_) => Kind::StandardServiceExport,
             Self::InternalMemberCluster(_) => Kind::InternalMemberCluster,
             Self::MemberCluster(_) => Kind::MemberCluster,
         }

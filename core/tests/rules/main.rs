@@ -45,6 +45,7 @@ mod reworded;
 mod rights;
 mod silence;
 mod silent_exporters;
+mod standard_export;
 mod trust;
 mod undecodable;
 mod views;

@@ -73,6 +73,7 @@ impl View for member::Planner {
         Kind::EndpointSliceImport,
         Kind::MemberAgent,
         Kind::InternalMemberCluster,
+        Kind::StandardServiceExport,
     ];
     fn forgetful(&self) -> Self {
         Self::new(self.settings.clone())
@@ -96,6 +97,7 @@ impl View for member::Planner {
         let system = &self.settings.fleet_system_namespace;
         let exports = self.exports.iter().map(|object| &object.meta.name);
         let exports = exports.chain(self.internal_exports.iter().map(|object| &object.reference.source));
+        let exports = exports.chain(self.standard_exports.iter().map(|object| &object.meta.name));
         let slices = self.slices.iter().map(|object| &object.meta.name);
         let slices = slices.chain(self.slice_exports.iter().map(|object| &object.spec.reference.source));
         let services = self.multi_cluster_services.iter().map(|object| &object.meta.name);
@@ -127,13 +129,15 @@ impl View for member::Planner {
         all.extend(self.distributed_slices.iter().cloned().map(Object::EndpointSliceImport));
         all.extend(self.member_agents.iter().cloned().map(Object::MemberAgent));
         all.extend(self.memberships.iter().cloned().map(Object::InternalMemberCluster));
+        all.extend(self.standard_exports.iter().cloned().map(Object::StandardServiceExport));
         all
     }
     fn objects_with_conditions(&self) -> Vec<Object> {
         let exports = self.exports.iter().cloned().map(Object::ServiceExport);
         let internal_exports = self.internal_exports.iter().cloned().map(Object::InternalServiceExport);
         let services = self.multi_cluster_services.iter().cloned().map(Object::MultiClusterService);
-        exports.chain(internal_exports).chain(services).collect()
+        let standard_exports = self.standard_exports.iter().cloned().map(Object::StandardServiceExport);
+        exports.chain(internal_exports).chain(services).chain(standard_exports).collect()
     }
 }
 

@@ -8,10 +8,11 @@ use fleetnet_core::model::{
     InternalServiceImport, IpFamily, LoadBalancerIngress, LoadBalancerStatus, MemberAgent, MemberCluster, MemberStatus,
     MembershipState, MergedImport, MergedServiceImport, Meta, MultiClusterService, Multicluster, Namespace, Object,
     Owner, PortSetStamp, Reference, Service, ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity,
-    SliceContent, StandardProperties, TargetPort,
+    SliceContent, StandardProperties, StandardServiceExport, TargetPort,
 };
 use fleetnet_core::names::{self, SuffixLength};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Namespace of derived Services and imported slices.
@@ -99,6 +100,9 @@ pub(crate) fn service(path: &str) -> Service {
         ports: vec![port("http", 80)],
         session_affinity: SessionAffinity::None,
         dual_stack: false,
+        families: vec![IpFamily::IPv4],
+        internal_traffic_policy: None,
+        traffic_distribution: None,
         derived_from: None,
         relabelled: false,
         internal_load_balancer: false,
@@ -251,6 +255,16 @@ pub(crate) fn service_export(path: &str) -> ServiceExport {
         meta: Meta { uid: format!("uid-export-{path}").into(), ..meta(named(path), 1) },
         weight: None,
         headless: false,
+        conditions: Vec::new(),
+    }
+}
+
+/// Returns a ServiceExport of the standard API.
+pub(crate) fn standard_export(path: &str) -> StandardServiceExport {
+    StandardServiceExport {
+        meta: Meta { uid: format!("uid-standard-export-{path}").into(), ..meta(named(path), 1) },
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
         conditions: Vec::new(),
     }
 }
@@ -574,7 +588,8 @@ into_object!(
     MemberAgent,
     MergedServiceImport,
     InternalMemberCluster,
-    MemberCluster
+    MemberCluster,
+    StandardServiceExport
 );
 
 pub(crate) trait BuildNamespace {

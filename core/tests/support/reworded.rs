@@ -121,7 +121,12 @@ fn corrected<V: View>(view: &V, write: &Write) -> Option<Object> {
     let find = |object: &Object| object.kind() == write.kind() && object.meta().name == write.at;
     let mut object = view.objects_with_conditions().into_iter().find(find)?;
     let list = match (patch, &object) {
-        (Patch::ServiceExportConditions(list) | Patch::InternalServiceExportConditions(list), _) => list,
+        (
+            Patch::ServiceExportConditions(list)
+            | Patch::StandardServiceExportConditions(list)
+            | Patch::InternalServiceExportConditions(list),
+            _,
+        ) => list,
         (Patch::MultiClusterServiceStatus { conditions, load_balancer }, Object::MultiClusterService(mcs))
             if mcs.load_balancer == *load_balancer =>
         {
@@ -143,6 +148,7 @@ fn without_messages(write: &Write) -> Write {
     if let Action::Patch {
         patch:
             Patch::ServiceExportConditions(list)
+            | Patch::StandardServiceExportConditions(list)
             | Patch::InternalServiceExportConditions(list)
             | Patch::MultiClusterServiceStatus { conditions: list, .. },
         ..
@@ -169,6 +175,7 @@ fn cleared(list: &[Condition]) -> Vec<Condition> {
 fn conditions_of(object: &mut Object) -> Option<&mut Vec<Condition>> {
     match object {
         Object::ServiceExport(export) => Some(&mut export.conditions),
+        Object::StandardServiceExport(export) => Some(&mut export.conditions),
         Object::InternalServiceExport(export) => Some(&mut export.conditions),
         Object::MultiClusterService(service) => Some(&mut service.conditions),
         _ => None,

@@ -44,18 +44,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
             Object::InternalServiceImport(InternalServiceImport { meta, reference, consumer_type, status })
         }
         Desired::Service(derived) => {
-            let mut service = Service {
-                meta,
-                service_type: ServiceType::ClusterIp,
-                headless: derived.headless,
-                ports: Vec::new(),
-                session_affinity: SessionAffinity::None,
-                dual_stack: false,
-                derived_from: None,
-                relabelled: false,
-                internal_load_balancer: false,
-                load_balancer: LoadBalancerStatus::default(),
-            };
+            let mut service = empty_service(meta, derived.headless);
             set_derived(&mut service, derived);
             Object::Service(service)
         }
@@ -149,6 +138,9 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
     match (object, patch) {
         (object, Patch::Finalizers { finalizers, kind: _ }) => object.meta_mut().finalizers = finalizers,
         (Object::ServiceExport(export), Patch::ServiceExportConditions(list)) => export.conditions = list,
+        (Object::StandardServiceExport(export), Patch::StandardServiceExportConditions(list)) => {
+            export.conditions = list;
+        }
         (Object::InternalServiceExport(export), Patch::InternalServiceExport { reference, content }) => {
             export.reference = reference;
             export.ports = content.ports;
@@ -218,6 +210,7 @@ pub(crate) fn without_status(mut object: Object) -> Object {
     match &mut object {
         Object::Service(service) => service.load_balancer = LoadBalancerStatus::default(),
         Object::ServiceExport(export) => export.conditions = Vec::new(),
+        Object::StandardServiceExport(export) => export.conditions = Vec::new(),
         Object::ServiceImport(import) => import.status = ImportStatus::default(),
         Object::InternalServiceExport(export) => export.conditions = Vec::new(),
         Object::InternalServiceImport(claim) => claim.status = ImportStatus::default(),
@@ -264,6 +257,7 @@ pub(crate) fn specification(object: &Object) -> Object {
         Object::InternalServiceImport(claim) => claim.consumer_type = ConsumerType::LoadBalancer, // stored in an annotation
         Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => slice.observed_generation = None,
         Object::Service(_)
+        | Object::StandardServiceExport(_)
         | Object::Namespace(_)
         | Object::MemberAgent(_)
         | Object::InternalMemberCluster(_)
@@ -271,4 +265,22 @@ pub(crate) fn specification(object: &Object) -> Object {
         | Object::MergedServiceImport(_) => {}
     }
     spec
+}
+
+fn empty_service(meta: Meta, headless: bool) -> Service {
+    Service {
+        meta,
+        service_type: ServiceType::ClusterIp,
+        headless,
+        ports: Vec::new(),
+        session_affinity: SessionAffinity::None,
+        dual_stack: false,
+        families: Vec::new(),
+        internal_traffic_policy: None,
+        traffic_distribution: None,
+        derived_from: None,
+        relabelled: false,
+        internal_load_balancer: false,
+        load_balancer: LoadBalancerStatus::default(),
+    }
 }

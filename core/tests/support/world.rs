@@ -55,6 +55,7 @@ fn patch_name(patch: &Patch) -> &'static str {
     match patch {
         Patch::Finalizers { .. } => "finalizers",
         Patch::ServiceExportConditions(_)
+        | Patch::StandardServiceExportConditions(_)
         | Patch::InternalServiceExportConditions(_)
         | Patch::ServiceImportConditions(_) => "conditions",
         Patch::InternalServiceExportStamp { .. } => "stamp",
@@ -149,6 +150,7 @@ pub(crate) fn settings(index: usize) -> Settings {
         leader: format!("leader of {cluster}").into(),
         takeover_after_micros: 1_800_000_000,
         membership: Membership::default(),
+        standard_api: false,
     }
 }
 

@@ -158,6 +158,7 @@ mod tests {
             leader: "a-1".into(),
             takeover_after_micros: 1_800_000_000,
             membership: fleetnet_core::member::Membership::default(),
+            standard_api: false,
         })
     }
 

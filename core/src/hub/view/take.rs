@@ -64,6 +64,7 @@ impl View {
             Object::Service(_)
             | Object::EndpointSlice(_)
             | Object::ServiceExport(_)
+            | Object::StandardServiceExport(_)
             | Object::MultiClusterService(_)
             | Object::InternalMemberCluster(_) => false,
         };
@@ -272,6 +273,7 @@ impl View {
             Kind::Service
             | Kind::EndpointSlice
             | Kind::ServiceExport
+            | Kind::StandardServiceExport
             | Kind::MultiClusterService
             | Kind::InternalMemberCluster => false,
         };

@@ -1,12 +1,14 @@
 //! Eligibility: the rules that decide if a Service and its slices may be exported. The module `withdrawal` removes the exported
 //! slices of a Service for which [`exportable`] returns `None`.
 
+use super::in_hub::{exports_in_hub, live_exports};
 use super::recorded::shows_outcome;
+use super::standard;
 use crate::conditions::{self, CONFLICT, VALID};
 use crate::features::Feature;
 use crate::limits::{PORTS_MAX, WEIGHT_MAX};
 use crate::member::view::Reader;
-use crate::model::{Condition, InternalServiceExport, Kind, Service, ServiceExport, ServiceType};
+use crate::model::{Condition, InternalServiceExport, Kind, Meta, Service, ServiceExport, ServiceType};
 use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
 
 /// Eligibility of a Service for export.
@@ -73,8 +75,8 @@ fn supports_headless(view: Reader<'_>, service: &Service, now: Timestamp) -> Opt
     // fault U13.6: .complete(&[Kind::InternalServiceExport]) && view ~>
     let is_known = view.complete(&[Kind::InternalServiceExport])
         && view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_none();
-    // fault U13.5: then(|| internal_exports(view, service).any(|it| it.headless) ~> then_some(false
-    is_known.then(|| internal_exports(view, service).any(|it| it.headless))
+    // fault U13.5: then(|| live_exports(view, service).any(|it| it.headless) ~> then_some(false
+    is_known.then(|| live_exports(view, service).any(|it| it.headless))
 }
 
 /// Parses the weight annotation of a ServiceExport: a decimal integer from 0 to 1000; 1 without the annotation.
@@ -96,24 +98,23 @@ pub(crate) fn denial<'a>(view: Reader<'a>, export: &'a ServiceExport, service: &
     let has_answer =
         |it: &&InternalServiceExport| it.has_outcome() || conditions::find(&it.conditions, VALID).is_some();
     // fault T13.1: , |it| &it.conditions ~> [..0], |it| &it.conditions[..]
-    let outcome = internal_exports(view, service).find(has_answer).map_or(&export.conditions, |it| &it.conditions);
+    let outcome = live_exports(view, service).find(has_answer).map_or(&export.conditions, |it| &it.conditions);
     conditions::find_denial(outcome)
 }
 
-/// Returns the InternalServiceExports of this Service (same UID) that are not being deleted.
-fn internal_exports<'a>(view: Reader<'a>, service: &Service) -> impl Iterator<Item = &'a InternalServiceExport> {
-    let internal_exports =
-        view.internal_exports_of(&service.meta.name).filter_map(move |name| view.internal_exports().live(name));
-    internal_exports.filter(|it| it.reference.uid == service.meta.uid)
+/// Returns the metadata of the ServiceExport, of either API, with which the slices of a Service are exported. `None` if they must not be
+/// exported.
+pub(crate) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Option<&'a Meta> {
+    by_fleet_api(view, service, now).map(|export| &export.meta).or_else(|| standard::exportable(view, service, now))
 }
 
-/// Returns the ServiceExport with which the slices of a Service are exported; `None` if the slices must not be exported.
+/// Returns the ServiceExport with which the slices of a Service are exported; `None` if the fleet's API does not export them.
 ///
 /// The slices are exported if conflict resolution accepted the export. The outcome is read from the InternalServiceExport in
 /// the hub, because users can edit the copy in the ServiceExport.
 /// If the hub has no outcome yet, the previous outcome in the ServiceExport counts. While the hub still has the export of an
 /// earlier Service with the same name, no outcome counts (B9 in docs/behaviour.md).
-pub(crate) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Option<&'a ServiceExport> {
+fn by_fleet_api<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Option<&'a ServiceExport> {
     // fault E2.3: live ~> get
     let export = view.exports().live(service)?;
     let (Eligibility::Eligible(source) | Eligibility::InvalidWeight(source, _) | Eligibility::TooManyPorts(source)) =
@@ -121,22 +122,25 @@ pub(crate) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timest
     else {
         return None;
     };
-    let all = view.internal_exports_of(service).filter_map(|name| view.internal_exports().get(name));
+    let is_replaced = exports_in_hub(view, service).any(|it| it.reference.uid != source.meta.uid);
     // fault T11.2: || denial(view, export, source).is_some() ~>
-    if all.into_iter().any(|it| it.reference.uid != source.meta.uid) || denial(view, export, source).is_some() {
+    if is_replaced || denial(view, export, source).is_some() {
         return None;
     }
-    let resolved = internal_exports(view, source).find(|it| it.has_outcome());
+    let resolved = live_exports(view, source).find(|it| it.has_outcome());
     // fault S20.1: .or_else(|| shows_outcome(export).then_some(&export.conditions)) ~>
     let outcome = resolved.map(|it| &it.conditions).or_else(|| shows_outcome(export).then_some(&export.conditions))?;
     // fault S15.1: is_some_and(|found| found.status == ConditionStatus::False ~> is_some(
     conditions::find(outcome, CONFLICT).is_some_and(|found| found.status == ConditionStatus::False).then_some(export)
 }
 
-/// True if the Service is headless and it is not known yet whether the hub supports headless Services.
+/// True if it is not known yet whether the slices of a Service must be exported. There are two reasons. The Service is headless, and it
+/// is not known whether the hub supports this. Or only the standard API may export them, and its request is not known.
 pub(crate) fn is_undecided(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> bool {
     let export = view.exports().live(service);
     export.is_some_and(|export| eligibility(view, export, now) == Eligibility::Undecided)
+        // fault ME2.1: standard::is_unknown(view, service, now) ~> false
+        || standard::is_unknown(view, service, now) && exportable(view, service, now).is_none()
 }
 
 #[cfg(test)]

@@ -2,31 +2,43 @@
 //! resolution to the ServiceExport.
 
 use super::eligibility::{Eligibility, denial, eligibility};
+use super::in_hub::exports_in_hub;
 use super::recorded::{self, is_being_withdrawn, shows_outcome};
+use super::standard::{self, Request};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::feature_set::FeatureSet;
 use crate::limits::PORTS_MAX;
 use crate::member::disputed;
 use crate::member::view::Key;
 use crate::member::view::Reader;
-use crate::model::{InternalServiceExport, Kind, Reference, Service, ServiceExport, ServiceType};
+use crate::model::{
+    ExportedBy, InternalServiceExport, Kind, Multicluster, Reference, Service, ServiceExport, ServiceType,
+};
 use crate::plan::{BlockingReason, Desired, ExportContent, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
+use std::sync::Arc;
 
 /// Kinds of the member cluster that must be completely listed before a Service is exported or withdrawn.
 const LOCAL: [Kind; 2] = [Kind::Service, Kind::ServiceExport];
 const COMPONENT: &str = "serviceexport-controller";
 const OUTCOME_COMPONENT: &str = "internalserviceexport-controller";
 
+/// Plans the export of a Service by both APIs.
 pub(crate) fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Plan {
     if view.is_export_unknown(service) || !view.complete(&LOCAL) {
         return Plan::default();
     }
-    // fault S14.1: withdraw_from_hub(view, service ~> Plan::default(
-    let Some(export) = view.exports().get(service) else { return withdraw_from_hub(view, service) };
+    let mut plan = plan_fleet_export(view, service, now);
+    plan.join(standard::plan_conditions(view, service, names_in_use, now));
+    plan
+}
+
+fn plan_fleet_export(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Plan {
+    // fault S14.1: withdraw_from_hub(view, service, now ~> Plan::default(
+    let Some(export) = view.exports().get(service) else { return withdraw_from_hub(view, service, now) };
     if export.meta.deleting {
-        return withdraw(view, export);
+        return withdraw(view, export, now);
     }
     match eligibility(view, export, now) {
         Eligibility::Undecided => Plan::default(), // the hub's features are not known yet
@@ -61,7 +73,7 @@ pub(crate) fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestam
         // A withdrawal that has started is completed first, even if the Service is now invalid for another reason.
         // fault S22.1: export) => { ~> export) && false => {
         Eligibility::TooManyPorts(_) | Eligibility::InvalidWeight(..) if is_being_withdrawn(export) => {
-            withdraw(view, export)
+            withdraw(view, export, now)
         }
         Eligibility::TooManyPorts(source) => {
             let value = ConditionValue::too_many_ports(service, source.ports.len());
@@ -93,7 +105,11 @@ fn unchanged(
     if export.meta.finalizers.ours {
         return update_export(view, export, service, valid, now);
     }
-    set_conditions(view, export, &[valid], now).map_or_else(Plan::default, Plan::one)
+    let mut plan = set_conditions(view, export, &[valid], now).map_or_else(Plan::default, Plan::one);
+    if let Request::Export(..) = standard::request(view, &export.meta.name, now) {
+        plan.join(withdraw_from_hub(view, &export.meta.name, now)); // the fleet's API has exported nothing
+    }
+    plan
 }
 
 fn valid_condition(value: ConditionValue) -> DesiredCondition {
@@ -110,11 +126,11 @@ fn why_ineligible(service: &Service) -> &'static str {
 }
 
 /// Withdraws the export from the hub, then removes the finalizer of the ServiceExport.
-fn withdraw(view: Reader<'_>, export: &ServiceExport) -> Plan {
+fn withdraw(view: Reader<'_>, export: &ServiceExport, now: Timestamp) -> Plan {
     if !view.complete(&[Kind::InternalServiceExport]) {
         return Plan::default();
     }
-    let mut plan = withdraw_from_hub(view, &export.meta.name);
+    let mut plan = withdraw_from_hub(view, &export.meta.name, now);
     // fault S12.1: plan.writes.is_empty() && ~>
     // fault S16.1: ours { let ~> ours && view.services().get(&export.meta.name).is_some() { let
     if plan.writes.is_empty() && export.meta.finalizers.ours {
@@ -149,21 +165,41 @@ fn withdraw_with_conditions(
         // A plan writes each object at most once. If the withdrawal already writes the ServiceExport, the conditions wait for
         // the next plan.
         Some(status) => {
-            let mut plan = withdraw(view, export);
+            let mut plan = withdraw(view, export, now);
             if plan.writes.iter().all(|write| write.kind() != Kind::ServiceExport) {
                 plan.push(status);
             }
             plan
         }
-        None => withdraw(view, export),
+        None => withdraw(view, export, now),
     }
 }
 
-fn withdraw_from_hub(view: Reader<'_>, service: &ObjectName) -> Plan {
+/// Ends the export of a Service by the fleet's API. The InternalServiceExport stays, or is created, if the standard API requests the
+/// export.
+fn withdraw_from_hub(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Plan {
+    if !view.complete(&[Kind::InternalServiceExport]) {
+        return Plan::default();
+    }
+    let request = standard::request(view, service, now);
+    if let (Request::Export(_, source), Some(hub)) = (request, view.hub_features(now)) {
+        return export_to_hub(view, source, hub, ExportedBy::StandardApi, now);
+    }
     let mut plan = Plan::default();
-    if view.complete(&[Kind::InternalServiceExport]) {
-        for export in exports_in_hub(view, service).filter(|export| !export.meta.deleting) {
-            plan.push(Write::delete(Kind::InternalServiceExport, &export.meta));
+    for present in exports_in_hub(view, service).filter(|export| !export.meta.deleting) {
+        match &present.multicluster {
+            // fault ME2.2: request == Request::Unknown ~> false
+            Some(multicluster) if request == Request::Unknown => {
+                // fault ME3.1: multicluster.exported_by != ExportedBy::StandardApi ~> false
+                if multicluster.exported_by != ExportedBy::StandardApi {
+                    let multicluster =
+                        Multicluster { exported_by: ExportedBy::StandardApi, ..(**multicluster).clone() };
+                    let content = ExportContent { multicluster: Some(Arc::new(multicluster)), ..content_in(present) };
+                    let patch = Patch::InternalServiceExport { reference: present.reference.clone(), content };
+                    plan.push(Write::patch(&present.meta, patch));
+                }
+            }
+            _ => plan.push(Write::delete(Kind::InternalServiceExport, &present.meta)),
         }
     }
     plan
@@ -205,9 +241,11 @@ fn update_export(
     if view.complete(&[Kind::InternalServiceExport])
         && let Some(hub) = view.hub_features(now)
     {
-        to_hub = export_to_hub(view, service, hub, now);
-        let is_fuller =
-            |export: &&InternalServiceExport| export.headless || !has_content(export, &content_of(service, hub));
+        to_hub = export_to_hub(view, service, hub, ExportedBy::Both, now);
+        let is_fuller = |export: &&InternalServiceExport| {
+            let desired = content_of(view, (service, hub), Some(export), ExportedBy::Both, now);
+            export.headless || content_in(export) != desired
+        };
         // fault U14.3: to_hub.plan_again_at(hub.again(exports_in_hub(view, &service.meta.name).find(is_fuller))) ~> let _ = is_fuller
         to_hub.plan_again_at(hub.again(exports_in_hub(view, &service.meta.name).find(is_fuller)));
     }
@@ -313,11 +351,18 @@ fn outcome_of_hub(view: Reader<'_>, export: &ServiceExport, service: &Service) -
     }
 }
 
-/// Creates or updates the InternalServiceExport of a Service.
-fn export_to_hub(view: Reader<'_>, service: &Service, hub: FeatureSet, now: Timestamp) -> Plan {
+/// Creates or updates the InternalServiceExport of a Service. `exported_by` are the APIs that export it, if the standard API requests
+/// the export.
+fn export_to_hub(
+    view: Reader<'_>,
+    service: &Service,
+    hub: FeatureSet,
+    exported_by: ExportedBy,
+    now: Timestamp,
+) -> Plan {
     let name = &service.meta.name;
-    let content = content_of(service, hub);
-    let fits = content.ports.len() <= PORTS_MAX;
+    let content = |present| content_of(view, (service, hub), present, exported_by, now);
+    let fits = service.ports.len() <= PORTS_MAX;
     let mut plan = Plan::default();
     let mut exists = false;
     for present in exports_in_hub(view, name) {
@@ -332,12 +377,12 @@ fn export_to_hub(view: Reader<'_>, service: &Service, hub: FeatureSet, now: Time
             // docs/behaviour.md).
             // fault S11.1: plan.push(Write::delete(Kind::InternalServiceExport, &present.meta)); ~>
             plan.push(Write::delete(Kind::InternalServiceExport, &present.meta));
-        // fault S8.1: !is_up_to_date(present, service, hub) || ~>
+        // fault S8.1: !is_up_to_date(present, service, hub, &content(Some(present))) || ~>
         // fault A6.6: || is_elsewhere ~> || is_elsewhere && false
         // fault S23.2: fits && ~>
-        } else if fits && (!is_up_to_date(present, service, hub) || is_elsewhere) {
+        } else if fits && (!is_up_to_date(present, service, hub, &content(Some(present))) || is_elsewhere) {
             let reference = reference(view, service, now);
-            let patch = Patch::InternalServiceExport { reference, content: content.clone() };
+            let patch = Patch::InternalServiceExport { reference, content: content(Some(present)) };
             let write = Write::patch(&present.meta, patch);
             plan.push(write.measured(Some(Sample::ServiceExported { service: name.clone() })));
         }
@@ -347,32 +392,48 @@ fn export_to_hub(view: Reader<'_>, service: &Service, hub: FeatureSet, now: Time
         // fault A1.2: service) { ~> service).filter(|_| false) {
         && let Some(at) = free_name(view, service)
     {
-        let desired = Desired::InternalServiceExport { reference: reference(view, service, now), content };
+        let desired =
+            Desired::InternalServiceExport { reference: reference(view, service, now), content: content(None) };
         let write = Write::create(at, desired);
         plan.push(write.measured(Some(Sample::ServiceExported { service: name.clone() })));
     }
     plan
 }
 
-/// Returns the content of a Service to export, reduced to the hub's features.
-fn content_of(service: &Service, hub: FeatureSet) -> ExportContent {
-    let session_affinity = hub.affinity(service.session_affinity);
-    ExportContent { ports: service.ports.clone(), headless: service.headless, session_affinity, multicluster: None }
+/// Returns the content of a Service to export, reduced to the hub's features. `present` is its InternalServiceExport.
+fn content_of(
+    view: Reader<'_>,
+    (service, hub): (&Service, FeatureSet),
+    present: Option<&InternalServiceExport>,
+    exported_by: ExportedBy,
+    now: Timestamp,
+) -> ExportContent {
+    ExportContent {
+        ports: service.ports.clone(),
+        headless: service.headless,
+        session_affinity: hub.affinity(service.session_affinity),
+        multicluster: standard::part(view, &service.meta.name, present, exported_by, now),
+    }
+}
+
+/// Returns the content of an InternalServiceExport.
+fn content_in(present: &InternalServiceExport) -> ExportContent {
+    ExportContent {
+        ports: present.ports.clone(),
+        headless: present.headless,
+        session_affinity: present.session_affinity,
+        multicluster: present.multicluster.clone(),
+    }
 }
 
 /// True if the InternalServiceExport `present` needs no update. While the agent only assumes that the hub supports just the Go
-/// form, an export may also have more than the Go form.
-fn is_up_to_date(present: &InternalServiceExport, service: &Service, hub: FeatureSet) -> bool {
-    let content = content_of(service, hub);
+/// form, an export may also have more than the Go form (`content`).
+fn is_up_to_date(present: &InternalServiceExport, service: &Service, hub: FeatureSet, content: &ExportContent) -> bool {
+    let present_content = content_in(present);
     let fuller = || ExportContent { session_affinity: service.session_affinity, ..content.clone() };
-    has_content(present, &content)
-        // fault U12.5: (present.headless && service.headless || has_content(present, &fuller())) ~> { let _ = &fuller; present.headless && service.headless }
-        || hub.is_assumed() && (present.headless && service.headless || has_content(present, &fuller()))
-}
-
-fn has_content(present: &InternalServiceExport, content: &ExportContent) -> bool {
-    (&present.ports, present.headless, present.session_affinity, &present.multicluster)
-        == (&content.ports, content.headless, content.session_affinity, &content.multicluster)
+    present_content == *content
+        // fault U12.5: (present.headless && service.headless || present_content == fuller()) ~> { let _ = &fuller; present.headless && service.headless }
+        || hub.is_assumed() && (present.headless && service.headless || present_content == fuller())
 }
 
 /// Returns a free name for a new InternalServiceExport: `<namespace>-<name>`, or if another export has this name, the same name
@@ -396,10 +457,6 @@ fn reference(view: Reader<'_>, service: &Service, now: Timestamp) -> Reference {
         generation: service.meta.generation,
         exported_since: Some(view.service_changed_at(&service.meta.name).unwrap_or(now)),
     }
-}
-
-fn exports_in_hub<'a>(view: Reader<'a>, service: &ObjectName) -> impl Iterator<Item = &'a InternalServiceExport> {
-    view.internal_exports_of(service).filter_map(move |name| view.internal_exports().get(name))
 }
 
 /// Returns the message for a Service that cannot be exported, because other exports use all possible names of its

@@ -6,7 +6,7 @@ use super::withdrawal::{replacement_pending, withdraw_all};
 use crate::handover;
 use crate::limits::PORTS_MAX;
 use crate::member::view::Reader;
-use crate::model::{AddressType, EndpointSlice, HubSlice, HubSliceSpec, Kind, Reference, ServiceExport};
+use crate::model::{AddressType, EndpointSlice, HubSlice, HubSliceSpec, Kind, Meta, Reference};
 use crate::names::{self, SuffixLength};
 use crate::plan::{BlockingReason, Desired, Patch, Plan, Write};
 use crate::reasons::Reason;
@@ -58,8 +58,8 @@ fn is_unknown(view: Reader<'_>, slice: &ObjectName, now: Timestamp) -> bool {
         || service.is_some_and(|service| view.is_export_unknown(&service) || is_undecided(view, &service, now))
 }
 
-/// Returns the source slice with this name and its ServiceExport; `None` if the slice must not be exported.
-fn wanted<'a>(view: Reader<'a>, slice: &ObjectName, hub: Hub) -> Option<(Source<'a>, &'a ServiceExport)> {
+/// Returns the source slice with this name and the metadata of its ServiceExport; `None` if the slice must not be exported.
+fn wanted<'a>(view: Reader<'a>, slice: &ObjectName, hub: Hub) -> Option<(Source<'a>, &'a Meta)> {
     let source = supported_slice(view, slice, hub)?;
     let export = exportable(view, &source.slice.service_name()?, hub.now)?;
     Some((source, export))
@@ -99,7 +99,7 @@ fn too_many_ports(view: Reader<'_>, source: &Source<'_>) -> BlockingReason {
 
 /// Creates or updates the export of a source slice. When this export is up to date, removes other exports of the same source
 /// slice.
-fn ensure(view: Reader<'_>, source: &Source<'_>, export: &ServiceExport, hub: Hub) -> Plan {
+fn ensure(view: Reader<'_>, source: &Source<'_>, export: &Meta, hub: Hub) -> Plan {
     // fault A6.2: export)) else ~> export).filter(|_| false)) else
     let Some(kept) = best(view, source.slice).or_else(|| misnamed(view, source.slice, export)) else {
         return match free_name(view, source.slice, export) {
@@ -111,7 +111,7 @@ fn ensure(view: Reader<'_>, source: &Source<'_>, export: &ServiceExport, hub: Hu
             None => Plan::default().blocked_by(name_in_use(view, source.slice, export)),
         };
     };
-    let owner = &export.meta.name;
+    let owner = &export.name;
     if kept.spec.owner == *owner
         && handover::empties(&kept.spec.content, &source.content)
         // fault E12.2: replacement_pending(view, kept, hub) ~> false
@@ -143,26 +143,26 @@ fn ensure(view: Reader<'_>, source: &Source<'_>, export: &ServiceExport, hub: Hu
 
 /// Returns an export that has the UID of this slice and one of its possible names, but the name of another slice in its
 /// reference. Another writer edited this reference. The caller has found no export that refers to this slice.
-fn misnamed<'a>(view: Reader<'a>, slice: &EndpointSlice, export: &ServiceExport) -> Option<&'a HubSlice> {
+fn misnamed<'a>(view: Reader<'a>, slice: &EndpointSlice, export: &Meta) -> Option<&'a HubSlice> {
     let mut present = possible_names(view, slice, export).into_iter().filter_map(|at| view.slice_exports().live(&at));
     present.find(|present| present.spec.reference.uid == slice.meta.uid)
 }
 
 /// Returns the possible names of a slice's export, in order of preference: first the name with 5 hex digits at its end, then
 /// the name with 10 hex digits.
-fn possible_names(view: Reader<'_>, slice: &EndpointSlice, export: &ServiceExport) -> [ObjectName; 2] {
+fn possible_names(view: Reader<'_>, slice: &EndpointSlice, export: &Meta) -> [ObjectName; 2] {
     let ObjectName { namespace, name } = &slice.meta.name;
     [SuffixLength::Short, SuffixLength::Long].map(|length| {
         let (cluster, uid) = (&view.settings().cluster, &slice.meta.uid);
-        // fault E7.1: export.meta.uid ~> format!("{}{}", export.meta.uid, { static CALLS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0); CALLS.fetch_add(1, std::sync::atomic::Ordering::Relaxed) })
-        view.in_hub(names::slice_export_name(cluster, namespace, name, uid, &export.meta.uid, length))
+        // fault E7.1: export.uid ~> format!("{}{}", export.uid, { static CALLS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0); CALLS.fetch_add(1, std::sync::atomic::Ordering::Relaxed) })
+        view.in_hub(names::slice_export_name(cluster, namespace, name, uid, &export.uid, length))
     })
 }
 
 /// Returns the blocking reason of a slice whose export has no free name, because exports of other slices have all possible
 /// names. `None` if the agent only has to wait: one of the names belongs to an old export of the same slice, which is being
 /// deleted.
-fn name_in_use(view: Reader<'_>, slice: &EndpointSlice, export: &ServiceExport) -> Option<BlockingReason> {
+fn name_in_use(view: Reader<'_>, slice: &EndpointSlice, export: &Meta) -> Option<BlockingReason> {
     let of_another = |at: &ObjectName| {
         view.slice_exports().get(at).is_some_and(|present| present.spec.reference.uid != slice.meta.uid)
     };
@@ -182,7 +182,7 @@ fn name_in_use(view: Reader<'_>, slice: &EndpointSlice, export: &ServiceExport) 
 
 /// Returns a free name for a slice's export. `None` if all names are in use, or if a name belongs to an export of the same
 /// slice that is being deleted. Also `None` if an undecodable object, which may be the slice's export, has one of the names.
-fn free_name(view: Reader<'_>, slice: &EndpointSlice, export: &ServiceExport) -> Option<ObjectName> {
+fn free_name(view: Reader<'_>, slice: &EndpointSlice, export: &Meta) -> Option<ObjectName> {
     let candidates = possible_names(view, slice, export);
     if candidates.iter().any(|at| view.is_undecodable(Kind::EndpointSliceExport, at)) {
         return None;
@@ -199,11 +199,11 @@ fn free_name(view: Reader<'_>, slice: &EndpointSlice, export: &ServiceExport) ->
     None
 }
 
-fn spec(view: Reader<'_>, source: &Source<'_>, export: &ServiceExport, present: Option<&HubSlice>) -> HubSliceSpec {
+fn spec(view: Reader<'_>, source: &Source<'_>, export: &Meta, present: Option<&HubSlice>) -> HubSliceSpec {
     let slice = source.slice;
     // The measured latency starts when the agent sees the change. If the slice becomes exportable later, the latency starts
     // then.
-    let exportable_since = view.exportable_since(&export.meta.name);
+    let exportable_since = view.exportable_since(&export.name);
     // fault L4.1: |seen| Some(seen).max(exportable_since) ~> Some
     let first_seen = view.oldest_change(&slice.meta.name).map(|seen| Some(seen).max(exportable_since));
     // Start time in the existing export. It applies if the source slice has no newer change.
@@ -220,7 +220,7 @@ fn spec(view: Reader<'_>, source: &Source<'_>, export: &ServiceExport, present: 
             // fault L2.1: first_seen.unwrap_or(kept.or(exportable_since)) ~> { let _ = kept; first_seen.unwrap_or(exportable_since) }
             exported_since: first_seen.unwrap_or(kept.or(exportable_since)),
         },
-        owner: export.meta.name.clone(),
+        owner: export.name.clone(),
         content: Arc::new(source.content.clone().into_owned()),
     }
 }

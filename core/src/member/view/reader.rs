@@ -14,7 +14,8 @@ use crate::limits::RESTORE_GRACE_MICROS;
 use crate::member::identity::Ownership;
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport, Kind,
-    MemberAgent, Meta, MultiClusterService, Renewal, Service, ServiceExport, ServiceImport, SliceContent, Treatment,
+    MemberAgent, Meta, MultiClusterService, Renewal, Service, ServiceExport, ServiceImport, SliceContent,
+    StandardServiceExport, Treatment,
 };
 use crate::names;
 use crate::plan::BlockingReason;
@@ -64,6 +65,7 @@ impl<'a> Reader<'a> {
         services: Service, Service;
         slices: EndpointSlice, EndpointSlice;
         exports: ServiceExport, ServiceExport;
+        standard_exports: StandardServiceExport, StandardServiceExport;
         imports: ServiceImport, ServiceImport;
         multi_cluster_services: MultiClusterService, MultiClusterService;
         internal_exports: InternalServiceExport, InternalServiceExport;

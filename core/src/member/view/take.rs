@@ -62,6 +62,7 @@ impl View {
             Object::Service(service) => self.take_service(service, at, effects),
             Object::EndpointSlice(slice) => self.take_slice(slice, at, effects),
             Object::ServiceExport(export) => self.take_export(export, at, effects),
+            Object::StandardServiceExport(export) => self.take_standard_export(export, at, effects),
             Object::ServiceImport(import) => self.take_import(import, effects),
             Object::MultiClusterService(mcs) => self.take_multi_cluster_service(mcs, effects),
             Object::InternalServiceExport(export) => self.take_internal_export(export, at, effects),
@@ -97,6 +98,7 @@ impl View {
                 }
                 true
             }),
+            Kind::StandardServiceExport => self.standard_exports.remove(name, uid).is_some(),
             Kind::ServiceImport => self.imports.remove(name, uid).is_some_and(|before| {
                 self.shift_controller(name, controller_of(&before), None, effects);
                 true
@@ -280,9 +282,7 @@ impl View {
             self.records.service_changed(&name, at);
         }
         if before.is_none() {
-            effects.keys.push(Key::Export(name.clone()));
-            effects.keys.extend(self.slices_of.get(&name).cloned().map(Key::SliceExport));
-            effects.facts.push(Fact::Exportable(name));
+            self.export_appeared(name, effects);
         }
         true
     }

@@ -1,0 +1,82 @@
+//! Values of the conditions of the standard API. It has reasons of its own, so a condition shows another reason than its Event.
+
+use super::ConditionValue;
+use crate::limits::REPORTED_NAMES_MAX;
+use crate::model::Condition;
+use crate::reasons::Reason;
+use fleetnet_types::{ConditionStatus, ObjectName};
+
+impl ConditionValue {
+    fn shown_as(self, reason: impl Into<String>) -> Self {
+        Self { shown_reasons: Some(reason.into()), ..self }
+    }
+
+    /// Condition `multicluster.x-k8s.io/Conflict` False: the exports of all clusters agree.
+    pub fn no_merge_conflict(service: &ObjectName) -> Self {
+        let message = format!("all exports of service {service} agree");
+        Self {
+            shown_reasons: Some("NoConflicts".to_owned()),
+            ..Self::new(ConditionStatus::False, Reason::NoConflictFound, message)
+        }
+    }
+
+    /// Condition `multicluster.x-k8s.io/Conflict` True. The standard API has a reason for each property.
+    pub fn merge_conflict(reasons: &[&str], message: String) -> Self {
+        Self {
+            shown_reasons: Some(reasons.join(",")),
+            ..Self::new(ConditionStatus::True, Reason::ConflictFound, message)
+        }
+    }
+
+    /// Condition `Conflict` of a ServiceExport: the outcome of the merge, as the InternalServiceExport shows it.
+    pub(crate) fn outcome_of_merge(outcome: &Condition) -> Self {
+        let reason =
+            if outcome.status == ConditionStatus::True { Reason::ConflictFound } else { Reason::NoConflictFound };
+        Self::new(outcome.status, reason, outcome.message.to_string()).shown_as(outcome.reason.to_string())
+    }
+
+    /// Condition `Valid` True of a ServiceExport of the standard API.
+    pub(crate) fn standard_export_is_valid(service: &ObjectName) -> Self {
+        Self::service_is_valid(service).shown_as("Valid")
+    }
+
+    /// Condition `Valid` False: the Service does not exist.
+    pub(crate) fn no_service(service: &ObjectName) -> Self {
+        Self::service_not_found(service).shown_as("NoService")
+    }
+
+    /// Condition `Valid` False: a Service of type ExternalName has no endpoints of its own.
+    pub(crate) fn invalid_service_type(service: &ObjectName) -> Self {
+        let message = format!("service {service} is of type ExternalName and has no endpoints of its own");
+        Self::new(ConditionStatus::False, Reason::ServiceIneligible, message).shown_as("InvalidServiceType")
+    }
+
+    /// Condition `Ready` True: the hub has merged the export. `left_out` are the names of labels and annotations that are not exported.
+    pub(crate) fn exported(service: &ObjectName, left_out: &[&str]) -> Self {
+        let mut message = format!("service {service} is exported");
+        if !left_out.is_empty() {
+            let named: Vec<&str> = left_out.iter().copied().take(REPORTED_NAMES_MAX).collect();
+            let more = match left_out.len() - named.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            message = format!(
+                "{message} without the labels and annotations {}{more}: names of Kubernetes and fleetnet are not exported, nor \
+                 values that are too long, nor more than 32 of each",
+                named.join(", ")
+            );
+        }
+        Self::new(ConditionStatus::True, Reason::ServiceIsValid, message).shown_as("Exported")
+    }
+
+    /// Condition `Ready` Unknown: the hub agent has not merged the export yet.
+    pub(crate) fn export_pending(service: &ObjectName) -> Self {
+        let message = format!("service {service} waits for the hub agent");
+        Self::new(ConditionStatus::Unknown, Reason::ServicePendingConflictResolution, message).shown_as("Pending")
+    }
+
+    /// Condition `Ready` False.
+    pub(crate) fn not_exported(reason: Reason, message: String) -> Self {
+        Self::new(ConditionStatus::False, reason, message).shown_as("Failed")
+    }
+}

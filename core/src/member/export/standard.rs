@@ -1,0 +1,221 @@
+//! Export of a Service by the standard API: what its InternalServiceExport has for this API, and the conditions of the ServiceExport.
+//!
+//! The ServiceExport of the standard API has no finalizer. So an InternalServiceExport that only this API requests is removed when its
+//! ServiceExport is gone, also after a restart of the agent.
+
+use super::in_hub::{exports_in_hub, live_exports};
+use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, MULTICLUSTER_CONFLICT, READY, VALID};
+use crate::features::Feature;
+use crate::limits::PORTS_MAX;
+use crate::member::view::{Key, Reader};
+use crate::model::{
+    Condition, ExportedBy, InternalServiceExport, Kind, Meta, Multicluster, Service, ServiceType, StandardProperties,
+    StandardServiceExport,
+};
+use crate::names;
+use crate::plan::{Patch, Plan, Write};
+use crate::reasons::Reason;
+use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
+use std::sync::Arc;
+
+const COMPONENT: &str = "multicluster-serviceexport-controller";
+
+/// Request for the export of a Service by the standard API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Request<'a> {
+    /// Not known now. An existing export stays as it is.
+    Unknown,
+    None,
+    Export(&'a StandardServiceExport, &'a Service),
+}
+
+/// Returns the request for the export of a Service.
+pub(super) fn request<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Request<'a> {
+    if !view.settings().standard_api {
+        return Request::None;
+    }
+    let is_known = view.complete(&[Kind::StandardServiceExport])
+        && !view.is_undecodable(Kind::StandardServiceExport, service)
+        && !view.is_undecodable(Kind::Service, service);
+    // fault ME2.3: .filter(|_| is_known) ~>
+    let Some(hub) = view.hub_features(now).filter(|_| is_known) else { return Request::Unknown };
+    let Some(export) = view.standard_exports().live(service) else { return Request::None };
+    let Some(source) = view.services().live(service) else { return Request::None };
+    // fault ME4.1: source.service_type == ServiceType::ExternalName ~> false
+    if source.service_type == ServiceType::ExternalName {
+        return Request::None;
+    }
+    let has_api = hub.has(Feature::MulticlusterApi);
+    // fault ME5.1: !has_api && !hub.is_assumed() ~> false
+    if !has_api && !hub.is_assumed() {
+        return Request::None;
+    }
+    // fault ME5.2: !has_api || ~>
+    if !has_api || source.ports.len() > PORTS_MAX {
+        return Request::Unknown;
+    }
+    Request::Export(export, source)
+}
+
+/// True if it is not known whether the standard API exports a Service.
+pub(super) fn is_unknown(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> bool {
+    request(view, service, now) == Request::Unknown
+}
+
+/// Returns the part of an InternalServiceExport for the standard API. `present` is the existing InternalServiceExport.
+pub(super) fn part(
+    view: Reader<'_>,
+    service: &ObjectName,
+    present: Option<&InternalServiceExport>,
+    exported_by: ExportedBy,
+    now: Timestamp,
+) -> Option<Arc<Multicluster>> {
+    let properties = match request(view, service, now) {
+        Request::None => return None,
+        Request::Export(export, source) => properties(export, source),
+        // fault ME2.4: present?.multicluster.as_ref()?.properties.clone() ~> { let _ = present?; return None; }
+        Request::Unknown => present?.multicluster.as_ref()?.properties.clone(),
+    };
+    Some(Arc::new(Multicluster { exported_by, properties }))
+}
+
+fn properties(export: &StandardServiceExport, source: &Service) -> StandardProperties {
+    StandardProperties {
+        families: source.families.clone(),
+        internal_traffic_policy: source.internal_traffic_policy.clone(),
+        traffic_distribution: source.traffic_distribution.clone(),
+        labels: names::exported_labels(&export.labels),
+        annotations: names::exported_annotations(&export.annotations),
+    }
+}
+
+/// Returns the metadata of the ServiceExport with which the standard API exports the slices of a Service. The slices are exported once
+/// the hub agent has merged the export, also if it is in conflict.
+pub(super) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Option<&'a Meta> {
+    // fault ME6.1: == Request::None ~> != Request::Unknown
+    if request(view, service, now) == Request::None {
+        return None;
+    }
+    let export = view.standard_exports().live(service)?;
+    let source = view.services().live(service)?;
+    let is_replaced = exports_in_hub(view, service).any(|it| it.reference.uid != source.meta.uid);
+    let is_merged = live_exports(view, source).any(|it| verdict(it).is_some() && !is_denied(it));
+    // fault ME6.2: && !is_replaced ~>
+    (is_merged && !is_replaced).then_some(&export.meta)
+}
+
+/// Returns the outcome of the merge, as the hub agent wrote it.
+fn verdict(internal: &InternalServiceExport) -> Option<&Condition> {
+    internal.multicluster.as_ref()?;
+    let outcome = conditions::find(&internal.conditions, MULTICLUSTER_CONFLICT);
+    // fault ME6.3: .filter(|it| it.status != ConditionStatus::Unknown) ~>
+    outcome.filter(|it| it.status != ConditionStatus::Unknown)
+}
+
+fn is_denied(internal: &InternalServiceExport) -> bool {
+    conditions::find_denial(&internal.conditions).is_some()
+}
+
+/// Plans the conditions of the ServiceExport. `names_in_use` returns the message if the InternalServiceExport has no free name.
+pub(super) fn plan_conditions(
+    view: Reader<'_>,
+    service: &ObjectName,
+    names_in_use: impl Fn(Reader<'_>, &Service) -> Option<String>,
+    now: Timestamp,
+) -> Plan {
+    if !view.settings().standard_api || view.is_undecodable(Kind::StandardServiceExport, service) {
+        return Plan::default();
+    }
+    let Some(export) = view.standard_exports().live(service) else { return Plan::default() };
+    let mut wanted = Vec::new();
+    match view.services().live(service) {
+        None => wanted.extend(invalid(export, ConditionValue::no_service(service))),
+        Some(source) if source.service_type == ServiceType::ExternalName => {
+            wanted.extend(invalid(export, ConditionValue::invalid_service_type(service)));
+        }
+        Some(source) => {
+            wanted.push(condition(VALID, ConditionValue::standard_export_is_valid(service)).without_event());
+            let outcome = live_exports(view, source).find_map(verdict);
+            let problem = problem(view, source, names_in_use, now);
+            wanted.extend(state(view, export, outcome, problem));
+            wanted.extend(outcome.map(|outcome| condition(CONFLICT, ConditionValue::outcome_of_merge(outcome))));
+        }
+    }
+    let (kind, meta) = (Kind::StandardServiceExport, &export.meta);
+    let changed = conditions::change(kind, meta, &export.conditions, &wanted, now);
+    changed.map_or_else(Plan::default, |(list, events)| {
+        Plan::one(Write::patch(meta, Patch::StandardServiceExportConditions(list)).with_events(events))
+    })
+}
+
+fn condition(condition_type: &'static str, value: ConditionValue) -> DesiredCondition {
+    DesiredCondition::new(condition_type, value, COMPONENT)
+}
+
+/// Returns the conditions of a ServiceExport whose Service cannot be exported.
+fn invalid(export: &StandardServiceExport, valid: ConditionValue) -> Vec<DesiredCondition> {
+    let ready = ConditionValue::not_exported(valid.reason, valid.message.clone());
+    let mut wanted = vec![condition(VALID, valid), condition(READY, ready).without_event()];
+    let has_conflict =
+        conditions::find(&export.conditions, CONFLICT).is_some_and(|it| it.status != ConditionStatus::Unknown);
+    if has_conflict {
+        let pending = ConditionValue::pending_conflict_resolution(&export.meta.name);
+        wanted.push(condition(CONFLICT, pending).without_event());
+    }
+    wanted
+}
+
+/// Returns why the hub does not have the export of a valid Service: reason and message. `None` if nothing prevents it.
+fn problem(
+    view: Reader<'_>,
+    source: &Service,
+    names_in_use: impl Fn(Reader<'_>, &Service) -> Option<String>,
+    now: Timestamp,
+) -> Option<(Reason, String)> {
+    let name = &source.meta.name;
+    if source.ports.len() > PORTS_MAX {
+        return Some((Reason::TooManyPorts, ConditionValue::too_many_ports(name, source.ports.len()).message));
+    }
+    let hub = view.hub_features(now)?;
+    if !hub.has(Feature::MulticlusterApi) && !hub.is_assumed() {
+        let message = "the hub agent does not announce the standard API. Upgrade it, and apply the CRDs in the hub";
+        return Some((Reason::NotUnderstood, message.to_owned()));
+    }
+    let denial = live_exports(view, source).find_map(|it| conditions::find_denial(&it.conditions));
+    if let Some(denial) = denial {
+        return Some((Reason::ExporterNotAllowed, denial.message.to_string()));
+    }
+    if let Some(message) = view.rejection(&Key::Export(name.clone())) {
+        return Some((Reason::WriteRefused, message.to_owned()));
+    }
+    names_in_use(view, source).map(|message| (Reason::NameHeldByAnother, message))
+}
+
+/// Returns the condition `Ready`. `None` while the hub's answer is not known and the condition exists.
+fn state(
+    view: Reader<'_>,
+    export: &StandardServiceExport,
+    outcome: Option<&Condition>,
+    problem: Option<(Reason, String)>,
+) -> Option<DesiredCondition> {
+    let name = &export.meta.name;
+    if let Some((reason, message)) = problem {
+        return Some(condition(READY, ConditionValue::not_exported(reason, message)));
+    }
+    if outcome.is_some() {
+        let left_out = left_out(export);
+        return Some(condition(READY, ConditionValue::exported(name, &left_out)).without_event());
+    }
+    let is_known = view.complete(&[Kind::InternalServiceExport]);
+    let is_new = conditions::find(&export.conditions, READY).is_none();
+    (is_known || is_new).then(|| condition(READY, ConditionValue::export_pending(name)).without_event())
+}
+
+/// Returns the names of labels and annotations that are not exported.
+fn left_out(export: &StandardServiceExport) -> Vec<&str> {
+    let (labels, annotations) =
+        (names::exported_labels(&export.labels), names::exported_annotations(&export.annotations));
+    let labels = export.labels.keys().filter(|name| !labels.contains_key(*name));
+    let annotations = export.annotations.keys().filter(|name| !annotations.contains_key(*name));
+    labels.chain(annotations).map(|name| &**name).collect()
+}

@@ -1,0 +1,283 @@
+//! Tests of exports by the standard API in the member agent.
+
+use crate::support::build::{
+    Build, BuildInternalExport, BuildService, IntoObject, accepted_export, condition, in_hub_of, internal_export,
+    member_agent, multicluster, named, no_conflict, port, reference, seconds, service, service_export, slice,
+    slice_export, standard_export,
+};
+use crate::support::view::{NOW, SEEN, events, observe_change, observe_removal, planned, undecodable, writes};
+use crate::support::world::settings;
+use fleetnet_core::features::{Feature, Features};
+use fleetnet_core::limits::PORTS_MAX;
+use fleetnet_core::member::{Key, Planner, Settings};
+use fleetnet_core::model::{
+    Condition, ExportedBy, InternalServiceExport, IpFamily, Kind, Multicluster, Object, Service, ServiceType,
+    StandardServiceExport,
+};
+use fleetnet_core::plan::{Action, Desired, ExportContent, Patch, Sample, Write};
+use fleetnet_types::WatchState;
+use std::sync::Arc;
+
+fn app() -> Key {
+    Key::Export(named("work/app"))
+}
+
+fn app_slice() -> Key {
+    Key::SliceExport(named("work/app-1"))
+}
+
+/// Returns the view of a member agent that uses the standard API, with these objects and the announcement of the hub agent.
+fn view(objects: impl IntoIterator<Item = Object>) -> Planner {
+    view_of(objects, Features::ALL)
+}
+
+fn view_of(objects: impl IntoIterator<Item = Object>, hub: Features) -> Planner {
+    let mut view = Planner::new(Settings { standard_api: true, ..settings(0) });
+    for kind in <Planner as crate::support::agent::View>::KINDS {
+        view.watch_state(*kind, WatchState::Complete, SEEN, &mut Vec::new());
+    }
+    let hub = member_agent("member-1", Features::ALL, hub).object();
+    for object in objects.into_iter().chain([hub]) {
+        view.applied(object, SEEN, &mut Vec::new());
+    }
+    view
+}
+
+fn content(exported_by: ExportedBy) -> ExportContent {
+    let part = Multicluster { exported_by, ..multicluster() };
+    ExportContent { ports: vec![port("http", 80)], multicluster: Some(Arc::new(part)), ..ExportContent::default() }
+}
+
+/// Returns the InternalServiceExport of `work/app` by these APIs, before the hub agent has seen it.
+fn fresh(exported_by: ExportedBy) -> InternalServiceExport {
+    internal_export("member-1", &service("work/app")).standard(Multicluster { exported_by, ..multicluster() })
+}
+
+fn outcome(status: &str, reason: &str) -> Condition {
+    condition("multicluster.x-k8s.io/Conflict", status, reason, "as the hub agent says", 1)
+}
+
+/// Returns the InternalServiceExport after the hub agent has merged it.
+fn merged(exported_by: ExportedBy) -> InternalServiceExport {
+    fresh(exported_by).judged(outcome("False", "NoConflicts"))
+}
+
+fn of_hub(plan: Vec<Write>) -> Vec<Write> {
+    plan.into_iter().filter(|write| write.kind() == Kind::InternalServiceExport).collect()
+}
+
+/// Returns type, status and reason of each condition that the plan writes to the ServiceExport.
+fn shown(view: &Planner) -> Vec<(String, &'static str, String)> {
+    let list = writes(view, &app()).into_iter().find_map(|write| match write.action {
+        Action::Patch { patch: Patch::StandardServiceExportConditions(list), .. } => Some(list),
+        _ => None,
+    });
+    let shown = |it: Condition| (it.condition_type.to_string(), it.status.as_str(), it.reason.to_string());
+    list.into_iter().flatten().map(shown).collect()
+}
+
+fn states(list: &[(&str, &'static str, &str)]) -> Vec<(String, &'static str, String)> {
+    list.iter().map(|(kind, status, reason)| ((*kind).to_owned(), *status, (*reason).to_owned())).collect()
+}
+
+#[test]
+fn a_standard_export_needs_one_write_in_the_hub_and_two_of_its_status() {
+    let source = service("work/app").version(7);
+    let export = StandardServiceExport {
+        labels: [("team", "blue"), ("app.kubernetes.io/name", "x")].map(|(a, b)| (a.into(), b.into())).into(),
+        annotations: [("note".into(), "n".into())].into(),
+        ..standard_export("work/app")
+    };
+    let source = Service {
+        families: vec![IpFamily::IPv6, IpFamily::IPv4],
+        internal_traffic_policy: Some("Local".into()),
+        traffic_distribution: Some("PreferClose".into()),
+        ..source
+    };
+    let mut view = view([source.clone().object(), export.clone().object()]);
+    assert_eq!(shown(&view), states(&[("Valid", "True", "Valid"), ("Ready", "Unknown", "Pending")]));
+    let [create] = &of_hub(writes(&view, &app()))[..] else { panic!() };
+    let Action::Create(Desired::InternalServiceExport { reference: of, content }) = &create.action else { panic!() };
+    assert_eq!(*of, reference("member-1", &source.meta, Some(SEEN)));
+    assert_eq!(create.at, in_hub_of("member-1", "work-app"));
+    assert_eq!(create.sample, Some(Sample::ServiceExported { service: named("work/app") }));
+    let part = content.multicluster.as_ref().expect("a part");
+    assert_eq!(part.exported_by, ExportedBy::StandardApi);
+    assert_eq!(part.properties.families, [IpFamily::IPv6, IpFamily::IPv4]);
+    assert_eq!(part.properties.internal_traffic_policy.as_deref(), Some("Local"));
+    assert_eq!(part.properties.traffic_distribution.as_deref(), Some("PreferClose"));
+    assert_eq!(part.properties.labels, [("team".into(), "blue".into())].into(), "names of Kubernetes stay");
+    assert_eq!(part.properties.annotations, export.annotations);
+
+    let internal = InternalServiceExport { multicluster: content.multicluster.clone(), ..merged(ExportedBy::Both) };
+    observe_change(&mut view, internal.object());
+    let expected = [("Valid", "True", "Valid"), ("Ready", "True", "Exported"), ("Conflict", "False", "NoConflicts")];
+    assert_eq!(shown(&view), states(&expected));
+    let [Write { action: Action::Patch { patch: Patch::StandardServiceExportConditions(list), .. }, .. }] =
+        &writes(&view, &app())[..]
+    else {
+        panic!("one write")
+    };
+    assert!(list[1].message.contains("app.kubernetes.io/name"), "{}", list[1].message);
+    observe_change(&mut view, StandardServiceExport { conditions: list.clone(), ..export }.version(2).object());
+    assert_eq!(writes(&view, &app()), []);
+}
+
+#[test]
+fn conflicts_are_shown_and_do_not_end_the_export() {
+    let in_conflict = fresh(ExportedBy::StandardApi).judged(outcome("True", "PortConflict,TypeConflict"));
+    let objects = [service("work/app").object(), standard_export("work/app").object(), in_conflict.object()];
+    let view = view(objects.into_iter().chain([slice("work/app-1").object()]));
+    let expected =
+        [("Valid", "True", "Valid"), ("Ready", "True", "Exported"), ("Conflict", "True", "PortConflict,TypeConflict")];
+    assert_eq!(shown(&view), states(&expected));
+    assert!(events(&view, &app()).contains(&"ConflictFound"));
+    assert!(matches!(writes(&view, &app_slice())[..], [Write { action: Action::Create(_), .. }]));
+}
+
+#[test]
+fn a_service_that_cannot_be_exported_is_not_and_the_export_says_why() {
+    let name = named("work/app");
+    let external = Service { service_type: ServiceType::ExternalName, ..service("work/app") };
+    let many: Vec<_> = (0..=PORTS_MAX).map(|number| port(&format!("p-{number}"), 80)).collect();
+    let table = [
+        (vec![], [("Valid", "False", "NoService"), ("Ready", "False", "Failed")]),
+        (vec![external.object()], [("Valid", "False", "InvalidServiceType"), ("Ready", "False", "Failed")]),
+        (vec![service("work/app").ports(&many).object()], [("Valid", "True", "Valid"), ("Ready", "False", "Failed")]),
+        (
+            vec![service("work/app").deleting().object()],
+            [("Valid", "False", "NoService"), ("Ready", "False", "Failed")],
+        ),
+    ];
+    for (objects, expected) in table {
+        let view = view(objects.into_iter().chain([standard_export("work/app").object()]));
+        assert_eq!(shown(&view), states(&expected));
+        assert_eq!(of_hub(writes(&view, &app())), []);
+    }
+    let denied = fresh(ExportedBy::StandardApi).judged(condition("Valid", "False", "ExporterNotAllowed", "denied", 1));
+    let mut view = view([service("work/app").object(), standard_export("work/app").object(), denied.object()]);
+    assert_eq!(shown(&view), states(&[("Valid", "True", "Valid"), ("Ready", "False", "Failed")]));
+    view.write_rejected(&Key::Export(name), "the hub says no".to_owned());
+    assert!(events(&view, &app()).contains(&"ExporterNotAllowed"));
+    let old = view_of(
+        [service("work/app").object(), standard_export("work/app").object()],
+        Features::ALL.without(Feature::MulticlusterApi),
+    );
+    assert_eq!(shown(&old), states(&[("Valid", "True", "Valid"), ("Ready", "False", "Failed")]), "an older hub agent");
+    assert_eq!(of_hub(writes(&old, &app())), []);
+}
+
+#[test]
+fn slices_are_exported_after_the_merge_and_withdrawn_with_the_export() {
+    let (source, export) = (service("work/app"), standard_export("work/app"));
+    let mut view = view([source.clone().object(), slice("work/app-1").object()]);
+    assert!(observe_change(&mut view, export.clone().object()).contains(&app_slice()));
+    observe_change(&mut view, fresh(ExportedBy::StandardApi).object());
+    assert_eq!(writes(&view, &app_slice()), [], "the hub agent has not merged the export");
+    observe_change(&mut view, fresh(ExportedBy::StandardApi).judged(outcome("Unknown", "Pending")).version(2).object());
+    assert_eq!(writes(&view, &app_slice()), []);
+    assert!(observe_change(&mut view, merged(ExportedBy::StandardApi).version(3).object()).contains(&app_slice()));
+    let [Write { action: Action::Create(Desired::EndpointSliceExport(_)), .. }] = &writes(&view, &app_slice())[..]
+    else {
+        panic!("the slice is exported")
+    };
+    let exported = slice_export("member-1", &slice("work/app-1"));
+    observe_change(&mut view, Object::EndpointSliceExport(exported.clone()));
+    assert_eq!(writes(&view, &app_slice()), []);
+    assert!(observe_removal(&mut view, &export.object()).contains(&app_slice()));
+    assert_eq!(writes(&view, &app_slice()), [Write::delete(Kind::EndpointSliceExport, &exported.meta)]);
+    let internal = merged(ExportedBy::StandardApi).version(3);
+    assert_eq!(writes(&view, &app()), [Write::delete(Kind::InternalServiceExport, &internal.meta)]);
+    let replaced = InternalServiceExport {
+        reference: reference("member-1", &service("work/other").meta, None),
+        ..merged(ExportedBy::StandardApi)
+    };
+    let replaced = InternalServiceExport {
+        reference: fleetnet_core::model::Reference { source: named("work/app"), ..replaced.reference },
+        ..replaced
+    };
+    let view = self::view([
+        source.object(),
+        slice("work/app-1").object(),
+        standard_export("work/app").object(),
+        replaced.clone().object(),
+    ]);
+    assert_eq!(writes(&view, &app_slice()), [], "its outcome is that of an earlier Service");
+    assert_eq!(of_hub(writes(&view, &app())), [Write::delete(Kind::InternalServiceExport, &replaced.meta)]);
+}
+
+#[test]
+fn both_apis_have_one_export_in_the_hub_and_each_can_end_alone() {
+    let source = service("work/app");
+    let fleet = accepted_export("work/app");
+    let standard = standard_export("work/app");
+    let patched_since = |internal: &InternalServiceExport, content: ExportContent, since| {
+        let reference = reference("member-1", &service("work/app").meta, Some(since));
+        let write = Write::patch(&internal.meta, Patch::InternalServiceExport { reference, content });
+        vec![write.measured(Some(Sample::ServiceExported { service: named("work/app") }))]
+    };
+    let patched = |internal: &InternalServiceExport, content| patched_since(internal, content, SEEN);
+    // The fleet's API exports the Service, and the standard API joins.
+    let alone = internal_export("member-1", &source).judged(no_conflict("work/app"));
+    let mut view = view([source.clone().object(), fleet.clone().object(), alone.clone().object()]);
+    assert_eq!(of_hub(writes(&view, &app())), []);
+    observe_change(&mut view, standard.clone().object());
+    assert_eq!(of_hub(writes(&view, &app())), patched_since(&alone, content(ExportedBy::Both), seconds(20)));
+    // The fleet's export ends: the standard API keeps the InternalServiceExport, and the finalizer goes after that.
+    let both = merged(ExportedBy::Both);
+    let mut view = self::view([
+        source.clone().object(),
+        fleet.clone().deleting().object(),
+        standard.clone().object(),
+        both.clone().object(),
+    ]);
+    assert_eq!(of_hub(writes(&view, &app())), patched(&both, content(ExportedBy::StandardApi)));
+    observe_change(&mut view, merged(ExportedBy::StandardApi).version(2).object());
+    assert!(writes(&view, &app()).contains(&Write::remove_finalizer(Kind::ServiceExport, &fleet.meta)));
+    assert_eq!(of_hub(writes(&view, &app())), []);
+    // The standard export ends: the fleet's API keeps it.
+    let view = self::view([source.clone().object(), fleet.object(), both.clone().object()]);
+    let fleet_only = ExportContent { multicluster: None, ..content(ExportedBy::Both) };
+    assert_eq!(of_hub(writes(&view, &app())), patched(&both, fleet_only));
+    // An export with weight 0 is withdrawn from the fleet's API only.
+    let zero = fleetnet_core::model::ServiceExport { weight: Some("0".into()), ..service_export("work/app").marked() };
+    let view = self::view([source.object(), zero.object(), standard.object(), both.clone().object()]);
+    assert_eq!(of_hub(planned(&view, &app()).writes), patched(&both, content(ExportedBy::StandardApi)));
+}
+
+#[test]
+fn an_export_stays_while_its_request_is_unknown() {
+    let (source, internal) = (service("work/app"), merged(ExportedBy::StandardApi));
+    let exported = Object::EndpointSliceExport(slice_export("member-1", &slice("work/app-1")));
+    let objects =
+        || [source.clone().object(), internal.clone().object(), slice("work/app-1").object(), exported.clone()];
+    let is_kept = |view: &Planner| of_hub(writes(view, &app())).is_empty() && writes(view, &app_slice()).is_empty();
+    for state in [WatchState::Incomplete, WatchState::Absent, WatchState::Unknown] {
+        let mut view = view(objects());
+        assert!(!is_kept(&view), "no ServiceExport requests it");
+        view.watch_state(Kind::StandardServiceExport, state, NOW, &mut Vec::new());
+        assert!(is_kept(&view), "{state:?}");
+    }
+    let mut view = view(objects());
+    undecodable(&mut view, Kind::StandardServiceExport, &named("work/app"));
+    assert!(is_kept(&view), "undecodable");
+    let mut view = self::view(objects());
+    view.watch_state(Kind::MemberAgent, WatchState::Absent, NOW, &mut Vec::new());
+    observe_change(&mut view, standard_export("work/app").object());
+    assert!(is_kept(&view), "the hub agent may support the standard API");
+    // The fleet's export ends in this time.
+    let both = merged(ExportedBy::Both);
+    let fleet = accepted_export("work/app").deleting();
+    let mut view = self::view([source.clone().object(), both.object(), fleet.object()]);
+    view.watch_state(Kind::StandardServiceExport, WatchState::Unknown, NOW, &mut Vec::new());
+    let [Write { action: Action::Patch { patch: Patch::InternalServiceExport { content, .. }, .. }, .. }] =
+        &of_hub(writes(&view, &app()))[..]
+    else {
+        panic!("one write")
+    };
+    assert_eq!(*content, self::content(ExportedBy::StandardApi));
+    let mut view =
+        self::view([source.object(), merged(ExportedBy::Both).object(), accepted_export("work/app").object()]);
+    view.watch_state(Kind::StandardServiceExport, WatchState::Unknown, NOW, &mut Vec::new());
+    assert_eq!(of_hub(writes(&view, &app())), [], "the fleet's export stays as it is");
+}
