@@ -13,7 +13,7 @@ use crate::hub::merge::{self, Exported};
 use crate::hub::rights::{self, Right};
 use crate::hub::view::merged::Merged;
 use crate::hub::view::reader::Reader;
-use crate::model::{Condition, Kind, MergedImport, MergedServiceImport};
+use crate::model::{Condition, Kind, MergedCluster, MergedImport, MergedServiceImport, ServedPort};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
@@ -58,19 +58,22 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
     // fault MC3.4: right == Right::Granted ~> true
     let may_import = features.has(Feature::MulticlusterApi) && right == Right::Granted;
     let wanted = view.merged(service).map(|merged| &merged.import).filter(|_| may_import);
+    let wanted = match present {
+        Some(present) if may_import => with_lost(view, present, wanted),
+        _ => wanted.cloned(),
+    };
     plan.join(match (present, wanted) {
         (None, None) => Plan::default(),
         (None, Some(import)) if names::can_be_service(service) => {
-            let desired = Desired::MergedServiceImport { service: service.clone(), import: Arc::clone(import) };
+            let desired = Desired::MergedServiceImport { service: service.clone(), import };
             Plan::one(Write::create(at, desired))
         }
         (None, Some(_)) => Plan::default(), // no Service can have this name
         (Some(present), _) if present.meta.deleting => Plan::default(), // this key is requeued when it is gone
-        (Some(present), wanted) if may_import && loses_for_now(view, present, wanted) => Plan::default(),
         (Some(present), None) => Plan::one(Write::delete(Kind::MergedServiceImport, &present.meta)),
-        (Some(present), Some(import)) if present.import == *import && present.service == *service => Plan::default(),
+        (Some(present), Some(import)) if present.import == import && present.service == *service => Plan::default(),
         (Some(present), Some(import)) => {
-            let patch = Patch::MergedServiceImport { service: service.clone(), import: Arc::clone(import) };
+            let patch = Patch::MergedServiceImport { service: service.clone(), import };
             Plan::one(Write::patch(&present.meta, patch))
         }
     });
@@ -88,21 +91,42 @@ fn remove_misnamed(view: Reader<'_>, service: &ObjectName, at: &ObjectName) -> P
     plan
 }
 
-/// True if a change would remove a cluster that perhaps still exports the Service, or will export it again. Such a cluster has no
-/// decodable InternalServiceExport of the Service, and is not denied the right to export. Either it has an undecodable
-/// InternalServiceExport, or it has slices of the Service: the Service was created again, and its export will be.
-fn loses_for_now(view: Reader<'_>, present: &MergedServiceImport, wanted: Option<&Arc<MergedImport>>) -> bool {
+/// Returns the merged import together with the clusters of the present one that are lost only for now. They keep their places, so that
+/// nothing is written if they are back soon. Of their ports, those stay that other clusters serve too.
+fn with_lost(
+    view: Reader<'_>,
+    present: &MergedServiceImport,
+    wanted: Option<&Arc<MergedImport>>,
+) -> Option<Arc<MergedImport>> {
     let is_kept =
         |cluster: &ClusterId| wanted.is_some_and(|import| import.clusters.iter().any(|kept| kept.cluster == *cluster));
-    present.import.clusters.iter().map(|it| &it.cluster).filter(|cluster| !is_kept(cluster)).any(|cluster| {
-        let namespace = names::member_namespace(cluster);
-        // fault MC10.1: view.has_slice_exports_of(&present.service, &namespace) ~> false
-        let exports_slices = || view.has_slice_exports_of(&present.service, &namespace);
-        // fault MC2.2: view.has_undecodable(Kind::InternalServiceExport, &namespace) ~> false
-        (view.has_undecodable(Kind::InternalServiceExport, &namespace) || exports_slices())
-            && rights::of_exporter(view, &present.service, cluster) != Right::Denied
-            && view.internal_exports_in(&present.service, &namespace).next().is_none()
-    })
+    let clusters = present.import.clusters.iter().enumerate().filter(|(_, it)| !is_kept(&it.cluster));
+    let lost: Vec<_> = clusters.filter(|(_, it)| is_lost_for_now(view, &present.service, &it.cluster)).collect();
+    let (Some(wanted), false) = (wanted, lost.is_empty()) else {
+        return if lost.is_empty() { wanted.cloned() } else { Some(Arc::clone(&present.import)) };
+    };
+    let mut import = (**wanted).clone();
+    let is_port = |port: &ServedPort| wanted.ports.iter().any(|merged| merged.name == port.name);
+    for (place, entry) in lost {
+        let ports = entry.ports.as_ref().map(|ports| ports.iter().filter(|port| is_port(port)).cloned().collect());
+        let entry = MergedCluster { ports, ..entry.clone() };
+        // fault MC10.2: place.min(import.clusters.len()) ~> { let _ = place; import.clusters.len() }
+        import.clusters.insert(place.min(import.clusters.len()), entry);
+    }
+    Some(Arc::new(import))
+}
+
+/// True if a cluster without a decodable InternalServiceExport of a Service perhaps still exports the Service, or will do so again. It
+/// is not denied the right to export. Either it has an undecodable InternalServiceExport, or it has slices of the Service: the Service
+/// was created again, and its export will be.
+fn is_lost_for_now(view: Reader<'_>, service: &ObjectName, cluster: &ClusterId) -> bool {
+    let namespace = names::member_namespace(cluster);
+    // fault MC10.1: view.has_slice_exports_of(service, &namespace) ~> false
+    let exports_slices = || view.has_slice_exports_of(service, &namespace);
+    // fault MC2.2: view.has_undecodable(Kind::InternalServiceExport, &namespace) ~> false
+    (view.has_undecodable(Kind::InternalServiceExport, &namespace) || exports_slices())
+        && rights::of_exporter(view, service, cluster) != Right::Denied
+        && view.internal_exports_in(service, &namespace).next().is_none()
 }
 
 /// Sets the outcome of the merge as a condition of each export of the standard API. `beside` has the other writes of the same plan. An
@@ -114,6 +138,11 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
     }
     let merged = view.merged(service).map(|merged| (merged, outcome(service, merged)));
     for (cluster, export) in exports_by_cluster(view, service) {
+        // An export that is undecodable may disagree. Exports without an outcome get one, because their slices wait for it.
+        // fault MC11.1: has_outcome(&export.conditions) && ~> false &&
+        if has_outcome(&export.conditions) && has_undecodable_export(view, service) {
+            continue;
+        }
         let is_written = beside.writes.iter().any(|write| write.at == export.meta.name);
         let right = rights::of_exporter(view, service, &cluster);
         // fault MC3.1: right == Right::Unknown ~> false
@@ -135,6 +164,17 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
         }
     }
     plan
+}
+
+fn has_outcome(existing: &[Condition]) -> bool {
+    conditions::find(existing, MULTICLUSTER_CONFLICT).is_some_and(|it| it.status != ConditionStatus::Unknown)
+}
+
+/// True if a member has an undecodable InternalServiceExport with the usual name for this Service.
+fn has_undecodable_export(view: Reader<'_>, service: &ObjectName) -> bool {
+    let name = names::joined(&service.namespace, &service.name);
+    // fault MC11.2: view.undecodable_named(Kind::InternalServiceExport, &name).next().is_some() ~> { let _ = name; true }
+    name.is_some_and(|name| view.undecodable_named(Kind::InternalServiceExport, &name).next().is_some())
 }
 
 /// Returns the outcome of the merge, for all exports.

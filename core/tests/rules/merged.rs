@@ -180,9 +180,6 @@ fn nothing_is_decided_while_something_is_unknown() {
     let mut view = hub_view(objects());
     undecodable(&mut view, Kind::MergedServiceImport, &stale.meta.name);
     assert_eq!(writes(&view, &key(2)), []);
-    let mut view = hub_view(objects());
-    undecodable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-1", "other"));
-    assert_eq!(writes(&view, &key(2)), [], "it may be the export of the cluster that would be removed");
     let mut view = hub_view([export(1).object(), agent(2), given(2, &import).object()]);
     undecodable(&mut view, Kind::InternalServiceExport, &export(1).meta.name);
     assert_eq!(writes(&view, &key(2)), [], "its last state counts");
@@ -212,6 +209,48 @@ fn the_namespace_of_a_service_limits_exporters_and_importers() {
     let others = namespace("work").imported_from_by("member-1").version(4);
     assert!(observe_change(&mut view, others.object()).contains(&key(2)));
     assert_eq!(writes(&view, &key(2)), deletes(&given(2, &both)));
+}
+
+fn clusters(import: &MergedImport) -> Vec<&str> {
+    import.clusters.iter().map(|part| &*part.cluster).collect()
+}
+
+#[test]
+fn a_cluster_with_an_undecodable_export_stays_in_the_import_and_keeps_its_place() {
+    let all = [export(1), with_port(3, 81), export(5)];
+    let both_ports = import_of(&all);
+    for lost in [1, 3, 5] {
+        let others =
+            all.iter().filter(|it| it.meta.name.namespace != names::member_namespace(&format!("member-{lost}")));
+        let objects = others.cloned().map(IntoObject::object).chain([agent(2), given(2, &both_ports).object()]);
+        let mut view = hub_view(objects);
+        let without = written(&planned(&view, &key(2))).expect("a change");
+        assert!(!clusters(&without).contains(&&*format!("member-{lost}")), "{lost}");
+        undecodable(&mut view, Kind::InternalServiceExport, &in_hub_of(&format!("member-{lost}"), "work-app"));
+        let kept = written(&planned(&view, &key(2)));
+        let Some(kept) = kept else {
+            assert_ne!(lost, 1, "the next one is the oldest now");
+            continue;
+        };
+        assert_eq!(lost, 1, "nothing changes without another one");
+        assert_eq!(clusters(&kept), ["member-1", "member-3", "member-5"], "{lost}");
+        assert_eq!(kept.ports, without.ports, "{lost}");
+        let names = |part: &fleetnet_core::model::MergedCluster| part.ports.as_ref().map(Vec::len);
+        assert!(kept.clusters.iter().all(|part| names(part).is_none_or(|number| number <= kept.ports.len())), "{lost}");
+    }
+}
+
+#[test]
+fn an_outcome_stays_while_an_export_of_the_service_is_undecodable() {
+    let judged = |number, condition: Condition| InternalServiceExport { conditions: vec![condition], ..export(number) };
+    let disagrees = verdict("True", "PortConflict", "they disagree");
+    let mut view = hub_view([judged(1, disagrees).object(), export(3).object()]);
+    assert_eq!(writes(&view, &app()).len(), 2);
+    undecodable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-5", "work-other"));
+    assert_eq!(writes(&view, &app()).len(), 2, "of another Service");
+    undecodable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-5", "work-app"));
+    let written = writes(&view, &app());
+    assert_eq!(written.iter().map(|write| &write.at).collect::<Vec<_>>(), [&export(3).meta.name], "a new export");
 }
 
 fn verdict(status: &str, reason: &str, message: &str) -> Condition {

@@ -13,7 +13,7 @@ use fleetnet_core::model::{
     Multicluster, Object, SessionAffinity, StandardProperties,
 };
 use fleetnet_core::names;
-use fleetnet_core::plan::{Action, Desired, Plan, Write};
+use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
 use fleetnet_types::{Text, WatchState};
 use std::sync::Arc;
 
@@ -245,6 +245,16 @@ fn a_merged_import_stays_while_an_exporter_creates_its_service_again() {
     let mut view = hub_view([exported(By::Standard).object(), agent, used_by("member-2").object(), slice.clone()]);
     observe_removal(&mut view, &exported(By::Standard).object());
     assert_eq!(writes(&view, &import_key), [], "its slices are still in the hub");
+    let other = internal_export("member-3", &service("work/app")).standard(multicluster());
+    observe_change(&mut view, other.clone().object());
+    let [Write { action: Action::Patch { patch: Patch::MergedServiceImport { import, .. }, .. }, .. }] =
+        &writes(&view, &import_key)[..]
+    else {
+        panic!("another cluster joins")
+    };
+    let clusters: Vec<&str> = import.clusters.iter().map(|part| &*part.cluster).collect();
+    assert_eq!(clusters, ["member-1", "member-3"], "and the first keeps its place");
+    observe_removal(&mut view, &other.object());
     let removed = observe_removal(&mut view, &slice);
     assert!(removed.contains(&import_key));
     let deletion = Write::delete(Kind::MergedServiceImport, &used_by("member-2").meta);
