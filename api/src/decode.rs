@@ -31,6 +31,7 @@ mod service_export;
 mod service_import;
 mod shared;
 mod standard_service_export;
+mod standard_service_import;
 
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_types::Undecodable;
@@ -67,6 +68,7 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
         Kind::MemberAgent => object(kind, json, member_agent::read),
         Kind::MergedServiceImport => object(kind, json, merged_service_import::read),
         Kind::StandardServiceExport => object(kind, json, standard_service_export::read),
+        Kind::StandardServiceImport => object(kind, json, standard_service_import::read),
         Kind::InternalMemberCluster => object(kind, json, membership::read),
         Kind::MemberCluster => object(kind, json, membership::read_member),
     }

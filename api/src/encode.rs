@@ -3,6 +3,7 @@
 mod create;
 mod parts;
 mod patch;
+mod standard;
 
 pub(crate) use parts::content;
 

@@ -63,6 +63,14 @@ pub mod labels {
     pub const HIDING: [&str; 2] = ["service.kubernetes.io/headless", "service.kubernetes.io/service-proxy-name"];
     /// Value of [`MANAGED_BY`] on imported EndpointSlices.
     pub const MANAGED_BY_IMPORT: &str = "endpointsliceimport-controller.networking.fleet.azure.com";
+    /// Label of a namespace in a member, with the value `true`: it imports Services of the standard API.
+    pub const IMPORT: &str = "fleetnet/import";
+    /// Standard label of a Service or EndpointSlice: the name of the imported Service of the standard API that it belongs to.
+    pub const MULTICLUSTER_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-name";
+    /// Standard label of an object in a user's namespace: the program that writes it.
+    pub const WRITER: &str = "app.kubernetes.io/managed-by";
+    /// Value of [`WRITER`] on the objects that the member agent makes for the standard API.
+    pub const WRITER_MEMBER_AGENT: &str = "fleetnet-member-agent";
     /// Standard label of the objects that install fleetnet, with the value `fleetnet`.
     pub const PART_OF: &str = "app.kubernetes.io/part-of";
     /// Label of a CustomResourceDefinition of fleetnet: the revision of its content, a number. A definition with a lower number
@@ -76,6 +84,8 @@ pub mod labels {
 
 /// Annotations.
 pub mod annotations {
+    /// Annotation of a ServiceImport of the standard API: its labels and annotations that exports gave to it, as JSON.
+    pub const EXPORTED: &str = "fleetnet/exported";
     /// Annotation of a source EndpointSlice, written by Go agents: the name of its EndpointSliceExport.
     pub const FLEET_UNIQUE_NAME: &str = "networking.fleet.azure.com/fleet-unique-name";
     /// Annotation of a source EndpointSlice, written by Go agents: its generation when it was last exported.

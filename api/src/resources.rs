@@ -22,6 +22,7 @@ pub const fn resource(kind: Kind) -> Resource {
         Kind::MemberAgent => (GROUP, VERSION, "MemberAgent", "memberagents"),
         Kind::MergedServiceImport => (GROUP, VERSION, "MergedServiceImport", "mergedserviceimports"),
         Kind::StandardServiceExport => (STANDARD_GROUP, STANDARD_VERSION, "ServiceExport", "serviceexports"),
+        Kind::StandardServiceImport => (STANDARD_GROUP, STANDARD_VERSION, "ServiceImport", "serviceimports"),
         Kind::InternalMemberCluster => {
             (MEMBERSHIP_GROUP, MEMBERSHIP_VERSION, "InternalMemberCluster", "internalmemberclusters")
         }

@@ -64,6 +64,8 @@ fn services_as_the_go_agents_leave_them() {
         families: vec![IpFamily::IPv4],
         internal_traffic_policy: Some("Cluster".into()),
         traffic_distribution: None,
+        imports: None,
+        cluster_ips: Vec::new(),
         derived_from: None,
         relabelled: false,
         internal_load_balancer: false,
@@ -279,7 +281,7 @@ fn parts_for_the_standard_api_are_read_and_what_would_end_an_export_makes_the_ob
 fn what_is_left_out_is_read_as_the_api_means_it() {
     let mut namespace = least("", "work");
     namespace["metadata"].as_object_mut().unwrap().remove("namespace");
-    let open = Namespace { meta: least_meta("", "work"), exporters: None, importers: None };
+    let open = Namespace { meta: least_meta("", "work"), exporters: None, importers: None, is_importing: false };
     assert_eq!(read(Kind::Namespace, &namespace), Object::Namespace(open.clone()));
     namespace["metadata"]["annotations"] = json!({
         "networking.fleet.azure.com/exporters": "member-1, member-2,",

@@ -354,6 +354,8 @@ fn service_as_wanted(wanted: DerivedService, resource_version: u64) -> Object {
         families: Vec::new(),
         internal_traffic_policy: None,
         traffic_distribution: None,
+        imports: None,
+        cluster_ips: Vec::new(),
         derived_from: Some(wanted.derived_from),
         relabelled: false,
         internal_load_balancer: wanted.internal_load_balancer,

@@ -33,7 +33,8 @@ stored!(
     crate::model::InternalMemberCluster,
     crate::model::MemberCluster,
     crate::model::MergedServiceImport,
-    crate::model::StandardServiceExport
+    crate::model::StandardServiceExport,
+    crate::model::StandardServiceImport
 );
 
 /// Result of storing an object with [`Table::take`].

@@ -6,6 +6,7 @@
 //! | `planner` | the plans of the keys, and the keys that a change requeues |
 //! | `export` | writes exported Services and slices to the hub, and the outcome of conflict resolution to the ServiceExport |
 //! | `import` | MultiClusterService, ServiceImport, derived Service and imported slices |
+//! | `standard_import` | imports of the standard API |
 //! | [`identity`] | ownership of the cluster id: of several clusters with the same id, only one acts in the hub |
 //! | `membership` | joins and leaves a fleet with a manager |
 //! | [`latency`] | duration from a change in the exporter to the write of this change in the importer |
@@ -18,10 +19,11 @@ mod import;
 pub mod latency;
 mod membership;
 mod planner;
+mod standard_import;
 pub mod view;
 
 pub use export::weight;
 pub use planner::{Planner, ReadValues};
 pub use view::{
-    Key, Membership, OnLeave, ServiceLatency, Settings, SliceStreamServer, SliceStreamUse, StreamEnd, View,
+    Key, Membership, OnLeave, ServiceLatency, Settings, SliceStreamServer, SliceStreamUse, StandardApi, StreamEnd, View,
 };

@@ -24,7 +24,7 @@ pub use hub::{
 pub use membership::{AgentStatus, InternalMemberCluster, MemberCluster, MembershipAgent, MembershipState};
 pub use multicluster::{
     ExportedBy, IpFamily, MergedCluster, MergedImport, MergedServiceImport, Multicluster, ServedPort,
-    StandardProperties, StandardServiceExport,
+    StandardImportSpec, StandardImportStatus, StandardProperties, StandardServiceExport, StandardServiceImport,
 };
 pub use object::Object;
 pub use port::PortNumber;
@@ -48,6 +48,8 @@ pub enum Kind {
     MergedServiceImport,
     /// ServiceExport of the standard API.
     StandardServiceExport,
+    /// ServiceImport of the standard API.
+    StandardServiceImport,
     InternalMemberCluster,
     MemberCluster,
 }
@@ -176,6 +178,10 @@ pub struct Service {
     pub internal_traffic_policy: Option<Text>,
     /// `spec.trafficDistribution`.
     pub traffic_distribution: Option<Text>,
+    /// Name of the Service of the standard API that the member agent derived this Service for, by its labels.
+    pub imports: Option<Text>,
+    /// `spec.clusterIPs`, of a Service with `imports`.
+    pub cluster_ips: Vec<Text>,
     /// MultiClusterService that this Service is derived from, according to its two labels.
     pub derived_from: Option<ObjectName>,
     /// True if another writer edited the labels of this derived Service. [`crate::member::View`] sets this field.
@@ -328,6 +334,8 @@ pub struct Namespace {
     pub exporters: Option<BTreeSet<ClusterId>>,
     /// Cluster ids that may import from this namespace, according to its annotation. `None` allows all members.
     pub importers: Option<BTreeSet<ClusterId>>,
+    /// True if the label `fleetnet/import` of a member's namespace lets it import Services of the standard API.
+    pub is_importing: bool,
 }
 
 impl Namespace {

@@ -178,6 +178,12 @@ pub fn is_exported_name(name: &str) -> bool {
     is_qualified_name(name) && !RESERVED_DOMAINS.iter().any(|of| is_reserved(of))
 }
 
+/// Returns the name of the Service that a member derives for an imported Service of the standard API, in the namespace of that Service.
+pub fn standard_derived(service: &ObjectName) -> ObjectName {
+    let name = format!("derived-{}", hex_of(&[service.name.as_bytes()], 10));
+    ObjectName::new(service.namespace.clone(), name)
+}
+
 /// Returns the labels that an export may give to ServiceImports.
 pub(crate) fn exported_labels(labels: &BTreeMap<Text, Text>) -> BTreeMap<Text, Text> {
     exported(labels, is_label_value)

@@ -1,9 +1,9 @@
 //! Plans: data that describes writes, their preconditions, and the time of the next plan of the same key.
 
 use crate::model::{
-    AgentStatus, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus,
+    AgentStatus, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, IpFamily, Kind, LoadBalancerStatus,
     MemberStatus, MergedImport, Meta, Multicluster, Owner, PortSetStamp, Reference, Renewal, ServicePort,
-    SessionAffinity, SliceContent,
+    SessionAffinity, SliceContent, StandardImportSpec, StandardImportStatus, StandardProperties,
 };
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, ObjectName, Severity, Text, Timestamp, Uid};
@@ -219,6 +219,9 @@ pub enum Desired {
         service: ObjectName,
         import: Arc<MergedImport>,
     },
+    /// Service that the member agent derives for an imported Service of the standard API.
+    StandardService(StandardDerivedService),
+    StandardServiceImport(StandardImportSpec),
 }
 
 impl Desired {
@@ -230,7 +233,8 @@ impl Desired {
             Self::EndpointSliceImport(_) => Kind::EndpointSliceImport,
             Self::ServiceImport { .. } => Kind::ServiceImport,
             Self::InternalServiceImport { .. } => Kind::InternalServiceImport,
-            Self::Service(_) => Kind::Service,
+            Self::Service(_) | Self::StandardService(_) => Kind::Service,
+            Self::StandardServiceImport(_) => Kind::StandardServiceImport,
             Self::EndpointSlice(_) => Kind::EndpointSlice,
             Self::MemberAgent(_) => Kind::MemberAgent,
             Self::MergedServiceImport { .. } => Kind::MergedServiceImport,
@@ -276,6 +280,19 @@ pub struct DerivedService {
     pub internal_load_balancer: bool,
 }
 
+/// Desired state of a Service that is derived for an imported Service of the standard API. Its type is ClusterIP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandardDerivedService {
+    /// Name of the imported Service, in the same namespace.
+    pub service: Text,
+    pub ports: Vec<ServicePort>,
+    pub session_affinity: SessionAffinity,
+    /// First family. Only a create sets it, because it is immutable. `None` for the default of the cluster.
+    pub first_family: Option<IpFamily>,
+    /// True to request addresses of both families, if the cluster has both.
+    pub dual_stack: bool,
+}
+
 /// Desired state of an imported slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedSlice {
@@ -300,6 +317,15 @@ pub enum Patch {
     ServiceExportConditions(Vec<Condition>),
     /// `status.conditions` of a ServiceExport of the standard API, with the conditions of other writers.
     StandardServiceExportConditions(Vec<Condition>),
+    /// Service that is derived for an imported Service of the standard API.
+    StandardService(StandardDerivedService),
+    /// ServiceImport of the standard API. `recorded` are the labels and annotations that it has from exports now.
+    StandardServiceImport {
+        spec: StandardImportSpec,
+        recorded: StandardProperties,
+    },
+    /// Status of a ServiceImport of the standard API, with the conditions of other writers.
+    StandardServiceImportStatus(StandardImportStatus),
     /// Content and reference of an InternalServiceExport, and its last-observed annotation.
     InternalServiceExport {
         reference: Reference,
@@ -378,6 +404,8 @@ impl Patch {
             Self::Finalizers { kind, finalizers: _ } => *kind,
             Self::ServiceExportConditions(_) => Kind::ServiceExport,
             Self::StandardServiceExportConditions(_) => Kind::StandardServiceExport,
+            Self::StandardService(_) => Kind::Service,
+            Self::StandardServiceImport { .. } | Self::StandardServiceImportStatus(_) => Kind::StandardServiceImport,
             Self::InternalServiceExport { .. }
             | Self::InternalServiceExportStamp { .. }
             | Self::InternalServiceExportConditions(_) => Kind::InternalServiceExport,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// All kinds that the agents watch.
-pub(crate) const KINDS: [Kind; 15] = [
+pub(crate) const KINDS: [Kind; 16] = [
     Kind::Service,
     Kind::EndpointSlice,
     Kind::ServiceExport,
@@ -32,6 +32,7 @@ pub(crate) const KINDS: [Kind; 15] = [
     Kind::MemberCluster,
     Kind::MergedServiceImport,
     Kind::StandardServiceExport,
+    Kind::StandardServiceImport,
 ];
 
 /// Decodes the input as an object of each kind.
@@ -97,6 +98,7 @@ fn check_written(object: &Object) {
         Object::Service(_)
         | Object::ServiceExport(_)
         | Object::StandardServiceExport(_)
+        | Object::StandardServiceImport(_)
         | Object::ServiceImport(_)
         | Object::Namespace(_)
         | Object::MemberAgent(_)

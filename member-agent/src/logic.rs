@@ -64,7 +64,12 @@ fn reporting_kind(key: &Key) -> Option<Kind> {
     match key {
         Key::Export(_) => Some(Kind::ServiceExport),
         Key::MultiClusterService(_) => Some(Kind::MultiClusterService),
-        Key::SliceExport(_) | Key::Import(_) | Key::SliceImport(_) | Key::Heartbeat | Key::Membership => None,
+        Key::SliceExport(_)
+        | Key::Import(_)
+        | Key::StandardImport(_)
+        | Key::SliceImport(_)
+        | Key::Heartbeat
+        | Key::Membership => None,
     }
 }
 
@@ -75,6 +80,7 @@ fn planned_kind(key: &Key) -> Kind {
         Key::SliceExport(_) => Kind::EndpointSlice,
         Key::MultiClusterService(_) => Kind::MultiClusterService,
         Key::Import(_) => Kind::ServiceImport,
+        Key::StandardImport(_) => Kind::StandardServiceImport,
         Key::SliceImport(_) => Kind::EndpointSliceImport,
         Key::Heartbeat => Kind::MemberAgent,
         Key::Membership => Kind::InternalMemberCluster,
@@ -114,7 +120,7 @@ impl Member {
         match key {
             Key::Export(_) | Key::SliceExport(_) => self.parts.export,
             Key::Import(_) => self.parts.import || self.parts.multi_cluster_service,
-            Key::SliceImport(_) => self.parts.import,
+            Key::SliceImport(_) | Key::StandardImport(_) => self.parts.import,
             Key::MultiClusterService(_) => self.parts.multi_cluster_service,
             Key::Heartbeat | Key::Membership => true, // only the settings decide whether there is a heartbeat
         }
@@ -159,8 +165,11 @@ impl Member {
     /// or if the key has none.
     fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Uid)> {
         let export = |name: &ObjectName| {
-            let export = self.view.exports.get(name)?;
-            Some((Kind::ServiceExport, name.clone(), export.meta.uid.clone()))
+            let export = self.view.exports.get(name).map(|export| (Kind::ServiceExport, &export.meta));
+            let standard =
+                || self.view.standard_exports.get(name).map(|export| (Kind::StandardServiceExport, &export.meta));
+            let (kind, meta) = export.or_else(standard)?;
+            Some((kind, name.clone(), meta.uid.clone()))
         };
         let mcs = |name: &ObjectName| {
             let mcs = self.view.multi_cluster_services.get(name)?;
@@ -174,6 +183,10 @@ impl Member {
             }
             Key::MultiClusterService(name) => mcs(name),
             Key::Import(name) => self.view.multi_cluster_services_of_import(name).find_map(mcs),
+            Key::StandardImport(name) => {
+                let import = self.view.standard_imports.get(name)?;
+                Some((Kind::StandardServiceImport, name.clone(), import.meta.uid.clone()))
+            }
             Key::SliceImport(name) => {
                 self.view.multi_cluster_services_of_import(&self.view.owner_of_distributed_slice(name)?).find_map(mcs)
             }
@@ -350,9 +363,11 @@ impl Logic for Member {
     /// flow per exporting member.
     fn flow(&self, key: &Key) -> Flow {
         let id = match key {
-            Key::Export(name) | Key::SliceExport(name) | Key::MultiClusterService(name) | Key::Import(name) => {
-                FlowId::of(&name.namespace)
-            }
+            Key::Export(name)
+            | Key::SliceExport(name)
+            | Key::MultiClusterService(name)
+            | Key::Import(name)
+            | Key::StandardImport(name) => FlowId::of(&name.namespace),
             Key::SliceImport(name) => {
                 self.view.origin_of_distributed_slice(name).map_or(FlowId::default(), |c| FlowId::of(c))
             }

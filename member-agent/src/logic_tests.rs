@@ -27,7 +27,7 @@ fn member_with(parts: Parts, registry: &Registry) -> Member {
         leader: "one".into(),
         takeover_after_micros: 0,
         membership: Membership::default(),
-        standard_api: false,
+        standard_api: fleetnet_core::member::StandardApi::Off,
     };
     let latencies = Latencies::new("member-1", registry).expect("the only ones");
     Member::new(settings, parts, latencies, BlockingReasons::new(registry).expect("the only one"))

@@ -160,7 +160,7 @@ impl Settings {
             leader: identity.into(),
             takeover_after_micros: takeover_after_micros(flags.member_takeover_after)?,
             membership,
-            standard_api: false, // not built yet: imports
+            standard_api: member::StandardApi::Off, // imports are not built yet
         };
         let hub = if alone { None } else { Some(hub(flags)?) };
         let token_secret = token_secret(flags, hub.as_ref())?;

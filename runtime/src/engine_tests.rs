@@ -821,6 +821,14 @@ async fn renewals_are_no_repairs_after_writes_of_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_renewal_that_creates_its_object_again_is_a_repair() {
+    let mut world = World::new().await;
+    world.claim_thing(Thing { stamped: true, ..Thing::claim("beat", "1") }).await;
+    let times = fight(&mut world, 50, |hub| hub.delete(Source::Copy, "beat")).await;
+    assert_eq!(times.len(), 11, "{times:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_that_is_made_and_deleted_often_is_no_fight() {
     let mut world = World::new().await;
     for _ in 0..100 {

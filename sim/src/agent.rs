@@ -178,7 +178,7 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         takeover_after_micros: i64::try_from(setup.member_takeover_after.as_micros())?,
         source_ranges: setup.source_ranges.clone(),
         membership: setup.membership.clone(),
-        standard_api: false,
+        standard_api: fleetnet_core::member::StandardApi::Off,
     };
     let endpoints = setup.endpointslices.clone();
     let settings = member_agent::Settings {

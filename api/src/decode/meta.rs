@@ -12,8 +12,9 @@ use std::fmt;
 
 /// Keys of the labels and annotations that are decoded. All others are skipped, because users may write any number of them, of
 /// any length.
-const READ: [&str; 16] = [
+const READ: [&str; 20] = [
     annotations::AZURE_LOAD_BALANCER_INTERNAL,
+    annotations::EXPORTED,
     annotations::EXPORTERS,
     annotations::EXPORT_HEADLESS,
     annotations::IMPORTERS,
@@ -24,11 +25,14 @@ const READ: [&str; 16] = [
     annotations::SERVICE_TYPE,
     annotations::WEIGHT,
     labels::DERIVED_SERVICE,
+    labels::IMPORT,
     labels::MANAGED_BY,
+    labels::MULTICLUSTER_SERVICE_NAME,
     labels::MULTI_CLUSTER_SERVICE_NAME,
     labels::MULTI_CLUSTER_SERVICE_NAMESPACE,
     labels::SERVICE_IMPORT,
     labels::SERVICE_NAME,
+    labels::WRITER,
 ];
 
 /// Returns fleet-networking's finalizer for a kind. [`Finalizers::ours`] is true if an object has this finalizer.
@@ -47,6 +51,7 @@ pub(crate) const fn finalizer(kind: Kind) -> Option<&'static str> {
         | Kind::Namespace
         | Kind::MemberAgent
         | Kind::StandardServiceExport
+        | Kind::StandardServiceImport
         | Kind::InternalMemberCluster
         | Kind::MemberCluster => None,
     }

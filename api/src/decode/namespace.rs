@@ -2,7 +2,7 @@
 
 use super::meta::Known;
 use super::{Root, Unread};
-use crate::names::annotations;
+use crate::names::{annotations, labels};
 use fleetnet_core::model::{Namespace, Object};
 
 pub(super) fn read(known: Known, _: Root<Unread, Unread>) -> Result<Object, &'static str> {
@@ -10,6 +10,7 @@ pub(super) fn read(known: Known, _: Root<Unread, Unread>) -> Result<Object, &'st
     Ok(Object::Namespace(Namespace {
         exporters: named(annotations::EXPORTERS),
         importers: named(annotations::IMPORTERS),
+        is_importing: known.labels.get(labels::IMPORT).is_some_and(|value| &**value == "true"),
         meta: known.meta,
     }))
 }

@@ -27,6 +27,8 @@ pub(super) struct RawSpec {
     ip_family_policy: Field<Box<str>>,
     #[serde(rename = "ipFamilies")]
     families: Field<Vec<IpFamily>>,
+    #[serde(rename = "clusterIPs")]
+    cluster_ips: Field<Vec<Text>>,
     #[serde(rename = "internalTrafficPolicy")]
     internal_traffic_policy: Field<Text>,
     #[serde(rename = "trafficDistribution")]
@@ -46,6 +48,8 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
     let name = known.labels.get(labels::MULTI_CLUSTER_SERVICE_NAME);
     let namespace = known.labels.get(labels::MULTI_CLUSTER_SERVICE_NAMESPACE);
     let internal = known.annotations.get(annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL);
+    let is_ours = known.labels.get(labels::WRITER).is_some_and(|writer| &**writer == labels::WRITER_MEMBER_AGENT);
+    let imports = known.labels.get(labels::MULTICLUSTER_SERVICE_NAME).filter(|_| is_ours).cloned();
     Ok(Object::Service(Service {
         service_type: match spec.service_type.value().as_deref() {
             Some("ExternalName") => ServiceType::ExternalName,
@@ -61,6 +65,8 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
         families: spec.families.or_default(),
         internal_traffic_policy: spec.internal_traffic_policy.value(),
         traffic_distribution: spec.traffic_distribution.value(),
+        cluster_ips: spec.cluster_ips.value().filter(|_| imports.is_some()).unwrap_or_default(),
+        imports,
         derived_from: namespace.zip(name).map(|(namespace, name)| ObjectName::new(namespace.clone(), name.clone())),
         relabelled: false,
         internal_load_balancer: internal.is_some_and(|value| &**value == "true"),

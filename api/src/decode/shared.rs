@@ -91,8 +91,8 @@ struct RawClientIp {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct RawCluster {
-    cluster: Field<Text>,
+pub(super) struct RawCluster {
+    pub(super) cluster: Field<Text>,
 }
 
 #[derive(Default, Deserialize)]

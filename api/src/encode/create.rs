@@ -1,8 +1,8 @@
 //! Bodies of creates: the fields of a patch, and the fields that only a whole object has, such as apiVersion, kind and name.
 
-use super::{parts, patch};
+use super::{parts, patch, standard};
 use crate::resources::resource;
-use fleetnet_core::model::{Finalizers, Kind};
+use fleetnet_core::model::{Finalizers, Kind, StandardProperties};
 use fleetnet_core::plan::Desired;
 use fleetnet_types::ObjectName;
 use serde_json::{Value, json};
@@ -33,6 +33,8 @@ pub(super) fn body(at: &ObjectName, desired: &Desired) -> Value {
             }
             object
         }
+        Desired::StandardService(service) => standard::new_derived_service(service),
+        Desired::StandardServiceImport(spec) => standard::service_import(spec, &StandardProperties::default()),
         Desired::MemberAgent(renewal) => patch::member_agent(renewal),
         Desired::MergedServiceImport { service, import } => patch::merged_service_import(service, import),
         Desired::EndpointSlice(slice) => {

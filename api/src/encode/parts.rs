@@ -161,7 +161,7 @@ pub(super) fn with_properties(mut value: Value, properties: &StandardProperties)
     value
 }
 
-fn families(families: &[IpFamily]) -> Value {
+pub(super) fn families(families: &[IpFamily]) -> Value {
     let name = |family: &IpFamily| match family {
         IpFamily::IPv4 => "IPv4".into(),
         IpFamily::IPv6 => "IPv6".into(),

@@ -1,6 +1,6 @@
 //! Merge patches: the fields that we own, and null for fields to remove.
 
-use super::parts;
+use super::{parts, standard};
 use crate::names::{annotations, labels};
 use crate::times;
 use fleetnet_core::limits::LATENCY_MINUTES;
@@ -76,6 +76,9 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         }
         Patch::MergedServiceImport { service, import } => merged_service_import(service, import),
         Patch::DerivedService(service) => derived_service(service),
+        Patch::StandardService(service) => standard::derived_service(service),
+        Patch::StandardServiceImport { spec, recorded } => standard::service_import(spec, recorded),
+        Patch::StandardServiceImportStatus(import) => return status(standard::import_status(import)),
         Patch::ImportedSlice(slice) => imported_slice(slice),
     };
     (None, body)

@@ -75,6 +75,12 @@ impl ConditionValue {
         Self::new(ConditionStatus::Unknown, Reason::ServicePendingConflictResolution, message).shown_as("Pending")
     }
 
+    /// Condition `Ready` True of a ServiceImport: clients can use the Service.
+    pub(crate) fn import_is_ready(service: &ObjectName) -> Self {
+        let message = format!("service {service} can be used in this cluster");
+        Self::new(ConditionStatus::True, Reason::FoundServiceImport, message).shown_as("Ready")
+    }
+
     /// Condition `Ready` False.
     pub(crate) fn not_exported(reason: Reason, message: String) -> Self {
         Self::new(ConditionStatus::False, reason, message).shown_as("Failed")

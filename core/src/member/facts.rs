@@ -1,8 +1,8 @@
 //! Rules of facts ([`Fact`]). The view stores since when a fact is true. Grace periods and latencies begin at this time.
 
-use crate::member::export;
 use crate::member::view::Reader;
 use crate::member::view::value::Fact;
+use crate::member::{export, standard_import};
 use crate::model::Kind;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 
@@ -10,6 +10,7 @@ use fleetnet_types::{ObjectName, Text, Timestamp};
 pub(super) fn is_true(view: Reader<'_>, fact: &Fact, at: Timestamp) -> Option<bool> {
     match fact {
         Fact::Exportable(service) => Some(export::exportable(view, service, at).is_some()),
+        Fact::Unmerged(service) => standard_import::is_unmerged(view, service),
         Fact::Unresolved(import) => Some(is_unresolved(view, import)),
         Fact::Fulfilled(import) => Some(is_fulfilled(view, import)),
         Fact::Orphaned(slice) => is_orphaned(view, slice),

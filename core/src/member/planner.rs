@@ -1,6 +1,6 @@
 //! Planner of the member agent: plans keys, and tells which keys to plan again after a change.
 
-use super::{export, facts, import, membership};
+use super::{export, facts, import, membership, standard_import};
 use crate::handshake;
 use crate::member::view::Reader;
 use crate::member::view::value::{Fact, Value};
@@ -211,6 +211,7 @@ impl Planner {
             Key::Export(service) => export::plan_service(view, service, now),
             Key::SliceExport(slice) => export::plan_slice(view, slice, now),
             Key::MultiClusterService(name) => import::plan_multi_cluster_service(view, name, now),
+            Key::StandardImport(service) => standard_import::plan(view, service, now),
             Key::Import(name) => import::plan_import(view, name, now),
             Key::SliceImport(name) => import::plan_slice(view, name, now),
         };
@@ -294,6 +295,7 @@ fn is_in_hub(kind: Kind) -> bool {
         | Kind::EndpointSlice
         | Kind::ServiceExport
         | Kind::StandardServiceExport
+        | Kind::StandardServiceImport
         | Kind::ServiceImport
         | Kind::MultiClusterService
         | Kind::Namespace => false,

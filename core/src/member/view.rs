@@ -41,8 +41,8 @@ use crate::index::{Index, Table};
 use crate::member::latency;
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, HubSliceSpec, InternalMemberCluster, InternalServiceExport,
-    InternalServiceImport, Kind, MemberAgent, MembershipAgent, MultiClusterService, Service, ServiceExport,
-    ServiceImport, SliceContent, StandardServiceExport, Treatment,
+    InternalServiceImport, Kind, MemberAgent, MembershipAgent, MergedServiceImport, MultiClusterService, Namespace,
+    Service, ServiceExport, ServiceImport, SliceContent, StandardServiceExport, StandardServiceImport, Treatment,
 };
 use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
@@ -79,8 +79,18 @@ pub struct Settings {
     /// the id.
     pub takeover_after_micros: i64,
     pub membership: Membership,
-    /// True if this member exports and imports Services by the standard API.
-    pub standard_api: bool,
+    pub standard_api: StandardApi,
+}
+
+/// Use of the standard API by a member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StandardApi {
+    #[default]
+    Off,
+    /// Only namespaces with the label `fleetnet/import` import Services.
+    LabelledNamespaces,
+    /// All namespaces import Services, apart from those of Kubernetes and fleetnet.
+    AllNamespaces,
 }
 
 /// Work of this process for a fleet manager.
@@ -111,6 +121,8 @@ pub enum Key {
     MultiClusterService(ObjectName),
     /// A ServiceImport and its claim in the hub.
     Import(ObjectName),
+    /// Import of a Service by the standard API: its ServiceImport and its derived Service.
+    StandardImport(ObjectName),
     /// Import of the distributed slice with this name.
     SliceImport(Text),
     /// The MemberAgent that this member renews.
@@ -133,6 +145,12 @@ pub struct View {
     pub exports: Table<ServiceExport>,
     /// ServiceExports of the standard API.
     pub standard_exports: Table<StandardServiceExport>,
+    /// ServiceImports of the standard API.
+    pub standard_imports: Table<StandardServiceImport>,
+    /// MergedServiceImports in the member namespace.
+    pub merged_imports: Table<MergedServiceImport>,
+    /// Namespaces of this cluster. Empty if this member does not use the standard API.
+    pub namespaces: Table<Namespace>,
     pub imports: Table<ServiceImport>,
     pub multi_cluster_services: Table<MultiClusterService>,
     /// InternalServiceExports of this member in the hub.
@@ -238,6 +256,9 @@ impl View {
             slices: Table::default(),
             exports: Table::default(),
             standard_exports: Table::default(),
+            standard_imports: Table::default(),
+            merged_imports: Table::default(),
+            namespaces: Table::default(),
             imports: Table::default(),
             multi_cluster_services: Table::default(),
             internal_exports: Table::default(),
@@ -352,6 +373,7 @@ impl View {
                     || self.slice_exports_of.get(slice).next().is_some()
             }
             Key::MultiClusterService(name) => self.multi_cluster_services.get(name).is_some(),
+            Key::StandardImport(service) => self.has_standard_import(service),
             Key::Import(name) => self.imports.get(name).is_some() || self.claims_of.get(name).next().is_some(),
             Key::SliceImport(name) => {
                 self.distributed_slices.get(&self.in_hub(name.clone())).is_some() || self.is_marked_imported(name)
@@ -365,6 +387,7 @@ impl View {
     pub(super) fn has_fact(&self, fact: &Fact) -> bool {
         match fact {
             Fact::Exportable(service) => self.requests_export(service),
+            Fact::Unmerged(service) => self.has_standard_import(service),
             Fact::Unresolved(import) => self.imports.get(import).is_some(),
             Fact::Fulfilled(import) => self.claims_of.get(import).next().is_some(),
             Fact::Orphaned(slice) | Fact::Outdated(slice) => self.is_marked_imported(slice),

@@ -49,6 +49,39 @@ pub struct StandardServiceExport {
     pub conditions: Vec<Condition>,
 }
 
+/// ServiceImport of the standard API, in an importing member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandardServiceImport {
+    pub meta: Meta,
+    /// True if its label names the member agent as its writer.
+    pub is_ours: bool,
+    pub spec: StandardImportSpec,
+    pub status: StandardImportStatus,
+}
+
+/// Fields of a ServiceImport of the standard API that the member agent writes, apart from the status.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StandardImportSpec {
+    pub import_type: ImportType,
+    pub ports: Vec<ServicePort>,
+    pub session_affinity: SessionAffinity,
+    /// Properties of the merged import, with the families of the derived Service. An annotation records the exported labels and
+    /// annotations.
+    pub properties: StandardProperties,
+    /// Addresses of the derived Service. Empty for a headless Service.
+    pub ips: Vec<Text>,
+}
+
+/// Status of a ServiceImport of the standard API.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StandardImportStatus {
+    /// Exporting clusters, sorted.
+    pub clusters: Vec<ClusterId>,
+    /// True if `status.endpointSliceObjects` is `Present`.
+    pub has_slices: bool,
+    pub conditions: Vec<Condition>,
+}
+
 /// Part of an exported Service that only the standard API uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Multicluster {

@@ -3,7 +3,7 @@
 use super::{
     EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
     MemberCluster, MergedServiceImport, Meta, MultiClusterService, Namespace, Service, ServiceExport, ServiceImport,
-    StandardServiceExport,
+    StandardServiceExport, StandardServiceImport,
 };
 
 /// Object of any watched kind.
@@ -22,6 +22,7 @@ pub enum Object {
     MemberAgent(MemberAgent),
     MergedServiceImport(MergedServiceImport),
     StandardServiceExport(StandardServiceExport),
+    StandardServiceImport(StandardServiceImport),
     InternalMemberCluster(InternalMemberCluster),
     MemberCluster(MemberCluster),
 }
@@ -41,6 +42,7 @@ impl Object {
             Self::MemberAgent(object) => &object.meta,
             Self::MergedServiceImport(object) => &object.meta,
             Self::StandardServiceExport(object) => &object.meta,
+            Self::StandardServiceImport(object) => &object.meta,
             Self::InternalMemberCluster(object) => &object.meta,
             Self::MemberCluster(object) => &object.meta,
         }
@@ -60,6 +62,7 @@ impl Object {
             Self::MemberAgent(object) => &mut object.meta,
             Self::MergedServiceImport(object) => &mut object.meta,
             Self::StandardServiceExport(object) => &mut object.meta,
+            Self::StandardServiceImport(object) => &mut object.meta,
             Self::InternalMemberCluster(object) => &mut object.meta,
             Self::MemberCluster(object) => &mut object.meta,
         }
@@ -80,6 +83,7 @@ impl Object {
             Self::MemberAgent(_) => Kind::MemberAgent,
             Self::MergedServiceImport(_) => Kind::MergedServiceImport,
             Self::StandardServiceExport(_) => Kind::StandardServiceExport,
+            Self::StandardServiceImport(_) => Kind::StandardServiceImport,
             Self::InternalMemberCluster(_) => Kind::InternalMemberCluster,
             Self::MemberCluster(_) => Kind::MemberCluster,
         }

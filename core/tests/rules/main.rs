@@ -46,6 +46,7 @@ mod rights;
 mod silence;
 mod silent_exporters;
 mod standard_export;
+mod standard_import;
 mod trust;
 mod undecodable;
 mod views;

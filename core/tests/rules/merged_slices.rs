@@ -3,7 +3,7 @@
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, IntoObject, claim, conflict,
     distributed_slice, in_hub_of, internal_export, member_agent, merged_service_import, multicluster, named, namespace,
-    no_conflict, resolved, service, service_import, slice, slice_export,
+    no_conflict, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, hub_view, observe_change, observe_removal, undecodable, writes};
 use fleetnet_core::features::Features;
@@ -107,6 +107,10 @@ fn a_member_gets_slices_once_its_merged_import_has_its_finalizer() {
     assert_eq!(writes(&left, &key(&marked)), [deletes(&copy)], "the import goes, and its slices go with it");
 
     let mut changing = view(&marked, unused);
+    let mut requeue = Vec::new();
+    changing.clone().applied(used_by("member-2").version(2).object(), NOW, &mut requeue);
+    let copy_key = Key::Copy { slice: marked.meta.name.name.clone(), importer: names::member_namespace("member-2") };
+    assert!(requeue.contains(&copy_key), "no plan has read that the importer has no slice");
     assert!(observe_change(&mut changing, used_by("member-2").version(2).object()).contains(&key(&marked)));
     assert_eq!(writes(&changing, &key(&marked)), [creates(&marked, "member-2")]);
     let second = slice_export("member-1", &slice("work/app-2")).marked();
@@ -219,6 +223,41 @@ fn slices_of_merged_imports_stay_while_something_is_unknown() {
     let name: Text = changed.meta.name.name.clone();
     observe_removal(&mut view, &Object::EndpointSliceImport(distributed_slice("member-2", &changed)));
     assert_eq!(writes(&view, &Key::Slice(name)), [], "but it gets no new slice");
+    let import = service_import("work/app").showing(resolved(&["member-1"])).object();
+    observe_change(&mut view, exported(By::Both).version(9).object());
+    observe_change(&mut view, import);
+    assert_eq!(writes(&view, &key(&changed)), [], "also from an exporter that keeps its right");
+}
+
+#[test]
+fn an_export_that_becomes_one_of_the_standard_api_only_ends_the_slices_of_claims() {
+    let (export, copy) = (export(), distributed_slice("member-2", &export()).marked());
+    let slices = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(copy.clone())];
+    let objects = importing(By::Fleet, &["member-9"]).into_iter().chain(slices);
+    let mut view = hub_view(objects.chain([exported(By::Fleet).object()]));
+    // Nothing is merged, because the right of the exporter is unknown.
+    view.watch_state(Kind::Namespace, WatchState::Unknown, NOW, &mut Vec::new());
+    observe_change(&mut view, Object::EndpointSliceExport(export.clone().version(2)));
+    assert_eq!(writes(&view, &key(&export)), []);
+    assert!(observe_change(&mut view, exported(By::Standard).version(2).object()).contains(&key(&export)));
+    assert_eq!(writes(&view, &key(&export)), [deletes(&copy)]);
+}
+
+#[test]
+fn of_two_exports_of_one_slice_that_of_a_merged_export_is_distributed() {
+    let source = slice("work/app-1");
+    let [first, second] = ["member-1", "member-3"].map(|cluster| slice_export(cluster, &source).marked());
+    let second = second.created(seconds(9));
+    let younger = internal_export("member-3", &service("work/app")).standard(multicluster());
+    let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
+    let slices = [&first, &second].map(|slice| Object::EndpointSliceExport(slice.clone()));
+    let objects = [exported(By::Standard).object(), younger.object(), agent, used_by("member-2").object()];
+    let mut view = hub_view(objects.into_iter().chain(slices));
+    assert_eq!(writes(&view, &key(&first)), [creates(&first, "member-2")]);
+    assert!(!writes(&view, &key(&second)).contains(&creates(&second, "member-2")));
+    let requeued = observe_change(&mut view, exported(By::Standard).deleting().version(2).object());
+    assert!(requeued.contains(&key(&second)), "{requeued:?}");
+    assert_eq!(writes(&view, &key(&second)), [creates(&second, "member-2")]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::support::view::{NOW, SEEN, events, observe_change, observe_removal, p
 use crate::support::world::settings;
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::limits::PORTS_MAX;
-use fleetnet_core::member::{Key, Planner, Settings};
+use fleetnet_core::member::{Key, Planner, Settings, StandardApi};
 use fleetnet_core::model::{
     Condition, ExportedBy, InternalServiceExport, IpFamily, Kind, Multicluster, Object, Service, ServiceType,
     StandardServiceExport,
@@ -32,7 +32,7 @@ fn view(objects: impl IntoIterator<Item = Object>) -> Planner {
 }
 
 fn view_of(objects: impl IntoIterator<Item = Object>, hub: Features) -> Planner {
-    let mut view = Planner::new(Settings { standard_api: true, ..settings(0) });
+    let mut view = Planner::new(Settings { standard_api: StandardApi::LabelledNamespaces, ..settings(0) });
     for kind in <Planner as crate::support::agent::View>::KINDS {
         view.watch_state(*kind, WatchState::Complete, SEEN, &mut Vec::new());
     }
@@ -165,6 +165,11 @@ fn a_service_that_cannot_be_exported_is_not_and_the_export_says_why() {
     );
     assert_eq!(shown(&old), states(&[("Valid", "True", "Valid"), ("Ready", "False", "Failed")]), "an older hub agent");
     assert_eq!(of_hub(writes(&old, &app())), []);
+    let objects = [service("work/app").object(), standard_export("work/app").object()];
+    let objects = objects.into_iter().chain([merged(ExportedBy::StandardApi).object()]);
+    let older = view_of(objects, Features::ALL.without(Feature::MulticlusterApi));
+    let withdrawn = Write::delete(Kind::InternalServiceExport, &merged(ExportedBy::StandardApi).meta);
+    assert_eq!(of_hub(writes(&older, &app())), [withdrawn], "it would take the export for one of the fleet's API");
 }
 
 #[test]
@@ -204,6 +209,11 @@ fn slices_are_exported_after_the_merge_and_withdrawn_with_the_export() {
     ]);
     assert_eq!(writes(&view, &app_slice()), [], "its outcome is that of an earlier Service");
     assert_eq!(of_hub(writes(&view, &app())), [Write::delete(Kind::InternalServiceExport, &replaced.meta)]);
+    let mut view = view;
+    let mut second = merged(ExportedBy::StandardApi);
+    second.meta.name = in_hub_of("member-1", "work-app-2");
+    observe_change(&mut view, second.object());
+    assert_eq!(writes(&view, &app_slice()), [], "the export of the earlier Service is still there");
 }
 
 #[test]
@@ -265,6 +275,8 @@ fn an_export_stays_while_its_request_is_unknown() {
     view.watch_state(Kind::MemberAgent, WatchState::Absent, NOW, &mut Vec::new());
     observe_change(&mut view, standard_export("work/app").object());
     assert!(is_kept(&view), "the hub agent may support the standard API");
+    observe_removal(&mut view, &internal.clone().object());
+    assert_eq!(of_hub(writes(&view, &app())), [], "but it gets no new export");
     // The fleet's export ends in this time.
     let both = merged(ExportedBy::Both);
     let fleet = accepted_export("work/app").deleting();

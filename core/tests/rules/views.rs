@@ -204,6 +204,7 @@ fn required_by_member(key: &member::Key) -> &'static [Kind] {
         member::Key::SliceImport(_) => {
             &[EndpointSliceImport, EndpointSlice, MultiClusterService, ServiceImport, Service, InternalServiceImport]
         }
+        member::Key::StandardImport(_) => &[MergedServiceImport, Namespace, Service, StandardServiceImport],
         member::Key::Heartbeat => &[MemberAgent, EndpointSlice],
         member::Key::Membership => &[InternalMemberCluster],
     }

@@ -74,6 +74,9 @@ impl View for member::Planner {
         Kind::MemberAgent,
         Kind::InternalMemberCluster,
         Kind::StandardServiceExport,
+        Kind::StandardServiceImport,
+        Kind::MergedServiceImport,
+        Kind::Namespace,
     ];
     fn forgetful(&self) -> Self {
         Self::new(self.settings.clone())
@@ -110,6 +113,8 @@ impl View for member::Planner {
         keys.extend(slices.cloned().map(Key::SliceExport));
         keys.extend(services.cloned().map(Key::MultiClusterService));
         keys.extend(imports.cloned().map(Key::Import));
+        keys.extend(self.merged_imports.iter().map(|object| Key::StandardImport(object.service.clone())));
+        keys.extend(self.standard_imports.iter().map(|object| Key::StandardImport(object.meta.name.clone())));
         keys.extend(copies.cloned().map(Key::SliceImport));
         keys
     }
@@ -130,6 +135,9 @@ impl View for member::Planner {
         all.extend(self.member_agents.iter().cloned().map(Object::MemberAgent));
         all.extend(self.memberships.iter().cloned().map(Object::InternalMemberCluster));
         all.extend(self.standard_exports.iter().cloned().map(Object::StandardServiceExport));
+        all.extend(self.standard_imports.iter().cloned().map(Object::StandardServiceImport));
+        all.extend(self.merged_imports.iter().cloned().map(Object::MergedServiceImport));
+        all.extend(self.namespaces.iter().cloned().map(Object::Namespace));
         all
     }
     fn objects_with_conditions(&self) -> Vec<Object> {

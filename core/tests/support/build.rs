@@ -8,7 +8,7 @@ use fleetnet_core::model::{
     InternalServiceImport, IpFamily, LoadBalancerIngress, LoadBalancerStatus, MemberAgent, MemberCluster, MemberStatus,
     MembershipState, MergedImport, MergedServiceImport, Meta, MultiClusterService, Multicluster, Namespace, Object,
     Owner, PortSetStamp, Reference, Service, ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity,
-    SliceContent, StandardProperties, StandardServiceExport, TargetPort,
+    SliceContent, StandardProperties, StandardServiceExport, StandardServiceImport, TargetPort,
 };
 use fleetnet_core::names::{self, SuffixLength};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
@@ -103,6 +103,8 @@ pub(crate) fn service(path: &str) -> Service {
         families: vec![IpFamily::IPv4],
         internal_traffic_policy: None,
         traffic_distribution: None,
+        imports: None,
+        cluster_ips: Vec::new(),
         derived_from: None,
         relabelled: false,
         internal_load_balancer: false,
@@ -535,7 +537,7 @@ impl BuildHubSlice for HubSlice {
 
 pub(crate) fn namespace(name: &str) -> Namespace {
     let meta = Meta { name: ObjectName::new("", name), ..meta(named(&format!("/{name}")), 0) };
-    Namespace { meta, exporters: None, importers: None }
+    Namespace { meta, exporters: None, importers: None, is_importing: false }
 }
 
 /// Returns a MemberAgent: the member agent announces the features `member`, and the hub agent announces the features `hub`.
@@ -589,7 +591,8 @@ into_object!(
     MergedServiceImport,
     InternalMemberCluster,
     MemberCluster,
-    StandardServiceExport
+    StandardServiceExport,
+    StandardServiceImport
 );
 
 pub(crate) trait BuildNamespace {

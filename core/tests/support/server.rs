@@ -2,15 +2,16 @@
 
 use fleetnet_core::model::{
     Claims, ConsumerType, EndpointSlice, Finalizers, HubSlice, ImportStatus, InternalServiceExport,
-    InternalServiceImport, LoadBalancerStatus, MemberAgent, MemberStatus, MergedServiceImport, Meta, Object, Owner,
-    Renewal, Service, ServiceImport, ServiceType, SessionAffinity, TargetPort,
+    InternalServiceImport, IpFamily, LoadBalancerStatus, MemberAgent, MemberStatus, MergedServiceImport, Meta, Object,
+    Owner, Renewal, Service, ServiceImport, ServiceType, SessionAffinity, StandardImportStatus, StandardServiceImport,
+    TargetPort,
 };
-use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch};
+use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch, StandardDerivedService};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 
 /// Returns the object that a POST creates. `Cluster::create` and `Cluster::store` add UID and version.
 pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
-    let meta = fresh(at, !matches!(desired, Desired::Service(_)));
+    let meta = fresh(at, !matches!(desired, Desired::Service(_) | Desired::StandardService(_)));
     match desired.clone() {
         Desired::InternalServiceExport { reference, content } => Object::InternalServiceExport(InternalServiceExport {
             meta,
@@ -43,6 +44,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
             let status = ImportStatus::default();
             Object::InternalServiceImport(InternalServiceImport { meta, reference, consumer_type, status })
         }
+        Desired::StandardService(_) | Desired::StandardServiceImport(_) => made_standard(meta, desired.clone()),
         Desired::Service(derived) => {
             let mut service = empty_service(meta, derived.headless);
             set_derived(&mut service, derived);
@@ -138,9 +140,6 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
     match (object, patch) {
         (object, Patch::Finalizers { finalizers, kind: _ }) => object.meta_mut().finalizers = finalizers,
         (Object::ServiceExport(export), Patch::ServiceExportConditions(list)) => export.conditions = list,
-        (Object::StandardServiceExport(export), Patch::StandardServiceExportConditions(list)) => {
-            export.conditions = list;
-        }
         (Object::InternalServiceExport(export), Patch::InternalServiceExport { reference, content }) => {
             export.reference = reference;
             export.ports = content.ports;
@@ -201,7 +200,7 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
             (merged.service, merged.import) = (service, import);
         }
         (Object::EndpointSlice(slice), Patch::ImportedSlice(wanted)) => set_imported(slice, wanted),
-        (object, patch) => panic!("{patch:?} does not fit a {:?}", object.kind()),
+        (object, patch) => merge_standard(object, patch),
     }
 }
 
@@ -211,6 +210,7 @@ pub(crate) fn without_status(mut object: Object) -> Object {
         Object::Service(service) => service.load_balancer = LoadBalancerStatus::default(),
         Object::ServiceExport(export) => export.conditions = Vec::new(),
         Object::StandardServiceExport(export) => export.conditions = Vec::new(),
+        Object::StandardServiceImport(import) => import.status = StandardImportStatus::default(),
         Object::ServiceImport(import) => import.status = ImportStatus::default(),
         Object::InternalServiceExport(export) => export.conditions = Vec::new(),
         Object::InternalServiceImport(claim) => claim.status = ImportStatus::default(),
@@ -258,6 +258,7 @@ pub(crate) fn specification(object: &Object) -> Object {
         Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => slice.observed_generation = None,
         Object::Service(_)
         | Object::StandardServiceExport(_)
+        | Object::StandardServiceImport(_)
         | Object::Namespace(_)
         | Object::MemberAgent(_)
         | Object::InternalMemberCluster(_)
@@ -278,9 +279,55 @@ fn empty_service(meta: Meta, headless: bool) -> Service {
         families: Vec::new(),
         internal_traffic_policy: None,
         traffic_distribution: None,
+        imports: None,
+        cluster_ips: Vec::new(),
         derived_from: None,
         relabelled: false,
         internal_load_balancer: false,
         load_balancer: LoadBalancerStatus::default(),
+    }
+}
+
+/// Sets the fields of a derived Service of the standard API that a patch may change.
+fn set_standard_derived(service: &mut Service, desired: StandardDerivedService) {
+    service.ports = desired.ports;
+    for port in &mut service.ports {
+        port.target_port.get_or_insert(TargetPort::Number(port.port)); // default of the API server
+    }
+    service.session_affinity = desired.session_affinity;
+    service.dual_stack |= desired.dual_stack;
+    service.internal_traffic_policy = Some("Cluster".into());
+}
+
+/// Returns the object of the standard API that a POST creates.
+fn made_standard(meta: Meta, desired: Desired) -> Object {
+    match desired {
+        Desired::StandardService(derived) => {
+            let mut service = Service {
+                imports: Some(derived.service.clone()),
+                families: vec![derived.first_family.unwrap_or(IpFamily::IPv4)],
+                cluster_ips: vec!["10.96.0.7".into()],
+                ..empty_service(meta, false)
+            };
+            set_standard_derived(&mut service, derived);
+            Object::Service(service)
+        }
+        Desired::StandardServiceImport(spec) => {
+            let status = StandardImportStatus::default();
+            Object::StandardServiceImport(StandardServiceImport { meta, is_ours: true, spec, status })
+        }
+        other => panic!("{other:?} is not of the standard API"),
+    }
+}
+
+fn merge_standard(object: &mut Object, patch: Patch) {
+    match (object, patch) {
+        (Object::Service(service), Patch::StandardService(derived)) => set_standard_derived(service, derived),
+        (Object::StandardServiceImport(import), Patch::StandardServiceImport { spec, .. }) => import.spec = spec,
+        (Object::StandardServiceImport(import), Patch::StandardServiceImportStatus(status)) => import.status = status,
+        (Object::StandardServiceExport(export), Patch::StandardServiceExportConditions(list)) => {
+            export.conditions = list;
+        }
+        (object, patch) => panic!("{patch:?} does not fit a {:?}", object.kind()),
     }
 }

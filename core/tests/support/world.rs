@@ -56,6 +56,7 @@ fn patch_name(patch: &Patch) -> &'static str {
         Patch::Finalizers { .. } => "finalizers",
         Patch::ServiceExportConditions(_)
         | Patch::StandardServiceExportConditions(_)
+        | Patch::StandardServiceImportStatus(_)
         | Patch::InternalServiceExportConditions(_)
         | Patch::ServiceImportConditions(_) => "conditions",
         Patch::InternalServiceExportStamp { .. } => "stamp",
@@ -73,6 +74,8 @@ fn patch_name(patch: &Patch) -> &'static str {
         | Patch::EndpointSliceExport(_)
         | Patch::EndpointSliceImport(_)
         | Patch::DerivedService(_)
+        | Patch::StandardService(_)
+        | Patch::StandardServiceImport { .. }
         | Patch::ImportedSlice(_)
         | Patch::MergedServiceImport { .. } => "content",
     }
@@ -150,7 +153,7 @@ pub(crate) fn settings(index: usize) -> Settings {
         leader: format!("leader of {cluster}").into(),
         takeover_after_micros: 1_800_000_000,
         membership: Membership::default(),
-        standard_api: false,
+        standard_api: fleetnet_core::member::StandardApi::Off,
     }
 }
 

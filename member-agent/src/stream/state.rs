@@ -158,7 +158,7 @@ mod tests {
             leader: "a-1".into(),
             takeover_after_micros: 1_800_000_000,
             membership: fleetnet_core::member::Membership::default(),
-            standard_api: false,
+            standard_api: fleetnet_core::member::StandardApi::Off,
         })
     }
 
@@ -251,7 +251,7 @@ mod tests {
             },
         };
         let namespace = meta(ObjectName::new("", "kube-system"), "one");
-        let namespace = Namespace { meta: namespace, exporters: None, importers: None };
+        let namespace = Namespace { meta: namespace, exporters: None, importers: None, is_importing: false };
         for object in [Object::Namespace(namespace), Object::MemberAgent(agent)] {
             view.applied(object, NOW, &mut Vec::new());
         }

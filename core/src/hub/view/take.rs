@@ -65,6 +65,7 @@ impl View {
             | Object::EndpointSlice(_)
             | Object::ServiceExport(_)
             | Object::StandardServiceExport(_)
+            | Object::StandardServiceImport(_)
             | Object::MultiClusterService(_)
             | Object::InternalMemberCluster(_) => false,
         };
@@ -274,6 +275,7 @@ impl View {
             | Kind::EndpointSlice
             | Kind::ServiceExport
             | Kind::StandardServiceExport
+            | Kind::StandardServiceImport
             | Kind::MultiClusterService
             | Kind::InternalMemberCluster => false,
         };

@@ -7,7 +7,7 @@ use super::in_hub::{exports_in_hub, live_exports};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, MULTICLUSTER_CONFLICT, READY, VALID};
 use crate::features::Feature;
 use crate::limits::PORTS_MAX;
-use crate::member::view::{Key, Reader};
+use crate::member::view::{Key, Reader, StandardApi};
 use crate::model::{
     Condition, ExportedBy, InternalServiceExport, Kind, Meta, Multicluster, Service, ServiceType, StandardProperties,
     StandardServiceExport,
@@ -31,7 +31,7 @@ pub(super) enum Request<'a> {
 
 /// Returns the request for the export of a Service.
 pub(super) fn request<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Request<'a> {
-    if !view.settings().standard_api {
+    if view.settings().standard_api == StandardApi::Off {
         return Request::None;
     }
     let is_known = view.complete(&[Kind::StandardServiceExport])
@@ -123,7 +123,7 @@ pub(super) fn plan_conditions(
     names_in_use: impl Fn(Reader<'_>, &Service) -> Option<String>,
     now: Timestamp,
 ) -> Plan {
-    if !view.settings().standard_api || view.is_undecodable(Kind::StandardServiceExport, service) {
+    if view.settings().standard_api == StandardApi::Off || view.is_undecodable(Kind::StandardServiceExport, service) {
         return Plan::default();
     }
     let Some(export) = view.standard_exports().live(service) else { return Plan::default() };

@@ -1,7 +1,8 @@
 //! Owner of this cluster's id according to the MemberAgent in the hub, and the writes that are allowed without ownership
 //! ([`crate::member::identity`]).
 
-use super::View;
+use super::{StandardApi, View};
+use crate::index::Taken;
 use crate::limits::TWO_LEADERS_MICROS;
 use crate::member::identity::{self, ClusterUid, Owner, Ownership, Record};
 use crate::model::{Announcement, Kind, MemberAgent, Namespace, Renewal};
@@ -165,10 +166,11 @@ impl View {
         Renewal { announcement, cluster_uid, leader, renewed: now, stopped: None, latency, slice_stream }
     }
 
-    pub(super) fn take_namespace(&mut self, namespace: Namespace) {
+    pub(super) fn take_namespace(&mut self, namespace: Namespace) -> bool {
         if &*namespace.meta.name.name == KUBE_SYSTEM {
-            self.owners.own = Some(namespace.meta.uid);
+            self.owners.own = Some(namespace.meta.uid.clone());
         }
+        self.settings.standard_api != StandardApi::Off && matches!(self.namespaces.take(namespace), Taken::Changed(_))
     }
 
     /// Records the renewal in a MemberAgent, if this renewal is new.

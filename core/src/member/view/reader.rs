@@ -14,8 +14,8 @@ use crate::limits::RESTORE_GRACE_MICROS;
 use crate::member::identity::Ownership;
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport, Kind,
-    MemberAgent, Meta, MultiClusterService, Renewal, Service, ServiceExport, ServiceImport, SliceContent,
-    StandardServiceExport, Treatment,
+    MemberAgent, MergedServiceImport, Meta, MultiClusterService, Namespace, Renewal, Service, ServiceExport,
+    ServiceImport, SliceContent, StandardServiceExport, StandardServiceImport, Treatment,
 };
 use crate::names;
 use crate::plan::BlockingReason;
@@ -66,6 +66,9 @@ impl<'a> Reader<'a> {
         slices: EndpointSlice, EndpointSlice;
         exports: ServiceExport, ServiceExport;
         standard_exports: StandardServiceExport, StandardServiceExport;
+        standard_imports: StandardServiceImport, StandardServiceImport;
+        merged_imports: MergedServiceImport, MergedServiceImport;
+        namespaces: Namespace, Namespace;
         imports: ServiceImport, ServiceImport;
         multi_cluster_services: MultiClusterService, MultiClusterService;
         internal_exports: InternalServiceExport, InternalServiceExport;
@@ -257,6 +260,10 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn exportable_since(self, service: &ObjectName) -> Option<Timestamp> {
         self.since(Fact::Exportable(service.clone()))
+    }
+
+    pub(crate) fn unmerged_since(self, service: &ObjectName) -> Option<Timestamp> {
+        self.since(Fact::Unmerged(service.clone()))
     }
 
     pub(crate) fn unresolved_since(self, import: &ObjectName) -> Option<Timestamp> {

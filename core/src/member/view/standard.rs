@@ -1,9 +1,10 @@
-//! ServiceExports of the standard API in the member's view.
+//! Objects of the standard API in the member's view.
 
 use super::value::Fact;
-use super::{Effects, Key, View};
+use super::{Effects, Key, StandardApi, View};
 use crate::index::Taken;
-use crate::model::StandardServiceExport;
+use crate::model::{MergedServiceImport, StandardServiceExport, StandardServiceImport};
+use crate::names;
 use fleetnet_types::{ObjectName, Timestamp};
 
 impl View {
@@ -28,6 +29,39 @@ impl View {
         // fault ME1.1: .map(Key::SliceExport) ~> .map(Key::SliceExport).take(0)
         effects.keys.extend(self.slices_of.get(&service).cloned().map(Key::SliceExport));
         effects.facts.push(Fact::Exportable(service));
+    }
+
+    pub(super) fn take_merged_import(&mut self, import: MergedServiceImport, effects: &mut Effects) -> bool {
+        let service = import.service.clone();
+        let Taken::Changed(before) = self.merged_imports.take(import) else { return false };
+        if before.is_none_or(|before| before.service != service) {
+            self.import_appeared(service, effects);
+        }
+        true
+    }
+
+    pub(super) fn take_standard_import(&mut self, import: StandardServiceImport, effects: &mut Effects) -> bool {
+        let name = import.meta.name.clone();
+        let Taken::Changed(before) = self.standard_imports.take(import) else { return false };
+        if before.is_none() {
+            self.import_appeared(name, effects);
+        }
+        true
+    }
+
+    /// An object of an imported Service appeared.
+    pub(super) fn import_appeared(&self, service: ObjectName, effects: &mut Effects) {
+        if self.settings.standard_api != StandardApi::Off {
+            effects.keys.push(Key::StandardImport(service.clone()));
+            effects.facts.push(Fact::Unmerged(service));
+        }
+    }
+
+    /// True if an object exists that belongs to the import of a Service by the standard API.
+    pub(super) fn has_standard_import(&self, service: &ObjectName) -> bool {
+        self.merged_imports.get(&self.in_hub(names::merged_import_name(service))).is_some()
+            || self.standard_imports.get(service).is_some()
+            || self.services.get(&names::standard_derived(service)).is_some_and(|service| service.imports.is_some())
     }
 
     /// True if a user requests the export of a Service, by any API.

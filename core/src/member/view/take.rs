@@ -71,11 +71,10 @@ impl View {
             Object::EndpointSliceImport(slice) => self.take_distributed_slice(slice, effects),
             Object::MemberAgent(agent) => self.take_member_agent(agent, at, effects),
             Object::InternalMemberCluster(membership) => self.take_membership(membership, effects),
-            Object::MemberCluster(_) | Object::MergedServiceImport(_) => false,
-            Object::Namespace(namespace) => {
-                self.take_namespace(namespace);
-                false
-            }
+            Object::StandardServiceImport(import) => self.take_standard_import(import, effects),
+            Object::MergedServiceImport(import) => self.take_merged_import(import, effects),
+            Object::Namespace(namespace) => self.take_namespace(namespace),
+            Object::MemberCluster(_) => false,
         };
         if is_changed {
             effects.object_changed(kind, name);
@@ -138,7 +137,10 @@ impl View {
                 true
             }),
             Kind::InternalMemberCluster => self.memberships.remove(name, uid).is_some(),
-            Kind::Namespace | Kind::MemberCluster | Kind::MergedServiceImport => false,
+            Kind::StandardServiceImport => self.standard_imports.remove(name, uid).is_some(),
+            Kind::MergedServiceImport => self.merged_imports.remove(name, uid).is_some(),
+            Kind::Namespace => self.namespaces.remove(name, uid).is_some(),
+            Kind::MemberCluster => false,
         };
         if is_known {
             // fault E6.1: effects ~> Effects::default()
@@ -159,12 +161,18 @@ impl View {
             service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from);
         }
         let derived_from = service.derived_from.clone();
+        let imports = service.imports.clone();
         let Taken::Changed(before) = self.services.take(service) else { return false };
         fn exported_fields(service: &Service) -> (&Uid, &[ServicePort], bool, SessionAffinity) {
             (&service.meta.uid, &service.ports, service.headless, service.session_affinity)
         }
         if before.as_ref().map(exported_fields) != self.services.get(&name).map(exported_fields) {
             self.records.service_changed(&name, at);
+        }
+        if before.is_none()
+            && let Some(imports) = imports
+        {
+            self.import_appeared(ObjectName::new(name.namespace.clone(), imports), effects);
         }
         let derived_before = before.and_then(|old| old.derived_from);
         // fault A3.3: self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name); ~> if self.multi_cluster_services.iter().next().is_some() { self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name); }

@@ -62,6 +62,8 @@ pub(crate) enum Bucket {
 pub(crate) enum Fact {
     /// The slices of this Service are exportable.
     Exportable(ObjectName),
+    /// No cluster exports this Service by the standard API.
+    Unmerged(ObjectName),
     /// This ServiceImport has no exporter.
     Unresolved(ObjectName),
     /// This ServiceImport has a granted claim.

@@ -1,0 +1,145 @@
+//! Tests of the objects that the member agent makes for the standard API: what it writes, and that it reads this as it wrote it.
+#![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
+
+mod support;
+
+use fleetnet_api::decode::decode;
+use fleetnet_api::encode::{Body, encode};
+use fleetnet_core::model::{
+    ImportType, IpFamily, Kind, Meta, Object, Service, SessionAffinity, StandardImportSpec, StandardImportStatus,
+    StandardProperties, StandardServiceImport,
+};
+use fleetnet_core::plan::{Desired, Patch, StandardDerivedService, Write};
+use fleetnet_types::{ObjectName, Timestamp};
+use serde_json::{Value, json};
+use support::{condition, http_80, meta};
+
+fn at() -> ObjectName {
+    ObjectName::new("work", "app")
+}
+
+fn created(desired: Desired) -> Value {
+    let Body::Create { body } = encode(&Write::create(at(), desired)) else { panic!("no create") };
+    body
+}
+
+fn patched(meta: &Meta, patch: Patch) -> (Option<&'static str>, Value) {
+    let Body::Patch { subresource, body, .. } = encode(&Write::patch(meta, patch)) else { panic!("no patch") };
+    (subresource, body)
+}
+
+/// Returns the object as a server stores it.
+fn stored(kind: Kind, mut body: Value) -> Object {
+    body["metadata"]["uid"] = "u".into();
+    body["metadata"]["resourceVersion"] = "7".into();
+    decode(kind, body.to_string().as_bytes()).unwrap()
+}
+
+fn spec() -> StandardImportSpec {
+    StandardImportSpec {
+        import_type: ImportType::ClusterSetIp,
+        ports: vec![http_80()],
+        session_affinity: SessionAffinity::ClientIp { timeout_seconds: 60 },
+        properties: StandardProperties {
+            families: vec![IpFamily::IPv6, IpFamily::IPv4],
+            internal_traffic_policy: Some("Local".into()),
+            traffic_distribution: Some("PreferClose".into()),
+            labels: [("team".into(), "blue".into())].into(),
+            annotations: [("note".into(), "n".into())].into(),
+        },
+        ips: vec!["fd00::7".into(), "10.96.0.7".into()],
+    }
+}
+
+#[test]
+fn a_service_import_is_read_as_it_was_written() {
+    let body = created(Desired::StandardServiceImport(spec()));
+    assert_eq!(body["apiVersion"], "multicluster.x-k8s.io/v1beta1");
+    assert_eq!(body["metadata"]["labels"]["team"], "blue");
+    assert_eq!(body["metadata"]["annotations"]["note"], "n");
+    let expected = |spec: StandardImportSpec, status: StandardImportStatus| {
+        Object::StandardServiceImport(StandardServiceImport {
+            meta: Meta { created: Timestamp(0), ..meta("work", "app", "u", 7, 0) },
+            is_ours: true,
+            spec,
+            status,
+        })
+    };
+    let status = StandardImportStatus::default();
+    assert_eq!(stored(Kind::StandardServiceImport, body.clone()), expected(spec(), status.clone()));
+    let bare = StandardImportSpec {
+        session_affinity: SessionAffinity::None,
+        properties: StandardProperties::default(),
+        ips: Vec::new(),
+        import_type: ImportType::Headless,
+        ..spec()
+    };
+    let headless = created(Desired::StandardServiceImport(bare.clone()));
+    assert_eq!(headless["spec"].get("ips"), None);
+    assert_eq!(stored(Kind::StandardServiceImport, headless), expected(bare, status));
+    let full = StandardImportStatus {
+        clusters: vec!["member-1".into(), "member-2".into()],
+        has_slices: true,
+        conditions: vec![condition("Ready", "True", "Ready", "it can be used", Timestamp::from_seconds(5))],
+    };
+    let (subresource, status) =
+        patched(&meta("work", "app", "u", 7, 0), Patch::StandardServiceImportStatus(full.clone()));
+    assert_eq!(subresource, Some("status"));
+    let mut object = body;
+    object["status"] = status["status"].clone();
+    assert_eq!(stored(Kind::StandardServiceImport, object.clone()), expected(spec(), full));
+    object["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "another".into();
+    let Object::StandardServiceImport(foreign) = stored(Kind::StandardServiceImport, object) else { panic!() };
+    assert!(!foreign.is_ours);
+}
+
+#[test]
+fn a_patch_of_a_service_import_removes_what_is_not_exported_any_more() {
+    let patch = Patch::StandardServiceImport {
+        spec: StandardImportSpec {
+            properties: StandardProperties {
+                labels: [("tier".into(), "1".into())].into(),
+                ..StandardProperties::default()
+            },
+            ips: Vec::new(),
+            ..spec()
+        },
+        recorded: spec().properties,
+    };
+    let (subresource, body) = patched(&meta("work", "app", "u", 7, 0), patch);
+    assert_eq!(subresource, None);
+    let labels = json!({ "team": null, "tier": "1", "app.kubernetes.io/managed-by": "fleetnet-member-agent" });
+    assert_eq!(body["metadata"]["labels"], labels);
+    let annotations = json!({ "note": null, "fleetnet/exported": "{\"annotations\":{},\"labels\":{\"tier\":\"1\"}}" });
+    assert_eq!(body["metadata"]["annotations"], annotations);
+    for removed in ["ips", "ipFamilies", "internalTrafficPolicy", "trafficDistribution"] {
+        assert_eq!(body["spec"].get(removed), Some(&Value::Null), "{removed}");
+    }
+}
+
+#[test]
+fn a_derived_service_is_read_as_it_was_written_and_its_family_is_only_in_the_create() {
+    let desired = StandardDerivedService {
+        service: "app".into(),
+        ports: vec![http_80()],
+        session_affinity: SessionAffinity::None,
+        first_family: Some(IpFamily::IPv6),
+        dual_stack: true,
+    };
+    let mut body = created(Desired::StandardService(desired.clone()));
+    assert_eq!(body["spec"]["ipFamilies"], json!(["IPv6"]));
+    body["spec"]["clusterIPs"] = json!(["fd00::7"]);
+    let Object::Service(Service { imports, cluster_ips, families, dual_stack, internal_traffic_policy, .. }) =
+        stored(Kind::Service, body.clone())
+    else {
+        panic!()
+    };
+    assert_eq!((imports.as_deref(), dual_stack), (Some("app"), true));
+    assert_eq!((cluster_ips, families), (vec!["fd00::7".into()], vec![IpFamily::IPv6]));
+    assert_eq!(internal_traffic_policy.as_deref(), Some("Cluster"));
+    body["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "Helm".into();
+    let Object::Service(users) = stored(Kind::Service, body) else { panic!() };
+    assert_eq!((users.imports, users.cluster_ips), (None, Vec::new()), "a label of a user is no proof");
+    let (_, patch) = patched(&meta("work", "derived", "u", 7, 0), Patch::StandardService(desired));
+    assert_eq!(patch["spec"].get("ipFamilies"), None, "immutable");
+}

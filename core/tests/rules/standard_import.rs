@@ -1,0 +1,316 @@
+//! Tests of imports by the standard API in the member agent: the derived Service and the ServiceImport.
+
+use crate::support::agent::{View as _, applied};
+use crate::support::build::{
+    Build, BuildService, IntoObject, in_hub_of, merged_service_import, multicluster, named, namespace, port, seconds,
+    service,
+};
+use crate::support::server::{made, merge};
+use crate::support::view::{
+    NOW, SEEN, blocking_reasons, observe_change, observe_removal, planned, planned_at, undecodable, writes,
+};
+use crate::support::world::settings;
+use fleetnet_core::member::{Key, Planner, Settings, StandardApi};
+use fleetnet_core::model::{
+    ImportType, IpFamily, Kind, MergedCluster, MergedImport, MergedServiceImport, Namespace, Object, Service,
+    SessionAffinity, StandardProperties, StandardServiceImport,
+};
+use fleetnet_core::names;
+use fleetnet_core::plan::{Action, Desired, Patch, Write};
+use fleetnet_types::{ObjectName, WatchState};
+use std::sync::Arc;
+
+fn app() -> ObjectName {
+    named("work/app")
+}
+
+fn key() -> Key {
+    Key::StandardImport(app())
+}
+
+fn view_of(api: StandardApi, objects: impl IntoIterator<Item = Object>) -> Planner {
+    let mut view = Planner::new(Settings { standard_api: api, ..settings(0) });
+    for kind in Planner::KINDS {
+        view.watch_state(*kind, WatchState::Complete, SEEN, &mut Vec::new());
+    }
+    for object in objects {
+        view.observe(applied(object), SEEN, &mut Vec::new());
+    }
+    view
+}
+
+fn view(objects: impl IntoIterator<Item = Object>) -> Planner {
+    view_of(StandardApi::LabelledNamespaces, objects)
+}
+
+fn importing() -> Namespace {
+    Namespace { is_importing: true, ..namespace("work") }
+}
+
+fn import() -> MergedImport {
+    let properties = StandardProperties {
+        labels: [("team".into(), "blue".into())].into(),
+        internal_traffic_policy: Some("Local".into()),
+        ..multicluster().properties
+    };
+    MergedImport {
+        import_type: ImportType::ClusterSetIp,
+        ports: service("work/app").ports(&[port("http", 80)]).ports,
+        session_affinity: SessionAffinity::None,
+        properties,
+        clusters: ["member-3", "member-2"].map(|cluster| MergedCluster { cluster: cluster.into(), ports: None }).into(),
+    }
+}
+
+fn merged(import: MergedImport) -> MergedServiceImport {
+    merged_service_import("member-1", "work/app", &Arc::new(import))
+}
+
+/// Lets an agent plan the key and applies its writes, as an API server does, until nothing is left to write. Returns the kinds of the
+/// writes.
+fn settle(view: &mut Planner) -> Vec<String> {
+    let mut done = Vec::new();
+    for _ in 0..20 {
+        let plan = planned(view, &key());
+        if plan.writes.is_empty() {
+            return done;
+        }
+        for write in plan.writes {
+            let (verb, kind) = (verb(&write), write.kind());
+            done.push(format!("{verb} {kind:?}"));
+            execute(view, write);
+        }
+    }
+    panic!("it never ends: {done:?}")
+}
+
+fn verb(write: &Write) -> &'static str {
+    match &write.action {
+        Action::Create(_) => "create",
+        Action::Patch { patch: Patch::StandardServiceImportStatus(_), .. } => "status",
+        Action::Patch { .. } => "patch",
+        Action::Delete { .. } => "delete",
+    }
+}
+
+fn execute(view: &mut Planner, write: Write) {
+    let mut objects = view.objects().into_iter();
+    let present = objects.find(|object| object.kind() == write.kind() && object.meta().name == write.at);
+    match (write.action, present) {
+        (Action::Create(desired), None) => {
+            let mut object = made(&write.at, &desired);
+            object.meta_mut().uid = format!("uid-{}", write.at).into();
+            object.meta_mut().resource_version = 1;
+            observe_change(view, object);
+        }
+        (Action::Patch { patch, .. }, Some(mut object)) => {
+            merge(&mut object, patch);
+            object.meta_mut().resource_version += 1;
+            let meta = object.meta();
+            if meta.deleting && meta.finalizers == fleetnet_core::model::Finalizers::default() {
+                observe_removal(view, &object);
+            } else {
+                observe_change(view, object);
+            }
+        }
+        (Action::Delete { .. }, Some(object)) => drop(observe_removal(view, &object)),
+        (action, present) => panic!("{action:?} of {present:?}"),
+    }
+}
+
+fn derived(view: &Planner) -> Option<Service> {
+    view.services.get(&names::standard_derived(&app())).cloned()
+}
+
+fn imported(view: &Planner) -> Option<StandardServiceImport> {
+    view.standard_imports.get(&app()).cloned()
+}
+
+#[test]
+fn an_import_is_made_in_four_writes_and_one_in_the_hub() {
+    let mut view = view([importing().object(), merged(import()).object()]);
+    let expected =
+        ["patch MergedServiceImport", "create Service", "create StandardServiceImport", "status StandardServiceImport"];
+    assert_eq!(settle(&mut view), expected);
+    let (derived, present) = (derived(&view).expect("a Service"), imported(&view).expect("a ServiceImport"));
+    assert_eq!(derived.imports.as_deref(), Some("app"));
+    assert_eq!(derived.internal_traffic_policy.as_deref(), Some("Cluster"), "imported endpoints have no node");
+    assert_eq!(present.spec.ips, derived.cluster_ips);
+    assert_eq!(present.spec.properties.families, [IpFamily::IPv4]);
+    assert_eq!(present.spec.properties.internal_traffic_policy.as_deref(), Some("Local"));
+    assert_eq!(present.spec.properties.labels, import().properties.labels);
+    assert_eq!(present.status.clusters, ["member-2", "member-3"].map(Into::into));
+    assert!(present.status.has_slices);
+    assert_eq!(&*present.status.conditions[0].reason, "Ready");
+    assert!(view.merged_imports.iter().all(|merged| merged.meta.finalizers.ours));
+    let mut left = merged(import()).marked();
+    Arc::make_mut(&mut left.import).clusters.pop();
+    observe_change(&mut view, left.version(9).object());
+    assert_eq!(settle(&mut view), ["status StandardServiceImport"], "a cluster left");
+}
+
+#[test]
+fn only_allowed_namespaces_import() {
+    let system = merged_service_import("member-1", "kube-system/app", &Arc::new(import()));
+    let fleet = merged_service_import("member-1", "fleet-system/app", &Arc::new(import()));
+    let table = [
+        (StandardApi::LabelledNamespaces, importing(), merged(import()), true),
+        (StandardApi::LabelledNamespaces, namespace("work"), merged(import()), false),
+        (StandardApi::AllNamespaces, namespace("work"), merged(import()), true),
+        (StandardApi::AllNamespaces, namespace("work").deleting(), merged(import()), false),
+        (StandardApi::AllNamespaces, namespace("other"), merged(import()), false),
+        (StandardApi::AllNamespaces, namespace("kube-system"), system, false),
+        (StandardApi::AllNamespaces, namespace("fleet-system"), fleet, false),
+        (StandardApi::Off, importing(), merged(import()), false),
+    ];
+    for (api, namespace, merged, imports) in table {
+        let shown = format!("{api:?} {namespace:?}");
+        let key = Key::StandardImport(merged.service.clone());
+        let view = view_of(api, [namespace.object(), merged.object()]);
+        assert_eq!(!writes(&view, &key).is_empty(), imports, "{shown}");
+    }
+}
+
+#[test]
+fn an_import_ends_with_its_label_at_once_and_with_its_last_export_after_the_grace_of_the_derived_service() {
+    let mut view = view([importing().object(), merged(import()).object()]);
+    settle(&mut view);
+    assert!(observe_change(&mut view, namespace("work").version(2).object()).contains(&key()));
+    assert_eq!(settle(&mut view), ["delete StandardServiceImport", "delete Service", "patch MergedServiceImport"]);
+    assert!(view.merged_imports.iter().all(|merged| !merged.meta.finalizers.ours));
+
+    observe_change(&mut view, importing().version(3).object());
+    settle(&mut view);
+    let marked = merged(import()).marked().deleting().version(9);
+    assert!(observe_change(&mut view, marked.object()).contains(&key()));
+    assert_eq!(settle(&mut view), ["delete StandardServiceImport", "patch MergedServiceImport"]);
+    assert_eq!(view.merged_imports.iter().count(), 0, "the finalizer is gone");
+    let grace = settings(0).derived_service_grace_micros;
+    let until = seconds(20).plus_micros(grace);
+    assert_eq!(planned(&view, &key()).again, Some(until));
+    let ips = derived(&view).expect("it stays").cluster_ips;
+    let deletion = Write::delete(Kind::Service, &derived(&view).expect("it stays").meta);
+    assert_eq!(planned_at(&view, &key(), until).writes, [deletion]);
+    observe_change(&mut view, merged(import()).version(20).object());
+    settle(&mut view);
+    assert_eq!(imported(&view).expect("it is back").spec.ips, ips, "with its address");
+    let mut restarted = view_of(StandardApi::LabelledNamespaces, view.objects());
+    restarted.watch_state(Kind::MergedServiceImport, WatchState::Incomplete, NOW, &mut Vec::new());
+    observe_removal(&mut restarted, &merged(import()).object());
+    restarted.watch_state(Kind::MergedServiceImport, WatchState::Complete, seconds(50), &mut Vec::new());
+    let plan = planned_at(&restarted, &key(), seconds(50));
+    assert!(plan.writes.iter().all(|write| write.kind() != Kind::Service), "the grace begins with the list");
+}
+
+#[test]
+fn objects_of_other_writers_are_left_alone() {
+    let at = names::standard_derived(&app());
+    let theirs = service(&format!("{}/{}", at.namespace, at.name)).object();
+    let mut view = view([importing().object(), merged(import()).marked().object(), theirs.clone()]);
+    assert_eq!(writes(&view, &key()), []);
+    let plan = planned(&view, &key());
+    let [(reason, message)] = blocking_reasons(&plan)[..] else { panic!() };
+    assert_eq!(reason, "NameHeldByAnother");
+    assert!(message.contains("derived-"), "{message}");
+    observe_removal(&mut view, &theirs);
+    settle(&mut view);
+    let foreign = StandardServiceImport { is_ours: false, ..imported(&view).expect("an import") };
+    observe_change(&mut view, foreign.clone().version(30).object());
+    let changed = MergedImport { ports: vec![port("http", 81)], ..import() };
+    observe_change(&mut view, merged(changed).marked().version(9).object());
+    assert_eq!(settle(&mut view), ["patch Service"]);
+    assert_eq!(blocking_reasons(&planned(&view, &key())).len(), 1);
+    observe_change(&mut view, namespace("work").version(2).object());
+    assert_eq!(settle(&mut view), ["delete Service", "patch MergedServiceImport"]);
+    observe_change(&mut view, theirs);
+    assert_eq!(settle(&mut view), [] as [&str; 0]);
+    assert_eq!(imported(&view), Some(foreign.version(30)));
+}
+
+#[test]
+fn a_change_of_the_merged_import_changes_both_objects_and_an_immutable_field_makes_the_service_anew() {
+    let mut view = view([importing().object(), merged(import()).object()]);
+    settle(&mut view);
+    let sticky = SessionAffinity::ClientIp { timeout_seconds: 60 };
+    let changed = MergedImport { ports: vec![port("http", 81)], session_affinity: sticky, ..import() };
+    observe_change(&mut view, merged(changed).marked().version(9).object());
+    assert_eq!(settle(&mut view), ["patch Service", "patch StandardServiceImport"]);
+    assert_eq!(derived(&view).expect("a Service").session_affinity, sticky);
+    let of_both = |families: &[IpFamily]| {
+        let properties = StandardProperties { families: families.to_vec(), ..import().properties };
+        merged(MergedImport { properties, ..import() }).marked()
+    };
+    observe_change(&mut view, of_both(&[IpFamily::IPv4, IpFamily::IPv6]).version(10).object());
+    assert_eq!(settle(&mut view), ["patch Service", "patch StandardServiceImport"]);
+    assert!(derived(&view).expect("a Service").dual_stack);
+    observe_change(&mut view, of_both(&[IpFamily::IPv6]).version(11).object());
+    assert_eq!(settle(&mut view), ["delete Service", "create Service", "patch StandardServiceImport"]);
+    assert_eq!(imported(&view).expect("an import").spec.properties.families, [IpFamily::IPv6]);
+    // The default family of the cluster comes first, if all exporters have it.
+    let kubernetes = Service { families: vec![IpFamily::IPv4], ..service("default/kubernetes") };
+    observe_change(&mut view, kubernetes.object());
+    observe_change(&mut view, of_both(&[IpFamily::IPv6, IpFamily::IPv4]).version(12).object());
+    assert_eq!(settle(&mut view), ["delete Service", "create Service", "patch StandardServiceImport"]);
+    assert_eq!(derived(&view).expect("a Service").families, [IpFamily::IPv4]);
+    let headless = MergedImport { import_type: ImportType::Headless, ..import() };
+    observe_change(&mut view, merged(headless).marked().version(13).object());
+    assert_eq!(settle(&mut view), ["delete Service", "patch StandardServiceImport"]);
+    let present = imported(&view).expect("an import");
+    assert_eq!((present.spec.import_type, present.spec.ips.len()), (ImportType::Headless, 0));
+}
+
+#[test]
+fn what_somebody_edits_or_deletes_is_repaired() {
+    let mut view = view([importing().object(), merged(import()).object()]);
+    settle(&mut view);
+    let ips = imported(&view).expect("an import").spec.ips;
+    let present = imported(&view).expect("an import").object();
+    observe_removal(&mut view, &present);
+    assert_eq!(settle(&mut view), ["create StandardServiceImport", "status StandardServiceImport"]);
+    assert_eq!(imported(&view).expect("an import").spec.ips, ips, "its address stays");
+    let edited = Service { internal_traffic_policy: Some("Local".into()), ..derived(&view).expect("a Service") };
+    observe_change(&mut view, edited.version(40).object());
+    assert_eq!(settle(&mut view), ["patch Service"]);
+    let present = derived(&view).expect("a Service").object();
+    observe_removal(&mut view, &present);
+    assert_eq!(settle(&mut view), ["create Service"], "with the same address, by chance");
+    let other = MergedServiceImport { service: named("work/other"), ..merged(import()).marked() };
+    observe_change(&mut view, other.version(50).object());
+    assert!(
+        writes(&view, &key()).iter().all(|write| write.kind() == Kind::StandardServiceImport),
+        "of another Service"
+    );
+}
+
+#[test]
+fn an_import_stays_while_something_is_unknown() {
+    let kinds = [Kind::MergedServiceImport, Kind::Namespace, Kind::Service, Kind::StandardServiceImport];
+    let changed = MergedImport { ports: vec![port("http", 81)], ..import() };
+    for kind in kinds {
+        for state in [WatchState::Incomplete, WatchState::Absent, WatchState::Unknown] {
+            let mut view = view([importing().object(), merged(import()).object()]);
+            settle(&mut view);
+            observe_change(&mut view, merged(changed.clone()).marked().version(9).object());
+            assert_ne!(writes(&view, &key()), []);
+            view.watch_state(kind, state, NOW, &mut Vec::new());
+            assert_eq!(writes(&view, &key()), [], "{kind:?} {state:?}");
+        }
+    }
+    let merged_at = in_hub_of("member-1", &names::merged_import_name(&app()));
+    let objects = [
+        (Kind::MergedServiceImport, merged_at),
+        (Kind::Namespace, ObjectName::new("", "work")),
+        (Kind::Service, names::standard_derived(&app())),
+        (Kind::StandardServiceImport, app()),
+    ];
+    for (kind, name) in objects {
+        let mut view = view([importing().object(), merged(import()).object()]);
+        undecodable(&mut view, kind, &name);
+        assert_eq!(writes(&view, &key()), [], "{kind:?}");
+    }
+    let view = view([importing().object(), merged(import()).object()]);
+    let creation = writes(&view, &key())
+        .into_iter()
+        .any(|write| matches!(write.action, Action::Create(Desired::StandardService(_))));
+    assert!(creation);
+}
