@@ -12,7 +12,7 @@ use crate::hub::leaving;
 use crate::hub::merge::{self, Exported};
 use crate::hub::rights::{self, Right};
 use crate::hub::view::merged::Merged;
-use crate::hub::view::reader::Reader;
+use crate::hub::view::reader::{Reader, live};
 use crate::model::{Condition, Kind, MergedCluster, MergedImport, MergedServiceImport, ServedPort};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
@@ -59,7 +59,7 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
     let may_import = features.has(Feature::MulticlusterApi) && right == Right::Granted;
     let wanted = view.merged(service).map(|merged| &merged.import).filter(|_| may_import);
     let wanted = match present {
-        Some(present) if may_import => with_lost(view, present, wanted),
+        Some(present) if may_import => with_lost(view, service, present, wanted),
         _ => wanted.cloned(),
     };
     plan.join(match (present, wanted) {
@@ -84,9 +84,15 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
 fn remove_misnamed(view: Reader<'_>, service: &ObjectName, at: &ObjectName) -> Plan {
     let mut plan = Plan::default();
     let others = view.merged_imports_in(service, &at.namespace).filter(|name| *name != at);
-    for other in others.filter_map(|name| view.merged_imports().live(name)) {
-        // fault MC9.1: plan.push(Write::delete(Kind::MergedServiceImport, &other.meta)) ~> let _ = other
-        plan.push(Write::delete(Kind::MergedServiceImport, &other.meta));
+    for other in others.filter_map(|name| view.merged_imports().get(name)) {
+        if !other.meta.deleting {
+            // fault MC9.1: plan.push(Write::delete(Kind::MergedServiceImport, &other.meta)) ~> let _ = other
+            plan.push(Write::delete(Kind::MergedServiceImport, &other.meta));
+        } else if other.meta.finalizers.ours {
+            // The member agent does not know which import the object was for.
+            // fault MC9.3: plan.push(Write::remove_finalizer(Kind::MergedServiceImport, &other.meta)) ~> {}
+            plan.push(Write::remove_finalizer(Kind::MergedServiceImport, &other.meta));
+        }
     }
     plan
 }
@@ -95,13 +101,14 @@ fn remove_misnamed(view: Reader<'_>, service: &ObjectName, at: &ObjectName) -> P
 /// nothing is written if they are back soon. Of their ports, those stay that other clusters serve too.
 fn with_lost(
     view: Reader<'_>,
+    service: &ObjectName,
     present: &MergedServiceImport,
     wanted: Option<&Arc<MergedImport>>,
 ) -> Option<Arc<MergedImport>> {
     let is_kept =
         |cluster: &ClusterId| wanted.is_some_and(|import| import.clusters.iter().any(|kept| kept.cluster == *cluster));
     let clusters = present.import.clusters.iter().enumerate().filter(|(_, it)| !is_kept(&it.cluster));
-    let lost: Vec<_> = clusters.filter(|(_, it)| is_lost_for_now(view, &present.service, &it.cluster)).collect();
+    let lost: Vec<_> = clusters.filter(|(_, it)| is_lost_for_now(view, service, &it.cluster)).collect();
     let (Some(wanted), false) = (wanted, lost.is_empty()) else {
         return if lost.is_empty() { wanted.cloned() } else { Some(Arc::clone(&present.import)) };
     };
@@ -123,10 +130,14 @@ fn is_lost_for_now(view: Reader<'_>, service: &ObjectName, cluster: &ClusterId) 
     let namespace = names::member_namespace(cluster);
     // fault MC10.1: view.has_slice_exports_of(service, &namespace) ~> false
     let exports_slices = || view.has_slice_exports_of(service, &namespace);
+    // fault MC10.3: !view.complete(&[Kind::EndpointSliceExport]) ~> false
+    let may_export_slices =
+        || !view.complete(&[Kind::EndpointSliceExport]) || view.has_undecodable(Kind::EndpointSliceExport, &namespace);
     // fault MC2.2: view.has_undecodable(Kind::InternalServiceExport, &namespace) ~> false
-    (view.has_undecodable(Kind::InternalServiceExport, &namespace) || exports_slices())
+    (view.has_undecodable(Kind::InternalServiceExport, &namespace) || exports_slices() || may_export_slices())
         && rights::of_exporter(view, service, cluster) != Right::Denied
-        && view.internal_exports_in(service, &namespace).next().is_none()
+        // fault MC10.4: live(view.internal_exports(), view.internal_exports_in(service, &namespace)) ~> view.internal_exports_in(service, &namespace)
+        && live(view.internal_exports(), view.internal_exports_in(service, &namespace)).next().is_none()
 }
 
 /// Sets the outcome of the merge as a condition of each export of the standard API. `beside` has the other writes of the same plan. An
@@ -136,6 +147,13 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
     if !view.complete(&[Kind::InternalServiceExport]) {
         return plan;
     }
+    // An export of a cluster whose right is not known may disagree.
+    // fault MC3.1: rights::of_exporter(view, service, &cluster) == Right::Unknown ~> { let _ = cluster; false }
+    if exports_by_cluster(view, service)
+        .any(|(cluster, _)| rights::of_exporter(view, service, &cluster) == Right::Unknown)
+    {
+        return plan;
+    }
     let merged = view.merged(service).map(|merged| (merged, outcome(service, merged)));
     for (cluster, export) in exports_by_cluster(view, service) {
         // An export that is undecodable may disagree. Exports without an outcome get one, because their slices wait for it.
@@ -143,10 +161,7 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
         if has_outcome(&export.conditions) && has_undecodable_export(view, service) {
             continue;
         }
-        let is_written = beside.writes.iter().any(|write| write.at == export.meta.name);
-        let right = rights::of_exporter(view, service, &cluster);
-        // fault MC3.1: right == Right::Unknown ~> false
-        if is_written || right == Right::Unknown {
+        if beside.writes.iter().any(|write| write.at == export.meta.name) {
             continue;
         }
         let is_part = |merged: &Merged| merged.import.clusters.iter().any(|part| part.cluster == cluster);

@@ -241,7 +241,9 @@ impl View {
             }
             Key::MergedImport { service, importer } => {
                 let at = ObjectName { namespace: importer.clone(), name: names::merged_import_name(service) };
-                self.merged.contains_key(service) || self.merged_imports.get(&at).is_some()
+                self.merged.contains_key(service)
+                    || self.merged_imports.get(&at).is_some()
+                    || self.merged_imports_of.get_in(service, importer).next().is_some()
             }
             Key::Member(cluster) => self.member_agents.get(&names::member_agent(cluster)).is_some(),
         }

@@ -104,6 +104,11 @@ impl Import<'_> {
     /// Removes the import. After the last export is gone, the derived Service stays for a grace period, so that clients keep its address
     /// if an export comes back.
     fn remove(&self, view: Reader<'_>, now: Timestamp) -> Plan {
+        // After a restore of the hub, the hub agent writes the MergedServiceImport again.
+        // fault MI4.3: view.keeps_until(now).filter(|_| self.merged.is_none()) ~> None.filter(|_: &Timestamp| self.merged.is_none())
+        if let Some(until) = view.keeps_until(now).filter(|_| self.merged.is_none()) {
+            return Plan { again: Some(until), ..Plan::default() };
+        }
         let mut plan = Plan::default();
         if let Some(present) = self.own_import().filter(|present| !present.meta.deleting) {
             plan.push(Write::delete(Kind::StandardServiceImport, &present.meta));

@@ -205,10 +205,22 @@ fn slices_of_merged_imports_stay_while_something_is_unknown() {
     view.watch_state(Kind::MergedServiceImport, WatchState::Incomplete, NOW, &mut Vec::new());
     assert_eq!(done(&view, &changed), "nothing", "not listed");
     view.watch_state(Kind::MergedServiceImport, WatchState::Absent, NOW, &mut Vec::new());
-    assert_eq!(done(&view, &changed), "delete", "the hub does not have the kind");
+    assert_eq!(done(&view, &changed), "nothing", "perhaps the hub agent has no right to list them");
+    observe_change(&mut view, exported(By::Fleet).version(2).object());
+    assert_eq!(done(&view, &changed), "delete", "the standard API does not export the slice");
+    let (mut view, changed) = with_copy([]);
+    view.watch_state(Kind::MergedServiceImport, WatchState::Incomplete, NOW, &mut Vec::new());
+    view.watch_state(Kind::InternalServiceExport, WatchState::Incomplete, NOW, &mut Vec::new());
+    observe_removal(&mut view, &exported(By::Standard).object());
+    assert_eq!(done(&view, &changed), "nothing", "perhaps the standard API exports the slice");
+    let (mut view, changed) = with_copy([]);
+    undecodable(&mut view, Kind::MergedServiceImport, &in_hub_of("member-2", "of-another-service"));
+    assert_eq!(done(&view, &changed), "delete");
     let (mut view, changed) = with_copy([]);
     undecodable(&mut view, Kind::MergedServiceImport, &used_by("member-2").meta.name);
     assert_eq!(done(&view, &changed), "nothing", "undecodable");
+    observe_change(&mut view, namespace("work").imported_from_by("member-3").object());
+    assert_eq!(done(&view, &changed), "delete", "a denial counts all the same");
     let (mut view, changed) = with_copy([used_by("member-2").object()]);
     observe_removal(&mut view, &exported(By::Standard).object());
     assert_eq!(done(&view, &changed), "update", "the Service is created again");
@@ -282,8 +294,14 @@ fn a_merged_import_stays_while_an_exporter_creates_its_service_again() {
     let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
     let slice = Object::EndpointSliceExport(export());
     let mut view = hub_view([exported(By::Standard).object(), agent, used_by("member-2").object(), slice.clone()]);
+    observe_change(&mut view, exported(By::Standard).marked().deleting().version(2).object());
+    assert_eq!(writes(&view, &import_key), [], "its slices are still in the hub");
     observe_removal(&mut view, &exported(By::Standard).object());
     assert_eq!(writes(&view, &import_key), [], "its slices are still in the hub");
+    let mut restarted =
+        hub_view([member_agent("member-2", Features::ALL, Features::ALL).object(), used_by("member-2").object()]);
+    restarted.watch_state(Kind::EndpointSliceExport, WatchState::Incomplete, NOW, &mut Vec::new());
+    assert_eq!(writes(&restarted, &import_key), [], "its slices may be in the hub");
     let other = internal_export("member-3", &service("work/app")).standard(multicluster());
     observe_change(&mut view, other.clone().object());
     let [Write { action: Action::Patch { patch: Patch::MergedServiceImport { import, .. }, .. }, .. }] =
@@ -311,6 +329,15 @@ fn a_merged_import_of_another_service_under_this_name_is_deleted() {
     let importer = names::member_namespace("member-2");
     let of_other = Key::MergedImport { service: named("work/other"), importer };
     assert_eq!(writes(&view, &of_other), [Write::delete(Kind::MergedServiceImport, &other.meta)]);
+    let mut view = view;
+    let source = slice_export("member-1", &slice("work/other-1")).marked();
+    let of_source = service("work/other");
+    observe_change(&mut view, internal_export("member-1", &of_source).standard(multicluster()).object());
+    observe_change(&mut view, Object::EndpointSliceExport(source.clone()));
+    assert!(!writes(&view, &key(&source)).contains(&creates(&source, "member-2")), "it gives no slices");
+    observe_change(&mut view, other.clone().deleting().version(2).object());
+    let released = Write::remove_finalizer(Kind::MergedServiceImport, &other.deleting().version(2).meta);
+    assert!(writes(&view, &of_other).contains(&released), "its member does not know what it was for");
 }
 
 #[test]

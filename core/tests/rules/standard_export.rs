@@ -159,6 +159,13 @@ fn a_service_that_cannot_be_exported_is_not_and_the_export_says_why() {
     assert_eq!(shown(&view), states(&[("Valid", "True", "Valid"), ("Ready", "False", "Failed")]));
     view.write_rejected(&Key::Export(name), "the hub says no".to_owned());
     assert!(events(&view, &app()).contains(&"ExporterNotAllowed"));
+    assert!(!events(&view, &app()).contains(&"WriteRefused"), "no write waits for the hub");
+    let mut waiting = self::view([service("work/app").object(), standard_export("work/app").object()]);
+    waiting.write_rejected(&app(), "the hub says no".to_owned());
+    assert!(events(&waiting, &app()).contains(&"WriteRefused"));
+    let mut left = self::view([service("work/app").object(), standard_export("work/app").object()]);
+    observe_removal(&mut left, &member_agent("member-1", Features::ALL, Features::ALL).object());
+    assert!(planned(&left, &app()).again.is_some(), "the announcement of the hub agent ends in a minute");
     let old = view_of(
         [service("work/app").object(), standard_export("work/app").object()],
         Features::ALL.without(Feature::MulticlusterApi),
@@ -250,6 +257,11 @@ fn both_apis_have_one_export_in_the_hub_and_each_can_end_alone() {
     let fleet_only = ExportContent { multicluster: None, ..content(ExportedBy::Both) };
     assert_eq!(of_hub(writes(&view, &app())), patched(&both, fleet_only));
     // An export with weight 0 is withdrawn from the fleet's API only.
+    let malformed = fleetnet_core::model::ServiceExport { weight: Some("many".into()), ..service_export("work/app") };
+    let alone = merged(ExportedBy::StandardApi);
+    let view = self::view([service("work/app").object(), malformed.object(), alone.clone().object()]);
+    let withdrawn = Write::delete(Kind::InternalServiceExport, &alone.meta);
+    assert_eq!(of_hub(writes(&view, &app())), [withdrawn], "neither API exports it");
     let zero = fleetnet_core::model::ServiceExport { weight: Some("0".into()), ..service_export("work/app").marked() };
     let view = self::view([source.object(), zero.object(), standard.object(), both.clone().object()]);
     assert_eq!(of_hub(planned(&view, &app()).writes), patched(&both, content(ExportedBy::StandardApi)));
@@ -292,4 +304,11 @@ fn an_export_stays_while_its_request_is_unknown() {
         self::view([source.object(), merged(ExportedBy::Both).object(), accepted_export("work/app").object()]);
     view.watch_state(Kind::StandardServiceExport, WatchState::Unknown, NOW, &mut Vec::new());
     assert_eq!(of_hub(writes(&view, &app())), [], "the fleet's export stays as it is");
+    // The fleet's API goes on, also to end its exports.
+    let fleet_only = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
+    let mut view =
+        self::view([service("work/app").object(), fleet_only.object(), slice("work/app-1").object(), exported]);
+    view.watch_state(Kind::StandardServiceExport, WatchState::Absent, NOW, &mut Vec::new());
+    assert!(!is_kept(&view), "no ServiceExport requests it");
+    assert_ne!(writes(&view, &app_slice()), []);
 }

@@ -208,6 +208,17 @@ fn an_import_ends_with_its_label_at_once_and_with_its_last_export_after_the_grac
 }
 
 #[test]
+fn an_import_stays_for_a_while_after_a_restore_of_the_hub() {
+    let mut view = view([importing().object(), merged(import()).object()]);
+    settle(&mut view);
+    view.hub_restored(seconds(20));
+    observe_removal(&mut view, &merged(import()).object());
+    let plan = planned(&view, &key());
+    assert_eq!(plan.writes, []);
+    assert!(plan.again > Some(seconds(30)));
+}
+
+#[test]
 fn objects_of_other_writers_are_left_alone() {
     let at = names::standard_derived(&app());
     let theirs = service(&format!("{}/{}", at.namespace, at.name)).object();

@@ -7,6 +7,7 @@ use crate::hub::claims;
 use crate::hub::rights::Right;
 use crate::hub::view::reader::{Reader, live};
 use crate::model::{ExportedBy, HubSlice, InternalServiceExport, Kind};
+use crate::names;
 use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
 
 /// What one importer gets of an exported slice, in ascending order.
@@ -119,17 +120,17 @@ fn regains(view: Reader<'_>, owner: &ObjectName, importer: &Text, now: Timestamp
 /// member imports the Service.
 fn by_merged_import(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: Option<&HubSlice>) -> Supply {
     let (owner, exporter) = (&export.spec.owner, &export.meta.name.namespace);
-    if !view.imports_merged(owner, importer) {
-        return match copy {
-            // fault D17.1: may_import(view, importer) ~> { let _ = importer; false }
-            Some(_) if may_import(view, importer) => Supply::Unchanged,
-            _ => Supply::Nothing,
-        };
-    }
     let right = claims::right(view, owner, importer);
     // fault D17.2: right == Right::Denied ~> false
     if right == Right::Denied {
         return Supply::Nothing;
+    }
+    if !view.imports_merged(owner, importer) {
+        return match copy {
+            // fault D17.1: may_import(view, export, importer) ~> { let _ = importer; false }
+            Some(_) if may_import(view, export, importer) => Supply::Unchanged,
+            _ => Supply::Nothing,
+        };
     }
     if view.standard_export_in(owner, exporter).is_none() {
         // Without any InternalServiceExport, one will be created: the Service was created again, for example.
@@ -141,8 +142,14 @@ fn by_merged_import(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: 
     if right == Right::Granted && view.merges(export) { Supply::Slice } else { Supply::Changes }
 }
 
-/// True if an importer may have an import that the hub agent does not know: MergedServiceImports are not listed yet, or one of the
-/// importer is undecodable.
-fn may_import(view: Reader<'_>, importer: &Text) -> bool {
-    view.is_listing(Kind::MergedServiceImport) || view.has_undecodable(Kind::MergedServiceImport, importer)
+/// True if an importer may have a merged import that the hub agent does not know, and the standard API exports the slice: the
+/// MergedServiceImports are not listed, or that of the importer is undecodable.
+fn may_import(view: Reader<'_>, export: &HubSlice, importer: &Text) -> bool {
+    let (owner, exporter) = (&export.spec.owner, &export.meta.name.namespace);
+    // fault D17.8: view.standard_export_in(owner, exporter).is_some() ~> { let _ = exporter; true }
+    let is_standard = view.standard_export_in(owner, exporter).is_some();
+    let may_be_standard = || !view.complete(&[Kind::InternalServiceExport]);
+    let at = ObjectName { namespace: importer.clone(), name: names::merged_import_name(owner) };
+    (is_standard || may_be_standard())
+        && (!view.complete(&[Kind::MergedServiceImport]) || view.is_undecodable(Kind::MergedServiceImport, &at))
 }

@@ -45,6 +45,12 @@ fn merged_fields(
     (&meta.uid, meta.deleting, ports, *headless, *session_affinity, multicluster.as_deref())
 }
 
+/// True if an object with this name can be a MergedServiceImport of the Service.
+fn is_named_after(name: &ObjectName, service: &ObjectName) -> bool {
+    // fault MC9.2: name.name == names::merged_import_name(service) ~> { let _ = service; true }
+    name.name == names::merged_import_name(service)
+}
+
 impl View {
     /// Stores the merged import of a Service; `None` if the standard API does not export it. Returns the value and the keys that
     /// this concerns.
@@ -120,6 +126,7 @@ impl View {
         let used_before = before.as_ref().filter(|before| is_used(before)).map(|before| before.service.clone());
         let before = before.map(|before| before.service);
         if before.as_ref() != Some(&service) {
+            effects.values.push(Value::Importer(service.clone(), name.namespace.clone()));
             // fault MC5.3: Key::merged_import(&service, &name.namespace) ~> Key::Service(service.clone())
             effects.keys.push(Key::merged_import(&service, &name.namespace));
         }
@@ -163,13 +170,14 @@ impl View {
     /// True if a member imports a Service by the standard API, by its member namespace.
     pub(super) fn imports_merged(&self, service: &ObjectName, importer: &Text) -> bool {
         let mut imports = self.merged_imports_of.get_in(service, importer);
-        imports.any(|name| self.merged_imports.get(name).is_some_and(is_used))
+        imports.any(|name| is_named_after(name, service) && self.merged_imports.get(name).is_some_and(is_used))
     }
 
     /// Returns the members that import a Service by the standard API, by their member namespaces.
     pub(super) fn merged_importers<'a>(&'a self, service: &ObjectName) -> impl Iterator<Item = &'a Text> + use<'a> {
-        let imports = self.merged_imports_of.get(service);
-        let used = imports.filter(|name| self.merged_imports.get(name).is_some_and(is_used));
+        let (imports, service) = (self.merged_imports_of.get(service), service.clone());
+        let named = imports.filter(move |name| is_named_after(name, &service));
+        let used = named.filter(|name| self.merged_imports.get(name).is_some_and(is_used));
         used.map(|name| &name.namespace)
     }
 

@@ -157,6 +157,7 @@ impl<'a> Reader<'a> {
         service: &ObjectName,
         importer: &Text,
     ) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
+        self.reads.note(Value::Importer(service.clone(), importer.clone()));
         self.view.merged_imports_of.get_in(service, importer)
     }
 
@@ -269,12 +270,6 @@ impl<'a> Reader<'a> {
         // fault U8.1: Incomplete ~> Incomplete || true
         // fault U12.1: watches.state(Kind::MemberAgent) != WatchState::Incomplete ~> !matches!(watches.state(Kind::MemberAgent), WatchState::Incomplete | WatchState::Unknown)
         watches.state(Kind::MemberAgent) != WatchState::Incomplete
-    }
-
-    /// True if the objects of a kind are not listed yet.
-    pub(crate) fn is_listing(self, kind: Kind) -> bool {
-        self.reads.note(Value::Watch(kind));
-        self.view.watches.state(kind) == WatchState::Incomplete
     }
 
     /// Returns the value of `--force-delete-wait-time`; `None` if there are no MemberClusters to follow. Not yet known while they are not

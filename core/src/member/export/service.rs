@@ -30,7 +30,10 @@ pub(crate) fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestam
         return Plan::default();
     }
     let mut plan = plan_fleet_export(view, service, now);
-    plan.join(standard::plan_conditions(view, service, names_in_use, now));
+    let writes_to_hub = plan.writes.iter().any(|write| write.kind() == Kind::InternalServiceExport);
+    plan.join(standard::plan_conditions(view, service, names_in_use, writes_to_hub, now));
+    // fault ME5.4: plan.plan_again_at(standard::again(view, now)) ~> {}
+    plan.plan_again_at(standard::again(view, now));
     plan
 }
 
@@ -106,7 +109,12 @@ fn unchanged(
         return update_export(view, export, service, valid, now);
     }
     let mut plan = set_conditions(view, export, &[valid], now).map_or_else(Plan::default, Plan::one);
-    if let Request::Export(..) = standard::request(view, &export.meta.name, now) {
+    let of_standard_api = |it: &InternalServiceExport| {
+        it.multicluster.as_ref().is_some_and(|part| part.exported_by == ExportedBy::StandardApi)
+    };
+    let is_requested = matches!(standard::request(view, &export.meta.name, now), Request::Export(..));
+    // fault ME3.2: || exports_in_hub(view, &export.meta.name).any(of_standard_api) ~> || { let _ = of_standard_api; false }
+    if is_requested || exports_in_hub(view, &export.meta.name).any(of_standard_api) {
         plan.join(withdraw_from_hub(view, &export.meta.name, now)); // the fleet's API has exported nothing
     }
     plan

@@ -2,6 +2,7 @@
 
 use super::eligibility::{exportable, is_undecided};
 use super::source::{Hub, Source, best, exports_of, supported_slice, unsupported_slice};
+use super::standard;
 use super::withdrawal::{replacement_pending, withdraw_all};
 use crate::handover;
 use crate::limits::PORTS_MAX;
@@ -30,7 +31,7 @@ const REQUIRED: [Kind; 6] = [
 /// docs/behaviour.md).
 pub(crate) fn plan_slice(view: Reader<'_>, slice: &ObjectName, now: Timestamp) -> Plan {
     if is_unknown(view, slice, now) || !view.complete(&REQUIRED) {
-        return Plan::default();
+        return Plan { again: standard::again(view, now), ..Plan::default() };
     }
     let Some(hub) = view.hub_features(now) else { return Plan::default() };
     let hub = Hub { features: hub, now };

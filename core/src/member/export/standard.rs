@@ -57,9 +57,18 @@ pub(super) fn request<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp
     Request::Export(export, source)
 }
 
-/// True if it is not known whether the standard API exports a Service.
+/// True if it is not known whether the standard API still exports a Service that it has exported.
 pub(super) fn is_unknown(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> bool {
-    request(view, service, now) == Request::Unknown
+    // fault ME2.5: && exports_in_hub(view, service).any(|it| it.multicluster.is_some()) ~>
+    request(view, service, now) == Request::Unknown && exports_in_hub(view, service).any(|it| it.multicluster.is_some())
+}
+
+/// Returns the time at which the features of the hub agent change without an event.
+pub(super) fn again(view: Reader<'_>, now: Timestamp) -> Option<Timestamp> {
+    if view.settings().standard_api == StandardApi::Off {
+        return None;
+    }
+    view.hub_features(now)?.again(Some(()))
 }
 
 /// Returns the part of an InternalServiceExport for the standard API. `present` is the existing InternalServiceExport.
@@ -117,10 +126,12 @@ fn is_denied(internal: &InternalServiceExport) -> bool {
 }
 
 /// Plans the conditions of the ServiceExport. `names_in_use` returns the message if the InternalServiceExport has no free name.
+/// `writes_to_hub` is true if the plan writes the InternalServiceExport: only then a rejection by the hub still counts.
 pub(super) fn plan_conditions(
     view: Reader<'_>,
     service: &ObjectName,
     names_in_use: impl Fn(Reader<'_>, &Service) -> Option<String>,
+    writes_to_hub: bool,
     now: Timestamp,
 ) -> Plan {
     if view.settings().standard_api == StandardApi::Off || view.is_undecodable(Kind::StandardServiceExport, service) {
@@ -136,7 +147,7 @@ pub(super) fn plan_conditions(
         Some(source) => {
             wanted.push(condition(VALID, ConditionValue::standard_export_is_valid(service)).without_event());
             let outcome = live_exports(view, source).find_map(verdict);
-            let problem = problem(view, source, names_in_use, now);
+            let problem = problem(view, source, names_in_use, writes_to_hub, now);
             wanted.extend(state(view, export, outcome, problem));
             wanted.extend(outcome.map(|outcome| condition(CONFLICT, ConditionValue::outcome_of_merge(outcome))));
         }
@@ -170,6 +181,7 @@ fn problem(
     view: Reader<'_>,
     source: &Service,
     names_in_use: impl Fn(Reader<'_>, &Service) -> Option<String>,
+    writes_to_hub: bool,
     now: Timestamp,
 ) -> Option<(Reason, String)> {
     let name = &source.meta.name;
@@ -185,7 +197,8 @@ fn problem(
     if let Some(denial) = denial {
         return Some((Reason::ExporterNotAllowed, denial.message.to_string()));
     }
-    if let Some(message) = view.rejection(&Key::Export(name.clone())) {
+    // fault ME5.3: .filter(|_| writes_to_hub) ~>
+    if let Some(message) = view.rejection(&Key::Export(name.clone())).filter(|_| writes_to_hub) {
         return Some((Reason::WriteRefused, message.to_owned()));
     }
     names_in_use(view, source).map(|message| (Reason::NameHeldByAnother, message))
