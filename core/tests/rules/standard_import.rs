@@ -203,7 +203,7 @@ fn an_import_ends_with_its_label_at_once_and_with_its_last_export_after_the_grac
         restarted.observe(applied(object), SEEN, &mut Vec::new());
     }
     restarted.watch_state(Kind::MergedServiceImport, WatchState::Complete, seconds(50), &mut Vec::new());
-    let plan = planned_at(&restarted, &key(), seconds(50));
+    let plan = planned_at(&restarted, &key(), seconds(49).plus_micros(grace));
     assert!(plan.writes.iter().all(|write| write.kind() != Kind::Service), "the grace begins with the list");
 }
 

@@ -101,7 +101,7 @@ pub(crate) fn service(path: &str) -> Service {
         session_affinity: SessionAffinity::None,
         dual_stack: false,
         families: vec![IpFamily::IPv4],
-        internal_traffic_policy: None,
+        internal_traffic_policy: Some("Cluster".into()),
         traffic_distribution: None,
         imports: None,
         cluster_ips: Vec::new(),
@@ -428,7 +428,11 @@ pub(crate) fn internal_export(cluster: &str, service: &Service) -> InternalServi
 
 /// Returns the part of an export for the standard API. Only the standard API exports the Service.
 pub(crate) fn multicluster() -> Multicluster {
-    let properties = StandardProperties { families: vec![IpFamily::IPv4], ..StandardProperties::default() };
+    let properties = StandardProperties {
+        families: vec![IpFamily::IPv4],
+        internal_traffic_policy: Some("Cluster".into()),
+        ..StandardProperties::default()
+    };
     Multicluster { exported_by: ExportedBy::StandardApi, properties }
 }
 

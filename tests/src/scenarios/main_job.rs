@@ -5,6 +5,7 @@ mod ledgers;
 
 use crate::environment::{Backend, Environment};
 use crate::scenarios::ledger::{changes, counts};
+use anyhow::Context;
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, MultiClusterService, ServiceExport, ServiceImport};
 use harness::audit::Ledger;
 use harness::eventually;
@@ -91,14 +92,21 @@ pub async fn a_hundred_changes_cost_one_write_in_the_hub_and_two_for_each_of_two
     let ledger = env.backend.since(&mark).await?;
     let events: usize = ledger.clusters().map(|ledger| ledger.events().count()).sum();
     assert_eq!(events, 0, "no Event repeats:\n{ledger}");
-    let metrics = env.backend.metrics(1).await?;
     let series = format!(
         "fleet_networking_endpointslice_export_import_duration_milliseconds_count{{destination_cluster_id=\"{}\",\
              is_first_import=\"false\",origin_cluster_id=\"{}\"}} {CHANGES}",
         members[1].cluster_id, members[0].cluster_id
     );
-    assert!(metrics.contains(&series), "no {series} in\n{metrics}");
-    Ok(())
+    // The user sees the slice before the agent has the answer to its write, which it measures.
+    let deadline = eventually::Deadline::start();
+    loop {
+        let metrics = env.backend.metrics(1).await?;
+        if metrics.contains(&series) {
+            return Ok(());
+        }
+        deadline.check().with_context(|| format!("no {series} in\n{metrics}"))?;
+        tokio::task::yield_now().await;
+    }
 }
 
 pub async fn a_settled_fleet_a_restart_and_changes_that_importers_cannot_see_cost_nothing(
@@ -188,13 +196,20 @@ pub async fn an_imported_slice_deleted_by_hand_is_created_again_and_not_measured
     env.user(0).set_endpoints("app-1", &["10.1.0.2"]).await?;
     env.user(1).sees("app", &["10.1.0.2"]).await?;
 
-    let metrics = env.backend.metrics(1).await?;
-    let series = "fleet_networking_endpointslice_export_import_duration_milliseconds_count";
-    let mut samples: Vec<&str> = metrics.lines().filter(|line| line.starts_with(series)).collect();
-    samples.sort_unstable();
-    let counts: Vec<&str> = samples.iter().filter_map(|line| line.rsplit(' ').next()).collect();
-    assert_eq!(counts, ["1", "1"], "one first import and one change: {samples:?}");
-    Ok(())
+    // The user sees the slice before the agent has the answer to its write, which it measures.
+    let deadline = eventually::Deadline::start();
+    loop {
+        let metrics = env.backend.metrics(1).await?;
+        let series = "fleet_networking_endpointslice_export_import_duration_milliseconds_count";
+        let samples: Vec<&str> = metrics.lines().filter(|line| line.starts_with(series)).collect();
+        let counts: Vec<&str> = samples.iter().filter_map(|line| line.rsplit(' ').next()).collect();
+        assert!(counts.iter().all(|count| *count == "1"), "one first import and one change: {samples:?}");
+        if counts.len() == 2 {
+            return Ok(());
+        }
+        deadline.check()?;
+        tokio::task::yield_now().await;
+    }
 }
 
 pub async fn an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace(

@@ -142,8 +142,8 @@ fn by_merged_import(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: 
     if right == Right::Granted && view.merges(export) { Supply::Slice } else { Supply::Changes }
 }
 
-/// True if an importer may have a merged import that the hub agent does not know, and the standard API exports the slice: the
-/// MergedServiceImports are not listed, or that of the importer is undecodable.
+/// True if an importer may have a merged import that the hub agent does not know, because the MergedServiceImports are not listed or
+/// that of the importer is undecodable. Only slices that the standard API exports count.
 fn may_import(view: Reader<'_>, export: &HubSlice, importer: &Text) -> bool {
     let (owner, exporter) = (&export.spec.owner, &export.meta.name.namespace);
     // fault D17.8: view.standard_export_in(owner, exporter).is_some() ~> { let _ = exporter; true }
