@@ -130,9 +130,10 @@ fn is_lost_for_now(view: Reader<'_>, service: &ObjectName, cluster: &ClusterId) 
     let namespace = names::member_namespace(cluster);
     // fault MC10.1: view.has_slice_exports_of(service, &namespace) ~> false
     let exports_slices = || view.has_slice_exports_of(service, &namespace);
-    // fault MC10.3: !view.complete(&[Kind::EndpointSliceExport]) ~> false
-    let may_export_slices =
-        || !view.complete(&[Kind::EndpointSliceExport]) || view.has_undecodable(Kind::EndpointSliceExport, &namespace);
+    let may_export_slices = || {
+        // fault MC10.3: !view.complete(&[Kind::EndpointSliceExport]) ~> false
+        !view.complete(&[Kind::EndpointSliceExport]) || view.has_undecodable(Kind::EndpointSliceExport, &namespace)
+    };
     // fault MC2.2: view.has_undecodable(Kind::InternalServiceExport, &namespace) ~> false
     (view.has_undecodable(Kind::InternalServiceExport, &namespace) || exports_slices() || may_export_slices())
         && rights::of_exporter(view, service, cluster) != Right::Denied
@@ -148,10 +149,9 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
         return plan;
     }
     // An export of a cluster whose right is not known may disagree.
-    // fault MC3.1: rights::of_exporter(view, service, &cluster) == Right::Unknown ~> { let _ = cluster; false }
-    if exports_by_cluster(view, service)
-        .any(|(cluster, _)| rights::of_exporter(view, service, &cluster) == Right::Unknown)
-    {
+    // fault MC3.1: == Right::Unknown ~> == Right::Unknown && false
+    let is_unknown = |cluster: &ClusterId| rights::of_exporter(view, service, cluster) == Right::Unknown;
+    if exports_by_cluster(view, service).any(|(cluster, _)| is_unknown(&cluster)) {
         return plan;
     }
     let merged = view.merged(service).map(|merged| (merged, outcome(service, merged)));

@@ -31,7 +31,9 @@ pub(crate) fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestam
     }
     let mut plan = plan_fleet_export(view, service, now);
     let writes_to_hub = plan.writes.iter().any(|write| write.kind() == Kind::InternalServiceExport);
-    plan.join(standard::plan_conditions(view, service, names_in_use, writes_to_hub, now));
+    // fault ME5.3: .filter(|_| writes_to_hub) ~> .filter(|_| writes_to_hub || true)
+    let rejection = view.rejection(&Key::Export(service.clone())).filter(|_| writes_to_hub);
+    plan.join(standard::plan_conditions(view, service, names_in_use, rejection, now));
     // fault ME5.4: plan.plan_again_at(standard::again(view, now)) ~> {}
     plan.plan_again_at(standard::again(view, now));
     plan

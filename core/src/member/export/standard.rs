@@ -7,7 +7,7 @@ use super::in_hub::{exports_in_hub, live_exports};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, MULTICLUSTER_CONFLICT, READY, VALID};
 use crate::features::Feature;
 use crate::limits::PORTS_MAX;
-use crate::member::view::{Key, Reader, StandardApi};
+use crate::member::view::{Reader, StandardApi};
 use crate::model::{
     Condition, ExportedBy, InternalServiceExport, Kind, Meta, Multicluster, Service, ServiceType, StandardProperties,
     StandardServiceExport,
@@ -126,12 +126,12 @@ fn is_denied(internal: &InternalServiceExport) -> bool {
 }
 
 /// Plans the conditions of the ServiceExport. `names_in_use` returns the message if the InternalServiceExport has no free name.
-/// `writes_to_hub` is true if the plan writes the InternalServiceExport: only then a rejection by the hub still counts.
+/// `rejection` is the message of the hub, if the plan repeats a write that the hub rejected.
 pub(super) fn plan_conditions(
     view: Reader<'_>,
     service: &ObjectName,
     names_in_use: impl Fn(Reader<'_>, &Service) -> Option<String>,
-    writes_to_hub: bool,
+    rejection: Option<&str>,
     now: Timestamp,
 ) -> Plan {
     if view.settings().standard_api == StandardApi::Off || view.is_undecodable(Kind::StandardServiceExport, service) {
@@ -147,7 +147,7 @@ pub(super) fn plan_conditions(
         Some(source) => {
             wanted.push(condition(VALID, ConditionValue::standard_export_is_valid(service)).without_event());
             let outcome = live_exports(view, source).find_map(verdict);
-            let problem = problem(view, source, names_in_use, writes_to_hub, now);
+            let problem = problem(view, source, names_in_use, rejection, now);
             wanted.extend(state(view, export, outcome, problem));
             wanted.extend(outcome.map(|outcome| condition(CONFLICT, ConditionValue::outcome_of_merge(outcome))));
         }
@@ -181,7 +181,7 @@ fn problem(
     view: Reader<'_>,
     source: &Service,
     names_in_use: impl Fn(Reader<'_>, &Service) -> Option<String>,
-    writes_to_hub: bool,
+    rejection: Option<&str>,
     now: Timestamp,
 ) -> Option<(Reason, String)> {
     let name = &source.meta.name;
@@ -197,8 +197,7 @@ fn problem(
     if let Some(denial) = denial {
         return Some((Reason::ExporterNotAllowed, denial.message.to_string()));
     }
-    // fault ME5.3: .filter(|_| writes_to_hub) ~>
-    if let Some(message) = view.rejection(&Key::Export(name.clone())).filter(|_| writes_to_hub) {
+    if let Some(message) = rejection {
         return Some((Reason::WriteRefused, message.to_owned()));
     }
     names_in_use(view, source).map(|message| (Reason::NameHeldByAnother, message))
