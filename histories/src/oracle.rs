@@ -488,8 +488,12 @@ fn anonymous(mut object: Object) -> Object {
             forget(&mut claim.reference);
         }
         Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => forget(&mut slice.spec.reference),
-        Object::Service(_)
-        | Object::Namespace(_)
+        // A server fills these fields in, by its own configuration and the type of the Service.
+        Object::Service(service) => {
+            service.families.clear();
+            service.internal_traffic_policy = None;
+        }
+        Object::Namespace(_)
         | Object::MemberAgent(_)
         | Object::InternalMemberCluster(_)
         | Object::MemberCluster(_)

@@ -276,8 +276,8 @@ fn empty_service(meta: Meta, headless: bool) -> Service {
         ports: Vec::new(),
         session_affinity: SessionAffinity::None,
         dual_stack: false,
-        families: Vec::new(),
-        internal_traffic_policy: None,
+        families: vec![IpFamily::IPv4],                  // default of the API server
+        internal_traffic_policy: Some("Cluster".into()), // default of the API server
         traffic_distribution: None,
         imports: None,
         cluster_ips: Vec::new(),
