@@ -488,11 +488,7 @@ fn anonymous(mut object: Object) -> Object {
             forget(&mut claim.reference);
         }
         Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => forget(&mut slice.spec.reference),
-        // A server fills these fields in, by its own configuration and the type of the Service.
-        Object::Service(service) => {
-            service.families.clear();
-            service.internal_traffic_policy = None;
-        }
+        Object::Service(service) => (service.families, service.internal_traffic_policy) = (Vec::new(), None), // of the server
         Object::Namespace(_)
         | Object::MemberAgent(_)
         | Object::InternalMemberCluster(_)
