@@ -6,6 +6,8 @@
 
 mod standard;
 
+pub(crate) use standard::merge_outcome;
+
 use crate::limits::{PORTS_MAX, REPORTED_NAMES_MAX};
 use crate::model::{Condition, ExportState, InternalServiceExport, Kind, Meta};
 use crate::plan::{self, Event};
@@ -26,7 +28,10 @@ pub const CONFLICT: &str = "Conflict";
 /// the hub agent has merged the export.
 pub const MULTICLUSTER_CONFLICT: &str = "multicluster.x-k8s.io/Conflict";
 
-/// Condition type `Ready` of a ServiceExport of the standard API: the hub has the export.
+/// Condition type `Ready` of the standard API.
+///
+/// - On a ServiceExport: the hub agent has merged the export.
+/// - On a ServiceImport: clients can use the Service.
 pub const READY: &str = "Ready";
 
 /// Condition type `Disputed` of ServiceExport, MultiClusterService and InternalServiceExport: another writer undoes an agent's
@@ -222,6 +227,16 @@ impl ConditionValue {
     }
 }
 
+/// Returns names for a message, at most [`REPORTED_NAMES_MAX`] of them, and the number of the others.
+pub(crate) fn listed(names: &[impl ToString]) -> String {
+    let named: Vec<String> = names.iter().take(REPORTED_NAMES_MAX).map(ToString::to_string).collect();
+    let more = match names.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    named.join(", ") + &more
+}
+
 pub fn find<'a>(conditions: &'a [Condition], condition_type: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| &*condition.condition_type == condition_type)
 }
@@ -314,24 +329,16 @@ pub(crate) fn exporter_silent(
     component: &'static str,
 ) -> Option<DesiredCondition> {
     let is_shown = || find(existing, EXPORTER_SILENT).is_some_and(|it| it.status == ConditionStatus::True);
-    let named: Vec<&str> = silent.iter().take(REPORTED_NAMES_MAX).map(|cluster| &***cluster).collect();
-    let more = match silent.len() - named.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
     let value = if silent.is_empty() {
         // fault O23.2: is_shown() ~> false
         return is_shown()
             .then(|| DesiredCondition::new(EXPORTER_SILENT, ConditionValue::exporters_heard(), component));
     } else if silent.len() == exporters.len() {
-        format!(
-            "no exporting cluster renews its MemberAgent ({}{more}), so their endpoints stay in use",
-            named.join(", ")
-        )
+        format!("no exporting cluster renews its MemberAgent ({}), so their endpoints stay in use", listed(silent))
     } else {
         format!(
-            "exporting clusters are silent: {}{more}. Importers use their endpoints only while no other cluster has ready endpoints",
-            named.join(", ")
+            "exporting clusters are silent: {}. Importers use their endpoints only while no other cluster has ready endpoints",
+            listed(silent)
         )
     };
     Some(DesiredCondition::new(EXPORTER_SILENT, ConditionValue::exporter_silent(value), component))

@@ -1,10 +1,16 @@
 //! Values of the conditions of the standard API. It has reasons of its own, so a condition shows another reason than its Event.
 
-use super::ConditionValue;
-use crate::limits::REPORTED_NAMES_MAX;
+use super::{ConditionValue, MULTICLUSTER_CONFLICT, find, listed};
+use crate::limits::EXPORTED_LABELS_MAX;
 use crate::model::Condition;
 use crate::reasons::Reason;
 use fleetnet_types::{ConditionStatus, ObjectName};
+
+/// Returns the outcome of the merge in the conditions of an InternalServiceExport; `None` if there is none.
+pub(crate) fn merge_outcome(conditions: &[Condition]) -> Option<&Condition> {
+    // fault ME6.3: .filter(|it| it.status != ConditionStatus::Unknown) ~>
+    find(conditions, MULTICLUSTER_CONFLICT).filter(|it| it.status != ConditionStatus::Unknown)
+}
 
 impl ConditionValue {
     fn shown_as(self, reason: impl Into<String>) -> Self {
@@ -14,18 +20,12 @@ impl ConditionValue {
     /// Condition `multicluster.x-k8s.io/Conflict` False: the exports of all clusters agree.
     pub fn no_merge_conflict(service: &ObjectName) -> Self {
         let message = format!("all exports of service {service} agree");
-        Self {
-            shown_reasons: Some("NoConflicts".to_owned()),
-            ..Self::new(ConditionStatus::False, Reason::NoConflictFound, message)
-        }
+        Self::new(ConditionStatus::False, Reason::NoConflictFound, message).shown_as("NoConflicts")
     }
 
     /// Condition `multicluster.x-k8s.io/Conflict` True. The standard API has a reason for each property.
     pub fn merge_conflict(reasons: &[&str], message: String) -> Self {
-        Self {
-            shown_reasons: Some(reasons.join(",")),
-            ..Self::new(ConditionStatus::True, Reason::ConflictFound, message)
-        }
+        Self::new(ConditionStatus::True, Reason::ConflictFound, message).shown_as(reasons.join(","))
     }
 
     /// Condition `Conflict` of a ServiceExport: the outcome of the merge, as the InternalServiceExport shows it.
@@ -55,15 +55,10 @@ impl ConditionValue {
     pub(crate) fn exported(service: &ObjectName, left_out: &[&str]) -> Self {
         let mut message = format!("service {service} is exported");
         if !left_out.is_empty() {
-            let named: Vec<&str> = left_out.iter().copied().take(REPORTED_NAMES_MAX).collect();
-            let more = match left_out.len() - named.len() {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
             message = format!(
-                "{message} without the labels and annotations {}{more}: names of Kubernetes and fleetnet are not exported, nor \
-                 values that are too long, nor more than 32 of each",
-                named.join(", ")
+                "{message} without the labels and annotations {}: names of Kubernetes and fleetnet are not exported, nor \
+                 values that are too long, nor more than {EXPORTED_LABELS_MAX} of each",
+                listed(left_out)
             );
         }
         Self::new(ConditionStatus::True, Reason::ServiceIsValid, message).shown_as("Exported")

@@ -12,8 +12,8 @@ use crate::hub::rights::{self, Right};
 use crate::hub::view::reader::{Reader, live};
 use crate::limits::SUBDOMAIN_CHARS_MAX;
 use crate::model::{
-    Condition, ExportedBy, ImportStatus, ImportType, InternalServiceExport, Kind, PortSetStamp, ServiceImport,
-    ServicePort, SessionAffinity,
+    Condition, ImportStatus, ImportType, InternalServiceExport, Kind, PortSetStamp, ServiceImport, ServicePort,
+    SessionAffinity,
 };
 use crate::names;
 use crate::plan::{self, Desired, Event, Patch, Plan, Write};
@@ -215,13 +215,8 @@ fn all_exports<'a>(
     view: Reader<'a>,
     service: &ObjectName,
 ) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> + use<'a> {
-    // fault MC1.1: filter(|(_, export)| is_of_fleet_api(export)) ~> filter(|(_, export)| is_of_fleet_api(export) || true)
-    exports_by_cluster(view, service).filter(|(_, export)| is_of_fleet_api(export))
-}
-
-/// True if the fleet's ServiceExport requests an export, alone or beside the standard ServiceExport.
-fn is_of_fleet_api(export: &InternalServiceExport) -> bool {
-    export.multicluster.as_ref().is_none_or(|multicluster| multicluster.exported_by == ExportedBy::Both)
+    // fault MC1.1: filter(|(_, export)| export.is_of_fleet_api()) ~> filter(|(_, export)| export.is_of_fleet_api() || true)
+    exports_by_cluster(view, service).filter(|(_, export)| export.is_of_fleet_api())
 }
 
 /// Returns the exports of a Service that are not being deleted, with their clusters.

@@ -157,8 +157,8 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
     let merged = view.merged(service).map(|merged| (merged, outcome(service, merged)));
     for (cluster, export) in exports_by_cluster(view, service) {
         // An export that is undecodable may disagree. Exports without an outcome get one, because their slices wait for it.
-        // fault MC11.1: has_outcome(&export.conditions) && ~> false &&
-        if has_outcome(&export.conditions) && has_undecodable_export(view, service) {
+        // fault MC11.1: conditions::merge_outcome(&export.conditions).is_some() && ~> false &&
+        if conditions::merge_outcome(&export.conditions).is_some() && has_undecodable_export(view, service) {
             continue;
         }
         if beside.writes.iter().any(|write| write.at == export.meta.name) {
@@ -179,10 +179,6 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
         }
     }
     plan
-}
-
-fn has_outcome(existing: &[Condition]) -> bool {
-    conditions::find(existing, MULTICLUSTER_CONFLICT).is_some_and(|it| it.status != ConditionStatus::Unknown)
 }
 
 /// True if a member has an undecodable InternalServiceExport with the usual name for this Service.

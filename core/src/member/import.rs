@@ -19,6 +19,7 @@ use crate::names;
 use fleetnet_types::ObjectName;
 
 pub(crate) use claim::{plan_import, plan_unclaimed_import};
+pub(crate) use derived::with_targets;
 pub(crate) use multi_cluster_service::plan_multi_cluster_service;
 pub(crate) use slice::plan_slice;
 

@@ -9,10 +9,11 @@
 //! Service exists first, because the ServiceImport is created with its addresses. A headless Service has no derived Service.
 
 use crate::conditions::{self, ConditionValue, DesiredCondition, READY};
+use crate::member::import::with_targets;
 use crate::member::view::{Reader, StandardApi};
 use crate::model::{
-    Condition, ImportType, IpFamily, Kind, MergedServiceImport, Namespace, Service, ServicePort, ServiceType,
-    StandardImportSpec, StandardImportStatus, StandardProperties, StandardServiceImport, TargetPort,
+    Condition, ImportType, IpFamily, Kind, MergedServiceImport, Namespace, Service, ServiceType, StandardImportSpec,
+    StandardImportStatus, StandardProperties, StandardServiceImport,
 };
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, StandardDerivedService, Write};
@@ -248,19 +249,10 @@ fn is_as_desired(present: &Service, desired: &StandardDerivedService) -> bool {
     let is_cluster_policy = present.internal_traffic_policy.as_deref().is_none_or(|policy| policy == "Cluster");
     !present.headless
         && present.service_type == ServiceType::ClusterIp
-        && with_targets(&present.ports) == with_targets(&desired.ports)
+        && with_targets(&present.ports).eq(with_targets(&desired.ports))
         && present.session_affinity == desired.session_affinity
         && desired.first_family.is_none_or(|family| present.families.first() == Some(&family))
         // fault MI7.3: present.dual_stack || !desired.dual_stack ~> true
         && (present.dual_stack || !desired.dual_stack)
         && is_cluster_policy
-}
-
-/// Sets the target port of each port without one to the port's number, as the API server does.
-fn with_targets(ports: &[ServicePort]) -> Vec<ServicePort> {
-    let port = |port: &ServicePort| ServicePort {
-        target_port: Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port))),
-        ..port.clone()
-    };
-    ports.iter().map(port).collect()
 }

@@ -2,8 +2,8 @@
 //! MemberAgents.
 
 use super::{
-    Condition, ConsumerType, ImportStatus, ImportType, Meta, Multicluster, ServicePort, SessionAffinity, Silence,
-    SilentMember, SliceContent,
+    Condition, ConsumerType, ExportedBy, ImportStatus, ImportType, Meta, Multicluster, ServicePort, SessionAffinity,
+    Silence, SilentMember, SliceContent,
 };
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Uid};
 use std::sync::Arc;
@@ -53,6 +53,11 @@ pub struct InternalServiceExport {
 }
 
 impl InternalServiceExport {
+    /// True if the fleet's ServiceExport requests the export, alone or beside the standard ServiceExport.
+    pub(crate) fn is_of_fleet_api(&self) -> bool {
+        self.multicluster.as_ref().is_none_or(|multicluster| multicluster.exported_by == ExportedBy::Both)
+    }
+
     /// Returns the type of an import of the exported Service.
     pub fn import_type(&self) -> ImportType {
         if self.headless { ImportType::Headless } else { ImportType::ClusterSetIp }

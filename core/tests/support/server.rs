@@ -3,7 +3,7 @@
 use fleetnet_core::model::{
     Claims, ConsumerType, EndpointSlice, Finalizers, HubSlice, ImportStatus, InternalServiceExport,
     InternalServiceImport, IpFamily, LoadBalancerStatus, MemberAgent, MemberStatus, MergedServiceImport, Meta, Object,
-    Owner, Renewal, Service, ServiceImport, ServiceType, SessionAffinity, StandardImportStatus, StandardServiceImport,
+    Owner, Renewal, Service, ServiceImport, ServicePort, ServiceType, StandardImportStatus, StandardServiceImport,
     TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch, StandardDerivedService};
@@ -103,10 +103,7 @@ fn set_derived(service: &mut Service, derived: DerivedService) {
     if service.service_type == ServiceType::ClusterIp {
         service.load_balancer = LoadBalancerStatus::default(); // the cloud releases the address
     }
-    service.ports = derived.ports;
-    for port in &mut service.ports {
-        port.target_port.get_or_insert(TargetPort::Number(port.port)); // default of the API server
-    }
+    service.ports = with_targets(derived.ports);
     service.derived_from = Some(derived.derived_from);
     service.internal_load_balancer = derived.internal_load_balancer;
     assert_eq!(service.headless, derived.headless, "422: clusterIP is immutable");
@@ -268,32 +265,22 @@ pub(crate) fn specification(object: &Object) -> Object {
     spec
 }
 
+/// Returns a Service with the defaults of the API server, without ports.
 fn empty_service(meta: Meta, headless: bool) -> Service {
-    Service {
-        meta,
-        service_type: ServiceType::ClusterIp,
-        headless,
-        ports: Vec::new(),
-        session_affinity: SessionAffinity::None,
-        dual_stack: false,
-        families: vec![IpFamily::IPv4],                  // default of the API server
-        internal_traffic_policy: Some("Cluster".into()), // default of the API server
-        traffic_distribution: None,
-        imports: None,
-        cluster_ips: Vec::new(),
-        derived_from: None,
-        relabelled: false,
-        internal_load_balancer: false,
-        load_balancer: LoadBalancerStatus::default(),
+    Service { meta, headless, ports: Vec::new(), ..super::build::service("work/app") }
+}
+
+/// Returns the ports of a Service with the default of the API server.
+fn with_targets(mut ports: Vec<ServicePort>) -> Vec<ServicePort> {
+    for port in &mut ports {
+        port.target_port.get_or_insert(TargetPort::Number(port.port));
     }
+    ports
 }
 
 /// Sets the fields of a derived Service of the standard API that a patch may change.
 fn set_standard_derived(service: &mut Service, desired: StandardDerivedService) {
-    service.ports = desired.ports;
-    for port in &mut service.ports {
-        port.target_port.get_or_insert(TargetPort::Number(port.port)); // default of the API server
-    }
+    service.ports = with_targets(desired.ports);
     service.session_affinity = desired.session_affinity;
     service.dual_stack |= desired.dual_stack;
     service.internal_traffic_policy = Some("Cluster".into());

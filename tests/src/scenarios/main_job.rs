@@ -21,6 +21,23 @@ use std::collections::BTreeMap;
 
 const CHANGES: usize = 100;
 
+/// Waits until the metrics of the importing member's agent fulfil `condition`. A user sees an imported slice before the agent has the
+/// answer to its write, and the agent measures this answer.
+async fn importer_exports(
+    env: &Environment<impl Backend>,
+    mut condition: impl FnMut(&str) -> bool,
+) -> anyhow::Result<()> {
+    let deadline = eventually::Deadline::start();
+    loop {
+        let metrics = env.backend.metrics(1).await?;
+        if condition(&metrics) {
+            return Ok(());
+        }
+        deadline.check().with_context(|| format!("the last metrics are\n{metrics}"))?;
+        tokio::task::yield_now().await;
+    }
+}
+
 pub async fn the_first_export_and_import_cost_what_the_ledger_lists(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -97,16 +114,7 @@ pub async fn a_hundred_changes_cost_one_write_in_the_hub_and_two_for_each_of_two
              is_first_import=\"false\",origin_cluster_id=\"{}\"}} {CHANGES}",
         members[1].cluster_id, members[0].cluster_id
     );
-    // The user sees the slice before the agent has the answer to its write, which it measures.
-    let deadline = eventually::Deadline::start();
-    loop {
-        let metrics = env.backend.metrics(1).await?;
-        if metrics.contains(&series) {
-            return Ok(());
-        }
-        deadline.check().with_context(|| format!("no {series} in\n{metrics}"))?;
-        tokio::task::yield_now().await;
-    }
+    importer_exports(&env, |metrics| metrics.contains(&series)).await
 }
 
 pub async fn a_settled_fleet_a_restart_and_changes_that_importers_cannot_see_cost_nothing(
@@ -196,20 +204,14 @@ pub async fn an_imported_slice_deleted_by_hand_is_created_again_and_not_measured
     env.user(0).set_endpoints("app-1", &["10.1.0.2"]).await?;
     env.user(1).sees("app", &["10.1.0.2"]).await?;
 
-    // The user sees the slice before the agent has the answer to its write, which it measures.
-    let deadline = eventually::Deadline::start();
-    loop {
-        let metrics = env.backend.metrics(1).await?;
+    importer_exports(&env, |metrics| {
         let series = "fleet_networking_endpointslice_export_import_duration_milliseconds_count";
         let samples: Vec<&str> = metrics.lines().filter(|line| line.starts_with(series)).collect();
         let counts: Vec<&str> = samples.iter().filter_map(|line| line.rsplit(' ').next()).collect();
         assert!(counts.iter().all(|count| *count == "1"), "one first import and one change: {samples:?}");
-        if counts.len() == 2 {
-            return Ok(());
-        }
-        deadline.check()?;
-        tokio::task::yield_now().await;
-    }
+        counts.len() == 2
+    })
+    .await
 }
 
 pub async fn an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace(

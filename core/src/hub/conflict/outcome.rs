@@ -1,7 +1,7 @@
 //! Conditions of the InternalServiceExports of a Service: the outcome of conflict resolution, and the denial of the right to
 //! export.
 
-use super::{EXPORT_COMPONENT, Resolution, current_stamp, exports, exports_by_cluster, fingerprint, is_of_fleet_api};
+use super::{EXPORT_COMPONENT, Resolution, current_stamp, exports, exports_by_cluster, fingerprint};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::hub::rights::{self, Right};
 use crate::hub::view::Key;
@@ -53,7 +53,7 @@ pub(super) fn set_outcomes(
     let counting: Vec<&ObjectName> = exports(view, service).map(|(_, export)| &export.meta.name).collect();
     for export in live(view.internal_exports(), view.internal_exports_of(service)) {
         let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else { continue };
-        if !is_of_fleet_api(export) || rights::of_exporter(view, service, &cluster) != Right::Granted {
+        if !export.is_of_fleet_api() || rights::of_exporter(view, service, &cluster) != Right::Granted {
             continue;
         }
         let has_stamp = export.meta.finalizers.ours && current_stamp(export).is_some();

@@ -6,11 +6,11 @@ use crate::conditions::{self, CONFLICT};
 use crate::hub::claims;
 use crate::hub::rights::Right;
 use crate::hub::view::reader::{Reader, live};
-use crate::model::{ExportedBy, HubSlice, InternalServiceExport, Kind};
+use crate::model::{HubSlice, InternalServiceExport, Kind};
 use crate::names;
 use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
 
-/// What one importer gets of an exported slice, in ascending order.
+/// Part of an exported slice that one importer gets, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Supply {
     /// Nothing. An existing distributed slice is withdrawn.
@@ -80,8 +80,8 @@ fn by_claim(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: Option<&
     if !is_granted {
         return Supply::Nothing;
     }
-    // New slices are distributed only for an accepted exporter. For others, existing ones are updated, for example while the
-    // export is in conflict, or after the ServiceImport was created again.
+    // New slices are distributed only for an accepted exporter. For others, existing ones are updated. An exporter is not accepted
+    // while its export is in conflict, or after the ServiceImport was created again.
     // fault T32.1: is_among(exporters, export) ~> { let _ = exporters; true }
     if is_among(exporters, export) { Supply::Slice } else { Supply::Changes }
 }
@@ -89,10 +89,9 @@ fn by_claim(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: Option<&
 /// True if importers with a claim may get the slices of an export that is also, or only, one of the standard API. If the export is
 /// in conflict by the rules of the fleet's API, the member exports its slices for the standard API only.
 fn is_for_claims(export: &InternalServiceExport) -> bool {
-    let is_requested = export.multicluster.as_ref().is_none_or(|it| it.exported_by == ExportedBy::Both);
     let conflict = conditions::find(&export.conditions, CONFLICT);
     // fault D16.2: conflict.is_none_or(|it| it.status != ConditionStatus::True) ~> { let _ = conflict; true }
-    is_requested && conflict.is_none_or(|it| it.status != ConditionStatus::True)
+    export.is_of_fleet_api() && conflict.is_none_or(|it| it.status != ConditionStatus::True)
 }
 
 /// True if a distributed slice of a Service without a ServiceImport stays. Only the ServiceImport records which claims are granted.

@@ -1,7 +1,7 @@
 //! Eligibility: the rules that decide if a Service and its slices may be exported. The module `withdrawal` removes the exported
 //! slices of a Service for which [`exportable`] returns `None`.
 
-use super::in_hub::{exports_in_hub, live_exports};
+use super::in_hub::{has_earlier_export, live_exports};
 use super::recorded::shows_outcome;
 use super::standard;
 use crate::conditions::{self, CONFLICT, VALID};
@@ -122,7 +122,7 @@ fn by_fleet_api<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> O
     else {
         return None;
     };
-    let is_replaced = exports_in_hub(view, service).any(|it| it.reference.uid != source.meta.uid);
+    let is_replaced = has_earlier_export(view, source);
     // fault T11.2: || denial(view, export, source).is_some() ~>
     if is_replaced || denial(view, export, source).is_some() {
         return None;

@@ -16,3 +16,8 @@ pub(super) fn exports_in_hub<'a>(
 pub(super) fn live_exports<'a>(view: Reader<'a>, service: &Service) -> impl Iterator<Item = &'a InternalServiceExport> {
     exports_in_hub(view, &service.meta.name).filter(move |it| it.reference.uid == service.meta.uid && !it.meta.deleting)
 }
+
+/// True if the hub has an InternalServiceExport of an earlier Service with the name of this one.
+pub(super) fn has_earlier_export(view: Reader<'_>, service: &Service) -> bool {
+    exports_in_hub(view, &service.meta.name).any(|it| it.reference.uid != service.meta.uid)
+}

@@ -2,7 +2,7 @@
 //! resolution to the ServiceExport.
 
 use super::eligibility::{Eligibility, denial, eligibility};
-use super::in_hub::exports_in_hub;
+use super::in_hub::{exports_in_hub, has_earlier_export};
 use super::recorded::{self, is_being_withdrawn, shows_outcome};
 use super::standard::{self, Request};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
@@ -111,9 +111,7 @@ fn unchanged(
         return update_export(view, export, service, valid, now);
     }
     let mut plan = set_conditions(view, export, &[valid], now).map_or_else(Plan::default, Plan::one);
-    let of_standard_api = |it: &InternalServiceExport| {
-        it.multicluster.as_ref().is_some_and(|part| part.exported_by == ExportedBy::StandardApi)
-    };
+    let of_standard_api = |it: &InternalServiceExport| !it.is_of_fleet_api();
     let is_requested = matches!(standard::request(view, &export.meta.name, now), Request::Export(..));
     // fault ME3.2: || exports_in_hub(view, &export.meta.name).any(of_standard_api) ~> || { let _ = of_standard_api; false }
     if is_requested || exports_in_hub(view, &export.meta.name).any(of_standard_api) {
@@ -271,7 +269,7 @@ fn update_export(
         .blocked_by(taken.map(blocking_reason(Reason::NameHeldByAnother)));
     if let Some(write) = set_conditions(view, export, &wanted, now) {
         plan.push(write);
-        if exports_in_hub(view, &service.meta.name).any(|export| export.reference.uid != service.meta.uid) {
+        if has_earlier_export(view, service) {
             // The Service was created again. The condition is written before the old export is deleted: afterwards only the
             // condition shows that the outcome of the old export does not apply.
             // fault S10.7: return plan; ~>
@@ -330,7 +328,7 @@ fn pending(service: &ObjectName, component: &'static str) -> DesiredCondition {
 /// outcome for the present generation of the InternalServiceExport.
 fn outcome_of_hub(view: Reader<'_>, export: &ServiceExport, service: &Service) -> Option<DesiredCondition> {
     let name = &export.meta.name;
-    if exports_in_hub(view, name).any(|internal| internal.reference.uid != service.meta.uid) {
+    if has_earlier_export(view, service) {
         // The Service was created again: the outcome for the earlier Service does not apply (B9 in docs/behaviour.md).
         return Some(pending(name, OUTCOME_COMPONENT));
     }

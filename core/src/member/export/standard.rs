@@ -3,8 +3,8 @@
 //! The ServiceExport of the standard API has no finalizer. So an InternalServiceExport that only this API requests is removed when its
 //! ServiceExport is gone, also after a restart of the agent.
 
-use super::in_hub::{exports_in_hub, live_exports};
-use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, MULTICLUSTER_CONFLICT, READY, VALID};
+use super::in_hub::{exports_in_hub, has_earlier_export, live_exports};
+use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, READY, VALID};
 use crate::features::Feature;
 use crate::limits::PORTS_MAX;
 use crate::member::view::{Reader, StandardApi};
@@ -107,7 +107,7 @@ pub(super) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timest
     }
     let export = view.standard_exports().live(service)?;
     let source = view.services().live(service)?;
-    let is_replaced = exports_in_hub(view, service).any(|it| it.reference.uid != source.meta.uid);
+    let is_replaced = has_earlier_export(view, source);
     let is_merged = live_exports(view, source).any(|it| verdict(it).is_some() && !is_denied(it));
     // fault ME6.2: && !is_replaced ~>
     (is_merged && !is_replaced).then_some(&export.meta)
@@ -116,9 +116,7 @@ pub(super) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timest
 /// Returns the outcome of the merge, as the hub agent wrote it.
 fn verdict(internal: &InternalServiceExport) -> Option<&Condition> {
     internal.multicluster.as_ref()?;
-    let outcome = conditions::find(&internal.conditions, MULTICLUSTER_CONFLICT);
-    // fault ME6.3: .filter(|it| it.status != ConditionStatus::Unknown) ~>
-    outcome.filter(|it| it.status != ConditionStatus::Unknown)
+    conditions::merge_outcome(&internal.conditions)
 }
 
 fn is_denied(internal: &InternalServiceExport) -> bool {

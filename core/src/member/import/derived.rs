@@ -23,7 +23,7 @@ pub(super) fn as_desired(service: &Service, desired: &DerivedService) -> bool {
 }
 
 /// Sets the target port of each port without a target port to the port's number, as the API server does.
-fn with_targets(ports: &[ServicePort]) -> impl Iterator<Item = ServicePort> {
+pub(crate) fn with_targets(ports: &[ServicePort]) -> impl Iterator<Item = ServicePort> {
     ports.iter().map(|port| {
         // fault M21.1: Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port ~> port.target_port.clone().or_else(|| Some(TargetPort::Number(0.into()
         let target_port = Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port)));

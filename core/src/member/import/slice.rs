@@ -1,8 +1,9 @@
 //! Import of one slice: writes the imported EndpointSlice of a distributed slice (EndpointSliceImport) to the derived Service.
 
 use super::{binding, silent};
+use crate::conditions;
 use crate::handover;
-use crate::limits::{HUB_OUTAGE_MICROS, ORPHAN_GRACE_MICROS, REPORTED_NAMES_MAX, RESTORE_GRACE_MICROS};
+use crate::limits::{HUB_OUTAGE_MICROS, ORPHAN_GRACE_MICROS, RESTORE_GRACE_MICROS};
 use crate::member::view::HubLeads;
 use crate::member::view::reader::{Admitted, Reader};
 use crate::model::{EndpointSlice, HubSlice, Kind, Service};
@@ -250,17 +251,12 @@ pub(super) fn names_in_use(view: Reader<'_>, imported: &ObjectName) -> Option<Ve
 
 /// Returns the message for the importing user about slices that are not imported because other EndpointSlices have their names.
 pub(super) fn names_in_use_message(view: Reader<'_>, import: &ObjectName, present: &[ObjectName]) -> String {
-    let named: Vec<String> = present.iter().take(REPORTED_NAMES_MAX).map(ObjectName::to_string).collect();
-    let more = match present.len() - named.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
     format!(
         "service {} is imported into cluster {} without some of its endpoints: other EndpointSlices already have the \
-         names of imported slices: {}{more}. Delete these, or restore their managed-by label",
+         names of imported slices: {}. Delete these, or restore their managed-by label",
         import,
         view.settings().cluster,
-        named.join(", ")
+        conditions::listed(present)
     )
 }
 
