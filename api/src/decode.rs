@@ -82,7 +82,7 @@ fn with_excess(mut found: Object, json: &[u8]) -> Object {
         && slice.imported
         && !slice.meta.deleting
     {
-        slice.excess = excess::excess(json, &slice.content);
+        slice.excess = excess::excess(json, slice);
     }
     found
 }

@@ -59,14 +59,19 @@ pub mod labels {
     pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
     /// Standard label of an EndpointSlice: the controller that manages it.
     pub const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
-    /// Standard labels of an EndpointSlice with which kube-proxy ignores it. An imported slice has none of them.
-    pub const HIDING: [&str; 2] = ["service.kubernetes.io/headless", "service.kubernetes.io/service-proxy-name"];
+    /// Standard label of an EndpointSlice of a headless Service. kube-proxy ignores the slice.
+    pub const HEADLESS: &str = "service.kubernetes.io/headless";
+    /// Standard labels of an EndpointSlice with which kube-proxy ignores it. An imported slice has none of them, apart from
+    /// [`HEADLESS`] on a slice of a headless Service of the standard API.
+    pub const HIDING: [&str; 2] = [HEADLESS, "service.kubernetes.io/service-proxy-name"];
     /// Value of [`MANAGED_BY`] on imported EndpointSlices.
     pub const MANAGED_BY_IMPORT: &str = "endpointsliceimport-controller.networking.fleet.azure.com";
     /// Label of a namespace in a member, with the value `true`: it imports Services of the standard API.
     pub const IMPORT: &str = "fleetnet/import";
     /// Standard label of a Service or EndpointSlice: the name of the imported Service of the standard API that it belongs to.
     pub const MULTICLUSTER_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-name";
+    /// Standard label of an imported EndpointSlice of the standard API: the exporting cluster.
+    pub const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
     /// Standard label of an object in a user's namespace: the program that writes it.
     pub const WRITER: &str = "app.kubernetes.io/managed-by";
     /// Value of [`WRITER`] on the objects that the member agent makes for the standard API.

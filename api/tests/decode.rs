@@ -87,6 +87,7 @@ fn slices_as_the_go_agents_leave_them() {
     let users = EndpointSlice {
         meta: meta("work", "svc0-0", "4a210213-4fbc-4116-ac85-ccffe838e4a9", 301, 3),
         service: Some(text("svc0")),
+        standard: None,
         imported: false,
         relabelled: false,
         excess: 0,
@@ -298,6 +299,7 @@ fn what_is_left_out_is_read_as_the_api_means_it() {
     let expected = EndpointSlice {
         meta: least_meta("work", "app"),
         service: None,
+        standard: None,
         imported: false,
         relabelled: false,
         excess: 0,

@@ -429,7 +429,8 @@ fn the_hub_agent_answers_a_member_agent_in_its_status() {
 #[test]
 fn an_imported_slice_is_made_and_changed() {
     let imported = |addresses: &[&str]| ImportedSlice {
-        service: text("work-mcs"),
+        service: Some(text("work-mcs")),
+        standard: None,
         content: content(addresses),
         observed_generation: 3,
     };
@@ -471,7 +472,8 @@ fn detailed() -> SliceContent {
 
 #[test]
 fn an_imported_slice_shows_draining_endpoints_in_conditions() {
-    let imported = ImportedSlice { service: text("work-mcs"), content: detailed(), observed_generation: 3 };
+    let imported =
+        ImportedSlice { service: Some(text("work-mcs")), standard: None, content: detailed(), observed_generation: 3 };
     let patch = patched(Kind::EndpointSlice, Patch::ImportedSlice(imported));
     let draining = json!({ "ready": false, "serving": true, "terminating": true });
     let expected = json!([

@@ -15,7 +15,7 @@ use fleetnet_core::model::{
     MemberCounts, MemberStatus, MergedCluster, MergedImport, MergedServiceImport, Meta, MultiClusterService,
     Multicluster, Object, Owner, PortNumber, PortSetStamp, Reference, Renewal, ServedPort, Service, ServiceExport,
     ServiceImport, ServicePort, ServiceType, SessionAffinity, Silence, SilencePhase, SilentMember, SliceContent,
-    SliceStreamOffer, StandardProperties, TargetPort, Treatment,
+    SliceStreamOffer, StandardLabels, StandardProperties, TargetPort, Treatment,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
@@ -304,10 +304,12 @@ fn derived_service() -> impl Strategy<Value = DerivedService> {
 }
 
 fn imported_slice() -> impl Strategy<Value = ImportedSlice> {
-    (any_text(), content(), any::<i64>()).prop_map(|(service, content, observed_generation)| ImportedSlice {
-        service,
-        content,
-        observed_generation,
+    let standard = option::of((any_text(), any_text(), any::<bool>()));
+    (any_text(), standard, content(), any::<i64>()).prop_map(|(service, standard, content, observed_generation)| {
+        let standard =
+            standard.map(|(service, cluster, headless)| StandardLabels { service, cluster: cluster.into(), headless });
+        let has_service = standard.as_ref().is_none_or(|labels| !labels.headless);
+        ImportedSlice { service: has_service.then_some(service), standard, content, observed_generation }
     })
 }
 
@@ -366,7 +368,8 @@ fn service_as_wanted(wanted: DerivedService, resource_version: u64) -> Object {
 fn slice_as_wanted(wanted: ImportedSlice, resource_version: u64) -> Object {
     Object::EndpointSlice(EndpointSlice {
         meta: meta(resource_version, Finalizers::default()),
-        service: Some(wanted.service),
+        service: wanted.service,
+        standard: wanted.standard.map(Box::new),
         imported: true,
         relabelled: false,
         excess: 0,
@@ -801,11 +804,17 @@ fn imported_slices() {
             (!second.content.draining.is_empty(), "with draining endpoints"),
             (first.content.ports != second.content.ports, "of other ports"),
             (second.content.ports.is_empty(), "without ports"),
+            (second.standard.is_some(), "of the standard API"),
+            (second.service.is_none(), "of a headless Service"),
         ];
         let server = Server::making(Desired::EndpointSlice(first.clone()));
         assert_eq!(server.read(), slice_as_wanted(first.clone(), 1));
         let mut second = second;
         second.content.address_type = first.content.address_type;
+        // The namespace of a slice decides the API, so a slice keeps it.
+        if first.standard.is_some() != second.standard.is_some() {
+            (second.service, second.standard) = (first.service, first.standard);
+        }
         let server = server.patched(Patch::ImportedSlice(second.clone()));
         assert_eq!(server.read(), slice_as_wanted(second, 2));
         classes

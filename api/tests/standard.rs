@@ -7,12 +7,12 @@ use fleetnet_api::decode::decode;
 use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::model::{
     ImportType, IpFamily, Kind, Meta, Object, Service, SessionAffinity, StandardImportSpec, StandardImportStatus,
-    StandardProperties, StandardServiceImport,
+    StandardLabels, StandardProperties, StandardServiceImport,
 };
-use fleetnet_core::plan::{Desired, Patch, StandardDerivedService, Write};
+use fleetnet_core::plan::{Desired, ImportedSlice, Patch, StandardDerivedService, Write};
 use fleetnet_types::{ObjectName, Timestamp};
 use serde_json::{Value, json};
-use support::{condition, http_80, meta};
+use support::{condition, content, http_80, meta};
 
 fn at() -> ObjectName {
     ObjectName::new("work", "app")
@@ -33,6 +33,57 @@ fn stored(kind: Kind, mut body: Value) -> Object {
     body["metadata"]["uid"] = "u".into();
     body["metadata"]["resourceVersion"] = "7".into();
     decode(kind, body.to_string().as_bytes()).unwrap()
+}
+
+/// Returns the object after a merge patch, as a server stores it.
+fn after(mut object: Value, patch: &Value) -> Value {
+    for field in ["labels", "annotations"] {
+        for (name, value) in patch["metadata"][field].as_object().unwrap() {
+            let fields = object["metadata"][field].as_object_mut().unwrap();
+            drop(if value.is_null() { fields.remove(name) } else { fields.insert(name.clone(), value.clone()) });
+        }
+    }
+    object
+}
+
+#[test]
+fn the_labels_of_an_imported_slice_are_read_as_they_were_written() {
+    let wanted = |service: Option<&str>| ImportedSlice {
+        service: service.map(Into::into),
+        standard: Some(StandardLabels {
+            service: "app".into(),
+            cluster: "member-2".into(),
+            headless: service.is_none(),
+        }),
+        content: content(&["10.1.0.13"]),
+        observed_generation: 3,
+    };
+    let labels = |body: &Value| body["metadata"]["labels"].clone();
+    let managed_by = "endpointsliceimport-controller.networking.fleet.azure.com";
+    let of_both = json!({
+        "endpointslice.kubernetes.io/managed-by": managed_by,
+        "multicluster.kubernetes.io/service-name": "app",
+        "multicluster.kubernetes.io/source-cluster": "member-2",
+    });
+    let (mut of_cluster_ip, mut of_headless) = (of_both.clone(), of_both);
+    of_cluster_ip["kubernetes.io/service-name"] = "derived-1".into();
+    of_headless["service.kubernetes.io/headless"] = "".into();
+    for (before, later, expected) in [(Some("derived-1"), None, of_cluster_ip), (None, Some("derived-1"), of_headless)]
+    {
+        let body = created(Desired::EndpointSlice(wanted(before)));
+        assert_eq!(labels(&body), expected);
+        let Object::EndpointSlice(slice) = stored(Kind::EndpointSlice, body.clone()) else { panic!() };
+        assert_eq!((slice.service.as_deref(), slice.excess), (before, 0));
+        assert_eq!(slice.standard.as_deref(), wanted(before).standard.as_ref());
+        let (_, patch) = patched(&slice.meta, Patch::ImportedSlice(wanted(later)));
+        let Object::EndpointSlice(slice) = stored(Kind::EndpointSlice, after(body, &patch)) else { panic!() };
+        assert_eq!((slice.service.as_deref(), slice.excess), (later, 0), "each patch sets all labels");
+        assert_eq!(slice.standard.as_deref(), wanted(later).standard.as_ref());
+    }
+    let mut edited = created(Desired::EndpointSlice(wanted(Some("derived-1"))));
+    edited["metadata"]["labels"]["service.kubernetes.io/headless"] = "".into();
+    let Object::EndpointSlice(slice) = stored(Kind::EndpointSlice, edited) else { panic!() };
+    assert_ne!(slice.excess, 0, "kube-proxy would ignore the slice");
 }
 
 fn spec() -> StandardImportSpec {
@@ -61,6 +112,7 @@ fn a_service_import_is_read_as_it_was_written() {
         Object::StandardServiceImport(StandardServiceImport {
             meta: Meta { created: Timestamp(0), ..meta("work", "app", "u", 7, 0) },
             is_ours: true,
+            relabelled: false,
             spec,
             status,
         })

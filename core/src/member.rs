@@ -11,6 +11,7 @@
 //! | `membership` | joins and leaves a fleet with a manager |
 //! | [`latency`] | duration from a change in the exporter to the write of this change in the importer |
 
+mod derived;
 mod disputed;
 mod export;
 mod facts;

@@ -24,7 +24,8 @@ pub use hub::{
 pub use membership::{AgentStatus, InternalMemberCluster, MemberCluster, MembershipAgent, MembershipState};
 pub use multicluster::{
     ExportedBy, IpFamily, MergedCluster, MergedImport, MergedServiceImport, Multicluster, ServedPort,
-    StandardImportSpec, StandardImportStatus, StandardProperties, StandardServiceExport, StandardServiceImport,
+    StandardImportSpec, StandardImportStatus, StandardLabels, StandardProperties, StandardServiceExport,
+    StandardServiceImport,
 };
 pub use object::Object;
 pub use port::PortNumber;

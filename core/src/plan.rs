@@ -3,7 +3,7 @@
 use crate::model::{
     AgentStatus, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, IpFamily, Kind, LoadBalancerStatus,
     MemberStatus, MergedImport, Meta, Multicluster, Owner, PortSetStamp, Reference, Renewal, ServicePort,
-    SessionAffinity, SliceContent, StandardImportSpec, StandardImportStatus, StandardProperties,
+    SessionAffinity, SliceContent, StandardImportSpec, StandardImportStatus, StandardLabels, StandardProperties,
 };
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, ObjectName, Severity, Text, Timestamp, Uid};
@@ -296,9 +296,11 @@ pub struct StandardDerivedService {
 /// Desired state of an imported slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedSlice {
-    /// Name of the derived Service in the same namespace.
-    pub service: Text,
-    /// Content of the distributed slice.
+    /// Name of the derived Service in the same namespace; `None` for a headless Service of the standard API.
+    pub service: Option<Text>,
+    /// Labels of the standard API, if this API imports the slice.
+    pub standard: Option<StandardLabels>,
+    /// Content of the distributed slice. The standard API imports only the ports that the exporting cluster serves.
     pub content: SliceContent,
     /// Generation of the source slice, stored on the imported slice so that the agent observes the latency of this generation
     /// only once.

@@ -190,7 +190,8 @@ fn same_claim(claim: &InternalServiceImport) {
 
 fn same_imported_slice(slice: &EndpointSlice) {
     let imported = ImportedSlice {
-        service: slice.service.clone().unwrap_or_default(),
+        service: Some(slice.service.clone().unwrap_or_default()),
+        standard: slice.standard.as_deref().cloned(),
         content: slice.content.clone(),
         observed_generation: slice.observed_generation.unwrap_or_default(),
     };

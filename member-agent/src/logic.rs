@@ -134,9 +134,8 @@ impl Member {
         match source {
             Kind::EndpointSliceImport => self.observed.forget(&name.name),
             Kind::EndpointSlice => {
-                let observed = self.view.slices.get(name).and_then(|slice| slice.observed_generation);
-                let is_imported = name.namespace == self.view.settings.fleet_system_namespace;
-                if let Some(generation) = observed.filter(|_| is_imported) {
+                let imported = self.view.slices.get(name).filter(|slice| slice.imported);
+                if let Some(generation) = imported.and_then(|slice| slice.observed_generation) {
                     self.note_observed(&name.name, generation);
                 }
             }
@@ -188,7 +187,12 @@ impl Member {
                 Some((Kind::StandardServiceImport, name.clone(), import.meta.uid.clone()))
             }
             Key::SliceImport(name) => {
-                self.view.multi_cluster_services_of_import(&self.view.owner_of_distributed_slice(name)?).find_map(mcs)
+                let service = self.view.owner_of_distributed_slice(&name.name)?;
+                if name.namespace == self.view.settings.fleet_system_namespace {
+                    return self.view.multi_cluster_services_of_import(&service).find_map(mcs);
+                }
+                let import = self.view.standard_imports.get(&service)?;
+                Some((Kind::StandardServiceImport, service, import.meta.uid.clone()))
             }
             Key::Heartbeat | Key::Membership => None,
         }
@@ -198,10 +202,12 @@ impl Member {
     /// reason is not known.
     fn why_not_imported(&self, key: &Key) -> Option<NotImported> {
         let Key::SliceImport(slice) = key else { return None };
-        let service = self.view.owner_of_distributed_slice(slice)?;
-        let imported = ObjectName::new(self.view.settings.fleet_system_namespace.clone(), slice.clone());
+        if slice.namespace != self.view.settings.fleet_system_namespace {
+            return None; // the ServiceImport of the standard API shows why
+        }
+        let service = self.view.owner_of_distributed_slice(&slice.name)?;
         let kinds = [Kind::EndpointSliceImport, Kind::EndpointSlice, Kind::MultiClusterService, Kind::Service];
-        if !self.view.watches.complete(&kinds) || self.view.slices.get(&imported).is_some() {
+        if !self.view.watches.complete(&kinds) || self.view.slices.get(slice).is_some() {
             return None;
         }
         let why = if self.view.multi_cluster_services_of_import(&service).next().is_none() {
@@ -209,7 +215,7 @@ impl Member {
         } else {
             "not imported yet: the derived Service does not exist"
         };
-        Some(NotImported { slice: slice.clone(), service, why })
+        Some(NotImported { slice: slice.name.clone(), service, why })
     }
 
     /// Plans a key whose part is on. Returns the plan, with the values that it read.
@@ -344,7 +350,7 @@ impl Logic for Member {
     fn planned(&mut self, key: &Key, effect: Effect, at: Timestamp) {
         self.view.planned(key, effect.reads);
         if let (Key::SliceImport(slice), Some(generation)) = (key, effect.acknowledged) {
-            self.stream.acknowledge(slice, generation);
+            self.stream.acknowledge(&slice.name, generation);
         }
         if let Some(NotImported { slice, service, why }) = effect.not_imported {
             debug!(%slice, %service, "{why}");
@@ -369,7 +375,7 @@ impl Logic for Member {
             | Key::Import(name)
             | Key::StandardImport(name) => FlowId::of(&name.namespace),
             Key::SliceImport(name) => {
-                self.view.origin_of_distributed_slice(name).map_or(FlowId::default(), |c| FlowId::of(c))
+                self.view.origin_of_distributed_slice(&name.name).map_or(FlowId::default(), |c| FlowId::of(c))
             }
             Key::Heartbeat | Key::Membership => FlowId::of("heartbeat"),
         };

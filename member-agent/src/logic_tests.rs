@@ -170,7 +170,7 @@ fn importer() -> Member {
 #[test]
 fn what_the_answer_to_a_write_of_an_imported_slice_shows_is_a_webhooks_and_is_not_repaired() {
     let mut member = importer();
-    let key = Key::SliceImport("app-1".into());
+    let key = Key::SliceImport(ObjectName::new("fleet-system", "app-1"));
     let writes = |member: &mut Member| plan(member, &key).writes.len();
     let answered = |member: &mut Member, source: Kind, version: u64| {
         let request =
@@ -195,7 +195,7 @@ fn what_the_answer_to_a_write_of_an_imported_slice_shows_is_a_webhooks_and_is_no
 #[test]
 fn an_older_distributed_slice_is_imported_after_a_minute_of_contact_with_the_hub() {
     let mut member = importer();
-    let key = Key::SliceImport("app-1".into());
+    let key = Key::SliceImport(ObjectName::new("fleet-system", "app-1"));
     let imported = json!({
         "metadata": {
             "namespace": "fleet-system", "name": "app-1", "uid": "uid-app-1", "resourceVersion": "2",
@@ -271,7 +271,7 @@ fn a_plan_made_twice_is_the_same_and_logs_and_counts_nothing() {
 
     let log = Captured::at(4, &["member_agent", "fleetnet_agent"]);
     let before = metrics(&registry);
-    let distributed = Key::SliceImport("distributed".into());
+    let distributed = Key::SliceImport(ObjectName::new("fleet-system", "distributed"));
     for key in [distributed.clone(), Key::Heartbeat] {
         let first = format!("{:?}", member.plan(&key, NOON));
         assert_eq!(format!("{:?}", member.plan(&key, NOON)), first, "{key:?}");
@@ -295,7 +295,7 @@ fn the_reason_why_a_slice_is_not_imported_is_logged_from_level_2() {
             member.observe(kind, Change::Applied(object), NOON, &mut Vec::new());
         };
         let log = Captured::at(verbosity, &["member_agent"]);
-        let key = Key::SliceImport("distributed".into());
+        let key = Key::SliceImport(ObjectName::new("fleet-system", "distributed"));
         learn(&mut member, Kind::EndpointSliceImport, DISTRIBUTED_SLICE);
         plan(&mut member, &key);
         assert!(log.take().is_empty(), "nothing can be said before all is known");

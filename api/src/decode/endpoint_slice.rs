@@ -5,7 +5,7 @@ use super::content::{RawEndpoint, RawEndpointPort, address_type, content};
 use super::lenient::{Field, records};
 use super::meta::{Known, RawMeta};
 use crate::names::{annotations, labels};
-use fleetnet_core::model::{EndpointSlice, Object};
+use fleetnet_core::model::{EndpointSlice, Object, StandardLabels};
 use serde::Deserialize;
 
 #[derive(Default, Deserialize)]
@@ -30,8 +30,14 @@ pub(super) fn read(known: Known, top: RawSlice) -> Result<Object, &'static str> 
     let content = content(address_type, top.endpoints, top.ports)?;
     let observed = known.annotations.get(annotations::LAST_OBSERVED_GENERATION);
     let managed_by = known.labels.get(labels::MANAGED_BY);
+    let standard = known.labels.get(labels::MULTICLUSTER_SERVICE_NAME).map(|service| StandardLabels {
+        service: service.clone(),
+        cluster: known.labels.get(labels::SOURCE_CLUSTER).cloned().unwrap_or_default().into(),
+        headless: known.labels.get(labels::HEADLESS).is_some(),
+    });
     Ok(Object::EndpointSlice(EndpointSlice {
         service: known.labels.get(labels::SERVICE_NAME).cloned(),
+        standard: standard.map(Box::new),
         imported: managed_by.is_some_and(|value| &**value == labels::MANAGED_BY_IMPORT),
         relabelled: false,
         content,

@@ -54,6 +54,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
     let exported = known.annotations.get(annotations::EXPORTED).and_then(read).unwrap_or_default();
     let clusters = status.clusters.or_default().into_iter().filter_map(|raw| raw.cluster.value()).map(ClusterId::from);
     Ok(Object::StandardServiceImport(StandardServiceImport {
+        relabelled: false,
         is_ours: known.labels.get(labels::WRITER).is_some_and(|writer| &**writer == labels::WRITER_MEMBER_AGENT),
         spec: StandardImportSpec {
             import_type: import_type(spec.import_type).unwrap_or_default(),

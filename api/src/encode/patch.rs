@@ -242,10 +242,16 @@ pub(super) fn derived_service(service: &DerivedService) -> Value {
 /// Returns the patch of an imported slice, without the address type, which is immutable.
 pub(super) fn imported_slice(slice: &ImportedSlice) -> Value {
     let mut fields = parts::content(&slice.content);
-    let mut labels = json!({ labels::SERVICE_NAME: *slice.service, labels::MANAGED_BY: labels::MANAGED_BY_IMPORT });
+    let service = slice.service.as_deref();
+    let mut labels = json!({ labels::SERVICE_NAME: service, labels::MANAGED_BY: labels::MANAGED_BY_IMPORT });
     for hiding in labels::HIDING {
         // fault P11.2 (encode::an_imported_slice_is_made_and_changed): labels[hiding] = Value::Null ~>
         labels[hiding] = Value::Null;
+    }
+    if let Some(standard) = &slice.standard {
+        labels[labels::MULTICLUSTER_SERVICE_NAME] = (*standard.service).into();
+        labels[labels::SOURCE_CLUSTER] = (*standard.cluster).into();
+        labels[labels::HEADLESS] = standard.headless.then_some("").into();
     }
     let annotations = json!({ annotations::LAST_OBSERVED_GENERATION: slice.observed_generation.to_string() });
     fields.insert("metadata".into(), json!({ "labels": labels, "annotations": annotations }));

@@ -4,13 +4,14 @@ use crate::member::view::Reader;
 use crate::member::view::value::Fact;
 use crate::member::{export, standard_import};
 use crate::model::Kind;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Timestamp};
 
 /// True if a fact is true now; `None` if this is unknown, so that the last state stays.
 pub(super) fn is_true(view: Reader<'_>, fact: &Fact, at: Timestamp) -> Option<bool> {
     match fact {
         Fact::Exportable(service) => Some(export::exportable(view, service, at).is_some()),
         Fact::Unmerged(service) => standard_import::is_unmerged(view, service),
+        Fact::Requested(service) => Some(standard_import::is_requested(view, service)),
         Fact::Unresolved(import) => Some(is_unresolved(view, import)),
         Fact::Fulfilled(import) => Some(is_fulfilled(view, import)),
         Fact::Orphaned(slice) => is_orphaned(view, slice),
@@ -32,9 +33,9 @@ fn is_fulfilled(view: Reader<'_>, import: &ObjectName) -> bool {
 
 /// True if the hub does not distribute this imported slice. `None` while the list of distributed slices is not complete: the slice
 /// then looks like an orphan only because its distributed slice is not listed yet.
-fn is_orphaned(view: Reader<'_>, slice: &Text) -> Option<bool> {
-    let is_present = view.slices().get(&view.in_system(slice.clone())).is_some_and(|present| present.imported);
-    let at = view.in_hub(slice.clone());
+fn is_orphaned(view: Reader<'_>, slice: &ObjectName) -> Option<bool> {
+    let is_present = view.slices().get(slice).is_some_and(|present| present.imported);
+    let at = view.in_hub(slice.name.clone());
     let is_distributed =
         view.distributed_slices().get(&at).is_some() || view.is_undecodable(Kind::EndpointSliceImport, &at);
     if !is_present || is_distributed {
@@ -45,9 +46,9 @@ fn is_orphaned(view: Reader<'_>, slice: &Text) -> Option<bool> {
 }
 
 /// True if the hub distributes an older state of the source than this imported slice has, as after a restore of the hub from a backup.
-fn is_outdated(view: Reader<'_>, slice: &Text) -> bool {
-    let present = view.slices().get(&view.in_system(slice.clone())).filter(|present| present.imported);
-    let distributed = view.distributed_slices().get(&view.in_hub(slice.clone()));
+fn is_outdated(view: Reader<'_>, slice: &ObjectName) -> bool {
+    let present = view.slices().get(slice).filter(|present| present.imported);
+    let distributed = view.distributed_slices().get(&view.in_hub(slice.name.clone()));
     present.zip(distributed).is_some_and(|(present, distributed)| {
         // fault P13.2: present.observed_generation > Some(distributed.spec.reference.generation) ~> false
         present.observed_generation > Some(distributed.spec.reference.generation)

@@ -7,11 +7,11 @@
 //! ```
 
 mod claim;
-mod derived;
 mod multi_cluster_service;
 mod owned;
 mod silent;
 mod slice;
+mod target;
 
 use crate::member::view::Reader;
 use crate::model::{Kind, MultiClusterService, Service};
@@ -19,7 +19,6 @@ use crate::names;
 use fleetnet_types::ObjectName;
 
 pub(crate) use claim::{plan_import, plan_unclaimed_import};
-pub(crate) use derived::with_targets;
 pub(crate) use multi_cluster_service::plan_multi_cluster_service;
 pub(crate) use slice::plan_slice;
 

@@ -7,12 +7,16 @@
 //!
 //! The finalizer of the member agent on the MergedServiceImport tells the hub agent that this member imports the Service. The derived
 //! Service exists first, because the ServiceImport is created with its addresses. A headless Service has no derived Service.
+//!
+//! `import::slice` imports the slices. This module says if, and with which ports.
+
+mod ports;
 
 use crate::conditions::{self, ConditionValue, DesiredCondition, READY};
-use crate::member::import::with_targets;
+use crate::member::derived::as_desired_by_standard;
 use crate::member::view::{Reader, StandardApi};
 use crate::model::{
-    Condition, ImportType, IpFamily, Kind, MergedServiceImport, Namespace, Service, ServiceType, StandardImportSpec,
+    Condition, ImportType, IpFamily, Kind, MergedServiceImport, Namespace, Service, StandardImportSpec,
     StandardImportStatus, StandardProperties, StandardServiceImport,
 };
 use crate::names;
@@ -21,6 +25,8 @@ use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, ObjectName, Timestamp};
 
 const REQUIRED: [Kind; 4] = [Kind::MergedServiceImport, Kind::Namespace, Kind::Service, Kind::StandardServiceImport];
+/// Kinds that decide if a Service is imported.
+const DECISIVE: [Kind; 2] = [Kind::MergedServiceImport, Kind::Namespace];
 const COMPONENT: &str = "multicluster-serviceimport-controller";
 /// Service of the API server. Its first family is the default family of the cluster.
 const KUBERNETES: (&str, &str) = ("default", "kubernetes");
@@ -28,37 +34,85 @@ const KUBERNETES: (&str, &str) = ("default", "kubernetes");
 /// Namespaces that never import, beside those of the fleet.
 const EXCLUDED: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
 
+pub(super) use ports::served;
+
+/// Decision about the import of a Service.
+pub(super) enum Importing<'a> {
+    Yes(&'a MergedServiceImport),
+    Not,
+    /// Not known yet, perhaps until this time.
+    Unknown(Option<Timestamp>),
+}
+
+/// Decides if this cluster imports a Service.
+pub(super) fn importing<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Importing<'a> {
+    let namespace_at = ObjectName::new("", service.namespace.clone());
+    let is_unknown = view.is_undecodable(Kind::MergedServiceImport, &merged_at(view, service))
+        || view.is_undecodable(Kind::Namespace, &namespace_at);
+    // fault MI1.1: !view.complete(&DECISIVE) ~> false
+    // fault MI1.2: || is_unknown ~>
+    if view.settings().standard_api == StandardApi::Off || !view.complete(&DECISIVE) || is_unknown {
+        return Importing::Unknown(None);
+    }
+    if !view.namespaces().live(&namespace_at).is_some_and(|namespace| may_import(view, namespace)) {
+        return Importing::Not;
+    }
+    match merged(view, service) {
+        Some(merged) if merged.meta.deleting => Importing::Not,
+        Some(merged) => Importing::Yes(merged),
+        // After a restore of the hub, the hub agent writes the MergedServiceImport again.
+        // fault MI4.3: view.keeps_until(now) ~> None.filter(|_: &Timestamp| view.keeps_until(now).is_some())
+        None => view.keeps_until(now).map_or(Importing::Not, |until| Importing::Unknown(Some(until))),
+    }
+}
+
+fn merged_at(view: Reader<'_>, service: &ObjectName) -> ObjectName {
+    view.in_hub(names::merged_import_name(service))
+}
+
+/// Returns the MergedServiceImport of a Service.
+fn merged<'a>(view: Reader<'a>, service: &ObjectName) -> Option<&'a MergedServiceImport> {
+    view.merged_imports().get(&merged_at(view, service)).filter(|merged| merged.service == *service)
+}
+
+/// Returns the derived Service of an imported Service, if the member agent made it and it stays.
+pub(super) fn derived_service<'a>(view: Reader<'a>, service: &ObjectName) -> Option<&'a Service> {
+    let derived = view.services().live(&names::standard_derived(service));
+    // fault MI3.3: .filter(|derived| derived.imports.as_ref() == Some(&service.name)) ~>
+    derived.filter(|derived| derived.imports.as_ref() == Some(&service.name))
+}
+
+/// True if the finalizer of the member agent is on the MergedServiceImport, so that the hub agent distributes the slices.
+pub(super) fn is_requested(view: Reader<'_>, service: &ObjectName) -> bool {
+    merged(view, service).is_some_and(|merged| merged.meta.finalizers.ours)
+}
+
 /// Plans the import of a Service.
 pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Plan {
     let derived_at = names::standard_derived(service);
-    let merged_at = view.in_hub(names::merged_import_name(service));
-    let namespace_at = ObjectName::new("", service.namespace.clone());
-    let is_unknown = view.is_undecodable(Kind::MergedServiceImport, &merged_at)
-        || view.is_undecodable(Kind::StandardServiceImport, service)
-        || view.is_undecodable(Kind::Service, &derived_at)
-        || view.is_undecodable(Kind::Namespace, &namespace_at);
-    // fault MI1.1: !view.complete(&REQUIRED) ~> false
-    // fault MI1.2: || is_unknown ~>
-    if view.settings().standard_api == StandardApi::Off || !view.complete(&REQUIRED) || is_unknown {
+    let is_unknown =
+        view.is_undecodable(Kind::StandardServiceImport, service) || view.is_undecodable(Kind::Service, &derived_at);
+    // fault MI1.3: !view.complete(&REQUIRED) ~> false
+    // fault MI1.4: || is_unknown ~>
+    if !view.complete(&REQUIRED) || is_unknown {
         return Plan::default();
     }
     let import = Import {
         service,
-        merged: view.merged_imports().get(&merged_at).filter(|merged| merged.service == *service),
-        is_allowed: view.namespaces().live(&namespace_at).is_some_and(|namespace| may_import(view, namespace)),
+        merged: merged(view, service),
         derived: view.services().get(&derived_at),
         present: view.standard_imports().get(service),
     };
-    match import.merged {
-        Some(merged) if !merged.meta.deleting && import.is_allowed => import.make(view, merged, &derived_at, now),
-        _ => import.remove(view, now),
+    match importing(view, service, now) {
+        Importing::Yes(merged) => import.make(view, merged, &derived_at, now),
+        Importing::Not => import.remove(view, now),
+        Importing::Unknown(again) => Plan { again, ..Plan::default() },
     }
 }
 
 /// True if no cluster exports a Service by the standard API. `None` while the MergedServiceImports are not listed.
 pub(super) fn is_unmerged(view: Reader<'_>, service: &ObjectName) -> Option<bool> {
-    let at = view.in_hub(names::merged_import_name(service));
-    let is_exported = view.merged_imports().live(&at).is_some_and(|merged| merged.service == *service);
+    let is_exported = merged(view, service).is_some_and(|merged| !merged.meta.deleting);
     // fault MI4.2: view.complete(&[Kind::MergedServiceImport]).then_some(!is_exported) ~> Some(!is_exported)
     view.complete(&[Kind::MergedServiceImport]).then_some(!is_exported)
 }
@@ -82,7 +136,6 @@ fn may_import(view: Reader<'_>, namespace: &Namespace) -> bool {
 struct Import<'a> {
     service: &'a ObjectName,
     merged: Option<&'a MergedServiceImport>,
-    is_allowed: bool,
     /// Service with the name of the derived Service.
     derived: Option<&'a Service>,
     /// ServiceImport with the name of the Service.
@@ -105,11 +158,6 @@ impl Import<'_> {
     /// Removes the import. After the last export is gone, the derived Service stays for a grace period, so that clients keep its address
     /// if an export comes back.
     fn remove(&self, view: Reader<'_>, now: Timestamp) -> Plan {
-        // After a restore of the hub, the hub agent writes the MergedServiceImport again.
-        // fault MI4.3: view.keeps_until(now).filter(|_| self.merged.is_none()) ~> None.filter(|_: &Timestamp| self.merged.is_none())
-        if let Some(until) = view.keeps_until(now).filter(|_| self.merged.is_none()) {
-            return Plan { again: Some(until), ..Plan::default() };
-        }
         let mut plan = Plan::default();
         if let Some(present) = self.own_import().filter(|present| !present.meta.deleting) {
             plan.push(Write::delete(Kind::StandardServiceImport, &present.meta));
@@ -167,7 +215,7 @@ impl Import<'_> {
         if self.own_derived().is_none() {
             return Plan::blocked(Reason::NameHeldByAnother, self.in_the_way(view, "Service", at));
         }
-        if present.meta.deleting || is_as_desired(present, &desired) {
+        if present.meta.deleting || as_desired_by_standard(present, &desired) {
             return Plan::default(); // a deleted one is created again when it is gone
         }
         let is_family = |family| present.families.first() == Some(&family);
@@ -214,7 +262,8 @@ impl Import<'_> {
         if present.meta.deleting {
             return Plan::default(); // this key is requeued when it is gone
         }
-        if present.spec != spec {
+        // fault MI12.4: || present.relabelled ~>
+        if present.spec != spec || present.relabelled {
             let patch = Patch::StandardServiceImport { spec, recorded: present.spec.properties.clone() };
             return Plan::one(Write::patch(&present.meta, patch));
         }
@@ -242,17 +291,4 @@ impl Import<'_> {
             view.settings().cluster
         )
     }
-}
-
-/// True if the derived Service has its desired state.
-fn is_as_desired(present: &Service, desired: &StandardDerivedService) -> bool {
-    let is_cluster_policy = present.internal_traffic_policy.as_deref().is_none_or(|policy| policy == "Cluster");
-    !present.headless
-        && present.service_type == ServiceType::ClusterIp
-        && with_targets(&present.ports).eq(with_targets(&desired.ports))
-        && present.session_affinity == desired.session_affinity
-        && desired.first_family.is_none_or(|family| present.families.first() == Some(&family))
-        // fault MI7.3: present.dual_stack || !desired.dual_stack ~> true
-        && (present.dual_stack || !desired.dual_stack)
-        && is_cluster_policy
 }

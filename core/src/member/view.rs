@@ -10,6 +10,7 @@
 //! | file | content |
 //! |---|---|
 //! | `take` | changes of objects |
+//! | `distributed` | changes of distributed slices |
 //! | [`value`] | the values that a plan can read |
 //! | [`reader`] | the reads of a plan |
 //! | [`records`] | the times at which the agent saw changes |
@@ -21,6 +22,7 @@
 //! | `standard` | ServiceExports of the standard API |
 //! | `slice_stream` | which server the slice stream connects to, and if the stream is open |
 
+mod distributed;
 mod excess;
 mod hub_status;
 mod membership;
@@ -123,8 +125,8 @@ pub enum Key {
     Import(ObjectName),
     /// Import of a Service by the standard API: its ServiceImport and its derived Service.
     StandardImport(ObjectName),
-    /// Import of the distributed slice with this name.
-    SliceImport(Text),
+    /// Import of a distributed slice into the EndpointSlice with this name.
+    SliceImport(ObjectName),
     /// The MemberAgent that this member renews.
     Heartbeat,
     /// The InternalMemberCluster of this member.
@@ -212,7 +214,7 @@ pub struct View {
     pub(crate) disputes: Disputes<Key>,
     /// From each imported slice to the hash of content that a webhook added to the agent's last write. The server's response to
     /// this write showed the content ([`EndpointSlice::excess`]).
-    answered_excess: BTreeMap<Text, u64>,
+    answered_excess: BTreeMap<ObjectName, u64>,
     /// Last announcement of the hub agent.
     hub_announced: Announced,
     /// Silent members, by the last list of the hub agent.
@@ -376,7 +378,7 @@ impl View {
             Key::StandardImport(service) => self.has_standard_import(service),
             Key::Import(name) => self.imports.get(name).is_some() || self.claims_of.get(name).next().is_some(),
             Key::SliceImport(name) => {
-                self.distributed_slices.get(&self.in_hub(name.clone())).is_some() || self.is_marked_imported(name)
+                self.distributed_slices.get(&self.in_hub(name.name.clone())).is_some() || self.is_marked_imported(name)
             }
             Key::Heartbeat => true,
             Key::Membership => self.memberships.get(&self.own_membership()).is_some(),
@@ -387,7 +389,7 @@ impl View {
     pub(super) fn has_fact(&self, fact: &Fact) -> bool {
         match fact {
             Fact::Exportable(service) => self.requests_export(service),
-            Fact::Unmerged(service) => self.has_standard_import(service),
+            Fact::Unmerged(service) | Fact::Requested(service) => self.has_standard_import(service),
             Fact::Unresolved(import) => self.imports.get(import).is_some(),
             Fact::Fulfilled(import) => self.claims_of.get(import).next().is_some(),
             Fact::Orphaned(slice) | Fact::Outdated(slice) => self.is_marked_imported(slice),
@@ -395,8 +397,8 @@ impl View {
     }
 
     /// True if the slice with this name has the mark of imported slices.
-    fn is_marked_imported(&self, slice: &Text) -> bool {
-        self.slices.get(&self.in_system(slice.clone())).is_some_and(|slice| slice.imported)
+    fn is_marked_imported(&self, slice: &ObjectName) -> bool {
+        self.slices.get(slice).is_some_and(|slice| slice.imported)
     }
 
     /// Returns the MultiClusterServices that request a ServiceImport.

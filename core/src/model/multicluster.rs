@@ -55,6 +55,8 @@ pub struct StandardServiceImport {
     pub meta: Meta,
     /// True if its label names the member agent as its writer.
     pub is_ours: bool,
+    /// True if another writer removed this label. [`crate::member::View`] sets this field.
+    pub relabelled: bool,
     pub spec: StandardImportSpec,
     pub status: StandardImportStatus,
 }
@@ -80,6 +82,17 @@ pub struct StandardImportStatus {
     /// True if `status.endpointSliceObjects` is `Present`.
     pub has_slices: bool,
     pub conditions: Vec<Condition>,
+}
+
+/// Labels of the standard API on an imported slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandardLabels {
+    /// Name of the imported Service, in the namespace of the slice.
+    pub service: Text,
+    /// Exporting cluster.
+    pub cluster: ClusterId,
+    /// True if the label for headless Services hides the slice from kube-proxy.
+    pub headless: bool,
 }
 
 /// Part of an exported Service that only the standard API uses.

@@ -2,7 +2,8 @@
 
 use crate::support::build::{
     Build, BuildImport, BuildMcs, IntoObject, SYSTEM, accepted_export, content, derived_service, distributed_slice,
-    found, imported_slice, in_hub_of, mcs, named, port, resolved, service, service_import, slice, slice_export,
+    found, imported_slice, in_hub_of, in_system, mcs, named, port, resolved, service, service_import, slice,
+    slice_export,
 };
 use crate::support::view::{
     SEEN, blocking_reasons, events_of, member_view, observe_change, observe_removal, planned, writes,
@@ -32,7 +33,7 @@ fn distributed(addresses: &[&str], generation: i64) -> HubSlice {
 }
 
 fn key(distributed: &HubSlice) -> Key {
-    Key::SliceImport(distributed.meta.name.name.clone())
+    Key::SliceImport(in_system(&distributed.meta.name.name))
 }
 
 fn view_of(distributed: &HubSlice, slice: Option<EndpointSlice>) -> Planner {
@@ -308,7 +309,7 @@ fn a_slice_is_bound_to_this_clusters_derived_service_whatever_the_hub_names() {
     let [Write { at, action: Action::Create(Desired::EndpointSlice(made)), .. }] = &plan.writes[..] else {
         panic!("one slice, not {plan:#?}");
     };
-    assert_eq!((&*at.namespace, &*made.service), (SYSTEM, "work-app"));
+    assert_eq!((&*at.namespace, made.service.as_deref()), (SYSTEM, Some("work-app")));
 }
 
 #[test]

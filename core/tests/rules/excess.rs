@@ -3,7 +3,7 @@
 
 use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, accepted_export, content, derived_service,
-    distributed_slice, found, imported_slice, mcs, named, resolved, seconds, service, service_import, slice,
+    distributed_slice, found, imported_slice, in_system, mcs, named, resolved, seconds, service, service_import, slice,
     slice_export,
 };
 use crate::support::view::{claimed_hub_view, member_view, observe_change, observe_removal, writes};
@@ -19,7 +19,7 @@ fn imported() -> (Key, EndpointSlice, Planner) {
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
     let stored = imported_slice(&distributed.meta.name.name, "work-app").version(5);
-    let key = Key::SliceImport(distributed.meta.name.name.clone());
+    let key = Key::SliceImport(in_system(&distributed.meta.name.name));
     let derived = derived_service("work-app", "work/app");
     let objects = [
         mcs.object(),
@@ -32,7 +32,12 @@ fn imported() -> (Key, EndpointSlice, Planner) {
 }
 
 fn repair(stored: &EndpointSlice) -> Write {
-    let wanted = ImportedSlice { service: "work-app".into(), content: content(&["10.0.0.1"]), observed_generation: 1 };
+    let wanted = ImportedSlice {
+        service: Some("work-app".into()),
+        standard: None,
+        content: content(&["10.0.0.1"]),
+        observed_generation: 1,
+    };
     Write::patch(&stored.meta, Patch::ImportedSlice(wanted))
 }
 
@@ -54,7 +59,7 @@ fn what_somebody_adds_to_an_imported_slice_is_taken_out_in_one_write_that_is_not
 #[test]
 fn what_a_webhook_makes_of_our_write_is_not_repaired_and_what_somebody_makes_of_that_is() {
     let (key, stored, mut view) = imported();
-    let name = stored.meta.name.name.clone();
+    let name = stored.meta.name.clone();
     observe_change(&mut view, with_excess(&stored, 6, 77).object());
     view.imported_slice_written(&name, 5);
     assert_eq!(writes(&view, &key).len(), 1, "the answer to our write is not what is held any more");
@@ -78,7 +83,7 @@ fn a_webhooks_change_of_a_deleted_slice_does_not_apply_to_the_next_one() {
     let (key, stored, mut view) = imported();
     let edited = with_excess(&stored, 6, 77);
     observe_change(&mut view, edited.clone().object());
-    view.imported_slice_written(&stored.meta.name.name, 6);
+    view.imported_slice_written(&stored.meta.name, 6);
     observe_removal(&mut view, &edited.clone().object());
     let made = edited.uid("another").version(8);
     observe_change(&mut view, made.clone().object());
@@ -88,7 +93,7 @@ fn a_webhooks_change_of_a_deleted_slice_does_not_apply_to_the_next_one() {
 #[test]
 fn a_webhook_that_is_gone_is_forgotten_with_the_next_write() {
     let (key, stored, mut view) = imported();
-    let name = stored.meta.name.name.clone();
+    let name = stored.meta.name.clone();
     observe_change(&mut view, with_excess(&stored, 6, 77).object());
     view.imported_slice_written(&name, 6);
     observe_change(&mut view, stored.clone().version(7).object());

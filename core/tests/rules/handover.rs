@@ -4,8 +4,8 @@
 use crate::oracle::assert_settled;
 use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, SYSTEM, accepted_export, content,
-    derived_service, distributed_slice, found, imported_slice, in_hub_of, mcs, named, port, resolved, service,
-    service_import, slice, slice_export,
+    derived_service, distributed_slice, found, imported_slice, in_hub_of, in_system, mcs, named, port, resolved,
+    service, service_import, slice, slice_export,
 };
 use crate::support::view::{claimed_hub_view, hub_view, member_view, observe_change, observe_removal, writes};
 use crate::support::world::{Who, World, fleet};
@@ -215,7 +215,7 @@ fn a_copy_goes_when_another_member_takes_the_name_of_what_takes_its_place() {
 // === Plans of the importing member agent ===
 
 fn import_key(distributed: &HubSlice) -> member::Key {
-    member::Key::SliceImport(distributed.meta.name.name.clone())
+    member::Key::SliceImport(in_system(&distributed.meta.name.name))
 }
 
 /// Returns a MultiClusterService of member-1 with its ServiceImport and its derived Service.

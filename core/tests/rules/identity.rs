@@ -4,8 +4,8 @@
 use crate::support::agent::{self, View as _, applied, removed};
 use crate::support::build::{
     Build, BuildImport, BuildInternalExport, BuildMcs, BuildSlice, IntoObject, accepted_export, derived_service,
-    distributed_slice, imported_slice, in_hub_of, internal_export, mcs, member_agent, named, namespace, no_conflict,
-    seconds, service, service_export, service_import, slice, slice_export,
+    distributed_slice, imported_slice, in_hub_of, in_system, internal_export, mcs, member_agent, named, namespace,
+    no_conflict, seconds, service, service_export, service_import, slice, slice_export,
 };
 use crate::support::view::blocking_reasons;
 use crate::support::world::settings;
@@ -112,7 +112,7 @@ fn both_directions() -> (Vec<Object>, Vec<Key>) {
         Key::SliceExport(named("work/app-1")),
         Key::Export(named("work/new")),
         Key::Import(named("work/db")),
-        Key::SliceImport(distributed_name),
+        Key::SliceImport(in_system(&distributed_name)),
     ];
     (objects, keys)
 }

@@ -2,8 +2,8 @@
 
 use crate::support::agent::{applied, removed};
 use crate::support::build::{
-    Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildService, BuildSlice, IntoObject, SYSTEM, address,
-    claim, condition, content, derived_service, distributed_slice, finalizers_of, found, imported_slice, in_hub_of,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildService, BuildSlice, IntoObject, address, claim,
+    condition, content, derived_service, distributed_slice, finalizers_of, found, imported_slice, in_hub_of, in_system,
     mcs, named, not_found, port, reference, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{
@@ -18,7 +18,7 @@ use fleetnet_core::model::{
     LoadBalancerStatus, MultiClusterService, Object, Service, ServicePort, ServiceType, SessionAffinity,
 };
 use fleetnet_core::plan::{Action, Controller, DerivedService, Desired, ImportedSlice, Patch, Plan, Sample, Write};
-use fleetnet_types::{ObjectName, Text, Timestamp, WatchState};
+use fleetnet_types::{Text, Timestamp, WatchState};
 use std::sync::Arc;
 
 fn app() -> Key {
@@ -27,10 +27,6 @@ fn app() -> Key {
 
 fn import() -> Key {
     Key::Import(named("work/app"))
-}
-
-fn in_system(name: &str) -> ObjectName {
-    ObjectName::new(SYSTEM, name)
 }
 
 fn labels(mcs: &MultiClusterService, ours: bool, import: &str, derived: Option<&str>) -> Write {
@@ -440,7 +436,7 @@ fn distributed() -> (HubSlice, Vec<Object>) {
 }
 
 fn key(distributed: &HubSlice) -> Key {
-    Key::SliceImport(distributed.meta.name.name.clone())
+    Key::SliceImport(in_system(&distributed.meta.name.name))
 }
 
 fn view_of(distributed: Option<&HubSlice>, imported: Option<&EndpointSlice>, objects: &[Object]) -> Planner {
@@ -450,7 +446,12 @@ fn view_of(distributed: Option<&HubSlice>, imported: Option<&EndpointSlice>, obj
 }
 
 fn wanted(endpoints: &[&str], generation: i64) -> ImportedSlice {
-    ImportedSlice { service: "work-app".into(), content: content(endpoints), observed_generation: generation }
+    ImportedSlice {
+        service: Some("work-app".into()),
+        standard: None,
+        content: content(endpoints),
+        observed_generation: generation,
+    }
 }
 
 fn sample(first: bool) -> Option<Sample> {
@@ -754,7 +755,7 @@ fn of_two_multi_cluster_services_of_an_import_the_one_that_controls_it_gets_the_
         let [Write { action: Action::Create(Desired::EndpointSlice(imported)), .. }] = &created[..] else {
             panic!("one create, not {created:#?}")
         };
-        assert_eq!(&*imported.service, derived);
+        assert_eq!(imported.service.as_deref(), Some(derived));
     }
 }
 

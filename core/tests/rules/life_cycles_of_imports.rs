@@ -6,17 +6,13 @@ use crate::fleet::{
     reappear, vanish,
 };
 use crate::oracle::{assert_settled, state};
-use crate::support::build::{BuildMcs, IntoObject, address, mcs, named, port, service_export};
+use crate::support::build::{BuildMcs, IntoObject, address, in_system, mcs, named, port, service_export};
 use crate::support::world::{GRACE_MICROS, Who, World, fleet};
 use fleetnet_core::model::{ConsumerType, Kind, Object, ServiceType};
-use fleetnet_types::{ClusterId, ObjectName};
+use fleetnet_types::ClusterId;
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 const NONE: [&str; 0] = [];
-
-fn in_system(name: &str) -> ObjectName {
-    ObjectName::new("fleet-system", name)
-}
 
 /// Returns the cluster ids of the members with a granted claim of `work/app`.
 fn claimers(world: &World) -> Vec<ClusterId> {

@@ -47,6 +47,7 @@ mod silence;
 mod silent_exporters;
 mod standard_export;
 mod standard_import;
+mod standard_slices;
 mod trust;
 mod undecodable;
 mod views;

@@ -3,8 +3,8 @@
 use crate::support::build::{
     Build, BuildClaim, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildNamespace,
     BuildService, IntoObject, accepted_export, claim, conflict, derived_service, distributed_slice, found,
-    imported_slice, internal_export, mcs, member_agent, named, namespace, no_conflict, not_found, port, resolved,
-    seconds, service, service_export, service_import, slice, slice_export, valid,
+    imported_slice, in_system, internal_export, mcs, member_agent, named, namespace, no_conflict, not_found, port,
+    resolved, seconds, service, service_export, service_import, slice, slice_export, valid,
 };
 use crate::support::view::{claimed_hub_view, hub_view, member_view, planned, undecodable};
 use fleetnet_core::features::{Feature, Features};
@@ -382,7 +382,7 @@ fn of_imported_slices() -> Vec<Case> {
     let distributed = || distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
     let plan = |objects: Vec<Object>, name: &Text| {
         let around = [mcs.clone().object(), import.clone().object(), service.clone().object()];
-        planned(&member_view(around.into_iter().chain(objects)), &Key::SliceImport(name.clone()))
+        planned(&member_view(around.into_iter().chain(objects)), &Key::SliceImport(in_system(name)))
     };
     let name = distributed().meta.name.name;
     let theirs = EndpointSlice { imported: false, observed_generation: None, ..imported_slice(&name, "another") };

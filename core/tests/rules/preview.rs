@@ -5,7 +5,8 @@ use crate::oracle::{CLASSES, assert_grace_is_over, assert_settled, classes, stat
 use crate::support::agent::{View, applied};
 use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, content, derived_service, distributed_slice,
-    imported_slice, in_hub_of, mcs, member_agent, named, resolved, seconds, service_import, slice, slice_export,
+    imported_slice, in_hub_of, in_system, mcs, member_agent, named, resolved, seconds, service_import, slice,
+    slice_export,
 };
 use crate::support::property::for_any;
 use crate::support::view::{claimed_hub_view, member_view, observe_and_plan, observe_change, planned};
@@ -300,7 +301,7 @@ fn importing_member() -> (member::Planner, HubSlice, EndpointSlice, member::Key)
         Object::EndpointSliceImport(distributed.clone()),
         imported.clone().object(),
     ]);
-    (view, distributed, imported, member::Key::SliceImport(name))
+    (view, distributed, imported, member::Key::SliceImport(in_system(&name)))
 }
 
 fn show(view: &mut member::Planner, preview: &HubSlice, second: i64) -> Vec<member::Key> {
@@ -311,7 +312,8 @@ fn show(view: &mut member::Planner, preview: &HubSlice, second: i64) -> Vec<memb
 
 fn import_of(addresses: &[&str], generation: i64) -> Patch {
     Patch::ImportedSlice(ImportedSlice {
-        service: "work-app".into(),
+        service: Some("work-app".into()),
+        standard: None,
         content: content(addresses),
         observed_generation: generation,
     })

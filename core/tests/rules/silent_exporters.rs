@@ -2,8 +2,8 @@
 
 use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildSlice, IntoObject, derived_service,
-    distributed_slice, endpoint, found, imported_slice, in_hub_of, internal_export, mcs, member_agent, named,
-    no_conflict, resolved, seconds, service, service_import, slice, slice_export,
+    distributed_slice, endpoint, found, imported_slice, in_hub_of, in_system, internal_export, mcs, member_agent,
+    named, no_conflict, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, claimed_hub_view, member_view, observe_change, observe_removal, planned, writes};
 use fleetnet_core::features::{Feature, Features};
@@ -52,7 +52,7 @@ fn importer(agent: MemberAgent, slices: &[(HubSlice, Object)]) -> member::Planne
 
 /// Returns the content that a plan writes to an imported slice; `None` if it writes nothing.
 fn written(view: &member::Planner, slice: &HubSlice) -> Option<SliceContent> {
-    let key = member::Key::SliceImport(slice.meta.name.name.clone());
+    let key = member::Key::SliceImport(in_system(&slice.meta.name.name));
     let plan = planned(view, &key);
     let [Write { action: Action::Patch { patch: Patch::ImportedSlice(slice), .. }, .. }] = &plan.writes[..] else {
         assert_eq!(plan, Plan::default());
@@ -105,7 +105,7 @@ fn endpoints_of_a_silent_member_are_draining_or_withdrawn_while_another_member_h
 fn a_change_of_the_list_or_of_the_last_ready_endpoints_of_others_is_followed_at_once() {
     let (two, three) = (imported("member-2", &["10.2.0.1"]), imported("member-3", &["10.3.0.1"]));
     let mut view = importer(listing(&[]), &[two.clone(), three.clone()]);
-    let key = member::Key::SliceImport(two.0.meta.name.name.clone());
+    let key = member::Key::SliceImport(in_system(&two.0.meta.name.name));
     let listed = listing(&[("member-2", Treatment::Draining)]).version(2);
     assert!(observe_change(&mut view, listed.object()).contains(&key));
     let content = written(&view, &two.0).expect("a change");
@@ -152,7 +152,7 @@ fn only_a_hub_agent_that_maintains_the_list_counts_and_a_new_memberagent_has_no_
     let mut created = listing(&[]).version(7).uid("created again");
     created.status = Default::default();
     observe_change(&mut view, created.object());
-    let key = member::Key::SliceImport(two.0.meta.name.name.clone());
+    let key = member::Key::SliceImport(in_system(&two.0.meta.name.name));
     let plan = view.plan(&key, seconds(21));
     assert_eq!(plan.again, Some(seconds(80)), "a minute after the last announcement");
     assert_eq!(view.plan(&key, seconds(79)).writes.len(), 1, "the list counts");
@@ -177,7 +177,7 @@ fn slices_of_a_silent_member_are_removed_without_waiting_for_a_replacement_that_
     let name = gone.0.meta.name.name.clone();
     let slices = [gone, (other, drained.object()), three];
     let view = importer(listing(&[("member-2", Treatment::Draining)]), &slices);
-    let key = member::Key::SliceImport(name);
+    let key = member::Key::SliceImport(in_system(&name));
     let writes = writes(&view, &key);
     assert!(matches!(writes[..], [Write { action: Action::Delete { .. }, .. }]), "{writes:?}");
 }

@@ -2,120 +2,29 @@
 
 use crate::support::agent::{View as _, applied};
 use crate::support::build::{
-    Build, BuildService, IntoObject, in_hub_of, merged_service_import, multicluster, named, namespace, port, seconds,
-    service,
+    Build, IntoObject, in_hub_of, merged_service_import, named, namespace, port, seconds, service,
 };
-use crate::support::server::{made, merge};
+use crate::support::standard::{self, app, import, importing, merged, view, view_of};
 use crate::support::view::{
     NOW, SEEN, blocking_reasons, observe_change, observe_removal, planned, planned_at, undecodable, writes,
 };
 use crate::support::world::settings;
 use fleetnet_core::member::{Key, Planner, Settings, StandardApi};
 use fleetnet_core::model::{
-    ImportType, IpFamily, Kind, MergedCluster, MergedImport, MergedServiceImport, Namespace, Object, Service,
-    SessionAffinity, StandardProperties, StandardServiceImport,
+    ImportType, IpFamily, Kind, MergedImport, MergedServiceImport, Service, SessionAffinity, StandardProperties,
+    StandardServiceImport,
 };
 use fleetnet_core::names;
-use fleetnet_core::plan::{Action, Desired, Patch, Write};
+use fleetnet_core::plan::{Action, Desired, Write};
 use fleetnet_types::{ObjectName, WatchState};
 use std::sync::Arc;
-
-fn app() -> ObjectName {
-    named("work/app")
-}
 
 fn key() -> Key {
     Key::StandardImport(app())
 }
 
-fn view_of(api: StandardApi, objects: impl IntoIterator<Item = Object>) -> Planner {
-    let mut view = Planner::new(Settings { standard_api: api, ..settings(0) });
-    for kind in Planner::KINDS {
-        view.watch_state(*kind, WatchState::Complete, SEEN, &mut Vec::new());
-    }
-    for object in objects {
-        view.observe(applied(object), SEEN, &mut Vec::new());
-    }
-    view
-}
-
-fn view(objects: impl IntoIterator<Item = Object>) -> Planner {
-    view_of(StandardApi::LabelledNamespaces, objects)
-}
-
-fn importing() -> Namespace {
-    Namespace { is_importing: true, ..namespace("work") }
-}
-
-fn import() -> MergedImport {
-    let properties = StandardProperties {
-        labels: [("team".into(), "blue".into())].into(),
-        internal_traffic_policy: Some("Local".into()),
-        ..multicluster().properties
-    };
-    MergedImport {
-        import_type: ImportType::ClusterSetIp,
-        ports: service("work/app").ports(&[port("http", 80)]).ports,
-        session_affinity: SessionAffinity::None,
-        properties,
-        clusters: ["member-3", "member-2"].map(|cluster| MergedCluster { cluster: cluster.into(), ports: None }).into(),
-    }
-}
-
-fn merged(import: MergedImport) -> MergedServiceImport {
-    merged_service_import("member-1", "work/app", &Arc::new(import))
-}
-
-/// Lets an agent plan the key and applies its writes, as an API server does, until nothing is left to write. Returns the kinds of the
-/// writes.
 fn settle(view: &mut Planner) -> Vec<String> {
-    let mut done = Vec::new();
-    for _ in 0..20 {
-        let plan = planned(view, &key());
-        if plan.writes.is_empty() {
-            return done;
-        }
-        for write in plan.writes {
-            let (verb, kind) = (verb(&write), write.kind());
-            done.push(format!("{verb} {kind:?}"));
-            execute(view, write);
-        }
-    }
-    panic!("it never ends: {done:?}")
-}
-
-fn verb(write: &Write) -> &'static str {
-    match &write.action {
-        Action::Create(_) => "create",
-        Action::Patch { patch: Patch::StandardServiceImportStatus(_), .. } => "status",
-        Action::Patch { .. } => "patch",
-        Action::Delete { .. } => "delete",
-    }
-}
-
-fn execute(view: &mut Planner, write: Write) {
-    let mut objects = view.objects().into_iter();
-    let present = objects.find(|object| object.kind() == write.kind() && object.meta().name == write.at);
-    match (write.action, present) {
-        (Action::Create(desired), None) => {
-            let mut object = made(&write.at, &desired);
-            object.meta_mut().uid = format!("uid-{}", write.at).into();
-            object.meta_mut().resource_version = 1;
-            observe_change(view, object);
-        }
-        (Action::Patch { patch, .. }, Some(mut object)) => {
-            merge(&mut object, patch);
-            object.meta_mut().resource_version += 1;
-            let meta = object.meta();
-            if meta.deleting && meta.finalizers == fleetnet_core::model::Finalizers::default() {
-                observe_removal(view, &object);
-            } else {
-                observe_change(view, object);
-            }
-        }
-        (Action::Delete { .. }, Some(object)) => drop(observe_removal(view, &object)),
-        (action, present) => panic!("{action:?} of {present:?}"),
-    }
+    standard::settle(view, &key())
 }
 
 fn derived(view: &Planner) -> Option<Service> {
@@ -230,7 +139,7 @@ fn objects_of_other_writers_are_left_alone() {
     assert!(message.contains("derived-"), "{message}");
     observe_removal(&mut view, &theirs);
     settle(&mut view);
-    let foreign = StandardServiceImport { is_ours: false, ..imported(&view).expect("an import") };
+    let foreign = StandardServiceImport { is_ours: false, ..imported(&view).expect("an import") }.uid("theirs");
     observe_change(&mut view, foreign.clone().version(30).object());
     let changed = MergedImport { ports: vec![port("http", 81)], ..import() };
     observe_change(&mut view, merged(changed).marked().version(9).object());
@@ -298,6 +207,21 @@ fn what_somebody_edits_or_deletes_is_repaired() {
         writes(&view, &key()).iter().all(|write| write.kind() == Kind::StandardServiceImport),
         "of another Service"
     );
+}
+
+#[test]
+fn a_label_that_somebody_removes_is_restored() {
+    let mut view = view([importing().object(), merged(import()).object()]);
+    settle(&mut view);
+    let (service, present) = (derived(&view).expect("a Service"), imported(&view).expect("an import"));
+    let edited = Service { imports: None, cluster_ips: Vec::new(), ..service.clone() };
+    assert!(observe_change(&mut view, edited.version(60).object()).contains(&key()));
+    assert_eq!(settle(&mut view), ["patch Service"]);
+    assert_eq!(derived(&view).expect("a Service").imports, service.imports);
+    let edited = StandardServiceImport { is_ours: false, ..present };
+    assert!(observe_change(&mut view, edited.version(61).object()).contains(&key()));
+    assert_eq!(settle(&mut view), ["patch StandardServiceImport"]);
+    assert!(!imported(&view).expect("an import").relabelled);
 }
 
 #[test]

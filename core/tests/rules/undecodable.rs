@@ -4,8 +4,8 @@
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, SYSTEM,
     accepted_export, claim, conflict, derived_service, distributed_slice, finalizers_of, found, imported_slice,
-    in_hub_of, internal_export, mcs, named, no_conflict, port, resolved, seconds, service, service_import, slice,
-    slice_export,
+    in_hub_of, in_system, internal_export, mcs, named, no_conflict, port, resolved, seconds, service, service_import,
+    slice, slice_export,
 };
 use crate::support::view::{
     blocking_reasons, claimed_hub_view, hub_view, member_view, observe_change, observe_removal,
@@ -253,7 +253,7 @@ fn mcs_key(path: &str) -> member::Key {
 }
 
 fn slice_key(distributed: &HubSlice) -> member::Key {
-    member::Key::SliceImport(distributed.meta.name.name.clone())
+    member::Key::SliceImport(in_system(&distributed.meta.name.name))
 }
 
 fn distributed(source: &str) -> HubSlice {

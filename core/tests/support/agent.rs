@@ -106,8 +106,12 @@ impl View for member::Planner {
         let services = self.multi_cluster_services.iter().map(|object| &object.meta.name);
         let imports = self.imports.iter().map(|object| &object.meta.name);
         let imports = imports.chain(self.claims.iter().map(|object| &object.reference.source));
-        let copies = self.distributed_slices.iter().map(|object| &object.meta.name.name);
-        let copies = copies.chain(self.slices.in_namespace(system).map(|object| &object.meta.name.name));
+        let copies = self.distributed_slices.iter().flat_map(|object| {
+            [system, &object.spec.owner.namespace].map(|at| ObjectName::new(at.clone(), object.meta.name.name.clone()))
+        });
+        let copies = copies.chain(self.slices.in_namespace(system).map(|object| object.meta.name.clone()));
+        let of_standard_api = self.slices.iter().filter(|slice| slice.standard.is_some());
+        let copies = copies.chain(of_standard_api.map(|object| object.meta.name.clone()));
         let mut keys = vec![Key::Heartbeat, Key::Membership];
         keys.extend(exports.cloned().map(Key::Export));
         keys.extend(slices.cloned().map(Key::SliceExport));
@@ -115,7 +119,7 @@ impl View for member::Planner {
         keys.extend(imports.cloned().map(Key::Import));
         keys.extend(self.merged_imports.iter().map(|object| Key::StandardImport(object.service.clone())));
         keys.extend(self.standard_imports.iter().map(|object| Key::StandardImport(object.meta.name.clone())));
-        keys.extend(copies.cloned().map(Key::SliceImport));
+        keys.extend(copies.map(Key::SliceImport));
         keys
     }
     fn watches(&self) -> &Watches {

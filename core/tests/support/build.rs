@@ -182,11 +182,17 @@ pub(crate) fn slice(path: &str) -> EndpointSlice {
         meta: meta(name, 1),
         service,
         imported: false,
+        standard: None,
         relabelled: false,
         excess: 0,
         content: content(&["10.0.0.1"]),
         observed_generation: None,
     }
+}
+
+/// Returns the name of an object in the namespace of imports.
+pub(crate) fn in_system(name: &str) -> ObjectName {
+    ObjectName::new(SYSTEM, name)
 }
 
 /// Returns an imported slice of a derived Service.

@@ -8,6 +8,7 @@ pub(crate) mod property;
 pub(crate) mod reworded;
 pub(crate) mod sabotage;
 pub(crate) mod server;
+pub(crate) mod standard;
 pub(crate) mod stream;
 pub(crate) mod users;
 pub(crate) mod view;

@@ -55,6 +55,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
                 meta,
                 service: None,
                 imported: true,
+                standard: None,
                 relabelled: false,
                 excess: 0,
                 content: wanted.content.clone(),
@@ -113,7 +114,8 @@ fn set_derived(service: &mut Service, derived: DerivedService) {
 
 fn set_imported(slice: &mut EndpointSlice, wanted: ImportedSlice) {
     assert_eq!(slice.content.address_type, wanted.content.address_type, "422: addressType is immutable");
-    slice.service = Some(wanted.service);
+    slice.service = wanted.service;
+    slice.standard = wanted.standard.map(Box::new);
     slice.imported = true;
     slice.content = wanted.content;
     slice.excess = 0;
@@ -280,6 +282,9 @@ fn with_targets(mut ports: Vec<ServicePort>) -> Vec<ServicePort> {
 
 /// Sets the fields of a derived Service of the standard API that a patch may change.
 fn set_standard_derived(service: &mut Service, desired: StandardDerivedService) {
+    service.imports = Some(desired.service);
+    service.relabelled = false;
+    service.cluster_ips = vec!["10.96.0.7".into()];
     service.ports = with_targets(desired.ports);
     service.session_affinity = desired.session_affinity;
     service.dual_stack |= desired.dual_stack;
@@ -291,9 +296,7 @@ fn made_standard(meta: Meta, desired: Desired) -> Object {
     match desired {
         Desired::StandardService(derived) => {
             let mut service = Service {
-                imports: Some(derived.service.clone()),
                 families: vec![derived.first_family.unwrap_or(IpFamily::IPv4)],
-                cluster_ips: vec!["10.96.0.7".into()],
                 ..empty_service(meta, false)
             };
             set_standard_derived(&mut service, derived);
@@ -301,7 +304,13 @@ fn made_standard(meta: Meta, desired: Desired) -> Object {
         }
         Desired::StandardServiceImport(spec) => {
             let status = StandardImportStatus::default();
-            Object::StandardServiceImport(StandardServiceImport { meta, is_ours: true, spec, status })
+            Object::StandardServiceImport(StandardServiceImport {
+                meta,
+                is_ours: true,
+                relabelled: false,
+                spec,
+                status,
+            })
         }
         other => panic!("{other:?} is not of the standard API"),
     }
@@ -310,7 +319,9 @@ fn made_standard(meta: Meta, desired: Desired) -> Object {
 fn merge_standard(object: &mut Object, patch: Patch) {
     match (object, patch) {
         (Object::Service(service), Patch::StandardService(derived)) => set_standard_derived(service, derived),
-        (Object::StandardServiceImport(import), Patch::StandardServiceImport { spec, .. }) => import.spec = spec,
+        (Object::StandardServiceImport(import), Patch::StandardServiceImport { spec, .. }) => {
+            (import.spec, import.is_ours, import.relabelled) = (spec, true, false);
+        }
         (Object::StandardServiceImport(import), Patch::StandardServiceImportStatus(status)) => import.status = status,
         (Object::StandardServiceExport(export), Patch::StandardServiceExportConditions(list)) => {
             export.conditions = list;

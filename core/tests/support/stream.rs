@@ -93,7 +93,7 @@ impl World {
             for (key, message) in std::mem::take(&mut member.agent.messages) {
                 let member::Key::SliceImport(slice) = key else { panic!("a message of {key:?}") };
                 if let Some(stream) = self.streams.get_mut(&index).filter(|stream| stream.is_member_open) {
-                    stream.to_hub.push_back((slice, message));
+                    stream.to_hub.push_back((slice.name, message));
                 }
             }
         }

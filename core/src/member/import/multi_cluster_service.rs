@@ -1,11 +1,11 @@
 //! Import by a MultiClusterService: plans its ServiceImport. As soon as the ServiceImport has exporters, also plans the
 //! derived Service.
 
-use super::derived::as_desired;
 use super::owned::{controlled_imports, orphaned_import};
 use super::{claim, derived_service, silent, slice};
 use crate::admission;
 use crate::conditions::{self, ConditionValue, DesiredCondition, VALID};
+use crate::member::derived::as_desired;
 use crate::member::disputed;
 use crate::member::view::Key;
 use crate::member::view::Reader;

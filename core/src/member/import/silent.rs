@@ -4,20 +4,21 @@
 use crate::conditions::{self, DesiredCondition};
 use crate::member::view::Reader;
 use crate::member::view::serving::Served;
-use crate::model::{HubSlice, MultiClusterService, Service, SliceContent, Treatment};
+use crate::model::{HubSlice, MultiClusterService, SliceContent, Treatment};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::borrow::Cow;
 
-/// Returns the content of a distributed slice to import into a derived Service, after its validation.
+/// Returns the content of a distributed slice to import for a Service, after its validation. `service` is the derived Service of a
+/// MultiClusterService, or the imported Service of the standard API.
 pub(super) fn content<'a>(
     view: Reader<'a>,
     distributed: &'a HubSlice,
-    derived: &Service,
+    service: &ObjectName,
     now: Timestamp,
 ) -> Cow<'a, SliceContent> {
     let admitted = view.admitted(distributed).content;
     let treatment = view.treatment_of(&distributed.spec.reference.cluster, now);
-    let served = || Served { service: derived.meta.name.name.clone(), address_type: admitted.address_type.clone() };
+    let served = || Served { service: service.clone(), address_type: admitted.address_type.clone() };
     // A draining member counts as serving for a withdrawn one.
     // fault O20.1: other, now) < treatment ~> other, now) <= treatment
     let is_served = || view.exporters_that_serve(served()).any(|other| view.treatment_of(other, now) < treatment);

@@ -1,16 +1,19 @@
-//! Import of one slice: writes the imported EndpointSlice of a distributed slice (EndpointSliceImport) to the derived Service.
+//! Import of one slice: writes the imported EndpointSlice of a distributed slice (EndpointSliceImport). Both APIs import by these rules.
 
-use super::{binding, silent};
+use super::silent;
+use super::target::{
+    self, Found, Requested, Target, import_of_other_api, is_for_fleet_api, is_imported_by_other_api, is_ours,
+};
 use crate::conditions;
 use crate::handover;
 use crate::limits::{HUB_OUTAGE_MICROS, ORPHAN_GRACE_MICROS, RESTORE_GRACE_MICROS};
 use crate::member::view::HubLeads;
 use crate::member::view::reader::{Admitted, Reader};
-use crate::model::{EndpointSlice, HubSlice, Kind, Service};
+use crate::model::{EndpointSlice, HubSlice, Kind};
 use crate::names;
 use crate::plan::{self, Action, BlockingReason, Desired, Event, ImportedSlice, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Timestamp};
 
 const REQUIRED: [Kind; 6] = [
     Kind::EndpointSliceImport,
@@ -23,77 +26,100 @@ const REQUIRED: [Kind; 6] = [
 
 const COMPONENT: &str = "endpointsliceimport-controller";
 
-/// Plans the import of the distributed slice with this name.
-pub(crate) fn plan_slice(view: Reader<'_>, name: &Text, now: Timestamp) -> Plan {
+/// Plans the import of a distributed slice into the EndpointSlice with this name.
+pub(crate) fn plan_slice(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> Plan {
     // fault A4.6: !view.complete(&REQUIRED) ~> false
     if !view.complete(&REQUIRED) || !view.knows_member_agent() {
         return Plan::default();
     }
-    let (present_at, distributed_at) = (view.in_system(name.clone()), view.in_hub(name.clone()));
-    if view.is_undecodable(Kind::EndpointSliceImport, &distributed_at)
-        || view.is_undecodable(Kind::EndpointSlice, &present_at)
+    if view.is_undecodable(Kind::EndpointSliceImport, &view.in_hub(at.name.clone()))
+        || view.is_undecodable(Kind::EndpointSlice, at)
     {
         return Plan::default();
     }
-    let present = view.slices().get(&present_at);
-    match view.distributed_slices().get(&distributed_at) {
+    let present = view.slices().get(at);
+    match target::distributed(view, at) {
         None => {
             present.filter(|present| present.imported).map_or_else(Plan::default, |present| orphan(view, present, now))
         }
-        Some(distributed) if distributed.meta.deleting => withdraw(view, distributed, present, now),
-        Some(distributed) => match binding(view, &distributed.spec.owner) {
-            // There is no derived Service yet. A change of the MultiClusterService or of the derived Service requeues this
-            // key (B12 in docs/behaviour.md).
-            // fault P2.1: ::default() ~> { again: Some(now.plus_micros(2_000_000)), ..Plan::default() }
-            None => Plan::default(),
-            Some(service) => import(view, distributed, present, service, now),
+        Some(distributed) if distributed.meta.deleting => withdraw(view, at, distributed, present, now),
+        Some(distributed) => match target::target(view, at, distributed, now) {
+            // fault P2.1: again, ~> again: again.or(Some(now.plus_micros(2_000_000))),
+            Found::Waits(again) => Plan { again, ..Plan::default() },
+            Found::Target(target) => import(view, &Import { at, distributed, target }, present, now),
+            Found::Ended => remove(view, distributed, present),
         },
     }
 }
 
-/// True if the agents imported `present`, the EndpointSlice with the name of the distributed slice.
-///
-/// Normally its managed-by label shows this. Another writer may have edited the label while no agent ran. So it is also enough
-/// that the distributed slice has our finalizer and that `present` belongs to the derived Service.
-fn is_ours(view: Reader<'_>, distributed: &HubSlice, present: &EndpointSlice) -> bool {
-    let bound_to = || binding(view, &distributed.spec.owner).map(|service| &service.meta.name.name);
-    present.imported
-        || distributed.meta.finalizers.ours && present.service.is_some() && present.service.as_ref() == bound_to()
+/// Import of a distributed slice.
+struct Import<'a> {
+    /// Name of the imported slice.
+    at: &'a ObjectName,
+    distributed: &'a HubSlice,
+    target: Target<'a>,
 }
 
-/// Removes the imported slice, then the finalizer of the distributed slice.
-fn withdraw(view: Reader<'_>, distributed: &HubSlice, present: Option<&EndpointSlice>, now: Timestamp) -> Plan {
+/// Removes the slice that was imported for a Service which this cluster does not import any more.
+fn remove(view: Reader<'_>, distributed: &HubSlice, present: Option<&EndpointSlice>) -> Plan {
+    // fault MI13.1: .filter(|present| is_ours(view, distributed, present)) ~>
+    let present = present.filter(|present| is_ours(view, distributed, present));
+    let present = present.filter(|present| !present.meta.deleting);
+    present.map_or_else(Plan::default, |present| Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)))
+}
+
+/// Removes the imported slice. When both APIs have removed theirs, removes the finalizer of the distributed slice.
+fn withdraw(
+    view: Reader<'_>,
+    at: &ObjectName,
+    distributed: &HubSlice,
+    present: Option<&EndpointSlice>,
+    now: Timestamp,
+) -> Plan {
     // fault P3.1: present)) { ~> present) && !present.meta.deleting) {
     // fault P3.2: .filter(|present| is_ours(view, distributed, present)) ~>
     match present.filter(|present| is_ours(view, distributed, present)) {
-        // fault P10.1: || replacement_pending(view, distributed, present, now) ~>
-        Some(present) if present.meta.deleting || replacement_pending(view, distributed, present, now) => {
-            Plan::default()
-        }
+        // fault P10.1: || is_replaced(view, at, distributed, present, now) ~>
+        Some(present) if present.meta.deleting || is_replaced(view, at, distributed, present, now) => Plan::default(),
         Some(present) => Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)),
-        None if distributed.meta.finalizers.ours => {
-            Plan::one(Write::remove_finalizer(Kind::EndpointSliceImport, &distributed.meta))
-        }
-        None => Plan::default(),
+        // One of the two keys of a distributed slice removes the finalizer.
+        None if !distributed.meta.finalizers.ours || !is_for_fleet_api(view, &at.namespace) => Plan::default(),
+        // fault MI14.1: is_imported_by_other_api(view, at, distributed) ~> false
+        None if is_imported_by_other_api(view, at, distributed) => Plan::default(),
+        None => Plan::one(Write::remove_finalizer(Kind::EndpointSliceImport, &distributed.meta)),
+    }
+}
+
+/// [`replacement_pending`] for a distributed slice that is being deleted. Always false without a target.
+fn is_replaced(
+    view: Reader<'_>,
+    at: &ObjectName,
+    distributed: &HubSlice,
+    removed: &EndpointSlice,
+    now: Timestamp,
+) -> bool {
+    match target::target(view, at, distributed, now) {
+        Found::Target(target) => replacement_pending(view, &Import { at, distributed, target }, removed, now),
+        Found::Waits(_) | Found::Ended => false,
     }
 }
 
 /// True if the imported slice `removed` must stay until its replacement is imported: another slice of the same Service from
-/// the same cluster. Always false without a derived Service.
-fn replacement_pending(view: Reader<'_>, distributed: &HubSlice, removed: &EndpointSlice, now: Timestamp) -> bool {
-    let Some(service) = binding(view, &distributed.spec.owner) else { return false };
-    let bound =
-        |present: &&EndpointSlice| present.imported && present.service.as_ref() == Some(&service.meta.name.name);
+/// the same cluster.
+fn replacement_pending(view: Reader<'_>, import: &Import<'_>, removed: &EndpointSlice, now: Timestamp) -> bool {
+    let distributed = import.distributed;
+    let bound = |present: &&EndpointSlice| present.imported && import.target.is_bound(present, distributed);
     let others =
         view.distributed_slices_of(&distributed.spec.owner).filter_map(|other| view.distributed_slices().live(other));
     // fault P10.3: other| other.spec.reference.cluster == distributed.spec.reference.cluster ~> _| true
     others.filter(|other| other.spec.reference.cluster == distributed.spec.reference.cluster).any(|other| {
-        let present = view.slices().live(&view.in_system(other.meta.name.name.clone()));
+        let at = ObjectName::new(import.at.namespace.clone(), other.meta.name.name.clone());
+        let present = view.slices().live(&at);
         if present.is_some_and(|present| !is_ours(view, other, present)) {
             return false; // another writer's slice has the name of the replacement, so the replacement cannot be imported
         }
-        // fault T20.5: silent::content(view, other, service, now) ~> std::borrow::Cow::Borrowed(&*other.spec.content)
-        let desired = silent::content(view, other, service, now);
+        // fault T20.5: import.target.content(view, other, now) ~> std::borrow::Cow::Borrowed(&*other.spec.content)
+        let desired = import.target.content(view, other, now);
         handover::replacement_pending(present.filter(bound).map(|present| &present.content), &desired, &removed.content)
     })
 }
@@ -101,9 +127,9 @@ fn replacement_pending(view: Reader<'_>, distributed: &HubSlice, removed: &Endpo
 /// Returns a plan that waits, if the hub distributes an older state than the imported one. After a restore of the hub, the exporter and
 /// the hub agent need this time to write the newest state again. After the end of a slice stream, the hub agent needs it to write
 /// what the stream delivered. The time runs only while this agent sees what a hub agent writes.
-fn outdated(view: Reader<'_>, name: &Text, now: Timestamp) -> Option<Plan> {
-    let outdated_since = view.outdated_since(name)?;
-    let (since, grace) = match view.hub_leads(name, now) {
+fn outdated(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> Option<Plan> {
+    let outdated_since = view.outdated_since(at)?;
+    let (since, grace) = match view.hub_leads(&at.name, now) {
         // fault P13.4: return Some(Plan::default()) ~> return None
         HubLeads::Unknown => return Some(Plan::default()),
         HubLeads::Since(since) => (since, RESTORE_GRACE_MICROS),
@@ -116,16 +142,11 @@ fn outdated(view: Reader<'_>, name: &Text, now: Timestamp) -> Option<Plan> {
 }
 
 /// Imports the valid parts of a distributed slice. If some parts are not imported, the first write without them emits an Event.
-fn import(
-    view: Reader<'_>,
-    distributed: &HubSlice,
-    present: Option<&EndpointSlice>,
-    service: &Service,
-    now: Timestamp,
-) -> Plan {
-    let content = silent::content(view, distributed, service, now);
+fn import(view: Reader<'_>, import: &Import<'_>, present: Option<&EndpointSlice>, now: Timestamp) -> Plan {
+    let distributed = import.distributed;
+    let content = import.target.content(view, distributed, now);
     let desired = Admitted { content: &content, ..view.admitted(distributed) };
-    let mut plan = ensure(view, distributed, present, desired, service, now);
+    let mut plan = ensure(view, import, present, desired, now);
     plan.plan_again_at(silent::again(view, distributed, now));
     if desired.not_imported.is_empty() {
         return plan;
@@ -134,7 +155,7 @@ fn import(
         BlockingReason { reason: desired.not_imported.reason(), message: desired.not_imported.message(distributed) };
     if let Some(event) =
         // fault T22.1: is_news ~> true || is_news
-        importer_event(view, service, &blocking_reason).filter(|_| is_news(distributed, present, desired))
+        importer_event(view, import, &blocking_reason).filter(|_| is_news(distributed, present, desired))
     {
         let imports =
             |write: &&mut Write| write.kind() == Kind::EndpointSlice && !matches!(write.action, Action::Delete { .. });
@@ -155,24 +176,21 @@ fn is_news(distributed: &HubSlice, present: Option<&EndpointSlice>, desired: Adm
     observed < since || of_the_same && present.is_some_and(|present| present.content != *desired.content)
 }
 
-/// Returns an Event about an imported slice. The Event is on the MultiClusterService, which the importing user sees.
-fn importer_event(view: Reader<'_>, service: &Service, blocking_reason: &BlockingReason) -> Option<Event> {
-    let mcs = view.multi_cluster_services().get(service.derived_from.as_ref()?)?;
+/// Returns an Event about an imported slice. The Event is on the object that the importing user sees.
+fn importer_event(view: Reader<'_>, import: &Import<'_>, blocking_reason: &BlockingReason) -> Option<Event> {
+    let (kind, meta) = import.target.users_object(view, import.distributed)?;
     let BlockingReason { reason, message } = blocking_reason;
-    Some(plan::event(COMPONENT, Kind::MultiClusterService, &mcs.meta, *reason, message.clone()))
+    Some(plan::event(COMPONENT, kind, meta, *reason, message.clone()))
 }
 
 fn ensure(
     view: Reader<'_>,
-    distributed: &HubSlice,
+    import: &Import<'_>,
     present: Option<&EndpointSlice>,
     admitted: Admitted<'_>,
-    service: &Service,
     now: Timestamp,
 ) -> Plan {
-    let service_name = &service.meta.name;
-    let content = admitted.content;
-    let name = &distributed.meta.name.name;
+    let (distributed, content, name) = (import.distributed, admitted.content, &import.at.name);
     // fault T26.1: !names::is_dns_1123_subdomain(name) ~> false
     if !names::is_dns_1123_subdomain(name) {
         let message = format!(
@@ -191,17 +209,16 @@ fn ensure(
     if !distributed.meta.finalizers.ours {
         return Plan::one(Write::add_finalizer(Kind::EndpointSliceImport, &distributed.meta));
     }
-    let desired = || ImportedSlice {
-        service: service_name.name.clone(),
-        content: content.clone(),
-        observed_generation: distributed.spec.reference.generation,
+    let desired = || {
+        let (service, standard) = import.target.labels(distributed);
+        let observed_generation = distributed.spec.reference.generation;
+        ImportedSlice { service, standard, content: content.clone(), observed_generation }
     };
     let Some(present) = present else {
-        let at = ObjectName { namespace: service_name.namespace.clone(), name: name.clone() };
-        let write = Write::create(at, Desired::EndpointSlice(desired()));
+        let write = Write::create(import.at.clone(), Desired::EndpointSlice(desired()));
         return Plan::one(write.measured(sample(distributed, None)));
     };
-    if let Some(wait) = outdated(view, name, now).filter(|_| present.content != *content) {
+    if let Some(wait) = outdated(view, import.at, now).filter(|_| present.content != *content) {
         return wait;
     }
     // fault P6.1: present.content.address_type != content.address_type ~> false
@@ -209,19 +226,23 @@ fn ensure(
         // The address type is immutable, so the slice is created again.
         return Plan::one(Write::delete(Kind::EndpointSlice, &present.meta));
     }
-    // fault P4.1: as_ref() == Some(&service_name.name ~> is_some(
-    let is_bound = present.service.as_ref() == Some(&service_name.name);
+    let is_bound = import.target.is_bound(present, distributed);
     // fault P11.1: || view.has_excess(present) ~>
     let is_edited = present.relabelled || view.has_excess(present);
     // fault P8.1: present.imported && !is_edited ~> !view.has_excess(present)
     // fault A6.1: content == *content ~> observed_generation == Some(distributed.spec.reference.generation)
     if present.imported && !is_edited && is_bound && present.content == *content {
+        let generation = distributed.spec.reference.generation;
+        // The hub agent relies on it that each import has the content.
+        let other = import_of_other_api(view, import.at, distributed);
+        // fault MI14.2: observed_generation == Some(generation) ~> observed_generation.is_some()
+        let is_everywhere = other.is_none_or(|other| other.observed_generation == Some(generation));
         // fault J4.2: view.has_preview(name) ~> (false && view.has_preview(name))
-        let acknowledged = view.has_preview(name).then_some(distributed.spec.reference.generation);
+        let acknowledged = (view.has_preview(name) && is_everywhere).then_some(generation);
         return Plan { acknowledged, ..Plan::default() };
     }
-    if is_bound && handover::empties(&present.content, content) && replacement_pending(view, distributed, present, now)
-    {
+    let is_emptied = is_bound && handover::empties(&present.content, content);
+    if is_emptied && replacement_pending(view, import, present, now) {
         return Plan::default(); // this key is requeued when the replacement is imported
     }
     let write = Write::patch(&present.meta, Patch::ImportedSlice(desired()));
@@ -295,31 +316,20 @@ fn sample(distributed: &HubSlice, present: Option<&EndpointSlice>) -> Option<Sam
 /// Plans an imported slice whose distributed slice disappeared without a deletion, as after a restore of the hub from a backup.
 ///
 /// The hub agent distributes the slice again when it knows the exporters and the claim. So the imported slice stays until the
-/// hub agent has granted the claim, and for a grace period afterwards. If there is no MultiClusterService that imports the
-/// slice, the slice is removed at once.
+/// hub agent has granted the claim, and for a grace period afterwards. If nobody imports the slice, the slice is removed at once.
 fn orphan(view: Reader<'_>, present: &EndpointSlice, now: Timestamp) -> Plan {
     if present.meta.deleting {
         return Plan::default();
     }
-    let service_at = present.service.as_ref().map(|name| view.in_system(name.clone()));
-    let service = service_at.as_ref().and_then(|name| view.services().live(name));
-    let derived_from = service.and_then(|service| service.derived_from.as_ref());
-    if service_at.is_some_and(|name| view.is_undecodable(Kind::Service, &name))
-        || derived_from.is_some_and(|mcs| view.is_undecodable(Kind::MultiClusterService, mcs))
-    {
-        return Plan::default(); // it is unknown if a MultiClusterService imports the slice
-    }
-    let mcs = service.and_then(|service| view.multi_cluster_services().live(service.derived_from.as_ref()?));
-    let Some(mcs) = mcs else {
-        return Plan::one(Write::delete(Kind::EndpointSlice, &present.meta));
+    let at = &present.meta.name;
+    let requested_since = match target::requested(view, present, now) {
+        Requested::Not => return Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)),
+        // fault P9.2: { again, ..Plan::default() } ~> { again, ..Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)) }
+        Requested::Unknown(again) => return Plan { again, ..Plan::default() },
+        Requested::Since(since) => since,
     };
-    let import = ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone());
-    let Some(fulfilled_since) = view.fulfilled_since(&import) else {
-        // fault P9.2: default(); ~> one(Write::delete(Kind::EndpointSlice, &present.meta));
-        return Plan::default(); // this key is requeued when the status of the claim changes
-    };
-    let orphaned_since = view.orphaned_since(&present.meta.name.name).unwrap_or(now);
-    let until = fulfilled_since.max(orphaned_since).plus_micros(ORPHAN_GRACE_MICROS);
+    let orphaned_since = view.orphaned_since(at).unwrap_or(now);
+    let until = requested_since.max(orphaned_since).plus_micros(ORPHAN_GRACE_MICROS);
     // fault P9.1: if now < until { return Plan { again: Some(until), ..Plan::default() }; } ~>
     if now < until {
         return Plan { again: Some(until), ..Plan::default() };

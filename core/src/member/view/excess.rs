@@ -4,21 +4,21 @@
 
 use super::View;
 use crate::model::EndpointSlice;
-use fleetnet_types::Text;
+use fleetnet_types::ObjectName;
 
 impl View {
     /// True if an imported slice has excess content that another writer added: the content was not in the server's response to
     /// the agent's last write.
     pub(crate) fn has_excess(&self, slice: &EndpointSlice) -> bool {
-        let answered = || self.answered_excess.get(&slice.meta.name.name);
+        let answered = || self.answered_excess.get(&slice.meta.name);
         // fault P12.1: answered() != Some(&slice.excess ~> (answered().is_none() || true
         slice.excess != 0 && answered() != Some(&slice.excess)
     }
 
     /// Records the excess in the server's response to a write of an imported slice. `version` is the resourceVersion in the
     /// response. If the view already has another version, nothing is recorded, because it may contain another writer's edit.
-    pub fn imported_slice_written(&mut self, slice: &Text, version: u64) {
-        let Some(present) = self.slices.get(&self.in_system(slice.clone())) else { return };
+    pub fn imported_slice_written(&mut self, slice: &ObjectName, version: u64) {
+        let Some(present) = self.slices.get(slice) else { return };
         // fault P12.2: present.meta.resource_version != version ~> false
         if present.meta.resource_version != version {
             return;

@@ -180,7 +180,8 @@ impl<'a> Reader<'a> {
     ///
     /// The managed-by label identifies an imported slice, and so does our finalizer on the distributed slice with the same
     /// name. A distributed slice gets this finalizer before it is imported. While another EndpointSlice, which was not
-    /// imported, has this name, the distributed slice gets no finalizer.
+    /// imported, has this name, the distributed slice gets no finalizer. A slice with a label of the standard API is also imported,
+    /// perhaps by another implementation of this API.
     pub(crate) fn is_imported(self, slice: &EndpointSlice) -> bool {
         let name = &slice.meta.name;
         let distributed = || {
@@ -189,8 +190,10 @@ impl<'a> Reader<'a> {
             let is_marked = self.distributed_slices().get(&at).is_some_and(|it| it.meta.finalizers.ours);
             is_marked || self.is_undecodable(Kind::EndpointSliceImport, &at)
         };
-        // fault E11.2: distributed()) } ~> distributed() && false) }
-        slice.imported || (name.namespace == self.settings().fleet_system_namespace && distributed())
+        let in_system = name.namespace == self.settings().fleet_system_namespace;
+        // fault E11.2: && distributed() ~> && distributed() && false
+        // fault E11.3: || slice.standard.is_some() ~>
+        slice.imported || slice.standard.is_some() || in_system && distributed()
     }
 
     /// Returns the hub's feature set; `None` until the MemberAgents are listed or the kind is known to be absent.
@@ -266,6 +269,10 @@ impl<'a> Reader<'a> {
         self.since(Fact::Unmerged(service.clone()))
     }
 
+    pub(crate) fn requested_since(self, service: &ObjectName) -> Option<Timestamp> {
+        self.since(Fact::Requested(service.clone()))
+    }
+
     pub(crate) fn unresolved_since(self, import: &ObjectName) -> Option<Timestamp> {
         self.since(Fact::Unresolved(import.clone()))
     }
@@ -274,7 +281,7 @@ impl<'a> Reader<'a> {
         self.since(Fact::Fulfilled(import.clone()))
     }
 
-    pub(crate) fn orphaned_since(self, slice: &Text) -> Option<Timestamp> {
+    pub(crate) fn orphaned_since(self, slice: &ObjectName) -> Option<Timestamp> {
         self.since(Fact::Orphaned(slice.clone()))
     }
 
@@ -285,7 +292,7 @@ impl<'a> Reader<'a> {
         self.view.hub_leads(slice, now)
     }
 
-    pub(crate) fn outdated_since(self, slice: &Text) -> Option<Timestamp> {
+    pub(crate) fn outdated_since(self, slice: &ObjectName) -> Option<Timestamp> {
         self.since(Fact::Outdated(slice.clone()))
     }
 

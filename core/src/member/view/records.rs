@@ -194,8 +194,8 @@ mod tests {
                 Fact::Exportable(name.clone()),
                 Fact::Unresolved(name.clone()),
                 Fact::Fulfilled(name.clone()),
-                Fact::Orphaned("app-1".into()),
-                Fact::Outdated("app-1".into()),
+                Fact::Orphaned(name.clone()),
+                Fact::Outdated(name.clone()),
             ];
             all.iter().for_each(|fact| assert!(facts.begin(fact, seen)));
             records.clock_set(by);

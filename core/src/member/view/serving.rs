@@ -1,30 +1,30 @@
-//! Exporting members that serve a derived Service: they have imported slices with ready endpoints.
+//! Exporting members that serve an imported Service: they have imported slices with ready endpoints.
 
 use super::value::Value;
 use super::{Effects, View};
 use crate::model::{AddressType, EndpointSlice};
-use fleetnet_types::{ClusterId, Text};
+use fleetnet_types::{ClusterId, ObjectName};
 use std::collections::BTreeMap;
 
-/// Derived Service and address type. kube-proxy chooses among the endpoints of one such pair.
+/// Imported Service and address type. Clients choose among the endpoints of one such pair.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Served {
-    /// Name of the derived Service, from the label of the imported slice.
-    pub(crate) service: Text,
+    /// Derived Service of a MultiClusterService, or imported Service of the standard API. The labels of the imported slice name it.
+    pub(crate) service: ObjectName,
     pub(crate) address_type: AddressType,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Serving {
     /// For each imported slice with ready endpoints: what it serves, and its exporting member.
-    slices: BTreeMap<Text, (Served, ClusterId)>,
+    slices: BTreeMap<ObjectName, (Served, ClusterId)>,
     /// Number of these slices.
     exporters: BTreeMap<Served, BTreeMap<ClusterId, u32>>,
 }
 
 impl View {
     /// Updates what the imported slice with this name serves. Called after a change of the slice and of its distributed slice.
-    pub(super) fn review_serving(&mut self, name: &Text, effects: &mut Effects) {
+    pub(super) fn review_serving(&mut self, name: &ObjectName, effects: &mut Effects) {
         let after = self.served_by(name);
         let before = self.serving.slices.get(name);
         if before == after.as_ref() {
@@ -56,15 +56,17 @@ impl View {
         }
     }
 
-    fn served_by(&self, name: &Text) -> Option<(Served, ClusterId)> {
+    fn served_by(&self, name: &ObjectName) -> Option<(Served, ClusterId)> {
         let has_ready = |slice: &&EndpointSlice| slice.imported && !slice.content.endpoints.is_empty();
-        let imported = self.slices.live(&self.in_system(name.clone())).filter(has_ready)?;
-        let distributed = self.distributed_slices.live(&self.in_hub(name.clone()))?;
-        let served = Served { service: imported.service.clone()?, address_type: imported.content.address_type.clone() };
+        let imported = self.slices.live(name).filter(has_ready)?;
+        let distributed = self.distributed_slices.live(&self.in_hub(name.name.clone()))?;
+        let service = imported.standard.as_ref().map(|labels| &labels.service).or(imported.service.as_ref())?;
+        let service = ObjectName::new(name.namespace.clone(), service.clone());
+        let served = Served { service, address_type: imported.content.address_type.clone() };
         Some((served, distributed.spec.reference.cluster.clone()))
     }
 
-    /// Returns the exporting members that serve a derived Service.
+    /// Returns the exporting members that serve an imported Service.
     pub(super) fn exporters_that_serve(&self, served: &Served) -> impl Iterator<Item = &ClusterId> + use<'_> {
         self.serving.exporters.get(served).into_iter().flat_map(BTreeMap::keys)
     }

@@ -5,7 +5,7 @@ use super::{Effects, Key, StandardApi, View};
 use crate::index::Taken;
 use crate::model::{MergedServiceImport, StandardServiceExport, StandardServiceImport};
 use crate::names;
-use fleetnet_types::{ObjectName, Timestamp};
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
 impl View {
     pub(super) fn take_standard_export(
@@ -40,8 +40,15 @@ impl View {
         true
     }
 
-    pub(super) fn take_standard_import(&mut self, import: StandardServiceImport, effects: &mut Effects) -> bool {
+    pub(super) fn take_standard_import(&mut self, mut import: StandardServiceImport, effects: &mut Effects) -> bool {
         let name = import.meta.name.clone();
+        let present = self.standard_imports.get(&name).filter(|present| present.meta.uid == import.meta.uid);
+        // Another writer may have removed the label that shows the writer.
+        // fault MI12.2: present.is_some_and(|present| present.is_ours) ~> false
+        if present.is_some_and(|present| present.is_ours) {
+            import.relabelled = !import.is_ours;
+            import.is_ours = true;
+        }
         let Taken::Changed(before) = self.standard_imports.take(import) else { return false };
         if before.is_none() {
             self.import_appeared(name, effects);
@@ -53,8 +60,13 @@ impl View {
     pub(super) fn import_appeared(&self, service: ObjectName, effects: &mut Effects) {
         if self.settings.standard_api != StandardApi::Off {
             effects.keys.push(Key::StandardImport(service.clone()));
-            effects.facts.push(Fact::Unmerged(service));
+            effects.facts.extend([Fact::Unmerged(service.clone()), Fact::Requested(service)]);
         }
+    }
+
+    /// True if slices are imported into a namespace.
+    pub(super) fn is_for_imports(&self, namespace: &Text) -> bool {
+        *namespace == self.settings.fleet_system_namespace || self.settings.standard_api != StandardApi::Off
     }
 
     /// True if an object exists that belongs to the import of a Service by the standard API.

@@ -1,14 +1,13 @@
 //! Stores changes of objects in the member's view, and tells which values they change.
 
 use super::value::{Bucket, Fact, Value};
-use super::{Admission, Effects, Key, View};
-use crate::admission::{admit, has_ipv6};
+use super::{Effects, Key, View};
 use crate::index::Taken;
 use crate::model::{
     EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MultiClusterService,
     Object, Service, ServiceExport, ServiceImport, ServicePort, SessionAffinity, SliceContent,
 };
-use fleetnet_types::{Change, ObjectName, Text, Timestamp, Uid};
+use fleetnet_types::{Change, ObjectName, Timestamp, Uid};
 use std::borrow::Cow;
 
 impl View {
@@ -160,6 +159,10 @@ impl View {
             // fault M17.1: service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from) ~> let _ = derived_from
             service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from);
         }
+        if let Some(imports) = present.and_then(|present| present.imports.clone()) {
+            // fault MI12.1: service.relabelled |= service.imports.replace(imports.clone()) != Some(imports) ~> let _ = imports
+            service.relabelled |= service.imports.replace(imports.clone()) != Some(imports);
+        }
         let derived_from = service.derived_from.clone();
         let imports = service.imports.clone();
         let Taken::Changed(before) = self.services.take(service) else { return false };
@@ -229,14 +232,14 @@ impl View {
         if is_other && self.has(&Key::SliceExport(name.clone())) {
             effects.keys.push(Key::SliceExport(name.clone()));
         }
-        if in_system {
-            if self.is_marked_imported(&name.name) {
-                effects.keys.push(Key::SliceImport(name.name.clone()));
-                effects.facts.extend([Fact::Orphaned(name.name.clone()), Fact::Outdated(name.name.clone())]);
-            }
-            self.review_contested(&name.name, effects);
-            self.review_serving(&name.name, effects);
+        if self.is_for_imports(&name.namespace) && self.is_marked_imported(&name) {
+            effects.keys.push(Key::SliceImport(name.clone()));
+            effects.facts.extend([Fact::Orphaned(name.clone()), Fact::Outdated(name.clone())]);
         }
+        if in_system {
+            self.review_contested(&name.name, effects);
+        }
+        self.review_serving(&name, effects);
         true
     }
 
@@ -245,12 +248,12 @@ impl View {
         let service = before.service_name();
         self.slices_of.shift(service.clone(), None, name);
         effects.moved(Bucket::Slices, service, None);
-        // fault P12.3: name.namespace == self.settings.fleet_system_namespace ~> false
+        // fault P12.3: self.answered_excess.remove(name) ~> let _ = &self.answered_excess
+        self.answered_excess.remove(name);
         if name.namespace == self.settings.fleet_system_namespace {
-            self.answered_excess.remove(&name.name);
             self.review_contested(&name.name, effects);
-            self.review_serving(&name.name, effects);
         }
+        self.review_serving(name, effects);
     }
 
     /// Returns a slice's content reduced to the hub's features; `None` if the hub does not support such slices.
@@ -369,7 +372,7 @@ impl View {
         self.imports_of.shift(before, after, import);
     }
 
-    // === Claims and distributed slices ===
+    // === Claims ===
 
     fn take_claim(&mut self, claim: InternalServiceImport, effects: &mut Effects) -> bool {
         let (name, import) = (claim.meta.name.clone(), claim.reference.source.clone());
@@ -382,105 +385,6 @@ impl View {
         }
         effects.moved(Bucket::Claims, before, Some(import));
         true
-    }
-
-    fn take_distributed_slice(&mut self, slice: HubSlice, effects: &mut Effects) -> bool {
-        let slice = self.with_preview(slice);
-        self.store_distributed_slice(slice, effects)
-    }
-
-    /// Stores a distributed slice, with the content of its object or of a preview.
-    pub(super) fn store_distributed_slice(&mut self, slice: HubSlice, effects: &mut Effects) -> bool {
-        let (name, owner) = (slice.meta.name.clone(), slice.spec.owner.clone());
-        let origin = slice.spec.reference.cluster.clone();
-        let Taken::Changed(before) = self.distributed_slices.take(slice) else { return false };
-        if before.is_none() {
-            effects.keys.push(Key::SliceImport(name.name.clone()));
-        }
-        let has_ipv6 = self.admit(&name);
-        let origin_before = before.as_ref().map(|old| old.spec.reference.cluster.clone());
-        self.distributed_slices_from.shift(origin_before, Some(origin), &name);
-        let owner_before = before.map(|old| old.spec.owner);
-        self.distributed_slices_of.shift(owner_before.clone(), Some(owner.clone()), &name);
-        self.shift_ipv6(&name, owner_before.as_ref(), has_ipv6.then_some(&owner), effects);
-        if let Some(before) = owner_before.as_ref().filter(|before| **before != owner) {
-            self.shift_contested(&name, before, None, effects);
-        }
-        effects.moved(Bucket::DistributedSlices, owner_before, Some(owner));
-        self.review_contested(&name.name, effects);
-        self.review_serving(&name.name, effects);
-        true
-    }
-
-    /// Validates the content of a distributed slice. Returns true if an IPv6 address is to be imported.
-    fn admit(&mut self, name: &ObjectName) -> bool {
-        let before = self.admissions.remove(&name.name);
-        let Some(slice) = self.distributed_slices.get(name) else { return false };
-        let reference = &slice.spec.reference;
-        // fault T21.1: get(&reference.cluster ~> values().next(
-        let ranges = self.settings.source_ranges.get(&reference.cluster);
-        let admitted = admit(&slice.spec.content, ranges.map(Vec::as_slice));
-        // fault F4.2: !slice.meta.deleting && has_ipv6(&admitted.content) ~> has_ipv6(&admitted.content) && false
-        let is_six = !slice.meta.deleting && has_ipv6(&admitted.content);
-        if let Cow::Owned(content) = admitted.content {
-            let not_imported = admitted.not_imported;
-            // The same parts keep the generation that had them first.
-            let since = before.filter(|before| before.not_imported == not_imported).map(|before| before.since);
-            let since = since.unwrap_or(reference.generation);
-            self.admissions.insert(name.name.clone(), Admission { content, not_imported, since });
-        }
-        is_six
-    }
-
-    fn forget_distributed_slice(&mut self, name: &ObjectName, before: HubSlice, effects: &mut Effects) {
-        // fault T22.3: self.admissions.remove(&name.name); ~>
-        self.admissions.remove(&name.name);
-        self.previews.remove(&name.name);
-        self.written.remove(&name.name);
-        self.distributed_slices_from.remove(&before.spec.reference.cluster, name);
-        let owner = before.spec.owner;
-        self.distributed_slices_of.shift(Some(owner.clone()), None, name);
-        self.shift_ipv6(name, Some(&owner), None, effects);
-        self.shift_contested(name, &owner, None, effects);
-        self.review_serving(&name.name, effects);
-        effects.moved(Bucket::DistributedSlices, Some(owner), None);
-    }
-
-    /// Moves a distributed slice between the sets of slices with IPv6 addresses to import.
-    fn shift_ipv6(
-        &mut self,
-        name: &ObjectName,
-        before: Option<&ObjectName>,
-        after: Option<&ObjectName>,
-        effects: &mut Effects,
-    ) {
-        let before = before.filter(|before| self.ipv6_slices_of.holds(before, name)).cloned();
-        self.ipv6_slices_of.shift(before.clone(), after.cloned(), name);
-        effects.moved(Bucket::Ipv6Slices, before, after.cloned());
-    }
-
-    /// Records if another EndpointSlice of this cluster perhaps has the name of a distributed slice.
-    fn review_contested(&mut self, name: &Text, effects: &mut Effects) {
-        let (at, distributed) = (self.in_system(name.clone()), self.in_hub(name.clone()));
-        let Some(owner) = self.distributed_slices.get(&distributed).map(|slice| slice.spec.owner.clone()) else {
-            return;
-        };
-        let is_foreign = self.slices.get(&at).is_some_and(|present| !present.imported);
-        let is_contested = is_foreign || self.undecodable.has(Kind::EndpointSlice, &at);
-        self.shift_contested(&distributed, &owner, is_contested.then_some(&owner), effects);
-    }
-
-    /// Moves a distributed slice between the sets of slices whose names other EndpointSlices perhaps have.
-    fn shift_contested(
-        &mut self,
-        distributed: &ObjectName,
-        before: &ObjectName,
-        after: Option<&ObjectName>,
-        effects: &mut Effects,
-    ) {
-        let before = self.contested_of.holds(before, distributed).then(|| before.clone());
-        self.contested_of.shift(before.clone(), after.cloned(), distributed);
-        effects.moved(Bucket::Contested, before, after.cloned());
     }
 
     // === MemberAgent ===
@@ -504,7 +408,7 @@ fn controller_of(import: &ServiceImport) -> Option<Uid> {
 
 impl Effects {
     /// Adds the buckets of an index that lost or got the name of an object.
-    fn moved(&mut self, bucket: Bucket, before: Option<ObjectName>, after: Option<ObjectName>) {
+    pub(super) fn moved(&mut self, bucket: Bucket, before: Option<ObjectName>, after: Option<ObjectName>) {
         if before != after {
             self.values.extend(before.into_iter().chain(after).map(|of| Value::Bucket(bucket, of)));
         }

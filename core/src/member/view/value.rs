@@ -3,7 +3,7 @@
 use super::serving::Served;
 use crate::model::Kind;
 use crate::reads::ViewValue;
-use fleetnet_types::{ClusterId, ObjectName, Text, Uid};
+use fleetnet_types::{ClusterId, ObjectName, Uid};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Value {
@@ -64,14 +64,16 @@ pub(crate) enum Fact {
     Exportable(ObjectName),
     /// No cluster exports this Service by the standard API.
     Unmerged(ObjectName),
+    /// This member requests the slices of this Service: its finalizer is on the MergedServiceImport.
+    Requested(ObjectName),
     /// This ServiceImport has no exporter.
     Unresolved(ObjectName),
     /// This ServiceImport has a granted claim.
     Fulfilled(ObjectName),
-    /// The hub no longer distributes the slice with this name, which was imported.
-    Orphaned(Text),
+    /// The hub no longer distributes the slice that was imported into the EndpointSlice with this name.
+    Orphaned(ObjectName),
     /// The hub distributes an older state of the source than the imported slice with this name has.
-    Outdated(Text),
+    Outdated(ObjectName),
 }
 
 impl ViewValue for Value {

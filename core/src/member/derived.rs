@@ -1,7 +1,7 @@
-//! Comparison of a derived Service with its desired state.
+//! Comparison of a derived Service with its desired state, for both APIs.
 
 use crate::model::{ConsumerType, Service, ServicePort, ServiceType, TargetPort};
-use crate::plan::DerivedService;
+use crate::plan::{DerivedService, StandardDerivedService};
 
 /// True if the derived Service equals its desired state in all fields that this agent owns.
 pub(super) fn as_desired(service: &Service, desired: &DerivedService) -> bool {
@@ -22,8 +22,22 @@ pub(super) fn as_desired(service: &Service, desired: &DerivedService) -> bool {
         && service.dual_stack == desired.dual_stack
 }
 
+/// True if a derived Service of the standard API equals its desired state in all fields that this agent owns.
+pub(super) fn as_desired_by_standard(service: &Service, desired: &StandardDerivedService) -> bool {
+    let is_cluster_policy = service.internal_traffic_policy.as_deref().is_none_or(|policy| policy == "Cluster");
+    !service.headless
+        && !service.relabelled
+        && service.service_type == ServiceType::ClusterIp
+        && with_targets(&service.ports).eq(with_targets(&desired.ports))
+        && service.session_affinity == desired.session_affinity
+        && desired.first_family.is_none_or(|family| service.families.first() == Some(&family))
+        // fault MI7.3: service.dual_stack || !desired.dual_stack ~> true
+        && (service.dual_stack || !desired.dual_stack)
+        && is_cluster_policy
+}
+
 /// Sets the target port of each port without a target port to the port's number, as the API server does.
-pub(crate) fn with_targets(ports: &[ServicePort]) -> impl Iterator<Item = ServicePort> {
+fn with_targets(ports: &[ServicePort]) -> impl Iterator<Item = ServicePort> {
     ports.iter().map(|port| {
         // fault M21.1: Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port ~> port.target_port.clone().or_else(|| Some(TargetPort::Number(0.into()
         let target_port = Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port)));

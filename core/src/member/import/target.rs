@@ -1,0 +1,231 @@
+//! Target of a distributed slice: where it is imported, with which labels and with which part of its content.
+//!
+//! ```text
+//!  EndpointSliceImport ─┬─► fleet-system, bound to the derived Service of a MultiClusterService
+//!                       └─► namespace of the imported Service, by the standard API
+//! ```
+
+use super::{binding, silent};
+use crate::member::standard_import::{self, Importing};
+use crate::member::view::{Reader, StandardApi};
+use crate::model::{
+    EndpointSlice, HubSlice, ImportType, Kind, MergedCluster, MergedServiceImport, Meta, Service, SliceContent,
+    StandardLabels,
+};
+use fleetnet_types::{ObjectName, Text, Timestamp};
+use std::borrow::Cow;
+
+/// Target of the imported slice with a name.
+pub(super) enum Found<'a> {
+    Target(Target<'a>),
+    /// Something is missing or unknown. The imported slice stays as it is.
+    Waits(Option<Timestamp>),
+    /// This cluster does not import the Service any more.
+    Ended,
+}
+
+pub(super) enum Target<'a> {
+    /// Derived Service of a MultiClusterService.
+    Derived(&'a Service),
+    Standard(Standard<'a>),
+}
+
+/// Target of the standard API.
+pub(super) struct Standard<'a> {
+    /// Exporting cluster, with the ports that it serves.
+    exporter: &'a MergedCluster,
+    /// Name of the derived Service; `None` for a headless Service.
+    derived: Option<&'a Text>,
+}
+
+/// Request of this cluster for the slices of a Service.
+pub(super) enum Requested {
+    Since(Timestamp),
+    /// It is not known yet.
+    Unknown(Option<Timestamp>),
+    /// Nobody imports the Service.
+    Not,
+}
+
+/// True if slices are imported into this namespace for MultiClusterServices.
+pub(super) fn is_for_fleet_api(view: Reader<'_>, namespace: &Text) -> bool {
+    *namespace == view.settings().fleet_system_namespace
+}
+
+/// Returns the distributed slice that is imported into the EndpointSlice with this name.
+pub(super) fn distributed<'a>(view: Reader<'a>, at: &ObjectName) -> Option<&'a HubSlice> {
+    let distributed = view.distributed_slices().get(&view.in_hub(at.name.clone()))?;
+    // fault MI10.1: || distributed.spec.owner.namespace == at.namespace ~> || true
+    let is_of = is_for_fleet_api(view, &at.namespace) || distributed.spec.owner.namespace == at.namespace;
+    is_of.then_some(distributed)
+}
+
+/// Returns the name of the slice that the other API would import from a distributed slice.
+fn name_for_other_api(view: Reader<'_>, at: &ObjectName, distributed: &HubSlice) -> Option<ObjectName> {
+    let name = distributed.meta.name.name.clone();
+    match is_for_fleet_api(view, &at.namespace) {
+        true if view.settings().standard_api == StandardApi::Off => None,
+        true => Some(ObjectName::new(distributed.spec.owner.namespace.clone(), name)),
+        false => Some(view.in_system(name)),
+    }
+}
+
+/// True if the other API has perhaps imported a slice from a distributed slice.
+pub(super) fn is_imported_by_other_api(view: Reader<'_>, at: &ObjectName, distributed: &HubSlice) -> bool {
+    let is_undecodable = |at: &ObjectName| view.is_undecodable(Kind::EndpointSlice, at);
+    import_of_other_api(view, at, distributed).is_some()
+        || name_for_other_api(view, at, distributed).as_ref().is_some_and(is_undecodable)
+}
+
+/// Returns the slice that the other API has imported from a distributed slice.
+pub(super) fn import_of_other_api<'a>(
+    view: Reader<'a>,
+    at: &ObjectName,
+    distributed: &HubSlice,
+) -> Option<&'a EndpointSlice> {
+    let other = name_for_other_api(view, at, distributed)?;
+    view.slices().get(&other).filter(|present| is_ours(view, distributed, present))
+}
+
+/// True if the agents imported `present`, an EndpointSlice with the name of the distributed slice.
+///
+/// Normally its managed-by label shows this. Another writer may have edited the label while no agent ran. So it is also enough
+/// that the distributed slice has our finalizer and that `present` has the labels of an import.
+pub(super) fn is_ours(view: Reader<'_>, distributed: &HubSlice, present: &EndpointSlice) -> bool {
+    present.imported || distributed.meta.finalizers.ours && has_labels(view, distributed, present)
+}
+
+fn has_labels(view: Reader<'_>, distributed: &HubSlice, present: &EndpointSlice) -> bool {
+    let owner = &distributed.spec.owner;
+    if is_for_fleet_api(view, &present.meta.name.namespace) {
+        let bound_to = || binding(view, owner).map(|service| &service.meta.name.name);
+        return present.service.is_some() && present.service.as_ref() == bound_to();
+    }
+    present.standard.as_ref().is_some_and(|labels| {
+        // fault MI12.3: labels.service == owner.name ~> false
+        labels.service == owner.name && labels.cluster == distributed.spec.reference.cluster
+    })
+}
+
+/// Returns the target of a distributed slice in the namespace of `at`.
+pub(super) fn target<'a>(view: Reader<'a>, at: &ObjectName, distributed: &HubSlice, now: Timestamp) -> Found<'a> {
+    let service = &distributed.spec.owner;
+    if is_for_fleet_api(view, &at.namespace) {
+        // Without a derived Service, the slice waits. A change of the MultiClusterService or of the derived Service requeues the
+        // key (B12 in docs/behaviour.md).
+        return binding(view, service).map_or(Found::Waits(None), |derived| Found::Target(Target::Derived(derived)));
+    }
+    match standard_import::importing(view, service, now) {
+        Importing::Unknown(again) => Found::Waits(again),
+        Importing::Not => Found::Ended,
+        Importing::Yes(merged) => standard(view, merged, distributed).map_or(Found::Waits(None), Found::Target),
+    }
+}
+
+fn standard<'a>(view: Reader<'a>, merged: &'a MergedServiceImport, distributed: &HubSlice) -> Option<Target<'a>> {
+    // The hub agent may write the slice before the MergedServiceImport lists the cluster.
+    let exporter = merged.import.clusters.iter().find(|it| it.cluster == distributed.spec.reference.cluster)?;
+    let derived = match merged.import.import_type {
+        ImportType::Headless => None,
+        // While another writer has the name of the derived Service, no slice is bound to it.
+        ImportType::ClusterSetIp => Some(&standard_import::derived_service(view, &merged.service)?.meta.name.name),
+    };
+    Some(Target::Standard(Standard { exporter, derived }))
+}
+
+/// Returns since when this cluster requests the slices of the Service of an imported slice.
+pub(super) fn requested(view: Reader<'_>, present: &EndpointSlice, now: Timestamp) -> Requested {
+    if is_for_fleet_api(view, &present.meta.name.namespace) {
+        by_claim(view, present)
+    } else {
+        by_standard_api(view, present, now)
+    }
+}
+
+fn by_claim(view: Reader<'_>, present: &EndpointSlice) -> Requested {
+    let service_at = present.service.as_ref().map(|name| view.in_system(name.clone()));
+    let service = service_at.as_ref().and_then(|name| view.services().live(name));
+    let derived_from = service.and_then(|service| service.derived_from.as_ref());
+    if service_at.is_some_and(|name| view.is_undecodable(Kind::Service, &name))
+        || derived_from.is_some_and(|mcs| view.is_undecodable(Kind::MultiClusterService, mcs))
+    {
+        return Requested::Unknown(None); // it is unknown if a MultiClusterService imports the slice
+    }
+    let mcs = service.and_then(|service| view.multi_cluster_services().live(service.derived_from.as_ref()?));
+    let Some(mcs) = mcs else { return Requested::Not };
+    let import = ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone());
+    // A change of the status of the claim requeues this key.
+    view.fulfilled_since(&import).map_or(Requested::Unknown(None), Requested::Since)
+}
+
+fn by_standard_api(view: Reader<'_>, present: &EndpointSlice, now: Timestamp) -> Requested {
+    let Some(labels) = &present.standard else { return Requested::Not };
+    let service = ObjectName::new(present.meta.name.namespace.clone(), labels.service.clone());
+    match standard_import::importing(view, &service, now) {
+        Importing::Not => Requested::Not,
+        Importing::Unknown(again) => Requested::Unknown(again),
+        // fault MI13.2: view.requested_since(&service) ~> Some(Timestamp::EPOCH)
+        Importing::Yes(_) => view.requested_since(&service).map_or(Requested::Unknown(None), Requested::Since),
+    }
+}
+
+impl Target<'_> {
+    /// Returns the content to import from a distributed slice of the same exporter, after its validation.
+    pub(super) fn content<'a>(
+        &self,
+        view: Reader<'a>,
+        distributed: &'a HubSlice,
+        now: Timestamp,
+    ) -> Cow<'a, SliceContent> {
+        match self {
+            Self::Derived(service) => silent::content(view, distributed, &service.meta.name, now),
+            Self::Standard(standard) => {
+                let content = silent::content(view, distributed, &distributed.spec.owner, now);
+                standard_import::served(content, standard.exporter)
+            }
+        }
+    }
+
+    /// Returns the value of the label `kubernetes.io/service-name`, and the labels of the standard API.
+    pub(super) fn labels(&self, distributed: &HubSlice) -> (Option<Text>, Option<StandardLabels>) {
+        match self {
+            Self::Derived(service) => (Some(service.meta.name.name.clone()), None),
+            Self::Standard(standard) => {
+                let labels = StandardLabels {
+                    service: distributed.spec.owner.name.clone(),
+                    cluster: distributed.spec.reference.cluster.clone(),
+                    headless: standard.derived.is_none(),
+                };
+                (standard.derived.cloned(), Some(labels))
+            }
+        }
+    }
+
+    /// True if an imported slice has the labels of this target.
+    pub(super) fn is_bound(&self, present: &EndpointSlice, distributed: &HubSlice) -> bool {
+        match self {
+            // fault P4.1: as_ref() == Some(&service.meta.name.name ~> is_some(
+            Self::Derived(service) => present.service.as_ref() == Some(&service.meta.name.name),
+            Self::Standard(_) => {
+                let (service, standard) = self.labels(distributed);
+                // fault MI11.1: && standard.as_ref() == present.standard.as_deref() ~>
+                // fault MI11.4: service == present.service && ~>
+                service == present.service && standard.as_ref() == present.standard.as_deref()
+            }
+        }
+    }
+
+    /// Returns the user's object for Events about imported slices.
+    pub(super) fn users_object<'a>(&self, view: Reader<'a>, distributed: &HubSlice) -> Option<(Kind, &'a Meta)> {
+        match self {
+            Self::Derived(service) => {
+                let mcs = view.multi_cluster_services().get(service.derived_from.as_ref()?)?;
+                Some((Kind::MultiClusterService, &mcs.meta))
+            }
+            Self::Standard(_) => {
+                let import = view.standard_imports().live(&distributed.spec.owner)?;
+                Some((Kind::StandardServiceImport, &import.meta))
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Distributed slices (EndpointSliceImports) in the member's view: their validated contents, and the indexes of them.
+
+use super::value::Bucket;
+use super::{Admission, Effects, Key, View};
+use crate::admission::{admit, has_ipv6};
+use crate::index::Taken;
+use crate::model::{HubSlice, Kind};
+use fleetnet_types::{ObjectName, Text};
+use std::borrow::Cow;
+
+impl View {
+    pub(super) fn take_distributed_slice(&mut self, slice: HubSlice, effects: &mut Effects) -> bool {
+        let slice = self.with_preview(slice);
+        self.store_distributed_slice(slice, effects)
+    }
+
+    /// Stores a distributed slice, with the content of its object or of a preview.
+    pub(super) fn store_distributed_slice(&mut self, slice: HubSlice, effects: &mut Effects) -> bool {
+        let (name, owner) = (slice.meta.name.clone(), slice.spec.owner.clone());
+        let origin = slice.spec.reference.cluster.clone();
+        let Taken::Changed(before) = self.distributed_slices.take(slice) else { return false };
+        if before.is_none() {
+            effects.keys.push(Key::SliceImport(self.in_system(name.name.clone())));
+        }
+        if before.as_ref().is_none_or(|before| before.spec.owner != owner) && self.is_for_imports(&owner.namespace) {
+            effects.keys.push(Key::SliceImport(ObjectName::new(owner.namespace.clone(), name.name.clone())));
+        }
+        let has_ipv6 = self.admit(&name);
+        let origin_before = before.as_ref().map(|old| old.spec.reference.cluster.clone());
+        self.distributed_slices_from.shift(origin_before, Some(origin), &name);
+        let owner_before = before.map(|old| old.spec.owner);
+        self.distributed_slices_of.shift(owner_before.clone(), Some(owner.clone()), &name);
+        self.shift_ipv6(&name, owner_before.as_ref(), has_ipv6.then_some(&owner), effects);
+        if let Some(before) = owner_before.as_ref().filter(|before| **before != owner) {
+            self.shift_contested(&name, before, None, effects);
+        }
+        self.review_serving(&ObjectName::new(owner.namespace.clone(), name.name.clone()), effects);
+        effects.moved(Bucket::DistributedSlices, owner_before, Some(owner));
+        self.review_contested(&name.name, effects);
+        self.review_serving(&self.in_system(name.name.clone()), effects);
+        true
+    }
+
+    /// Validates the content of a distributed slice. Returns true if an IPv6 address is to be imported.
+    fn admit(&mut self, name: &ObjectName) -> bool {
+        let before = self.admissions.remove(&name.name);
+        let Some(slice) = self.distributed_slices.get(name) else { return false };
+        let reference = &slice.spec.reference;
+        // fault T21.1: get(&reference.cluster ~> values().next(
+        let ranges = self.settings.source_ranges.get(&reference.cluster);
+        let admitted = admit(&slice.spec.content, ranges.map(Vec::as_slice));
+        // fault F4.2: !slice.meta.deleting && has_ipv6(&admitted.content) ~> has_ipv6(&admitted.content) && false
+        let is_six = !slice.meta.deleting && has_ipv6(&admitted.content);
+        if let Cow::Owned(content) = admitted.content {
+            let not_imported = admitted.not_imported;
+            // The same parts keep the generation that had them first.
+            let since = before.filter(|before| before.not_imported == not_imported).map(|before| before.since);
+            let since = since.unwrap_or(reference.generation);
+            self.admissions.insert(name.name.clone(), Admission { content, not_imported, since });
+        }
+        is_six
+    }
+
+    pub(super) fn forget_distributed_slice(&mut self, name: &ObjectName, before: HubSlice, effects: &mut Effects) {
+        // fault T22.3: self.admissions.remove(&name.name); ~>
+        self.admissions.remove(&name.name);
+        self.previews.remove(&name.name);
+        self.written.remove(&name.name);
+        self.distributed_slices_from.remove(&before.spec.reference.cluster, name);
+        let owner = before.spec.owner;
+        self.distributed_slices_of.shift(Some(owner.clone()), None, name);
+        self.shift_ipv6(name, Some(&owner), None, effects);
+        self.shift_contested(name, &owner, None, effects);
+        self.review_serving(&self.in_system(name.name.clone()), effects);
+        self.review_serving(&ObjectName::new(owner.namespace.clone(), name.name.clone()), effects);
+        effects.moved(Bucket::DistributedSlices, Some(owner), None);
+    }
+
+    /// Moves a distributed slice between the sets of slices with IPv6 addresses to import.
+    fn shift_ipv6(
+        &mut self,
+        name: &ObjectName,
+        before: Option<&ObjectName>,
+        after: Option<&ObjectName>,
+        effects: &mut Effects,
+    ) {
+        let before = before.filter(|before| self.ipv6_slices_of.holds(before, name)).cloned();
+        self.ipv6_slices_of.shift(before.clone(), after.cloned(), name);
+        effects.moved(Bucket::Ipv6Slices, before, after.cloned());
+    }
+
+    /// Records if another EndpointSlice of this cluster perhaps has the name of a distributed slice.
+    pub(super) fn review_contested(&mut self, name: &Text, effects: &mut Effects) {
+        let (at, distributed) = (self.in_system(name.clone()), self.in_hub(name.clone()));
+        let Some(owner) = self.distributed_slices.get(&distributed).map(|slice| slice.spec.owner.clone()) else {
+            return;
+        };
+        let is_foreign = self.slices.get(&at).is_some_and(|present| !present.imported);
+        let is_contested = is_foreign || self.undecodable.has(Kind::EndpointSlice, &at);
+        self.shift_contested(&distributed, &owner, is_contested.then_some(&owner), effects);
+    }
+
+    /// Moves a distributed slice between the sets of slices whose names other EndpointSlices perhaps have.
+    fn shift_contested(
+        &mut self,
+        distributed: &ObjectName,
+        before: &ObjectName,
+        after: Option<&ObjectName>,
+        effects: &mut Effects,
+    ) {
+        let before = self.contested_of.holds(before, distributed).then(|| before.clone());
+        self.contested_of.shift(before.clone(), after.cloned(), distributed);
+        effects.moved(Bucket::Contested, before, after.cloned());
+    }
+}

@@ -1,0 +1,397 @@
+//! Tests of imports of slices by the standard API in the member agent.
+
+use crate::support::build::{
+    Build, BuildHubSlice, BuildMcs, IntoObject, accepted_export, content, derived_service, distributed_slice, found,
+    in_system, mcs, member_agent, namespace, resolved, seconds, service, service_import, slice, slice_export,
+};
+use crate::support::build::{BuildImport, in_hub_of, named};
+use crate::support::standard::{app, import, importing, merged, settle, view, view_of};
+use crate::support::view::{
+    NOW, member_view, observe_change, observe_removal, planned, planned_at, undecodable, writes,
+};
+use fleetnet_core::features::{Feature, Features};
+use fleetnet_core::limits::{ORPHAN_GRACE_MICROS, RESTORE_GRACE_MICROS};
+use fleetnet_core::member::{Key, Planner, StandardApi};
+use fleetnet_core::model::{
+    EndpointSlice, HubSlice, ImportType, Kind, MergedImport, Object, ServedPort, SilentMember, StandardLabels,
+    Treatment,
+};
+use fleetnet_core::names;
+use fleetnet_core::plan::{Action, Desired, ImportedSlice, Patch, Sample, Write};
+use fleetnet_types::{ObjectName, Text, WatchState};
+
+trait IntoImport {
+    fn object(self) -> Object;
+}
+
+impl IntoImport for HubSlice {
+    fn object(self) -> Object {
+        Object::EndpointSliceImport(self)
+    }
+}
+
+/// Returns the distributed slice of a source slice of `work/app` in a cluster.
+fn from(cluster: &str, source: &str) -> HubSlice {
+    distributed_slice("member-1", &slice_export(cluster, &slice(source)))
+}
+
+fn distributed() -> HubSlice {
+    from("member-3", "work/app-1")
+}
+
+fn at(distributed: &HubSlice) -> ObjectName {
+    ObjectName::new("work", distributed.meta.name.name.clone())
+}
+
+fn key(distributed: &HubSlice) -> Key {
+    Key::SliceImport(at(distributed))
+}
+
+/// Returns a view of a member that has imported `work/app`, without its slices.
+fn without_slices() -> Planner {
+    let mut view = view([importing().object(), merged(import()).object()]);
+    settle(&mut view, &Key::StandardImport(app()));
+    view
+}
+
+/// Returns a view of a member that has imported `work/app` with these distributed slices.
+fn with_slices(distributed: &[HubSlice]) -> Planner {
+    let mut view = without_slices();
+    for distributed in distributed {
+        observe_change(&mut view, distributed.clone().object());
+        settle(&mut view, &key(distributed));
+    }
+    view
+}
+
+fn imported(view: &Planner, distributed: &HubSlice) -> Option<EndpointSlice> {
+    view.slices.get(&at(distributed)).cloned()
+}
+
+fn derived() -> Text {
+    names::standard_derived(&app()).name
+}
+
+fn wanted(addresses: &[&str], generation: i64) -> ImportedSlice {
+    ImportedSlice {
+        service: Some(derived()),
+        standard: Some(StandardLabels { service: "app".into(), cluster: "member-3".into(), headless: false }),
+        content: content(addresses),
+        observed_generation: generation,
+    }
+}
+
+fn sample(first: bool) -> Option<Sample> {
+    Some(Sample::SliceImported { origin: "member-3".into(), first, exported_since: Some(seconds(5)) })
+}
+
+#[test]
+fn a_slice_is_imported_beside_its_service_import_in_one_write_for_each_change() {
+    let (mut view, distributed) = (without_slices(), distributed());
+    assert!(observe_change(&mut view, distributed.clone().object()).contains(&key(&distributed)));
+    assert_eq!(writes(&view, &key(&distributed)), [Write::add_finalizer(Kind::EndpointSliceImport, &distributed.meta)]);
+    observe_change(&mut view, distributed.clone().marked().version(2).object());
+    let create = Write::create(at(&distributed), Desired::EndpointSlice(wanted(&["10.0.0.1"], 1)));
+    assert_eq!(writes(&view, &key(&distributed)), [create.measured(sample(true))]);
+    assert_eq!(settle(&mut view, &key(&distributed)), ["create EndpointSlice"]);
+    assert_eq!(writes(&view, &Key::SliceImport(in_system(&distributed.meta.name.name))), [], "nobody imports it there");
+
+    let changed = distributed.clone().marked().with_addresses(&["10.0.0.9"], 2).version(3);
+    assert!(observe_change(&mut view, changed.object()).contains(&key(&distributed)));
+    let present = imported(&view, &distributed).expect("it is imported");
+    let patch = Write::patch(&present.meta, Patch::ImportedSlice(wanted(&["10.0.0.9"], 2)));
+    assert_eq!(writes(&view, &key(&distributed)), [patch.measured(sample(false))]);
+    settle(&mut view, &key(&distributed));
+
+    for edit in 0..4 {
+        let mut edited = imported(&view, &distributed).expect("it is imported").version(90 + edit);
+        let labels = edited.standard.as_deref_mut().expect("labels of the standard API");
+        match edit {
+            0 => edited.imported = false,
+            1 => edited.service = None,
+            2 => labels.cluster = "member-9".into(),
+            _ => labels.headless = true,
+        }
+        assert!(observe_change(&mut view, edited.clone().object()).contains(&key(&distributed)));
+        let repair = Write::patch(&edited.meta, Patch::ImportedSlice(wanted(&["10.0.0.9"], 2)));
+        assert_eq!(writes(&view, &key(&distributed)), [repair], "edit {edit}");
+        settle(&mut view, &key(&distributed));
+    }
+    let present = imported(&view, &distributed).expect("it is imported").object();
+    assert!(observe_removal(&mut view, &present).contains(&key(&distributed)));
+    assert_eq!(settle(&mut view, &key(&distributed)), ["create EndpointSlice"]);
+}
+
+#[test]
+fn a_slice_whose_labels_were_edited_while_no_agent_ran_is_labelled_again() {
+    let distributed = distributed().marked();
+    let before = with_slices(std::slice::from_ref(&distributed));
+    let present = imported(&before, &distributed).expect("it is imported");
+    let mut view = without_slices();
+    observe_change(&mut view, EndpointSlice { imported: false, ..present.clone() }.object());
+    observe_change(&mut view, distributed.clone().object());
+    assert_eq!(settle(&mut view, &key(&distributed)), ["patch EndpointSlice"]);
+    let mut view = without_slices();
+    observe_change(&mut view, EndpointSlice { imported: false, standard: None, ..present }.object());
+    observe_change(&mut view, distributed.clone().object());
+    assert_eq!(writes(&view, &key(&distributed)), [], "it looks as if somebody else had made it");
+    assert_eq!(planned(&view, &key(&distributed)).blocking_reasons.len(), 1);
+}
+
+#[test]
+fn a_slice_of_a_headless_service_is_hidden_from_kube_proxy() {
+    let distributed = distributed().marked();
+    let mut view = with_slices(std::slice::from_ref(&distributed));
+    let headless = MergedImport { import_type: ImportType::Headless, ..import() };
+    observe_change(&mut view, merged(headless).marked().version(9).object());
+    assert_eq!(settle(&mut view, &key(&distributed)), ["patch EndpointSlice"]);
+    let present = imported(&view, &distributed).expect("it is imported");
+    assert_eq!(present.service, None);
+    assert!(present.standard.expect("labels").headless);
+}
+
+#[test]
+fn clients_reach_a_cluster_only_at_the_ports_that_it_serves() {
+    let served = |name: &str, own_name: &str| ServedPort { name: name.into(), own_name: own_name.into() };
+    let own = |names: &[&str]| {
+        let port = content(&["10.0.0.1"]).ports.remove(0);
+        names.iter().map(|name| fleetnet_core::model::EndpointPort { name: (*name).into(), ..port.clone() }).collect()
+    };
+    type Case<'a> = (&'a [&'a str], Option<Vec<ServedPort>>, &'a [&'a str], usize);
+    let table: [Case<'_>; 5] = [
+        (&["http", "admin"], None, &["http", "admin"], 1),
+        (&["http", "admin"], Some(vec![served("http", "http")]), &["http"], 1),
+        (&["web", "admin"], Some(vec![served("http", "web"), served("admin", "admin")]), &["http", "admin"], 1),
+        (&[""], Some(vec![served("tcp-80", "")]), &["tcp-80"], 1),
+        (&["http"], Some(Vec::new()), &[], 0),
+    ];
+    for (present, served, expected, endpoints) in table {
+        let mut distributed = distributed().marked();
+        let mut content = content(&["10.0.0.1"]);
+        content.ports = own(present);
+        content.draining = content.endpoints.clone();
+        distributed.spec.content = content.into();
+        let mut import = import();
+        import.clusters[0].ports.clone_from(&served);
+        let mut view = without_slices();
+        observe_change(&mut view, merged(import).marked().version(9).object());
+        observe_change(&mut view, distributed.clone().object());
+        settle(&mut view, &key(&distributed));
+        let slice = imported(&view, &distributed).expect("it is imported").content;
+        let names: Vec<&str> = slice.ports.iter().map(|port| &*port.name).collect();
+        assert_eq!(names, expected, "{served:?}");
+        assert_eq!((slice.endpoints.len(), slice.draining.len()), (endpoints, endpoints), "{served:?}");
+    }
+}
+
+#[test]
+fn a_slice_waits_for_its_derived_service_and_its_cluster() {
+    let distributed = distributed().marked();
+    let mut view = view([importing().object(), merged(import()).marked().object(), distributed.clone().object()]);
+    assert_eq!(writes(&view, &key(&distributed)), []);
+    let foreign = service(&names::standard_derived(&app()).to_string());
+    observe_change(&mut view, foreign.clone().object());
+    assert_eq!(writes(&view, &key(&distributed)), [], "clients of this Service expect other endpoints");
+    observe_removal(&mut view, &foreign.object());
+    settle(&mut view, &Key::StandardImport(app()));
+    assert_eq!(writes(&view, &key(&distributed)).len(), 1);
+    let other = from("member-7", "work/app-1").marked();
+    assert!(observe_change(&mut view, other.clone().object()).contains(&key(&other)));
+    assert_eq!(writes(&view, &key(&other)), [], "its ports are not known");
+    let moved =
+        HubSlice { spec: fleetnet_core::model::HubSliceSpec { owner: named("other/app"), ..other.spec }, ..other };
+    let requeued = observe_change(&mut view, moved.clone().version(2).object());
+    assert!(requeued.contains(&Key::SliceImport(ObjectName::new("other", moved.meta.name.name.clone()))));
+    assert_eq!(writes(&view, &key(&moved)), [], "of another namespace");
+}
+
+#[test]
+fn a_withdrawn_slice_is_deleted_and_its_finalizer_removed() {
+    let distributed = distributed().marked();
+    let mut view = with_slices(std::slice::from_ref(&distributed));
+    let dying = distributed.clone().deleting().version(5);
+    assert!(observe_change(&mut view, dying.clone().object()).contains(&key(&distributed)));
+    let in_system = Key::SliceImport(in_system(&distributed.meta.name.name));
+    assert_eq!(writes(&view, &in_system), [], "the import of the standard API still exists");
+    assert_eq!(settle(&mut view, &key(&distributed)), ["delete EndpointSlice"]);
+    assert_eq!(writes(&view, &in_system), [Write::remove_finalizer(Kind::EndpointSliceImport, &dying.meta)]);
+}
+
+#[test]
+fn a_slice_stays_until_its_replacement_is_imported() {
+    let (old, new) = (from("member-3", "work/app-1").marked(), from("member-3", "work/app-2").marked());
+    let mut view = with_slices(std::slice::from_ref(&old));
+    observe_change(&mut view, new.clone().object());
+    observe_change(&mut view, old.clone().deleting().version(5).object());
+    assert_eq!(writes(&view, &key(&old)), [], "no endpoint is missing");
+    settle(&mut view, &key(&new));
+    assert_eq!(settle(&mut view, &key(&old)), ["delete EndpointSlice"]);
+}
+
+#[test]
+fn slices_end_with_the_import_and_those_of_other_writers_stay() {
+    let distributed = distributed().marked();
+    let mut view = with_slices(std::slice::from_ref(&distributed));
+    assert!(observe_change(&mut view, namespace("work").version(2).object()).contains(&key(&distributed)));
+    assert_eq!(settle(&mut view, &key(&distributed)), ["delete EndpointSlice"], "also while the hub cannot be reached");
+    let theirs = EndpointSlice { observed_generation: None, ..slice(&at(&distributed).to_string()) };
+    observe_change(&mut view, theirs.clone().object());
+    assert_eq!(writes(&view, &key(&distributed)), []);
+    observe_change(&mut view, importing().version(3).object());
+    settle(&mut view, &Key::StandardImport(app()));
+    let plan = planned(&view, &key(&distributed));
+    assert_eq!((plan.writes.len(), plan.blocking_reasons.len()), (0, 1), "its name is in use");
+    observe_removal(&mut view, &theirs.object());
+    settle(&mut view, &key(&distributed));
+    assert!(imported(&view, &distributed).is_some());
+    let withdrawn = merged(import()).marked().deleting().version(9);
+    assert!(observe_change(&mut view, withdrawn.object()).contains(&key(&distributed)), "nobody exports it any more");
+    assert_eq!(settle(&mut view, &key(&distributed)), ["delete EndpointSlice"]);
+}
+
+#[test]
+fn an_orphan_stays_until_the_hub_agent_had_time_to_distribute_it_again() {
+    let distributed = distributed().marked();
+    let mut view = with_slices(std::slice::from_ref(&distributed));
+    view.hub_restored(seconds(20));
+    assert!(observe_removal(&mut view, &distributed.clone().object()).contains(&key(&distributed)));
+    observe_removal(&mut view, &merged(import()).object());
+    let plan = planned(&view, &key(&distributed));
+    assert_eq!((plan.writes.len(), plan.again), (0, Some(seconds(20).plus_micros(RESTORE_GRACE_MICROS))));
+    observe_change(&mut view, merged(import()).version(30).object());
+    let plan = planned_at(&view, &key(&distributed), seconds(9_000));
+    assert_eq!((plan.writes.len(), plan.again), (0, None), "the hub agent does not know yet that this member imports");
+    let mut requeue = Vec::new();
+    let marked = merged(import()).marked().version(31).object();
+    fleetnet_core::member::Planner::applied(&mut view, marked, seconds(9_000), &mut requeue);
+    assert!(requeue.contains(&key(&distributed)));
+    let until = seconds(9_000).plus_micros(ORPHAN_GRACE_MICROS);
+    assert_eq!(planned_at(&view, &key(&distributed), seconds(9_001)).again, Some(until));
+    let deletion = Write::delete(Kind::EndpointSlice, &imported(&view, &distributed).expect("it stays").meta);
+    assert_eq!(planned_at(&view, &key(&distributed), until).writes, std::slice::from_ref(&deletion));
+    observe_change(&mut view, namespace("work").version(2).object());
+    assert_eq!(writes(&view, &key(&distributed)), [deletion], "the namespace does not import any more");
+}
+
+#[test]
+fn slices_stay_while_something_is_unknown() {
+    let kinds =
+        [Kind::MergedServiceImport, Kind::Namespace, Kind::Service, Kind::EndpointSliceImport, Kind::EndpointSlice];
+    let distributed = distributed().marked();
+    for kind in kinds {
+        for state in [WatchState::Incomplete, WatchState::Absent, WatchState::Unknown] {
+            let mut view = with_slices(std::slice::from_ref(&distributed));
+            observe_change(&mut view, namespace("work").version(2).object());
+            assert_ne!(writes(&view, &key(&distributed)), []);
+            view.watch_state(kind, state, NOW, &mut Vec::new());
+            assert_eq!(writes(&view, &key(&distributed)), [], "{kind:?} {state:?}");
+        }
+    }
+    let objects = [
+        (Kind::MergedServiceImport, in_hub_of("member-1", &names::merged_import_name(&app()))),
+        (Kind::Namespace, ObjectName::new("", "work")),
+        (Kind::EndpointSliceImport, distributed.meta.name.clone()),
+        (Kind::EndpointSlice, at(&distributed)),
+    ];
+    for (kind, name) in objects {
+        let mut view = with_slices(std::slice::from_ref(&distributed));
+        observe_change(&mut view, namespace("work").version(2).object());
+        undecodable(&mut view, kind, &name);
+        assert_eq!(writes(&view, &key(&distributed)), [], "{kind:?}");
+    }
+    let mut view = view_of(StandardApi::Off, [importing().object(), merged(import()).marked().object()]);
+    assert!(!observe_change(&mut view, distributed.clone().object()).contains(&key(&distributed)));
+    assert_eq!(writes(&view, &key(&distributed)), [], "the standard API is off");
+}
+
+/// Returns a view in which both APIs have imported `work/app`.
+fn both(distributed: &HubSlice) -> Planner {
+    let mut view = with_slices(std::slice::from_ref(distributed));
+    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-3"]));
+    for object in [mcs.object(), import.object(), derived_service("work-app", "work/app").object()] {
+        observe_change(&mut view, object);
+    }
+    settle(&mut view, &Key::SliceImport(in_system(&distributed.meta.name.name)));
+    view
+}
+
+#[test]
+fn both_apis_import_a_slice_side_by_side_and_each_can_end_alone() {
+    let distributed = distributed().marked();
+    let in_system = in_system(&distributed.meta.name.name);
+    let mut view = both(&distributed);
+    assert_eq!(view.slices.get(&in_system).expect("it is imported").service.as_deref(), Some("work-app"));
+    let changed = distributed.clone().with_addresses(&["10.0.0.9"], 2).version(6);
+    let requeued = observe_change(&mut view, changed.object());
+    let keys = [Key::SliceImport(in_system), key(&distributed)];
+    assert!(keys.iter().all(|key| requeued.contains(key)));
+    keys.iter().for_each(|key| assert_eq!(settle(&mut view, key), ["patch EndpointSlice"]));
+    observe_change(&mut view, namespace("work").version(2).object());
+    assert_eq!(settle(&mut view, &keys[1]), ["delete EndpointSlice"]);
+    assert_eq!(writes(&view, &keys[0]), [], "the import of the other API stays");
+
+    let mut view = both(&distributed);
+    let dying = distributed.clone().deleting().version(9);
+    observe_change(&mut view, dying.clone().object());
+    assert_eq!(settle(&mut view, &keys[0]), ["delete EndpointSlice"]);
+    assert_eq!(writes(&view, &keys[0]), [], "the finalizer stays until both are gone");
+    let last = view.slices.get(&at(&distributed)).cloned().expect("it stays").object();
+    assert!(observe_removal(&mut view, &last).contains(&keys[0]));
+    assert_eq!(writes(&view, &keys[0]), [Write::remove_finalizer(Kind::EndpointSliceImport, &dying.meta)]);
+}
+
+#[test]
+fn a_preview_is_acknowledged_when_both_apis_have_imported_it() {
+    let distributed = distributed().marked();
+    let mut view = both(&distributed);
+    let preview = distributed.clone().with_addresses(&["10.0.0.9"], 2);
+    view.show_preview(&distributed.meta.name.name, preview.spec, seconds(30), &mut Vec::new());
+    let keys = [Key::SliceImport(in_system(&distributed.meta.name.name)), key(&distributed)];
+    settle(&mut view, &keys[0]);
+    assert_eq!(keys.each_ref().map(|key| planned(&view, key).acknowledged), [None, None]);
+    settle(&mut view, &keys[1]);
+    assert_eq!(keys.each_ref().map(|key| planned(&view, key).acknowledged), [Some(2), Some(2)]);
+}
+
+#[test]
+fn endpoints_of_a_silent_cluster_are_draining_while_another_cluster_serves() {
+    let (two, three) = (from("member-2", "work/app-1").marked(), from("member-3", "work/app-1").marked());
+    let mut view = with_slices(&[two.clone(), three.clone()]);
+    let features = Features::from_iter([Feature::SilentMembers]);
+    let mut agent = member_agent("member-1", features, features);
+    agent.status.silent_members = vec![SilentMember { cluster: "member-3".into(), treatment: Treatment::Draining }];
+    observe_change(&mut view, agent.object());
+    settle(&mut view, &key(&three));
+    let present = imported(&view, &three).expect("it is imported").content;
+    assert_eq!((present.endpoints.len(), present.draining.len()), (0, 1));
+    let gone = imported(&view, &two).expect("it is imported").object();
+    assert!(observe_removal(&mut view, &gone).contains(&key(&three)), "no other cluster serves");
+    settle(&mut view, &key(&three));
+    assert_eq!(imported(&view, &three).expect("it is imported").content.endpoints.len(), 1);
+}
+
+#[test]
+fn a_slice_with_labels_of_the_standard_api_is_never_exported() {
+    let labels = StandardLabels { service: "app".into(), cluster: "west".into(), headless: false };
+    let own = slice("work/app-1");
+    let imported = EndpointSlice { standard: Some(Box::new(labels)), ..slice("work/app-2") };
+    let objects = [service("work/app").object(), accepted_export("work/app").object()];
+    let view = member_view(objects.into_iter().chain([own.clone().object(), imported.clone().object()]));
+    let is_created = |slice: EndpointSlice| {
+        writes(&view, &Key::SliceExport(slice.meta.name)).iter().any(|write| matches!(write.action, Action::Create(_)))
+    };
+    assert_eq!((is_created(own), is_created(imported)), (true, false));
+}
+
+#[test]
+fn parts_that_are_not_imported_are_reported_to_the_user_of_the_service_import() {
+    let mut distributed = distributed().marked();
+    distributed.spec.content = content(&["10.0.0.1", "127.0.0.1"]).into();
+    let mut view = without_slices();
+    observe_change(&mut view, distributed.clone().object());
+    let plan = planned(&view, &key(&distributed));
+    let [Write { events, .. }] = &plan.writes[..] else { panic!("one write") };
+    assert_eq!(events[0].source, Kind::StandardServiceImport);
+    assert_eq!(plan.blocking_reasons.len(), 1);
+}
