@@ -148,6 +148,12 @@ impl Announcement {
     pub fn known_features(&self) -> Features {
         self.features.iter().filter_map(|name| Features::named(name)).collect()
     }
+
+    #[must_use]
+    pub(crate) fn without(&self, feature: Feature) -> Self {
+        let features = self.features.iter().filter(|name| ***name != *feature.name()).cloned().collect();
+        Self { features, version: self.version.clone() }
+    }
 }
 
 #[cfg(test)]

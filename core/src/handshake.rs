@@ -14,7 +14,7 @@ use crate::member::view::{Reader as MemberReader, View};
 use crate::model::{Announcement, Kind, MemberAgent, MemberStatus, Renewal};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Sample, Write};
-use fleetnet_types::{ClusterId, Timestamp};
+use fleetnet_types::{ClusterId, Timestamp, WatchState};
 
 /// Plans the MemberAgent of this member: creates the object, and renews it while the watch of this cluster's EndpointSlices
 /// works.
@@ -84,6 +84,22 @@ pub fn announce_stop(view: &View, now: Timestamp) -> Option<Write> {
     Some(Write::patch(&present.meta, Patch::MemberAgent(renewal)))
 }
 
+/// Returns the announcement of the hub agent to one member. Without the kind MergedServiceImport, the hub agent merges no exports of
+/// the standard API. If the hub loses the kind, members keep their exports, because the last announcement has the feature.
+fn announced(view: HubReader<'_>, of_agent: &Announcement, last: &Announcement) -> Announcement {
+    // fault MC12.2: last.known_features().has(Feature::MulticlusterApi) ~> { let _ = last; false }
+    let had_api = last.known_features().has(Feature::MulticlusterApi);
+    match view.watch_of(Kind::MergedServiceImport) {
+        // One write, when it is known, carries the version and the features.
+        // fault MC12.3: WatchState::Incomplete => last.clone() ~> WatchState::Incomplete => of_agent.clone()
+        WatchState::Incomplete => last.clone(),
+        WatchState::Complete => of_agent.clone(),
+        WatchState::Absent | WatchState::Unknown if had_api => of_agent.clone(),
+        // fault MC12.1: of_agent.without(Feature::MulticlusterApi) ~> of_agent.clone()
+        WatchState::Absent | WatchState::Unknown => of_agent.without(Feature::MulticlusterApi),
+    }
+}
+
 const COUNTED: [Kind; 4] =
     [Kind::InternalServiceExport, Kind::InternalServiceImport, Kind::EndpointSliceExport, Kind::EndpointSliceImport];
 
@@ -103,7 +119,7 @@ pub fn plan_member(view: HubReader<'_>, cluster: &ClusterId, now: Timestamp) -> 
     let plan = Plan { again, look, ..Plan::default() };
     let knows_silence = present.member.known_features().has(Feature::SilentMembers);
     let desired = MemberStatus {
-        announcement: announcement.clone(),
+        announcement: announced(view, announcement, &present.status.announcement),
         // fault J18.1: offer.cloned() ~> present.status.slice_stream.clone()
         slice_stream: offer.cloned(),
         counts: view.complete(&COUNTED).then(|| view.counts_now(&namespace)).or(present.status.counts),

@@ -10,9 +10,11 @@
 //!   ├─ process ── bin/fleetnet-supervisor (ends its child when the test ends in any way)
 //!   └─ deployment (an agent with the settings of its Deployment)
 //! endpoints (a cluster with an agent as EndpointSlice controller; the test writes the pods and Nodes)
+//! pods (a fake of scheduler and kubelet: all pods run)
 //! in_memory (a simulated cluster, in the process of the test, for agents as processes)
 //! kubectl, helm (calls of the real kubectl and Helm)
 //! prometheus (Debian's Prometheus)
+//! coredns (a real CoreDNS, and questions to it)
 //! eventually (waits on a watch; the error shows the last state) ── watchdog (a time limit for each test)
 //! turn (exclusive use of shared servers, one test at a time)
 //! ```
@@ -21,6 +23,7 @@ pub mod agent;
 pub mod audit;
 pub mod binaries;
 pub mod control_plane;
+pub mod coredns;
 pub mod deployment;
 pub mod endpoints;
 pub mod eventually;
@@ -32,6 +35,7 @@ pub mod kubeconfig;
 pub mod kubectl;
 pub mod limits;
 pub mod log;
+pub mod pods;
 pub mod process;
 pub mod prometheus;
 pub mod proxy;

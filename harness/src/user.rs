@@ -1,5 +1,7 @@
 //! Actions of a user in a member cluster, and functions that wait for a state of the user's objects.
 
+mod standard;
+
 use crate::eventually;
 use crate::fleet::FLEET_SYSTEM;
 use crate::routes::Routes;

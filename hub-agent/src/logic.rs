@@ -9,7 +9,7 @@ use crate::stream::Message;
 use crate::stream::state::Streams;
 use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::convert::{self, Receipt};
-use fleetnet_core::features::{Feature, Features};
+use fleetnet_core::features::Features;
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::hub::rights::NOT_ENFORCED;
 use fleetnet_core::hub::{Key, Planner, ReadValues, SilenceLimits};
@@ -57,9 +57,7 @@ impl Hub {
         if namespace_policy == NamespacePolicy::Off {
             warn!(reason = Reason::RightsNotEnforced.as_str(), "{NOT_ENFORCED}");
         }
-        // It distributes no slices for the standard API yet.
-        let features = Features::ALL.without(Feature::MulticlusterApi);
-        let view = Planner::new(Announcement::new(env!("CARGO_PKG_VERSION"), features), namespace_policy);
+        let view = Planner::new(Announcement::new(env!("CARGO_PKG_VERSION"), Features::ALL), namespace_policy);
         let (heartbeats, states) = (Heartbeats::new(registry)?, States::new(registry)?);
         Ok(Self {
             view,

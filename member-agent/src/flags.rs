@@ -2,7 +2,7 @@
 //! flags of fleetnet.
 
 use crate::endpoints::EndpointFlags;
-use clap::{ArgAction, Parser};
+use clap::{ArgAction, Parser, ValueEnum};
 use fleetnet_agent::flags::CommonFlags;
 use fleetnet_agent::go_flags::{parse_bool, parse_duration};
 use std::path::PathBuf;
@@ -42,6 +42,17 @@ pub struct Flags {
     /// Time for which a derived Service stays after its last exporter is gone, so that a redeploy keeps its address.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     pub derived_service_grace: Duration,
+
+    /// Export and import Services also by the standard API multicluster.x-k8s.io. Needs its definitions and the rights of
+    /// deploy/multicluster-api.yaml in this cluster, and a hub agent that announces the API.
+    #[arg(long, value_name = "BOOL", default_value = "false", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
+    pub multicluster_api: bool,
+
+    /// Namespaces that import Services by the standard API: those with the label fleetnet/import=true, or all. Namespaces of
+    /// Kubernetes and of fleetnet never import.
+    #[arg(long, value_name = "NAMESPACES", default_value = "labelled")]
+    pub multicluster_api_import: MulticlusterImport,
 
     /// If another cluster owns this cluster's id in the hub, and does not renew its MemberAgent for this time, this cluster
     /// takes the id over. At least 2m.
@@ -130,6 +141,13 @@ pub struct Flags {
     /// Headers to add to each request to the hub, as a MIME header block.
     #[arg(long, value_name = "HEADERS", env = "HUB_KUBE_HEADER", hide_env_values = true)]
     pub hub_kube_header: Option<String>,
+}
+
+/// Value of `--multicluster-api-import`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MulticlusterImport {
+    Labelled,
+    All,
 }
 
 impl Flags {

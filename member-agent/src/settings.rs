@@ -1,14 +1,14 @@
 //! Conversion of the member agent's flags to checked and complete settings.
 
 use crate::endpoints;
-use crate::flags::Flags;
+use crate::flags::{Flags, MulticlusterImport};
 use crate::limits::MEMBER_TAKEOVER_MIN;
 use crate::source_ranges;
 use crate::stream::{self, Authorities, Dialer};
 use base64::Engine as _;
 use fleetnet_agent::flags::{UsageError, check_namespace};
 use fleetnet_core::features::{Feature, Features};
-use fleetnet_core::member::{self, Membership, OnLeave};
+use fleetnet_core::member::{self, Membership, OnLeave, StandardApi};
 use fleetnet_core::model::{Announcement, MembershipAgent};
 use fleetnet_core::names::{self, ENDPOINT_SLICE_LEASE};
 use fleetnet_runtime::client::{HubConnection, parse_header_block};
@@ -48,11 +48,13 @@ impl Parts {
 
     /// Returns the version and the features that this process announces to the hub agent. `None` if the process writes nothing
     /// in the hub.
-    pub fn announcement(self) -> Option<Announcement> {
+    pub fn announcement(self, standard_api: StandardApi) -> Option<Announcement> {
         // fault A14.2 (settings::who_exports_or_imports_announces_what_its_parts_understand): self.import ~> true
         let of_slices = Feature::OF_SLICES.into_iter().filter(|_| self.import);
         let of_services = Feature::OF_SERVICES.into_iter().filter(|_| self.multi_cluster_service);
-        let known_features: Features = of_slices.chain(of_services).collect();
+        let is_importer = self.import && standard_api != StandardApi::Off;
+        let of_standard_api = is_importer.then_some(Feature::MulticlusterApi);
+        let known_features: Features = of_slices.chain(of_services).chain(of_standard_api).collect();
         (self.export || self.import).then(|| Announcement::new(env!("CARGO_PKG_VERSION"), known_features))
     }
 
@@ -149,6 +151,11 @@ impl Settings {
             None => names::member_namespace(&cluster).into(),
         };
         let grace = flags.derived_service_grace;
+        let standard_api = match flags.multicluster_api_import {
+            _ if !flags.multicluster_api => StandardApi::Off,
+            MulticlusterImport::Labelled => StandardApi::LabelledNamespaces,
+            MulticlusterImport::All => StandardApi::AllNamespaces,
+        };
         let member = member::Settings {
             cluster: cluster.into(),
             hub_namespace,
@@ -156,11 +163,11 @@ impl Settings {
             source_ranges: source_ranges::parse(&flags.source_ranges)?,
             derived_service_grace_micros: i64::try_from(grace.as_micros())
                 .map_err(|_| UsageError("--derived-service-grace is too long".to_owned()))?,
-            announces: parts.announcement(),
+            announces: parts.announcement(standard_api),
             leader: identity.into(),
             takeover_after_micros: takeover_after_micros(flags.member_takeover_after)?,
             membership,
-            standard_api: member::StandardApi::Off, // imports are not built yet
+            standard_api,
         };
         let hub = if alone { None } else { Some(hub(flags)?) };
         let token_secret = token_secret(flags, hub.as_ref())?;
@@ -365,7 +372,8 @@ mod tests {
 
     #[test]
     fn who_exports_or_imports_announces_what_its_parts_understand() {
-        let announced = |parts: Parts| parts.announcement().map(|announcement| announcement.known_features());
+        let announced =
+            |parts: Parts| parts.announcement(StandardApi::Off).map(|announcement| announcement.known_features());
         assert_eq!(announced(Parts::ALL), Some(Features::ALL.without(Feature::MulticlusterApi)));
         let alone = Parts { multi_cluster_service: true, endpoint_slice: true, ..Parts::NONE };
         assert_eq!(announced(alone), None, "it writes nothing in the hub");
@@ -374,6 +382,24 @@ mod tests {
         assert_eq!(announced(Parts { import: true, ..Parts::NONE }), Some(slices));
         assert_eq!(announced(beside_go), Some(slices), "Services are derived by somebody else");
         assert_eq!(announced(Parts { export: true, ..Parts::NONE }), Some(Features::NONE));
+    }
+
+    #[test]
+    fn the_standard_api_is_off_unless_a_flag_turns_it_on() {
+        let chosen = |flags: &[&'static str]| {
+            let settings = settings(&[&COMPLETE[..], flags].concat()).expect("complete").member;
+            let announced = settings.announces.expect("an announcement").known_features();
+            (settings.standard_api, announced.has(Feature::MulticlusterApi))
+        };
+        assert_eq!(chosen(&[]), (StandardApi::Off, false));
+        assert_eq!(chosen(&["--multicluster-api-import=all"]), (StandardApi::Off, false));
+        assert_eq!(chosen(&["--multicluster-api"]), (StandardApi::LabelledNamespaces, true));
+        let all = chosen(&["--multicluster-api=true", "--multicluster-api-import=all"]);
+        assert_eq!(all, (StandardApi::AllNamespaces, true));
+        let exporter = chosen(&["--multicluster-api", "--controllers=export"]);
+        assert_eq!(exporter, (StandardApi::LabelledNamespaces, false), "it imports nothing");
+        let error = settings(&[&COMPLETE[..], &["--multicluster-api-import=some"]].concat()).expect_err("malformed");
+        assert!(error.contains("labelled, all"), "{error}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::logic::Member;
 use crate::settings::Settings;
 use crate::{export, import};
 use fleetnet_agent::convert;
+use fleetnet_core::member::StandardApi;
 use fleetnet_core::model::Kind;
 use fleetnet_runtime::SourceSpec;
 use fleetnet_runtime::client::Cluster;
@@ -24,10 +25,20 @@ pub(crate) fn sources(member: &Arc<Cluster>, hub: &Arc<Cluster>, settings: &Sett
     // Optional, because a hub of Go agents lacks the CRD of MemberAgent. This agent then announces no features and writes the Go
     // form.
     sources.push(SourceSpec { optional: true, ..convert::source(Kind::MemberAgent, hub, Some(hub_namespace)) });
-    // Optional: the UID of the namespace `kube-system` distinguishes this cluster from another cluster with the same cluster id.
-    // Without the right to read the namespace, the agent does not make this check.
-    let kube_system = convert::source(Kind::Namespace, member, None);
-    sources.push(SourceSpec { optional: true, name: Some("kube-system"), ..kube_system });
+    let namespaces = convert::source(Kind::Namespace, member, None);
+    if settings.member.standard_api == StandardApi::Off || !settings.parts.in_fleet() {
+        // Optional: the UID of the namespace `kube-system` distinguishes this cluster from another cluster with the same cluster id.
+        // Without the right to read the namespace, the agent does not make this check.
+        sources.push(SourceSpec { optional: true, name: Some("kube-system"), ..namespaces });
+    } else {
+        // Without the right to list all Namespaces, the agent is not ready.
+        sources.push(namespaces);
+        // Optional: without the definitions of the standard API, everything else works.
+        let local = [Kind::StandardServiceExport, Kind::StandardServiceImport];
+        sources.extend(local.map(|kind| SourceSpec { optional: true, ..convert::source(kind, member, None) }));
+        let merged = convert::source(Kind::MergedServiceImport, hub, Some(hub_namespace));
+        sources.push(SourceSpec { optional: true, ..merged });
+    }
     // Optional: most fleets have no manager that defines members.
     if !settings.member.membership.agents.is_empty() {
         let membership = convert::source(Kind::InternalMemberCluster, hub, Some(hub_namespace));

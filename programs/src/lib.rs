@@ -3,6 +3,7 @@
 mod cache;
 pub mod cargo;
 pub mod control_plane;
+pub mod coredns;
 mod debian;
 mod go;
 pub mod helm;

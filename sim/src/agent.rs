@@ -6,7 +6,7 @@ use crate::stream::Streams;
 use fleetnet_agent::build_info;
 use fleetnet_agent::launch::Part;
 use fleetnet_core::hub::{NamespacePolicy, SilenceLimits};
-use fleetnet_core::member::{Membership, OnLeave, Settings};
+use fleetnet_core::member::{Membership, OnLeave, Settings, StandardApi};
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::IpNet;
 use fleetnet_runtime::client::Cluster;
@@ -77,6 +77,8 @@ pub struct Setup {
     pub membership: Membership,
     /// Policy for the annotations of hub namespaces that limit exporters and importers. Only for the hub agent.
     pub namespace_policy: NamespacePolicy,
+    /// Use of the standard API. Only for member agents.
+    pub standard_api: StandardApi,
     /// Number of this replica of the agent, for its slice streams.
     pub replica: usize,
     /// Network of the slice streams, with the connection whose pauses hold them back too; `None` if the agents use none.
@@ -103,6 +105,7 @@ impl Setup {
             force_delete: None,
             membership: Membership::default(),
             namespace_policy: NamespacePolicy::default(),
+            standard_api: StandardApi::Off,
             replica: 0,
             streams: None,
             object_lag: OBJECT_LAG,
@@ -173,12 +176,12 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         hub_namespace: member_namespace(member_name).into(),
         fleet_system_namespace: FLEET_SYSTEM.into(),
         derived_service_grace_micros: i64::try_from(setup.derived_service_grace.as_micros())?,
-        announces: parts.announcement(),
+        announces: parts.announcement(setup.standard_api),
         leader: setup.identity.as_str().into(),
         takeover_after_micros: i64::try_from(setup.member_takeover_after.as_micros())?,
         source_ranges: setup.source_ranges.clone(),
         membership: setup.membership.clone(),
-        standard_api: fleetnet_core::member::StandardApi::Off,
+        standard_api: setup.standard_api,
     };
     let endpoints = setup.endpointslices.clone();
     let settings = member_agent::Settings {

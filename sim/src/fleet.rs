@@ -6,9 +6,9 @@ use crate::line::Line;
 use crate::server::{ADMIN, Server};
 use crate::stream::Streams;
 use anyhow::{Context as _, bail};
-use fleetnet_api::crds::Form;
+use fleetnet_api::crds::{self, Form};
 use fleetnet_core::hub::{NamespacePolicy, SilenceLimits};
-use fleetnet_core::member::Membership;
+use fleetnet_core::member::{Membership, StandardApi};
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::IpNet;
 use fleetnet_runtime::clock::{Clock, to_jiff};
@@ -60,6 +60,8 @@ pub struct Options {
     pub membership: Membership,
     /// Policy for the annotations of hub namespaces that limit exporters and importers.
     pub namespace_policy: NamespacePolicy,
+    /// Use of the standard API by the members. Unless it is off, their servers have its definitions.
+    pub standard_api: StandardApi,
     /// True if the hub agent has slice streams.
     pub slice_streams: bool,
     /// Members, by index, that use no slice stream.
@@ -86,6 +88,7 @@ impl Options {
             force_delete: None,
             membership: Membership::default(),
             namespace_policy: NamespacePolicy::default(),
+            standard_api: StandardApi::Off,
             slice_streams: false,
             without_stream: BTreeSet::new(),
             silence: Some(SILENCE),
@@ -150,8 +153,12 @@ impl Fleet {
                 others => account = format!("{account}-{}", others + 1),
             }
             hub.make_service_account(&hub_namespace, &account).await?;
+            let server = server(&name, &clock, seed, options.form).await?;
+            if options.standard_api != StandardApi::Off {
+                server.install(&crds::multicluster()).await?;
+            }
             members.push(Member {
-                server: server(&name, &clock, seed, options.form).await?,
+                server,
                 name,
                 hub_user: format!("system:serviceaccount:{hub_namespace}:{account}"),
                 hub_namespace,
@@ -234,6 +241,7 @@ impl Fleet {
             namespace_policy: self.options.namespace_policy,
             streams: self.has_stream(place).then(|| (self.streams.clone(), line.clone())),
             object_lag: OBJECT_LAG,
+            standard_api: self.options.standard_api,
             silence: self.options.silence,
             replica,
         };

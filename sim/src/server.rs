@@ -32,12 +32,17 @@ impl Server {
     /// Starts a server with this form of the CRDs, and the namespace [`FLEET_SYSTEM`].
     pub async fn with_definitions(name: &str, options: Options, form: Form) -> anyhow::Result<Self> {
         let server = Self(MemKube::new(options));
-        for definition in crds::all(form) {
-            let made = Api::all(server.admin()).create(&PostParams::default(), &definition).await;
-            made.with_context(|| format!("{name} refuses a definition"))?;
-        }
+        server.install(&crds::all(form)).await.with_context(|| format!("{name} refuses a definition"))?;
         server.make_namespace(FLEET_SYSTEM).await?;
         Ok(server)
+    }
+
+    /// Creates CustomResourceDefinitions.
+    pub async fn install(&self, definitions: &[CustomResourceDefinition]) -> anyhow::Result<()> {
+        for definition in definitions {
+            Api::all(self.admin()).create(&PostParams::default(), definition).await?;
+        }
+        Ok(())
     }
 
     /// Returns the memkube instance, for faults and recorded requests.

@@ -185,7 +185,9 @@ async fn run_seed(seed: u64) -> anyhow::Result<()> {
     for member in [0, 1] {
         let agent: MemberAgent = member_agents(&env, member).get(&env.members[member].cluster_id).await?;
         let status = agent.status.context("the hub has answered")?;
-        ensure!(json!([agent.spec.features, status.features]) == json!([ALL, ALL]), "{:?} {status:?}", agent.spec);
+        let of_hub: Vec<&str> = ALL.into_iter().chain(["MulticlusterApi"]).collect();
+        let announced = json!([agent.spec.features, status.features]);
+        ensure!(announced == json!([ALL.to_vec(), of_hub]), "{:?} {status:?}", agent.spec);
     }
     let mark = env.backend.mark().await?;
     sleep(QUIET).await;

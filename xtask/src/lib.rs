@@ -17,7 +17,7 @@ mod tidy;
 
 use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
-use programs::{cargo, control_plane, helm, prometheus};
+use programs::{cargo, control_plane, coredns, helm, prometheus};
 use std::ffi::OsString;
 
 /// The project's own commands.
@@ -32,6 +32,8 @@ struct Arguments {
 enum Command {
     /// Build the control plane for tests and `fleetnet sandbox --real`, once, and print where it is.
     Controlplane,
+    /// Build CoreDNS for the tests of the standard API, once, and print where it is.
+    Coredns,
     /// Write the CustomResourceDefinitions to deploy/crds and to the chart fleetnet-crds.
     Crds {
         /// Arguments of the program `reference`: `--go-form DIR` for the definitions without fleetnet's additions.
@@ -69,6 +71,7 @@ enum Command {
 pub fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Controlplane => control_plane::run(),
+        Command::Coredns => coredns::run(),
         Command::Crds { arguments } => reference("crds", &arguments),
         Command::Helm => helm::run(),
         Command::Prometheus => prometheus::run(),

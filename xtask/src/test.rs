@@ -17,9 +17,9 @@ use anyhow::{Context as _, ensure};
 use play::Manner;
 use programs::cargo;
 use programs::control_plane::{self, Program};
-use programs::helm;
 use programs::prometheus::Prometheus;
 use programs::tinyproxy;
+use programs::{coredns, helm};
 pub(crate) use select::{Selection, Shard};
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
@@ -58,6 +58,8 @@ const EXAMPLES: Duration = Duration::from_secs(20 * 60);
 /// Modules of the end-to-end tests for which Helm is built before. Other tests that use Helm find it then, or build it
 /// themselves.
 const HELM_TESTS: &[&str] = &["charts::", "first_day::", "observability::", "release::"];
+/// Modules of the end-to-end tests for which CoreDNS is built before.
+const DNS_TESTS: &[&str] = &["multicluster::dns::"];
 /// Modules of the end-to-end tests for which Prometheus is downloaded before.
 const PROMETHEUS_TESTS: &[&str] = &["alerts::", "observability::"];
 /// Modules of the end-to-end tests for which Tinyproxy is downloaded before.
@@ -115,6 +117,9 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
     };
     if selected(HELM_TESTS) {
         times.measure("Helm", || helm::locate().map(drop))?;
+    }
+    if selected(DNS_TESTS) {
+        times.measure("CoreDNS", || coredns::locate().map(drop))?;
     }
     if selected(PROMETHEUS_TESTS) {
         times.measure("Prometheus", || Prometheus::locate().map(drop))?;

@@ -12,7 +12,7 @@ use std::fmt;
 
 /// Keys of the labels and annotations that are decoded. All others are skipped, because users may write any number of them, of
 /// any length.
-const READ: [&str; 20] = [
+const READ: [&str; 22] = [
     annotations::AZURE_LOAD_BALANCER_INTERNAL,
     annotations::EXPORTED,
     annotations::EXPORTERS,
@@ -25,6 +25,7 @@ const READ: [&str; 20] = [
     annotations::SERVICE_TYPE,
     annotations::WEIGHT,
     labels::DERIVED_SERVICE,
+    labels::HEADLESS,
     labels::IMPORT,
     labels::MANAGED_BY,
     labels::MULTICLUSTER_SERVICE_NAME,
@@ -32,6 +33,7 @@ const READ: [&str; 20] = [
     labels::MULTI_CLUSTER_SERVICE_NAMESPACE,
     labels::SERVICE_IMPORT,
     labels::SERVICE_NAME,
+    labels::SOURCE_CLUSTER,
     labels::WRITER,
 ];
 

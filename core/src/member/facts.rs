@@ -1,8 +1,9 @@
 //! Rules of facts ([`Fact`]). The view stores since when a fact is true. Grace periods and latencies begin at this time.
 
+use crate::member::import::Listing;
 use crate::member::view::Reader;
 use crate::member::view::value::Fact;
-use crate::member::{export, standard_import};
+use crate::member::{export, import, standard_import};
 use crate::model::Kind;
 use fleetnet_types::{ObjectName, Timestamp};
 
@@ -16,6 +17,7 @@ pub(super) fn is_true(view: Reader<'_>, fact: &Fact, at: Timestamp) -> Option<bo
         Fact::Fulfilled(import) => Some(is_fulfilled(view, import)),
         Fact::Orphaned(slice) => is_orphaned(view, slice),
         Fact::Outdated(slice) => Some(is_outdated(view, slice)),
+        Fact::Unlisted(slice) => is_unlisted(view, slice),
     }
 }
 
@@ -35,14 +37,25 @@ fn is_fulfilled(view: Reader<'_>, import: &ObjectName) -> bool {
 /// then looks like an orphan only because its distributed slice is not listed yet.
 fn is_orphaned(view: Reader<'_>, slice: &ObjectName) -> Option<bool> {
     let is_present = view.slices().get(slice).is_some_and(|present| present.imported);
-    let at = view.in_hub(slice.name.clone());
-    let is_distributed =
-        view.distributed_slices().get(&at).is_some() || view.is_undecodable(Kind::EndpointSliceImport, &at);
+    let is_distributed = import::distributed(view, slice).is_some()
+        || view.is_undecodable(Kind::EndpointSliceImport, &view.in_hub(slice.name.clone()));
     if !is_present || is_distributed {
         return Some(false);
     }
     // fault P9.3: view.complete(&[Kind::EndpointSliceImport]).then_some(true) ~> Some(true)
     view.complete(&[Kind::EndpointSliceImport]).then_some(true)
+}
+
+/// True if no claim lists the exporting cluster of this imported slice, and only the standard API gets its distributed slice. `None` if
+/// this is not known.
+fn is_unlisted(view: Reader<'_>, slice: &ObjectName) -> Option<bool> {
+    let is_present = view.slices().get(slice).is_some_and(|present| present.imported);
+    let Some(distributed) = import::distributed(view, slice).filter(|_| is_present) else { return Some(false) };
+    match import::listing(view, distributed) {
+        Listing::Listed => Some(false),
+        Listing::Unlisted => Some(true),
+        Listing::Unknown => None,
+    }
 }
 
 /// True if the hub distributes an older state of the source than this imported slice has, as after a restore of the hub from a backup.

@@ -16,7 +16,7 @@ use crate::conditions::{self, ConditionValue, DesiredCondition, READY};
 use crate::member::derived::as_desired_by_standard;
 use crate::member::view::{Reader, StandardApi};
 use crate::model::{
-    Condition, ImportType, IpFamily, Kind, MergedServiceImport, Namespace, Service, StandardImportSpec,
+    Condition, ImportType, IpFamily, Kind, MergedImport, MergedServiceImport, Namespace, Service, StandardImportSpec,
     StandardImportStatus, StandardProperties, StandardServiceImport,
 };
 use crate::names;
@@ -59,11 +59,34 @@ pub(super) fn importing<'a>(view: Reader<'a>, service: &ObjectName, now: Timesta
     }
     match merged(view, service) {
         Some(merged) if merged.meta.deleting => Importing::Not,
-        Some(merged) => Importing::Yes(merged),
+        Some(merged) => match view.keeps_until(now).filter(|_| !is_shown(view, merged)) {
+            // Perhaps the hub agent has not seen the present exports yet.
+            // fault MI4.4: Some(until) => Importing::Unknown(Some(until)) ~> Some(_) => Importing::Yes(merged)
+            Some(until) => Importing::Unknown(Some(until)),
+            None => Importing::Yes(merged),
+        },
         // After a restore of the hub, the hub agent writes the MergedServiceImport again.
         // fault MI4.3: view.keeps_until(now) ~> None.filter(|_: &Timestamp| view.keeps_until(now).is_some())
         None => view.keeps_until(now).map_or(Importing::Not, |until| Importing::Unknown(Some(until))),
     }
+}
+
+/// True if the ServiceImport shows a merged import, or does not exist.
+fn is_shown(view: Reader<'_>, merged: &MergedServiceImport) -> bool {
+    let (import, present) = (&merged.import, view.standard_imports().get(&merged.service));
+    present.filter(|present| present.is_ours).is_none_or(|present| {
+        let spec = &present.spec;
+        (spec.import_type, spec.session_affinity, &spec.ports)
+            == (import.import_type, import.session_affinity, &import.ports)
+            && present.status.clusters == exporters(import)
+    })
+}
+
+/// Returns the exporting clusters of an import, sorted.
+fn exporters(import: &MergedImport) -> Vec<ClusterId> {
+    let mut clusters: Vec<ClusterId> = import.clusters.iter().map(|part| part.cluster.clone()).collect();
+    clusters.sort();
+    clusters
 }
 
 fn merged_at(view: Reader<'_>, service: &ObjectName) -> ObjectName {
@@ -71,7 +94,7 @@ fn merged_at(view: Reader<'_>, service: &ObjectName) -> ObjectName {
 }
 
 /// Returns the MergedServiceImport of a Service.
-fn merged<'a>(view: Reader<'a>, service: &ObjectName) -> Option<&'a MergedServiceImport> {
+pub(super) fn merged<'a>(view: Reader<'a>, service: &ObjectName) -> Option<&'a MergedServiceImport> {
     view.merged_imports().get(&merged_at(view, service)).filter(|merged| merged.service == *service)
 }
 
@@ -267,8 +290,7 @@ impl Import<'_> {
             let patch = Patch::StandardServiceImport { spec, recorded: present.spec.properties.clone() };
             return Plan::one(Write::patch(&present.meta, patch));
         }
-        let mut clusters: Vec<ClusterId> = import.clusters.iter().map(|part| part.cluster.clone()).collect();
-        clusters.sort();
+        let clusters = exporters(import);
         let value = ConditionValue::import_is_ready(self.service);
         let ready = DesiredCondition::new(READY, value, COMPONENT).without_event();
         let (kind, before) = (Kind::StandardServiceImport, &present.status);

@@ -392,7 +392,7 @@ impl View {
             Fact::Unmerged(service) | Fact::Requested(service) => self.has_standard_import(service),
             Fact::Unresolved(import) => self.imports.get(import).is_some(),
             Fact::Fulfilled(import) => self.claims_of.get(import).next().is_some(),
-            Fact::Orphaned(slice) | Fact::Outdated(slice) => self.is_marked_imported(slice),
+            Fact::Orphaned(slice) | Fact::Outdated(slice) | Fact::Unlisted(slice) => self.is_marked_imported(slice),
         }
     }
 

@@ -215,6 +215,30 @@ fn the_hub_announces_its_features_and_counts_what_the_member_exports_and_imports
     assert_eq!(writes(&speaking_hub([silent.deleting().object()]), &key), []);
 }
 
+#[test]
+fn the_hub_announces_the_standard_api_only_while_it_has_the_kind_for_it() {
+    let key = hub::Key::Member("member-1".into());
+    let without = Features::ALL.without(Feature::MulticlusterApi);
+    let table = [
+        (WatchState::Complete, Features::NONE, Features::ALL),
+        (WatchState::Absent, without, without),
+        (WatchState::Absent, Features::ALL, Features::ALL),
+        (WatchState::Incomplete, without, without),
+        (WatchState::Incomplete, Features::NONE, Features::NONE),
+        (WatchState::Unknown, Features::ALL, Features::ALL),
+    ];
+    for (state, last, expected) in table {
+        let mut view = speaking_hub([member_agent("member-1", Features::ALL, last).object()]);
+        view.watch_state(Kind::MergedServiceImport, state, NOW, &mut Vec::new());
+        let [Write { action: Action::Patch { patch: Patch::MemberAgentStatus(status), .. }, .. }] =
+            &writes(&view, &key)[..]
+        else {
+            panic!("one answer")
+        };
+        assert_eq!(status.announcement.known_features(), expected, "{state:?}");
+    }
+}
+
 /// Offer of a slice stream at this port.
 fn offer(port: u16) -> SliceStreamOffer {
     SliceStreamOffer { address: format!("hub.example:{port}").into(), ca_bundle: "PEM".into() }

@@ -125,6 +125,16 @@ fn an_import_stays_for_a_while_after_a_restore_of_the_hub() {
     let plan = planned(&view, &key());
     assert_eq!(plan.writes, []);
     assert!(plan.again > Some(seconds(30)));
+    let older = MergedImport { ports: vec![port("web", 81)], ..import() };
+    observe_change(&mut view, merged(older).marked().version(30).object());
+    assert_eq!(planned(&view, &key()).writes, [], "the backup has an older state");
+    let mut fewer = import();
+    fewer.clusters.pop();
+    observe_change(&mut view, merged(fewer).marked().version(31).object());
+    assert_eq!(planned(&view, &key()).writes, [], "an exporter is missing");
+    assert_ne!(planned_at(&view, &key(), seconds(9_000)).writes, []);
+    observe_change(&mut view, merged(import()).version(32).object());
+    assert_eq!(settle(&mut view), ["patch MergedServiceImport"], "the same as before");
 }
 
 #[test]

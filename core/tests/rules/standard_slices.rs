@@ -1,10 +1,10 @@
 //! Tests of imports of slices by the standard API in the member agent.
 
 use crate::support::build::{
-    Build, BuildHubSlice, BuildMcs, IntoObject, accepted_export, content, derived_service, distributed_slice, found,
-    in_system, mcs, member_agent, namespace, resolved, seconds, service, service_import, slice, slice_export,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, IntoObject, accepted_export, claim, content,
+    derived_service, distributed_slice, found, in_hub_of, in_system, mcs, member_agent, named, namespace, resolved,
+    seconds, service, service_import, slice, slice_export,
 };
-use crate::support::build::{BuildImport, in_hub_of, named};
 use crate::support::standard::{app, import, importing, merged, settle, view, view_of};
 use crate::support::view::{
     NOW, member_view, observe_change, observe_removal, planned, planned_at, undecodable, writes,
@@ -13,11 +13,11 @@ use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::limits::{ORPHAN_GRACE_MICROS, RESTORE_GRACE_MICROS};
 use fleetnet_core::member::{Key, Planner, StandardApi};
 use fleetnet_core::model::{
-    EndpointSlice, HubSlice, ImportType, Kind, MergedImport, Object, ServedPort, SilentMember, StandardLabels,
+    EndpointSlice, HubSlice, ImportType, Kind, MergedImport, Object, ServedPort, Service, SilentMember, StandardLabels,
     Treatment,
 };
 use fleetnet_core::names;
-use fleetnet_core::plan::{Action, Desired, ImportedSlice, Patch, Sample, Write};
+use fleetnet_core::plan::{Action, Desired, ImportedSlice, Patch, Plan, Sample, Write};
 use fleetnet_types::{ObjectName, Text, WatchState};
 
 trait IntoImport {
@@ -309,7 +309,8 @@ fn both(distributed: &HubSlice) -> Planner {
     let mut view = with_slices(std::slice::from_ref(distributed));
     let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-3"]));
-    for object in [mcs.object(), import.object(), derived_service("work-app", "work/app").object()] {
+    let claim = claim("member-1", &import).east_west().with_status(resolved(&["member-3"]));
+    for object in [claim.object(), mcs.object(), import.object(), derived_service("work-app", "work/app").object()] {
         observe_change(&mut view, object);
     }
     settle(&mut view, &Key::SliceImport(in_system(&distributed.meta.name.name)));
@@ -342,16 +343,137 @@ fn both_apis_import_a_slice_side_by_side_and_each_can_end_alone() {
 }
 
 #[test]
+fn a_slice_is_imported_only_by_the_api_with_which_its_cluster_exports() {
+    let distributed = distributed().marked();
+    let at_fleet = in_system(&distributed.meta.name.name);
+    let key_of_fleet = Key::SliceImport(at_fleet.clone());
+    let claim_of =
+        |clusters: &[&str]| claim("member-1", &service_import("work/app")).east_west().with_status(resolved(clusters));
+    let mut view = both(&distributed);
+    observe_change(&mut view, claim_of(&["member-3"]).object());
+    assert_eq!(writes(&view, &key_of_fleet), []);
+    // The cluster ends its export by the fleet's API.
+    assert!(observe_change(&mut view, claim_of(&["member-2"]).version(2).object()).contains(&key_of_fleet));
+    let until = seconds(20).plus_micros(ORPHAN_GRACE_MICROS);
+    let plan = planned(&view, &key_of_fleet);
+    assert_eq!((plan.writes.len(), plan.again), (0, Some(until)), "perhaps the hub agent lists it again in a moment");
+    let deletion = Write::delete(Kind::EndpointSlice, &view.slices.get(&at_fleet).expect("it stays").meta);
+    assert_eq!(planned_at(&view, &key_of_fleet, until).writes, [deletion]);
+    assert_eq!(writes(&view, &key(&distributed)), [], "it exports by the standard API");
+    let present = view.slices.get(&at_fleet).cloned().expect("it stays").object();
+    observe_removal(&mut view, &present);
+    assert_eq!(planned(&view, &key_of_fleet), Plan::default(), "it is not imported again");
+    observe_change(&mut view, claim_of(&["member-3"]).version(3).object());
+    assert_eq!(settle(&mut view, &key_of_fleet), ["create EndpointSlice"]);
+    // The cluster ends its export by the standard API.
+    let mut left = import();
+    left.clusters.remove(0);
+    assert!(observe_change(&mut view, merged(left).marked().version(9).object()).contains(&key(&distributed)));
+    assert_eq!(settle(&mut view, &key(&distributed)), ["delete EndpointSlice"]);
+    observe_change(&mut view, claim_of(&[]).version(4).object());
+    assert_eq!(planned(&view, &key_of_fleet).again, None, "the hub agent withdraws it");
+}
+
+#[test]
+fn without_proof_an_import_of_the_fleets_api_neither_begins_nor_ends() {
+    let distributed = distributed().marked();
+    let key = Key::SliceImport(in_system(&distributed.meta.name.name));
+    let claim_of =
+        |clusters: &[&str]| claim("member-1", &service_import("work/app")).east_west().with_status(resolved(clusters));
+    let later = seconds(90_000);
+    // The claim has no answer for a moment, or is undecodable, or the MergedServiceImports are not listed.
+    for case in 0..4 {
+        let mut view = both(&distributed);
+        let claimed = claim_of(&["member-2"]).object();
+        match case {
+            0 => drop(observe_change(&mut view, claim_of(&[]).object())),
+            1 => {
+                observe_change(&mut view, claimed.clone());
+                undecodable(&mut view, Kind::InternalServiceImport, &claimed.meta().name);
+            }
+            2 => {
+                view.watch_state(Kind::MergedServiceImport, WatchState::Incomplete, NOW, &mut Vec::new());
+                observe_change(&mut view, claimed);
+            }
+            _ => {
+                // This cluster imports the Service only by the fleet's API.
+                let unmarked = merged(import()).version(9);
+                observe_change(&mut view, unmarked.object());
+                observe_change(&mut view, claimed);
+            }
+        }
+        assert_eq!(planned_at(&view, &key, later).writes, [], "case {case}: it stays");
+        let changed = distributed.clone().with_addresses(&["10.0.0.9"], 2).version(6);
+        observe_change(&mut view, changed.object());
+        assert_eq!(planned_at(&view, &key, later).writes.len(), 1, "case {case}: it follows its source");
+        let present = view.slices.get(&in_system(&distributed.meta.name.name)).cloned().expect("it stays");
+        observe_removal(&mut view, &present.object());
+        let begins = planned_at(&view, &key, later).writes.len();
+        assert_eq!(begins, usize::from(case == 3), "case {case}: without proof, it does not begin");
+    }
+    // Without a MultiClusterService, there is nothing to wait for.
+    let mut view = both(&distributed);
+    let mcs = view.multi_cluster_services.iter().next().cloned().expect("a MultiClusterService");
+    observe_removal(&mut view, &mcs.object());
+    observe_change(&mut view, claim_of(&[]).object());
+    let deletions = planned_at(&view, &key, later).writes;
+    assert!(matches!(&deletions[..], [Write { action: Action::Delete { .. }, .. }]), "{deletions:?}");
+}
+
+#[test]
+fn a_withdrawn_slice_stays_while_it_is_not_known_if_its_replacement_is_imported() {
+    let (old, new) = (from("member-3", "work/app-1").marked(), from("member-3", "work/app-2").marked());
+    let mut view = with_slices(std::slice::from_ref(&old));
+    view.watch_state(Kind::MergedServiceImport, WatchState::Incomplete, NOW, &mut Vec::new());
+    observe_change(&mut view, new.clone().object());
+    observe_change(&mut view, old.clone().deleting().version(5).object());
+    assert_eq!(writes(&view, &key(&old)), [], "no endpoint is missing");
+    view.watch_state(Kind::MergedServiceImport, WatchState::Complete, NOW, &mut Vec::new());
+    settle(&mut view, &key(&new));
+    assert_eq!(settle(&mut view, &key(&old)), ["delete EndpointSlice"]);
+}
+
+#[test]
+fn a_slice_follows_its_source_also_while_its_derived_service_has_no_label() {
+    let distributed = distributed().marked();
+    let mut view = with_slices(std::slice::from_ref(&distributed));
+    let derived = view.services.get(&names::standard_derived(&app())).cloned().expect("a Service");
+    observe_removal(&mut view, &derived.clone().object());
+    observe_change(&mut view, Service { imports: None, ..derived }.uid("later").version(70).object());
+    observe_change(&mut view, distributed.clone().with_addresses(&["10.0.0.9"], 2).version(6).object());
+    assert_eq!(settle(&mut view, &key(&distributed)), ["patch EndpointSlice"]);
+}
+
+#[test]
+fn a_slice_whose_service_moved_to_another_namespace_is_an_orphan() {
+    let distributed = distributed().marked();
+    let mut view = with_slices(std::slice::from_ref(&distributed));
+    let spec = fleetnet_core::model::HubSliceSpec { owner: named("other/app"), ..distributed.spec.clone() };
+    observe_change(&mut view, HubSlice { spec, ..distributed.clone() }.version(6).object());
+    let deletion = Write::delete(Kind::EndpointSlice, &imported(&view, &distributed).expect("it stays").meta);
+    let until = seconds(20).plus_micros(ORPHAN_GRACE_MICROS);
+    assert_eq!(planned(&view, &key(&distributed)).again, Some(until));
+    assert_eq!(planned_at(&view, &key(&distributed), until).writes, [deletion]);
+}
+
+#[test]
 fn a_preview_is_acknowledged_when_both_apis_have_imported_it() {
     let distributed = distributed().marked();
     let mut view = both(&distributed);
     let preview = distributed.clone().with_addresses(&["10.0.0.9"], 2);
+    let unseen = HubSlice { spec: preview.spec.clone(), ..preview.clone() };
     view.show_preview(&distributed.meta.name.name, preview.spec, seconds(30), &mut Vec::new());
     let keys = [Key::SliceImport(in_system(&distributed.meta.name.name)), key(&distributed)];
     settle(&mut view, &keys[0]);
     assert_eq!(keys.each_ref().map(|key| planned(&view, key).acknowledged), [None, None]);
     settle(&mut view, &keys[1]);
     assert_eq!(keys.each_ref().map(|key| planned(&view, key).acknowledged), [Some(2), Some(2)]);
+    // Nothing of it is imported, so neither import changes.
+    let mut spec = unseen.spec;
+    spec.reference.generation = 3;
+    spec.content = content(&["10.0.0.9", "127.0.0.1"]).into();
+    view.show_preview(&distributed.meta.name.name, spec, seconds(31), &mut Vec::new());
+    assert_eq!(keys.each_ref().map(|key| planned(&view, key).acknowledged), [Some(3), Some(3)]);
 }
 
 #[test]
@@ -369,6 +491,13 @@ fn endpoints_of_a_silent_cluster_are_draining_while_another_cluster_serves() {
     assert!(observe_removal(&mut view, &gone).contains(&key(&three)), "no other cluster serves");
     settle(&mut view, &key(&three));
     assert_eq!(imported(&view, &three).expect("it is imported").content.endpoints.len(), 1);
+    let mut other_port = two.clone().version(7);
+    let mut content = content(&["10.0.0.1"]);
+    content.ports[0].name = "grpc".into();
+    other_port.spec.content = content.into();
+    observe_change(&mut view, other_port.object());
+    settle(&mut view, &key(&two));
+    assert_eq!(settle(&mut view, &key(&three)), [] as [&str; 0], "the other cluster serves another port");
 }
 
 #[test]

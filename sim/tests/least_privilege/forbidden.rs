@@ -44,7 +44,7 @@ fn the_roles_end_at_the_namespaces_the_names_and_the_resources_that_agents_need(
         let spec = FleetSpec::of(2);
         // The manifest with the rights to make EndpointSlices from pods is not applied here, because it grants more rights.
         let of_member = [("member-agent.yaml", manifests::MEMBER_AGENT)];
-        let fleet = fleet_with(spec, &Arc::new(Record::default()), &of_member, None).await?;
+        let fleet = fleet_with(spec, &Arc::new(Record::default()), &of_member, sim::Options::members(0)).await?;
         let member_in_hub = hub_user(&fleet.members[0].hub_namespace);
         let (own, other) = ("fleet-member-member-1", "fleet-member-member-2");
         let of_member_in_hub = [

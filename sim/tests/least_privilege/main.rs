@@ -8,7 +8,9 @@ mod forbidden;
 mod rbac;
 
 use anyhow::{Context as _, ensure};
+use fleetnet_api::crd::multicluster::{ServiceExport as StandardServiceExport, ServiceImport as StandardServiceImport};
 use fleetnet_api::crd::{InternalServiceImport, MultiClusterService};
+use fleetnet_core::member::StandardApi;
 use fleetnet_tests::environment::{Environment, FleetSpec};
 use fleetnet_tests::scenarios::actions::Action;
 use harness::endpoints::Workload;
@@ -61,7 +63,20 @@ const NOT_GRANTED: [&str; 2] = ["list leases", "watch leases"];
 /// Returns a fleet whose servers enforce the roles of the manifests.
 async fn fleet(spec: FleetSpec, record: &Arc<Record>) -> anyhow::Result<Fleet> {
     let of_member = [("member-agent.yaml", manifests::MEMBER_AGENT)];
-    fleet_with(spec, record, &of_member, Some(Settings::with_mode(Mode::Auto))).await
+    fleet_with(spec, record, &of_member, endpointslices()).await
+}
+
+/// Returns the settings of a fleet whose EndpointSlice controller waits for another controller to end.
+fn endpointslices() -> Options {
+    Options { endpointslices: Some(Settings::with_mode(Mode::Auto)), ..Options::members(0) }
+}
+
+/// Returns a fleet that uses the standard API.
+async fn fleet_with_standard_api(spec: FleetSpec, record: &Arc<Record>) -> anyhow::Result<Fleet> {
+    let of_member =
+        [("member-agent.yaml", manifests::MEMBER_AGENT), ("multicluster-api.yaml", manifests::MULTICLUSTER_API)];
+    let options = Options { standard_api: StandardApi::LabelledNamespaces, ..Options::members(0) };
+    fleet_with(spec, record, &of_member, options).await
 }
 
 /// Returns a fleet whose servers enforce the roles. The member agent also has the rights to make EndpointSlices from pods.
@@ -69,18 +84,17 @@ async fn fleet_with_slices_of_pods(record: &Arc<Record>) -> anyhow::Result<Fleet
     let of_member =
         [("member-agent.yaml", manifests::MEMBER_AGENT), ("endpointslices.yaml", manifests::ENDPOINT_SLICES)];
     let spec = FleetSpec::of(1);
-    fleet_with(spec, record, &of_member, Some(Settings::with_mode(Mode::Auto))).await
+    fleet_with(spec, record, &of_member, endpointslices()).await
 }
 
-/// Returns a fleet whose servers enforce the roles of these manifests. `endpointslices` are the settings of the EndpointSlice
-/// controller, `None` if it is off.
+/// Returns a fleet whose servers enforce the roles of these manifests.
 async fn fleet_with(
     spec: FleetSpec,
     record: &Arc<Record>,
     of_member: &[(&str, &str)],
-    endpointslices: Option<Settings>,
+    options: Options,
 ) -> anyhow::Result<Fleet> {
-    let mut options = Options { endpointslices, ..Options::members(spec.members) };
+    let mut options = Options { members: spec.members, ..options };
     options.derived_service_grace = spec.derived_service_grace.unwrap_or(options.derived_service_grace);
     let fleet = Fleet::new(options).await?;
     let of_members: Vec<String> = fleet.members.iter().map(|member| manifests::of_member(&member.name)).collect();
@@ -155,6 +169,39 @@ async fn slices_are_made_of_pods(env: Environment<OnMemkube>) -> anyhow::Result<
     workload.sees("pods", &["IPv4 http 8080/TCP: 10.1.0.1 ready pods-0"]).await.map(drop)
 }
 
+/// Scenario: a Service is exported and imported by the standard API. Users edit and delete what the agents write.
+async fn a_service_is_imported_by_the_standard_api(env: Environment<OnMemkube>) -> anyhow::Result<()> {
+    let (exporter, importer) = (env.user(0), env.user(1));
+    exporter.create_service("app").await?;
+    exporter.create_slice("app", "app-1", &["10.1.0.1"]).await?;
+    exporter.export_standard("app", json!({})).await?;
+    importer.label_namespace(Some("true")).await?;
+    let imported = [format!("{} 10.1.0.1", env.members[0].cluster_id)];
+    let imported = imported.each_ref().map(String::as_str);
+    let slices = importer.sees_standard_slices("app", &imported).await?;
+    importer.sees_ready_import("app", &[&env.members[0].cluster_id]).await?;
+    let slice = slices.into_values().next().context("a slice")?.name_any();
+    importer.set_endpoints(&slice, &["10.9.9.9"]).await?;
+    importer.sees_standard_slices("app", &imported).await?;
+    importer.merge::<StandardServiceImport>("app", json!({"spec": {"ports": []}})).await?;
+    let has_ports = |import: &StandardServiceImport| !import.spec.ports.is_empty();
+    importer.sees_service_import("app", "to have its ports", has_ports).await?;
+    let derived = importer.sees_derived_by_standard_api("app", "to exist", |_| true).await?.name_any();
+    importer.merge::<Service>(&derived, json!({"spec": {"internalTrafficPolicy": "Local"}})).await?;
+    let is_repaired = |service: &Service| {
+        service.spec.as_ref().and_then(|spec| spec.internal_traffic_policy.as_deref()) == Some("Cluster")
+    };
+    importer.sees_derived_by_standard_api("app", "to be repaired", is_repaired).await?;
+    let ports = json!([{"name": "http", "port": 81, "targetPort": 8080}]);
+    exporter.merge::<Service>("app", json!({"spec": {"ports": ports}})).await?;
+    let has_port = |import: &StandardServiceImport| import.spec.ports.iter().map(|port| port.port).eq([81]);
+    importer.sees_service_import("app", "to have the port 81", has_port).await?;
+    exporter.delete::<StandardServiceExport>("app").await?;
+    eventually::gone(&importer.api::<StandardServiceImport>(), "app").await?;
+    importer.sees_standard_slices("app", &[]).await?;
+    eventually::gone(&importer.api::<Service>(), &derived).await
+}
+
 /// Scenario: a second replica of each agent takes over when the first replica stops.
 async fn replicas_take_over(spec: FleetSpec, record: &Arc<Record>) -> anyhow::Result<()> {
     let mut fleet = fleet(spec, record).await?;
@@ -222,6 +269,16 @@ fn the_roles_of_the_manifests_are_enough_for_the_main_job_and_grant_nothing_else
             slices_are_made_of_pods(Environment::on(OnMemkube(fleet)).await?).await
         })
         .with_context(|| format!("slices_are_made_of_pods, denied: {:#?}", record.denied()))?;
+    }
+    for is_hard in [false, true] {
+        sim::paused(async {
+            let fleet = fleet_with_standard_api(spec, &record).await?;
+            for (_, server) in fleet.servers().filter(|_| is_hard) {
+                server.memkube().set_faults(Some(Arc::new(LostAnswers::default())));
+            }
+            a_service_is_imported_by_the_standard_api(Environment::on(OnMemkube(fleet)).await?).await
+        })
+        .with_context(|| format!("a_service_is_imported_by_the_standard_api, denied: {:#?}", record.denied()))?;
     }
     for action in Action::ALL {
         sim::paused(async {

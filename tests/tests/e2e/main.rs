@@ -27,6 +27,7 @@ mod main_job;
 mod make_before_break;
 mod membership;
 mod metrics_secure;
+mod multicluster;
 mod multicluster_definitions;
 mod observability;
 mod old_backup;

@@ -2,6 +2,7 @@
 //! objects are those of `deploy/`, the tokens are those of service accounts, and kube-apiserver is the real one.
 
 mod flow_control;
+mod multicluster;
 mod policy;
 mod refused;
 mod requests;

@@ -210,6 +210,12 @@ impl<'a> Reader<'a> {
         self.view.watches.complete(kinds)
     }
 
+    /// Returns the state of the watch of a kind.
+    pub(crate) fn watch_of(self, kind: Kind) -> WatchState {
+        self.reads.note(Value::Watch(kind));
+        self.view.watches.state(kind)
+    }
+
     /// Returns what the hub agent announces and offers to the members.
     pub(crate) fn announces(self) -> (&'a Announcement, Option<&'a SliceStreamOffer>) {
         self.reads.note(Value::Announces);

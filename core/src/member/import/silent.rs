@@ -8,22 +8,22 @@ use crate::model::{HubSlice, MultiClusterService, SliceContent, Treatment};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::borrow::Cow;
 
-/// Returns the content of a distributed slice to import for a Service, after its validation. `service` is the derived Service of a
-/// MultiClusterService, or the imported Service of the standard API.
+/// Returns the content of a distributed slice to import. `content` is its content for a member that is not silent, which serves `served`.
 pub(super) fn content<'a>(
-    view: Reader<'a>,
-    distributed: &'a HubSlice,
-    service: &ObjectName,
+    view: Reader<'_>,
+    distributed: &HubSlice,
+    content: Cow<'a, SliceContent>,
+    served: impl FnOnce(&SliceContent) -> Vec<Served>,
     now: Timestamp,
 ) -> Cow<'a, SliceContent> {
-    let admitted = view.admitted(distributed).content;
     let treatment = view.treatment_of(&distributed.spec.reference.cluster, now);
-    let served = || Served { service: service.clone(), address_type: admitted.address_type.clone() };
     // A draining member counts as serving for a withdrawn one.
     // fault O20.1: other, now) < treatment ~> other, now) <= treatment
-    let is_served = || view.exporters_that_serve(served()).any(|other| view.treatment_of(other, now) < treatment);
-    let Some(treatment) = treatment.filter(|_| is_served()) else { return Cow::Borrowed(admitted) };
-    let mut content = admitted.clone();
+    let is_served = |it| view.exporters_that_serve(it).any(|other| view.treatment_of(other, now) < treatment);
+    // fault O20.8: .all(is_served) ~> .any(is_served)
+    let are_served = || served(&content).into_iter().all(is_served);
+    let Some(treatment) = treatment.filter(|_| are_served()) else { return content };
+    let mut content = content.into_owned();
     let endpoints = std::mem::take(&mut content.endpoints);
     match treatment {
         // fault O20.2: content.draining.splice(..0, endpoints) ~> content.draining.splice(..0, endpoints.into_iter().take(0))

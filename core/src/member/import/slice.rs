@@ -90,7 +90,8 @@ fn withdraw(
     }
 }
 
-/// [`replacement_pending`] for a distributed slice that is being deleted. Always false without a target.
+/// [`replacement_pending`] for a distributed slice that is being deleted. Without a target, nothing replaces it in `fleet-system`,
+/// because clients use the endpoints of a derived Service. By the standard API, the target may only be unknown for a moment.
 fn is_replaced(
     view: Reader<'_>,
     at: &ObjectName,
@@ -100,8 +101,28 @@ fn is_replaced(
 ) -> bool {
     match target::target(view, at, distributed, now) {
         Found::Target(target) => replacement_pending(view, &Import { at, distributed, target }, removed, now),
-        Found::Waits(_) | Found::Ended => false,
+        Found::Waits(_) if is_for_fleet_api(view, &at.namespace) => false,
+        // fault MI16.1: is_perhaps_replaced(view, at, distributed, removed) ~> false
+        Found::Waits(_) => is_perhaps_replaced(view, at, distributed, removed),
+        Found::Ended => false,
     }
+}
+
+/// True if another slice of the same Service from the same cluster does not have the endpoints yet that it has in the hub.
+fn is_perhaps_replaced(view: Reader<'_>, at: &ObjectName, distributed: &HubSlice, removed: &EndpointSlice) -> bool {
+    others(view, distributed).any(|other| {
+        let present = view.slices().live(&ObjectName::new(at.namespace.clone(), other.meta.name.name.clone()));
+        let present = present.filter(|present| is_ours(view, other, present)).map(|present| &present.content);
+        handover::replacement_pending(present, &other.spec.content, &removed.content)
+    })
+}
+
+/// Returns the other distributed slices of the same Service from the same cluster.
+fn others<'a>(view: Reader<'a>, distributed: &'a HubSlice) -> impl Iterator<Item = &'a HubSlice> {
+    let all = view.distributed_slices_of(&distributed.spec.owner);
+    let live = all.filter_map(move |other| view.distributed_slices().live(other));
+    // fault P10.3: other| other.spec.reference.cluster == distributed.spec.reference.cluster ~> _| true
+    live.filter(|other| other.spec.reference.cluster == distributed.spec.reference.cluster)
 }
 
 /// True if the imported slice `removed` must stay until its replacement is imported: another slice of the same Service from
@@ -109,10 +130,7 @@ fn is_replaced(
 fn replacement_pending(view: Reader<'_>, import: &Import<'_>, removed: &EndpointSlice, now: Timestamp) -> bool {
     let distributed = import.distributed;
     let bound = |present: &&EndpointSlice| present.imported && import.target.is_bound(present, distributed);
-    let others =
-        view.distributed_slices_of(&distributed.spec.owner).filter_map(|other| view.distributed_slices().live(other));
-    // fault P10.3: other| other.spec.reference.cluster == distributed.spec.reference.cluster ~> _| true
-    others.filter(|other| other.spec.reference.cluster == distributed.spec.reference.cluster).any(|other| {
+    others(view, distributed).any(|other| {
         let at = ObjectName::new(import.at.namespace.clone(), other.meta.name.name.clone());
         let present = view.slices().live(&at);
         if present.is_some_and(|present| !is_ours(view, other, present)) {
@@ -235,8 +253,11 @@ fn ensure(
         let generation = distributed.spec.reference.generation;
         // The hub agent relies on it that each import has the content.
         let other = import_of_other_api(view, import.at, distributed);
-        // fault MI14.2: observed_generation == Some(generation) ~> observed_generation.is_some()
-        let is_everywhere = other.is_none_or(|other| other.observed_generation == Some(generation));
+        let is_everywhere = other.is_none_or(|other| match target::target(view, &other.meta.name, distributed, now) {
+            // fault MI14.2: *target.content(view, distributed, now) == other.content ~> { let _ = target; true }
+            Found::Target(target) => *target.content(view, distributed, now) == other.content,
+            Found::Waits(_) | Found::Ended => true, // it stays as it is, or it goes
+        });
         // fault J4.2: view.has_preview(name) ~> (false && view.has_preview(name))
         let acknowledged = (view.has_preview(name) && is_everywhere).then_some(generation);
         return Plan { acknowledged, ..Plan::default() };

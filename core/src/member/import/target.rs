@@ -6,12 +6,15 @@
 //! ```
 
 use super::{binding, silent};
+use crate::limits::ORPHAN_GRACE_MICROS;
 use crate::member::standard_import::{self, Importing};
+use crate::member::view::serving::Served;
 use crate::member::view::{Reader, StandardApi};
 use crate::model::{
     EndpointSlice, HubSlice, ImportType, Kind, MergedCluster, MergedServiceImport, Meta, Service, SliceContent,
     StandardLabels,
 };
+use crate::names;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::borrow::Cow;
 
@@ -35,8 +38,21 @@ pub(super) struct Standard<'a> {
     /// Exporting cluster, with the ports that it serves.
     exporter: &'a MergedCluster,
     /// Name of the derived Service; `None` for a headless Service.
-    derived: Option<&'a Text>,
+    derived: Option<Text>,
 }
+
+/// Relation of a distributed slice to the claims of this cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listing {
+    /// A claim lists the exporting cluster, or only the fleet's API requests the slice.
+    Listed,
+    /// This cluster gets the slice only by the standard API.
+    Unlisted,
+    Unknown,
+}
+
+/// Kinds that decide if a claim lists a cluster.
+const DECIDE_LISTING: [Kind; 2] = [Kind::MergedServiceImport, Kind::InternalServiceImport];
 
 /// Request of this cluster for the slices of a Service.
 pub(super) enum Requested {
@@ -53,7 +69,7 @@ pub(super) fn is_for_fleet_api(view: Reader<'_>, namespace: &Text) -> bool {
 }
 
 /// Returns the distributed slice that is imported into the EndpointSlice with this name.
-pub(super) fn distributed<'a>(view: Reader<'a>, at: &ObjectName) -> Option<&'a HubSlice> {
+pub(crate) fn distributed<'a>(view: Reader<'a>, at: &ObjectName) -> Option<&'a HubSlice> {
     let distributed = view.distributed_slices().get(&view.in_hub(at.name.clone()))?;
     // fault MI10.1: || distributed.spec.owner.namespace == at.namespace ~> || true
     let is_of = is_for_fleet_api(view, &at.namespace) || distributed.spec.owner.namespace == at.namespace;
@@ -111,26 +127,85 @@ fn has_labels(view: Reader<'_>, distributed: &HubSlice, present: &EndpointSlice)
 pub(super) fn target<'a>(view: Reader<'a>, at: &ObjectName, distributed: &HubSlice, now: Timestamp) -> Found<'a> {
     let service = &distributed.spec.owner;
     if is_for_fleet_api(view, &at.namespace) {
+        let is_imported = || view.slices().get(at).is_some_and(|present| is_ours(view, distributed, present));
+        let may_begin = match listing(view, distributed) {
+            Listing::Listed => true,
+            Listing::Unlisted => return unlisted(view, at, now),
+            Listing::Unknown => is_imported(),
+        };
         // Without a derived Service, the slice waits. A change of the MultiClusterService or of the derived Service requeues the
         // key (B12 in docs/behaviour.md).
-        return binding(view, service).map_or(Found::Waits(None), |derived| Found::Target(Target::Derived(derived)));
+        let derived = binding(view, service).filter(|_| may_begin);
+        return derived.map_or(Found::Waits(None), |derived| Found::Target(Target::Derived(derived)));
     }
     match standard_import::importing(view, service, now) {
         Importing::Unknown(again) => Found::Waits(again),
         Importing::Not => Found::Ended,
-        Importing::Yes(merged) => standard(view, merged, distributed).map_or(Found::Waits(None), Found::Target),
+        Importing::Yes(merged) => standard(view, at, merged, distributed),
     }
 }
 
-fn standard<'a>(view: Reader<'a>, merged: &'a MergedServiceImport, distributed: &HubSlice) -> Option<Target<'a>> {
-    // The hub agent may write the slice before the MergedServiceImport lists the cluster.
-    let exporter = merged.import.clusters.iter().find(|it| it.cluster == distributed.spec.reference.cluster)?;
+/// Returns the target of the standard API.
+fn standard<'a>(
+    view: Reader<'a>,
+    at: &ObjectName,
+    merged: &'a MergedServiceImport,
+    distributed: &HubSlice,
+) -> Found<'a> {
+    // Perhaps the cluster exports only by the other API. Or the hub agent wrote the slice before the MergedServiceImport.
+    let Some(exporter) = exporter(merged, distributed) else { return Found::Ended };
     let derived = match merged.import.import_type {
         ImportType::Headless => None,
-        // While another writer has the name of the derived Service, no slice is bound to it.
-        ImportType::ClusterSetIp => Some(&standard_import::derived_service(view, &merged.service)?.meta.name.name),
+        ImportType::ClusterSetIp => {
+            let derived = names::standard_derived(&merged.service).name;
+            let is_bound = || view.slices().get(at).is_some_and(|present| present.service.as_ref() == Some(&derived));
+            // While another writer has the name of the derived Service, no slice is bound to it. A slice that is bound to it follows its
+            // source.
+            if standard_import::derived_service(view, &merged.service).is_none() && !is_bound() {
+                return Found::Waits(None);
+            }
+            Some(derived)
+        }
     };
-    Some(Target::Standard(Standard { exporter, derived }))
+    Found::Target(Target::Standard(Standard { exporter, derived }))
+}
+
+/// Returns the exporting cluster of a distributed slice, as part of the merged import.
+fn exporter<'a>(merged: &'a MergedServiceImport, distributed: &HubSlice) -> Option<&'a MergedCluster> {
+    merged.import.clusters.iter().find(|it| it.cluster == distributed.spec.reference.cluster)
+}
+
+/// Says if a claim of this cluster lists the exporting cluster of a distributed slice.
+pub(crate) fn listing(view: Reader<'_>, distributed: &HubSlice) -> Listing {
+    if view.settings().standard_api == StandardApi::Off {
+        return Listing::Listed; // the hub agent distributes no other slices
+    }
+    let (service, cluster) = (&distributed.spec.owner, &distributed.spec.reference.cluster);
+    let claims = view.claims_of(service).filter_map(|claim| view.claims().live(claim));
+    let granted: Vec<_> = claims.filter(|claim| !claim.status.clusters.is_empty()).collect();
+    // fault MI15.1: granted.iter().any(|claim| claim.status.clusters.contains(cluster)) ~> { let _ = cluster; true }
+    if granted.iter().any(|claim| claim.status.clusters.contains(cluster)) {
+        return Listing::Listed;
+    }
+    // fault MI15.3: view.has_undecodable() ~> false
+    if !view.complete(&DECIDE_LISTING) || view.has_undecodable() {
+        return Listing::Unknown;
+    }
+    let merged = standard_import::merged(view, service).filter(|merged| merged.meta.finalizers.ours);
+    if merged.is_none_or(|merged| exporter(merged, distributed).is_none()) {
+        return Listing::Listed; // only the fleet's API requests it
+    }
+    // A claim without an answer says nothing about its exporters. Clients lose them with the derived Service.
+    // fault MI15.4: granted.is_empty() && binding(view, service).is_some() ~> false
+    if granted.is_empty() && binding(view, service).is_some() { Listing::Unknown } else { Listing::Unlisted }
+}
+
+/// Returns the target for the fleet's API of a slice whose cluster no claim lists. A claim may lose its clusters for a moment, for example
+/// when the ServiceImport in the hub is created again. So an imported slice stays for a while.
+fn unlisted(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> Found<'static> {
+    let until = view.unlisted_since(at).map(|since| since.plus_micros(ORPHAN_GRACE_MICROS));
+    // fault MI15.2: until.is_some_and(|until| now >= until) ~> until.is_some()
+    if until.is_some_and(|until| now >= until) { Found::Ended } else { Found::Waits(until) }
 }
 
 /// Returns since when this cluster requests the slices of the Service of an imported slice.
@@ -177,11 +252,16 @@ impl Target<'_> {
         distributed: &'a HubSlice,
         now: Timestamp,
     ) -> Cow<'a, SliceContent> {
+        let admitted = Cow::Borrowed(view.admitted(distributed).content);
         match self {
-            Self::Derived(service) => silent::content(view, distributed, &service.meta.name, now),
+            Self::Derived(service) => {
+                let served = |content: &SliceContent| vec![Served::all_ports(&service.meta.name, content)];
+                silent::content(view, distributed, admitted, served, now)
+            }
             Self::Standard(standard) => {
-                let content = silent::content(view, distributed, &distributed.spec.owner, now);
-                standard_import::served(content, standard.exporter)
+                let own = standard_import::served(admitted, standard.exporter);
+                let served = |content: &SliceContent| Served::each_port(&distributed.spec.owner, content);
+                silent::content(view, distributed, own, served, now)
             }
         }
     }
@@ -196,7 +276,7 @@ impl Target<'_> {
                     cluster: distributed.spec.reference.cluster.clone(),
                     headless: standard.derived.is_none(),
                 };
-                (standard.derived.cloned(), Some(labels))
+                (standard.derived.clone(), Some(labels))
             }
         }
     }

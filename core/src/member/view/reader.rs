@@ -292,6 +292,10 @@ impl<'a> Reader<'a> {
         self.view.hub_leads(slice, now)
     }
 
+    pub(crate) fn unlisted_since(self, slice: &ObjectName) -> Option<Timestamp> {
+        self.since(Fact::Unlisted(slice.clone()))
+    }
+
     pub(crate) fn outdated_since(self, slice: &ObjectName) -> Option<Timestamp> {
         self.since(Fact::Outdated(slice.clone()))
     }

@@ -2,22 +2,37 @@
 
 use super::value::Value;
 use super::{Effects, View};
-use crate::model::{AddressType, EndpointSlice};
-use fleetnet_types::{ClusterId, ObjectName};
+use crate::model::{AddressType, EndpointSlice, SliceContent};
+use fleetnet_types::{ClusterId, ObjectName, Text};
 use std::collections::BTreeMap;
 
-/// Imported Service and address type. Clients choose among the endpoints of one such pair.
+/// Imported Service, address type and port. Clients choose among the endpoints of one such triple.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Served {
     /// Derived Service of a MultiClusterService, or imported Service of the standard API. The labels of the imported slice name it.
     pub(crate) service: ObjectName,
     pub(crate) address_type: AddressType,
+    /// Name of the port; empty for all ports.
+    pub(crate) port: Text,
+}
+
+impl Served {
+    /// Returns what a slice of the fleet's API serves. All exporters have the same ports.
+    pub(crate) fn all_ports(service: &ObjectName, content: &SliceContent) -> Self {
+        Self { service: service.clone(), address_type: content.address_type.clone(), port: Text::from("") }
+    }
+
+    /// Returns what a slice of the standard API serves. Exporters may have different ports.
+    pub(crate) fn each_port(service: &ObjectName, content: &SliceContent) -> Vec<Self> {
+        let of_port = |name: &Text| Self { port: name.clone(), ..Self::all_ports(service, content) };
+        content.ports.iter().map(|port| of_port(&port.name)).collect()
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Serving {
     /// For each imported slice with ready endpoints: what it serves, and its exporting member.
-    slices: BTreeMap<ObjectName, (Served, ClusterId)>,
+    slices: BTreeMap<ObjectName, (Vec<Served>, ClusterId)>,
     /// Number of these slices.
     exporters: BTreeMap<Served, BTreeMap<ClusterId, u32>>,
 }
@@ -34,7 +49,9 @@ impl View {
             Some(after) => self.serving.slices.insert(name.clone(), after),
             None => self.serving.slices.remove(name),
         };
-        if let Some((served, exporter)) = before {
+        let each =
+            |(served, exporter): (Vec<Served>, ClusterId)| served.into_iter().map(move |it| (it, exporter.clone()));
+        for (served, exporter) in before.into_iter().flat_map(each) {
             let exporters = self.serving.exporters.entry(served.clone()).or_default();
             let number = exporters.entry(exporter.clone()).or_default();
             *number = number.saturating_sub(1);
@@ -46,7 +63,7 @@ impl View {
                 self.serving.exporters.remove(&served);
             }
         }
-        if let Some((served, exporter)) = after {
+        for (served, exporter) in after.into_iter().flat_map(each) {
             let number = self.serving.exporters.entry(served.clone()).or_default().entry(exporter).or_default();
             *number += 1;
             if *number == 1 {
@@ -56,13 +73,16 @@ impl View {
         }
     }
 
-    fn served_by(&self, name: &ObjectName) -> Option<(Served, ClusterId)> {
+    fn served_by(&self, name: &ObjectName) -> Option<(Vec<Served>, ClusterId)> {
         let has_ready = |slice: &&EndpointSlice| slice.imported && !slice.content.endpoints.is_empty();
         let imported = self.slices.live(name).filter(has_ready)?;
         let distributed = self.distributed_slices.live(&self.in_hub(name.name.clone()))?;
-        let service = imported.standard.as_ref().map(|labels| &labels.service).or(imported.service.as_ref())?;
-        let service = ObjectName::new(name.namespace.clone(), service.clone());
-        let served = Served { service, address_type: imported.content.address_type.clone() };
+        let of = |service: &Text| ObjectName::new(name.namespace.clone(), service.clone());
+        let served = if name.namespace == self.settings.fleet_system_namespace {
+            vec![Served::all_ports(&of(imported.service.as_ref()?), &imported.content)]
+        } else {
+            Served::each_port(&of(&imported.standard.as_ref()?.service), &imported.content)
+        };
         Some((served, distributed.spec.reference.cluster.clone()))
     }
 

@@ -1,7 +1,7 @@
 //! Stores changes of objects in the member's view, and tells which values they change.
 
 use super::value::{Bucket, Fact, Value};
-use super::{Effects, Key, View};
+use super::{Effects, Key, StandardApi, View};
 use crate::index::Taken;
 use crate::model::{
     EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MultiClusterService,
@@ -235,6 +235,9 @@ impl View {
         if self.is_for_imports(&name.namespace) && self.is_marked_imported(&name) {
             effects.keys.push(Key::SliceImport(name.clone()));
             effects.facts.extend([Fact::Orphaned(name.clone()), Fact::Outdated(name.clone())]);
+            if in_system && self.settings.standard_api != StandardApi::Off {
+                effects.facts.push(Fact::Unlisted(name.clone()));
+            }
         }
         if in_system {
             self.review_contested(&name.name, effects);

@@ -72,6 +72,8 @@ pub(crate) enum Fact {
     Fulfilled(ObjectName),
     /// The hub no longer distributes the slice that was imported into the EndpointSlice with this name.
     Orphaned(ObjectName),
+    /// No claim lists the exporting cluster of this slice, which was imported for a MultiClusterService.
+    Unlisted(ObjectName),
     /// The hub distributes an older state of the source than the imported slice with this name has.
     Outdated(ObjectName),
 }

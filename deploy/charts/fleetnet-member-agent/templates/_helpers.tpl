@@ -58,6 +58,10 @@
 {{- range $cluster, $ranges := .Values.sourceRanges }}
 - --source-ranges={{ $cluster }}={{ join "," $ranges }}
 {{- end }}
+{{- if .Values.multiclusterApi.enabled }}
+- --multicluster-api=true
+- --multicluster-api-import={{ .Values.multiclusterApi.import }}
+{{- end }}
 {{- if .Values.metrics.secure }}
 - --metrics-secure=true
 {{- if .Values.metrics.certificateSecret }}

@@ -68,7 +68,14 @@ fn with_their_defaults_the_charts_render_the_objects_of_the_plain_manifests() ->
         equal(&helm, Chart::HubAgent, &values, &of_managed).await?;
         let of_managed = [&of_member[..], &[manifests::FLEET_MANAGER_MEMBER]].concat();
         let values = ["--set=member.id=member-1", "--set=fleetManager.enabled=true"];
-        equal(&helm, Chart::MemberAgent, &values, &of_managed).await
+        equal(&helm, Chart::MemberAgent, &values, &of_managed).await?;
+        let end = "- --log-format";
+        let flags =
+            "- --multicluster-api=true\n            - --multicluster-api-import=labelled\n            - --log-format";
+        let with_api = manifests::MEMBER_AGENT.replace(end, flags);
+        let with_api = [&with_api, manifests::MULTICLUSTER_API, manifests::MEMBER_FLOW_CONTROL];
+        let values = ["--set=member.id=member-1", "--set=multiclusterApi.enabled=true"];
+        equal(&helm, Chart::MemberAgent, &values, &with_api).await
     })
 }
 
@@ -147,6 +154,8 @@ fn each_value_arrives_where_it_belongs() -> anyhow::Result<()> {
             "--source-ranges=north=10.1.0.0/16,fd00:1::/32",
             "--source-ranges=east=10.2.0.0/16",
             "--derived-service-grace=1m",
+            "--multicluster-api=true",
+            "--multicluster-api-import=all",
         ];
         for argument in expected.iter().chain(&of_members) {
             ensure!(of_member.iter().any(|it| it == argument), "{argument} is missing: {of_member:?}");
