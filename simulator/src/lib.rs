@@ -14,6 +14,7 @@
 //! | [`run`] | a script from its first step to its finding |
 //! | [`shrink`] | a smaller script with the same finding |
 //! | [`coverage`] | what occurred in many runs |
+//! | [`standard`] | users of the standard API, and what must be true of their Service |
 //! | [`trace`] | what happened in one run, line by line |
 
 pub mod coverage;
@@ -23,6 +24,7 @@ pub mod oracles;
 pub mod run;
 pub mod script;
 pub mod shrink;
+pub mod standard;
 pub mod trace;
 pub mod users;
 pub mod world;

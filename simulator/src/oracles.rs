@@ -20,6 +20,7 @@ mod withdrawn;
 
 use crate::coverage::{Counts, Table};
 use crate::limits::REQUESTS_IN_A_SECOND;
+use crate::standard;
 use crate::trace::Trace;
 use crate::world::{World, agent_of, kind_of, replica_of};
 use fleetnet_api::decode::decode;
@@ -35,6 +36,9 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Rules that also look at the objects of the standard API.
+const GENERAL: [&str; 2] = ["leaders", "loops"];
 
 /// Returns all rules.
 fn all() -> Vec<(&'static str, Box<dyn Oracle>)> {
@@ -362,7 +366,8 @@ impl Observer for OnServer {
             json: &commit.change.after.json,
             json_before: commit.change.before.as_deref().map(|stored| &*stored.json),
         };
-        for (rule, oracle) in rules {
+        let is_of_standard_api = seen.newest().is_some_and(standard::concerns);
+        for (rule, oracle) in rules.iter_mut().filter(|(rule, _)| !is_of_standard_api || GENERAL.contains(rule)) {
             match oracle.committed(&seen) {
                 Ok(true) => counts.add(Table::Rules, rule),
                 Ok(false) => {}

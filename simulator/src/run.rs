@@ -8,10 +8,12 @@ use crate::limits::{
 };
 use crate::oracles::{self, Finding, Watchers};
 use crate::script::{Script, What};
+use crate::standard;
 use crate::trace::Trace;
 use crate::users::act;
 use crate::world::{WORK, World, cluster_id};
 use anyhow::Context as _;
+use fleetnet_core::member::StandardApi;
 use fleetnet_core::model::{MemberStatus, MembershipAgent, Silence, SilencePhase};
 use fleetnet_types::Timestamp;
 use futures::FutureExt as _;
@@ -82,6 +84,7 @@ struct Run {
     counts: Counts,
     /// True if faults have begun in a run with quiet users.
     has_begun: bool,
+    has_standard_api: bool,
     /// Times at which a kubelet starts a replica again.
     restarts: BTreeMap<(Place, usize), Timestamp>,
     looks: Looks,
@@ -96,7 +99,7 @@ async fn play(script: &Script, lines: usize, looks: Looks) -> anyhow::Result<Out
         run.silence_ends().await?;
         run.check_rest(oracles::SETTLED).await?;
         run.check_silence().await?;
-        run.last_changes(&script.last).await?;
+        run.last_changes(script).await?;
     }
     let Run { world, start, watchers, trace, counts, .. } = run;
     let coverage = Coverage { runs: 1, virtual_seconds: world.now().since(start).as_secs(), tables: counts.take() };
@@ -111,6 +114,9 @@ async fn world_of(script: &Script) -> anyhow::Result<World> {
         options.membership.agents = MembershipAgent::ALL.to_vec();
         options.force_delete = Some(FORCE_DELETE);
     }
+    if script.standard.is_some() {
+        options.standard_api = StandardApi::LabelledNamespaces;
+    }
     let fleet = Fleet::new(options).await?;
     let manager = Manager::new(fleet.hub.admin());
     if script.is_managed {
@@ -120,6 +126,9 @@ async fn world_of(script: &Script) -> anyhow::Result<World> {
         }
     }
     fleet.make_namespace(WORK).await?;
+    for member in &fleet.members {
+        member.server.make_namespace(standard::NAMESPACE).await?;
+    }
     let manager = script.is_managed.then_some(manager);
     Ok(World { fleet, replicas: script.replicas, is_cut_off: false, restores: 0, later: Vec::new(), manager })
 }
@@ -139,7 +148,18 @@ impl Run {
             world.fleet.set_own_clock(place, 0);
             world.start_missing(place)?;
         }
-        Ok(Self { world, start, active, watchers, trace, counts, has_begun: false, restarts: BTreeMap::new(), looks })
+        Ok(Self {
+            world,
+            start,
+            active,
+            watchers,
+            trace,
+            counts,
+            has_begun: false,
+            has_standard_api: script.standard.is_some(),
+            restarts: BTreeMap::new(),
+            looks,
+        })
     }
 
     /// Makes all steps, and ends all faults.
@@ -169,6 +189,9 @@ impl Run {
                     What::User(action) => {
                         self.count_action(action);
                         act(&self.world, action).await.with_context(|| format!("{action:?}"))?;
+                    }
+                    What::Standard(action) => {
+                        standard::act(&self.world, *action).await.with_context(|| format!("{action:?}"))?;
                     }
                     What::Fault { kind, lasts, disturbance, .. } => {
                         self.begin(kind, disturbance).await.with_context(|| format!("begin of {}", kind.name))?;
@@ -289,9 +312,13 @@ impl Run {
     }
 
     /// Makes the last changes, and checks that they arrive promptly.
-    async fn last_changes(&mut self, actions: &[Action]) -> anyhow::Result<()> {
+    async fn last_changes(&mut self, script: &Script) -> anyhow::Result<()> {
         self.watchers.allow_withdrawals();
-        for action in actions {
+        for action in script.standard.iter().flatten() {
+            self.trace.add(self.world.now(), || format!("=== last user of the standard API {action:?}"));
+            standard::act(&self.world, *action).await.with_context(|| format!("{action:?}"))?;
+        }
+        for action in &script.last {
             if self.watchers.found().is_some() {
                 return Ok(());
             }
@@ -323,6 +350,9 @@ impl Run {
         }
         for class in oracle::classes(&fleet) {
             self.counts.add(Table::Situations, class);
+        }
+        if let Some(why) = standard::check(&self.world).err().filter(|_| self.has_standard_api) {
+            self.watchers.find(rule, now, why);
         }
         Ok(())
     }

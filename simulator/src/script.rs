@@ -2,6 +2,7 @@
 
 use crate::disturbances::{self, Disturbance, Kind};
 use crate::limits::{ACTION, QUIET_ACTION, QUIET_FAULTS};
+use crate::standard;
 use fastrand::Rng;
 use histories::users::{Action, MEMBERS, an_action, prelude};
 use proptest::strategy::{Strategy as _, ValueTree as _};
@@ -32,6 +33,8 @@ pub struct Script {
     pub steps: Vec<Step>,
     /// Changes that users make after all faults. They must arrive promptly.
     pub last: Vec<Action>,
+    /// The same for users of the standard API. `None` if the members do not use it.
+    pub standard: Option<Vec<standard::Action>>,
 }
 
 /// Step of a script, at a time since the start of the run.
@@ -44,6 +47,7 @@ pub struct Step {
 #[derive(Clone, Debug)]
 pub enum What {
     User(Action),
+    Standard(standard::Action),
     Fault {
         kind: &'static Kind,
         lasts: Duration,
@@ -58,6 +62,7 @@ impl fmt::Display for Step {
         write!(formatter, "{:>7.3} ", self.at.as_secs_f64())?;
         match &self.what {
             What::User(action) => write!(formatter, "user {action:?}"),
+            What::Standard(action) => write!(formatter, "user of the standard API {action:?}"),
             What::Fault { kind, lasts, disturbance, .. } => {
                 write!(formatter, "fault {} for {:.0} s: {disturbance:?}", kind.name, lasts.as_secs_f64())
             }
@@ -144,8 +149,9 @@ impl Script {
             steps.extend(lives(seed, may));
             steps.extend(leaves(&mut of_manager, may).filter(|_| is_managed));
         }
+        let standard = standard_users(seed, if is_quiet { QUIET_ACTION } else { ACTION }, &mut steps);
         steps.sort_by_key(|step| step.at);
-        Self { seed, replicas, has_streams, without_stream, is_slow, is_quiet, is_managed, steps, last }
+        Self { seed, replicas, has_streams, without_stream, is_slow, is_quiet, is_managed, steps, last, standard }
     }
 
     /// Returns the same script, whose disturbances have drawn no random numbers yet.
@@ -166,6 +172,21 @@ impl Script {
         let steps = kept.iter().filter_map(|number| self.steps.get(*number).cloned()).collect();
         Self { steps, ..self.clone() }
     }
+}
+
+/// Adds the actions of users of the standard API, in half of the runs. Returns their last actions. They have random numbers of their own,
+/// so that they change no other step of a seed.
+fn standard_users(seed: u64, until: Duration, steps: &mut Vec<Step>) -> Option<Vec<standard::Action>> {
+    let mut rng = Rng::with_seed(seed.rotate_left(16)); // no limit: another seed
+    if !rng.bool() {
+        return None;
+    }
+    let step = |at, action| Step { at, what: What::Standard(action) };
+    steps.extend(standard::prelude().into_iter().map(|action| step(Duration::ZERO, action)));
+    for _ in 0..rng.usize(3..25) {
+        steps.push(step(a_time(&mut rng, Duration::ZERO, until), standard::an_action(&mut rng)));
+    }
+    Some((0..rng.usize(1..4)).map(|_| standard::an_action(&mut rng)).collect())
 }
 
 /// Returns up to two requests of a fleet manager to leave.
@@ -209,7 +230,7 @@ fn an_old_backup(kind: &'static Kind, steps: &[Step], rng: &mut Rng) -> Step {
             | Action::ChangePorts { .. }
             | Action::Unexport { .. },
         ) => true,
-        What::User(_) | What::Fault { .. } => false,
+        What::User(_) | What::Standard(_) | What::Fault { .. } => false,
     };
     let last = steps.iter().filter(ends).map(|step| step.at).max().unwrap_or_default();
     let at = a_time(rng, last, last.max(QUIET_ACTION) + SHORTLY_BEFORE);

@@ -116,7 +116,7 @@ fn consumer_type(which: usize) -> &'static str {
     ["LoadBalancer", "ClusterIP"][which]
 }
 
-async fn create(world: &World, member: usize, kind: Kind, path: &str, body: Value) -> anyhow::Result<()> {
+pub(crate) async fn create(world: &World, member: usize, kind: Kind, path: &str, body: Value) -> anyhow::Result<()> {
     let (namespace, name) = path.split_once('/').expect("a path has a namespace");
     let mut object = body;
     object["metadata"]["name"] = name.into();

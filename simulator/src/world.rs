@@ -1,5 +1,6 @@
 //! Fleet of a run: servers, agents and their users, as the other modules see it.
 
+use crate::standard;
 use anyhow::Context as _;
 use fleetnet_api::decode::decode;
 use fleetnet_api::resources::resource;
@@ -128,7 +129,7 @@ impl World {
         KINDS.into_iter().flat_map(|kind| self.objects_of_kind(place, kind)).collect()
     }
 
-    fn objects_of_kind(&self, place: Place, kind: Kind) -> Vec<Object> {
+    pub(crate) fn objects_of_kind(&self, place: Place, kind: Kind) -> Vec<Object> {
         let stored = self.server(place).memkube().peek_all(&resource_id(kind));
         stored.into_iter().filter_map(|object| decode(kind, &serde_json::to_vec(&object).ok()?).ok()).collect()
     }
@@ -152,10 +153,13 @@ impl World {
         agents.filter_map(|it| if let Object::MemberAgent(agent) = it { Some(agent.status) } else { None }).collect()
     }
 
-    /// Returns the objects of the whole fleet, as the oracle of a fleet at rest reads them.
+    /// Returns the objects of the whole fleet, as the oracle of a fleet at rest reads them. The standard API has a check of its own.
     #[must_use]
     pub fn at_rest(&self) -> histories::fleet::Fleet {
-        let cluster = |objects| histories::fleet::Cluster::new(objects, BTreeSet::new());
+        let cluster = |mut objects: Vec<Object>| {
+            objects.retain(|object| !standard::concerns(object));
+            histories::fleet::Cluster::new(objects, BTreeSet::new())
+        };
         let members = (0..self.fleet.members.len()).map(|index| cluster(self.objects(Place::Member(index))));
         let mut in_hub = self.objects(Place::Hub);
         for kind in [Kind::Namespace, Kind::MemberAgent] {
@@ -214,6 +218,7 @@ pub fn resource_id(kind: Kind) -> ResourceId {
 /// Returns the kind of a resource; `None` if agents do not watch it.
 #[must_use]
 pub fn kind_of(id: &ResourceId) -> Option<Kind> {
-    let others = [Kind::Namespace, Kind::MemberAgent, Kind::InternalMemberCluster];
+    let of_standard_api = [Kind::StandardServiceExport, Kind::StandardServiceImport, Kind::MergedServiceImport];
+    let others = [Kind::Namespace, Kind::MemberAgent, Kind::InternalMemberCluster].into_iter().chain(of_standard_api);
     KINDS.into_iter().chain(others).find(|kind| resource_id(*kind) == *id)
 }

@@ -68,6 +68,8 @@ const BUGS: &[Known] = &[
     known("a failed request is repeated without a pause", "A8.5", "requests", "", 2),
     known("a member is judged at the first look, 5 s before the limit", "O14.1", "judgements", "death", 18),
     known("no timer waits for the next heartbeat to a fleet manager", "O10.3", "memberships", "leave", 1),
+    known("a member does not ask for the slices of an import of the standard API", "MI6.1", "settled", "", 2),
+    known("slices of the standard API stay after the end of their import", "MI13.3", "settled", "", 2),
 ];
 
 /// Last seed of a search for a bug without a known seed.

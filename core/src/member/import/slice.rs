@@ -47,6 +47,7 @@ pub(crate) fn plan_slice(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> P
             // fault P2.1: again, ~> again: again.or(Some(now.plus_micros(2_000_000))),
             Found::Waits(again) => Plan { again, ..Plan::default() },
             Found::Target(target) => import(view, &Import { at, distributed, target }, present, now),
+            // fault MI13.3: remove(view, distributed, present) ~> Plan::default()
             Found::Ended => remove(view, distributed, present),
         },
     }
