@@ -498,6 +498,14 @@ fn endpoints_of_a_silent_cluster_are_draining_while_another_cluster_serves() {
     observe_change(&mut view, other_port.object());
     settle(&mut view, &key(&two));
     assert_eq!(settle(&mut view, &key(&three)), [] as [&str; 0], "the other cluster serves another port");
+    let mut of_both_ports = three.clone().with_addresses(&["10.0.0.1"], 2).version(8);
+    let mut content = crate::support::build::content(&["10.0.0.1"]);
+    content.ports.push(fleetnet_core::model::EndpointPort { name: "grpc".into(), ..content.ports[0].clone() });
+    of_both_ports.spec.content = content.into();
+    observe_change(&mut view, of_both_ports.object());
+    settle(&mut view, &key(&three));
+    let present = imported(&view, &three).expect("it is imported").content;
+    assert_eq!(present.endpoints.len(), 1, "nobody else serves the first port");
 }
 
 #[test]

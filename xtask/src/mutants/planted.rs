@@ -43,7 +43,7 @@ const fn known(name: &'static str, id: &'static str, rule: &'static str, only: &
 const BUGS: &[Known] = &[
     known("the deletion of a source slice is ignored (B1)", "E6.1", "settled", "", 22),
     known("a second export of a slice gets another name (B2)", "E7.1", "duplicates", "pause", 42),
-    known("an export that vanished is not created again (B4)", "S13.2", "settled", "", 10),
+    known("an export that vanished is not created again (B4)", "S13.2", "settled", "", 16),
     known("a ServiceImport that somebody deleted is not created again (B5)", "H17.1", "prompt", "", 28),
     known("the import of another MultiClusterService is deleted (B10)", "M9.1", "withdrawn", "", 43),
     known("endpoints are withdrawn before a view is complete", "A4.5", "withdrawn", "", 19),
@@ -68,8 +68,7 @@ const BUGS: &[Known] = &[
     known("a failed request is repeated without a pause", "A8.5", "requests", "", 2),
     known("a member is judged at the first look, 5 s before the limit", "O14.1", "judgements", "death", 18),
     known("no timer waits for the next heartbeat to a fleet manager", "O10.3", "memberships", "leave", 1),
-    known("a member does not ask for the slices of an import of the standard API", "MI6.1", "settled", "", 2),
-    known("slices of the standard API stay after the end of their import", "MI13.3", "settled", "", 2),
+    known("a member does not ask for the slices of an import of the standard API", "MI6.1", "settled", "", 3),
 ];
 
 /// Last seed of a search for a bug without a known seed.

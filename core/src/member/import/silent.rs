@@ -20,7 +20,7 @@ pub(super) fn content<'a>(
     // A draining member counts as serving for a withdrawn one.
     // fault O20.1: other, now) < treatment ~> other, now) <= treatment
     let is_served = |it| view.exporters_that_serve(it).any(|other| view.treatment_of(other, now) < treatment);
-    // fault O20.8: .all(is_served) ~> .any(is_served)
+    // fault O20.8 (standard_slices::endpoints_of_a_silent_cluster_are_draining_while_another_cluster_serves): .all(is_served) ~> .any(is_served)
     let are_served = || served(&content).into_iter().all(is_served);
     let Some(treatment) = treatment.filter(|_| are_served()) else { return content };
     let mut content = content.into_owned();

@@ -57,7 +57,7 @@ const DECIDE_LISTING: [Kind; 2] = [Kind::MergedServiceImport, Kind::InternalServ
 /// Request of this cluster for the slices of a Service.
 pub(super) enum Requested {
     Since(Timestamp),
-    /// It is not known yet.
+    /// Not known yet.
     Unknown(Option<Timestamp>),
     /// Nobody imports the Service.
     Not,

@@ -79,7 +79,7 @@ fn is_accepted(answer: &Answer) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that the agent cannot take over clients of other Services, whatever label its objects have.
+/// Checks that the agent cannot take over clients of other Services, by no label of its objects.
 async fn others_are_not_reached(admin: &kube::Client, agent: &kube::Client) -> anyhow::Result<()> {
     let [service, slice, import] = &KINDS;
     let mut taken = slice.object("own", slice.labels());
