@@ -409,9 +409,16 @@ pub fn set(
 impl InternalServiceExport {
     /// True if the outcome of conflict resolution is for the present generation of the export.
     pub fn has_outcome(&self) -> bool {
-        find(&self.conditions, CONFLICT)
-            // fault L6.1: is_some_and(|condition| condition.observed_generation >= self.meta.generation ~> is_some(
-            .is_some_and(|condition| condition.observed_generation >= self.meta.generation)
+        find(&self.conditions, CONFLICT).is_some_and(|condition| condition.observed_generation >= self.meta.generation)
+    }
+
+    /// Returns the outcome for the present generation of the export: of conflict resolution, or of the merge if only the standard API
+    /// requests the export.
+    pub(crate) fn outcome(&self) -> Option<&Condition> {
+        // fault G7.3: self.is_of_fleet_api() ~> true || self.is_of_fleet_api()
+        let condition_type = if self.is_of_fleet_api() { CONFLICT } else { MULTICLUSTER_CONFLICT };
+        // fault G7.1, L6.1: .filter(|condition| condition.observed_generation >= self.meta.generation) ~>
+        find(&self.conditions, condition_type).filter(|condition| condition.observed_generation >= self.meta.generation)
     }
 
     /// Returns the state of the export for metrics. `None` while the export is being deleted.
@@ -422,9 +429,7 @@ impl InternalServiceExport {
         if find_denial(&self.conditions).is_some() {
             return Some(ExportState::Denied);
         }
-        // fault G7.1: .filter(|_| self.has_outcome()) ~>
-        let outcome = find(&self.conditions, CONFLICT).filter(|_| self.has_outcome());
-        Some(match outcome.map(|condition| condition.status) {
+        Some(match self.outcome().map(|condition| condition.status) {
             Some(ConditionStatus::False) => ExportState::Accepted,
             Some(ConditionStatus::True) => ExportState::Conflicted,
             Some(ConditionStatus::Unknown) | None => ExportState::Pending,

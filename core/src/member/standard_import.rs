@@ -135,7 +135,9 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Pl
 
 /// True if no cluster exports a Service by the standard API. `None` while the MergedServiceImports are not listed.
 pub(super) fn is_unmerged(view: Reader<'_>, service: &ObjectName) -> Option<bool> {
-    let is_exported = merged(view, service).is_some_and(|merged| !merged.meta.deleting);
+    // Without a derived Service, no grace period runs.
+    let is_over = derived_service(view, service).is_none();
+    let is_exported = is_over || merged(view, service).is_some_and(|merged| !merged.meta.deleting);
     // fault MI4.2: view.complete(&[Kind::MergedServiceImport]).then_some(!is_exported) ~> Some(!is_exported)
     view.complete(&[Kind::MergedServiceImport]).then_some(!is_exported)
 }

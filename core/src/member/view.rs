@@ -334,7 +334,8 @@ impl View {
     pub fn service_exported(&mut self, service: &ObjectName, at: Timestamp) {
         self.records.await_outcome(service);
         let names = self.internal_exports_of.get(service);
-        let resolved = names.filter_map(|name| self.internal_exports.get(name)).find(|export| export.has_outcome());
+        let resolved =
+            names.filter_map(|name| self.internal_exports.get(name)).find(|export| export.outcome().is_some());
         if let Some(export) = resolved {
             self.records.outcome_seen(service, export.reference.exported_since, at);
         }

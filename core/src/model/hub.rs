@@ -307,9 +307,10 @@ pub struct MemberAgent {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClaimState, ExportState};
+    use super::{ClaimState, ExportState, ExportedBy, Multicluster};
     use crate::support::build::{
-        claim, condition, conflict, internal_export, no_conflict, pending, resolved, service, service_import,
+        BuildInternalExport, claim, condition, conflict, internal_export, multicluster, no_conflict, pending, resolved,
+        service, service_import,
     };
 
     #[test]
@@ -335,6 +336,22 @@ mod tests {
             assert_eq!(export.state(), expected, "{generation} {:?}", export.conditions);
             export.meta.deleting = true;
             assert_eq!(export.state(), None, "being deleted: {:?}", export.conditions);
+        }
+        // If only the standard API requests the export, the outcome of the merge counts.
+        let merged = |status| condition("multicluster.x-k8s.io/Conflict", status, "Any", "", 1);
+        let table = [
+            (vec![no_conflict(work)], 1, ExportState::Pending),
+            (vec![merged("Unknown")], 1, ExportState::Pending),
+            (vec![merged("False")], 1, ExportState::Accepted),
+            (vec![merged("True"), no_conflict(work)], 1, ExportState::Conflicted),
+            (vec![merged("False")], 2, ExportState::Pending),
+        ];
+        for (conditions, generation, expected) in table {
+            let only = Multicluster { exported_by: ExportedBy::StandardApi, ..multicluster() };
+            let mut export = internal_export("a", &service(work)).standard(only);
+            export.meta.generation = generation;
+            export.conditions = conditions;
+            assert_eq!(export.state(), Some(expected), "{generation} {:?}", export.conditions);
         }
     }
 

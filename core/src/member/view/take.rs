@@ -305,7 +305,7 @@ impl View {
 
     fn take_internal_export(&mut self, export: InternalServiceExport, at: Timestamp, effects: &mut Effects) -> bool {
         let (name, service) = (export.meta.name.clone(), export.reference.source.clone());
-        let (has_outcome, since) = (export.has_outcome(), export.reference.exported_since);
+        let (has_outcome, since) = (export.outcome().is_some(), export.reference.exported_since);
         let Taken::Changed(before) = self.internal_exports.take(export) else { return false };
         if has_outcome {
             self.records.outcome_seen(&service, since, at);
