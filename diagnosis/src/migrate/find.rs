@@ -373,6 +373,16 @@ pub(super) fn traffic_manager(snapshot: &Snapshot) -> Found {
     Ok(exports.map(|(export, type_)| Site::Hub(&snapshot.hub).shown(export, "spec.type", type_)).collect())
 }
 
+/// Exports that only the standard API requests.
+pub(super) fn exports_of_the_standard_api(snapshot: &Snapshot) -> Found {
+    let exports = internal_exports(snapshot)?.iter();
+    let only = |export: &&InternalServiceExport| {
+        export.spec.multicluster.as_ref().is_some_and(|multicluster| multicluster.only == Some(true))
+    };
+    let shown = |export| Site::Hub(&snapshot.hub).shown(export, "spec.multicluster.only", "true");
+    Ok(exports.filter(only).map(shown).collect())
+}
+
 fn internal_exports(snapshot: &Snapshot) -> Result<&[InternalServiceExport], Stop> {
     need(&snapshot.hub.internal_exports, "InternalServiceExports", Site::Hub(&snapshot.hub))
 }

@@ -67,6 +67,8 @@ const TO_GO: &[(&[&str], Alter)] = &[
     }),
     (&["namespace-lists"], |fleet| exporters_are(fleet, "north, south")),
     (&[], |fleet| exporters_are(fleet, "north, west")),
+    (&["standard-api"], |fleet| set(&mut fleet.hub.internal_exports, "/spec/multicluster", json!({"only": true}))),
+    (&[], |fleet| set(&mut fleet.hub.internal_exports, "/spec/multicluster", json!({}))),
     (&["address"], |fleet| set_slice(fleet, "endpoints", json!([{"addresses": ["127.0.0.1"]}]))),
     (&["source-ranges"], |fleet| {
         let containers = json!([{"name": "agent", "args": ["--source-ranges=west=10.1.0.0/16"]}]);

@@ -75,6 +75,15 @@ pub(super) const ITEMS: &[Item] = &[
         find: Hub(find::not_in_namespace_lists),
     },
     Item {
+        id: "standard-api",
+        impact: Traffic,
+        agents: "all three",
+        effect: "Only the standard API (multicluster.x-k8s.io) exports this Service. Its imports end. A Go hub agent takes the \
+                 export for one of the fleet's API, so MultiClusterServices get its endpoints.",
+        remedy: "Delete the ServiceExport of multicluster.x-k8s.io, and wait until the InternalServiceExport is gone.",
+        find: Hub(find::exports_of_the_standard_api),
+    },
+    Item {
         id: "address",
         impact: Traffic,
         agents: "importing member",
