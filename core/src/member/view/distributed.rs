@@ -34,10 +34,9 @@ impl View {
         if let Some(before) = owner_before.as_ref().filter(|before| **before != owner) {
             self.shift_contested(&name, before, None, effects);
         }
-        self.review_serving(&ObjectName::new(owner.namespace.clone(), name.name.clone()), effects);
+        self.review_serving_of(&name.name, &owner, effects);
         effects.moved(Bucket::DistributedSlices, owner_before, Some(owner));
         self.review_contested(&name.name, effects);
-        self.review_serving(&self.in_system(name.name.clone()), effects);
         true
     }
 
@@ -71,9 +70,15 @@ impl View {
         self.distributed_slices_of.shift(Some(owner.clone()), None, name);
         self.shift_ipv6(name, Some(&owner), None, effects);
         self.shift_contested(name, &owner, None, effects);
-        self.review_serving(&self.in_system(name.name.clone()), effects);
-        self.review_serving(&ObjectName::new(owner.namespace.clone(), name.name.clone()), effects);
+        self.review_serving_of(&name.name, &owner, effects);
         effects.moved(Bucket::DistributedSlices, Some(owner), None);
+    }
+
+    /// Updates what the imported slices of a distributed slice serve: the slice of the fleet's API and that of the standard API.
+    fn review_serving_of(&mut self, name: &Text, owner: &ObjectName, effects: &mut Effects) {
+        for at in [self.in_system(name.clone()), ObjectName::new(owner.namespace.clone(), name.clone())] {
+            self.review_serving(&at, effects);
+        }
     }
 
     /// Moves a distributed slice between the sets of slices with IPv6 addresses to import.
