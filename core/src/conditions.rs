@@ -7,6 +7,7 @@
 mod standard;
 
 pub(crate) use standard::merge_outcome;
+pub use standard::{INVALID_SERVICE_TYPE, NO_SERVICE};
 
 use crate::limits::{PORTS_MAX, REPORTED_NAMES_MAX};
 use crate::model::{Condition, ExportState, InternalServiceExport, Kind, Meta};

@@ -25,6 +25,7 @@ pub mod view;
 
 pub use export::weight;
 pub use planner::{Planner, ReadValues};
+pub use standard_import::NEVER_IMPORTING;
 pub use view::{
     Key, Membership, OnLeave, ServiceLatency, Settings, SliceStreamServer, SliceStreamUse, StandardApi, StreamEnd, View,
 };

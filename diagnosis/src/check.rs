@@ -50,7 +50,7 @@ fn run(snapshot: &Snapshot, site: Site<'_>, code: Code, rule: Rule) -> Option<Fo
         (Rule::Cluster(rule), site) => Some(rule(snapshot, site)),
         (Rule::Member(rule), Site::Member(member)) => Some(rule(snapshot, member)),
         (Rule::Pair(_), Site::Member(member)) if code == Code::FN206 => Some(silent(snapshot, member)),
-        (Rule::Member(_), Site::Hub(_)) | (Rule::Pair(_), _) => None,
+        (Rule::Member(_), Site::Hub(_)) | (Rule::Pair(_) | Rule::Fleet(_) | Rule::Standard(_), _) => None,
     }
 }
 

@@ -3,7 +3,8 @@
 //! | file | steps |
 //! |---|---|
 //! | `access.rs` … `result.rs` | one function for each code, in the file of its group |
-//! | `pairs.rs` | the pairs of exporters and importers |
+//! | `standard.rs` | objects and steps of the standard API only |
+//! | `pairs.rs` | the pairs of exporters and importers, by each API |
 //! | `walk.rs` | objects of one pair, as the steps need them |
 //! | `evidence.rs` | evidence of a fault, with the command that shows it again |
 //!
@@ -22,6 +23,7 @@ mod import;
 mod membership;
 mod pairs;
 mod result;
+mod standard;
 mod walk;
 
 pub use pairs::Filter;
@@ -29,18 +31,18 @@ pub use pairs::Filter;
 pub(crate) use access::{agent, definitions_are_current, is_expired, is_held_by_member_agent, ready as ready_replicas};
 pub(crate) use claim::are_rights_enforced;
 pub(crate) use evidence::{changed, created};
-pub(crate) use export::{annotation, of_export};
+pub(crate) use export::{annotation, is_by, of_export, outcome};
 pub(crate) use membership::{clock_offset, has_foreign_owner, has_objects, hears, holder, is_of_go_agents, renewed};
 pub(crate) use pairs::{in_use_by, is_allowed};
+pub(crate) use standard::is_requested;
 pub(crate) use walk::{age, exporters, is_imported, need};
 
 use crate::codes::Code;
-use crate::report::{API_VERSION, Evidence, Explanation, Finding, Outcome, Pair, Step, Verdict};
+use crate::report::{API_VERSION, Api, Evidence, Explanation, Finding, Outcome, Pair, Step, Verdict};
 use crate::snapshot::{Hub, Member, Snapshot};
-use fleetnet_api::crd::{InternalServiceExport, MemberAgent};
+use fleetnet_api::crd::MemberAgent;
 use fleetnet_types::ObjectName;
 use jiff::SignedDuration;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use walk::Walk;
 
 /// Reason why a step is not ok.
@@ -71,6 +73,10 @@ pub(crate) enum Rule {
     Member(fn(&Snapshot, &Member) -> Found),
     /// Rule for the pair.
     Pair(fn(&Walk<'_>) -> Found),
+    /// Rule for a pair of the fleet's API.
+    Fleet(fn(&Walk<'_>) -> Found),
+    /// Rule for a pair of the standard API.
+    Standard(fn(&Walk<'_>) -> Found),
 }
 
 /// Returns the rules of all codes, in the order of the codes.
@@ -134,19 +140,26 @@ fn pair(walk: &Walk<'_>) -> (Pair, Vec<Finding>) {
         None => Verdict::Healthy,
     };
     let [exporter, importer] = [walk.exporter, walk.importer].map(|member| member.map(|member| member.id.clone()));
-    (Pair { exporter, importer, steps, cause, verdict }, notices)
+    (Pair { api: walk.api, exporter, importer, steps, cause, verdict }, notices)
 }
 
 /// Runs a rule for all clusters of the pair that it applies to.
 fn run(walk: &Walk<'_>, rule: Rule) -> Found {
     match rule {
         Rule::Pair(rule) => rule(walk),
+        Rule::Fleet(rule) => of_api(walk, Api::Fleet, rule),
+        Rule::Standard(rule) => of_api(walk, Api::Standard, rule),
         Rule::Cluster(rule) => {
             let members = walk.members().map(Site::Member);
             worst(std::iter::once(Site::Hub(&walk.snapshot.hub)).chain(members).map(|site| rule(walk.snapshot, site)))
         }
         Rule::Member(rule) => worst(walk.members().map(|member| rule(walk.snapshot, member))),
     }
+}
+
+/// Runs a rule if the pair is one of its API.
+fn of_api(walk: &Walk<'_>, api: Api, rule: fn(&Walk<'_>) -> Found) -> Found {
+    if walk.api == api { rule(walk) } else { Err(Stop::Skipped(format!("only for {}", api.group()))) }
 }
 
 /// Returns the result that matters most: broken, unknown, waiting, ok, skipped.
@@ -174,11 +187,6 @@ pub(crate) fn is_terminating(snapshot: &Snapshot, member: &Member) -> bool {
 /// Returns the difference between the clock of a member and the clock of the hub, if it is known.
 pub(crate) fn clock_of(snapshot: &Snapshot, member: &str) -> Option<SignedDuration> {
     clock_offset(member_agent_of(snapshot, snapshot.member(member)?)?)
-}
-
-/// Returns the outcome of the conflict resolution of an export.
-pub(crate) fn conflict_of(export: &InternalServiceExport) -> Option<&Condition> {
-    export::of_internal_export(export, "Conflict")
 }
 
 /// Returns the fault or notice of a code, with its texts.

@@ -3,10 +3,39 @@
 //! Programs read this JSON: within `cli.fleetnet/v1`, fields are only added.
 
 use crate::codes::{Code, Group};
-use serde::Serialize;
+use fleetnet_api::names::{GROUP, STANDARD_GROUP};
+use serde::{Serialize, Serializer};
 
 /// `apiVersion` of all results.
 pub const API_VERSION: &str = "cli.fleetnet/v1";
+
+/// API by which clusters export and import a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Api {
+    /// API of the fleet: ServiceExport and MultiClusterService.
+    Fleet,
+    /// Standard API (KEP-1645): ServiceExport and ServiceImport.
+    Standard,
+}
+
+impl Serialize for Api {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.group())
+    }
+}
+
+impl Api {
+    pub const ALL: [Self; 2] = [Self::Fleet, Self::Standard];
+
+    /// Returns the API group.
+    #[must_use]
+    pub const fn group(self) -> &'static str {
+        match self {
+            Self::Fleet => GROUP,
+            Self::Standard => STANDARD_GROUP,
+        }
+    }
+}
 
 /// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -74,9 +103,10 @@ pub struct Step {
     pub detail: String,
 }
 
-/// Way of a Service from one exporter to one importer.
+/// Way of a Service from one exporter to one importer, by one API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Pair {
+    pub api: Api,
     /// Cluster id of the exporter; `None` if nobody exports.
     pub exporter: Option<String>,
     /// Cluster id of the importer; `None` if nobody imports.
@@ -176,12 +206,13 @@ pub struct Services {
     pub not_known: Vec<String>,
 }
 
-/// Row of a Service in `services`.
+/// Row of a Service in `services`. A Service that both APIs export or import has two rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceRow {
     pub namespace: String,
     pub name: String,
+    pub api: Api,
     /// `ClusterSetIP` or `Headless`. `None` while no export is accepted.
     #[serde(rename = "type")]
     pub type_: Option<String>,
@@ -189,7 +220,8 @@ pub struct ServiceRow {
     pub importers: Vec<String>,
     /// Number of ready endpoints of all accepted exporters.
     pub endpoints: usize,
-    /// Clusters whose exports conflict.
+    /// Clusters whose exports conflict. Conflicts of the standard API are no fault: the oldest export decides, and all clusters stay
+    /// part of the import.
     pub conflicts: Vec<String>,
     pub state: ServiceState,
 }
@@ -197,7 +229,8 @@ pub struct ServiceRow {
 /// State of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum ServiceState {
-    /// At least one member exports the Service, each export is accepted, and each claim is granted.
+    /// At least one member exports the Service, each export is accepted, and each claim is granted. By the standard API, an export is
+    /// accepted when it is merged.
     Ready,
     /// Not ready, and all that the hub agent has to answer is younger than 30 s.
     Waiting,

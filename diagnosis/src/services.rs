@@ -1,9 +1,9 @@
-//! Services of the fleet: one row for each exported or imported Service, from the hub alone.
+//! Services of the fleet: one row for each exported or imported Service and API, from the hub alone.
 
-use crate::explain::{Site, age, changed, conflict_of, created, exporters, in_use_by};
+use crate::explain::{Site, age, changed, created, exporters, in_use_by, is_by, is_requested, outcome};
 use crate::limits::ANSWERED_SECONDS;
-use crate::report::{API_VERSION, ServiceRow, ServiceState, Services, Verdict};
-use crate::snapshot::Snapshot;
+use crate::report::{API_VERSION, Api, ServiceRow, ServiceState, Services, Verdict};
+use crate::snapshot::{Listing, Snapshot};
 use crate::status::{not_known_of, why};
 use fleetnet_api::crd::ServiceImportType;
 use fleetnet_core::names::cluster_of;
@@ -19,6 +19,9 @@ pub struct Rows {
     /// Only Services with conflicts.
     pub conflicts: bool,
 }
+
+/// Namespace, name and API of a row.
+type Name = (String, String, Api);
 
 /// Knowledge of the hub about one Service.
 #[derive(Default)]
@@ -42,7 +45,7 @@ pub fn services(snapshot: &Snapshot, rows: &Rows) -> Services {
     let not_known = not_known(snapshot);
     let services: Vec<ServiceRow> = known
         .into_iter()
-        .filter(|((namespace, _), _)| rows.namespace.as_ref().is_none_or(|wanted| wanted == namespace))
+        .filter(|((namespace, ..), _)| rows.namespace.as_ref().is_none_or(|wanted| wanted == namespace))
         .map(|(name, known)| row(snapshot, name, known))
         .filter(|row| !rows.conflicts || !row.conflicts.is_empty())
         .collect();
@@ -54,24 +57,60 @@ pub fn services(snapshot: &Snapshot, rows: &Rows) -> Services {
     Services { api_version: API_VERSION, kind: "ServiceList", services, verdict, not_known }
 }
 
-fn known(snapshot: &Snapshot) -> BTreeMap<(String, String), Known> {
-    let mut known: BTreeMap<(String, String), Known> = BTreeMap::new();
-    let hub = &snapshot.hub;
-    let member = |namespace: Option<String>| namespace.and_then(|it| cluster_of(&it)).map(|id| id.to_string());
-    for export in hub.internal_exports.objects() {
+fn known(snapshot: &Snapshot) -> BTreeMap<Name, Known> {
+    let mut known: BTreeMap<Name, Known> = BTreeMap::new();
+    add_exports(snapshot, &mut known);
+    add_imports(snapshot, &mut known);
+    add_merged_imports(snapshot, &mut known);
+    for slice in snapshot.hub.slice_exports.objects() {
+        let Some(exporter) = member(slice.namespace()) else { continue };
+        let owner = &slice.spec.owner_service_reference;
+        for api in Api::ALL {
+            let row = known.get_mut(&(owner.namespace.clone(), owner.name.clone(), api));
+            if let Some(row) = row.filter(|row| row.accepted.contains(&exporter)) {
+                row.endpoints += slice.spec.endpoints.len();
+            }
+        }
+    }
+    known
+}
+
+/// Returns the cluster id of a member namespace.
+fn member(namespace: Option<String>) -> Option<String> {
+    cluster_of(&namespace?).map(|id| id.to_string())
+}
+
+/// Adds the exports, each to the row of each API by which it exports its Service.
+fn add_exports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
+    for export in snapshot.hub.internal_exports.objects() {
         let Some(exporter) = member(export.namespace()) else { continue };
         let reference = &export.spec.service_reference;
-        let row = known.entry((reference.namespace.clone(), reference.name.clone())).or_default();
-        let conflict = conflict_of(export);
-        match conflict.map(|conflict| conflict.status.as_str()) {
-            Some("False") => _ = row.accepted.insert(exporter.clone()),
-            Some("True") => _ = row.conflicts.insert(exporter.clone()),
-            _ => row.open_since.push(conflict.map_or_else(|| created(export), |it| Some(it.last_transition_time.0))),
+        for api in Api::ALL.into_iter().filter(|api| is_by(export, *api)) {
+            let row = known.entry((reference.namespace.clone(), reference.name.clone(), api)).or_default();
+            let conflict = outcome(export, api);
+            let is_merged = |status: &str| api == Api::Standard && status != "Unknown";
+            match conflict.map(|conflict| conflict.status.as_str()) {
+                Some("True") => _ = row.conflicts.insert(exporter.clone()),
+                Some("False") => {}
+                _ => {
+                    let since = conflict.map_or_else(|| created(export), |it| Some(it.last_transition_time.0));
+                    row.open_since.push(since);
+                }
+            }
+            if conflict.is_some_and(|conflict| conflict.status == "False" || is_merged(&conflict.status)) {
+                row.accepted.insert(exporter.clone());
+            }
+            row.exporters.insert(exporter.clone());
         }
-        row.exporters.insert(exporter);
     }
+}
+
+/// Adds ServiceImports and claims of the fleet's API.
+fn add_imports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
+    let hub = &snapshot.hub;
     for import in hub.service_imports.objects() {
-        let row = known.entry((import.namespace().unwrap_or_default(), import.name_any())).or_default();
+        let name = (import.namespace().unwrap_or_default(), import.name_any(), Api::Fleet);
+        let row = known.entry(name).or_default();
         row.type_ = import.status.as_ref().and_then(|status| status.import.type_);
         row.granted.extend(in_use_by(import).member_clusters.into_values());
         let has_left = exporters(import).any(|exporter| !row.exporters.contains(exporter));
@@ -83,34 +122,48 @@ fn known(snapshot: &Snapshot) -> BTreeMap<(String, String), Known> {
     for claim in hub.claims.objects() {
         let Some(importer) = member(claim.namespace()) else { continue };
         let reference = &claim.spec.service_import_reference;
-        let row = known.entry((reference.namespace.clone(), reference.name.clone())).or_default();
+        let row = known.entry((reference.namespace.clone(), reference.name.clone(), Api::Fleet)).or_default();
         if !row.granted.contains(&importer) {
             row.open_since.push(created(claim));
         }
         row.importers.insert(importer);
     }
-    for slice in hub.slice_exports.objects() {
-        let owner = &slice.spec.owner_service_reference;
-        let Some(row) = known.get_mut(&(owner.namespace.clone(), owner.name.clone())) else { continue };
-        if member(slice.namespace()).is_some_and(|exporter| row.accepted.contains(&exporter)) {
-            row.endpoints += slice.spec.endpoints.len();
+}
+
+/// Adds MergedServiceImports. A member imports the Service if its agent requests the slices.
+fn add_merged_imports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
+    for merged in snapshot.hub.merged_imports.objects() {
+        let Some(importer) = member(merged.namespace()) else { continue };
+        let reference = &merged.spec.service_reference;
+        let row = known.entry((reference.namespace.clone(), reference.name.clone(), Api::Standard)).or_default();
+        row.type_ = Some(merged.spec.type_);
+        if is_requested(merged) {
+            row.importers.insert(importer.clone());
+            row.granted.insert(importer);
         }
+        let has_left = merged.spec.clusters.iter().any(|part| !row.exporters.contains(&part.cluster));
+        if has_left {
+            row.open_since.push(changed(merged));
+        }
+        row.exporters.extend(merged.spec.clusters.iter().map(|part| part.cluster.clone()));
     }
-    known
 }
 
 /// Returns the state of a Service. Without its exports, claims and ServiceImport, only a conflict is known.
-fn state(snapshot: &Snapshot, known: &Known) -> ServiceState {
+fn state(snapshot: &Snapshot, api: Api, known: &Known) -> ServiceState {
     let hub = &snapshot.hub;
-    let is_read =
-        hub.internal_exports.known().is_some() && hub.claims.known().is_some() && hub.service_imports.known().is_some();
+    let are_imports_read = match api {
+        Api::Fleet => hub.claims.known().is_some() && hub.service_imports.known().is_some(),
+        Api::Standard => hub.merged_imports.known().is_some(),
+    };
+    let is_read = hub.internal_exports.known().is_some() && are_imports_read;
     let is_ready = !known.exporters.is_empty()
         && known.exporters.is_subset(&known.accepted)
         && known.importers.is_subset(&known.granted);
     let is_recent = |since: &Option<Timestamp>| age(Site::Hub(hub), *since).is_some_and(|it| it < ANSWERED_SECONDS);
     let is_waiting = !known.open_since.is_empty() && known.open_since.iter().all(is_recent);
     match () {
-        () if !known.conflicts.is_empty() => ServiceState::NotReady,
+        () if api == Api::Fleet && !known.conflicts.is_empty() => ServiceState::NotReady,
         () if !is_read => ServiceState::Unknown,
         () if is_ready => ServiceState::Ready,
         () if is_waiting => ServiceState::Waiting,
@@ -118,11 +171,12 @@ fn state(snapshot: &Snapshot, known: &Known) -> ServiceState {
     }
 }
 
-fn row(snapshot: &Snapshot, (namespace, name): (String, String), known: Known) -> ServiceRow {
+fn row(snapshot: &Snapshot, (namespace, name, api): Name, known: Known) -> ServiceRow {
     ServiceRow {
         namespace,
         name,
-        state: state(snapshot, &known),
+        api,
+        state: state(snapshot, api, &known),
         type_: known.type_.map(|type_| {
             match type_ {
                 ServiceImportType::ClusterSetIP => "ClusterSetIP",
@@ -139,12 +193,15 @@ fn row(snapshot: &Snapshot, (namespace, name): (String, String), known: Known) -
 
 fn not_known(snapshot: &Snapshot) -> Vec<String> {
     let hub = &snapshot.hub;
+    // A hub without the kind has no Service of the standard API.
+    let merged_imports = why(&hub.merged_imports).filter(|_| hub.merged_imports != Listing::NotDefined);
     not_known_of(
         snapshot,
         &[
             ("InternalServiceExports", why(&hub.internal_exports)),
             ("InternalServiceImports", why(&hub.claims)),
             ("ServiceImports", why(&hub.service_imports)),
+            ("MergedServiceImports", merged_imports),
             ("EndpointSliceExports", why(&hub.slice_exports)),
         ],
     )

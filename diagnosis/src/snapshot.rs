@@ -5,7 +5,7 @@
 use crate::latency::Summary;
 use fleetnet_api::crd::{
     EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MemberAgent,
-    MultiClusterService, ServiceExport, ServiceImport,
+    MergedServiceImport, MultiClusterService, ServiceExport, ServiceImport, multicluster,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -40,6 +40,7 @@ pub struct Hub {
     /// EndpointSliceImports.
     pub distributed_slices: Listing<EndpointSliceImport>,
     pub service_imports: Listing<ServiceImport>,
+    pub merged_imports: Listing<MergedServiceImport>,
     pub events: Listing<Event>,
     pub quotas: Listing<ResourceQuota>,
     pub accounts: Listing<ServiceAccount>,
@@ -59,6 +60,12 @@ pub struct Member {
     pub service_exports: Listing<ServiceExport>,
     pub multi_cluster_services: Listing<MultiClusterService>,
     pub service_imports: Listing<ServiceImport>,
+    /// ServiceExports of the standard API.
+    pub standard_exports: Listing<multicluster::ServiceExport>,
+    /// ServiceImports of the standard API.
+    pub standard_imports: Listing<multicluster::ServiceImport>,
+    /// Namespace of the Service to explain; none if it does not exist.
+    pub namespaces: Listing<Namespace>,
     /// Services of users and derived Services.
     pub services: Listing<Service>,
     /// EndpointSlices of users' Services and imported slices.

@@ -6,6 +6,12 @@ use crate::model::Condition;
 use crate::reasons::Reason;
 use fleetnet_types::{ConditionStatus, ObjectName};
 
+/// Reason of the standard API: the Service of a ServiceExport does not exist.
+pub const NO_SERVICE: &str = "NoService";
+
+/// Reason of the standard API: the Service of a ServiceExport has a type that is not exported.
+pub const INVALID_SERVICE_TYPE: &str = "InvalidServiceType";
+
 /// Returns the outcome of the merge in the conditions of an InternalServiceExport; `None` if there is none.
 pub(crate) fn merge_outcome(conditions: &[Condition]) -> Option<&Condition> {
     // fault ME6.3: .filter(|it| it.status != ConditionStatus::Unknown) ~>
@@ -42,13 +48,13 @@ impl ConditionValue {
 
     /// Condition `Valid` False: the Service does not exist.
     pub(crate) fn no_service(service: &ObjectName) -> Self {
-        Self::service_not_found(service).shown_as("NoService")
+        Self::service_not_found(service).shown_as(NO_SERVICE)
     }
 
     /// Condition `Valid` False: a Service of type ExternalName has no endpoints of its own.
     pub(crate) fn invalid_service_type(service: &ObjectName) -> Self {
         let message = format!("service {service} is of type ExternalName and has no endpoints of its own");
-        Self::new(ConditionStatus::False, Reason::ServiceIneligible, message).shown_as("InvalidServiceType")
+        Self::new(ConditionStatus::False, Reason::ServiceIneligible, message).shown_as(INVALID_SERVICE_TYPE)
     }
 
     /// Condition `Ready` True: the hub has merged the export. `left_out` are the names of labels and annotations that are not exported.

@@ -31,8 +31,8 @@ const COMPONENT: &str = "multicluster-serviceimport-controller";
 /// Service of the API server. Its first family is the default family of the cluster.
 const KUBERNETES: (&str, &str) = ("default", "kubernetes");
 
-/// Namespaces that never import, beside those of the fleet.
-const EXCLUDED: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
+/// Namespaces that never import, beside that of the fleet.
+pub const NEVER_IMPORTING: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
 
 pub(super) use ports::served;
 
@@ -146,7 +146,7 @@ pub(super) fn is_unmerged(view: Reader<'_>, service: &ObjectName) -> Option<bool
 fn may_import(view: Reader<'_>, namespace: &Namespace) -> bool {
     let name = &namespace.meta.name.name;
     // fault MI2.1: *name == view.settings().fleet_system_namespace || ~>
-    if *name == view.settings().fleet_system_namespace || EXCLUDED.contains(&&**name) {
+    if *name == view.settings().fleet_system_namespace || NEVER_IMPORTING.contains(&&**name) {
         return false;
     }
     match view.settings().standard_api {

@@ -65,4 +65,26 @@ pub(super) const CODES: &[Entry] = &[
     .remedy("Run the hub agent without --namespace-policy=off, or remove the annotations.")
     .reasons(&[Reason::RightsNotEnforced])
     .notice(),
+    Entry::new(
+        FN409,
+        "The namespace of the importer does not import",
+        "The importer has no namespace with the name of the Service's namespace, or this namespace does not have the label fleetnet/import=true. kube-system, kube-public, kube-node-lease and fleet-system never import.",
+    )
+    .seen("label fleetnet/import of the Namespace", "kubectl --context IMPORTER get namespace <namespace> --show-labels")
+    .remedy("Create the namespace, and set its label: kubectl label namespace <namespace> fleetnet/import=true."),
+    Entry::new(
+        FN410,
+        "The importer's merged import is missing or lacks the exporter",
+        "The export is merged for more than 30 s, and the importer has no MergedServiceImport with this cluster in the hub.",
+    )
+    .seen("MergedServiceImports in fleet-member-<importer>", "kubectl --context HUB -n fleet-member-<importer> get mergedserviceimports")
+    .remedy("Check that the hub agent runs, is ready and leads. Read its log."),
+    Entry::new(
+        FN411,
+        "The importer does not request the slices",
+        "The namespace imports, and the member agent has not set its finalizer on the MergedServiceImport for more than 30 s.",
+    )
+    .seen("metadata.finalizers of the MergedServiceImport", "kubectl --context HUB -n fleet-member-<importer> get mergedserviceimports -o yaml")
+    .remedy("Read the log of the member agent in the importer. It needs the rights of deploy/multicluster-api.yaml, and of its role in the hub.")
+    .reasons(&[Reason::WriteDenied]),
 ];

@@ -91,7 +91,7 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN313,
         "The export hangs in deletion",
-        "The ServiceExport or its InternalServiceExport was deleted, and a finalizer keeps it.",
+        "The ServiceExport or its InternalServiceExport was deleted, and a finalizer keeps it. Or the ServiceExport of multicluster.x-k8s.io is gone, and its InternalServiceExport remains.",
     )
     .seen("metadata.deletionTimestamp and metadata.finalizers", "kubectl --context EXPORTER -n <namespace> get serviceexport <name> -o yaml")
     .remedy("Check that the agents run. Repair or delete the object that the agent's log names as undecodable.")
@@ -133,4 +133,21 @@ pub(super) const CODES: &[Entry] = &[
     .seen("ready pods that no EndpointSlice contains", "kubectl --context EXPORTER -n <namespace> get pods,endpointslices -o wide")
     .remedy("Repair kube-controller-manager, or let the member agent write EndpointSlices with --endpointslices=on.")
     .reasons(&[]),
+    Entry::new(
+        FN319,
+        "The standard API cannot export the Service",
+        "The ServiceExport of multicluster.x-k8s.io is valid, and the hub does not take or does not merge the export.",
+    )
+    .seen("condition Ready of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexports.multicluster.x-k8s.io <name> -o yaml")
+    .remedy("Do what the message of the condition Ready says.")
+    .reasons(&[Reason::TooManyPorts, Reason::ExporterNotAllowed, Reason::WriteRefused, Reason::NameHeldByAnother]),
+    Entry::new(
+        FN320,
+        "Exports of the standard API conflict",
+        "The exports of several clusters disagree. The oldest export decides each property. Clients reach a cluster only at the ports for which its export agrees.",
+    )
+    .seen("condition multicluster.x-k8s.io/Conflict of the InternalServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexports.multicluster.x-k8s.io <name> -o yaml")
+    .remedy("Export the Service with the same properties from all clusters. The message of the condition names them.")
+    .reasons(&[Reason::ConflictFound])
+    .notice(),
 ];

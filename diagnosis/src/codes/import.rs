@@ -101,4 +101,20 @@ pub(super) const CODES: &[Entry] = &[
     .seen("metadata.deletionTimestamp and metadata.finalizers", "kubectl --context IMPORTER -n <namespace> get multiclusterservices,serviceimports -o yaml")
     .remedy("Check that the member agent runs. Repair or delete the object that the agent's log names as undecodable.")
     .reasons(&[Reason::ObjectUnreadable]),
+    Entry::new(
+        FN613,
+        "The ServiceImport is missing or not up to date",
+        "The importer requests the slices, and its ServiceImport of multicluster.x-k8s.io is missing, or lacks an address or an exporter.",
+    )
+    .seen("spec.ips and status.clusters of the ServiceImport", "kubectl --context IMPORTER -n <namespace> get serviceimports.multicluster.x-k8s.io <name> -o yaml")
+    .remedy("Read the log of the member agent in the importer. It needs the rights of deploy/multicluster-api.yaml.")
+    .reasons(&[Reason::WriteDenied, Reason::WriteRefused]),
+    Entry::new(
+        FN614,
+        "Another writer made an object that the import needs",
+        "The ServiceImport or the derived Service of the standard API exists without the label of the member agent, so the agent leaves it alone.",
+    )
+    .seen("label app.kubernetes.io/managed-by of the object", "kubectl --context IMPORTER -n <namespace> get services,serviceimports.multicluster.x-k8s.io --show-labels")
+    .remedy("Stop the other implementation and delete the object, or remove the label fleetnet/import of the namespace.")
+    .reasons(&[Reason::NameHeldByAnother]),
 ];

@@ -111,4 +111,12 @@ pub(super) const CODES: &[Entry] = &[
     )
     .seen("metadata.deletionTimestamp of the Namespace, and remaining finalizers", "kubectl --context HUB get namespace fleet-member-<member> -o yaml")
     .remedy("Wait until the namespace is gone. If the member is gone too, run `fleetnet leave <member> --force`."),
+    Entry::new(
+        FN214,
+        "The standard API is not on",
+        "An agent on the way of an export of multicluster.x-k8s.io does not announce the feature MulticlusterApi.",
+    )
+    .seen("spec.features (member agent) and status.features (hub agent) of the MemberAgent", "kubectl --context HUB get memberagents -A -o yaml")
+    .remedy("Start the member agent with --multicluster-api. If the hub agent lacks the feature, upgrade deploy/crds, the roles and the hub agent (docs/multicluster-api.md).")
+    .reasons(&[Reason::NotUnderstood]),
 ];

@@ -246,7 +246,8 @@ fn state<K>(listing: &Listing<K>) -> State<'_> {
     }
 }
 
-/// Returns the states of the listings that the diagnosis needs, by the plural of the kind.
+/// Returns the states of the listings that the diagnosis needs, by the plural of the kind. Those of the standard API are left out: a
+/// fleet can do without it.
 fn states(site: Site<'_>) -> Vec<(&'static str, State<'_>)> {
     match site {
         Site::Hub(hub) => vec![

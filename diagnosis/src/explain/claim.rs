@@ -5,7 +5,7 @@ use super::evidence::created;
 use super::export::{annotation, has, namespace};
 use super::pairs::{exclusive_holder, hub_namespace, is_allowed};
 use super::walk::{Walk, exporters, member_agent, older_than};
-use super::{Found, Rule, Site, Stop};
+use super::{Found, Rule, Site, Stop, standard};
 use crate::codes::Code::{self, *};
 use crate::limits::ANSWERED_SECONDS;
 use crate::snapshot::Snapshot;
@@ -18,14 +18,17 @@ use fleetnet_core::reasons::Reason;
 use kube::ResourceExt as _;
 
 pub(super) const RULES: &[(Code, Rule)] = &[
-    (FN401, Rule::Pair(is_imported)),
-    (FN402, Rule::Pair(is_exported_by_anybody)),
-    (FN403, Rule::Pair(is_written)),
+    (FN401, Rule::Fleet(is_imported)),
+    (FN402, Rule::Fleet(is_exported_by_anybody)),
+    (FN403, Rule::Fleet(is_written)),
     (FN404, Rule::Pair(is_allowed_to_import)),
-    (FN405, Rule::Pair(is_granted)),
-    (FN406, Rule::Pair(is_the_only_one)),
-    (FN407, Rule::Pair(supports_headless)),
+    (FN405, Rule::Fleet(is_granted)),
+    (FN406, Rule::Fleet(is_the_only_one)),
+    (FN407, Rule::Fleet(supports_headless)),
     (FN408, Rule::Pair(rights_are_enforced)),
+    (FN409, Rule::Standard(standard::namespace_imports)),
+    (FN410, Rule::Standard(standard::is_merged)),
+    (FN411, Rule::Standard(standard::requests_slices)),
 ];
 
 /// FN401.

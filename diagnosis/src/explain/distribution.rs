@@ -6,7 +6,7 @@ use super::pairs::{exclusive_holder, hub_namespace, in_use_by};
 use super::walk::{Walk, in_namespace, member_agent, optional, settled};
 use super::{Found, Rule, Stop};
 use crate::codes::Code::{self, *};
-use crate::report::Evidence;
+use crate::report::{Api, Evidence};
 use crate::snapshot::{Member, Undecodable};
 use fleetnet_api::crd::{AddressType, EndpointSliceExport, EndpointSliceImport};
 use fleetnet_api::names::GROUP;
@@ -103,7 +103,8 @@ fn is_decodable(walk: &Walk<'_>) -> Found {
         walk.members().map(hub_namespace).chain([walk.service.namespace.to_string()]).collect();
     let mut undecodable = hub.internal_exports.undecodable().chain(hub.claims.undecodable());
     let slices = hub.slice_exports.undecodable().chain(hub.distributed_slices.undecodable());
-    let others = hub.service_imports.undecodable().chain(hub.member_agents.undecodable()).chain(slices);
+    let imports = hub.service_imports.undecodable().chain(hub.merged_imports.undecodable());
+    let others = imports.chain(hub.member_agents.undecodable()).chain(slices);
     match undecodable.by_ref().chain(others).find(|object| namespaces.contains(&object.namespace)) {
         Some(object) => Err(broken(walk, object)),
         None => Ok(()),
@@ -130,19 +131,14 @@ fn broken(walk: &Walk<'_>, object: &Undecodable) -> Stop {
     }))
 }
 
-/// Returns the accepted exporter's slices that the hub does not distribute to the importer. Skips the step if there is no
-/// granted claim.
+/// Returns the accepted exporter's slices that the hub does not distribute to the importer. Skips the step if the importer does not
+/// request them, or has no granted claim.
 fn missing<'a>(walk: &Walk<'a>) -> Result<Vec<&'a EndpointSliceExport>, Stop> {
     walk.accepted_export()?;
-    let not_granted = || Stop::Skipped("the claim is not granted".to_owned());
-    walk.claim()?.ok_or_else(not_granted)?;
     let namespace = hub_namespace(walk.importer()?);
-    if let Some(import) = walk.hub_import()? {
-        let is_granted = in_use_by(import).member_clusters.contains_key(&namespace);
-        let is_held = exclusive_holder(walk.snapshot, import).is_some_and(|holder| holder != namespace);
-        if !is_granted && is_held {
-            return Err(not_granted());
-        }
+    match walk.api {
+        Api::Fleet => is_granted(walk, &namespace)?,
+        Api::Standard => walk.requested_import().map(drop)?,
     }
     let (distributed, mut exports) = (walk.distributed_slices()?, walk.slice_exports()?);
     let undecodable = &walk.snapshot.hub.distributed_slices;
@@ -151,6 +147,16 @@ fn missing<'a>(walk: &Walk<'a>) -> Result<Vec<&'a EndpointSliceExport>, Stop> {
             && !undecodable.undecodable().any(|it| it.namespace == namespace && it.name == export.name_any())
     });
     Ok(exports)
+}
+
+/// Skips a step that needs a granted claim.
+fn is_granted(walk: &Walk<'_>, namespace: &str) -> Found {
+    let not_granted = || Stop::Skipped("the claim is not granted".to_owned());
+    walk.claim()?.ok_or_else(not_granted)?;
+    let Some(import) = walk.hub_import()? else { return Ok(()) };
+    let is_granted = in_use_by(import).member_clusters.contains_key(namespace);
+    let is_held = exclusive_holder(walk.snapshot, import).is_some_and(|holder| holder != namespace);
+    if !is_granted && is_held { Err(not_granted()) } else { Ok(()) }
 }
 
 fn is_copy(slice: &EndpointSliceImport, export: &EndpointSliceExport) -> bool {

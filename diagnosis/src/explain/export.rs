@@ -2,71 +2,150 @@
 
 use super::evidence::{changed, condition, created};
 use super::pairs::{hub_namespace, is_allowed};
-use super::walk::{Walk, in_namespace, listed, named, need, older_than, optional, ready_addresses, settled};
-use super::{Found, Rule, Site, Stop};
+use super::walk::{
+    Walk, in_namespace, listed, named, need, older_than, optional, ready_addresses, settled, stays_or_goes,
+};
+use super::{Found, Rule, Site, Stop, standard};
 use crate::codes::Code::{self, *};
 use crate::limits::ANSWERED_SECONDS;
-use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport, ServiceExport};
+use crate::report::Api;
+use crate::snapshot::Member;
+use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport, ServiceExport, multicluster};
 use fleetnet_api::names::annotations;
+use fleetnet_core::conditions::{CONFLICT, INVALID_SERVICE_TYPE, MULTICLUSTER_CONFLICT, NO_SERVICE, VALID, WITHDRAWN};
 use fleetnet_core::features::Feature;
 use fleetnet_core::reasons::Reason;
+use fleetnet_types::ObjectName;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::ResourceExt as _;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use kube::{Resource as _, ResourceExt as _};
 use std::collections::BTreeSet;
 
 pub(super) const RULES: &[(Code, Rule)] = &[
     (FN301, Rule::Pair(is_exported)),
     (FN302, Rule::Pair(service_exists)),
-    (FN303, Rule::Pair(namespace_in_hub)),
+    (FN303, Rule::Fleet(namespace_in_hub)),
     (FN304, Rule::Pair(is_eligible)),
-    (FN305, Rule::Pair(weight_is_valid)),
-    (FN306, Rule::Pair(weight_is_not_zero)),
+    (FN305, Rule::Fleet(weight_is_valid)),
+    (FN306, Rule::Fleet(weight_is_not_zero)),
     (FN307, Rule::Pair(is_allowed_to_export)),
-    (FN308, Rule::Pair(name_is_free)),
-    (FN309, Rule::Pair(is_not_rejected)),
+    (FN308, Rule::Fleet(name_is_free)),
+    (FN309, Rule::Fleet(is_not_rejected)),
     (FN310, Rule::Pair(is_written)),
     (FN311, Rule::Pair(is_judged)),
-    (FN312, Rule::Pair(has_no_conflict)),
+    (FN312, Rule::Fleet(has_no_conflict)),
     (FN313, Rule::Pair(is_not_in_deletion)),
     (FN314, Rule::Pair(slices_are_exported)),
     (FN315, Rule::Pair(slices_are_current)),
     (FN316, Rule::Pair(has_ready_endpoints)),
     (FN317, Rule::Pair(has_a_source_of_slices)),
     (FN318, Rule::Pair(controller_works)),
+    (FN319, Rule::Standard(standard::is_exported)),
+    (FN320, Rule::Standard(standard::exports_agree)),
 ];
+
+/// ServiceExport of one of the two APIs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Export<'a> {
+    Fleet(&'a ServiceExport),
+    Standard(&'a multicluster::ServiceExport),
+}
+
+impl<'a> Export<'a> {
+    pub(super) fn meta(self) -> &'a ObjectMeta {
+        match self {
+            Self::Fleet(export) => export.meta(),
+            Self::Standard(export) => export.meta(),
+        }
+    }
+
+    pub(super) fn condition(self, type_: &str) -> Option<&'a Condition> {
+        let conditions = match self {
+            Self::Fleet(export) => export.status.as_ref().and_then(|status| status.conditions.as_ref()),
+            Self::Standard(export) => export.status.as_ref().and_then(|status| status.conditions.as_ref()),
+        };
+        condition(conditions, type_)
+    }
+
+    pub(super) fn created(self) -> Option<jiff::Timestamp> {
+        match self {
+            Self::Fleet(export) => created(export),
+            Self::Standard(export) => created(export),
+        }
+    }
+
+    pub(super) fn broken(self, site: Site<'_>, field: &str, value: &str) -> Stop {
+        match self {
+            Self::Fleet(export) => site.broken(export, field, value),
+            Self::Standard(export) => site.broken(export, field, value),
+        }
+    }
+
+    pub(super) fn broken_condition(self, site: Site<'_>, condition: &Condition) -> Stop {
+        match self {
+            Self::Fleet(export) => site.broken_condition(export, condition),
+            Self::Standard(export) => site.broken_condition(export, condition),
+        }
+    }
+}
+
+/// True if this API exports the Service of an InternalServiceExport.
+pub(crate) fn is_by(export: &InternalServiceExport, api: Api) -> bool {
+    let part = export.spec.multicluster.as_ref();
+    match api {
+        Api::Fleet => part.is_none_or(|part| part.only != Some(true)),
+        Api::Standard => part.is_some(),
+    }
+}
+
+/// Returns the outcome of the conflict resolution of an export, or of its merge by the standard API.
+pub(crate) fn outcome(export: &InternalServiceExport, api: Api) -> Option<&Condition> {
+    of_internal_export(export, outcome_type(api))
+}
+
+const fn outcome_type(api: Api) -> &'static str {
+    match api {
+        Api::Fleet => CONFLICT,
+        Api::Standard => MULTICLUSTER_CONFLICT,
+    }
+}
 
 /// FN301.
 fn is_exported(walk: &Walk<'_>) -> Found {
-    let name = walk.service;
     let Some(exporter) = walk.exporter else {
         if walk.importer.is_some() {
             return Err(Stop::Skipped("FN402 reports that nobody exports the Service".to_owned()));
         }
         for member in &walk.snapshot.members {
-            need(&member.service_exports, "ServiceExports", Site::Member(member))?;
+            walk.export_in(member)?;
         }
         let Some(member) = walk.snapshot.members.first() else {
             return Err(Stop::Unknown("no member was read".to_owned()));
         };
-        return Err(Site::Member(member).lacks::<ServiceExport>(&name.namespace, &name.name));
+        return Err(lacks_export(walk, member));
     };
     let exporter = if walk.is_leftover { walk.exporter()? } else { exporter };
-    let site = Site::Member(exporter);
-    let exports = need(&exporter.service_exports, "ServiceExports", site)?;
-    if named(exports, &name.namespace, &name.name).is_some() {
+    if walk.export_in(exporter)?.is_some() {
         return Ok(());
     }
     if walk.ends.exporter_is_wanted {
-        return Err(site.lacks::<ServiceExport>(&name.namespace, &name.name));
+        return Err(lacks_export(walk, exporter));
     }
     Err(Stop::Skipped(format!("{} has no ServiceExport", exporter.id)))
 }
 
+fn lacks_export(walk: &Walk<'_>, member: &Member) -> Stop {
+    let (site, ObjectName { namespace, name }) = (Site::Member(member), walk.service);
+    match walk.api {
+        Api::Fleet => site.lacks::<ServiceExport>(namespace, name),
+        Api::Standard => site.lacks::<multicluster::ServiceExport>(namespace, name),
+    }
+}
+
 /// FN302.
 fn service_exists(walk: &Walk<'_>) -> Found {
-    valid_without(walk, &[Reason::ServiceNotFound])
+    valid_without(walk, &[Reason::ServiceNotFound.as_str(), NO_SERVICE])
 }
 
 /// FN303.
@@ -80,21 +159,22 @@ fn namespace_in_hub(walk: &Walk<'_>) -> Found {
 
 /// FN304.
 fn is_eligible(walk: &Walk<'_>) -> Found {
-    valid_without(walk, &[Reason::ServiceIneligible, Reason::TooManyPorts])
+    let reasons = [Reason::ServiceIneligible.as_str(), Reason::TooManyPorts.as_str(), INVALID_SERVICE_TYPE];
+    valid_without(walk, &reasons)
 }
 
 /// FN305.
 fn weight_is_valid(walk: &Walk<'_>) -> Found {
-    valid_without(walk, &[Reason::ServiceExportInvalidWeightAnnotation])
+    valid_without(walk, &[Reason::ServiceExportInvalidWeightAnnotation.as_str()])
 }
 
 /// FN306.
 fn weight_is_not_zero(walk: &Walk<'_>) -> Found {
     let export = walk.service_export()?;
     let site = Site::Member(walk.exporter()?);
-    match of_export(export, "Withdrawn") {
+    match export.condition(WITHDRAWN) {
         Some(withdrawn) if withdrawn.status == "True" && withdrawn.reason == Reason::WeightIsZero.as_str() => {
-            Err(site.broken_condition(export, withdrawn))
+            Err(export.broken_condition(site, withdrawn))
         }
         _ => Ok(()),
     }
@@ -110,34 +190,35 @@ fn is_allowed_to_export(walk: &Walk<'_>) -> Found {
         let list = namespace.annotations().get(annotations::EXPORTERS).cloned().unwrap_or_default();
         return Err(walk.hub().broken(namespace, &annotation(annotations::EXPORTERS), list));
     }
-    valid_without(walk, &[Reason::ExporterNotAllowed])
+    valid_without(walk, &[Reason::ExporterNotAllowed.as_str()])
 }
 
 /// FN308.
 fn name_is_free(walk: &Walk<'_>) -> Found {
-    valid_without(walk, &[Reason::NameHeldByAnother])
+    valid_without(walk, &[Reason::NameHeldByAnother.as_str()])
 }
 
 /// FN309.
 fn is_not_rejected(walk: &Walk<'_>) -> Found {
-    valid_without(walk, &[Reason::WriteRefused])
+    valid_without(walk, &[Reason::WriteRefused.as_str()])
 }
 
 /// FN310.
 fn is_written(walk: &Walk<'_>) -> Found {
     let export = walk.service_export()?;
-    if export.metadata.deletion_timestamp.is_some() {
+    if export.meta().deletion_timestamp.is_some() {
         return Err(Stop::Skipped("the ServiceExport is being deleted".to_owned()));
     }
     let exporter = walk.exporter()?;
     if walk.internal_export()?.is_some() {
         return Ok(());
     }
-    let valid = of_export(export, "Valid");
-    let since = valid.map_or_else(|| created(export), |valid| Some(valid.last_transition_time.0));
+    standard::unless_reported(walk)?;
+    let valid = export.condition(VALID);
+    let since = valid.map_or_else(|| export.created(), |valid| Some(valid.last_transition_time.0));
     older_than(ANSWERED_SECONDS, Site::Member(exporter), since)?;
     Err(match valid {
-        None => Site::Member(exporter).broken(export, "status.conditions[Valid]", "missing").at(since),
+        None => export.broken(Site::Member(exporter), "status.conditions[Valid]", "missing").at(since),
         Some(_) => walk.hub().lacks::<InternalServiceExport>(&hub_namespace(exporter), "").at(since),
     })
 }
@@ -145,22 +226,26 @@ fn is_written(walk: &Walk<'_>) -> Found {
 /// FN311.
 fn is_judged(walk: &Walk<'_>) -> Found {
     let Some(export) = walk.internal_export()? else { return Err(not_written()) };
-    let conflict = of_internal_export(export, "Conflict");
+    let conflict = outcome(export, walk.api);
     if conflict.is_some_and(|conflict| conflict.status != "Unknown") {
         return Ok(());
     }
+    standard::unless_reported(walk)?;
     let since = conflict.map_or_else(|| created(export), |conflict| Some(conflict.last_transition_time.0));
     older_than(ANSWERED_SECONDS, walk.hub(), since)?;
     Err(match conflict {
         Some(conflict) => walk.hub().broken_condition(export, conflict),
-        None => walk.hub().broken(export, "status.conditions[Conflict]", "missing").at(since),
+        None => {
+            let field = format!("status.conditions[{}]", outcome_type(walk.api));
+            walk.hub().broken(export, &field, "missing").at(since)
+        }
     })
 }
 
 /// FN312.
 fn has_no_conflict(walk: &Walk<'_>) -> Found {
     let Some(export) = walk.internal_export()? else { return Err(not_written()) };
-    match of_internal_export(export, "Conflict") {
+    match outcome(export, Api::Fleet) {
         Some(conflict) if conflict.status == "True" => Err(walk.hub().broken_condition(export, conflict)),
         _ => Ok(()),
     }
@@ -169,19 +254,17 @@ fn has_no_conflict(walk: &Walk<'_>) -> Found {
 /// FN313.
 fn is_not_in_deletion(walk: &Walk<'_>) -> Found {
     let member = Site::Member(walk.exporter()?);
-    if let Ok(export) = walk.service_export()
-        && let Some(deleted) = &export.metadata.deletion_timestamp
-    {
-        settled(member, Some(deleted.0))?;
-        let finalizers = export.finalizers().join(", ");
-        return Err(member.broken(export, "metadata.finalizers", finalizers).at(Some(deleted.0)));
+    match walk.service_export() {
+        Ok(Export::Fleet(export)) => stays_or_goes(member, export)?,
+        Ok(Export::Standard(export)) => stays_or_goes(member, export)?,
+        Err(_) => {}
     }
-    if let Some(export) = walk.internal_export()?
-        && let Some(deleted) = &export.metadata.deletion_timestamp
-    {
-        settled(walk.hub(), Some(deleted.0))?;
-        let finalizers = export.finalizers().join(", ");
-        return Err(walk.hub().broken(export, "metadata.finalizers", finalizers).at(Some(deleted.0)));
+    let Some(export) = walk.internal_export()? else { return Ok(()) };
+    stays_or_goes(walk.hub(), export)?;
+    // A ServiceExport of the standard API has no finalizer.
+    if walk.api == Api::Standard && walk.export_in(walk.exporter()?)?.is_none() {
+        let value = "the exporter has no ServiceExport of multicluster.x-k8s.io";
+        return Err(walk.hub().broken(export, "spec.multicluster", value));
     }
     Ok(())
 }
@@ -281,12 +364,12 @@ fn controller_works(walk: &Walk<'_>) -> Found {
 }
 
 /// Fails if the condition `Valid` of the ServiceExport is not true for one of these reasons.
-fn valid_without(walk: &Walk<'_>, reasons: &[Reason]) -> Found {
+fn valid_without(walk: &Walk<'_>, reasons: &[&str]) -> Found {
     let export = walk.service_export()?;
     let site = Site::Member(walk.exporter()?);
-    match of_export(export, "Valid") {
-        Some(valid) if valid.status != "True" && reasons.iter().any(|reason| reason.as_str() == valid.reason) => {
-            Err(site.broken_condition(export, valid))
+    match export.condition(VALID) {
+        Some(valid) if valid.status != "True" && reasons.contains(&valid.reason.as_str()) => {
+            Err(export.broken_condition(site, valid))
         }
         _ => Ok(()),
     }

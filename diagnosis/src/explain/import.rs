@@ -1,12 +1,14 @@
 //! Steps FN6xx: derived Service and imported slices.
 
 use super::evidence::{changed, condition, created};
-use super::export::{of_export, of_internal_export};
-use super::walk::{Walk, age, in_namespace, is_imported, listed, named, need, settled};
-use super::{Found, Rule, Site, Stop};
+use super::export::of_internal_export;
+use super::walk::{Walk, age, in_namespace, is_imported, listed, need, settled, stays_or_goes};
+use super::{Found, Rule, Site, Stop, standard};
 use crate::codes::Code::{self, *};
+use crate::report::Api;
 use fleetnet_api::crd::{EndpointSliceImport, MultiClusterService};
 use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, annotations, labels};
+use fleetnet_core::conditions::DISPUTED;
 use fleetnet_core::reasons::Reason;
 use k8s_openapi::api::core::v1::{Event, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -16,17 +18,19 @@ use std::net::IpAddr;
 
 pub(super) const RULES: &[(Code, Rule)] = &[
     (FN601, Rule::Pair(is_derived)),
-    (FN602, Rule::Pair(name_is_free)),
-    (FN603, Rule::Pair(ports_are_valid)),
-    (FN604, Rule::Pair(was_not_lost)),
+    (FN602, Rule::Fleet(name_is_free)),
+    (FN603, Rule::Fleet(ports_are_valid)),
+    (FN604, Rule::Fleet(was_not_lost)),
     (FN605, Rule::Pair(is_imported_here)),
     (FN606, Rule::Pair(is_current)),
     (FN607, Rule::Pair(addresses_are_accepted)),
     (FN608, Rule::Pair(ports_are_accepted)),
     (FN609, Rule::Pair(families_match)),
-    (FN610, Rule::Pair(load_balancer_has_address)),
+    (FN610, Rule::Fleet(load_balancer_has_address)),
     (FN611, Rule::Pair(has_one_writer)),
     (FN612, Rule::Pair(is_not_in_deletion)),
+    (FN613, Rule::Standard(standard::shows_import)),
+    (FN614, Rule::Standard(standard::names_are_free)),
 ];
 
 /// Longest time for which an Event about a lost derived Service is news: Kubernetes keeps Events for an hour.
@@ -34,10 +38,12 @@ const NEWS_SECONDS: i64 = 3_600;
 
 /// FN601. FN602 and FN603 report a name in use and a refused port.
 fn is_derived(walk: &Walk<'_>) -> Found {
+    if walk.api == Api::Standard {
+        return standard::is_derived(walk);
+    }
     let (importer, mcs) = (walk.importer()?, walk.multi_cluster_service()?);
     let site = Site::Member(importer);
     granted(walk)?;
-    let services = need(&importer.services, "Services", site)?;
     let valid = walk.valid(mcs);
     let has_reason =
         |reason: Reason| valid.is_some_and(|valid| valid.status == "False" && valid.reason == reason.as_str());
@@ -45,14 +51,16 @@ fn is_derived(walk: &Walk<'_>) -> Found {
         return Err(Stop::Skipped("a later step reports it".to_owned()));
     }
     let name = walk.derived_name()?;
-    if name.is_some_and(|name| named(services, FLEET_SYSTEM_NAMESPACE, name).is_some()) {
+    if let Some(name) = &name
+        && walk.service_of_importer(name)?.is_some()
+    {
         return Ok(());
     }
     let since = valid.map_or_else(|| created(mcs), |valid| Some(valid.last_transition_time.0));
     settled(site, since)?;
     Err(match (valid, name) {
         (Some(valid), _) if valid.status != "True" => site.broken_condition(mcs, valid),
-        (_, Some(name)) => site.lacks::<Service>(FLEET_SYSTEM_NAMESPACE, name),
+        (_, Some(name)) => site.lacks::<Service>(FLEET_SYSTEM_NAMESPACE, &name),
         (_, None) => site.broken(mcs, &format!("metadata.labels[{}]", labels::DERIVED_SERVICE), "missing").at(since),
     })
 }
@@ -83,21 +91,32 @@ fn was_not_lost(walk: &Walk<'_>) -> Found {
 
 /// FN605. A slice of another owner with the same name cannot be imported either.
 fn is_imported_here(walk: &Walk<'_>) -> Found {
-    let derived = walk.derived_service()?.name_any();
+    match walk.api {
+        Api::Fleet => walk.derived_service().map(drop)?,
+        Api::Standard => waits_for_nothing(walk)?,
+    }
     let site = Site::Member(walk.importer()?);
     for distributed in walk.distributed_slices()? {
         let present = walk.imported_slice(&distributed.name_any())?;
         if let Some(present) = present {
-            let of_derived = present.labels().get(labels::SERVICE_NAME).is_some_and(|name| *name == derived);
-            if is_imported(present) || of_derived {
+            if is_imported(present) || walk.is_bound(present) {
                 continue;
             }
             return Err(site.broken(present, "metadata.labels", "another owner uses the name").at(created(present)));
         }
         settled(walk.hub(), created(distributed))?;
         return Err(site
-            .lacks::<EndpointSlice>(FLEET_SYSTEM_NAMESPACE, &distributed.name_any())
+            .lacks::<EndpointSlice>(walk.import_namespace(), &distributed.name_any())
             .at(changed(distributed)));
+    }
+    Ok(())
+}
+
+/// Skips a step about slices of the standard API while they wait for the derived Service or the merged import.
+fn waits_for_nothing(walk: &Walk<'_>) -> Found {
+    walk.requested_import()?;
+    if walk.derived_name()?.is_some() {
+        walk.derived_service()?;
     }
     Ok(())
 }
@@ -136,15 +155,19 @@ fn addresses_are_accepted(walk: &Walk<'_>) -> Found {
 /// FN608.
 fn ports_are_accepted(walk: &Walk<'_>) -> Found {
     for (distributed, slice) in imported(walk)? {
-        let distributed_parts = distributed.spec.slice.ports.iter().flatten();
-        let present = || slice.ports.iter().flatten();
-        let missing = distributed_parts
-            .filter(|port| !present().any(|it| it.port == port.port && name(&it.name) == name(&port.name)));
-        let missing: Vec<String> = missing
-            .map(|port| {
-                format!("{} {}", name(&port.name), port.port.map_or_else(|| "all".to_owned(), |it| it.to_string()))
-            })
-            .collect();
+        let mut missing: Vec<String> = Vec::new();
+        for port in distributed.spec.slice.ports.iter().flatten() {
+            let own = name(&port.name);
+            let wanted = match walk.api {
+                Api::Fleet => Some(own),
+                Api::Standard => standard::served_name(walk, own)?,
+            };
+            let mut present = slice.ports.iter().flatten();
+            if wanted.is_some_and(|wanted| !present.any(|it| it.port == port.port && name(&it.name) == wanted)) {
+                let number = port.port.map_or_else(|| "all".to_owned(), |it| it.to_string());
+                missing.push(format!("{own} {number}"));
+            }
+        }
         if !missing.is_empty() {
             let missing = listed(missing.iter().map(|port| port.trim()));
             return Err(walk.hub().broken(distributed, "spec.ports", format!("refused: {missing}")));
@@ -187,25 +210,26 @@ fn load_balancer_has_address(walk: &Walk<'_>) -> Found {
 fn has_one_writer(walk: &Walk<'_>) -> Found {
     let is_disputed = |it: &&k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| it.status == "True";
     if let Ok(export) = walk.service_export()
-        && let Some(disputed) = of_export(export, "Disputed").filter(is_disputed)
+        && let Some(disputed) = export.condition(DISPUTED).filter(is_disputed)
     {
-        return Err(Site::Member(walk.exporter()?).broken_condition(export, disputed));
+        return Err(export.broken_condition(Site::Member(walk.exporter()?), disputed));
     }
     if let Ok(Some(export)) = walk.internal_export()
-        && let Some(disputed) = of_internal_export(export, "Disputed").filter(is_disputed)
+        && let Some(disputed) = of_internal_export(export, DISPUTED).filter(is_disputed)
     {
         return Err(walk.hub().broken_condition(export, disputed));
     }
     let site = Site::Member(walk.importer()?);
-    let mcs = walk.multi_cluster_service()?;
-    if let Some(disputed) = of_import(mcs, "Disputed").filter(is_disputed) {
-        return Err(site.broken_condition(mcs, disputed));
+    if walk.api == Api::Fleet {
+        let mcs = walk.multi_cluster_service()?;
+        if let Some(disputed) = of_import(mcs, DISPUTED).filter(is_disputed) {
+            return Err(site.broken_condition(mcs, disputed));
+        }
     }
-    let derived = walk.derived_name()?;
     for distributed in walk.distributed_slices()? {
         if let Some(slice) = walk.imported_slice(&distributed.name_any())?
             && !is_imported(slice)
-            && slice.labels().get(labels::SERVICE_NAME).map(String::as_str) == derived
+            && walk.is_bound(slice)
         {
             let manager = slice.labels().get(labels::MANAGED_BY).cloned().unwrap_or_default();
             return Err(site
@@ -218,24 +242,17 @@ fn has_one_writer(walk: &Walk<'_>) -> Found {
 
 /// FN612.
 fn is_not_in_deletion(walk: &Walk<'_>) -> Found {
+    if walk.api == Api::Standard {
+        return standard::is_not_in_deletion(walk);
+    }
     let importer = walk.importer()?;
     let site = Site::Member(importer);
-    for mcs in walk.multi_cluster_services()? {
-        if let Some(deleted) = &mcs.metadata.deletion_timestamp {
-            settled(site, Some(deleted.0))?;
-            let finalizers = mcs.finalizers().join(", ");
-            return Err(site.broken(mcs, "metadata.finalizers", finalizers).at(Some(deleted.0)));
-        }
-    }
+    walk.multi_cluster_services()?.into_iter().try_for_each(|mcs| stays_or_goes(site, mcs))?;
     let imports = need(&importer.service_imports, "ServiceImports", site)?;
-    if let Some(import) = named(imports, &walk.service.namespace, &walk.service.name)
-        && let Some(deleted) = &import.metadata.deletion_timestamp
-    {
-        settled(site, Some(deleted.0))?;
-        let finalizers = import.finalizers().join(", ");
-        return Err(site.broken(import, "metadata.finalizers", finalizers).at(Some(deleted.0)));
+    match walk.same_name(imports) {
+        Some(import) => stays_or_goes(site, import),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Skips a step that needs a granted claim. The hub agent fills the status of a granted claim.
@@ -276,13 +293,19 @@ fn imported<'a>(walk: &Walk<'a>) -> Result<Vec<(&'a EndpointSliceImport, &'a End
     Ok(pairs)
 }
 
-/// Returns the newest Event with this reason on a MultiClusterService of the Service.
+/// Returns the newest Event with this reason on the user's object of the import.
 fn event<'a>(walk: &Walk<'a>, reason: Reason) -> Result<Option<&'a Event>, Stop> {
     let importer = walk.importer()?;
-    let names: Vec<String> = walk.multi_cluster_services()?.iter().map(|mcs| mcs.name_any()).collect();
+    let (kind, names) = match walk.api {
+        Api::Fleet => {
+            let names = walk.multi_cluster_services()?.iter().map(|mcs| mcs.name_any()).collect();
+            ("MultiClusterService", names)
+        }
+        Api::Standard => ("ServiceImport", vec![walk.service.name.to_string()]),
+    };
     let is_about = |event: &&Event| {
         in_namespace(*event, &walk.service.namespace)
-            && event.involved_object.kind.as_deref() == Some("MultiClusterService")
+            && event.involved_object.kind.as_deref() == Some(kind)
             && event.involved_object.name.as_ref().is_some_and(|name| names.contains(name))
             && event.reason.as_deref() == Some(reason.as_str())
     };

@@ -4,7 +4,7 @@ use super::access::missing_right;
 use super::evidence::created;
 use super::pairs::hub_namespace;
 use super::walk::{Walk, age, in_namespace, member_agent, need, older_than, optional};
-use super::{Found, Rule, Site, Stop, worst};
+use super::{Found, Rule, Site, Stop, standard, worst};
 use crate::codes::Code::{self, *};
 use crate::limits::{ANSWERED_SECONDS, CLOCK_MILLISECONDS, SILENT_SECONDS};
 use crate::snapshot::{HubSecret, Listing, Member, Snapshot, TokenClaims};
@@ -29,6 +29,7 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN211, Rule::Member(is_answered)),
     (FN212, Rule::Member(clock)),
     (FN213, Rule::Member(namespace_stays)),
+    (FN214, Rule::Standard(standard::is_on)),
 ];
 
 /// FN201.

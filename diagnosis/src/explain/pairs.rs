@@ -1,6 +1,9 @@
 //! Pairs of exporters and importers of a Service.
 
+use super::export::is_by;
+use super::standard;
 use super::walk::{Ends, exporters, imports, in_namespace, named};
+use crate::report::Api;
 use crate::snapshot::{Member, Snapshot};
 use fleetnet_api::names::annotations;
 use fleetnet_core::names::{cluster_of, member_namespace};
@@ -29,9 +32,27 @@ pub(crate) struct InUseBy {
     pub(crate) load_balancer: Option<String>,
 }
 
-/// Returns the pairs of a Service. Without exporters or importers, one pair shows what is missing.
+/// Returns the pairs of a Service by each API that it uses. A Service that uses none has pairs of the fleet's API.
 pub(crate) fn of<'a>(snapshot: &'a Snapshot, service: &ObjectName, filter: &Filter) -> Vec<Ends<'a>> {
-    let (known_exporters, known_importers) = (exporters_of(snapshot, service), importers_of(snapshot, service));
+    let fleet = (exporters_of(snapshot, service), importers_of(snapshot, service));
+    let uses_standard = standard::is_used(snapshot, service);
+    let uses_fleet = !uses_standard || !fleet.0.is_empty() || !fleet.1.is_empty();
+    let mut pairs = if uses_fleet { by(Api::Fleet, fleet, snapshot, service, filter) } else { Vec::new() };
+    if uses_standard {
+        let known = (standard::exporters_of(snapshot, service), standard::importers_of(snapshot, service));
+        pairs.extend(by(Api::Standard, known, snapshot, service, filter));
+    }
+    pairs
+}
+
+/// Returns the pairs by one API, from its exporters and importers. Without exporters or importers, one pair shows what is missing.
+fn by<'a>(
+    api: Api,
+    (known_exporters, known_importers): (BTreeSet<String>, BTreeSet<String>),
+    snapshot: &'a Snapshot,
+    service: &ObjectName,
+    filter: &Filter,
+) -> Vec<Ends<'a>> {
     let nobody_exports = known_exporters.is_empty();
     let mut from: Vec<Option<String>> = match &filter.from {
         Some(id) => vec![Some(id.clone())],
@@ -48,6 +69,7 @@ pub(crate) fn of<'a>(snapshot: &'a Snapshot, service: &ObjectName, filter: &Filt
         }
     }
     let pair = |exporter: &Option<String>, importer: &Option<String>| Ends {
+        api,
         exporter: exporter.as_deref().map(|id| member(snapshot, id)),
         importer: importer.as_deref().map(|id| member(snapshot, id)),
         exporter_is_wanted: filter.from.is_some() || nobody_exports,
@@ -62,7 +84,7 @@ fn member<'a>(snapshot: &'a Snapshot, id: &str) -> Cow<'a, Member> {
     snapshot.member(id).map_or_else(unknown, Cow::Borrowed)
 }
 
-/// Returns the clusters that export the Service, or of which endpoints are still distributed.
+/// Returns the clusters that export the Service by the fleet's API, or of which endpoints are still distributed.
 fn exporters_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
     let hub = &snapshot.hub;
     let is_service = |namespace: &str, name: &str| *namespace == *service.namespace && *name == *service.name;
@@ -73,10 +95,12 @@ fn exporters_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
             found.insert(member.id.clone());
         }
     }
+    let mut by_standard_only: BTreeSet<String> = BTreeSet::new();
     for export in hub.internal_exports.objects() {
         let reference = &export.spec.service_reference;
         if is_service(&reference.namespace, &reference.name) {
-            found.extend(export.namespace().and_then(|namespace| cluster_of(&namespace)).map(|id| id.to_string()));
+            let exporters = if is_by(export, Api::Fleet) { &mut found } else { &mut by_standard_only };
+            exporters.extend(export.namespace().and_then(|namespace| cluster_of(&namespace)).map(|id| id.to_string()));
         }
     }
     let hub_imports = hub.service_imports.known().unwrap_or_default();
@@ -85,14 +109,17 @@ fn exporters_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
     }
     for distributed in hub.distributed_slices.objects() {
         let slice = &distributed.spec.slice;
-        if is_service(&slice.owner_service_reference.namespace, &slice.owner_service_reference.name) {
-            found.insert(slice.endpoint_slice_reference.cluster_id.clone());
+        let exporter = &slice.endpoint_slice_reference.cluster_id;
+        if is_service(&slice.owner_service_reference.namespace, &slice.owner_service_reference.name)
+            && !by_standard_only.contains(exporter)
+        {
+            found.insert(exporter.clone());
         }
     }
     found
 }
 
-/// Returns the clusters that import the Service.
+/// Returns the clusters that import the Service by the fleet's API.
 fn importers_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
     let mut found: BTreeSet<String> = BTreeSet::new();
     for member in &snapshot.members {

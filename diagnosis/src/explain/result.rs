@@ -4,12 +4,13 @@ use super::evidence::{changed, context_flag};
 use super::export::difference;
 use super::membership::{hears, renewed};
 use super::walk::{Walk, member_agent, ready_addresses, settled};
-use super::{Found, Rule, Site, Stop};
+use super::{Found, Rule, Site, Stop, standard};
 use crate::codes::Code::{self, *};
 use crate::limits::{SAMPLES_MIN, SLOW_MILLISECONDS, TARGET_MILLISECONDS};
-use crate::report::Evidence;
+use crate::report::{Api, Evidence};
 use crate::snapshot::Snapshot;
 use fleetnet_api::crd::MemberAgent;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 use std::collections::BTreeSet;
 
@@ -25,8 +26,19 @@ pub(super) const RULES: &[(Code, Rule)] = &[
 /// FN701. Compares only what the agents promise: the export is accepted and the claim is granted.
 fn endpoints_are_equal(walk: &Walk<'_>) -> Found {
     walk.accepted_export()?;
-    let derived = walk.derived_service()?;
-    let (sources, imported) = (walk.source_slices()?, walk.imported_slices()?);
+    let (mut sources, imported) = (walk.source_slices()?, walk.imported_slices()?);
+    let site = Site::Member(walk.importer()?);
+    let shown = match walk.api {
+        Api::Fleet => site.shown(walk.derived_service()?, "endpoints", ""),
+        Api::Standard => {
+            let import =
+                walk.standard_import()?.ok_or_else(|| Stop::Skipped("there is no ServiceImport".to_owned()))?;
+            let is_served: Vec<bool> = sources.iter().map(|slice| is_served(walk, slice)).collect::<Result<_, _>>()?;
+            let mut is_served = is_served.into_iter();
+            sources.retain(|_| is_served.next() == Some(true));
+            site.shown(import, "endpoints", "")
+        }
+    };
     let wanted: BTreeSet<&str> = sources.iter().flat_map(|slice| ready_addresses(slice)).collect();
     let found: BTreeSet<&str> = imported.iter().flat_map(|slice| ready_addresses(slice)).collect();
     if wanted == found {
@@ -34,9 +46,23 @@ fn endpoints_are_equal(walk: &Walk<'_>) -> Found {
     }
     // The objects were read one after the other, and each step of the way takes a moment.
     sources.iter().try_for_each(|slice| settled(Site::Member(walk.exporter()?), changed(*slice)))?;
-    imported.iter().try_for_each(|slice| settled(Site::Member(walk.importer()?), changed(*slice)))?;
+    imported.iter().try_for_each(|slice| settled(site, changed(*slice)))?;
     walk.distributed_slices()?.iter().try_for_each(|slice| settled(walk.hub(), changed(*slice)))?;
-    Err(Site::Member(walk.importer()?).broken(derived, "endpoints", difference(&wanted, &found)))
+    Err(Stop::Broken(Box::new(Evidence { value: difference(&wanted, &found), ..shown })))
+}
+
+/// True if clients reach the exporter at a port of this slice. FN320 reports the conflict of a slice without such a port.
+fn is_served(walk: &Walk<'_>, slice: &EndpointSlice) -> Result<bool, Stop> {
+    let mut ports = slice.ports.iter().flatten().peekable();
+    if ports.peek().is_none() {
+        return Ok(true);
+    }
+    for port in ports {
+        if standard::served_name(walk, port.name.as_deref().unwrap_or_default())?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// FN702.

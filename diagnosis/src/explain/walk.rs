@@ -1,15 +1,18 @@
 //! Objects of one pair of exporter and importer, as the steps need them.
 
 use super::evidence::{condition, created};
+use super::export::{self, Export};
+use super::standard::is_ours;
 use super::{Found, Site, Stop};
 use crate::limits::{LISTED, SETTLED_SECONDS};
+use crate::report::Api;
 use crate::snapshot::{Listing, Member, Reached, Snapshot};
 use fleetnet_api::crd::{
     EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MemberAgent,
-    MultiClusterService, ServiceExport, ServiceImport,
+    MultiClusterService, ServiceImport, ServiceImportType,
 };
 use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, labels};
-use fleetnet_core::names::member_namespace;
+use fleetnet_core::names::{member_namespace, standard_derived};
 use fleetnet_types::ObjectName;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
@@ -20,8 +23,9 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// Exporter and importer of a walk.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ends<'a> {
+    pub(crate) api: Api,
     pub(crate) exporter: Option<Cow<'a, Member>>,
     pub(crate) importer: Option<Cow<'a, Member>>,
     /// True if the exporter must export: the caller named it, or nobody exports.
@@ -35,6 +39,7 @@ pub(crate) struct Ends<'a> {
 pub(crate) struct Walk<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) service: &'a ObjectName,
+    pub(crate) api: Api,
     pub(crate) exporter: Option<&'a Member>,
     pub(crate) importer: Option<&'a Member>,
     pub(crate) ends: &'a Ends<'a>,
@@ -45,7 +50,7 @@ pub(crate) struct Walk<'a> {
 impl<'a> Walk<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, service: &'a ObjectName, ends: &'a Ends<'a>) -> Self {
         let (exporter, importer) = (ends.exporter.as_deref(), ends.importer.as_deref());
-        let walk = Self { snapshot, service, exporter, importer, ends, is_leftover: false };
+        let walk = Self { snapshot, service, api: ends.api, exporter, importer, ends, is_leftover: false };
         Self { is_leftover: walk.has_only_leftovers(), ..walk }
     }
 
@@ -75,10 +80,21 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the exporter's ServiceExport.
-    pub(crate) fn service_export(&self) -> Result<&'a ServiceExport, Stop> {
+    pub(crate) fn service_export(&self) -> Result<Export<'a>, Stop> {
         let exporter = self.exporter()?;
-        let exports = need(&exporter.service_exports, "ServiceExports", Site::Member(exporter))?;
-        self.same_name(exports).ok_or_else(|| Stop::Skipped("there is no ServiceExport".to_owned()))
+        self.export_in(exporter)?.ok_or_else(|| Stop::Skipped("there is no ServiceExport".to_owned()))
+    }
+
+    /// Returns the ServiceExport of a member.
+    pub(crate) fn export_in(&self, member: &'a Member) -> Result<Option<Export<'a>>, Stop> {
+        let site = Site::Member(member);
+        Ok(match self.api {
+            Api::Fleet => self.same_name(need(&member.service_exports, "ServiceExports", site)?).map(Export::Fleet),
+            Api::Standard => {
+                let exports = need(&member.standard_exports, "ServiceExports of multicluster.x-k8s.io", site)?;
+                self.same_name(exports).map(Export::Standard)
+            }
+        })
     }
 
     /// Returns the exporter's InternalServiceExport in the hub.
@@ -89,17 +105,22 @@ impl<'a> Walk<'a> {
         let namespace = member_namespace(&exporter.id);
         let found = exports.iter().find(|export| {
             let reference = &export.spec.service_reference;
-            in_namespace(*export, &namespace) && self.is_service(&reference.namespace, &reference.name)
+            in_namespace(*export, &namespace)
+                && self.is_service(&reference.namespace, &reference.name)
+                && export::is_by(export, self.api)
         });
         decodable(found, listing, &namespace)
     }
 
-    /// Returns the InternalServiceExport if the hub agent accepted it.
+    /// Returns the InternalServiceExport if the hub agent accepted it. By the standard API, it accepts exports with conflicts too.
     pub(crate) fn accepted_export(&self) -> Result<&'a InternalServiceExport, Stop> {
         let not_accepted = || Stop::Skipped("the export is not accepted".to_owned());
         let export = self.internal_export()?.ok_or_else(not_accepted)?;
-        let conflict = condition(export.status.as_ref().and_then(|status| status.conditions.as_ref()), "Conflict");
-        conflict.filter(|conflict| conflict.status == "False").map(|_| export).ok_or_else(not_accepted)
+        let is_accepted = |conflict: &&Condition| match self.api {
+            Api::Fleet => conflict.status == "False",
+            Api::Standard => conflict.status != "Unknown",
+        };
+        export::outcome(export, self.api).filter(is_accepted).map(|_| export).ok_or_else(not_accepted)
     }
 
     /// Returns the EndpointSlices of the Service in the exporter.
@@ -110,6 +131,7 @@ impl<'a> Walk<'a> {
             in_namespace(*slice, &self.service.namespace)
                 && slice.labels().get(labels::SERVICE_NAME).is_some_and(|name| **name == *self.service.name)
                 && !is_imported(slice)
+                && !slice.labels().contains_key(labels::MULTICLUSTER_SERVICE_NAME)
                 && slice.metadata.deletion_timestamp.is_none()
         });
         Ok(of_service.collect())
@@ -172,9 +194,17 @@ impl<'a> Walk<'a> {
         decodable(self.same_name(imports), listing, &self.service.namespace)
     }
 
-    /// True if the ServiceImport in the hub lists this cluster as an exporter.
+    /// True if the hub lists this cluster as an exporter of what the importer gets.
     pub(crate) fn hub_lists(&self, cluster: &str) -> Result<bool, Stop> {
-        Ok(self.hub_import()?.is_some_and(|import| exporters(import).any(|exporter| exporter == cluster)))
+        Ok(match self.api {
+            Api::Fleet => {
+                self.hub_import()?.is_some_and(|import| exporters(import).any(|exporter| exporter == cluster))
+            }
+            Api::Standard => {
+                let merged = self.merged_import()?;
+                merged.is_some_and(|merged| merged.spec.clusters.iter().any(|it| it.cluster == cluster))
+            }
+        })
     }
 
     /// Returns the EndpointSliceImports of the Service from the exporter to the importer.
@@ -194,26 +224,47 @@ impl<'a> Walk<'a> {
         Ok(of_pair.collect())
     }
 
-    /// Returns the name of the derived Service, which the label of the MultiClusterService contains.
-    pub(crate) fn derived_name(&self) -> Result<Option<&'a str>, Stop> {
-        let mcs = self.multi_cluster_service()?;
-        Ok(mcs.metadata.labels.as_ref().and_then(|all| all.get(labels::DERIVED_SERVICE)).map(String::as_str))
+    /// Returns the namespace of the importer with the derived Service and the imported slices.
+    pub(crate) fn import_namespace(&self) -> &'a str {
+        match self.api {
+            Api::Fleet => FLEET_SYSTEM_NAMESPACE,
+            Api::Standard => &self.service.namespace,
+        }
     }
 
-    /// Returns the derived Service of the importer.
+    /// Returns the name of the derived Service: from the label of the MultiClusterService, or by the rule of the standard API. A
+    /// headless Service of the standard API has none.
+    pub(crate) fn derived_name(&self) -> Result<Option<String>, Stop> {
+        match self.api {
+            Api::Fleet => Ok(self.multi_cluster_service()?.labels().get(labels::DERIVED_SERVICE).cloned()),
+            Api::Standard => {
+                let is_headless =
+                    self.merged_import()?.is_some_and(|merged| merged.spec.type_ == ServiceImportType::Headless);
+                Ok((!is_headless).then(|| standard_derived(self.service).name.to_string()))
+            }
+        }
+    }
+
+    /// Returns the derived Service of the importer. FN614 reports a Service of another writer with its name.
     pub(crate) fn derived_service(&self) -> Result<&'a Service, Stop> {
-        let importer = self.importer()?;
         let missing = || Stop::Skipped("there is no derived Service".to_owned());
         let name = self.derived_name()?.ok_or_else(missing)?;
-        let services = need(&importer.services, "Services", Site::Member(importer))?;
-        named(services, FLEET_SYSTEM_NAMESPACE, name).ok_or_else(missing)
+        let is_derived = |service: &&Service| self.api == Api::Fleet || is_ours(*service);
+        self.service_of_importer(&name)?.filter(is_derived).ok_or_else(missing)
     }
 
-    /// Returns the EndpointSlice with this name in fleet-system of the importer.
+    /// Returns the Service with this name in the namespace of derived Services.
+    pub(crate) fn service_of_importer(&self, name: &str) -> Result<Option<&'a Service>, Stop> {
+        let importer = self.importer()?;
+        let services = need(&importer.services, "Services", Site::Member(importer))?;
+        Ok(named(services, self.import_namespace(), name))
+    }
+
+    /// Returns the EndpointSlice with this name in the namespace of imported slices.
     pub(crate) fn imported_slice(&self, name: &str) -> Result<Option<&'a EndpointSlice>, Stop> {
         let importer = self.importer()?;
         let slices = need(&importer.slices, "EndpointSlices", Site::Member(importer))?;
-        Ok(named(slices, FLEET_SYSTEM_NAMESPACE, name))
+        Ok(named(slices, self.import_namespace(), name))
     }
 
     /// Returns the imported slices that came from the exporter, also those whose label `managed-by` somebody changed: kube-proxy
@@ -221,15 +272,30 @@ impl<'a> Walk<'a> {
     pub(crate) fn imported_slices(&self) -> Result<Vec<&'a EndpointSlice>, Stop> {
         let (importer, Some(exporter)) = (self.importer()?, self.exporter) else { return Ok(Vec::new()) };
         let slices = need(&importer.slices, "EndpointSlices", Site::Member(importer))?;
-        let Ok(Some(derived)) = self.derived_name() else { return Ok(Vec::new()) };
         let distributed: BTreeSet<String> = self.distributed_slices()?.iter().map(|slice| slice.name_any()).collect();
         let prefix = format!("{}-{}-", exporter.id, self.service.namespace);
-        let of_exporter = slices.iter().filter(|slice| {
-            in_namespace(*slice, FLEET_SYSTEM_NAMESPACE)
-                && slice.labels().get(labels::SERVICE_NAME).is_some_and(|name| name == derived)
-                && (distributed.contains(&slice.name_any()) || slice.name_any().starts_with(&prefix))
-        });
-        Ok(of_exporter.collect())
+        let is_of_exporter = |slice: &EndpointSlice| match self.api {
+            Api::Fleet => distributed.contains(&slice.name_any()) || slice.name_any().starts_with(&prefix),
+            Api::Standard => slice.labels().get(labels::SOURCE_CLUSTER) == Some(&exporter.id),
+        };
+        let namespace = self.import_namespace();
+        let mut found: Vec<&EndpointSlice> =
+            slices.iter().filter(|slice| in_namespace(*slice, namespace) && is_of_exporter(slice)).collect();
+        found.retain(|slice| self.is_bound(slice));
+        Ok(found)
+    }
+
+    /// True if an imported slice has the labels of the Service.
+    pub(crate) fn is_bound(&self, slice: &EndpointSlice) -> bool {
+        match self.api {
+            Api::Fleet => {
+                let bound_to = slice.labels().get(labels::SERVICE_NAME);
+                bound_to.is_some() && self.derived_name().is_ok_and(|derived| derived.as_ref() == bound_to)
+            }
+            Api::Standard => {
+                slice.labels().get(labels::MULTICLUSTER_SERVICE_NAME).is_some_and(|it| **it == *self.service.name)
+            }
+        }
     }
 
     fn has_only_leftovers(&self) -> bool {
@@ -245,7 +311,7 @@ impl<'a> Walk<'a> {
             && self.imported_slices().is_ok_and(|slices| !slices.is_empty())
     }
 
-    fn same_name<K: Resource>(&self, objects: &'a [K]) -> Option<&'a K> {
+    pub(crate) fn same_name<K: Resource>(&self, objects: &'a [K]) -> Option<&'a K> {
         named(objects, &self.service.namespace, &self.service.name)
     }
 
@@ -323,9 +389,20 @@ pub(crate) fn optional<'a, K>(listing: &'a Listing<K>, kind: &str) -> Result<&'a
     listing.known().ok_or(Stop::Skipped(why))
 }
 
+/// Fails if an object was deleted more than 10 s ago, and a finalizer keeps it.
+pub(crate) fn stays_or_goes<K: Resource<DynamicType = ()>>(site: Site<'_>, object: &K) -> Found {
+    let Some(deleted) = &object.meta().deletion_timestamp else { return Ok(()) };
+    settled(site, Some(deleted.0))?;
+    Err(site.broken(object, "metadata.finalizers", object.finalizers().join(", ")).at(Some(deleted.0)))
+}
+
 /// Returns a found object. If nothing was found and the namespace contains an undecodable object, the step is skipped: the
 /// missing object may be the undecodable one, which FN506 reports.
-fn decodable<'a, K, L>(found: Option<&'a K>, listing: &Listing<L>, namespace: &str) -> Result<Option<&'a K>, Stop> {
+pub(crate) fn decodable<'a, K, L>(
+    found: Option<&'a K>,
+    listing: &Listing<L>,
+    namespace: &str,
+) -> Result<Option<&'a K>, Stop> {
     if found.is_none() && listing.undecodable().any(|object| object.namespace == namespace) {
         return Err(Stop::Skipped("an object of this kind is undecodable".to_owned()));
     }

@@ -1,10 +1,10 @@
 //! Objects that show an item of a migration.
 
 use crate::explain::{
-    Site, Stop, agent, annotation, are_rights_enforced, conflict_of, definitions_are_current, holder, in_use_by,
-    is_allowed, is_expired, is_imported, need, of_export,
+    Site, Stop, agent, annotation, are_rights_enforced, definitions_are_current, holder, in_use_by, is_allowed,
+    is_expired, is_imported, need, of_export, outcome,
 };
-use crate::report::Evidence;
+use crate::report::{Api, Evidence};
 use crate::snapshot::{Listing, Member, Snapshot};
 use fleetnet_api::crd::internal_service_export::SessionAffinity;
 use fleetnet_api::crd::{
@@ -132,7 +132,7 @@ fn exports_with_ports(
     let imports: BTreeMap<(String, String), &ServiceImport> =
         imports.iter().map(|import| (path(import), import)).collect();
     let exports = internal_exports(snapshot)?.iter().filter(|export| {
-        conflict_of(export).is_some_and(|it| it.status == conflict)
+        outcome(export, Api::Fleet).is_some_and(|it| it.status == conflict)
             && imports.get(&service(export)).is_some_and(|import| is_meant(export, import))
     });
     Ok(exports.map(|export| with_ports(snapshot, export)).collect())

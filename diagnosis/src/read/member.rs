@@ -66,6 +66,11 @@ async fn read_service(server: &Server<'_>, service: &ObjectName, member: &mut Me
         server.list(own, &parameters, Some(Kind::MultiClusterService)),
         server.list(own, &parameters, Some(Kind::ServiceImport)),
     );
+    (member.standard_exports, member.standard_imports, member.namespaces) = tokio::join!(
+        server.list(own, &parameters, Some(Kind::StandardServiceExport)),
+        server.list(own, &parameters, Some(Kind::StandardServiceImport)),
+        namespace(server, &service.namespace),
+    );
     let (services, derived, slices, imported) = tokio::join!(
         server.list(own, &parameters, None),
         server.list(system, &parameters, None),
@@ -85,9 +90,18 @@ pub(super) async fn deployments(server: &Server<'_>) -> Listing<Deployment> {
 
 /// Returns the UID of the namespace kube-system.
 async fn cluster_uid(server: &Server<'_>) -> Option<String> {
-    let parameters = ListParams::default().fields("metadata.name=kube-system");
-    let namespaces: Listing<Namespace> = server.list(None, &parameters, None).await;
-    namespaces.objects().find(|namespace| namespace.name_any() == "kube-system")?.metadata.uid.clone()
+    namespace(server, "kube-system").await.objects().next()?.metadata.uid.clone()
+}
+
+/// Lists the namespace with this name.
+async fn namespace(server: &Server<'_>, name: &str) -> Listing<Namespace> {
+    let parameters = ListParams::default().fields(&format!("metadata.name={name}"));
+    let mut listing: Listing<Namespace> = server.list(None, &parameters, None).await;
+    // A server that ignores the selector lists all namespaces.
+    if let Some(namespaces) = listing.objects_mut() {
+        namespaces.retain(|namespace| namespace.name_any() == name);
+    }
+    listing
 }
 
 /// Reads the Secret with the access to the hub. Keeps the claims of the token, and drops the token.

@@ -14,6 +14,7 @@ fn a_service_has_its_exporters_importers_and_endpoints() {
     let expected = ServiceRow {
         namespace: "shop".to_owned(),
         name: "app".to_owned(),
+        api: Api::Fleet,
         type_: Some("ClusterSetIP".to_owned()),
         exporters: vec!["west".to_owned()],
         importers: vec!["east".to_owned()],

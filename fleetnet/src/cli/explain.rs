@@ -12,7 +12,7 @@ use super::view::{View, ViewFlags, members, show};
 use codes::Codes;
 use fleetnet_diagnosis::explain::Filter;
 use fleetnet_diagnosis::read::Scope;
-use fleetnet_diagnosis::report::{Evidence, Explanation, Finding, Outcome, Pair, Verdict};
+use fleetnet_diagnosis::report::{Api, Evidence, Explanation, Finding, Outcome, Pair, Verdict};
 use fleetnet_types::ObjectName;
 use serde_json::{Map, Value};
 
@@ -119,7 +119,11 @@ impl View for Shown {
 impl Shown {
     fn pair(&self, pair: &Pair, lines: &mut Lines) {
         let end = |id: &Option<String>| id.clone().unwrap_or_else(|| "nobody".to_owned());
-        let way = format!("{} → {}", end(&pair.exporter), end(&pair.importer));
+        let api = match pair.api {
+            Api::Fleet => String::new(),
+            Api::Standard => format!(" ({})", pair.api.group()),
+        };
+        let way = format!("{} → {}{api}", end(&pair.exporter), end(&pair.importer));
         match (&pair.cause, pair.verdict) {
             (Some(cause), _) => lines.line(Colour::Red, &format!("{way}: {} {}", cause.code, cause.title)),
             (None, Verdict::NotKnown) => lines.line(Colour::Yellow, &format!("{way}: not known")),
@@ -289,6 +293,7 @@ mod tests {
             remedy: "use the same ports",
         };
         let broken = Pair {
+            api: Api::Fleet,
             exporter: Some("west".to_owned()),
             importer: None,
             steps: vec![
@@ -301,6 +306,7 @@ mod tests {
             verdict: Verdict::Fault,
         };
         let healthy = Pair {
+            api: Api::Standard,
             exporter: Some("east".to_owned()),
             importer: Some("north".to_owned()),
             steps: vec![step(Code::FN101, Outcome::Ok, "")],
@@ -335,7 +341,7 @@ west → nobody: FN312 a conflict
     evidence: hub: InternalServiceExport fleet-member-west/work-app status.conditions: Conflict\\u{1b}[31m since 2026-11-23T06:00:00Z
     reasons:  ConflictFound
     remedy:   use the same ports
-east → north: ok
+east → north (multicluster.x-k8s.io): ok
   1 steps ok, 0 do not apply (--all shows them)
 notices:
   FN212 a conflict
@@ -346,7 +352,10 @@ notices:
         );
         assert!(text(true, Format::Table, Paint::Plain).contains("  skipped  FN105 (a title): x\n"));
         assert!(text(false, Format::Wide, Paint::Plain).contains("    confirm:  kubectl --context hub get\n"));
-        assert!(text(false, Format::Table, Paint::Colours).contains("\x1b[32meast → north: ok\x1b[0m\n"));
+        assert!(
+            text(false, Format::Table, Paint::Colours)
+                .contains("\x1b[32meast → north (multicluster.x-k8s.io): ok\x1b[0m\n")
+        );
         assert_eq!(text(false, Format::Name, Paint::Plain), "code/FN312\n");
         let json: Value = serde_json::from_str(&text(false, Format::Json, Paint::Plain)).unwrap();
         assert_eq!((&json["kind"], &json["pairs"][0]["cause"]["code"]), (&"Explanation".into(), &"FN312".into()));

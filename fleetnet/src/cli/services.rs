@@ -9,7 +9,7 @@ use super::output::table::{Cell, Table, Tone, column};
 use super::output::{Format, OutputFlags, Paint, Report};
 use super::view::{View, ViewFlags, members, show};
 use fleetnet_diagnosis::read::Scope;
-use fleetnet_diagnosis::report::{ServiceState, Services, Verdict};
+use fleetnet_diagnosis::report::{Api, ServiceRow, ServiceState, Services, Verdict};
 use fleetnet_diagnosis::services::Rows;
 use serde_json::{Map, Value};
 
@@ -50,18 +50,19 @@ impl Report for Shown {
     }
 
     fn lines(&self, format: Format, has_headers: bool, paint: Paint) -> Safe {
-        let columns = ["NAMESPACE", "NAME", "TYPE", "EXPORTERS", "IMPORTERS", "ENDPOINTS", "CONFLICT", "STATE"];
+        let columns = ["NAMESPACE", "NAME", "API", "TYPE", "EXPORTERS", "IMPORTERS", "ENDPOINTS", "CONFLICT", "STATE"];
         let mut table = Table::new(&columns.map(column));
         for row in &self.0.services {
             let (state, tone) = state(row.state);
             table.row([
                 row.namespace.as_str().into(),
                 row.name.as_str().into(),
+                api(row.api).into(),
                 row.type_.as_deref().unwrap_or("–").into(),
                 list(&row.exporters).into(),
                 list(&row.importers).into(),
                 row.endpoints.to_string().into(),
-                Cell::toned(&list(&row.conflicts), if row.conflicts.is_empty() { Tone::Plain } else { Tone::Bad }),
+                Cell::toned(&list(&row.conflicts), conflict_tone(row)),
                 Cell::toned(state, tone),
             ]);
         }
@@ -69,7 +70,10 @@ impl Report for Shown {
     }
 
     fn names(&self) -> Vec<String> {
-        self.0.services.iter().map(|row| format!("service/{}/{}", row.namespace, row.name)).collect()
+        let mut names: Vec<String> =
+            self.0.services.iter().map(|row| format!("service/{}/{}", row.namespace, row.name)).collect();
+        names.dedup(); // one row for each API
+        names
     }
 }
 
@@ -84,6 +88,23 @@ impl View for Shown {
 
     fn not_known(&self) -> Vec<String> {
         self.0.not_known.clone()
+    }
+}
+
+/// Returns an API as the option `--api` of the sandbox names it.
+fn api(api: Api) -> &'static str {
+    match api {
+        Api::Fleet => "fleet",
+        Api::Standard => "multicluster",
+    }
+}
+
+/// Conflicts of the standard API are no fault.
+fn conflict_tone(row: &ServiceRow) -> Tone {
+    match row.api {
+        _ if row.conflicts.is_empty() => Tone::Plain,
+        Api::Fleet => Tone::Bad,
+        Api::Standard => Tone::Warning,
     }
 }
 
@@ -116,13 +137,13 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
 mod tests {
     use super::*;
     use crate::cli::output::render;
-    use fleetnet_diagnosis::report::ServiceRow;
 
     #[test]
     fn services_are_rows() {
         let row = |name: &str, conflicts: &[&str]| ServiceRow {
             namespace: "work".to_owned(),
             name: name.to_owned(),
+            api: Api::Fleet,
             type_: conflicts.is_empty().then(|| "ClusterSetIP".to_owned()),
             exporters: vec!["east".to_owned(), "west".to_owned()],
             importers: Vec::new(),
@@ -130,15 +151,17 @@ mod tests {
             conflicts: conflicts.iter().map(|cluster| (*cluster).to_owned()).collect(),
             state: if conflicts.is_empty() { ServiceState::Ready } else { ServiceState::NotReady },
         };
-        let services = vec![row("app", &[]), row("db", &["west"])];
+        let standard = ServiceRow { api: Api::Standard, state: ServiceState::Ready, ..row("db", &["west"]) };
+        let services = vec![row("app", &[]), row("db", &["west"]), standard];
         let (api_version, kind, not_known) = (fleetnet_diagnosis::report::API_VERSION, "ServiceList", Vec::new());
         let shown = Shown(Services { api_version, kind, services, verdict: Verdict::Fault, not_known });
         assert_eq!(
             render(&shown, OutputFlags::default(), Paint::Plain).as_str(),
             "\
-NAMESPACE  NAME  TYPE          EXPORTERS  IMPORTERS  ENDPOINTS  CONFLICT  STATE
-work       app   ClusterSetIP  east,west  –          12         –         Ready
-work       db    –             east,west  –          12         west      NotReady
+NAMESPACE  NAME  API           TYPE          EXPORTERS  IMPORTERS  ENDPOINTS  CONFLICT  STATE
+work       app   fleet         ClusterSetIP  east,west  –          12         –         Ready
+work       db    fleet         –             east,west  –          12         west      NotReady
+work       db    multicluster  –             east,west  –          12         west      Ready
 "
         );
         let names = OutputFlags { output: Format::Name, ..OutputFlags::default() };

@@ -569,7 +569,7 @@ async fn an_exporter_is_cut_off() -> anyhow::Result<Explanation> {
     explained(&world).await
 }
 
-async fn explained(world: &World) -> anyhow::Result<Explanation> {
+pub(crate) async fn explained(world: &World) -> anyhow::Result<Explanation> {
     world.explain(&Filter::default()).await
 }
 
@@ -585,7 +585,7 @@ async fn replace_secret(world: &World, url: &str, expires: Option<i64>) -> anyho
 }
 
 /// Allows only a cluster that does not exist.
-async fn limit(world: &World, annotation: &str) -> anyhow::Result<()> {
+pub(crate) async fn limit(world: &World, annotation: &str) -> anyhow::Result<()> {
     let annotations = json!({format!("networking.fleet.azure.com/{annotation}"): "nobody"});
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
     let namespaces: Api<Namespace> = Api::all(world.fleet.hub.admin());

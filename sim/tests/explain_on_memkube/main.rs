@@ -4,6 +4,7 @@
 //! | file | faults |
 //! |---|---|
 //! | `live.rs` | injected into running fleets, through their API servers |
+//! | `standard.rs` | the same two ways, in fleets of the standard API |
 //! | `altered.rs` | written into the snapshot of a healthy fleet, if memkube does not have the kind or cannot show the fault |
 //! | `reading.rs` | of the connection, with listeners on this machine |
 //! | `healthy.rs` | none |
@@ -12,6 +13,7 @@ mod altered;
 mod healthy;
 mod live;
 mod reading;
+mod standard;
 mod world;
 
 use fleetnet_diagnosis::Code;
@@ -24,7 +26,8 @@ const NOT_SEEN: [Code; 1] = [Code::FN704];
 fn each_code_has_a_fault_that_gives_exactly_it() {
     let live = live::FAULTS.iter().map(|fault| fault.code);
     let altered = altered::FAULTS.iter().map(|fault| fault.code);
-    let covered: BTreeSet<Code> = live.chain(altered).chain(reading::CODES.iter().copied()).collect();
+    let of_fleet_api = live.chain(altered).chain(reading::CODES.iter().copied());
+    let covered: BTreeSet<Code> = of_fleet_api.chain(standard::codes_of_faults()).collect();
     let missing: Vec<&Code> =
         Code::ALL.iter().filter(|code| !covered.contains(code) && !NOT_SEEN.contains(code)).collect();
     assert!(missing.is_empty(), "no fault gives {missing:?}");

@@ -5,7 +5,9 @@ use super::redact;
 use crate::cli::contexts::connect::Cluster;
 use crate::cli::contexts::failure::Failure;
 use crate::limits::LOG_LINES;
-use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, GROUP, SERVICE_EXPORT_VERSION, VERSION};
+use fleetnet_api::names::{
+    FLEET_SYSTEM_NAMESPACE, GROUP, SERVICE_EXPORT_VERSION, STANDARD_GROUP, STANDARD_VERSION, VERSION, labels,
+};
 use fleetnet_core::names::cluster_of;
 use futures::StreamExt as _;
 use futures::stream;
@@ -30,16 +32,19 @@ const METRICS_PORT: &str = "metrics";
 /// Flag of an agent that serves metrics only to authorized callers.
 const SECURE: &str = "--metrics-secure";
 
-/// Kinds of our group.
-const FLEET_KINDS: [(&str, &str); 8] = [
-    (SERVICE_EXPORT_VERSION, "ServiceExport"),
-    (VERSION, "EndpointSliceExport"),
-    (VERSION, "EndpointSliceImport"),
-    (VERSION, "InternalServiceExport"),
-    (VERSION, "InternalServiceImport"),
-    (VERSION, "MemberAgent"),
-    (VERSION, "MultiClusterService"),
-    (VERSION, "ServiceImport"),
+/// Kinds of our group and of the standard API: group, version, kind.
+const FLEET_KINDS: [(&str, &str, &str); 11] = [
+    (GROUP, SERVICE_EXPORT_VERSION, "ServiceExport"),
+    (GROUP, VERSION, "EndpointSliceExport"),
+    (GROUP, VERSION, "EndpointSliceImport"),
+    (GROUP, VERSION, "InternalServiceExport"),
+    (GROUP, VERSION, "InternalServiceImport"),
+    (GROUP, VERSION, "MemberAgent"),
+    (GROUP, VERSION, "MergedServiceImport"),
+    (GROUP, VERSION, "MultiClusterService"),
+    (GROUP, VERSION, "ServiceImport"),
+    (STANDARD_GROUP, STANDARD_VERSION, "ServiceExport"),
+    (STANDARD_GROUP, STANDARD_VERSION, "ServiceImport"),
 ];
 /// Kinds of Kubernetes in the namespaces of fleetnet: group, version, kind.
 const AGENT_KINDS: [(&str, &str, &str); 9] = [
@@ -82,8 +87,8 @@ pub(super) async fn read(cluster: &Cluster, since: Option<Duration>, now: Timest
     let mut collected = Collected::default();
     let namespaces = namespaces(cluster, &mut collected).await;
     let mut kinds: Vec<(ApiResource, Option<String>)> = Vec::new();
-    for (version, kind) in FLEET_KINDS {
-        kinds.push((resource(GROUP, version, kind), None));
+    for (group, version, kind) in FLEET_KINDS {
+        kinds.push((resource(group, version, kind), None));
     }
     for namespace in &namespaces {
         let of_agents =
@@ -100,10 +105,13 @@ pub(super) async fn read(cluster: &Cluster, since: Option<Duration>, now: Timest
         let place = namespace.map_or_else(|| "all".to_owned(), |namespace| part(&namespace));
         match listed {
             Ok(objects) => {
-                if ["ServiceExport", "MultiClusterService"].contains(&resource.kind.as_str()) {
+                let is_standard = resource.group == STANDARD_GROUP;
+                if ["ServiceExport", "MultiClusterService"].contains(&resource.kind.as_str()) || is_standard {
                     exported.extend(objects.iter().map(name_of));
                 }
-                collected.keep(&format!("objects/{place}/{}.json", resource.plural), objects);
+                // Both APIs have kinds with the same names.
+                let group = if is_standard { format!(".{STANDARD_GROUP}") } else { String::new() };
+                collected.keep(&format!("objects/{place}/{}{group}.json", resource.plural), objects);
             }
             Err(failure) => collected.fail(&format!("{} in {place}", resource.plural), &failure),
         }
@@ -144,7 +152,7 @@ async fn list(cluster: &Cluster, resource: &ApiResource, namespace: Option<&str>
     }
 }
 
-/// Keeps the namespaces of fleetnet, and those with an annotation of fleetnet. Returns the namespaces of fleetnet.
+/// Keeps the namespaces of fleetnet, and those with an annotation or the label of fleetnet. Returns the namespaces of fleetnet.
 async fn namespaces(cluster: &Cluster, collected: &mut Collected) -> Vec<String> {
     let listed = list(cluster, &resource("", "v1", "Namespace"), None).await;
     let objects = listed.unwrap_or_else(|failure| {
@@ -154,7 +162,8 @@ async fn namespaces(cluster: &Cluster, collected: &mut Collected) -> Vec<String>
     let is_ours = |name: &str| name == FLEET_SYSTEM_NAMESPACE || cluster_of(name).is_some();
     let is_marked = |object: &Value| {
         let keys = object["metadata"]["annotations"].as_object();
-        keys.is_some_and(|keys| keys.keys().any(|key| key.starts_with(GROUP)))
+        let imports = !object["metadata"]["labels"][labels::IMPORT].is_null();
+        imports || keys.is_some_and(|keys| keys.keys().any(|key| key.starts_with(GROUP)))
     };
     let ours: Vec<String> = objects.iter().map(|object| name_of(object).1).filter(|name| is_ours(name)).collect();
     let kept = objects.into_iter().filter(|object| is_ours(&name_of(object).1) || is_marked(object)).collect();
@@ -163,7 +172,8 @@ async fn namespaces(cluster: &Cluster, collected: &mut Collected) -> Vec<String>
     if ours.is_empty() { vec![FLEET_SYSTEM_NAMESPACE.to_owned()] } else { ours }
 }
 
-/// Keeps the Services that are exported or imported, and their EndpointSlices.
+/// Keeps the Services that are exported or imported, and their EndpointSlices. Those that the standard API imports are in the same
+/// namespace.
 async fn services(cluster: &Cluster, names: &BTreeSet<(String, String)>, collected: &mut Collected) {
     let namespaces: BTreeSet<&String> = names.iter().map(|(namespace, _)| namespace).collect();
     for namespace in namespaces {
@@ -172,12 +182,16 @@ async fn services(cluster: &Cluster, names: &BTreeSet<(String, String)>, collect
         for resource in kinds {
             match list(cluster, &resource, Some(namespace)).await {
                 Ok(objects) => {
-                    let service =
-                        |object: &Value| match object["metadata"]["labels"]["kubernetes.io/service-name"].as_str() {
-                            Some(service) if resource.kind == "EndpointSlice" => is_named(service),
-                            _ => resource.kind == "Service" && is_named(&name_of(object).1),
+                    let is_kept = |object: &Value| {
+                        let label = |name: &str| object["metadata"]["labels"][name].as_str();
+                        let service = match &*resource.kind {
+                            "EndpointSlice" => label(labels::SERVICE_NAME).map(str::to_owned),
+                            _ => Some(name_of(object).1),
                         };
-                    let kept = objects.into_iter().filter(|object| service(object)).collect();
+                        service.is_some_and(|name| is_named(&name))
+                            || label(labels::MULTICLUSTER_SERVICE_NAME).is_some_and(is_named)
+                    };
+                    let kept = objects.into_iter().filter(is_kept).collect();
                     collected.keep(&format!("objects/{}/{}.json", part(namespace), resource.plural), kept);
                 }
                 Err(failure) => collected.fail(&format!("{} in {namespace}", resource.plural), &failure),
@@ -186,12 +200,14 @@ async fn services(cluster: &Cluster, names: &BTreeSet<(String, String)>, collect
     }
 }
 
-/// Keeps the CustomResourceDefinitions of fleetnet.
+/// Keeps the CustomResourceDefinitions of fleetnet and of the standard API.
 async fn definitions(cluster: &Cluster, collected: &mut Collected) {
     let resource = resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     match list(cluster, &resource, None).await {
         Ok(objects) => {
-            let kept = objects.into_iter().filter(|object| object["spec"]["group"] == GROUP).collect();
+            let is_ours =
+                |object: &Value| [GROUP, STANDARD_GROUP].iter().any(|group| object["spec"]["group"] == *group);
+            let kept = objects.into_iter().filter(is_ours).collect();
             collected.keep("objects/customresourcedefinitions.json", kept);
         }
         Err(failure) => collected.fail("customresourcedefinitions", &failure),
@@ -220,7 +236,7 @@ async fn events(
 fn is_ours(event: &Value, namespaces: &[String]) -> bool {
     let version = event["involvedObject"]["apiVersion"].as_str().unwrap_or_default();
     let (namespace, _) = name_of(event);
-    version.starts_with(GROUP) || namespaces.contains(&namespace)
+    version.starts_with(GROUP) || version.starts_with(STANDARD_GROUP) || namespaces.contains(&namespace)
 }
 
 /// True if an Event was seen after a time. An Event without a time counts as new.

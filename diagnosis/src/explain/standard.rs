@@ -1,0 +1,367 @@
+//! Objects and steps of the standard API `multicluster.x-k8s.io` only.
+//!
+//! Its exports share InternalServiceExports, exported slices and distributed slices with the fleet's API. Instead of claims, the hub has
+//! MergedServiceImports: one for each Service and member. The finalizer of the member agent on it requests the slices.
+
+use super::access::deployment;
+use super::evidence::changed;
+use super::export::{Export, has, is_by, outcome};
+use super::pairs::hub_namespace;
+use super::walk::{
+    Walk, decodable, in_namespace, is_imported, member_agent, named, need, older_than, settled, stays_or_goes,
+};
+use super::{Found, Site, Stop};
+use crate::limits::ANSWERED_SECONDS;
+use crate::report::Api;
+use crate::snapshot::{Member, Snapshot};
+use fleetnet_api::crd::multicluster::ServiceImport;
+use fleetnet_api::crd::{MemberAgent, MergedServiceImport};
+use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, finalizers, labels};
+use fleetnet_core::conditions::{READY, VALID};
+use fleetnet_core::features::Feature;
+use fleetnet_core::member::NEVER_IMPORTING;
+use fleetnet_core::names::{cluster_of, member_namespace, merged_import_name};
+use fleetnet_types::ObjectName;
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::{Resource, ResourceExt as _};
+use std::collections::BTreeSet;
+
+/// True if a cluster exports or imports the Service by the standard API.
+pub(super) fn is_used(snapshot: &Snapshot, service: &ObjectName) -> bool {
+    !exporters_of(snapshot, service).is_empty() || merged_imports(snapshot, service).next().is_some()
+}
+
+/// Returns the clusters that export the Service, or of which slices are still imported.
+pub(super) fn exporters_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
+    let mut found: BTreeSet<String> = BTreeSet::new();
+    for member in &snapshot.members {
+        let exports = member.standard_exports.known().unwrap_or_default();
+        if named(exports, &service.namespace, &service.name).is_some() {
+            found.insert(member.id.clone());
+        }
+        let imported = member.slices.objects().filter(|slice| {
+            is_imported(slice)
+                && in_namespace(*slice, &service.namespace)
+                && slice.labels().get(labels::MULTICLUSTER_SERVICE_NAME).is_some_and(|name| **name == *service.name)
+        });
+        found.extend(imported.filter_map(|slice| slice.labels().get(labels::SOURCE_CLUSTER)).cloned());
+    }
+    for export in snapshot.hub.internal_exports.objects().filter(|export| is_by(export, Api::Standard)) {
+        let reference = &export.spec.service_reference;
+        if *reference.namespace == *service.namespace && *reference.name == *service.name {
+            found.extend(export.namespace().and_then(|namespace| cluster_of(&namespace)).map(|id| id.to_string()));
+        }
+    }
+    found.extend(merged_imports(snapshot, service).flat_map(|it| &it.spec.clusters).map(|it| it.cluster.clone()));
+    found
+}
+
+/// Returns the clusters that import the Service, or whose namespace imports Services.
+pub(super) fn importers_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
+    let requested = merged_imports(snapshot, service).filter(|merged| is_requested(merged));
+    let requested = requested.filter_map(|merged| cluster_of(&merged.namespace()?).map(|id| id.to_string()));
+    let is_importer = |member: &&Member| {
+        let imports = member.standard_imports.known().unwrap_or_default();
+        let import = named(imports, &service.namespace, &service.name);
+        import.is_some_and(is_ours) || import_state(member, service) == Ok(ImportState::Imports)
+    };
+    requested.chain(snapshot.members.iter().filter(is_importer).map(|member| member.id.clone())).collect()
+}
+
+/// Returns the MergedServiceImports of a Service.
+fn merged_imports<'a>(
+    snapshot: &'a Snapshot,
+    service: &'a ObjectName,
+) -> impl Iterator<Item = &'a MergedServiceImport> {
+    snapshot.hub.merged_imports.objects().filter(|merged| {
+        let reference = &merged.spec.service_reference;
+        *reference.namespace == *service.namespace && *reference.name == *service.name
+    })
+}
+
+/// True if the member agent requests the slices of the Service.
+pub(crate) fn is_requested(merged: &MergedServiceImport) -> bool {
+    merged.finalizers().iter().any(|finalizer| finalizer == finalizers::MERGED_SERVICE_IMPORT)
+}
+
+/// True if the member agent made an object in a namespace of users.
+pub(super) fn is_ours<K: Resource>(object: &K) -> bool {
+    object.labels().get(labels::WRITER).is_some_and(|writer| writer == labels::WRITER_MEMBER_AGENT)
+}
+
+/// State of a namespace in a member.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum ImportState<'a> {
+    Imports,
+    /// Namespaces of Kubernetes and of the fleet never import.
+    Never(&'a Namespace),
+    NotLabelled(&'a Namespace),
+    Missing,
+}
+
+/// Returns the state of the namespace of the Service in a member.
+fn import_state<'a>(member: &'a Member, service: &ObjectName) -> Result<ImportState<'a>, Stop> {
+    let namespaces = need(&member.namespaces, "Namespaces", Site::Member(member))?;
+    let namespace = namespaces.iter().find(|namespace| *namespace.name_any() == *service.namespace);
+    let Some(namespace) = namespace else { return Ok(ImportState::Missing) };
+    let is_labelled = namespace.labels().get(labels::IMPORT).is_some_and(|value| value == "true");
+    Ok(match &*service.namespace {
+        FLEET_SYSTEM_NAMESPACE => ImportState::Never(namespace),
+        name if NEVER_IMPORTING.contains(&name) => ImportState::Never(namespace),
+        _ if is_labelled || all_import(member) => ImportState::Imports,
+        _ => ImportState::NotLabelled(namespace),
+    })
+}
+
+/// True if the member agent imports into all namespaces.
+fn all_import(member: &Member) -> bool {
+    let Ok(Some(deployment)) = deployment(Site::Member(member)) else { return false };
+    let containers = deployment.spec.template.spec.iter().flat_map(|pod| &pod.containers);
+    let mut arguments = containers.flat_map(|it| it.command.iter().chain(&it.args).flatten());
+    arguments.any(|argument| argument.trim_start_matches('-') == "multicluster-api-import=all")
+}
+
+impl<'a> Walk<'a> {
+    /// Returns the MergedServiceImport of the importer.
+    pub(crate) fn merged_import(&self) -> Result<Option<&'a MergedServiceImport>, Stop> {
+        let namespace = member_namespace(&self.importer()?.id);
+        let listing = &self.snapshot.hub.merged_imports;
+        let imports = need(listing, "MergedServiceImports", self.hub())?;
+        let found = imports.iter().find(|merged| {
+            let reference = &merged.spec.service_reference;
+            in_namespace(*merged, &namespace) && self.is_service(&reference.namespace, &reference.name)
+        });
+        decodable(found, listing, &namespace)
+    }
+
+    /// Returns the MergedServiceImport if the importer requests the slices, and the exporter is part of it.
+    pub(crate) fn requested_import(&self) -> Result<&'a MergedServiceImport, Stop> {
+        let not_requested = || Stop::Skipped("the importer does not request the slices".to_owned());
+        let is_live = |merged: &&MergedServiceImport| {
+            is_requested(merged) && merged.metadata.deletion_timestamp.is_none() // FN612 reports one that hangs in deletion
+        };
+        let merged = self.merged_import()?.filter(is_live).ok_or_else(not_requested)?;
+        match self.exporter {
+            Some(exporter) if !lists(merged, exporter) => {
+                Err(Stop::Skipped(format!("{} is no part of the merged import", exporter.id)))
+            }
+            _ => Ok(merged),
+        }
+    }
+
+    /// Returns the ServiceImport of the importer.
+    pub(crate) fn standard_import(&self) -> Result<Option<&'a ServiceImport>, Stop> {
+        let importer = self.importer()?;
+        let imports =
+            need(&importer.standard_imports, "ServiceImports of multicluster.x-k8s.io", Site::Member(importer))?;
+        Ok(self.same_name(imports))
+    }
+}
+
+fn lists(merged: &MergedServiceImport, exporter: &Member) -> bool {
+    merged.spec.clusters.iter().any(|part| part.cluster == exporter.id)
+}
+
+/// FN214. An agent that only exports does not announce the feature, but sets conditions of the ServiceExport.
+pub(super) fn is_on(walk: &Walk<'_>) -> Found {
+    for member in walk.members() {
+        // FN205 reports a missing MemberAgent.
+        let Some(agent) = member_agent(walk.snapshot, member)? else { continue };
+        let status = agent.status.as_ref().filter(|status| status.version.is_some());
+        if status.is_some_and(|status| !has(status.features.as_ref(), Feature::MulticlusterApi)) {
+            return Err(without_feature(walk, agent, "status.features"));
+        }
+        let is_importer = walk.importer.is_some_and(|importer| importer.id == member.id);
+        let has_conditions = || walk.service_export().is_ok_and(|export| export.condition(VALID).is_some());
+        if !has(agent.spec.features.as_ref(), Feature::MulticlusterApi) && (is_importer || !has_conditions()) {
+            return Err(without_feature(walk, agent, "spec.features"));
+        }
+    }
+    Ok(())
+}
+
+fn without_feature(walk: &Walk<'_>, agent: &MemberAgent, field: &str) -> Stop {
+    walk.hub().broken(agent, field, format!("without {}", Feature::MulticlusterApi.name()))
+}
+
+/// Returns the condition `Ready` of a ServiceExport if it is False although its Service is valid.
+fn not_ready(export: Export<'_>) -> Option<&Condition> {
+    let is_valid = export.condition(VALID).is_none_or(|valid| valid.status != "False");
+    export.condition(READY).filter(|ready| ready.status == "False" && is_valid)
+}
+
+/// Skips a step whose fault FN319 explains.
+pub(super) fn unless_reported(walk: &Walk<'_>) -> Found {
+    match (walk.api, walk.service_export()) {
+        (Api::Standard, Ok(export)) if not_ready(export).is_some() => {
+            Err(Stop::Skipped("FN319 reports why the Service is not exported".to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// FN319.
+pub(super) fn is_exported(walk: &Walk<'_>) -> Found {
+    let export = walk.service_export()?;
+    match not_ready(export) {
+        Some(ready) => Err(export.broken_condition(Site::Member(walk.exporter()?), ready)),
+        None => Ok(()),
+    }
+}
+
+/// FN320.
+pub(super) fn exports_agree(walk: &Walk<'_>) -> Found {
+    let export = walk.accepted_export()?;
+    match outcome(export, Api::Standard) {
+        Some(conflict) if conflict.status == "True" => Err(walk.hub().broken_condition(export, conflict)),
+        _ => Ok(()),
+    }
+}
+
+/// FN409.
+pub(super) fn namespace_imports(walk: &Walk<'_>) -> Found {
+    let importer = walk.importer()?;
+    let site = Site::Member(importer);
+    let broken = match import_state(importer, walk.service)? {
+        ImportState::Imports => return Ok(()),
+        ImportState::NotLabelled(namespace) => {
+            site.broken(namespace, &format!("metadata.labels[{}]", labels::IMPORT), "not true")
+        }
+        ImportState::Missing => site.lacks::<Namespace>("", &walk.service.namespace),
+        ImportState::Never(namespace) => site.broken(namespace, "metadata.name", "this namespace never imports"),
+    };
+    // An importer that nobody named has still objects of an earlier import.
+    Err(if walk.ends.importer_is_wanted { broken } else { Stop::Skipped("the namespace does not import".to_owned()) })
+}
+
+/// FN410.
+pub(super) fn is_merged(walk: &Walk<'_>) -> Found {
+    imports(walk)?;
+    let (importer, exporter) = (walk.importer()?, walk.exporter()?);
+    let export = walk.accepted_export()?;
+    let merged = walk.merged_import()?;
+    if merged.is_some_and(|merged| lists(merged, exporter)) {
+        return Ok(());
+    }
+    let since = outcome(export, Api::Standard).map(|outcome| outcome.last_transition_time.0);
+    older_than(ANSWERED_SECONDS, walk.hub(), since)?;
+    Err(match merged {
+        Some(merged) => {
+            let clusters: Vec<&str> = merged.spec.clusters.iter().map(|part| part.cluster.as_str()).collect();
+            walk.hub().broken(merged, "spec.clusters", format!("{}, without {}", clusters.join(", "), exporter.id))
+        }
+        None => {
+            let name = merged_import_name(walk.service);
+            walk.hub().lacks::<MergedServiceImport>(&hub_namespace(importer), &name).at(since)
+        }
+    })
+}
+
+/// FN411.
+pub(super) fn requests_slices(walk: &Walk<'_>) -> Found {
+    imports(walk)?;
+    let merged = walk.merged_import()?.ok_or_else(|| Stop::Skipped("there is no MergedServiceImport".to_owned()))?;
+    if is_requested(merged) || merged.metadata.deletion_timestamp.is_some() {
+        return Ok(());
+    }
+    older_than(ANSWERED_SECONDS, walk.hub(), changed(merged))?;
+    Err(walk.hub().broken(merged, "metadata.finalizers", "not set by the member agent").at(changed(merged)))
+}
+
+/// Skips a step about an importer whose namespace does not import: FN409 reports it.
+fn imports(walk: &Walk<'_>) -> Found {
+    match import_state(walk.importer()?, walk.service)? {
+        ImportState::Imports => Ok(()),
+        ImportState::Never(_) | ImportState::NotLabelled(_) | ImportState::Missing => {
+            Err(Stop::Skipped("the namespace does not import".to_owned()))
+        }
+    }
+}
+
+/// FN601.
+pub(super) fn is_derived(walk: &Walk<'_>) -> Found {
+    let merged = walk.requested_import()?;
+    let Some(name) = walk.derived_name()? else { return Err(Stop::Skipped("the Service is headless".to_owned())) };
+    if walk.service_of_importer(&name)?.is_some() {
+        return Ok(());
+    }
+    settled(walk.hub(), changed(merged))?;
+    Err(Site::Member(walk.importer()?).lacks::<Service>(&walk.service.namespace, &name))
+}
+
+/// FN612.
+pub(super) fn is_not_in_deletion(walk: &Walk<'_>) -> Found {
+    if let Some(import) = walk.standard_import()?.filter(|import| is_ours(*import)) {
+        stays_or_goes(Site::Member(walk.importer()?), import)?;
+    }
+    match walk.merged_import()? {
+        Some(merged) => stays_or_goes(walk.hub(), merged),
+        None => Ok(()),
+    }
+}
+
+/// FN613.
+pub(super) fn shows_import(walk: &Walk<'_>) -> Found {
+    let merged = walk.requested_import()?;
+    let site = Site::Member(walk.importer()?);
+    let derived = match walk.derived_name()? {
+        // FN601 reports that there is none, and FN614 that another writer made it.
+        Some(_) => Some(walk.derived_service()?),
+        None => None,
+    };
+    let since = derived.and_then(changed).max(changed(merged));
+    let Some(import) = walk.standard_import()? else {
+        settled(site, since)?;
+        return Err(site.lacks::<ServiceImport>(&walk.service.namespace, &walk.service.name).at(since));
+    };
+    if !is_ours(import) {
+        return Err(Stop::Skipped("FN614 reports that another writer made it".to_owned()));
+    }
+    let addresses = derived.and_then(|derived| derived.spec.as_ref()?.cluster_ips.clone()).unwrap_or_default();
+    let shown = import.spec.ips.clone().unwrap_or_default();
+    if shown != addresses {
+        settled(site, since)?;
+        let value = format!("{}, the derived Service has {}", shown.join(", "), addresses.join(", "));
+        return Err(site.broken(import, "spec.ips", value).at(changed(import)));
+    }
+    let clusters = || import.status.iter().flat_map(|status| status.clusters.iter().flatten());
+    let missing = merged.spec.clusters.iter().find(|part| !clusters().any(|shown| shown.cluster == part.cluster));
+    match missing {
+        Some(missing) => {
+            settled(site, since)?;
+            Err(site.broken(import, "status.clusters", format!("without {}", missing.cluster)).at(changed(import)))
+        }
+        None => Ok(()),
+    }
+}
+
+/// FN614.
+pub(super) fn names_are_free(walk: &Walk<'_>) -> Found {
+    walk.requested_import()?;
+    let site = Site::Member(walk.importer()?);
+    let field = format!("metadata.labels[{}]", labels::WRITER);
+    if let Some(name) = walk.derived_name()?
+        && let Some(service) = walk.service_of_importer(&name)?.filter(|service| !is_ours(*service))
+    {
+        return Err(site.broken(service, &field, writer(service)));
+    }
+    match walk.standard_import()?.filter(|import| !is_ours(*import)) {
+        Some(import) => Err(site.broken(import, &field, writer(import))),
+        None => Ok(()),
+    }
+}
+
+fn writer<K: Resource>(object: &K) -> String {
+    object.labels().get(labels::WRITER).cloned().unwrap_or_else(|| "another writer made this object".to_owned())
+}
+
+/// Returns the name that a port of the exporter has in the importer. `None` if clients do not reach the exporter at this port, because
+/// its export conflicts with an older one.
+pub(super) fn served_name<'a>(walk: &Walk<'a>, own: &'a str) -> Result<Option<&'a str>, Stop> {
+    let merged = walk.requested_import()?;
+    let part = walk.exporter.and_then(|exporter| merged.spec.clusters.iter().find(|it| it.cluster == exporter.id));
+    let Some(served) = part.and_then(|part| part.ports.as_ref()) else { return Ok(Some(own)) };
+    let served = served.iter().find(|port| port.own_name.as_deref().unwrap_or_default() == own);
+    Ok(served.map(|port| port.name.as_deref().unwrap_or_default()))
+}

@@ -1,0 +1,592 @@
+//! Faults in fleets of the standard API: in running fleets, and in the snapshot of a healthy one.
+
+use crate::live::{explained, limit};
+use crate::world::{
+    ADDRESSES, EXPORTER, IMPORTER, LATER, SOON, THIRD, World, codes, denied, failed, is_exactly, rejected, service,
+    show,
+};
+use anyhow::ensure;
+use fleetnet_api::crd::multicluster::{ServiceExport, ServiceImport};
+use fleetnet_api::crd::{AddressType, EndpointSliceExport};
+use fleetnet_core::member::StandardApi;
+use fleetnet_core::names::standard_derived;
+use fleetnet_diagnosis::Code::{self, *};
+use fleetnet_diagnosis::explain::Filter;
+use fleetnet_diagnosis::report::{Api, Explanation, ServiceRow, Verdict};
+use fleetnet_diagnosis::services::Rows;
+use fleetnet_diagnosis::snapshot::Listing;
+use fleetnet_diagnosis::{Snapshot, explain, services};
+use futures::future::LocalBoxFuture;
+use harness::user::Consume;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::ResourceExt as _;
+use kube::api::ListParams;
+use memkube::Verb;
+use serde_json::json;
+use sim::Options;
+use sim::fleet::Place;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+use tokio::time::sleep;
+
+/// Fault in a running fleet, and the code that the diagnosis must give.
+struct Live {
+    code: Code,
+    play: fn() -> LocalBoxFuture<'static, anyhow::Result<Explanation>>,
+}
+
+macro_rules! live {
+    ($($code:ident: $play:ident,)+) => {
+        const LIVE: &[Live] = &[$(Live { code: $code, play: || Box::pin($play()) }),+];
+    };
+}
+
+live! {
+    FN206: an_importer_is_cut_off,
+    FN302: the_exported_service_does_not_exist,
+    FN304: a_service_of_type_external_name_is_exported,
+    FN307: the_exporter_is_not_allowed,
+    FN310: the_hub_denies_the_export,
+    FN311: the_hub_agent_cannot_merge,
+    FN313: the_export_cannot_be_deleted,
+    FN314: the_hub_denies_the_slice,
+    FN315: the_hub_denies_a_change_of_the_slice,
+    FN316: no_endpoint_is_ready,
+    FN319: the_hub_rejects_the_export,
+    FN320: two_exporters_have_different_ports,
+    FN320: an_exporter_serves_no_port_of_the_import,
+    FN404: the_importer_is_not_allowed,
+    FN409: the_namespace_does_not_import,
+    FN410: the_hub_denies_the_merged_import,
+    FN411: the_hub_denies_the_finalizer,
+    FN501: the_hub_fails_to_create_the_distributed_slice,
+    FN503: the_hub_denies_a_change_of_the_distributed_slice,
+    FN505: the_hub_rejects_the_distributed_slice,
+    FN601: the_importer_denies_the_derived_service,
+    FN605: the_importer_denies_the_imported_slice,
+    FN605: another_slice_has_the_name_of_the_imported_slice,
+    FN606: the_importer_denies_a_change_of_the_imported_slice,
+    FN607: an_address_is_outside_of_the_declared_ranges,
+    FN608: a_port_of_a_slice_is_invalid,
+    FN612: the_import_cannot_be_deleted,
+    FN613: the_importer_denies_the_service_import,
+    FN613: the_importer_denies_the_status_of_the_service_import,
+    FN614: another_implementation_made_the_service_import,
+    FN614: another_writer_has_the_name_of_the_derived_service,
+    FN703: an_exporter_is_cut_off,
+}
+
+impl World {
+    /// Returns a fleet whose agents use the standard API. Only the namespace of member-2 imports.
+    async fn standard(members: usize) -> anyhow::Result<Self> {
+        let standard_api = StandardApi::LabelledNamespaces;
+        let mut world = Self::new(Options { standard_api, ..Options::members(members) }).await?;
+        world.user(IMPORTER).label_namespace(Some("true")).await?;
+        world.fleet.start_agents().await?;
+        sleep(SOON).await;
+        Ok(world)
+    }
+
+    /// Returns a fleet in which member-1 exports `app` by the standard API and member-2 imports it.
+    async fn standard_running(members: usize) -> anyhow::Result<Self> {
+        let world = Self::standard(members).await?;
+        world.exports_standard().await?;
+        let expected = ADDRESSES.map(|address| format!("member-1 {address}"));
+        let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+        world.user(IMPORTER).sees_standard_slices("app", &expected).await?;
+        sleep(SOON).await;
+        Ok(world)
+    }
+
+    async fn exports_standard(&self) -> anyhow::Result<()> {
+        let user = self.user(EXPORTER);
+        user.create_service("app").await?;
+        user.create_slice("app", "app-1", &ADDRESSES).await?;
+        user.export_standard("app", json!({})).await.map(drop)
+    }
+}
+
+/// Exports `app` while a server answers these requests of agents with a fault.
+async fn refused(
+    place: Place,
+    verb: &'static [Verb],
+    resource: &'static str,
+    status: memkube::status::Status,
+) -> anyhow::Result<Explanation> {
+    let world = World::standard(2).await?;
+    world.refuse(place, verb, resource, status);
+    world.exports_standard().await?;
+    sleep(SOON).await;
+    explained(&world).await
+}
+
+/// Changes the endpoints of a running export while a server denies patches of a resource.
+async fn refused_change(place: Place, resource: &'static str) -> anyhow::Result<Explanation> {
+    let world = World::standard_running(2).await?;
+    world.refuse(place, &[Verb::Patch], resource, denied());
+    world.user(EXPORTER).set_endpoints("app-1", &["10.1.0.7"]).await?;
+    sleep(SOON).await;
+    explained(&world).await
+}
+
+async fn an_importer_is_cut_off() -> anyhow::Result<Explanation> {
+    cut_off(IMPORTER).await
+}
+
+async fn an_exporter_is_cut_off() -> anyhow::Result<Explanation> {
+    cut_off(EXPORTER).await
+}
+
+async fn cut_off(member: usize) -> anyhow::Result<Explanation> {
+    let world = World::standard_running(2).await?;
+    world.cut_off(member);
+    sleep(LATER).await;
+    explained(&world).await
+}
+
+async fn the_exported_service_does_not_exist() -> anyhow::Result<Explanation> {
+    let world = World::standard(2).await?;
+    world.user(EXPORTER).export_standard("app", json!({})).await?;
+    sleep(SOON).await;
+    explained(&world).await
+}
+
+async fn a_service_of_type_external_name_is_exported() -> anyhow::Result<Explanation> {
+    let world = World::standard(2).await?;
+    let spec = json!({"type": "ExternalName", "externalName": "app.example"});
+    world.user(EXPORTER).create::<Service>(json!({"metadata": {"name": "app"}, "spec": spec})).await?;
+    world.user(EXPORTER).export_standard("app", json!({})).await?;
+    sleep(SOON).await;
+    explained(&world).await
+}
+
+async fn the_exporter_is_not_allowed() -> anyhow::Result<Explanation> {
+    limited("exporters").await
+}
+
+async fn the_importer_is_not_allowed() -> anyhow::Result<Explanation> {
+    limited("importers").await
+}
+
+async fn limited(annotation: &str) -> anyhow::Result<Explanation> {
+    let world = World::standard(2).await?;
+    limit(&world, annotation).await?;
+    world.exports_standard().await?;
+    sleep(SOON).await;
+    explained(&world).await
+}
+
+async fn the_hub_denies_the_export() -> anyhow::Result<Explanation> {
+    refused(Place::Hub, &[Verb::Create], "internalserviceexports", denied()).await
+}
+
+async fn the_hub_rejects_the_export() -> anyhow::Result<Explanation> {
+    refused(Place::Hub, &[Verb::Create], "internalserviceexports", rejected()).await
+}
+
+async fn the_hub_agent_cannot_merge() -> anyhow::Result<Explanation> {
+    refused(Place::Hub, &[Verb::Patch], "internalserviceexports/status", denied()).await
+}
+
+async fn the_export_cannot_be_deleted() -> anyhow::Result<Explanation> {
+    let world = World::standard_running(2).await?;
+    world.refuse(Place::Hub, &[Verb::Delete], "internalserviceexports", denied());
+    world.user(EXPORTER).delete::<ServiceExport>("app").await?;
+    sleep(SOON).await;
+    explained(&world).await
+}
+
+async fn the_hub_denies_the_slice() -> anyhow::Result<Explanation> {
+    refused(Place::Hub, &[Verb::Create], "endpointsliceexports", denied()).await
+}
+
+async fn the_hub_denies_a_change_of_the_slice() -> anyhow::Result<Explanation> {
+    refused_change(Place::Hub, "endpointsliceexports").await
+}
+
+async fn no_endpoint_is_ready() -> anyhow::Result<Explanation> {
+    let world = World::standard_running(2).await?;
+    let endpoints = json!([{"addresses": ["10.1.0.1"], "conditions": {"ready": false}}]);
+    world.user(EXPORTER).merge::<EndpointSlice>("app-1", json!({"endpoints": endpoints})).await?;
+    sleep(SOON).await;
+    explained(&world).await
+}
+
+async fn two_exporters_have_different_ports() -> anyhow::Result<Explanation> {
+    let world = World::standard_running(3).await?;
+    let user = world.user(THIRD);
+    let ports = json!([{"name": "http", "port": 80}, {"name": "metrics", "port": 81}]);
+    user.create::<Service>(json!({"metadata": {"name": "app"}, "spec": {"ports": ports}})).await?;
+    user.create_slice("app", "app-1", &["10.3.0.1"]).await?;
+    user.export_standard("app", json!({})).await?;
+    sleep(SOON).await;
+    explained(&world).await
+}
+
+async fn an_exporter_serves_no_port_of_the_import() -> anyhow::Result<Explanation> {
+    let world = World::standard_running(3).await?;
+    let user = world.user(THIRD);
+    user.create_service_with_port("app", 81).await?;
+    user.create_slice("app", "app-1", &["10.3.0.1"]).await?;
+    user.export_standard("app", json!({})).await?;
+    sleep(SOON).await;
+    explained(&world).await
+}
+
+async fn the_namespace_does_not_import() -> anyhow::Result<Explanation> {
+    let world = World::standard_running(3).await?;
+    world.explain(&Filter { to: Some("member-3".to_owned()), ..Filter::default() }).await
+}
+
+async fn the_hub_denies_the_merged_import() -> anyhow::Result<Explanation> {
+    refused(Place::Hub, &[Verb::Create], "mergedserviceimports", denied()).await
+}
+
+async fn the_hub_denies_the_finalizer() -> anyhow::Result<Explanation> {
+    refused(Place::Hub, &[Verb::Patch], "mergedserviceimports", denied()).await
+}
+
+async fn the_hub_fails_to_create_the_distributed_slice() -> anyhow::Result<Explanation> {
+    refused(Place::Hub, &[Verb::Create], "endpointsliceimports", failed()).await
+}
+
+async fn the_hub_rejects_the_distributed_slice() -> anyhow::Result<Explanation> {
+    refused(Place::Hub, &[Verb::Create], "endpointsliceimports", rejected()).await
+}
+
+async fn the_hub_denies_a_change_of_the_distributed_slice() -> anyhow::Result<Explanation> {
+    refused_change(Place::Hub, "endpointsliceimports").await
+}
+
+async fn the_importer_denies_the_derived_service() -> anyhow::Result<Explanation> {
+    refused(Place::Member(IMPORTER), &[Verb::Create], "services", denied()).await
+}
+
+async fn the_importer_denies_the_imported_slice() -> anyhow::Result<Explanation> {
+    refused(Place::Member(IMPORTER), &[Verb::Create], "endpointslices", denied()).await
+}
+
+async fn another_slice_has_the_name_of_the_imported_slice() -> anyhow::Result<Explanation> {
+    let world = World::standard(2).await?;
+    world.user(IMPORTER).label_namespace(None).await?;
+    world.exports_standard().await?;
+    sleep(SOON).await;
+    let exported = world.in_hub(EXPORTER).api::<EndpointSliceExport>().list(&ListParams::default()).await?;
+    let name = exported.items[0].name_any();
+    let theirs = json!({"metadata": {"name": name}, "addressType": "IPv4", "endpoints": [], "ports": []});
+    world.user(IMPORTER).create::<EndpointSlice>(theirs).await?;
+    world.user(IMPORTER).label_namespace(Some("true")).await?;
+    sleep(SOON).await;
+    explained(&world).await
+}
+
+async fn the_importer_denies_a_change_of_the_imported_slice() -> anyhow::Result<Explanation> {
+    refused_change(Place::Member(IMPORTER), "endpointslices").await
+}
+
+async fn an_address_is_outside_of_the_declared_ranges() -> anyhow::Result<Explanation> {
+    let source_ranges = [("member-1".into(), vec![fleetnet_core::ranges::parse("10.1.0.0/31")?])].into();
+    let standard_api = StandardApi::LabelledNamespaces;
+    let mut world = World::new(Options { source_ranges, standard_api, ..Options::members(2) }).await?;
+    world.user(IMPORTER).label_namespace(Some("true")).await?;
+    world.fleet.start_agents().await?;
+    world.exports_standard().await?;
+    sleep(SOON).await;
+    explained(&world).await
+}
+
+async fn a_port_of_a_slice_is_invalid() -> anyhow::Result<Explanation> {
+    let mut world = World::standard_running(2).await?;
+    world.fleet.kill(Place::Member(EXPORTER)).await;
+    let in_hub = world.in_hub(EXPORTER);
+    let exported = in_hub.api::<EndpointSliceExport>().list(&ListParams::default()).await?;
+    let ports =
+        json!([{"name": "http", "protocol": "TCP", "port": 8080}, {"name": "bad", "protocol": "TCP", "port": 70000}]);
+    in_hub.merge::<EndpointSliceExport>(&exported.items[0].name_any(), json!({"spec": {"ports": ports}})).await?;
+    sleep(SOON).await;
+    explained(&world).await
+}
+
+async fn the_import_cannot_be_deleted() -> anyhow::Result<Explanation> {
+    let world = World::standard_running(2).await?;
+    world.refuse(Place::Member(IMPORTER), &[Verb::Delete], "serviceimports", denied());
+    world.user(EXPORTER).delete::<ServiceExport>("app").await?;
+    sleep(SOON).await;
+    explained(&world).await
+}
+
+async fn the_importer_denies_the_service_import() -> anyhow::Result<Explanation> {
+    refused(Place::Member(IMPORTER), &[Verb::Create], "serviceimports", denied()).await
+}
+
+async fn the_importer_denies_the_status_of_the_service_import() -> anyhow::Result<Explanation> {
+    refused(Place::Member(IMPORTER), &[Verb::Patch], "serviceimports/status", denied()).await
+}
+
+async fn another_implementation_made_the_service_import() -> anyhow::Result<Explanation> {
+    let world = World::standard(2).await?;
+    let theirs = json!({"metadata": {"name": "app"}, "spec": {"type": "ClusterSetIP", "ports": []}});
+    world.user(IMPORTER).create::<ServiceImport>(theirs).await?;
+    world.exports_standard().await?;
+    sleep(SOON).await;
+    explained(&world).await
+}
+
+async fn another_writer_has_the_name_of_the_derived_service() -> anyhow::Result<Explanation> {
+    let world = World::standard(2).await?;
+    world.user(IMPORTER).create_service(&standard_derived(&service("app")).name).await?;
+    world.exports_standard().await?;
+    sleep(SOON).await;
+    explained(&world).await
+}
+
+/// Fault in the snapshot of a healthy fleet, and the code that the diagnosis must give.
+struct Altered {
+    code: Code,
+    alter: fn(&mut Snapshot),
+}
+
+macro_rules! altered {
+    ($($code:ident: $alter:expr,)+) => {
+        const ALTERED: &[Altered] = &[$(Altered { code: $code, alter: $alter }),+];
+    };
+}
+
+altered! {
+    FN214: |it| {
+        let features = &mut it.hub.member_agents.objects_mut().expect(READ)[IMPORTER].spec.features;
+        features.as_mut().expect(READ).retain(|feature| feature.0 != "MulticlusterApi");
+    },
+    FN214: |it| {
+        let agent = &mut it.hub.member_agents.objects_mut().expect(READ)[EXPORTER];
+        agent.spec.features = None;
+        it.members[EXPORTER].standard_exports.objects_mut().expect(READ)[0].status = None;
+    },
+    FN214: |it| {
+        let status = it.hub.member_agents.objects_mut().expect(READ)[EXPORTER].status.as_mut().expect(READ);
+        status.features.as_mut().expect(READ).retain(|feature| feature.0 != "MulticlusterApi");
+    },
+    FN301: |it| {
+        it.members[EXPORTER].standard_exports = Listing::of(Vec::new());
+        it.hub.internal_exports = Listing::of(Vec::new());
+        for merged in it.hub.merged_imports.objects_mut().expect(READ) {
+            merged.spec.clusters = Vec::new();
+        }
+        it.members[IMPORTER].slices = Listing::of(Vec::new());
+        it.hub.slice_exports = Listing::of(Vec::new());
+        it.hub.distributed_slices = Listing::of(Vec::new());
+    },
+    FN410: |it| {
+        for merged in it.hub.merged_imports.objects_mut().expect(READ) {
+            merged.spec.clusters = Vec::new();
+        }
+    },
+    FN504: |it| {
+        it.hub.slice_exports.objects_mut().expect(READ)[0].spec.address_type = AddressType::IPv6;
+        it.members[EXPORTER].slices.objects_mut().expect(READ)[0].address_type = "IPv6".to_owned();
+        let features = &mut it.hub.member_agents.objects_mut().expect(READ)[IMPORTER].spec.features;
+        features.as_mut().expect(READ).retain(|feature| feature.0 != "IPv6");
+        it.hub.distributed_slices = Listing::of(Vec::new());
+        it.members[IMPORTER].slices = Listing::of(Vec::new());
+    },
+    FN609: |it| {
+        let derived = &mut it.members[IMPORTER].services.objects_mut().expect(READ)[0];
+        derived.spec.as_mut().expect(READ).ip_families = Some(vec!["IPv6".to_owned()]);
+    },
+    FN611: |it| {
+        let slices = it.members[IMPORTER].slices.objects_mut().expect(READ);
+        let labels = slices[0].metadata.labels.as_mut().expect(READ);
+        labels.insert("endpointslice.kubernetes.io/managed-by".to_owned(), "other".to_owned());
+    },
+    FN613: |it| {
+        let import = &mut it.members[IMPORTER].standard_imports.objects_mut().expect(READ)[0];
+        import.spec.ips = Some(vec!["10.250.0.1".to_owned()]);
+    },
+    FN701: |it| {
+        let slice = &mut it.members[IMPORTER].slices.objects_mut().expect(READ)[0];
+        slice.endpoints.as_mut().expect(READ)[0].addresses = vec!["10.9.9.9".to_owned()];
+    },
+    FN702: |it| {
+        it.members[EXPORTER].standard_exports = Listing::of(Vec::new());
+        it.hub.internal_exports = Listing::of(Vec::new());
+        it.hub.slice_exports = Listing::of(Vec::new());
+        it.hub.merged_imports = Listing::of(Vec::new());
+    },
+}
+
+/// The snapshot is of a fleet in which this was read.
+const READ: &str = "the snapshot has it";
+
+/// Snapshot of a fleet in which member-1 exports `app` by the standard API and member-2 imports it.
+static HEALTHY: LazyLock<Snapshot> = LazyLock::new(|| {
+    let snapshot = sim::paused(async { World::standard_running(2).await?.snapshot().await });
+    snapshot.expect("the fleet is healthy")
+});
+
+/// Returns the codes of all faults of this file.
+pub(crate) fn codes_of_faults() -> impl Iterator<Item = Code> {
+    LIVE.iter().map(|fault| fault.code).chain(ALTERED.iter().map(|fault| fault.code))
+}
+
+#[test]
+fn each_fault_in_a_snapshot_of_the_standard_api_gives_exactly_its_code() -> anyhow::Result<()> {
+    let mut failures = Vec::new();
+    for fault in ALTERED {
+        let mut snapshot = HEALTHY.clone();
+        (fault.alter)(&mut snapshot);
+        failures.extend(is_exactly(&explain(&snapshot, &service("app"), &Filter::default()), fault.code).err());
+    }
+    ensure!(failures.is_empty(), "{}", failures.iter().map(|it| format!("{it}\n")).collect::<String>());
+    Ok(())
+}
+
+/// Plays every second fault, from this one: two tests run in parallel.
+fn play_from(first: usize) -> anyhow::Result<()> {
+    let mut failures = Vec::new();
+    for fault in LIVE.iter().skip(first).step_by(2) {
+        let played = sim::paused((fault.play)()).and_then(|explanation| {
+            let is_standard = explanation.pairs.iter().all(|pair| pair.api == Api::Standard);
+            ensure!(is_standard, "there are pairs of the fleet's API: {}", show(&explanation));
+            is_exactly(&explanation, fault.code)
+        });
+        failures.extend(played.err().map(|error| format!("{}: {error:#}\n", fault.code)));
+    }
+    ensure!(failures.is_empty(), "{}", failures.concat());
+    Ok(())
+}
+
+#[test]
+fn each_first_fault_in_a_running_fleet_of_the_standard_api_gives_exactly_its_code() -> anyhow::Result<()> {
+    play_from(0)
+}
+
+#[test]
+fn each_second_fault_in_a_running_fleet_of_the_standard_api_gives_exactly_its_code() -> anyhow::Result<()> {
+    play_from(1)
+}
+
+/// Makes each listing of the standard API unknown, one at a time.
+const NOT_READ: &[fn(&mut Snapshot)] = &[
+    |it| it.hub.internal_exports = Listing::Unknown(String::new()),
+    |it| it.hub.merged_imports = Listing::Unknown(String::new()),
+    |it| it.hub.merged_imports = Listing::NotDefined,
+    |it| it.hub.slice_exports = Listing::Unknown(String::new()),
+    |it| it.hub.distributed_slices = Listing::Unknown(String::new()),
+    |it| it.hub.member_agents = Listing::Unknown(String::new()),
+    |it| it.hub.namespaces = Listing::Unknown(String::new()),
+    |it| it.members[EXPORTER].standard_exports = Listing::Unknown(String::new()),
+    |it| it.members[EXPORTER].standard_exports = Listing::Denied(String::new()),
+    |it| it.members[EXPORTER].slices = Listing::Unknown(String::new()),
+    |it| it.members[IMPORTER].standard_imports = Listing::Unknown(String::new()),
+    |it| it.members[IMPORTER].namespaces = Listing::Unknown(String::new()),
+    |it| it.members[IMPORTER].services = Listing::Unknown(String::new()),
+    |it| it.members[IMPORTER].slices = Listing::Unknown(String::new()),
+];
+
+#[test]
+fn listings_of_the_standard_api_that_were_not_read_are_never_a_fault() {
+    for first in NOT_READ {
+        for second in NOT_READ {
+            let mut snapshot = HEALTHY.clone();
+            first(&mut snapshot);
+            second(&mut snapshot);
+            let explanation = explain(&snapshot, &service("app"), &Filter::default());
+            assert_eq!(codes(&explanation), BTreeSet::new(), "{}", show(&explanation));
+        }
+    }
+}
+
+/// Returns the rows of `services` as text.
+fn rows(snapshot: &Snapshot) -> (Verdict, Vec<String>) {
+    let found = services(snapshot, &Rows::default());
+    let row = |it: &ServiceRow| {
+        let type_ = it.type_.as_deref().unwrap_or_default();
+        let [exporters, importers, conflicts] = [&it.exporters, &it.importers, &it.conflicts].map(|ids| ids.join(","));
+        format!("{:?} {type_} {exporters} to {importers}: {} {conflicts} {:?}", it.api, it.endpoints, it.state)
+    };
+    (found.verdict, found.services.iter().map(row).collect())
+}
+
+#[test]
+fn services_have_a_row_for_each_api_and_conflicts_of_the_standard_api_are_no_fault() -> anyhow::Result<()> {
+    let healthy = "Standard ClusterSetIP member-1 to member-2: 2  Ready".to_owned();
+    ensure!(rows(&HEALTHY) == (Verdict::Healthy, vec![healthy]), "{:?}", rows(&HEALTHY));
+    let mut snapshot = HEALTHY.clone();
+    snapshot.hub.merged_imports = Listing::Unknown("Timeout".to_owned());
+    let unknown = "Standard  member-1 to : 2  Unknown".to_owned();
+    ensure!(rows(&snapshot) == (Verdict::NotKnown, vec![unknown]), "{:?}", rows(&snapshot));
+    sim::paused(async {
+        let world = World::standard_running(3).await?;
+        world.user(EXPORTER).export("app").await?;
+        let user = world.user(THIRD);
+        user.create_service_with_port("app", 81).await?;
+        user.create_slice("app", "app-1", &["10.3.0.1"]).await?;
+        user.export_standard("app", json!({})).await?;
+        sleep(SOON).await;
+        let expected = [
+            "Fleet ClusterSetIP member-1 to : 2  Ready",
+            "Standard ClusterSetIP member-1,member-3 to member-2: 3 member-1,member-3 Ready",
+        ];
+        let found = rows(&world.snapshot().await?);
+        ensure!(found == (Verdict::Healthy, expected.map(str::to_owned).into()), "{found:?}");
+        Ok(())
+    })
+}
+
+/// Says which pairs an explanation has, and that none of them is faulty.
+fn healthy_pairs(explanation: &Explanation) -> anyhow::Result<Vec<String>> {
+    let is_healthy = codes(explanation).is_empty() && explanation.verdict == Verdict::Healthy;
+    ensure!(is_healthy, "{}", show(explanation));
+    let end = |end: &Option<String>| end.clone().unwrap_or_default();
+    let pair = |api: Api| if api == Api::Fleet { "fleet" } else { "standard" };
+    let pairs = explanation.pairs.iter();
+    Ok(pairs.map(|it| format!("{} {}-{}", pair(it.api), end(&it.exporter), end(&it.importer))).collect())
+}
+
+#[test]
+fn a_service_that_both_apis_export_has_pairs_of_both() -> anyhow::Result<()> {
+    sim::paused(async {
+        let world = World::standard_running(3).await?;
+        world.user(EXPORTER).export("app").await?;
+        world.user(IMPORTER).import("app", "app", Consume::ClusterIp).await?;
+        world.user(IMPORTER).sees("app", &ADDRESSES).await?;
+        // Another cluster exports by the standard API only, and imports too.
+        let user = world.user(THIRD);
+        user.create_service("app").await?;
+        user.create_slice("app", "app-1", &["10.3.0.1"]).await?;
+        user.export_standard("app", json!({})).await?;
+        user.label_namespace(Some("true")).await?;
+        sleep(SOON).await;
+        let pairs = healthy_pairs(&world.explain(&Filter::default()).await?)?;
+        let expected = [
+            "fleet member-1-member-2",
+            "standard member-1-member-2",
+            "standard member-1-member-3",
+            "standard member-3-member-2",
+            "standard member-3-member-3",
+        ];
+        ensure!(pairs == expected, "{pairs:?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_headless_service_and_one_that_nobody_imports_are_healthy() -> anyhow::Result<()> {
+    sim::paused(async {
+        let world = World::standard(2).await?;
+        let ports = json!([{"name": "http", "port": 80}]);
+        let headless = json!({"metadata": {"name": "app"}, "spec": {"clusterIP": "None", "ports": ports}});
+        world.user(EXPORTER).create::<Service>(headless).await?;
+        world.user(EXPORTER).create_slice("app", "app-1", &ADDRESSES).await?;
+        world.user(EXPORTER).export_standard("app", json!({})).await?;
+        sleep(SOON).await;
+        let pairs = healthy_pairs(&world.explain(&Filter::default()).await?)?;
+        ensure!(pairs == ["standard member-1-member-2"], "{pairs:?}");
+        world.user(IMPORTER).label_namespace(None).await?;
+        sleep(LATER).await;
+        let pairs = healthy_pairs(&world.explain(&Filter::default()).await?)?;
+        ensure!(pairs == ["standard member-1-"], "{pairs:?}");
+        Ok(())
+    })
+}
