@@ -63,8 +63,8 @@ pub(crate) enum Command {
 
     /// Take a member out of the fleet.
     ///
-    /// Deletes the ServiceExports and MultiClusterServices of the member, and waits until the agents have removed everything that
-    /// they made for them. Then removes the member's Secret and its namespace in the hub. A namespace with objects of others stays.
+    /// Deletes the ServiceExports and MultiClusterServices of the member, removes the label fleetnet/import from its namespaces, and
+    /// waits until the agents have removed everything that they made for them. Then removes the member's Secret and its namespace in the hub. A namespace with objects of others stays.
     /// --dry-run shows the objects.
     Leave(Box<leave::Options>),
 
@@ -119,6 +119,30 @@ pub(crate) struct Options {
     /// Failure to simulate.
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) scenario: Option<Scenario>,
+
+    /// API by which the members export and import.
+    #[arg(long, value_name = "API", value_enum, default_value_t)]
+    pub(crate) api: Api,
+}
+
+/// API by which the members of the sandbox export and import.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Api {
+    /// ServiceExport and MultiClusterService of networking.fleet.azure.com.
+    #[default]
+    Fleet,
+    /// ServiceExport and ServiceImport of multicluster.x-k8s.io, the standard API.
+    Multicluster,
+}
+
+impl Api {
+    /// Returns the name of the API, as a user writes it on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Fleet => "fleet",
+            Self::Multicluster => "multicluster",
+        }
+    }
 }
 
 /// Failures that the sandbox can simulate.
@@ -270,7 +294,7 @@ mod tests {
     fn the_sandbox_needs_no_options() {
         let options = line("sandbox").unwrap();
         assert_eq!((options.members, options.once, options.json, options.real), (2, false, false, false));
-        assert_eq!((options.scenario, options.kubeconfigs), (None, None));
+        assert_eq!((options.scenario, options.kubeconfigs, options.api), (None, None, Api::Fleet));
     }
 
     #[test]
@@ -289,6 +313,7 @@ mod tests {
             ("sandbox --members 6 --real", if cfg!(feature = "real") { "at most 5" } else { "--features real" }),
             ("sandbox --scenario flood", "hub-down, agent-killed, member-silent, conflict, slice-storm"),
             ("sandbox --scenario conflict --members 1", "at least 2"),
+            ("sandbox --api standard", "fleet, multicluster"),
             ("sandbox --changes-per-second 0", "0.01 to 1000"),
             ("sandbox --changes-per-second NaN", "0.01 to 1000"),
             ("sandbox --port 8001", "--kubeconfigs"),
@@ -306,7 +331,7 @@ mod tests {
             let error = line(arguments).unwrap_err();
             assert!(error.contains(named), "{arguments:?}: {error}");
             assert_eq!(error.lines().count(), 1, "{error}");
-            assert!(!error.contains("one of ") || error.contains("hub-down"), "{error}");
+            assert!(!error.contains("one of ") || error.contains("hub-down") || error.contains("fleet"), "{error}");
         }
     }
 

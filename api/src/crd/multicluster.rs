@@ -10,9 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Labels and annotations that the ServiceImport gets in all clusters.
+/// Content of a ServiceExport. Users may leave out its spec.
 #[derive(Clone, CustomResource, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 #[kube(
     group = "multicluster.x-k8s.io",
     version = "v1beta1",
@@ -21,11 +20,22 @@ use std::collections::BTreeMap;
     shortname = "svcex",
     shortname = "svcexport",
     namespaced,
+    no_spec,
     status = "ServiceExportStatus",
     derive = "PartialEq",
     doc = "ServiceExport declares that the Service of the same name is exported to all clusters of the clusterset.",
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
+pub struct ServiceExportFields {
+    /// Labels and annotations that the ServiceImport gets in all clusters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ServiceExportSpec")]
+    pub spec: Option<ServiceExportSpec>,
+}
+
+/// Labels and annotations that the ServiceImport gets in all clusters.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ServiceExportSpec {
     /// Labels of the ServiceImport.
     #[serde(default, skip_serializing_if = "Option::is_none")]

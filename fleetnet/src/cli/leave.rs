@@ -1,7 +1,7 @@
 //! Command `fleetnet leave`: takes a member out of the fleet. Nothing of the fleet is left behind, and nothing foreign is deleted.
 //!
 //! ```text
-//! member: exports, imports ──> wait for its agent ──> Secret      (without --force)
+//! member: exports, imports, labels ──> wait for its agent ──> Secret      (without --force)
 //! hub:    wait for the agents ──> access, MemberAgent, namespace
 //! hub:    namespace ──> wait for the hub agent ──> release what is left   (--force)
 //! ```
@@ -9,6 +9,7 @@
 mod contents;
 mod hub;
 mod member;
+mod standard;
 
 use super::contexts::connect::Cluster;
 use super::contexts::{ClusterFlags, Contexts, duration};
@@ -77,7 +78,7 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let hub_context = contexts.hub(&options.clusters)?;
     let hub = Cluster::connect(&contexts, &hub_context, options.clusters.request_timeout).await?;
     let mut log = Log { done: Vec::new(), is_dry_run: options.dry_run, progress: &progress };
-    let left = leave(&options, &contexts, &hub, &mut log).await;
+    let left = Box::pin(leave(&options, &contexts, &hub, &mut log)).await;
     let done = log.done;
     drop(progress);
     Changes { kind: "Leave", member: options.member, is_dry_run: options.dry_run, done }.print(options.output, left)
@@ -108,7 +109,9 @@ async fn leave(options: &Options, contexts: &Contexts, hub: &Cluster, log: &mut 
         }
         stop
     })?;
-    member::withdraw(&member, log, end).await?;
+    member::withdraw(&member, log).await?;
+    standard::withdraw(hub, &namespace, &member, log).await?;
+    member::wait_for_agent(&member, log, end).await?;
     hub::wait_for_agents(hub, &namespace, log, end).await?;
     member::forget(&member, log).await?;
     let exit = hub::remove(hub, &namespace, log, end).await?;

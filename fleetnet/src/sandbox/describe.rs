@@ -75,6 +75,12 @@ pub(crate) fn drained_slice_of(derived: &str, addresses: &[String]) -> String {
     imported_slice_of(derived, &draining)
 }
 
+/// Describes the imported slice that is expected if clients reach its cluster at no port.
+pub(crate) fn unserved_slice_of(derived: &str) -> String {
+    let nothing = content("IPv4", std::iter::empty(), std::iter::empty());
+    format!("of {derived}, managed by {}: {nothing}", labels::MANAGED_BY_IMPORT)
+}
+
 /// Describes an EndpointSliceExport or EndpointSliceImport that was found.
 pub(crate) fn hub_slice<K: Resource>(object: &K, spec: &EndpointSliceExportSpec) -> String {
     let (source, owner) = (&spec.endpoint_slice_reference, &spec.owner_service_reference);
@@ -96,7 +102,10 @@ pub(crate) fn hub_slice_of(cluster: &str, service: &str, slice: &str, addresses:
 /// Describes a derived Service that was found.
 pub(crate) fn derived_service(service: &Service) -> String {
     let label = |name| service.labels().get(name).map_or("", String::as_str);
-    let of = (label(labels::MULTI_CLUSTER_SERVICE_NAMESPACE), label(labels::MULTI_CLUSTER_SERVICE_NAME));
+    let of = match service.labels().get(labels::MULTICLUSTER_SERVICE_NAME) {
+        Some(imported) => (service.metadata.namespace.as_deref().unwrap_or_default(), imported.as_str()),
+        None => (label(labels::MULTI_CLUSTER_SERVICE_NAMESPACE), label(labels::MULTI_CLUSTER_SERVICE_NAME)),
+    };
     let spec = service.spec.clone().unwrap_or_default();
     let ports = spec.ports.iter().flatten().map(|port| {
         let protocol = port.protocol.as_deref().unwrap_or("TCP");
@@ -106,9 +115,9 @@ pub(crate) fn derived_service(service: &Service) -> String {
     alive(service, format!("{service_type} for {}/{}: {}", of.0, of.1, list(ports)))
 }
 
-/// Describes the derived Service that is expected for this port.
-pub(crate) fn derived_service_of(service: &str, port: u16) -> String {
-    format!("ClusterIP for {}: {}", full_name(service), sandbox_port(port))
+/// Describes the derived Service that is expected for a port with this description.
+pub(crate) fn derived_service_of(service: &str, port: &str) -> String {
+    format!("ClusterIP for {}: {port}", full_name(service))
 }
 
 /// Describes the ports of a Service in the hub.
@@ -126,6 +135,11 @@ pub(crate) fn hub_ports(ports: &[shared::ServicePort]) -> String {
 /// Describes the only port of a Service in the sandbox.
 pub(crate) fn sandbox_port(port: u16) -> String {
     format!("http {port}/TCP to 8080")
+}
+
+/// Describes the only port of a Service that the standard API imports. It has no target port, because each cluster has its own.
+pub(crate) fn merged_port(port: u16) -> String {
+    format!("http {port}/TCP to {port}")
 }
 
 /// Adds a remark to a description if the object is being deleted.
@@ -243,8 +257,8 @@ mod tests {
             derived_service(&serde_json::from_value(service).unwrap())
         };
         assert_eq!(service(80), "ClusterIP for work/app: http 80/TCP to 8080");
-        assert_eq!(service(80), derived_service_of("app", 80));
-        assert_ne!(service(81), derived_service_of("app", 80));
+        assert_eq!(service(80), derived_service_of("app", &sandbox_port(80)));
+        assert_ne!(service(81), derived_service_of("app", &sandbox_port(80)));
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub(crate) enum Event {
         members: u16,
         /// Kind of the API servers: `memkube` or `kube-apiserver`.
         servers: &'static str,
+        /// API by which the members export and import: `fleet` or `multicluster`.
+        api: &'static str,
         /// Name of the scenario; `None` if the run has no scenario.
         scenario: Option<&'static str>,
     },
@@ -48,7 +50,7 @@ pub(crate) enum Event {
         #[serde(flatten)]
         export: Export,
     },
-    /// A MultiClusterService or its derived Service appeared or changed.
+    /// A MultiClusterService, or a ServiceImport of the standard API, or its derived Service appeared or changed.
     Import {
         cluster: String,
         /// Service, as `namespace/name`.
@@ -56,7 +58,7 @@ pub(crate) enum Event {
         #[serde(flatten)]
         import: Import,
     },
-    /// A ServiceExport or a MultiClusterService was removed.
+    /// A ServiceExport, a MultiClusterService, or a ServiceImport of the standard API was removed.
     Gone {
         /// Kind of the removed object: `export` or `import`.
         what: &'static str,
@@ -146,7 +148,7 @@ pub(crate) struct Export {
 /// Import of one Service in one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Import {
-    /// Status of the condition `Valid` of the MultiClusterService.
+    /// Status of the condition `Valid` of the MultiClusterService, or `Ready` of the ServiceImport.
     pub(crate) valid: bool,
     /// Clusters whose endpoints are imported.
     pub(crate) from: BTreeSet<String>,
@@ -202,6 +204,7 @@ impl Event {
         Self::Starting {
             members: options.members,
             servers: if options.real { "kube-apiserver" } else { "memkube" },
+            api: options.api.name(),
             scenario: options.scenario.map(|scenario| scenario.name()),
         }
     }

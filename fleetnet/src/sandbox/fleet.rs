@@ -11,12 +11,17 @@ use super::measure::Ledger;
 use super::observe::NAMESPACE;
 use super::real;
 use super::view::Stage;
-use crate::args::{Options, Scenario};
+use crate::args::{Api, Options, Scenario};
 use crate::limits::SET_UP;
 use anyhow::Context as _;
+use fleetnet_api::names::labels;
 use fleetnet_core::hub::SilenceLimits;
+use fleetnet_core::member::StandardApi;
 use fleetnet_core::names::member_namespace;
 use futures::future::{join_all, try_join_all};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
 use sim::LeaseTimes;
 use sim::agent::Setup;
 use sim::fleet::{HUB_AGENT, MEMBER_AGENT, hub_user};
@@ -42,6 +47,7 @@ const PATIENT: LeaseTimes = LeaseTimes {
 
 /// Running fleet of the sandbox.
 pub(crate) struct Fleet {
+    pub(crate) api: Api,
     pub(crate) hub: Server,
     /// Members in the order of their numbers, from `member-1`.
     pub(crate) members: Vec<Member>,
@@ -63,6 +69,13 @@ pub(crate) struct Member {
     pub(crate) server: Server,
 }
 
+/// Sets the label with which the namespace of the sandbox imports by the standard API.
+async fn label_namespace(client: kube::Client) -> anyhow::Result<()> {
+    let patch = Patch::Merge(json!({"metadata": {"labels": {labels::IMPORT: "true"}}}));
+    kube::Api::<Namespace>::all(client).patch(NAMESPACE, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
 impl Fleet {
     /// Starts the servers and then the agents, and waits until all agents are ready.
     pub(crate) async fn start(options: &Options, stage: &Stage) -> anyhow::Result<Self> {
@@ -81,11 +94,12 @@ impl Fleet {
         let is_hub_down = options.scenario == Some(Scenario::HubDown);
         let hub_lease = if is_hub_down { PATIENT } else { LeaseTimes::default() };
         let (agents, failures) = (Mutex::default(), Failures::default());
-        let fleet = Self { hub, members, has_a_victim, silence, hub_lease, agents, failures, stage: stage.clone() };
+        let (api, stage) = (options.api, stage.clone());
+        let fleet = Self { api, hub, members, has_a_victim, silence, hub_lease, agents, failures, stage };
         fleet.make_namespaces().await?;
         fleet.start_agents().await?;
         let clusters = std::iter::once(HUB.to_owned()).chain(fleet.member_names()).collect();
-        stage.emit(Event::Running { clusters, agents: fleet.members.len() + 1 }).await;
+        fleet.stage.emit(Event::Running { clusters, agents: fleet.members.len() + 1 }).await;
         Ok(fleet)
     }
 
@@ -143,9 +157,16 @@ impl Fleet {
     async fn make_namespaces(&self) -> anyhow::Result<()> {
         for member in &self.members {
             member.server.make_namespace(NAMESPACE).await?;
+            if self.api == Api::Multicluster {
+                member.server.admit_standard_api().await?;
+                label_namespace(member.server.admin()).await?;
+            }
             self.hub.admit(&member.name).await?;
         }
-        self.hub.make_namespace(NAMESPACE).await
+        match self.api {
+            Api::Fleet => self.hub.make_namespace(NAMESPACE).await,
+            Api::Multicluster => Ok(()),
+        }
     }
 
     async fn start_agents(&self) -> anyhow::Result<()> {
@@ -171,8 +192,12 @@ impl Fleet {
         let hub = self.hub.cluster(HUB, &hub_user(&member_namespace(name))).await?;
         let is_victim = self.has_a_victim && index + 1 == self.members.len();
         let (name, lease) = (name.clone(), if is_victim { LeaseTimes::SHORT } else { LeaseTimes::default() });
+        let standard_api = match self.api {
+            Api::Fleet => StandardApi::Off,
+            Api::Multicluster => StandardApi::LabelledNamespaces,
+        };
         let start = move || {
-            let setup = Setup { lease, ..Setup::usual("member-agent") };
+            let setup = Setup { lease, standard_api, ..Setup::usual("member-agent") };
             sim::agent::of_member(&name, Arc::clone(&member), &hub, setup)
         };
         Agent::keep(start, self.stage.clone(), self.failures.clone())

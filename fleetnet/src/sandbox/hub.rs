@@ -3,11 +3,13 @@
 
 use super::describe::{self, Found, Key};
 use super::observe::{Expected, NAMESPACE};
+use crate::args::Api as SandboxApi;
 use fleetnet_api::crd::{
-    EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, ServiceImport,
-    shared::ServiceImportStatus,
+    EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MergedServiceImport,
+    ServiceImport, shared::ServiceImportStatus,
 };
-use fleetnet_core::names::member_namespace;
+use fleetnet_core::names::{member_namespace, merged_import_name};
+use fleetnet_types::ObjectName;
 use kube::api::{ListParams, ResourceExt as _};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -19,6 +21,7 @@ const SLICE_IMPORT: &str = "EndpointSliceImport";
 const SERVICE_EXPORT: &str = "InternalServiceExport";
 const SERVICE_IMPORT: &str = "InternalServiceImport";
 const RESOLVED: &str = "ServiceImport";
+const MERGED: &str = "MergedServiceImport";
 
 /// Returns the hub's differences from the expected state as sentences. `members` are the names of the members.
 pub(crate) async fn differences(
@@ -57,6 +60,9 @@ async fn found(client: &Client) -> anyhow::Result<Vec<Found>> {
     for import in list::<ServiceImport>(client).await? {
         found.push(of_service(RESOLVED, &import, resolved(import.status.as_ref().map(|status| &status.import))));
     }
+    for import in list::<MergedServiceImport>(client).await? {
+        found.push(of_service(MERGED, &import, merged(&import)));
+    }
     Ok(found)
 }
 
@@ -90,6 +96,13 @@ fn resolved(status: Option<&ServiceImportStatus>) -> String {
     resolved_to(clusters.into_iter(), &describe::hub_ports(status.ports.as_deref().unwrap_or_default()))
 }
 
+/// Describes a MergedServiceImport. The description does not depend on the order of the clusters.
+fn merged(import: &MergedServiceImport) -> String {
+    let mut clusters: Vec<String> = import.spec.clusters.iter().map(|it| it.cluster.clone()).collect();
+    clusters.sort_unstable();
+    resolved_to(clusters.into_iter(), &describe::hub_ports(import.spec.ports.as_deref().unwrap_or_default()))
+}
+
 fn resolved_to(clusters: impl Iterator<Item = String>, ports: &str) -> String {
     format!("{ports} of {}", describe::list(clusters))
 }
@@ -102,7 +115,9 @@ fn wanted(expected: &Expected, members: &[String]) -> BTreeMap<Key, String> {
         let at = format!("{}/{NAMESPACE}-{service}", member_namespace(cluster));
         let description = format!("{NAMESPACE}/{service} in {cluster}: {}", describe::sandbox_port(port));
         wanted.insert((SERVICE_EXPORT, at), description);
-        wanted.insert((RESOLVED, format!("{NAMESPACE}/{service}")), resolution(expected, service, members));
+        if expected.api == SandboxApi::Fleet {
+            wanted.insert((RESOLVED, format!("{NAMESPACE}/{service}")), resolution(expected, service, members));
+        }
         for (slice, addresses) in expected.slices(member, service) {
             let (name, description) =
                 (format!("{cluster}-{NAMESPACE}-{slice}"), describe::hub_slice_of(cluster, service, slice, addresses));
@@ -117,8 +132,17 @@ fn wanted(expected: &Expected, members: &[String]) -> BTreeMap<Key, String> {
     }
     for (importer, service) in &expected.imports {
         let (cluster, outcome) = (&members[*importer], resolution(expected, service, members));
-        let at = format!("{}/{NAMESPACE}-{service}", member_namespace(cluster));
-        wanted.insert((SERVICE_IMPORT, at), format!("{NAMESPACE}/{service} in {cluster}: {outcome}"));
+        let namespace = member_namespace(cluster);
+        match expected.api {
+            SandboxApi::Fleet => {
+                let at = format!("{namespace}/{NAMESPACE}-{service}");
+                wanted.insert((SERVICE_IMPORT, at), format!("{NAMESPACE}/{service} in {cluster}: {outcome}"));
+            }
+            SandboxApi::Multicluster => {
+                let name = merged_import_name(&ObjectName::new(NAMESPACE, service.as_str()));
+                wanted.insert((MERGED, format!("{namespace}/{name}")), outcome);
+            }
+        }
     }
     wanted
 }
@@ -127,8 +151,5 @@ fn resolution(expected: &Expected, service: &str, members: &[String]) -> String 
     let exporters = expected.accepted_exports().filter(|(_, exported)| *exported == service);
     let mut clusters: Vec<String> = exporters.map(|(member, _)| members[member].clone()).collect();
     clusters.sort_unstable();
-    resolved_to(
-        clusters.into_iter(),
-        &describe::list(expected.exported_port(service).map(describe::sandbox_port).into_iter()),
-    )
+    resolved_to(clusters.into_iter(), &describe::list(expected.imported_port(service).into_iter()))
 }

@@ -2,6 +2,9 @@
 
 use super::describe::{self, Found, Key};
 use super::event::{Export, Import};
+use crate::args::Api;
+use fleetnet_core::names::standard_derived;
+use fleetnet_types::ObjectName;
 use sim::server::FLEET_SYSTEM;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
@@ -16,9 +19,9 @@ const SLICE: &str = "EndpointSlice";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fact {
     Export(Export),
-    /// Status of the condition `Valid` of a MultiClusterService.
-    MultiClusterService(bool),
-    /// One-line description of a Service in the namespace `fleet-system`.
+    /// Status of the condition `Valid` of a MultiClusterService, or of the condition `Ready` of a ServiceImport of the standard API.
+    Import(bool),
+    /// One-line description of a derived Service.
     Derived(String),
     /// Imported slice.
     Slice(Slice),
@@ -29,12 +32,30 @@ pub(crate) enum Fact {
 pub(crate) enum Kind {
     /// ServiceExports in [`NAMESPACE`].
     Export,
-    /// MultiClusterServices in [`NAMESPACE`].
-    MultiClusterService,
-    /// Services in the namespace `fleet-system`.
+    /// MultiClusterServices or ServiceImports in [`NAMESPACE`].
+    Import,
+    /// Services in the namespace of [`Api::import_namespace`].
     Derived,
-    /// EndpointSlices in the namespace `fleet-system`.
+    /// EndpointSlices in the same namespace.
     Slice,
+}
+
+impl Api {
+    /// Returns the namespace of derived Services and imported slices.
+    pub(crate) fn import_namespace(self) -> &'static str {
+        match self {
+            Self::Fleet => FLEET_SYSTEM,
+            Self::Multicluster => NAMESPACE,
+        }
+    }
+
+    /// Returns the name of the derived Service that the agents create for an imported Service of [`NAMESPACE`].
+    pub(crate) fn derived_name(self, service: &str) -> String {
+        match self {
+            Self::Fleet => format!("{NAMESPACE}-{service}"),
+            Self::Multicluster => standard_derived(&ObjectName::new(NAMESPACE, service)).name.to_string(),
+        }
+    }
 }
 
 /// Imported slice, with only the fields that the sandbox needs.
@@ -50,6 +71,7 @@ pub(crate) struct Slice {
 /// Observed state of all members, in the order of the members.
 #[derive(Clone, Debug)]
 pub(crate) struct World {
+    api: Api,
     names: Vec<String>,
     facts: Vec<BTreeMap<(Kind, String), Fact>>,
     awaited: BTreeMap<String, BTreeMap<usize, Instant>>,
@@ -58,9 +80,10 @@ pub(crate) struct World {
 /// Expected state of the fleet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expected {
+    pub(crate) api: Api,
     /// Expected conditions of each ServiceExport, by member and Service.
     pub(crate) exports: BTreeMap<(usize, String), Export>,
-    /// Expected MultiClusterServices, by member and Service.
+    /// Expected MultiClusterServices or ServiceImports, by member and Service.
     pub(crate) imports: BTreeSet<(usize, String)>,
     /// Port of each Service that the sandbox created, by member and Service.
     pub(crate) ports: BTreeMap<(usize, String), u16>,
@@ -72,8 +95,8 @@ pub(crate) struct Expected {
 
 impl World {
     /// Returns the state of members with these names, without objects.
-    pub(crate) fn new(names: Vec<String>) -> Self {
-        Self { facts: vec![BTreeMap::new(); names.len()], names, awaited: BTreeMap::new() }
+    pub(crate) fn new(api: Api, names: Vec<String>) -> Self {
+        Self { api, facts: vec![BTreeMap::new(); names.len()], names, awaited: BTreeMap::new() }
     }
 
     /// Records the current content of an object. `None` means that the object was removed.
@@ -141,7 +164,7 @@ impl World {
         let mut imports = BTreeMap::new();
         for (index, name) in self.names.iter().enumerate() {
             for ((_, service), fact) in &self.facts[index] {
-                if let Fact::MultiClusterService(valid) = fact {
+                if let Fact::Import(valid) = fact {
                     imports.insert((name.clone(), full_name(service)), self.import(index, service, *valid));
                 }
             }
@@ -161,7 +184,7 @@ impl World {
     }
 
     fn slices(&self, member: usize, service: &str) -> impl Iterator<Item = &Slice> {
-        let derived = derived_name(service);
+        let derived = self.api.derived_name(service);
         self.facts[member].values().filter_map(move |fact| match fact {
             Fact::Slice(slice) if slice.derived == derived => Some(slice),
             _ => None,
@@ -173,12 +196,8 @@ impl World {
         (0..self.names.len()).flat_map(|member| {
             let mut wrong = self.wrong_exports(member, expected);
             wrong.extend(self.wrong_imports(member, expected));
-            let place = format!("{FLEET_SYSTEM} of {}", self.names[member]);
-            wrong.extend(describe::compare(
-                &place,
-                expected.in_fleet_system(member, &self.names),
-                self.in_fleet_system(member),
-            ));
+            let place = format!("{} of {}", self.api.import_namespace(), self.names[member]);
+            wrong.extend(describe::compare(&place, expected.imported(member, &self.names), self.imported(member)));
             wrong
         })
     }
@@ -200,18 +219,16 @@ impl World {
         wrong
     }
 
-    /// Returns differences in a member's MultiClusterServices. A MultiClusterService that should not exist is also a difference.
+    /// Returns differences in a member's imports. An import that should not exist is also a difference.
     fn wrong_imports(&self, member: usize, expected: &Expected) -> Vec<String> {
         let cluster = &self.names[member];
         let mut wrong = Vec::new();
         for (_, service) in expected.imports.iter().filter(|(of, _)| *of == member) {
-            if self.facts[member].get(&(Kind::MultiClusterService, service.clone()))
-                != Some(&Fact::MultiClusterService(true))
-            {
+            if self.facts[member].get(&(Kind::Import, service.clone())) != Some(&Fact::Import(true)) {
                 wrong.push(format!("import {} in {cluster} is not valid", full_name(service)));
             }
         }
-        let others = self.names_of(member, Kind::MultiClusterService);
+        let others = self.names_of(member, Kind::Import);
         let others = others.filter(|service| !expected.imports.contains(&(member, (*service).to_owned())));
         wrong.extend(others.map(|service| format!("import {} in {cluster} should not be there", full_name(service))));
         wrong
@@ -221,8 +238,8 @@ impl World {
         self.facts[member].keys().filter(move |(of, _)| *of == kind).map(|(_, name)| name.as_str())
     }
 
-    /// Returns all observed Services and slices in a member's namespace `fleet-system`.
-    fn in_fleet_system(&self, member: usize) -> impl Iterator<Item = Found> {
+    /// Returns all observed derived Services and imported slices of a member.
+    fn imported(&self, member: usize) -> impl Iterator<Item = Found> {
         self.facts[member].iter().filter_map(|((_, name), fact)| match fact {
             Fact::Derived(description) => {
                 Some(Found { key: (SERVICE, name.clone()), name: name.clone(), description: description.clone() })
@@ -232,17 +249,24 @@ impl World {
                 name: name.clone(),
                 description: slice.description.clone(),
             }),
-            Fact::Export(_) | Fact::MultiClusterService(_) => None,
+            Fact::Export(_) | Fact::Import(_) => None,
         })
     }
 }
 
 impl Expected {
-    /// Returns the exports that should be valid and without conflict, by member and Service. Importers get only the endpoints of
-    /// these exports.
+    pub(crate) fn new(api: Api) -> Self {
+        Self { api, ..Self::default() }
+    }
+
+    /// Returns the exports that should be part of the import, by member and Service. The fleet's API leaves out exports in conflict,
+    /// the standard API does not.
     pub(crate) fn accepted_exports(&self) -> impl Iterator<Item = (usize, &str)> {
-        let accepted = Export { valid: Some(true), conflict: Some(false) };
-        let exports = self.exports.iter().filter(move |(_, export)| **export == accepted);
+        let is_accepted = |export: &Export| match self.api {
+            Api::Fleet => *export == Export { valid: Some(true), conflict: Some(false) },
+            Api::Multicluster => export.valid == Some(true),
+        };
+        let exports = self.exports.iter().filter(move |(_, export)| is_accepted(export));
         exports.map(|((member, service), _)| (*member, service.as_str()))
     }
 
@@ -255,11 +279,20 @@ impl Expected {
         self.ports.get(&(member, service.to_owned())).copied().unwrap_or_default()
     }
 
-    /// Returns the port of an exported Service. `None` if every export of the Service is expected to be in conflict, or if there
-    /// is no export.
-    pub(crate) fn exported_port(&self, service: &str) -> Option<u16> {
+    /// Returns the port of an imported Service. `None` if no export is accepted. By the standard API, the oldest export decides: members
+    /// export a Service one after the other.
+    fn exported_port(&self, service: &str) -> Option<u16> {
         let (member, _) = self.accepted_exports().find(|(_, exported)| *exported == service)?;
         Some(self.port(member, service))
+    }
+
+    /// Returns the description of the port of an imported Service; `None` if no export is accepted.
+    pub(crate) fn imported_port(&self, service: &str) -> Option<String> {
+        let describe = match self.api {
+            Api::Fleet => describe::sandbox_port,
+            Api::Multicluster => describe::merged_port,
+        };
+        self.exported_port(service).map(describe)
     }
 
     /// Returns the slices of a Service in a member, with their endpoints.
@@ -269,20 +302,26 @@ impl Expected {
         of_service.map(|((_, _, slice), addresses)| (slice.as_str(), addresses.as_slice()))
     }
 
-    /// Returns all objects that a member must have in the namespace `fleet-system`.
-    fn in_fleet_system(&self, member: usize, names: &[String]) -> BTreeMap<Key, String> {
+    /// Returns all derived Services and imported slices that a member must have.
+    fn imported(&self, member: usize, names: &[String]) -> BTreeMap<Key, String> {
         let mut wanted = BTreeMap::new();
         for (_, service) in self.imports.iter().filter(|(importer, _)| *importer == member) {
-            let derived = derived_name(service);
-            if let Some(port) = self.exported_port(service) {
-                wanted.insert((SERVICE, derived.clone()), describe::derived_service_of(service, port));
+            let derived = self.api.derived_name(service);
+            if let Some(port) = self.imported_port(service) {
+                wanted.insert((SERVICE, derived.clone()), describe::derived_service_of(service, &port));
             }
             for (origin, _) in self.accepted_exports().filter(|(_, exported)| exported == service) {
                 for (slice, addresses) in self.slices(origin, service) {
                     let key = (SLICE, format!("{}-{NAMESPACE}-{slice}", names[origin]));
+                    // Clients do not reach a cluster at a port for which its export is in conflict.
+                    let is_served = Some(self.port(origin, service)) == self.exported_port(service);
                     let is_draining = self.draining == Some(origin) && origin != member;
-                    let describe = if is_draining { describe::drained_slice_of } else { describe::imported_slice_of };
-                    wanted.insert(key, describe(&derived, addresses));
+                    let description = match () {
+                        () if !is_served => describe::unserved_slice_of(&derived),
+                        () if is_draining => describe::drained_slice_of(&derived, addresses),
+                        () => describe::imported_slice_of(&derived, addresses),
+                    };
+                    wanted.insert(key, description);
                 }
             }
         }
@@ -298,11 +337,6 @@ pub(crate) fn address(member: usize, number: u16) -> String {
 
 fn origin_of(address: &str) -> Option<usize> {
     address.strip_prefix("10.")?.split('.').next()?.parse::<usize>().ok()?.checked_sub(1)
-}
-
-/// Returns the name of the derived Service that the agents create for an imported Service of [`NAMESPACE`].
-pub(crate) fn derived_name(service: &str) -> String {
-    format!("{NAMESPACE}-{service}")
 }
 
 /// Returns a Service's name as `namespace/name`, as events show it.

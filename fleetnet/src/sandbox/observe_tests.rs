@@ -21,7 +21,7 @@ fn fleet() -> (World, Expected) {
     expected.endpoints.insert((0, "app".to_owned(), "app-2".to_owned()), vec![address(0, 2)]);
     // Add a slice that must not be exported: the second member does not export the Service of the slice.
     expected.endpoints.insert((1, "app".to_owned(), "app-1".to_owned()), vec![address(1, 1)]);
-    (World::new(vec!["member-1".to_owned(), "member-2".to_owned()]), expected)
+    (World::new(Api::Fleet, vec!["member-1".to_owned(), "member-2".to_owned()]), expected)
 }
 
 /// Returns the expected state of [`fleet`], and an observed state that equals the expected state.
@@ -29,7 +29,7 @@ fn settled() -> (World, Expected) {
     let (mut world, expected) = fleet();
     let now = Instant::now();
     world.learn(0, Kind::Export, "app", Some(Fact::Export(GOOD)), now);
-    world.learn(1, Kind::MultiClusterService, "app", Some(Fact::MultiClusterService(true)), now);
+    world.learn(1, Kind::Import, "app", Some(Fact::Import(true)), now);
     world.learn(1, Kind::Derived, "work-app", Some(derived(80)), now);
     world.learn(1, Kind::Slice, "member-1-work-app-1-aaaaa", slice(&["10.1.0.1"]), now);
     world.learn(1, Kind::Slice, "member-1-work-app-2-bbbbb", slice(&["10.1.0.2"]), now);
@@ -37,7 +37,7 @@ fn settled() -> (World, Expected) {
 }
 
 fn derived(port: u16) -> Fact {
-    Fact::Derived(describe::derived_service_of("app", port))
+    Fact::Derived(describe::derived_service_of("app", &describe::sandbox_port(port)))
 }
 
 fn differences(world: &World, expected: &Expected) -> Vec<String> {
@@ -74,20 +74,8 @@ fn objects_left_over_or_with_other_content_are_reported() {
     let conflict = Export { valid: Some(true), conflict: Some(true) };
     check(0, Kind::Export, "app", Some(Fact::Export(conflict.clone())), "app of member-1 is valid, in conflict");
     check(1, Kind::Export, "zzz", Some(Fact::Export(conflict)), "export work/zzz of member-2 should not be there");
-    check(
-        1,
-        Kind::MultiClusterService,
-        "app",
-        Some(Fact::MultiClusterService(false)),
-        "import work/app in member-2 is not valid",
-    );
-    check(
-        0,
-        Kind::MultiClusterService,
-        "zzz",
-        Some(Fact::MultiClusterService(true)),
-        "import work/zzz in member-1 should not be there",
-    );
+    check(1, Kind::Import, "app", Some(Fact::Import(false)), "import work/app in member-2 is not valid");
+    check(0, Kind::Import, "zzz", Some(Fact::Import(true)), "import work/zzz in member-1 should not be there");
     check(1, Kind::Derived, "work-app", None, "has no Service work-app");
     check(1, Kind::Derived, "work-app", Some(derived(81)), "says \"ClusterIP for work/app: http 81/TCP to 8080\", not");
     check(1, Kind::Derived, "other", Some(derived(80)), "has the Service other, which should not");
@@ -122,7 +110,7 @@ fn the_first_sight_of_an_endpoint_is_its_arrival() {
 fn an_import_tells_where_its_endpoints_come_from() {
     let (mut world, _) = fleet();
     let now = Instant::now();
-    world.learn(1, Kind::MultiClusterService, "app", Some(Fact::MultiClusterService(true)), now);
+    world.learn(1, Kind::Import, "app", Some(Fact::Import(true)), now);
     world.learn(1, Kind::Slice, "a", slice(&["10.1.0.1", "10.1.255.2"]), now);
     world.learn(1, Kind::Slice, "b", slice(&["10.2.0.1", "10.77.0.1", "192.168.0.1"]), now);
     let imports = world.imports();
@@ -136,7 +124,7 @@ fn a_new_look_forgets_what_is_gone() {
     let (mut world, _) = fleet();
     let now = Instant::now();
     world.learn(0, Kind::Export, "app", Some(Fact::Export(GOOD)), now);
-    world.learn(0, Kind::MultiClusterService, "app", Some(Fact::MultiClusterService(true)), now);
+    world.learn(0, Kind::Import, "app", Some(Fact::Import(true)), now);
     world.keep_only(0, Kind::Export, &BTreeSet::new());
     assert_eq!((world.exports().len(), world.imports().len()), (0, 1));
 }

@@ -9,7 +9,7 @@ use super::measure::{Ledger, Samples, milliseconds};
 use super::observe::{Expected, World, address, full_name};
 use super::view::Stage;
 use super::watches::Watches;
-use crate::args::Options;
+use crate::args::{Api, Options};
 use crate::limits::{ARRIVAL, DIFFERENCES_MAX, PATIENCE, SET_UP, STEP, WATCH_AGAIN};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,6 +39,7 @@ pub(crate) const WELL: Export = Export { valid: Some(true), conflict: Some(false
 
 /// Fleet, with the state that is expected after all actions so far.
 pub(crate) struct Scene<'a> {
+    pub(crate) api: Api,
     pub(crate) fleet: &'a Fleet,
     /// Watches of the members, which keep the observed state.
     pub(crate) watches: &'a Watches,
@@ -63,9 +64,10 @@ impl<'a> Scene<'a> {
         let usual = if options.once { HURRIED } else { UNHURRIED };
         let interval = Duration::from_secs_f64(1.0 / options.changes_per_second.unwrap_or(usual));
         let pause = if options.once { Duration::ZERO } else { STEP };
-        let (expected, cost, pairs) = (Expected::default(), Ledger::default(), BTreeMap::new());
+        let (expected, cost, pairs) = (Expected::new(options.api), Ledger::default(), BTreeMap::new());
         let (changes, counted, lost) = (0, 0, 0);
         Self {
+            api: options.api,
             fleet,
             watches,
             stage,
@@ -178,16 +180,23 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Exports a Service from a member, and expects no conflict.
+    /// Exports a Service from a member, and expects no conflict. By the standard API, all members then import the Service.
     pub(crate) async fn export(&mut self, member: usize, service: &str) -> anyhow::Result<()> {
-        self.user(member).export(service).await?;
+        self.user(member).export(service, self.api).await?;
         self.expected.exports.insert((member, service.to_owned()), WELL);
+        if self.api == Api::Multicluster {
+            let importers = 0..self.members();
+            self.expected.imports.extend(importers.map(|importer| (importer, service.to_owned())));
+        }
         Ok(())
     }
 
+    /// Imports a Service into a member. By the standard API, the member does so without a request.
     pub(crate) async fn import(&mut self, member: usize, service: &str) -> anyhow::Result<()> {
-        self.user(member).import(service).await?;
-        self.expected.imports.insert((member, service.to_owned()));
+        if self.api == Api::Fleet {
+            self.user(member).import(service).await?;
+            self.expected.imports.insert((member, service.to_owned()));
+        }
         Ok(())
     }
 

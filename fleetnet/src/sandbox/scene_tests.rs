@@ -23,6 +23,7 @@ fn options() -> Options {
         port: None,
         real: false,
         scenario: None,
+        api: crate::args::Api::Fleet,
     }
 }
 

@@ -6,16 +6,18 @@ use super::event::{Event, Export, Import};
 use super::fleet::Fleet;
 use super::observe::{Fact, Kind, NAMESPACE, Slice, World};
 use super::view::Stage;
+use crate::args::Api as SandboxApi;
 use crate::limits::{ANNOUNCE, WATCH_AGAIN, WATCH_SECONDS};
-use fleetnet_api::crd::{MultiClusterService, ServiceExport};
-use fleetnet_api::names::labels::SERVICE_NAME;
+use fleetnet_api::crd::{MultiClusterService, ServiceExport, multicluster};
+use fleetnet_api::names::labels::{MULTICLUSTER_SERVICE_NAME, SERVICE_NAME};
+use fleetnet_core::conditions::{CONFLICT, READY, VALID};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{ResourceExt as _, WatchParams};
 use kube::core::{NamespaceResourceScope, WatchEvent};
-use kube::{Api, Resource};
+use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use sim::server::FLEET_SYSTEM;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,32 +42,41 @@ pub(crate) struct Watches {
 impl Watches {
     /// Starts the watches of all members.
     pub(crate) fn open(fleet: &Fleet, stage: &Stage) -> Self {
-        let world = Arc::new(Sender::new(World::new(fleet.member_names())));
+        let world = Arc::new(Sender::new(World::new(fleet.api, fleet.member_names())));
         let mut tasks = JoinSet::new();
         for (index, member) in fleet.members.iter().enumerate() {
             let client = member.server.admin();
             let look = |kind| Look { member: index, kind, world: Arc::clone(&world) };
-            let exports: Api<ServiceExport> = Api::namespaced(client.clone(), NAMESPACE);
-            tasks.spawn(follow(exports, look(Kind::Export), |export: &ServiceExport| {
-                let conditions = export.status.as_ref().and_then(|status| status.conditions.as_deref());
-                let [valid, conflict] = ["Valid", "Conflict"].map(|name| condition(conditions, name));
-                Fact::Export(Export { valid, conflict })
-            }));
-            let multi_cluster_services: Api<MultiClusterService> = Api::namespaced(client.clone(), NAMESPACE);
-            tasks.spawn(follow(
-                multi_cluster_services,
-                look(Kind::MultiClusterService),
-                |mcs: &MultiClusterService| {
-                    let conditions = mcs.status.as_ref().and_then(|status| status.conditions.as_deref());
-                    Fact::MultiClusterService(condition(conditions, "Valid") == Some(true))
-                },
-            ));
-            let derived: Api<Service> = Api::namespaced(client.clone(), FLEET_SYSTEM);
-            tasks.spawn(follow(derived, look(Kind::Derived), |derived: &Service| {
+            let of_users = Place::all(&client, NAMESPACE);
+            match fleet.api {
+                SandboxApi::Fleet => {
+                    tasks.spawn(follow(of_users.clone(), look(Kind::Export), |it: &ServiceExport| {
+                        export(it.status.as_ref().and_then(|status| status.conditions.as_deref()))
+                    }));
+                    tasks.spawn(follow(of_users, look(Kind::Import), |it: &MultiClusterService| {
+                        import(it.status.as_ref().and_then(|status| status.conditions.as_deref()), VALID)
+                    }));
+                }
+                SandboxApi::Multicluster => {
+                    tasks.spawn(follow(of_users.clone(), look(Kind::Export), |it: &multicluster::ServiceExport| {
+                        export(it.status.as_ref().and_then(|status| status.conditions.as_deref()))
+                    }));
+                    tasks.spawn(follow(of_users, look(Kind::Import), |it: &multicluster::ServiceImport| {
+                        import(it.status.as_ref().and_then(|status| status.conditions.as_deref()), READY)
+                    }));
+                }
+            }
+            let imported = match fleet.api {
+                SandboxApi::Fleet => Place::all(&client, FLEET_SYSTEM),
+                // The namespace also has the exported Services and their slices.
+                SandboxApi::Multicluster => {
+                    Place { selector: MULTICLUSTER_SERVICE_NAME, ..Place::all(&client, NAMESPACE) }
+                }
+            };
+            tasks.spawn(follow(imported.clone(), look(Kind::Derived), |derived: &Service| {
                 Fact::Derived(describe::derived_service(derived))
             }));
-            let slices: Api<EndpointSlice> = Api::namespaced(client, FLEET_SYSTEM);
-            tasks.spawn(follow(slices, look(Kind::Slice), |slice: &EndpointSlice| {
+            tasks.spawn(follow(imported, look(Kind::Slice), |slice: &EndpointSlice| {
                 let derived = slice.labels().get(SERVICE_NAME).cloned().unwrap_or_default();
                 let addresses = slice.endpoints.iter().flatten().flat_map(|it| it.addresses.clone()).collect();
                 Fact::Slice(Slice { derived, addresses, description: describe::imported_slice(slice) })
@@ -121,12 +132,28 @@ impl Look {
     }
 }
 
+/// Objects that a watch includes.
+#[derive(Clone)]
+struct Place {
+    client: Client,
+    namespace: &'static str,
+    /// Label selector; empty for all objects.
+    selector: &'static str,
+}
+
+impl Place {
+    fn all(client: &Client, namespace: &'static str) -> Self {
+        Self { client: client.clone(), namespace, selector: "" }
+    }
+}
+
 /// Watches all objects of a kind until this future is dropped. Restarts a broken watch.
-async fn follow<K>(api: Api<K>, look: Look, fact: fn(&K) -> Fact)
+async fn follow<K>(place: Place, look: Look, fact: fn(&K) -> Fact)
 where
     K: Clone + Debug + DeserializeOwned + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
 {
-    let all = WatchParams::default().initial_events().timeout(WATCH_SECONDS);
+    let api: Api<K> = Api::namespaced(place.client, place.namespace);
+    let all = WatchParams::default().initial_events().timeout(WATCH_SECONDS).labels(place.selector);
     loop {
         if let Ok(events) = api.watch(&all, "").await {
             let mut events = events.boxed();
@@ -151,6 +178,14 @@ where
         }
         sleep(WATCH_AGAIN).await;
     }
+}
+
+fn export(conditions: Option<&[Condition]>) -> Fact {
+    Fact::Export(Export { valid: condition(conditions, VALID), conflict: condition(conditions, CONFLICT) })
+}
+
+fn import(conditions: Option<&[Condition]>, name: &str) -> Fact {
+    Fact::Import(condition(conditions, name) == Some(true))
 }
 
 fn condition(conditions: Option<&[Condition]>, name: &str) -> Option<bool> {

@@ -106,7 +106,7 @@ fn once_ends_well_and_tells_in_lines_what_happened() {
         "latency member-1 -> member-2: p50 ",
         "a change costs 1 write + 2 per importer",
         "latency member-2 -> itself: p50 ",
-        "passed: exports, imports, all Services and slices in fleet-system, and the hub are exactly as they should be",
+        "passed: exports, imports, derived Services, imported slices, and the hub are exactly as they should be",
     ] {
         assert!(shown.contains(part), "{part:?} is not in:\n{shown}");
     }
@@ -192,6 +192,34 @@ fn a_storm_of_changes_arrives_for_no_more_writes_than_one_by_one() {
     };
     let costs: Vec<u64> = steps.lines().filter_map(cost).collect();
     assert!(matches!(costs[..], [200..=2000]), "{steps}");
+}
+
+#[test]
+fn by_the_standard_api_all_members_import_and_a_change_costs_the_same_writes() {
+    let events = passes(&["--api", "multicluster", "--members", "3", "--changes", "6"]);
+    assert_eq!(of_kind(&events, "starting")[0]["api"], "multicluster");
+    let changes = of_kind(&events, "change");
+    assert_eq!(changes.len(), 6);
+    for change in changes {
+        assert_eq!((&change["arrived"], &change["writes"]["total"]), (&3.into(), &7.into()), "{change}");
+    }
+    let imports = of_kind(&events, "import");
+    let import = imports.iter().rfind(|import| import["cluster"] == "member-3").unwrap();
+    assert_eq!((&import["valid"], &import["slices"], &import["endpoints"]), (&true.into(), &6.into(), &18.into()));
+}
+
+#[test]
+fn by_the_standard_api_both_exports_show_the_conflict_and_the_older_one_decides() {
+    let events = passes(&["--api", "multicluster", "--scenario", "conflict"]);
+    for cluster in ["member-1", "member-2"] {
+        let of_cluster = |export: &&&Value| export["cluster"] == cluster && export["service"] == "work/shop";
+        let exports = of_kind(&events, "export");
+        let conflicts: Vec<&Value> = exports.iter().filter(of_cluster).map(|export| &export["conflict"]).collect();
+        assert!(conflicts.contains(&&Value::Bool(true)), "{cluster}: {conflicts:?}");
+        assert_eq!(conflicts.last().unwrap(), &&Value::Bool(false));
+    }
+    let steps = steps(&events);
+    assert!(steps.contains("clients reach only member-1") && steps.contains("the conflict is over"), "{steps}");
 }
 
 fn names(folder: &Path) -> Vec<String> {

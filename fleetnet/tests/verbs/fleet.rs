@@ -21,9 +21,15 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// Starts a hub and members, and waits until a change of endpoints has arrived in all of them.
     pub(crate) async fn start(members: u16) -> Self {
+        Self::start_with(members, "fleet").await
+    }
+
+    /// Starts a fleet that uses this API.
+    pub(crate) async fn start_with(members: u16, api: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_fleetnet"));
-        command.args(["sandbox", "--json", "--members", &members.to_string(), "--kubeconfigs"]).arg(folder.path());
+        command.args(["sandbox", "--json", "--api", api, "--members", &members.to_string(), "--kubeconfigs"]);
+        command.arg(folder.path());
         let child = command.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn();
         let mut child = child.unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();

@@ -61,13 +61,7 @@ async fn plant(hub: &Cluster) {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_archive_of_a_real_fleet_has_the_objects_of_all_clusters() {
     let fleet = Fleet::start(2).await;
-    let folder = folder();
-    let path = folder.path().join("a.tar.gz");
-    let arguments = ["gather", "-o", "json", "--file", path.to_str().unwrap()].map(str::to_owned);
-    let flags = fleet.flags(&["hub", "member-1", "member-2"]);
-    let ended = run(arguments.into_iter().chain(flags)).await.expect(0).json("Gather");
-    assert_eq!(ended["notRead"], json!([]), "{ended}");
-    let files = unpack(&path);
+    let files = gathered(&fleet).await;
     for expected in [
         "summary.json",
         "hub/objects/all/endpointsliceexports.json",
@@ -84,6 +78,41 @@ async fn an_archive_of_a_real_fleet_has_the_objects_of_all_clusters() {
     }
     let exports: Value = serde_json::from_str(&files["member-member-2/objects/all/serviceexports.json"]).unwrap();
     assert_eq!(exports["items"][0]["metadata"]["name"], "app");
+    fleet.end().await;
+}
+
+/// Gathers all clusters of a fleet of two members, and returns the files of the archive.
+async fn gathered(fleet: &Fleet) -> BTreeMap<String, String> {
+    let folder = folder();
+    let path = folder.path().join("a.tar.gz");
+    let arguments = ["gather", "-o", "json", "--file", path.to_str().unwrap()].map(str::to_owned);
+    let flags = fleet.flags(&["hub", "member-1", "member-2"]);
+    let ended = run(arguments.into_iter().chain(flags)).await.expect(0).json("Gather");
+    assert_eq!(ended["notRead"], json!([]), "{ended}");
+    unpack(&path)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_archive_of_a_fleet_of_the_standard_api_has_its_objects() {
+    let fleet = Fleet::start_with(2, "multicluster").await;
+    let files = gathered(&fleet).await;
+    let number = |path: &str| {
+        let list: Value = serde_json::from_str(&files[path]).unwrap();
+        list["items"].as_array().unwrap().len()
+    };
+    let member = "member-member-1/objects";
+    let numbers = [
+        ("hub/objects/all/mergedserviceimports.json".to_owned(), 2),
+        (format!("{member}/all/serviceexports.multicluster.x-k8s.io.json"), 1),
+        (format!("{member}/all/serviceimports.multicluster.x-k8s.io.json"), 1),
+        (format!("{member}/work/services.json"), 2),
+        (format!("{member}/work/endpointslices.json"), 2 + 4),
+    ];
+    for (path, expected) in numbers {
+        assert_eq!(number(&path), expected, "{path} in {:?}", files.keys());
+    }
+    let namespaces = &files[&format!("{member}/namespaces.json")];
+    assert!(namespaces.contains("\"work\""), "the namespace that imports: {namespaces}");
     fleet.end().await;
 }
 

@@ -3,8 +3,11 @@
 use crate::fleet::Fleet;
 use crate::hub::{Cluster, folder};
 use crate::program::{Ended, run};
-use fleetnet_api::crd::{EndpointSliceImport, InternalServiceExport, MemberAgent, MultiClusterService, ServiceExport};
+use fleetnet_api::crd::{
+    EndpointSliceImport, InternalServiceExport, MemberAgent, MultiClusterService, ServiceExport, multicluster,
+};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::ListParams;
 use serde_json::json;
@@ -81,6 +84,40 @@ async fn a_member_of_a_real_fleet_leaves_and_nothing_is_left_behind() {
     let again = leave(&["-o", "name"]).await.expect(0);
     assert_eq!(again.output, "Namespace/fleet-member-member-2\n");
     assert!(again.errors.contains("the hub has no member member-2: its members are member-1"), "{again:?}");
+    fleet.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_uses_the_standard_api_leaves_and_nothing_is_left_behind() {
+    let fleet = Fleet::start_with(2, "multicluster").await;
+    let flags = fleet.flags(&["hub", "member-1", "member-2"]);
+    let leave = async |more: &[&str]| {
+        let arguments: Vec<String> = ["leave", "member-2"].iter().chain(more).map(|it| (*it).to_owned()).collect();
+        let left = run(arguments.into_iter().chain(flags.clone())).await.expect(0).json("Leave");
+        let objects = left["objects"].as_array().unwrap().iter();
+        objects.map(|it| format!("{} {} {}", it["action"], it["kind"], it["name"]).replace('"', "")).collect::<Vec<_>>()
+    };
+    let begin = ["deleted ServiceExport app", "updated Namespace work", "deleted Secret fleetnet-hub"];
+    let planned = leave(&["--dry-run", "-o", "json"]).await;
+    assert_eq!(planned[..2], begin[..2], "{planned:?}");
+    let (hub, member) = (fleet.client("hub").await, fleet.client("member-2").await);
+    let labels = |namespace: Namespace| namespace.metadata.labels.unwrap_or_default();
+    let work = Api::<Namespace>::all(member.clone()).get("work").await.unwrap();
+    assert_eq!(labels(work).get("fleetnet/import").map(String::as_str), Some("true"), "a dry run changes nothing");
+
+    let done = leave(&["-o", "json"]).await;
+    assert_eq!(done[..2], begin[..2], "{done:?}");
+    assert!(Api::<Namespace>::all(hub).get_opt("fleet-member-member-2").await.unwrap().is_none());
+    let imports: Api<multicluster::ServiceImport> = Api::all(member.clone());
+    assert_eq!(imports.list(&ListParams::default()).await.unwrap().items.len(), 0);
+    let services: Api<Service> = Api::namespaced(member.clone(), "work");
+    let services = services.list(&ListParams::default()).await.unwrap().items;
+    assert!(services.iter().all(|service| service.metadata.name.as_deref() == Some("app")), "{services:?}");
+    let slices: Api<EndpointSlice> = Api::namespaced(member, "work");
+    assert_eq!(slices.list(&ListParams::default()).await.unwrap().items.len(), 2, "those of app");
+    let import: Api<multicluster::ServiceImport> = Api::namespaced(fleet.client("member-1").await, "work");
+    let clusters = import.get("app").await.unwrap().status.unwrap().clusters.unwrap();
+    assert_eq!(clusters.iter().map(|it| it.cluster.as_str()).collect::<Vec<_>>(), ["member-1"]);
     fleet.end().await;
 }
 

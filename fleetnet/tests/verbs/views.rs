@@ -50,7 +50,7 @@ async fn views_of_a_healthy_fleet_have_exit_code_0_in_each_format() {
         status["members"].as_array().unwrap().iter().filter_map(|it| it["state"].as_str()).collect();
     assert_eq!(states, ["Ready", "Ready"]);
     let services = view(&["services"], &flags, &["--no-headers", "-n", "work"]).await.expect(0);
-    assert!(services.output.starts_with("work  app  ClusterSetIP  member-1,member-2"), "{services:?}");
+    assert!(services.output.starts_with("work  app  fleet  ClusterSetIP  member-1,member-2"), "{services:?}");
     assert_eq!(view(&["services"], &flags, &["--conflicts", "-o", "name"]).await.expect(0).output, "");
     let explained = view(&["explain", "app", "-n", "work"], &flags, &["--from", "member-1", "--all"]).await.expect(0);
     assert_eq!(explained.output.matches(" → ").count(), 2, "{explained:?}");
@@ -59,6 +59,21 @@ async fn views_of_a_healthy_fleet_have_exit_code_0_in_each_format() {
     assert!(latency.output.starts_with("FROM \\ TO  member-1"), "{latency:?}");
     let version = view(&["version"], &flags, &["-o", "name"]).await.expect(0);
     assert!(version.output.contains("hub-agent/") && version.output.contains("member-agent/"), "{version:?}");
+    fleet.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_healthy_fleet_of_the_standard_api_has_exit_code_0_in_each_view() {
+    let fleet = Fleet::start_with(2, "multicluster").await;
+    let flags = fleet.flags(&["hub", "member-1", "member-2"]);
+    for (verb, kind) in VIEWS {
+        assert_eq!(view(verb, &flags, &["-o", "json"]).await.expect(0).json(kind)["verdict"], "healthy");
+    }
+    let services = view(&["services"], &flags, &["--no-headers"]).await.expect(0);
+    let row = "work  app  multicluster  ClusterSetIP  member-1,member-2  member-1,member-2  12  –  Ready\n";
+    assert_eq!(services.output, row);
+    let explained = view(&["explain", "work/app"], &flags, &["--from", "member-1", "--to", "member-2"]).await.expect(0);
+    assert!(explained.output.starts_with("member-1 → member-2 (multicluster.x-k8s.io): ok\n"), "{explained:?}");
     fleet.end().await;
 }
 

@@ -103,7 +103,8 @@ impl World {
         let user = self.user(EXPORTER);
         user.create_service("app").await?;
         user.create_slice("app", "app-1", &ADDRESSES).await?;
-        user.export_standard("app", json!({})).await.map(drop)
+        // A ServiceExport without `spec`.
+        user.create::<ServiceExport>(json!({"metadata": {"name": "app"}})).await.map(drop)
     }
 }
 

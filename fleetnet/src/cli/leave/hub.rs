@@ -18,6 +18,8 @@ use tokio::time::Instant;
 const HEARTBEAT: &str = "MemberAgent";
 /// Kind that the hub agent deletes itself when its claim or its export is gone.
 const DISTRIBUTED: &str = "EndpointSliceImport";
+/// Kind that the hub agent makes for each Service of the standard API.
+const MERGED: &str = "MergedServiceImport";
 /// Kinds in the order in which access ends: first the rights, so that an agent that still runs writes nothing new.
 const ACCESS: [&str; 5] = ["RoleBinding", "Role", "ServiceAccount", "Secret", "ResourceQuota"];
 
@@ -33,8 +35,7 @@ pub(super) async fn wait_for_agents(
     }
     loop {
         let contents = contents::read(hub, namespace).await?;
-        let left = contents.fleet.iter().filter(|found| found.object.kind != HEARTBEAT);
-        let left = counts(left);
+        let left = counts(contents.fleet.iter().filter(|found| is_waited_for(found)));
         if left.is_empty() {
             return Ok(());
         }
@@ -46,6 +47,16 @@ pub(super) async fn wait_for_agents(
             )));
         }
         tokio::time::sleep(POLL).await;
+    }
+}
+
+/// True if the agents still have to remove an object. The hub agent keeps a MergedServiceImport for each Service while the member agent
+/// runs. It waits for nothing but the finalizer of the member agent.
+fn is_waited_for(found: &Found) -> bool {
+    match found.object.kind.as_str() {
+        HEARTBEAT => false,
+        MERGED => without_ours(&found.metadata).is_some(),
+        _ => true,
     }
 }
 

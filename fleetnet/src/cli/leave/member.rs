@@ -1,6 +1,6 @@
 //! The member's side of leaving: its exports, its imports and its Secret for the hub.
 
-use super::Log;
+use super::{Log, standard};
 use crate::cli::contexts::connect::Cluster;
 use crate::cli::contexts::failure::Class;
 use crate::cli::contexts::members::uid;
@@ -10,7 +10,7 @@ use crate::cli::join::secret;
 use crate::cli::objects::{Action, Reference, write_failed};
 use crate::limits::POLL;
 use fleetnet_api::crd::{MemberAgent, MultiClusterService, ServiceExport, ServiceImport};
-use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, labels};
+use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, STANDARD_GROUP, labels};
 use futures::future::join_all;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Secret, Service};
@@ -56,10 +56,14 @@ pub(super) async fn connect(
     found.map(|(cluster, _)| cluster).ok_or_else(|| missing("no context leads to the member's cluster"))
 }
 
-/// Deletes the exports and imports of the member, and waits until its agent has removed what it made for them.
-pub(super) async fn withdraw(member: &Cluster, log: &mut Log<'_>, end: Instant) -> Result<(), Stop> {
+/// Deletes the exports and imports of the member by the fleet's API.
+pub(super) async fn withdraw(member: &Cluster, log: &mut Log<'_>) -> Result<(), Stop> {
     delete_all::<ServiceExport>(member, log).await?;
-    delete_all::<MultiClusterService>(member, log).await?;
+    delete_all::<MultiClusterService>(member, log).await
+}
+
+/// Waits until the member's agent has removed what it made for exports and imports.
+pub(super) async fn wait_for_agent(member: &Cluster, log: &mut Log<'_>, end: Instant) -> Result<(), Stop> {
     if log.is_dry_run {
         return Ok(());
     }
@@ -70,9 +74,14 @@ pub(super) async fn withdraw(member: &Cluster, log: &mut Log<'_>, end: Instant) 
         }
         log.progress.step(&format!("{}: waiting for the agent to remove {}", member.context, left.join(", ")));
         if Instant::now() >= end {
+            let all = if left.iter().any(|kind| kind.contains(STANDARD_GROUP)) {
+                ". An agent with --multicluster-api-import=all imports until it is started with labelled"
+            } else {
+                ""
+            };
             return Err(Stop::timeout(format!(
                 "context {}: the agent has not removed {}: look at the pods of member-agent in {FLEET_SYSTEM_NAMESPACE}, \
-                 and run the command again",
+                 and run the command again{all}",
                 member.context,
                 left.join(", ")
             )));
@@ -81,7 +90,7 @@ pub(super) async fn withdraw(member: &Cluster, log: &mut Log<'_>, end: Instant) 
     }
 }
 
-/// Deletes all objects of a kind. An object that is replaced in between stays, because it has another UID.
+/// Deletes all objects of a kind.
 async fn delete_all<K>(member: &Cluster, log: &mut Log<'_>) -> Result<(), Stop>
 where
     K: Clone + Debug + DeserializeOwned + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -91,17 +100,26 @@ where
     let listed =
         member.find(all.list(&ListParams::default())).await.map_err(|failure| write_failed(failure, "list", &kind))?;
     for object in listed.map(|list| list.items).unwrap_or_default() {
-        let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-        let reference = Reference::new(&K::kind(&()), &namespace, &name);
-        if !log.is_dry_run {
-            let api: Api<K> = Api::namespaced(member.client.clone(), &namespace);
-            let preconditions = Some(Preconditions { uid: object.uid(), resource_version: None });
-            let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
-            let deleted = member.find(api.delete(&name, &parameters)).await;
-            deleted.map_err(|failure| write_failed(failure, "delete", &reference))?;
-        }
-        log.add(reference, &member.context, Action::Deleted, "");
+        delete(member, &object, "", log).await?;
     }
+    Ok(())
+}
+
+/// Deletes an object, unless another one has replaced it.
+pub(super) async fn delete<K>(member: &Cluster, object: &K, note: &str, log: &mut Log<'_>) -> Result<(), Stop>
+where
+    K: Clone + Debug + DeserializeOwned + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+    let reference = Reference::new(&K::kind(&()), &namespace, &name);
+    if !log.is_dry_run {
+        let api: Api<K> = Api::namespaced(member.client.clone(), &namespace);
+        let preconditions = Some(Preconditions { uid: object.uid(), resource_version: None });
+        let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
+        let deleted = member.find(api.delete(&name, &parameters)).await;
+        deleted.map_err(|failure| write_failed(failure, "delete", &reference))?;
+    }
+    log.add(reference, &member.context, Action::Deleted, note);
     Ok(())
 }
 
@@ -116,12 +134,14 @@ async fn left(member: &Cluster) -> Result<Vec<String>, Stop> {
             "derived Services",
             count::<Service>(member, Some(FLEET_SYSTEM_NAMESPACE), labels::MULTI_CLUSTER_SERVICE_NAME).await?,
         ),
-        ("imported EndpointSlices", count::<EndpointSlice>(member, Some(FLEET_SYSTEM_NAMESPACE), &imported).await?),
+        ("imported EndpointSlices", count::<EndpointSlice>(member, None, &imported).await?),
     ];
-    Ok(counts.into_iter().filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}")).collect())
+    let counts = counts.into_iter().chain(standard::left(member).await?);
+    Ok(counts.filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}")).collect())
 }
 
-async fn count<K>(member: &Cluster, namespace: Option<&str>, selector: &str) -> Result<usize, Stop>
+/// Returns the number of objects with these labels. A kind that the server does not have has none.
+pub(super) async fn count<K>(member: &Cluster, namespace: Option<&str>, selector: &str) -> Result<usize, Stop>
 where
     K: Clone + Debug + DeserializeOwned + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
 {

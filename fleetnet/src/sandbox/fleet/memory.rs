@@ -4,6 +4,7 @@ use crate::limits::AUDIT_ENTRIES;
 use crate::sandbox::kubeconfigs;
 use crate::sandbox::measure::{Ledger, Written};
 use anyhow::Context as _;
+use fleetnet_api::crds;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use futures::FutureExt as _;
@@ -73,6 +74,10 @@ impl InMemory {
 
     pub(super) async fn make_namespace(&self, name: &str) -> anyhow::Result<()> {
         self.server.make_namespace(name).await
+    }
+
+    pub(super) async fn admit_standard_api(&self) -> anyhow::Result<()> {
+        self.server.install(&crds::multicluster()).await
     }
 
     pub(super) fn publish(&self, cluster: &str, listener: TcpListener, path: &Path) -> anyhow::Result<Https> {

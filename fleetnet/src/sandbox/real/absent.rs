@@ -32,6 +32,10 @@ impl OnProcesses {
         match *self {}
     }
 
+    pub(crate) async fn admit_standard_api(&self) -> anyhow::Result<()> {
+        match *self {}
+    }
+
     pub(crate) async fn freeze(&self) -> anyhow::Result<()> {
         match *self {}
     }

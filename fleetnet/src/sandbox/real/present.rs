@@ -3,6 +3,7 @@
 use crate::sandbox::kubeconfigs;
 use crate::sandbox::measure::{Ledger, Written};
 use anyhow::Context as _;
+use fleetnet_api::crds;
 use fleetnet_runtime::client::Cluster;
 use futures::future::{try_join, try_join_all};
 use harness::audit::Mark;
@@ -60,6 +61,12 @@ impl OnProcesses {
 
     pub(crate) async fn admit(&self, member: &str) -> anyhow::Result<()> {
         fleet::admit(&self.control_plane, member).await
+    }
+
+    pub(crate) async fn admit_standard_api(&self) -> anyhow::Result<()> {
+        let definitions: Vec<String> = crds::multicluster().iter().map(crds::yaml).collect();
+        self.control_plane.apply_definitions(&definitions).await?;
+        fleet::manifests::apply(&self.control_plane, fleet::manifests::MULTICLUSTER_API).await
     }
 
     pub(crate) async fn freeze(&self) -> anyhow::Result<()> {

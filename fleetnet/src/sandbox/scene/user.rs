@@ -1,7 +1,8 @@
 //! Writes that a user makes in a member: Services, slices, exports and imports.
 
+use crate::args::Api as SandboxApi;
 use crate::sandbox::observe::NAMESPACE;
-use fleetnet_api::crd::{MultiClusterService, ServiceExport};
+use fleetnet_api::crd::{MultiClusterService, ServiceExport, multicluster};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -43,8 +44,12 @@ impl User {
         self.merge::<EndpointSlice>(slice, json!({"endpoints": endpoints(addresses)})).await
     }
 
-    pub(super) async fn export(&self, service: &str) -> anyhow::Result<()> {
-        self.create::<ServiceExport>(json!({"metadata": {"name": service}})).await
+    pub(super) async fn export(&self, service: &str, api: SandboxApi) -> anyhow::Result<()> {
+        let export = json!({"metadata": {"name": service}});
+        match api {
+            SandboxApi::Fleet => self.create::<ServiceExport>(export).await,
+            SandboxApi::Multicluster => self.create::<multicluster::ServiceExport>(export).await,
+        }
     }
 
     /// Creates a MultiClusterService of type ClusterIP, so that all members can import the same Service.

@@ -29,7 +29,7 @@ fn beginning() -> Vec<Event> {
     let (agent, why) = ("hub-agent".to_owned(), Some("leader election failed".to_owned()));
     let path = "clusters/member-1.kubeconfig".to_owned();
     vec![
-        Event::Starting { members: 2, servers: "memkube", scenario: None },
+        Event::Starting { members: 2, servers: "memkube", api: "fleet", scenario: None },
         Event::Running { clusters, agents: 3 },
         Event::Kubeconfig { cluster: cluster.clone(), path },
         Event::Export { cluster: cluster.clone(), service: service.clone(), export },

@@ -1,5 +1,6 @@
 //! View for people without a terminal: one line for each event with new information.
 
+use crate::args::Api;
 use crate::sandbox::event::{AgentState, Change, Event, Import, Writes};
 use crate::sandbox::observe::export_state;
 use chrono::{DateTime, Local};
@@ -15,9 +16,11 @@ pub(super) fn at(at: DateTime<Local>, line: &str) -> String {
 /// Describes an event in words, on one or more lines. `None` for an event without new information.
 pub(super) fn line(event: &Event) -> Option<String> {
     Some(match event {
-        Event::Starting { members, servers, scenario } => {
+        Event::Starting { members, servers, api, scenario } => {
             let scenario = scenario.map_or_else(String::new, |name| format!(", with the scenario {name}"));
-            format!("starting a hub and {} on {servers}{scenario}", plural(u64::from(*members), "member"))
+            let members = plural(u64::from(*members), "member");
+            let api = if *api == Api::Fleet.name() { String::new() } else { format!(", with the API {api}") };
+            format!("starting a hub and {members} on {servers}{api}{scenario}")
         }
         Event::Running { clusters, agents } => {
             format!("{} clusters and {agents} agents run; each member exports and imports; {PRICE}", clusters.len())
@@ -109,7 +112,7 @@ pub(super) fn changed(change: &Change) -> String {
 
 pub(super) fn verdict(passed: bool, wrong: &[String]) -> String {
     if passed {
-        return "passed: exports, imports, all Services and slices in fleet-system, and the hub are exactly as they should be"
+        return "passed: exports, imports, derived Services, imported slices, and the hub are exactly as they should be"
             .to_owned();
     }
     let lines = wrong.iter().map(|line| format!("  {line}"));
