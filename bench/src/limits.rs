@@ -6,6 +6,8 @@ use std::time::Duration;
 pub const IN_FLIGHT_PER_CLUSTER: usize = 32;
 /// Time limit for a measured first import.
 pub const IMPORT: Duration = Duration::from_secs(300);
+/// More time for each copy of a slice that a simulated fleet distributes. Two cores make some hundred copies a second.
+pub const COPY: Duration = Duration::from_millis(10);
 /// Time limit for one measured change. A change that no watch shows within this time counts as not observed, for example
 /// because a later change of the same slice replaced it.
 pub const CHANGE: Duration = Duration::from_secs(10);

@@ -1,14 +1,13 @@
 //! Objects that members have in the hub, and objects of users in member 0.
 
+use super::scenario::{Api, Exported, NAMESPACE};
 use crate::objects::{hub_endpoints, service_name, slice_name};
 use fleetnet_api::names::{GROUP, annotations, finalizers};
 use fleetnet_core::features::Feature;
-use fleetnet_core::names::{joined, member_namespace};
+use fleetnet_core::names::{joined, member_namespace, merged_import_name};
 use fleetnet_runtime::clock::{Clock, micro_time};
+use fleetnet_types::ObjectName;
 use serde_json::{Value, json};
-
-/// Namespace of the users' objects.
-pub const NAMESPACE: &str = "work";
 
 /// Returns the cluster id of a member. Member 0 has the id `member-1`.
 #[must_use]
@@ -22,10 +21,10 @@ pub fn hub_collection(plural: &str, member: u32) -> String {
     format!("/apis/{GROUP}/v1alpha1/namespaces/{}/{plural}", &*member_namespace(&cluster_id(member)))
 }
 
-/// Returns the path of the collection of a kind in the namespace of the users.
+/// Returns the path of the collection of a kind in a namespace of the users.
 #[must_use]
-pub fn user_collection(group_version: &str, plural: &str) -> String {
-    format!("/{group_version}/namespaces/{NAMESPACE}/{plural}")
+pub fn user_collection(group_version: &str, namespace: &str, plural: &str) -> String {
+    format!("/{group_version}/namespaces/{namespace}/{plural}")
 }
 
 /// Returns the heartbeat of a member: the fields that the agent renews.
@@ -47,50 +46,68 @@ pub fn member_agent(member: u32, clock: &Clock) -> Value {
 
 /// Returns the `InternalServiceExport` of a Service.
 #[must_use]
-pub fn service_export(service: u32, member: u32) -> Value {
-    let spec = json!({
+pub fn service_export(of: Exported) -> Value {
+    let name = service_name(of.service);
+    let mut spec = json!({
         "ports": [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}],
-        "serviceReference": reference(&service_name(service), member, 0, None),
+        "serviceReference": reference(of.namespace, &name, of.member, 0, None),
     });
-    object("InternalServiceExport", &joined_name(service), spec)
+    if of.api == Api::Multicluster {
+        spec["multicluster"] = json!({"only": true, "ipFamilies": ["IPv4"], "internalTrafficPolicy": "Cluster"});
+    }
+    object("InternalServiceExport", &joined_name(of.namespace, of.service), spec)
 }
 
 /// Returns the name of the `EndpointSliceExport` of a Service.
 #[must_use]
-pub fn slice_export_name(service: u32, member: u32) -> String {
-    format!("{}-{NAMESPACE}-{}-{service:05x}", cluster_id(member), slice_name(service, 0))
+pub fn slice_export_name(of: Exported) -> String {
+    let Exported { service, namespace, member, .. } = of;
+    format!("{}-{namespace}-{}-{service:05x}", cluster_id(member), slice_name(service, 0))
 }
 
 /// Returns the `EndpointSliceExport` of a Service. The marker identifies the state of the endpoints.
 #[must_use]
-pub fn slice_export(service: u32, member: u32, marker: u32, endpoints: usize, clock: &Clock) -> Value {
-    let name = service_name(service);
-    let mut spec = slice_change(service, member, marker, endpoints, clock)["spec"].clone();
+pub fn slice_export(of: Exported, marker: u32, endpoints: usize, clock: &Clock) -> Value {
+    let (namespace, name) = (of.namespace, service_name(of.service));
+    let mut spec = slice_change(of, marker, endpoints, clock)["spec"].clone();
     spec["addressType"] = "IPv4".into();
     spec["ports"] = json!([{"name": "http", "port": 8080, "protocol": "TCP"}]);
     spec["ownerServiceReference"] =
-        json!({"namespace": NAMESPACE, "name": name, "namespacedName": format!("{NAMESPACE}/{name}")});
-    object("EndpointSliceExport", &slice_export_name(service, member), spec)
+        json!({"namespace": namespace, "name": name, "namespacedName": format!("{namespace}/{name}")});
+    object("EndpointSliceExport", &slice_export_name(of), spec)
 }
 
 /// Returns the patch with which a member exports a changed slice.
 #[must_use]
-pub fn slice_change(service: u32, member: u32, marker: u32, endpoints: usize, clock: &Clock) -> Value {
+pub fn slice_change(of: Exported, marker: u32, endpoints: usize, clock: &Clock) -> Value {
     let since = micro_time(clock.now());
     json!({"spec": {
         "endpoints": hub_endpoints(marker, endpoints),
-        "endpointSliceReference": reference(&slice_name(service, 0), member, marker, Some(&since)),
+        "endpointSliceReference": reference(of.namespace, &slice_name(of.service, 0), of.member, marker, Some(&since)),
     }})
 }
 
 /// Returns the `InternalServiceImport` with which a member claims a Service, as one of several importers.
 #[must_use]
 pub fn claim(service: u32, member: u32) -> Value {
-    let reference = reference(&service_name(service), member, 1, None);
-    let mut claim =
-        object("InternalServiceImport", &joined_name(service), json!({"serviceImportReference": reference}));
+    let reference = reference(NAMESPACE, &service_name(service), member, 1, None);
+    let name = joined_name(NAMESPACE, service);
+    let mut claim = object("InternalServiceImport", &name, json!({"serviceImportReference": reference}));
     claim["metadata"]["annotations"] = json!({annotations::SERVICE_TYPE: "ClusterIP"});
     claim
+}
+
+/// Returns the path of the `MergedServiceImport` of a Service for a member.
+#[must_use]
+pub fn merged_import(of: Exported, member: u32) -> String {
+    let name = merged_import_name(&ObjectName::new(of.namespace, service_name(of.service)));
+    format!("{}/{name}", hub_collection("mergedserviceimports", member))
+}
+
+/// Returns the patch with which an importer requests the slices of a `MergedServiceImport`.
+#[must_use]
+pub fn requested() -> Value {
+    json!({"metadata": {"finalizers": [finalizers::MERGED_SERVICE_IMPORT]}})
 }
 
 /// Returns the patch with which an importer marks a slice that it has imported.
@@ -99,10 +116,10 @@ pub fn imported() -> Value {
     json!({"metadata": {"finalizers": [finalizers::ENDPOINT_SLICE_IMPORT]}})
 }
 
-fn reference(name: &str, member: u32, generation: u32, since: Option<&str>) -> Value {
+fn reference(namespace: &str, name: &str, member: u32, generation: u32, since: Option<&str>) -> Value {
     let mut reference = json!({
-        "clusterId": cluster_id(member), "kind": "", "namespace": NAMESPACE, "name": name,
-        "namespacedName": format!("{NAMESPACE}/{name}"), "uid": format!("uid-of-{name}-in-{}", cluster_id(member)),
+        "clusterId": cluster_id(member), "kind": "", "namespace": namespace, "name": name,
+        "namespacedName": format!("{namespace}/{name}"), "uid": format!("uid-of-{name}-in-{}", cluster_id(member)),
         "resourceVersion": generation.to_string(), "generation": generation,
     });
     if let Some(since) = since {
@@ -111,8 +128,8 @@ fn reference(name: &str, member: u32, generation: u32, since: Option<&str>) -> V
     reference
 }
 
-fn joined_name(service: u32) -> String {
-    joined(NAMESPACE, &service_name(service)).map(|name| name.to_string()).unwrap_or_default()
+fn joined_name(namespace: &str, service: u32) -> String {
+    joined(namespace, &service_name(service)).map(|name| name.to_string()).unwrap_or_default()
 }
 
 fn object(kind: &str, name: &str, spec: Value) -> Value {

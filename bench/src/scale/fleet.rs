@@ -1,15 +1,16 @@
 //! The measured fleet: servers in the bench, agents as processes, and the writes that change it.
 
 use super::arrivals::Arrivals;
-use super::content::{self, NAMESPACE, cluster_id, hub_collection, user_collection};
+use super::content::{self, cluster_id, hub_collection, user_collection};
 use super::others::Others;
-use super::scenario::Scenario;
+use super::scenario::{Api, NAMESPACE, OTHER_NAMESPACE, Scenario};
 use super::size::Size;
 use crate::bare::Bare;
-use crate::limits::{CHECK_INTERVAL, IMPORT, IN_FLIGHT_PER_CLUSTER, LOG_BYTES, LOG_CHANGES};
+use crate::limits::{CHECK_INTERVAL, COPY, IMPORT, IN_FLIGHT_PER_CLUSTER, LOG_BYTES, LOG_CHANGES};
 use crate::objects::{service, service_name, slice, slice_name};
 use anyhow::Context as _;
-use fleetnet_api::names::GROUP;
+use fleetnet_api::crds;
+use fleetnet_api::names::{GROUP, STANDARD_GROUP, STANDARD_VERSION, labels};
 use fleetnet_core::names::member_namespace;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::{Clock, to_jiff};
@@ -76,7 +77,7 @@ impl Fleet {
     /// Starts the tasks of the other members.
     #[must_use]
     pub fn others(&self) -> Others {
-        Others::start(&self.hub_client, &self.clock, self.scenario.members)
+        Others::start(&self.hub_client, &self.clock, &self.scenario)
     }
 
     /// Returns settings for the hub agent.
@@ -88,7 +89,11 @@ impl Fleet {
     /// Returns settings for the agent of member 0. Its EndpointSlice controller is off, because users write the slices here.
     #[must_use]
     pub fn member_agent(&self) -> AgentSpec {
-        member_agent_of(&self.own, &self.hub).flag("--endpointslices", "off")
+        let agent = member_agent_of(&self.own, &self.hub).flag("--endpointslices", "off");
+        match self.scenario.api {
+            Api::Fleet => agent,
+            Api::Multicluster => agent.flag("--multicluster-api", "true"),
+        }
     }
 
     /// Starts to record the copies that arrive in the hub.
@@ -98,8 +103,12 @@ impl Fleet {
 
     /// Starts to record the slices that member 0 imports.
     pub async fn imports(&self) -> anyhow::Result<Arrivals> {
-        let path = "/apis/discovery.k8s.io/v1/namespaces/fleet-system/endpointslices";
-        Arrivals::start(&self.own_client, path).await
+        let namespace = match self.scenario.api {
+            Api::Fleet => "fleet-system",
+            Api::Multicluster => NAMESPACE,
+        };
+        Arrivals::start(&self.own_client, &user_collection("apis/discovery.k8s.io/v1", namespace, "endpointslices"))
+            .await
     }
 
     /// Changes the slice of a Service in the hub, as its exporter does. Returns the marker of the new state at once, and a future
@@ -107,10 +116,9 @@ impl Fleet {
     pub fn change(&mut self, service: u32) -> (u32, impl Future<Output = anyhow::Result<()>> + use<>) {
         let marker = self.next_marker;
         self.next_marker += 1;
-        let (member, hub) = (self.scenario.exporter(service), Arc::clone(&self.hub_client));
-        let name = content::slice_export_name(service, member);
-        let path = format!("{}/{name}", hub_collection("endpointsliceexports", member));
-        let body = content::slice_change(service, member, marker, self.endpoints, &self.clock);
+        let (of, hub) = (self.scenario.exported(service), Arc::clone(&self.hub_client));
+        let path = format!("{}/{}", hub_collection("endpointsliceexports", of.member), content::slice_export_name(of));
+        let body = content::slice_change(of, marker, self.endpoints, &self.clock);
         (marker, async move { hub.patch(&path, &body).await.map(drop) })
     }
 
@@ -136,8 +144,8 @@ impl Fleet {
 
     /// Waits until the hub agent has created all copies, and the agent of member 0 has created its imported slices.
     pub async fn distributed(&self) -> anyhow::Result<()> {
-        let deadline = Deadline::after(IMPORT);
         let (copies, imports) = (self.scenario.copies(), self.scenario.imports_of(0).len());
+        let deadline = Deadline::after(IMPORT + COPY * u32::try_from(copies)?);
         loop {
             let (made, imported) = (self.created(Side::Hub), self.created(Side::Member));
             if made >= copies && imported >= u64::try_from(imports)? {
@@ -198,10 +206,14 @@ impl Fleet {
         for service in 0..services {
             let exporter = self.scenario.exporter(service);
             if exporter != 0 {
-                let slice = content::slice_export(service, exporter, service, self.endpoints, &self.clock);
-                let export = content::service_export(service, exporter);
+                let of = self.scenario.exported(service);
+                let slice = content::slice_export(of, service, self.endpoints, &self.clock);
+                let export = content::service_export(of);
                 bodies.push((hub_collection("internalserviceexports", exporter), export));
                 bodies.push((hub_collection("endpointsliceexports", exporter), slice));
+            }
+            if self.scenario.api == Api::Multicluster {
+                continue; // the other members request the slices when the hub agent has made the MergedServiceImports
             }
             let importers = self.scenario.importers(service).filter(|importer| *importer != 0);
             bodies.extend(
@@ -213,19 +225,32 @@ impl Fleet {
 
     async fn fill_member(&self) -> anyhow::Result<()> {
         namespace(&self.own_client, NAMESPACE).await?;
-        let [exports, imports] = [("v1beta1", "serviceexports"), ("v1alpha1", "multiclusterservices")]
-            .map(|(version, plural)| user_collection(&format!("apis/{GROUP}/{version}"), plural));
+        let export_version = match self.scenario.api {
+            Api::Fleet => format!("{GROUP}/v1beta1"),
+            Api::Multicluster => format!("{STANDARD_GROUP}/{STANDARD_VERSION}"),
+        };
+        if self.scenario.api == Api::Multicluster {
+            for definition in crds::multicluster() {
+                let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+                self.own_client.create(path, &serde_json::to_value(definition)?).await?;
+            }
+            namespace(&self.own_client, OTHER_NAMESPACE).await?;
+            let label = json!({"metadata": {"labels": {labels::IMPORT: "true"}}});
+            self.own_client.patch(&format!("/api/v1/namespaces/{NAMESPACE}"), &label).await?;
+        }
         let mut bodies: Vec<(String, Value)> = Vec::new();
         for number in (0..self.scenario.services).filter(|service| self.scenario.exporter(*service) == 0) {
-            let name = service_name(number);
+            let (name, at) = (service_name(number), self.scenario.exported(number).namespace);
             let source = slice(&name, &slice_name(number, 0), number, self.endpoints);
-            let export = json!({
-                "apiVersion": format!("{GROUP}/v1beta1"), "kind": "ServiceExport", "metadata": {"name": name},
-            });
-            bodies.push((user_collection("api/v1", "services"), service(&name)));
-            bodies.push((user_collection("apis/discovery.k8s.io/v1", "endpointslices"), source));
-            bodies.push((exports.clone(), export));
+            let export = json!({"apiVersion": export_version, "kind": "ServiceExport", "metadata": {"name": name}});
+            bodies.push((user_collection("api/v1", at, "services"), service(&name)));
+            bodies.push((user_collection("apis/discovery.k8s.io/v1", at, "endpointslices"), source));
+            bodies.push((user_collection(&format!("apis/{export_version}"), at, "serviceexports"), export));
         }
+        if self.scenario.api == Api::Multicluster {
+            return create_all(&self.own_client, bodies).await;
+        }
+        let imports = user_collection(&format!("apis/{GROUP}/v1alpha1"), NAMESPACE, "multiclusterservices");
         for name in self.scenario.imports_of(0).into_iter().map(service_name) {
             let import = json!({
                 "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "MultiClusterService",

@@ -1,6 +1,6 @@
 //! Results of all scenarios, compared with targets.
 
-use super::scenario::Scenario;
+use super::scenario::{Api, Scenario};
 use super::size::Size;
 use super::steps::{Changes, Measured};
 use crate::report::{Target, processors, target};
@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 
 /// Fleet that the targets are for.
-const TARGET: Scenario = Scenario { members: 100, services: 1000, importers: 10, shared: 0 };
+const TARGET: Scenario = Scenario { api: Api::Fleet, members: 100, services: 1000, importers: 10, shared: 0 };
 /// Endpoints of each slice in the fleet that the targets are for.
 const TARGET_ENDPOINTS: usize = 100;
 
@@ -97,8 +97,11 @@ fn changes_line(of: &Changes) -> String {
 }
 
 fn line(text: &mut String, scenario: &Scenario, figures: &str) {
-    let Scenario { members, importers, shared, .. } = scenario;
-    let importers = if *shared > 0 { format!("{shared} Services: all") } else { importers.to_string() };
+    let Scenario { api, members, importers, shared, .. } = scenario;
+    let mut importers = if *shared > 0 { format!("{shared} Services: all") } else { importers.to_string() };
+    if *api == Api::Multicluster {
+        importers.push_str(", standard API");
+    }
     // Writing to a string cannot fail.
     let _ = writeln!(text, "| {members} | {importers} | {figures} |");
 }
@@ -116,7 +119,8 @@ fn targets(scenarios: &[Measured]) -> Vec<Target> {
         target("Leases lost", 0.0, f64::from(u8::from(!of.first.lease_kept))),
     ];
     let costs = |wanted: &dyn Fn(&Scenario) -> bool| {
-        let of = scenarios.iter().find(|of| of.scenario.members == TARGET.members && wanted(&of.scenario))?;
+        let is_target = |of: &Scenario| of.api == TARGET.api && of.members == TARGET.members;
+        let of = scenarios.iter().find(|of| is_target(&of.scenario) && wanted(&of.scenario))?;
         Some(&of.changes)
     };
     let one = costs(&|scenario| scenario.importers == 1 && scenario.shared == 0);

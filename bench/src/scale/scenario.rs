@@ -3,9 +3,35 @@
 use serde::Serialize;
 use std::fmt;
 
+/// Namespace of the Services that member 0 imports. With the fleet's API, all Services are in it.
+pub const NAMESPACE: &str = "work";
+/// Namespace of the other Services, with the standard API: a member imports all Services of a namespace.
+pub const OTHER_NAMESPACE: &str = "rest";
+
+/// API by which the members export and import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Api {
+    /// The fleet's API: each importer has a claim.
+    Fleet,
+    /// The standard API: the hub agent makes a MergedServiceImport for each Service and member, and importers mark theirs.
+    Multicluster,
+}
+
+/// Exported Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exported {
+    pub service: u32,
+    pub namespace: &'static str,
+    /// Member that exports the Service.
+    pub member: u32,
+    pub api: Api,
+}
+
 /// Fleet to measure. Its members have the numbers from 0. The agent of member 0 is a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Scenario {
+    pub api: Api,
     pub members: u32,
     pub services: u32,
     /// Number of importers of each Service that is not shared.
@@ -19,6 +45,14 @@ impl Scenario {
     #[must_use]
     pub fn exporter(&self, service: u32) -> u32 {
         (service + 1) % self.members
+    }
+
+    /// Returns the export of a Service.
+    #[must_use]
+    pub fn exported(&self, service: u32) -> Exported {
+        let is_elsewhere = self.api == Api::Multicluster && !self.importers(service).any(|member| member == 0);
+        let namespace = if is_elsewhere { OTHER_NAMESPACE } else { NAMESPACE };
+        Exported { service, namespace, member: self.exporter(service), api: self.api }
     }
 
     /// Returns the members that import a Service. The exporter is among them only if all members import the Service.
@@ -64,7 +98,10 @@ impl Scenario {
 
 impl fmt::Display for Scenario {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { members, services, importers, shared } = self;
+        let Self { api, members, services, importers, shared } = self;
+        if *api == Api::Multicluster {
+            formatter.write_str("standard API, ")?;
+        }
         write!(formatter, "{members} members, {services} Services, importers of each: {importers}")?;
         if *shared > 0 {
             write!(formatter, ", of {shared} Services: all")?;
@@ -75,11 +112,11 @@ impl fmt::Display for Scenario {
 
 #[cfg(test)]
 mod tests {
-    use super::Scenario;
+    use super::{Api, NAMESPACE, OTHER_NAMESPACE, Scenario};
 
     #[test]
     fn importers_are_the_next_members_and_the_exporter_only_if_all_import() {
-        let scenario = Scenario { members: 4, services: 8, importers: 2, shared: 1 };
+        let scenario = Scenario { api: Api::Fleet, members: 4, services: 8, importers: 2, shared: 1 };
         assert_eq!(scenario.importers(0).collect::<Vec<_>>(), [2, 3, 0, 1]);
         assert_eq!(scenario.importers(5).collect::<Vec<_>>(), [3, 0]);
         assert_eq!(scenario.copies(), 4 + 7 * 2);
@@ -87,8 +124,18 @@ mod tests {
     }
 
     #[test]
+    fn by_the_standard_api_the_services_that_member_0_imports_are_in_a_namespace_of_their_own() {
+        let scenario = Scenario { api: Api::Multicluster, members: 4, services: 8, importers: 2, shared: 1 };
+        for service in 0..8 {
+            let expected = if scenario.imports_of(0).contains(&service) { NAMESPACE } else { OTHER_NAMESPACE };
+            assert_eq!(scenario.exported(service).namespace, expected, "{service}");
+            assert_eq!(Scenario { api: Api::Fleet, ..scenario }.exported(service).namespace, NAMESPACE);
+        }
+    }
+
+    #[test]
     fn every_second_changed_service_is_imported_by_member_0() {
-        let scenario = Scenario { members: 4, services: 8, importers: 1, shared: 0 };
+        let scenario = Scenario { api: Api::Fleet, members: 4, services: 8, importers: 1, shared: 0 };
         // Member 3 exports the Services 2 and 6, which member 0 imports. Member 0 exports the Services 3 and 7.
         assert_eq!(scenario.changed(), [2, 0, 6, 1, 2, 4, 6, 5]);
         let shared = Scenario { shared: 4, ..scenario };

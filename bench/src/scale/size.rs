@@ -1,6 +1,6 @@
 //! Size of the measurement: which fleets are measured, and for how long.
 
-use super::scenario::Scenario;
+use super::scenario::{Api, Scenario};
 use crate::size::endpoints;
 use serde::Serialize;
 use std::time::Duration;
@@ -8,6 +8,9 @@ use std::time::Duration;
 /// How much there is of everything.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub struct Size {
+    /// API by which the members export and import.
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["fleet"])]
+    pub api: Vec<Api>,
     /// Members of the measured fleets.
     #[arg(long, value_delimiter = ',', default_values_t = [2, 10, 30, 100])]
     pub members: Vec<u32>,
@@ -40,6 +43,7 @@ impl Size {
     #[must_use]
     pub fn smoke() -> Self {
         Self {
+            api: vec![Api::Fleet, Api::Multicluster],
             members: vec![3],
             services: 6,
             endpoints: 3,
@@ -55,8 +59,10 @@ impl Size {
     #[must_use]
     pub fn scenarios(&self) -> Vec<Scenario> {
         let mut scenarios = Vec::new();
-        for members in self.members.iter().copied() {
-            let of = |importers: u32, shared: u32| Scenario { members, services: self.services, importers, shared };
+        let fleets = self.api.iter().flat_map(|api| self.members.iter().map(|members| (*api, *members)));
+        for (api, members) in fleets {
+            let of =
+                |importers: u32, shared: u32| Scenario { api, members, services: self.services, importers, shared };
             scenarios.extend(self.importers.iter().filter(|importers| **importers <= members).map(|it| of(*it, 0)));
             if self.shared > 0 {
                 scenarios.push(of(1, self.shared));

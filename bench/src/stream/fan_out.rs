@@ -11,7 +11,7 @@ use crate::scale;
 use crate::scale::arrivals::Arrivals;
 use crate::scale::content::cluster_id;
 use crate::scale::fleet::Fleet;
-use crate::scale::scenario::Scenario;
+use crate::scale::scenario::{Api, Scenario};
 use anyhow::Context as _;
 use fleetnet_core::names::member_namespace;
 use fleetnet_proto::TOKEN_AUDIENCE;
@@ -72,7 +72,7 @@ impl Way {
 /// Measures changes for one number of importers.
 pub async fn measure(importers: u32, size: &Size) -> anyhow::Result<FanOut> {
     // Member 0, which would need an agent, neither exports nor imports. Member 1 exports.
-    let scenario = Scenario { members: importers + 2, services: 1, importers, shared: 0 };
+    let scenario = Scenario { api: Api::Fleet, members: importers + 2, services: 1, importers, shared: 0 };
     let fleet_size =
         scale::size::Size { endpoints: size.endpoints, write_delay: size.write_delay, ..scale::size::Size::smoke() };
     let mut fleet = Fleet::start(scenario, &fleet_size).await?;
