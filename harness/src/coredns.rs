@@ -1,16 +1,14 @@
 //! DNS server under test: [`CoreDns`], with the plugin `kubernetes`.
 
-use crate::limits::PORT_ATTEMPTS;
-use crate::process::{Process, Spec, free_port};
+use crate::process::Process;
+use crate::served::{self, Server};
 use crate::watchdog;
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use simple_dns::rdata::RData;
 use simple_dns::{CLASS, Name, Packet, Question};
 pub use simple_dns::{RCODE, TYPE};
-use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
-use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
@@ -43,36 +41,23 @@ impl CoreDns {
             let _pause = watchdog::pause();
             spawn_blocking(programs::coredns::locate).await??
         };
-        for _ in 0..PORT_ATTEMPTS {
-            let port = free_port()?;
-            let configuration = format!(
+        let configuration = |port: u16| {
+            format!(
                 ".:{port} {{\n  bind 127.0.0.1\n  errors\n  kubernetes cluster.local {CLUSTERSET} {{\n    kubeconfig {}\n    \
                  multicluster {CLUSTERSET}\n  }}\n}}\n",
                 kubeconfig.display()
-            );
-            let folder = TempDir::with_prefix("fleetnet-coredns-")?.keep();
-            let path = folder.join("Corefile");
-            fs::write(&path, configuration)?;
-            let process = Process::start(Spec {
-                name: "coredns".to_owned(),
-                file: file.clone(),
-                arguments: vec!["-conf".into(), path.into()],
-                environment: Vec::new(),
-                scratch: Some(folder),
-            });
-            let process = process.await?;
-            let is_taken = |line: &str| match line {
-                line if line.starts_with("CoreDNS-") => Some(false),
-                line if line.contains("address already in use") => Some(true),
-                _ => None,
-            };
-            if process.log().find("that it answers", is_taken).await? {
-                process.end().await?;
-            } else {
-                return Ok(Self { _process: process, port });
-            }
-        }
-        bail!("{PORT_ATTEMPTS} ports in a row were taken by others between their choice and their use")
+            )
+        };
+        let server = Server {
+            name: "coredns",
+            file,
+            arguments: &["-conf"],
+            configuration: &configuration,
+            listens: "CoreDNS-",
+            port_is_taken: "address already in use",
+        };
+        let (process, port) = served::start(server).await?;
+        Ok(Self { _process: process, port })
     }
 
     /// Asks for the records of a name: of type A, AAAA or SRV.

@@ -40,6 +40,7 @@ pub mod process;
 pub mod prometheus;
 pub mod proxy;
 pub mod routes;
+mod served;
 pub mod tinyproxy;
 pub mod turn;
 pub mod user;

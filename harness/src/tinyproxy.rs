@@ -1,15 +1,13 @@
 //! HTTP proxy under test: [`Tinyproxy`].
 
-use crate::limits::PORT_ATTEMPTS;
-use crate::process::{Process, Spec, free_port};
+use crate::process::Process;
+use crate::served::{self, Server};
 use crate::watchdog;
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use serde_json::Value;
-use std::fmt::Write as _;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
 /// Password of the proxy's only user, which no log may show.
@@ -35,36 +33,19 @@ impl Tinyproxy {
             let _pause = watchdog::pause();
             spawn_blocking(programs::tinyproxy::locate).await??
         };
-        for _ in 0..PORT_ATTEMPTS {
-            let port = free_port()?;
-            let mut configuration =
-                format!("Port {port}\nListen 127.0.0.1\nLogLevel Info\nBasicAuth jane {PASSWORD}\n");
-            if let Some((name, address)) = next {
-                writeln!(configuration, "Upstream http {address} \"{name}\"")?;
-            }
-            let folder = TempDir::with_prefix("fleetnet-tinyproxy-")?.keep();
-            let path = folder.join("tinyproxy.conf");
-            fs::write(&path, configuration)?;
-            let process = Process::start(Spec {
-                name: "tinyproxy".to_owned(),
-                file: file.clone(),
-                arguments: vec!["-d".into(), "-c".into(), path.into()],
-                environment: Vec::new(),
-                scratch: Some(folder),
-            });
-            let process = process.await?;
-            let is_taken = |line: &str| match line {
-                line if line.contains("Accepting connections") => Some(false),
-                line if line.contains("Could not create listening sockets") => Some(true),
-                _ => None,
-            };
-            if process.log().find("that it accepts connections", is_taken).await? {
-                process.end().await?;
-            } else {
-                return Ok(Self { process, url: format!("http://jane:{PASSWORD}@127.0.0.1:{port}") });
-            }
-        }
-        bail!("{PORT_ATTEMPTS} ports in a row were taken by others between their choice and their use")
+        let upstream = next.map(|(name, address)| format!("Upstream http {address} \"{name}\"\n")).unwrap_or_default();
+        let configuration =
+            |port: u16| format!("Port {port}\nListen 127.0.0.1\nLogLevel Info\nBasicAuth jane {PASSWORD}\n{upstream}");
+        let server = Server {
+            name: "tinyproxy",
+            file,
+            arguments: &["-d", "-c"],
+            configuration: &configuration,
+            listens: "Accepting connections",
+            port_is_taken: "Could not create listening sockets",
+        };
+        let (process, port) = served::start(server).await?;
+        Ok(Self { process, url: format!("http://jane:{PASSWORD}@127.0.0.1:{port}") })
     }
 
     /// Writes a copy of a kubeconfig, with this proxy for each cluster. Returns its path.

@@ -5,7 +5,10 @@
 //! `FLEETNET_RENEW_GOLDEN=1 cargo test --package sim --test golden_objects_on_memkube`.
 
 use anyhow::{Context as _, ensure};
+use fleetnet_api::crd::multicluster;
 use fleetnet_api::crds::{self, Form};
+use fleetnet_api::names::labels;
+use fleetnet_core::member::StandardApi;
 use fleetnet_core::model::MembershipAgent;
 use fleetnet_tests::scenarios::rich;
 use harness::fleet::manifests;
@@ -60,7 +63,8 @@ fn users(fleet: &Fleet) -> Vec<User> {
 
 /// Makes the servers of a fleet with a manager.
 async fn servers(seed: u64) -> anyhow::Result<(Fleet, Manager)> {
-    let mut options = Options { seed, force_delete: Some(WITHDRAWN), ..Options::members(6) };
+    let standard_api = StandardApi::LabelledNamespaces;
+    let mut options = Options { seed, standard_api, force_delete: Some(WITHDRAWN), ..Options::members(6) };
     options.membership.agents = MembershipAgent::ALL.to_vec();
     let fleet = Fleet::new(options).await?;
     let manager = Manager::new(fleet.hub.admin());
@@ -76,8 +80,37 @@ async fn start(fleet: &mut Fleet) -> anyhow::Result<()> {
     fleet.ready().await
 }
 
-/// Plays a fleet in which the agents write every field: exports with all features, headless exports, weights, conflicts, a fleet manager,
-/// and members that are dead or were dead.
+/// Exports Services by the standard API, with a conflict of ports and one of labels. One of them is headless, and one is exported by both
+/// APIs.
+async fn export_by_standard_api(users: &[User]) -> anyhow::Result<()> {
+    users[IMPORTER].label_namespace(Some("true")).await?;
+    for (member, ports) in [
+        (0, json!([{"name": "http", "port": 80}, {"name": "metrics", "port": 90}])),
+        (1, json!([{"name": "web", "port": 80}, {"name": "metrics", "port": 91}])),
+    ] {
+        let affinity = json!({"clientIP": {"timeoutSeconds": 60}});
+        let spec = json!({
+            "ports": ports, "sessionAffinity": "ClientIP", "sessionAffinityConfig": affinity,
+            "trafficDistribution": "PreferClose",
+        });
+        users[member].create::<Service>(json!({"metadata": {"name": "shop"}, "spec": spec})).await?;
+        let slice = json!({
+            "metadata": {"name": "shop-1", "labels": {labels::SERVICE_NAME: "shop"}}, "addressType": "IPv4",
+            "endpoints": [{"addresses": [format!("10.{}.0.20", member + 1)]}], "ports": ports,
+        });
+        users[member].create::<EndpointSlice>(slice).await?;
+        let labels = json!({"exportedLabels": {"team": member.to_string()}, "exportedAnnotations": {"note": "golden"}});
+        users[member].export_standard("shop", labels).await?;
+        sleep(Duration::from_secs(1)).await;
+    }
+    for service in ["app", "db"] {
+        users[0].export_standard(service, json!({})).await?;
+    }
+    Ok(())
+}
+
+/// Plays a fleet in which the agents write every field: exports with all features, headless exports, weights, conflicts, both APIs, a
+/// fleet manager, and members that are dead or were dead.
 async fn played() -> anyhow::Result<Fleet> {
     let (mut fleet, manager) = servers(0).await?;
     for (_, server) in fleet.servers() {
@@ -123,6 +156,7 @@ async fn played() -> anyhow::Result<Fleet> {
     importer.import("app", "app", Consume::LoadBalancer).await?;
     importer.import("db", "db", Consume::ClusterIp).await?;
     importer.import("odd", "odd", Consume::ClusterIp).await?;
+    export_by_standard_api(&users).await?;
     sleep(SETTLES).await;
     fleet.kill(Place::Member(RETURNED)).await;
     sleep(SETTLES).await;
@@ -137,8 +171,9 @@ async fn played() -> anyhow::Result<Fleet> {
 /// Returns the kinds in a cluster that agents, users and a fleet manager write.
 fn kinds(cluster: &str) -> Vec<ApiResource> {
     let mut kinds: Vec<ApiResource> = crds::all(Form::Full).iter().map(manifests::stored_resource).collect();
-    if cluster == "hub" {
-        kinds.extend(manager::definitions().iter().map(manifests::stored_resource));
+    match cluster {
+        "hub" => kinds.extend(manager::definitions().iter().map(manifests::stored_resource)),
+        _ => kinds.extend(crds::multicluster().iter().map(manifests::stored_resource)),
     }
     kinds.push(ApiResource::erase::<Namespace>(&()));
     kinds.push(ApiResource::erase::<Service>(&()));
@@ -164,7 +199,8 @@ async fn objects(fleet: &Fleet) -> anyhow::Result<Golden> {
     Ok(golden)
 }
 
-/// Returns the path of each field, such as `MemberAgent.spec.renewTime`. Items of a list have the path of the list.
+/// Returns the path of each field, such as `networking.fleet.azure.com/v1alpha1/MemberAgent.spec.renewTime`. Items of a list have the path
+/// of the list.
 fn paths(golden: &Golden) -> BTreeSet<String> {
     fn add(path: &str, value: &Value, paths: &mut BTreeSet<String>) {
         match value {
@@ -177,7 +213,8 @@ fn paths(golden: &Golden) -> BTreeSet<String> {
     }
     let mut paths = BTreeSet::new();
     for object in golden.values().flatten() {
-        add(object["kind"].as_str().unwrap_or_default(), &Value::Object(object.clone()), &mut paths);
+        let [version, kind] = ["apiVersion", "kind"].map(|field| object[field].as_str().unwrap_or_default());
+        add(&format!("{version}/{kind}"), &Value::Object(object.clone()), &mut paths);
     }
     paths
 }
@@ -262,6 +299,9 @@ async fn takes_over(version: &str) -> anyhow::Result<()> {
     routes.always_had(&[one, two, returned, six])?;
     ensure!(fleet.answers().is_empty(), "{version}: {:?}", fleet.answers());
 
+    users[IMPORTER].sees_standard_slices("shop", &["member-1 10.1.0.20", "member-2 10.2.0.20"]).await?;
+    users[0].set_endpoints("shop-1", &["10.1.0.21"]).await?;
+    users[IMPORTER].sees_standard_slices("shop", &["member-1 10.1.0.21", "member-2 10.2.0.20"]).await?;
     users[1].set_endpoints("app-1", &["10.2.0.2"]).await?;
     routes.are(&[one, "10.2.0.2:8080", returned, six]).await?;
     for (user, services) in
@@ -271,7 +311,13 @@ async fn takes_over(version: &str) -> anyhow::Result<()> {
             user.delete::<fleetnet_api::crd::ServiceExport>(service).await?;
         }
     }
+    for (user, services) in [(&users[0], &["app", "db", "shop"][..]), (&users[1], &["shop"])] {
+        for service in services {
+            user.delete::<multicluster::ServiceExport>(service).await?;
+        }
+    }
     sleep(SETTLES).await;
+    users[IMPORTER].sees_standard_slices("shop", &[]).await?;
     let of_dead = [DEAD, DYING].map(|member| fleet.members[member].hub_namespace.to_string());
     let of_others = |object: &&Map<String, Value>| {
         let exported =

@@ -14,7 +14,7 @@ pub(super) fn is_true(view: Reader<'_>, fact: &Fact, at: Timestamp) -> Option<bo
         Fact::Unmerged(service) => standard_import::is_unmerged(view, service),
         Fact::Requested(service) => Some(standard_import::is_requested(view, service)),
         Fact::Unresolved(import) => Some(is_unresolved(view, import)),
-        Fact::Fulfilled(import) => Some(is_fulfilled(view, import)),
+        Fact::Fulfilled(import) => Some(import::granted_claims(view, import).next().is_some()),
         Fact::Orphaned(slice) => is_orphaned(view, slice),
         Fact::Outdated(slice) => Some(is_outdated(view, slice)),
         Fact::Unlisted(slice) => is_unlisted(view, slice),
@@ -25,12 +25,6 @@ pub(super) fn is_true(view: Reader<'_>, fact: &Fact, at: Timestamp) -> Option<bo
 /// run before the agent has created the ServiceImport, and not while the ServiceImport is undecodable.
 fn is_unresolved(view: Reader<'_>, import: &ObjectName) -> bool {
     view.imports().get(import).is_some_and(|import| import.meta.deleting || import.status.clusters.is_empty())
-}
-
-/// True if a claim of the ServiceImport is granted.
-fn is_fulfilled(view: Reader<'_>, import: &ObjectName) -> bool {
-    let mut claims = view.claims_of(import).filter_map(|claim| view.claims().live(claim));
-    claims.any(|claim| !claim.status.clusters.is_empty())
 }
 
 /// True if the hub does not distribute this imported slice. `None` while the list of distributed slices is not complete: the slice

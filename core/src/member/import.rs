@@ -21,7 +21,7 @@ use fleetnet_types::ObjectName;
 pub(crate) use claim::{plan_import, plan_unclaimed_import};
 pub(crate) use multi_cluster_service::plan_multi_cluster_service;
 pub(crate) use slice::plan_slice;
-pub(crate) use target::{Listing, distributed, listing};
+pub(crate) use target::{Listing, distributed, granted_claims, listing};
 
 /// Returns the derived Service that the imported slices of a Service belong to. If several MultiClusterServices import the
 /// Service, the derived Service of the MultiClusterService that controls the ServiceImport is preferred.

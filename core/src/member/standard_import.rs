@@ -100,9 +100,13 @@ pub(super) fn merged<'a>(view: Reader<'a>, service: &ObjectName) -> Option<&'a M
 
 /// Returns the derived Service of an imported Service, if the member agent made it and it stays.
 pub(super) fn derived_service<'a>(view: Reader<'a>, service: &ObjectName) -> Option<&'a Service> {
-    let derived = view.services().live(&names::standard_derived(service));
-    // fault MI3.3: .filter(|derived| derived.imports.as_ref() == Some(&service.name)) ~>
-    derived.filter(|derived| derived.imports.as_ref() == Some(&service.name))
+    view.services().live(&names::standard_derived(service)).filter(|derived| is_derived_for(derived, service))
+}
+
+/// True if the member agent made this Service, which has the name of the derived Service.
+fn is_derived_for(derived: &Service, service: &ObjectName) -> bool {
+    // fault MI3.2: derived.imports.as_ref() == Some(&service.name) ~> { let _ = (derived, service); true }
+    derived.imports.as_ref() == Some(&service.name)
 }
 
 /// True if the finalizer of the member agent is on the MergedServiceImport, so that the hub agent distributes the slices.
@@ -176,8 +180,7 @@ impl Import<'_> {
 
     /// Returns the derived Service if the member agent made it.
     fn own_derived(&self) -> Option<&Service> {
-        // fault MI3.2: .filter(|derived| derived.imports.as_ref() == Some(&self.service.name)) ~>
-        self.derived.filter(|derived| derived.imports.as_ref() == Some(&self.service.name))
+        self.derived.filter(|derived| is_derived_for(derived, self.service))
     }
 
     /// Removes the import. After the last export is gone, the derived Service stays for a grace period, so that clients keep its address

@@ -1,7 +1,7 @@
 //! Objects that show an item of a migration.
 
 use crate::explain::{
-    Site, Stop, agent, annotation, are_rights_enforced, definitions_are_current, holder, in_use_by, is_allowed,
+    Site, Stop, agent, annotation, are_rights_enforced, definitions_are_current, holder, in_use_by, is_allowed, is_by,
     is_expired, is_imported, need, of_export, outcome,
 };
 use crate::report::{Api, Evidence};
@@ -376,9 +376,7 @@ pub(super) fn traffic_manager(snapshot: &Snapshot) -> Found {
 /// Exports that only the standard API requests.
 pub(super) fn exports_of_the_standard_api(snapshot: &Snapshot) -> Found {
     let exports = internal_exports(snapshot)?.iter();
-    let only = |export: &&InternalServiceExport| {
-        export.spec.multicluster.as_ref().is_some_and(|multicluster| multicluster.only == Some(true))
-    };
+    let only = |export: &&InternalServiceExport| !is_by(export, Api::Fleet);
     let shown = |export| Site::Hub(&snapshot.hub).shown(export, "spec.multicluster.only", "true");
     Ok(exports.filter(only).map(shown).collect())
 }

@@ -5,16 +5,20 @@
 
 use super::find::{go_name, is_of};
 use crate::explain::{
-    Site, Stop, age, has_foreign_owner, holder, is_expired, is_held_by_member_agent, is_imported, is_of_go_agents,
-    need, renewed,
+    Site, Stop, age, has_foreign_owner, holder, is_by, is_expired, is_held_by_member_agent, is_imported,
+    is_of_go_agents, is_requested, need, renewed,
 };
 use crate::limits::LEASE_SECONDS;
+use crate::report::Api;
 use crate::snapshot::{Listing, Member, Snapshot};
 use fleetnet_api::crd::shared::ExportedObjectReference;
-use fleetnet_api::crd::{AddressType, EndpointSliceExport, EndpointSliceExportSpec, MemberAgent, MemberAgentStatus};
-use fleetnet_api::names::annotations;
+use fleetnet_api::crd::{
+    AddressType, EndpointSliceExport, EndpointSliceExportSpec, InternalServiceExport, MemberAgent, MemberAgentStatus,
+    MergedServiceImport,
+};
+use fleetnet_api::names::{STANDARD_GROUP, annotations, labels};
 use fleetnet_core::model::SilencePhase;
-use fleetnet_core::names::ENDPOINT_SLICE_LEASE;
+use fleetnet_core::names::{ENDPOINT_SLICE_LEASE, cluster_of};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Resource, ResourceExt as _};
@@ -115,13 +119,12 @@ pub fn of_member(snapshot: &Snapshot, id: &str) -> Result<Rollback, Refused> {
     nobody_leads(snapshot, here, need(&member.agent.leases, "Leases", here)?)?;
     nobody_renews(hub, agent)?;
     is_the_cluster(snapshot, member, slices, agent)?;
+    nobody_imports_by_standard_api(merged_imports(snapshot)?.iter().filter(|merged| is_of(*merged, member)))?;
 
-    let headless: BTreeSet<(&str, &str)> = exports
-        .iter()
-        .filter(|export| is_of(*export, member) && export.spec.headless == Some(true))
-        .map(|export| named(&export.spec.service_reference))
-        .collect();
-    let continued = continued(slices, slice_exports, member, &headless);
+    let own = || exports.iter().filter(|export| is_of(*export, member));
+    let ended: BTreeSet<(&str, &str)> =
+        own().filter(|export| ends(export).is_some()).map(|export| named(&export.spec.service_reference)).collect();
+    let continued = continued(slices, slice_exports, member, &ended);
     let mut changes: Vec<Change> = continued.values().filter_map(|(slice, export)| annotate(slice, export)).collect();
     let kept: BTreeSet<&str> = continued.values().filter_map(|(_, export)| export.metadata.name.as_deref()).collect();
     for export in slice_exports.iter().filter(|export| is_of(*export, member)) {
@@ -131,20 +134,29 @@ pub fn of_member(snapshot: &Snapshot, id: &str) -> Result<Rollback, Refused> {
             changes.push(Change::Delete { object: Object::of(export), why });
         }
     }
-    for export in exports.iter().filter(|export| is_of(*export, member) && export.spec.headless == Some(true)) {
-        changes.push(Change::Delete { object: Object::of(export), why: "Go agents export no headless Services" });
+    for (export, why) in own().filter_map(|export| Some((export, ends(export)?))) {
+        changes.push(Change::Delete { object: Object::of(export), why });
     }
-    let ordinary = exports.iter().filter(|export| export.spec.headless != Some(true));
+    let ordinary = exports.iter().filter(|export| ends(export).is_none());
     changes.extend(with_other_names(ordinary, member, |export| &export.spec.service_reference));
     let claims = need(&snapshot.hub.claims, "InternalServiceImports", hub)?;
     changes.extend(with_other_names(claims.iter(), member, |claim| &claim.spec.service_import_reference));
     Ok(Rollback { agent: agent.map(Object::of), is_silent: is_silent(snapshot, agents, member), changes })
 }
 
-/// Returns the changes before the Go hub agent starts: the announcements of the hub agent end.
+/// Returns why Go agents do not continue an export; `None` if they do.
+fn ends(export: &InternalServiceExport) -> Option<&'static str> {
+    match () {
+        () if export.spec.headless == Some(true) => Some("Go agents export no headless Services"),
+        () if !is_by(export, Api::Fleet) => Some("Go agents do not know the standard API"),
+        () => None,
+    }
+}
+
+/// Returns the changes before the Go hub agent starts: the announcements of the hub agent end, and the MergedServiceImports go.
 ///
 /// # Errors
-/// If the hub agent still runs, or if not everything could be read.
+/// If the hub agent still runs, if a member imports by the standard API, or if not everything could be read.
 pub fn of_hub(snapshot: &Snapshot) -> Result<Rollback, Refused> {
     let hub = Site::Hub(&snapshot.hub);
     let agents = member_agents(snapshot)?;
@@ -155,8 +167,12 @@ pub fn of_hub(snapshot: &Snapshot) -> Result<Rollback, Refused> {
             it.features.as_ref().is_some_and(|features| !features.is_empty()) || it.silent_members.is_some()
         })
     };
-    let changes = agents.iter().filter(is_announced).map(|agent| Change::Revoke(Object::of(agent))).collect();
-    Ok(Rollback { changes, ..Rollback::default() })
+    let merged = merged_imports(snapshot)?;
+    nobody_imports_by_standard_api(merged.iter())?;
+    let revoked = agents.iter().filter(is_announced).map(|agent| Change::Revoke(Object::of(agent)));
+    let why = "Go agents do not know the standard API";
+    let deleted = merged.iter().map(|merged| Change::Delete { object: Object::of(merged), why });
+    Ok(Rollback { changes: revoked.chain(deleted).collect(), ..Rollback::default() })
 }
 
 /// True if a slice in the hub has nothing that Go agents do not have.
@@ -172,6 +188,27 @@ pub fn is_go_form(slice: &EndpointSliceExportSpec) -> bool {
 fn member_agents(snapshot: &Snapshot) -> Result<&[MemberAgent], Refused> {
     let listing = &snapshot.hub.member_agents;
     if *listing == Listing::NotDefined { Ok(&[]) } else { Ok(need(listing, "MemberAgents", Site::Hub(&snapshot.hub))?) }
+}
+
+/// Returns the MergedServiceImports; none if the hub does not have the kind.
+fn merged_imports(snapshot: &Snapshot) -> Result<&[MergedServiceImport], Refused> {
+    let listing = &snapshot.hub.merged_imports;
+    let hub = Site::Hub(&snapshot.hub);
+    if *listing == Listing::NotDefined { Ok(&[]) } else { Ok(need(listing, "MergedServiceImports", hub)?) }
+}
+
+/// Fails if a member agent has imported a Service by the standard API: only the agent can remove what it made in the namespaces of users.
+fn nobody_imports_by_standard_api<'a>(
+    mut merged: impl Iterator<Item = &'a MergedServiceImport>,
+) -> Result<(), Refused> {
+    let Some(import) = merged.find(|merged| is_requested(merged)) else { return Ok(()) };
+    let (namespace, service) = (import.namespace().unwrap_or_default(), &import.spec.service_reference.namespaced_name);
+    let member = cluster_of(&namespace).map_or(namespace, |id| id.to_string());
+    Err(Refused::First(format!(
+        "{member} imports {service} by the standard API: start its fleetnet agent again, remove the label {} from its namespaces, wait \
+         until no ServiceImport of {STANDARD_GROUP} is left, stop the agent, and run the command again",
+        labels::IMPORT
+    )))
 }
 
 /// Fails if an agent of fleetnet holds a Lease. An agent that still runs would undo the changes.
@@ -294,7 +331,7 @@ fn continued<'a>(
     slices: &'a [EndpointSlice],
     exports: &'a [EndpointSliceExport],
     member: &Member,
-    headless: &BTreeSet<(&str, &str)>,
+    ended: &BTreeSet<(&str, &str)>,
 ) -> BTreeMap<&'a str, (&'a EndpointSlice, &'a EndpointSliceExport)> {
     let sources: BTreeMap<&str, &EndpointSlice> =
         slices.iter().filter_map(|slice| Some((slice.metadata.uid.as_deref()?, slice))).collect();
@@ -304,9 +341,9 @@ fn continued<'a>(
     for export in exports {
         let (reference, owner) = (&export.spec.endpoint_slice_reference, &export.spec.owner_service_reference);
         let Some(slice) = sources.get(reference.uid.as_str()) else { continue };
-        let is_headless = headless.contains(&(owner.namespace.as_str(), owner.name.as_str()));
+        let is_ended = ended.contains(&(owner.namespace.as_str(), owner.name.as_str()));
         let is_live = export.metadata.deletion_timestamp.is_none();
-        if export.spec.address_type == AddressType::IPv4 && !is_headless && is_live {
+        if export.spec.address_type == AddressType::IPv4 && !is_ended && is_live {
             continued.entry(reference.uid.as_str()).or_insert((*slice, export));
         }
     }

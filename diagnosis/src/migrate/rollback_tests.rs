@@ -254,3 +254,39 @@ fn the_go_form_has_ready_ipv4_addresses_and_ports_only() {
     assert!(!is_go(|slice| slice["spec"]["endpoints"][0]["hostname"] = json!("a")));
     assert!(!is_go(|slice| slice["spec"]["drainingEndpoints"] = json!([{"addresses": ["10.1.0.9"]}])));
 }
+
+/// Adds a MergedServiceImport for east, which imports the Service or not.
+fn merge(fleet: &mut Snapshot, is_imported: bool) {
+    let mut metadata = meta("fleet-member-east", "shop-app-x");
+    if is_imported {
+        metadata["finalizers"] = json!(["networking.fleet.azure.com/mergedserviceimport-cleanup"]);
+    }
+    let reference = json!({"namespace": "shop", "name": "app", "namespacedName": "shop/app"});
+    let spec = json!({"serviceReference": reference, "type": "ClusterSetIP", "clusters": [{"cluster": "west"}]});
+    let merged = object("MergedServiceImport", json!({"metadata": metadata, "spec": spec}));
+    fleet.hub.merged_imports = Listing::of(vec![merged]);
+}
+
+#[test]
+fn exports_by_the_standard_api_only_are_deleted_and_its_imports_must_end_before() {
+    let mut fleet = stopped();
+    set(&mut fleet.hub.internal_exports, "/spec/multicluster", json!({"only": true}));
+    let slice = ("EndpointSliceExport", "west-shop-app-1-x");
+    assert_eq!(deleted(&west(&fleet)), [slice, ("InternalServiceExport", "shop-app")]);
+    set(&mut fleet.hub.internal_exports, "/spec/multicluster", json!({}));
+    assert_eq!(deleted(&west(&fleet)), [], "both APIs export it");
+
+    merge(&mut fleet, true);
+    for refused in [of_member(&fleet, "east"), of_hub(&fleet)] {
+        let Err(Refused::First(why)) = refused else { panic!("{refused:?}") };
+        assert!(why.contains("east imports shop/app by the standard API") && why.contains("fleetnet/import"), "{why}");
+    }
+    assert_eq!(deleted(&west(&fleet)), [], "another member imports");
+    merge(&mut fleet, false);
+    assert_eq!(deleted(&of_member(&fleet, "east").expect(STOPPED)), []);
+    assert_eq!(deleted(&of_hub(&fleet).expect(STOPPED)), [("MergedServiceImport", "shop-app-x")]);
+    fleet.hub.merged_imports = Listing::NotDefined;
+    assert_eq!(deleted(&of_hub(&fleet).expect(STOPPED)), []);
+    fleet.hub.merged_imports = Listing::Unknown("Timeout".to_owned());
+    assert!(matches!(of_hub(&fleet), Err(Refused::NotKnown(_))));
+}

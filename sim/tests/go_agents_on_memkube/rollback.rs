@@ -7,9 +7,10 @@ use crate::support::OnMemkube;
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{
     AddressType, EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MemberAgent,
-    ServiceExport, ServiceImportType,
+    MergedServiceImport, ServiceExport, ServiceImportType,
 };
 use fleetnet_api::names::annotations;
+use fleetnet_core::member::StandardApi;
 use fleetnet_diagnosis::Snapshot;
 use fleetnet_diagnosis::migrate::{self, Change, Refused, Rollback, is_go_form, of_hub, of_member, write};
 use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
@@ -267,9 +268,11 @@ async fn exports(fleet: &Fleet, namespace: &str, service: &str, address: &str) -
 }
 
 /// Creates a fleet that uses what Go agents do not have: each field of slices, a headless Service, two Services with one joined
-/// name, and an import of type ClusterIP.
+/// name, an import of type ClusterIP, and the standard API.
 async fn with_every_feature() -> anyhow::Result<Environment<OnMemkube>> {
-    let env = Environment::on(OnMemkube(Fleet::new(Options::members(2)).await?)).await?;
+    let standard_api = StandardApi::LabelledNamespaces;
+    let options = Options { standard_api, ..Options::members(2) };
+    let env = Environment::on(OnMemkube(Fleet::new(options).await?)).await?;
     rich::export_and_import(&env).await?;
     let user = env.user(0);
     user.create::<Service>(rich::headless_service("head")).await?;
@@ -278,8 +281,30 @@ async fn with_every_feature() -> anyhow::Result<Environment<OnMemkube>> {
     user.merge::<ServiceExport>("head", rich::export_headless()).await?;
     exports(&env.backend.0, "a-b", "c", "10.1.5.1").await?;
     exports(&env.backend.0, "a", "b-c", "10.1.5.2").await?;
+    user.create_service("standard").await?;
+    user.create_slice("standard", "standard-1", &["10.1.0.8"]).await?;
+    for service in ["standard", "app"] {
+        user.export_standard(service, json!({})).await?;
+    }
+    env.user(1).label_namespace(Some("true")).await?;
+    env.user(1).sees_standard_slices("standard", &["member-1 10.1.0.8"]).await?;
     sleep(SETTLES).await;
     Ok(env)
+}
+
+/// Ends the imports of a member by the standard API. A return is refused before.
+async fn imports_by_standard_api_end_first(fleet: &mut Fleet, user: User) -> anyhow::Result<()> {
+    for place in [IMPORTER, Place::Hub] {
+        fleet.stop(place).await?;
+        let refused = rollback(&snapshot(fleet).await, fleet, place);
+        ensure!(matches!(&refused, Err(Refused::First(why)) if why.contains("standard API")), "{refused:?}");
+        fleet.start(place)?;
+        fleet.ready().await?;
+    }
+    user.label_namespace(None).await?;
+    user.sees_standard_slices("standard", &[]).await?;
+    sleep(SETTLES).await;
+    Ok(())
 }
 
 #[test]
@@ -288,7 +313,10 @@ fn what_go_agents_do_not_have_is_listed_before_a_return_and_gone_after_it() -> a
         let mut env = with_every_feature().await?;
         let routes = env.user(1).routes("app");
         let checked = migrate::check(&snapshot(&env.backend.0).await, Direction::ToGo);
-        ensure!(ids(&checked) == ["headless", "ipv6", "name", "cluster-ip", "details"], "{:?}", ids(&checked));
+        let expected = ["headless", "ipv6", "name", "cluster-ip", "standard-api", "details"];
+        ensure!(ids(&checked) == expected, "{:?}", ids(&checked));
+        let importer = env.user(1);
+        imports_by_standard_api_end_first(&mut env.backend.0, importer).await?;
         for place in [EXPORTER, IMPORTER, Place::Hub] {
             returns(&mut env.backend.0, place).await?;
         }
@@ -296,8 +324,15 @@ fn what_go_agents_do_not_have_is_listed_before_a_return_and_gone_after_it() -> a
         go_agents_continue(&env.backend.0, 0).await?;
         for slice in all::<EndpointSliceExport>(&env.backend.0.hub).await? {
             let service = &slice.spec.owner_service_reference.name;
-            ensure!(service != "head" && slice.spec.address_type == AddressType::IPv4, "{slice:?}");
+            let is_continued = service != "head" && service != "standard";
+            ensure!(is_continued && slice.spec.address_type == AddressType::IPv4, "{slice:?}");
         }
+        for export in all::<InternalServiceExport>(&env.backend.0.hub).await? {
+            let is_of_fleet = export.spec.multicluster.is_none_or(|part| part.only != Some(true));
+            ensure!(is_of_fleet, "{} is of the standard API", export.spec.service_reference.namespaced_name);
+        }
+        let merged: Vec<MergedServiceImport> = all(&env.backend.0.hub).await?;
+        ensure!(merged.is_empty(), "{merged:?}");
         routes.always_had(&["10.1.0.1:8080"])
     })
 }

@@ -111,19 +111,24 @@ fn is_replaced(
 
 /// True if another slice of the same Service from the same cluster does not have the endpoints yet that it has in the hub.
 fn is_perhaps_replaced(view: Reader<'_>, at: &ObjectName, distributed: &HubSlice, removed: &EndpointSlice) -> bool {
-    others(view, distributed).any(|other| {
-        let present = view.slices().live(&ObjectName::new(at.namespace.clone(), other.meta.name.name.clone()));
+    others(view, at, distributed).any(|(at, other)| {
+        let present = view.slices().live(&at);
         let present = present.filter(|present| is_ours(view, other, present)).map(|present| &present.content);
         handover::replacement_pending(present, &other.spec.content, &removed.content)
     })
 }
 
-/// Returns the other distributed slices of the same Service from the same cluster.
-fn others<'a>(view: Reader<'a>, distributed: &'a HubSlice) -> impl Iterator<Item = &'a HubSlice> {
+/// Returns the other distributed slices of the same Service from the same cluster, with the names of their imported slices.
+fn others<'a>(
+    view: Reader<'a>,
+    at: &'a ObjectName,
+    distributed: &'a HubSlice,
+) -> impl Iterator<Item = (ObjectName, &'a HubSlice)> {
     let all = view.distributed_slices_of(&distributed.spec.owner);
     let live = all.filter_map(move |other| view.distributed_slices().live(other));
     // fault P10.3: other| other.spec.reference.cluster == distributed.spec.reference.cluster ~> _| true
-    live.filter(|other| other.spec.reference.cluster == distributed.spec.reference.cluster)
+    let others = live.filter(|other| other.spec.reference.cluster == distributed.spec.reference.cluster);
+    others.map(|other| (ObjectName::new(at.namespace.clone(), other.meta.name.name.clone()), other))
 }
 
 /// True if the imported slice `removed` must stay until its replacement is imported: another slice of the same Service from
@@ -131,8 +136,7 @@ fn others<'a>(view: Reader<'a>, distributed: &'a HubSlice) -> impl Iterator<Item
 fn replacement_pending(view: Reader<'_>, import: &Import<'_>, removed: &EndpointSlice, now: Timestamp) -> bool {
     let distributed = import.distributed;
     let bound = |present: &&EndpointSlice| present.imported && import.target.is_bound(present, distributed);
-    others(view, distributed).any(|other| {
-        let at = ObjectName::new(import.at.namespace.clone(), other.meta.name.name.clone());
+    others(view, import.at, distributed).any(|(at, other)| {
         let present = view.slices().live(&at);
         if present.is_some_and(|present| !is_ours(view, other, present)) {
             return false; // another writer's slice has the name of the replacement, so the replacement cannot be imported

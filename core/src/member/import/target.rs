@@ -11,8 +11,8 @@ use crate::member::standard_import::{self, Importing};
 use crate::member::view::serving::Served;
 use crate::member::view::{Reader, StandardApi};
 use crate::model::{
-    EndpointSlice, HubSlice, ImportType, Kind, MergedCluster, MergedServiceImport, Meta, Service, SliceContent,
-    StandardLabels,
+    EndpointSlice, HubSlice, ImportType, InternalServiceImport, Kind, MergedCluster, MergedServiceImport, Meta,
+    Service, SliceContent, StandardLabels,
 };
 use crate::names;
 use fleetnet_types::{ObjectName, Text, Timestamp};
@@ -127,11 +127,10 @@ fn has_labels(view: Reader<'_>, distributed: &HubSlice, present: &EndpointSlice)
 pub(super) fn target<'a>(view: Reader<'a>, at: &ObjectName, distributed: &HubSlice, now: Timestamp) -> Found<'a> {
     let service = &distributed.spec.owner;
     if is_for_fleet_api(view, &at.namespace) {
-        let is_imported = || view.slices().get(at).is_some_and(|present| is_ours(view, distributed, present));
         let may_begin = match listing(view, distributed) {
             Listing::Listed => true,
             Listing::Unlisted => return unlisted(view, at, now),
-            Listing::Unknown => is_imported(),
+            Listing::Unknown => view.slices().get(at).is_some_and(|present| is_ours(view, distributed, present)),
         };
         // Without a derived Service, the slice waits. A change of the MultiClusterService or of the derived Service requeues the
         // key (B12 in docs/behaviour.md).
@@ -181,13 +180,11 @@ pub(crate) fn listing(view: Reader<'_>, distributed: &HubSlice) -> Listing {
         return Listing::Listed; // the hub agent distributes no other slices
     }
     let (service, cluster) = (&distributed.spec.owner, &distributed.spec.reference.cluster);
-    let claims = view.claims_of(service).filter_map(|claim| view.claims().live(claim));
-    let granted: Vec<_> = claims.filter(|claim| !claim.status.clusters.is_empty()).collect();
-    // fault MI15.1: granted.iter().any(|claim| claim.status.clusters.contains(cluster)) ~> { let _ = cluster; true }
-    if granted.iter().any(|claim| claim.status.clusters.contains(cluster)) {
+    // fault MI15.1: granted_claims(view, service).any(|claim| claim.status.clusters.contains(cluster)) ~> { let _ = cluster; true }
+    if granted_claims(view, service).any(|claim| claim.status.clusters.contains(cluster)) {
         return Listing::Listed;
     }
-    // fault MI15.3: view.has_undecodable() ~> false
+    // fault MI15.3: !view.complete(&DECIDE_LISTING) || view.has_undecodable() ~> false
     if !view.complete(&DECIDE_LISTING) || view.has_undecodable() {
         return Listing::Unknown;
     }
@@ -196,8 +193,18 @@ pub(crate) fn listing(view: Reader<'_>, distributed: &HubSlice) -> Listing {
         return Listing::Listed; // only the fleet's API requests it
     }
     // A claim without an answer says nothing about its exporters. Clients lose them with the derived Service.
-    // fault MI15.4: granted.is_empty() && binding(view, service).is_some() ~> false
-    if granted.is_empty() && binding(view, service).is_some() { Listing::Unknown } else { Listing::Unlisted }
+    let is_granted = granted_claims(view, service).next().is_some();
+    // fault MI15.4: !is_granted && binding(view, service).is_some() ~> false
+    if !is_granted && binding(view, service).is_some() { Listing::Unknown } else { Listing::Unlisted }
+}
+
+/// Returns the claims of this cluster for a Service that the hub agent has granted.
+pub(crate) fn granted_claims<'a>(
+    view: Reader<'a>,
+    service: &ObjectName,
+) -> impl Iterator<Item = &'a InternalServiceImport> {
+    let claims = view.claims_of(service).filter_map(move |claim| view.claims().live(claim));
+    claims.filter(|claim| !claim.status.clusters.is_empty())
 }
 
 /// Returns the target for the fleet's API of a slice whose cluster no claim lists. A claim may lose its clusters for a moment, for example
