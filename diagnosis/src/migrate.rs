@@ -14,7 +14,9 @@ mod to_fleetnet;
 mod to_go;
 pub mod write;
 
-pub use rollback::{Annotated, Change, Object, Refused, Rollback, is_go_form, is_judged, of_hub, of_member};
+pub use rollback::{
+    Annotated, Change, Object, Refused, Rollback, is_go_export, is_go_form, is_judged, of_hub, of_member,
+};
 
 use crate::explain::{Site, Stop};
 use crate::report::{API_VERSION, Direction, Evidence, Impact, Migration, MigrationItem, Outcome, Verdict};

@@ -193,8 +193,9 @@ fn row(snapshot: &Snapshot, (namespace, name, api): Name, known: Known) -> Servi
 
 fn not_known(snapshot: &Snapshot) -> Vec<String> {
     let hub = &snapshot.hub;
-    // A hub without the kind has no Service of the standard API.
-    let merged_imports = why(&hub.merged_imports).filter(|_| hub.merged_imports != Listing::NotDefined);
+    // A fleet can do without the kind, unless a Service is exported by the standard API.
+    let is_needed = hub.internal_exports.objects().any(|export| is_by(export, Api::Standard));
+    let merged_imports = why(&hub.merged_imports).filter(|_| is_needed || hub.merged_imports != Listing::NotDefined);
     not_known_of(
         snapshot,
         &[

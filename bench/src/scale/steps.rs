@@ -7,7 +7,7 @@ use super::probe::Probe;
 use super::scenario::Scenario;
 use super::size::Size;
 use crate::environment::{Memory, memory_of, processor_time};
-use crate::limits::{CHECK_INTERVAL, HEARTBEAT_RATE, HEARTBEATS, QUIET, SETTLED};
+use crate::limits::{CHECK_INTERVAL, COPY, HEARTBEAT_RATE, HEARTBEATS, QUIET, SETTLED};
 use crate::quantiles::{Quantiles, milliseconds};
 use anyhow::{Context as _, ensure};
 use futures::future::try_join_all;
@@ -321,7 +321,8 @@ impl Running {
 
     /// Waits until the agents have made no writes for the duration [`QUIET`].
     async fn settle(&self) -> anyhow::Result<()> {
-        let deadline = Deadline::after(SETTLED);
+        let copies = u32::try_from(self.fleet.scenario.copies())?;
+        let deadline = Deadline::after(SETTLED + COPY * copies);
         let writes = || [Side::Hub, Side::Member].map(|side| self.writes(side));
         let mut before = writes();
         loop {

@@ -13,6 +13,7 @@ use crate::hub::merge::{self, Exported};
 use crate::hub::rights::{self, Right};
 use crate::hub::view::merged::Merged;
 use crate::hub::view::reader::{Reader, live};
+use crate::limits::MERGED_CLUSTERS_MAX;
 use crate::model::{Condition, Kind, MergedCluster, MergedImport, MergedServiceImport, ServedPort};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
@@ -114,7 +115,9 @@ fn with_lost(
     };
     let mut import = (**wanted).clone();
     let is_port = |port: &ServedPort| wanted.ports.iter().any(|merged| merged.name == port.name);
-    for (place, entry) in lost {
+    let free = MERGED_CLUSTERS_MAX.saturating_sub(wanted.clusters.len());
+    // fault MC10.5: take(free) ~> take(usize::MAX.max(free))
+    for (place, entry) in lost.into_iter().take(free) {
         let ports = entry.ports.as_ref().map(|ports| ports.iter().filter(|port| is_port(port)).cloned().collect());
         let entry = MergedCluster { ports, ..entry.clone() };
         // fault MC10.2: place.min(import.clusters.len()) ~> { let _ = place; import.clusters.len() }

@@ -8,6 +8,7 @@ use crate::support::build::{
 use crate::support::view::{NOW, hub_view, observe_change, observe_removal, undecodable, writes};
 use fleetnet_core::features::Features;
 use fleetnet_core::hub::{Key, Planner};
+use fleetnet_core::limits::MERGED_CLUSTERS_MAX;
 use fleetnet_core::model::{
     ExportedBy, HubSlice, ImportType, InternalServiceExport, Kind, MergedCluster, MergedImport, MergedServiceImport,
     Multicluster, Object, SessionAffinity, StandardProperties,
@@ -319,6 +320,24 @@ fn a_merged_import_stays_while_an_exporter_creates_its_service_again() {
     observe_change(&mut view, slice);
     observe_change(&mut view, namespace("work").exported_from_by("").object());
     assert_eq!(writes(&view, &import_key), [deletion], "it may not export any more");
+}
+
+#[test]
+fn a_merged_import_never_has_more_clusters_than_a_server_accepts() {
+    let import_key = Key::MergedImport { service: named("work/app"), importer: names::member_namespace("member-2") };
+    let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
+    // The slices of member-1 are in the hub, its export is not.
+    let mut objects = vec![agent, used_by("member-2").object(), Object::EndpointSliceExport(export())];
+    let exporters = (2..=MERGED_CLUSTERS_MAX + 1).map(|number| format!("member-{number}"));
+    objects.extend(exporters.map(|id| internal_export(&id, &service("work/app")).standard(multicluster()).object()));
+    let view = hub_view(objects);
+    let [Write { action: Action::Patch { patch: Patch::MergedServiceImport { import, .. }, .. }, .. }] =
+        &writes(&view, &import_key)[..]
+    else {
+        panic!("the other clusters join")
+    };
+    assert_eq!(import.clusters.len(), MERGED_CLUSTERS_MAX);
+    assert!(import.clusters.iter().all(|part| &*part.cluster != "member-1"), "it has no place");
 }
 
 #[test]

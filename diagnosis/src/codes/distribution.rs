@@ -8,7 +8,7 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN501,
         "An exported slice is not distributed to the importer",
-        "The export is accepted and the claim exists, and the hub has no EndpointSliceImport for an EndpointSliceExport.",
+        "The export is accepted and the importer requests the Service, and the hub has no EndpointSliceImport for an EndpointSliceExport.",
     )
     .seen("no EndpointSliceImport with the same source slice", "kubectl --context HUB -n fleet-member-<importer> get endpointsliceimports")
     .remedy("Check that the hub agent runs, is ready and leads, and read its log."),

@@ -8,10 +8,10 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN601,
         "The derived Service is missing",
-        "The claim is granted, and the importer has no derived Service in fleet-system.",
+        "The hub grants the import, and the importer has no derived Service: in fleet-system, or by the standard API in the namespace of the Service.",
     )
-    .seen("label derived-service of the MultiClusterService", "kubectl --context IMPORTER -n fleet-system get services")
-    .remedy("Read the condition Valid of the MultiClusterService, and the log of the member agent in the importer.")
+    .seen("label derived-service of the MultiClusterService, or Service derived-<hash>", "kubectl --context IMPORTER get services -n fleet-system")
+    .remedy("Read the condition Valid of the MultiClusterService, and the log of the member agent in the importer. The standard API needs the rights of deploy/multicluster-api.yaml.")
     .reasons(&[Reason::WriteRefused, Reason::WriteDenied]),
     Entry::new(
         FN602,
@@ -43,8 +43,8 @@ pub(super) const CODES: &[Entry] = &[
         "An imported slice is missing",
         "The hub distributes the slice to the importer, and the importer has no EndpointSlice for it.",
     )
-    .seen("no EndpointSlice with the name of the EndpointSliceImport", "kubectl --context IMPORTER -n fleet-system get endpointslices")
-    .remedy("Check quotas and policies of fleet-system in the importer, and read the log of the member agent.")
+    .seen("no EndpointSlice with the name of the EndpointSliceImport: in fleet-system, or by the standard API in the namespace of the Service", "kubectl --context IMPORTER -n fleet-system get endpointslices")
+    .remedy("Check quotas and policies of this namespace in the importer, and read the log of the member agent.")
     .reasons(&[Reason::WriteDenied, Reason::WriteRefused, Reason::NameHeldByAnother]),
     Entry::new(
         FN606,
@@ -58,7 +58,7 @@ pub(super) const CODES: &[Entry] = &[
         "Addresses of a slice are refused",
         "The importer leaves out addresses that cannot belong to another cluster, or that are outside of --source-ranges.",
     )
-    .seen("addresses of the EndpointSliceImport that the imported slice lacks", "kubectl --context IMPORTER -n <namespace> describe multiclusterservices")
+    .seen("addresses of the EndpointSliceImport that the imported slice lacks, and Events of the importer", "kubectl --context IMPORTER -n <namespace> get events")
     .remedy("Correct the declared ranges of the exporter, or the slice in the exporter.")
     .reasons(&[Reason::AddressRefused]),
     Entry::new(
@@ -66,7 +66,7 @@ pub(super) const CODES: &[Entry] = &[
         "Ports of a slice are refused",
         "The importer leaves out ports of a slice whose number, name or protocol is invalid.",
     )
-    .seen("ports of the EndpointSliceImport that the imported slice lacks", "kubectl --context IMPORTER -n <namespace> describe multiclusterservices")
+    .seen("ports of the EndpointSliceImport that the imported slice lacks, and Events of the importer", "kubectl --context IMPORTER -n <namespace> get events")
     .remedy("Correct the ports of the slice in the exporter.")
     .reasons(&[Reason::PortRefused]),
     Entry::new(
@@ -96,9 +96,9 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN612,
         "The import hangs in deletion",
-        "The MultiClusterService or its ServiceImport was deleted, and a finalizer keeps it.",
+        "The MultiClusterService, the ServiceImport or the MergedServiceImport in the hub was deleted, and a finalizer keeps it.",
     )
-    .seen("metadata.deletionTimestamp and metadata.finalizers", "kubectl --context IMPORTER -n <namespace> get multiclusterservices,serviceimports -o yaml")
+    .seen("metadata.deletionTimestamp and metadata.finalizers", "kubectl --context IMPORTER -n <namespace> get multiclusterservices,serviceimports.networking.fleet.azure.com -o yaml")
     .remedy("Check that the member agent runs. Repair or delete the object that the agent's log names as undecodable.")
     .reasons(&[Reason::ObjectUnreadable]),
     Entry::new(

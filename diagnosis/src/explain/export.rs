@@ -263,6 +263,7 @@ fn is_not_in_deletion(walk: &Walk<'_>) -> Found {
     stays_or_goes(walk.hub(), export)?;
     // A ServiceExport of the standard API has no finalizer.
     if walk.api == Api::Standard && walk.export_in(walk.exporter()?)?.is_none() {
+        settled(walk.hub(), changed(export))?;
         let value = "the exporter has no ServiceExport of multicluster.x-k8s.io";
         return Err(walk.hub().broken(export, "spec.multicluster", value));
     }

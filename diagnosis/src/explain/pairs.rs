@@ -1,7 +1,8 @@
-//! Pairs of exporters and importers of a Service.
+//! Pairs of exporters and importers of a Service, by each API.
+
+mod standard;
 
 use super::export::is_by;
-use super::standard;
 use super::walk::{Ends, exporters, imports, in_namespace, named};
 use crate::report::Api;
 use crate::snapshot::{Member, Snapshot};
@@ -34,34 +35,51 @@ pub(crate) struct InUseBy {
 
 /// Returns the pairs of a Service by each API that it uses. A Service that uses none has pairs of the fleet's API.
 pub(crate) fn of<'a>(snapshot: &'a Snapshot, service: &ObjectName, filter: &Filter) -> Vec<Ends<'a>> {
-    let fleet = (exporters_of(snapshot, service), importers_of(snapshot, service));
-    let uses_standard = standard::is_used(snapshot, service);
-    let uses_fleet = !uses_standard || !fleet.0.is_empty() || !fleet.1.is_empty();
-    let mut pairs = if uses_fleet { by(Api::Fleet, fleet, snapshot, service, filter) } else { Vec::new() };
-    if uses_standard {
-        let known = (standard::exporters_of(snapshot, service), standard::importers_of(snapshot, service));
-        pairs.extend(by(Api::Standard, known, snapshot, service, filter));
+    let fleet = Parties { exporters: exporters_of(snapshot, service), importers: importers_of(snapshot, service) };
+    let standard = standard::parties(snapshot, service, fleet.is_empty());
+    let mut apis = vec![(Api::Fleet, fleet), (Api::Standard, standard)];
+    apis.retain(|(_, parties)| !parties.is_empty());
+    if apis.is_empty() {
+        let api = if standard::is_unknown(snapshot) { Api::Standard } else { Api::Fleet };
+        apis.push((api, Parties::default()));
     }
-    pairs
+    // A cluster that takes part by one of two APIs is not missing in the other one.
+    retain_if_any(&mut apis, |parties| filter.from.as_ref().is_some_and(|id| parties.exporters.contains(id)));
+    retain_if_any(&mut apis, |parties| filter.to.as_ref().is_some_and(|id| parties.importers.contains(id)));
+    apis.into_iter().flat_map(|(api, parties)| by(api, parties, snapshot, service, filter)).collect()
 }
 
-/// Returns the pairs by one API, from its exporters and importers. Without exporters or importers, one pair shows what is missing.
-fn by<'a>(
-    api: Api,
-    (known_exporters, known_importers): (BTreeSet<String>, BTreeSet<String>),
-    snapshot: &'a Snapshot,
-    service: &ObjectName,
-    filter: &Filter,
-) -> Vec<Ends<'a>> {
-    let nobody_exports = known_exporters.is_empty();
+/// Clusters that export and import a Service by one API.
+#[derive(Debug, Default)]
+struct Parties {
+    exporters: BTreeSet<String>,
+    importers: BTreeSet<String>,
+}
+
+impl Parties {
+    fn is_empty(&self) -> bool {
+        self.exporters.is_empty() && self.importers.is_empty()
+    }
+}
+
+/// Keeps the APIs that meet a condition, if there are any.
+fn retain_if_any(apis: &mut Vec<(Api, Parties)>, condition: impl Fn(&Parties) -> bool) {
+    if apis.iter().any(|(_, parties)| condition(parties)) {
+        apis.retain(|(_, parties)| condition(parties));
+    }
+}
+
+/// Returns the pairs by one API. Without exporters or importers, one pair shows what is missing.
+fn by<'a>(api: Api, parties: Parties, snapshot: &'a Snapshot, service: &ObjectName, filter: &Filter) -> Vec<Ends<'a>> {
+    let nobody_exports = parties.exporters.is_empty();
     let mut from: Vec<Option<String>> = match &filter.from {
         Some(id) => vec![Some(id.clone())],
-        None if nobody_exports && !known_importers.is_empty() => candidates(snapshot, service).map(Some).collect(),
-        None => known_exporters.into_iter().map(Some).collect(),
+        None if nobody_exports && !parties.importers.is_empty() => candidates(snapshot, service).map(Some).collect(),
+        None => parties.exporters.into_iter().map(Some).collect(),
     };
     let mut to: Vec<Option<String>> = match &filter.to {
         Some(id) => vec![Some(id.clone())],
-        None => known_importers.into_iter().map(Some).collect(),
+        None => parties.importers.into_iter().map(Some).collect(),
     };
     for ends in [&mut from, &mut to] {
         if ends.is_empty() {

@@ -33,9 +33,13 @@ fn endpoints_are_equal(walk: &Walk<'_>) -> Found {
         Api::Standard => {
             let import =
                 walk.standard_import()?.ok_or_else(|| Stop::Skipped("there is no ServiceImport".to_owned()))?;
-            let is_served: Vec<bool> = sources.iter().map(|slice| is_served(walk, slice)).collect::<Result<_, _>>()?;
-            let mut is_served = is_served.into_iter();
-            sources.retain(|_| is_served.next() == Some(true));
+            let is_served = |slice: &&EndpointSlice| {
+                let ports = slice.ports.iter().flatten().map(|port| port.name.as_deref().unwrap_or_default());
+                standard::is_served(walk, ports)
+            };
+            let served: Vec<bool> = sources.iter().map(is_served).collect::<Result<_, _>>()?;
+            let mut served = served.into_iter();
+            sources.retain(|_| served.next() == Some(true));
             site.shown(import, "endpoints", "")
         }
     };
@@ -51,20 +55,6 @@ fn endpoints_are_equal(walk: &Walk<'_>) -> Found {
     Err(Stop::Broken(Box::new(Evidence { value: difference(&wanted, &found), ..shown })))
 }
 
-/// True if clients reach the exporter at a port of this slice. FN320 reports the conflict of a slice without such a port.
-fn is_served(walk: &Walk<'_>, slice: &EndpointSlice) -> Result<bool, Stop> {
-    let mut ports = slice.ports.iter().flatten().peekable();
-    if ports.peek().is_none() {
-        return Ok(true);
-    }
-    for port in ports {
-        if standard::served_name(walk, port.name.as_deref().unwrap_or_default())?.is_some() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 /// FN702.
 fn exporter_still_exports(walk: &Walk<'_>) -> Found {
     let Some(exporter) = walk.exporter else { return Err(Stop::Skipped("nobody exports the Service".to_owned())) };
@@ -72,6 +62,9 @@ fn exporter_still_exports(walk: &Walk<'_>) -> Found {
     let Some(slice) = imported.first() else { return Ok(()) };
     if walk.hub_lists(&exporter.id)? {
         return Ok(());
+    }
+    if let (Api::Standard, Some(merged)) = (walk.api, walk.merged_import()?) {
+        settled(walk.hub(), changed(merged))?;
     }
     let value = format!("{} is imported, and the hub does not list {} as an exporter", slice.name_any(), exporter.id);
     Err(Site::Member(walk.importer()?).broken(*slice, "endpoints", value))

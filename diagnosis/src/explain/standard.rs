@@ -5,80 +5,25 @@
 
 use super::access::deployment;
 use super::evidence::changed;
-use super::export::{Export, has, is_by, outcome};
+use super::export::{Export, has, outcome};
 use super::pairs::hub_namespace;
-use super::walk::{
-    Walk, decodable, in_namespace, is_imported, member_agent, named, need, older_than, settled, stays_or_goes,
-};
+use super::walk::{Walk, decodable, in_namespace, member_agent, need, older_than, settled, stays_or_goes};
 use super::{Found, Site, Stop};
 use crate::limits::ANSWERED_SECONDS;
 use crate::report::Api;
-use crate::snapshot::{Member, Snapshot};
+use crate::snapshot::{Listing, Member};
 use fleetnet_api::crd::multicluster::ServiceImport;
 use fleetnet_api::crd::{MemberAgent, MergedServiceImport};
-use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, finalizers, labels};
+use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, GROUP, STANDARD_GROUP, finalizers, labels};
 use fleetnet_core::conditions::{READY, VALID};
 use fleetnet_core::features::Feature;
 use fleetnet_core::member::NEVER_IMPORTING;
-use fleetnet_core::names::{cluster_of, member_namespace, merged_import_name};
+use fleetnet_core::names::{member_namespace, merged_import_name};
 use fleetnet_types::ObjectName;
 use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Resource, ResourceExt as _};
-use std::collections::BTreeSet;
-
-/// True if a cluster exports or imports the Service by the standard API.
-pub(super) fn is_used(snapshot: &Snapshot, service: &ObjectName) -> bool {
-    !exporters_of(snapshot, service).is_empty() || merged_imports(snapshot, service).next().is_some()
-}
-
-/// Returns the clusters that export the Service, or of which slices are still imported.
-pub(super) fn exporters_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
-    let mut found: BTreeSet<String> = BTreeSet::new();
-    for member in &snapshot.members {
-        let exports = member.standard_exports.known().unwrap_or_default();
-        if named(exports, &service.namespace, &service.name).is_some() {
-            found.insert(member.id.clone());
-        }
-        let imported = member.slices.objects().filter(|slice| {
-            is_imported(slice)
-                && in_namespace(*slice, &service.namespace)
-                && slice.labels().get(labels::MULTICLUSTER_SERVICE_NAME).is_some_and(|name| **name == *service.name)
-        });
-        found.extend(imported.filter_map(|slice| slice.labels().get(labels::SOURCE_CLUSTER)).cloned());
-    }
-    for export in snapshot.hub.internal_exports.objects().filter(|export| is_by(export, Api::Standard)) {
-        let reference = &export.spec.service_reference;
-        if *reference.namespace == *service.namespace && *reference.name == *service.name {
-            found.extend(export.namespace().and_then(|namespace| cluster_of(&namespace)).map(|id| id.to_string()));
-        }
-    }
-    found.extend(merged_imports(snapshot, service).flat_map(|it| &it.spec.clusters).map(|it| it.cluster.clone()));
-    found
-}
-
-/// Returns the clusters that import the Service, or whose namespace imports Services.
-pub(super) fn importers_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
-    let requested = merged_imports(snapshot, service).filter(|merged| is_requested(merged));
-    let requested = requested.filter_map(|merged| cluster_of(&merged.namespace()?).map(|id| id.to_string()));
-    let is_importer = |member: &&Member| {
-        let imports = member.standard_imports.known().unwrap_or_default();
-        let import = named(imports, &service.namespace, &service.name);
-        import.is_some_and(is_ours) || import_state(member, service) == Ok(ImportState::Imports)
-    };
-    requested.chain(snapshot.members.iter().filter(is_importer).map(|member| member.id.clone())).collect()
-}
-
-/// Returns the MergedServiceImports of a Service.
-fn merged_imports<'a>(
-    snapshot: &'a Snapshot,
-    service: &'a ObjectName,
-) -> impl Iterator<Item = &'a MergedServiceImport> {
-    snapshot.hub.merged_imports.objects().filter(|merged| {
-        let reference = &merged.spec.service_reference;
-        *reference.namespace == *service.namespace && *reference.name == *service.name
-    })
-}
 
 /// True if the member agent requests the slices of the Service.
 pub(crate) fn is_requested(merged: &MergedServiceImport) -> bool {
@@ -92,16 +37,21 @@ pub(super) fn is_ours<K: Resource>(object: &K) -> bool {
 
 /// State of a namespace in a member.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum ImportState<'a> {
-    Imports,
+pub(super) enum ImportState<'a> {
+    /// The namespace has the label and imports.
+    Labelled(&'a Namespace),
+    /// The namespace imports because all do.
+    AllImport(&'a Namespace),
     /// Namespaces of Kubernetes and of the fleet never import.
     Never(&'a Namespace),
     NotLabelled(&'a Namespace),
+    /// The namespace is being deleted.
+    Ends(&'a Namespace),
     Missing,
 }
 
 /// Returns the state of the namespace of the Service in a member.
-fn import_state<'a>(member: &'a Member, service: &ObjectName) -> Result<ImportState<'a>, Stop> {
+pub(super) fn import_state<'a>(member: &'a Member, service: &ObjectName) -> Result<ImportState<'a>, Stop> {
     let namespaces = need(&member.namespaces, "Namespaces", Site::Member(member))?;
     let namespace = namespaces.iter().find(|namespace| *namespace.name_any() == *service.namespace);
     let Some(namespace) = namespace else { return Ok(ImportState::Missing) };
@@ -109,7 +59,9 @@ fn import_state<'a>(member: &'a Member, service: &ObjectName) -> Result<ImportSt
     Ok(match &*service.namespace {
         FLEET_SYSTEM_NAMESPACE => ImportState::Never(namespace),
         name if NEVER_IMPORTING.contains(&name) => ImportState::Never(namespace),
-        _ if is_labelled || all_import(member) => ImportState::Imports,
+        _ if namespace.metadata.deletion_timestamp.is_some() => ImportState::Ends(namespace),
+        _ if is_labelled => ImportState::Labelled(namespace),
+        _ if all_import(member) => ImportState::AllImport(namespace),
         _ => ImportState::NotLabelled(namespace),
     })
 }
@@ -118,8 +70,9 @@ fn import_state<'a>(member: &'a Member, service: &ObjectName) -> Result<ImportSt
 fn all_import(member: &Member) -> bool {
     let Ok(Some(deployment)) = deployment(Site::Member(member)) else { return false };
     let containers = deployment.spec.template.spec.iter().flat_map(|pod| &pod.containers);
-    let mut arguments = containers.flat_map(|it| it.command.iter().chain(&it.args).flatten());
-    arguments.any(|argument| argument.trim_start_matches('-') == "multicluster-api-import=all")
+    let arguments: Vec<&str> =
+        containers.flat_map(|it| it.command.iter().chain(&it.args).flatten()).flat_map(|it| it.split('=')).collect();
+    arguments.windows(2).any(|pair| pair[0].trim_start_matches('-') == "multicluster-api-import" && pair[1] == "all")
 }
 
 impl<'a> Walk<'a> {
@@ -165,6 +118,21 @@ fn lists(merged: &MergedServiceImport, exporter: &Member) -> bool {
 
 /// FN214. An agent that only exports does not announce the feature, but sets conditions of the ServiceExport.
 pub(super) fn is_on(walk: &Walk<'_>) -> Found {
+    let is_missing = |site: Site<'_>, plural: &str, group: &str| {
+        Err(site.lacks::<CustomResourceDefinition>("", &format!("{plural}.{group}")))
+    };
+    if walk.snapshot.hub.merged_imports == Listing::NotDefined {
+        return is_missing(walk.hub(), "mergedserviceimports", GROUP);
+    }
+    for member in walk.members() {
+        let is_end = |end: Option<&Member>| end.is_some_and(|end| end.id == member.id);
+        if is_end(walk.exporter) && member.standard_exports == Listing::NotDefined {
+            return is_missing(Site::Member(member), "serviceexports", STANDARD_GROUP);
+        }
+        if is_end(walk.importer) && member.standard_imports == Listing::NotDefined {
+            return is_missing(Site::Member(member), "serviceimports", STANDARD_GROUP);
+        }
+    }
     for member in walk.members() {
         // FN205 reports a missing MemberAgent.
         let Some(agent) = member_agent(walk.snapshot, member)? else { continue };
@@ -224,7 +192,10 @@ pub(super) fn namespace_imports(walk: &Walk<'_>) -> Found {
     let importer = walk.importer()?;
     let site = Site::Member(importer);
     let broken = match import_state(importer, walk.service)? {
-        ImportState::Imports => return Ok(()),
+        ImportState::Labelled(_) | ImportState::AllImport(_) => return Ok(()),
+        ImportState::Ends(namespace) => site.broken(namespace, "metadata.deletionTimestamp", "the namespace ends"),
+        // The agent imports, so all namespaces do.
+        ImportState::NotLabelled(_) if walk.requested_import().is_ok() => return Ok(()),
         ImportState::NotLabelled(namespace) => {
             site.broken(namespace, &format!("metadata.labels[{}]", labels::IMPORT), "not true")
         }
@@ -237,7 +208,7 @@ pub(super) fn namespace_imports(walk: &Walk<'_>) -> Found {
 
 /// FN410.
 pub(super) fn is_merged(walk: &Walk<'_>) -> Found {
-    imports(walk)?;
+    importing(walk)?;
     let (importer, exporter) = (walk.importer()?, walk.exporter()?);
     let export = walk.accepted_export()?;
     let merged = walk.merged_import()?;
@@ -260,20 +231,22 @@ pub(super) fn is_merged(walk: &Walk<'_>) -> Found {
 
 /// FN411.
 pub(super) fn requests_slices(walk: &Walk<'_>) -> Found {
-    imports(walk)?;
+    let namespace = importing(walk)?;
     let merged = walk.merged_import()?.ok_or_else(|| Stop::Skipped("there is no MergedServiceImport".to_owned()))?;
     if is_requested(merged) || merged.metadata.deletion_timestamp.is_some() {
         return Ok(());
     }
     older_than(ANSWERED_SECONDS, walk.hub(), changed(merged))?;
+    // Perhaps the namespace has just got its label.
+    older_than(ANSWERED_SECONDS, Site::Member(walk.importer()?), changed(namespace))?;
     Err(walk.hub().broken(merged, "metadata.finalizers", "not set by the member agent").at(changed(merged)))
 }
 
-/// Skips a step about an importer whose namespace does not import: FN409 reports it.
-fn imports(walk: &Walk<'_>) -> Found {
+/// Returns the namespace of the importer. Skips a step if the namespace does not import: FN409 reports it.
+fn importing<'a>(walk: &Walk<'a>) -> Result<&'a Namespace, Stop> {
     match import_state(walk.importer()?, walk.service)? {
-        ImportState::Imports => Ok(()),
-        ImportState::Never(_) | ImportState::NotLabelled(_) | ImportState::Missing => {
+        ImportState::Labelled(namespace) | ImportState::AllImport(namespace) => Ok(namespace),
+        ImportState::Never(_) | ImportState::NotLabelled(_) | ImportState::Ends(_) | ImportState::Missing => {
             Err(Stop::Skipped("the namespace does not import".to_owned()))
         }
     }
@@ -364,4 +337,18 @@ pub(super) fn served_name<'a>(walk: &Walk<'a>, own: &'a str) -> Result<Option<&'
     let Some(served) = part.and_then(|part| part.ports.as_ref()) else { return Ok(Some(own)) };
     let served = served.iter().find(|port| port.own_name.as_deref().unwrap_or_default() == own);
     Ok(served.map(|port| port.name.as_deref().unwrap_or_default()))
+}
+
+/// True if clients reach the exporter at one of these ports, or there are none. FN320 reports the conflict of other slices.
+pub(super) fn is_served<'a>(walk: &Walk<'a>, ports: impl Iterator<Item = &'a str>) -> Result<bool, Stop> {
+    let mut ports = ports.peekable();
+    if ports.peek().is_none() {
+        return Ok(true);
+    }
+    for port in ports {
+        if served_name(walk, port)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

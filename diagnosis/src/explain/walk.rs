@@ -276,7 +276,11 @@ impl<'a> Walk<'a> {
         let prefix = format!("{}-{}-", exporter.id, self.service.namespace);
         let is_of_exporter = |slice: &EndpointSlice| match self.api {
             Api::Fleet => distributed.contains(&slice.name_any()) || slice.name_any().starts_with(&prefix),
-            Api::Standard => slice.labels().get(labels::SOURCE_CLUSTER) == Some(&exporter.id),
+            // Other implementations set this label too.
+            Api::Standard => {
+                slice.labels().get(labels::SOURCE_CLUSTER) == Some(&exporter.id)
+                    && (is_imported(slice) || distributed.contains(&slice.name_any()))
+            }
         };
         let namespace = self.import_namespace();
         let mut found: Vec<&EndpointSlice> =

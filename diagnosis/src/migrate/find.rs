@@ -2,7 +2,7 @@
 
 use crate::explain::{
     Site, Stop, agent, annotation, are_rights_enforced, definitions_are_current, holder, in_use_by, is_allowed, is_by,
-    is_expired, is_imported, need, of_export, outcome,
+    is_expired, is_imported, is_requested, need, of_export, outcome,
 };
 use crate::report::{Api, Evidence};
 use crate::snapshot::{Listing, Member, Snapshot};
@@ -373,12 +373,18 @@ pub(super) fn traffic_manager(snapshot: &Snapshot) -> Found {
     Ok(exports.map(|(export, type_)| Site::Hub(&snapshot.hub).shown(export, "spec.type", type_)).collect())
 }
 
-/// Exports that only the standard API requests.
-pub(super) fn exports_of_the_standard_api(snapshot: &Snapshot) -> Found {
-    let exports = internal_exports(snapshot)?.iter();
-    let only = |export: &&InternalServiceExport| !is_by(export, Api::Fleet);
-    let shown = |export| Site::Hub(&snapshot.hub).shown(export, "spec.multicluster.only", "true");
-    Ok(exports.filter(only).map(shown).collect())
+/// Exports that only the standard API requests, and its imports.
+pub(super) fn standard_api(snapshot: &Snapshot) -> Found {
+    let hub = Site::Hub(&snapshot.hub);
+    let exports = internal_exports(snapshot)?.iter().filter(|export| !is_by(export, Api::Fleet));
+    let exports = exports.map(|export| hub.shown(export, "spec.multicluster.only", "true"));
+    let imports = match &snapshot.hub.merged_imports {
+        Listing::NotDefined => &[],
+        listing => need(listing, "MergedServiceImports", hub)?,
+    };
+    let imports = imports.iter().filter(|merged| is_requested(merged));
+    let imports = imports.map(|merged| hub.shown(merged, "metadata.finalizers", "set by the importing member"));
+    Ok(exports.chain(imports).collect())
 }
 
 fn internal_exports(snapshot: &Snapshot) -> Result<&[InternalServiceExport], Stop> {

@@ -175,6 +175,12 @@ pub fn of_hub(snapshot: &Snapshot) -> Result<Rollback, Refused> {
     Ok(Rollback { changes: revoked.chain(deleted).collect(), ..Rollback::default() })
 }
 
+/// True if an export in the hub has nothing that Go agents take for something else.
+#[must_use]
+pub fn is_go_export(export: &InternalServiceExport) -> bool {
+    ends(export).is_none()
+}
+
 /// True if a slice in the hub has nothing that Go agents do not have.
 #[must_use]
 pub fn is_go_form(slice: &EndpointSliceExportSpec) -> bool {
@@ -205,9 +211,12 @@ fn nobody_imports_by_standard_api<'a>(
     let (namespace, service) = (import.namespace().unwrap_or_default(), &import.spec.service_reference.namespaced_name);
     let member = cluster_of(&namespace).map_or(namespace, |id| id.to_string());
     Err(Refused::First(format!(
-        "{member} imports {service} by the standard API: start its fleetnet agent again, remove the label {} from its namespaces, wait \
-         until no ServiceImport of {STANDARD_GROUP} is left, stop the agent, and run the command again",
-        labels::IMPORT
+        "{member} imports {service} by the standard API, and only its fleetnet agent can end that: start it with --multicluster-api and \
+         --multicluster-api-import=labelled, remove the label {} from its namespaces, wait until no ServiceImport of {STANDARD_GROUP} \
+         with the label {}={} is left, stop the agent, and run the command again. If the member is gone, run fleetnet leave --force",
+        labels::IMPORT,
+        labels::WRITER,
+        labels::WRITER_MEMBER_AGENT
     )))
 }
 

@@ -78,10 +78,11 @@ pub(super) const ITEMS: &[Item] = &[
         id: "standard-api",
         impact: Traffic,
         agents: "all three",
-        effect: "Only the standard API (multicluster.x-k8s.io) exports this Service. Its imports end. A Go hub agent takes the \
+        effect: "The standard API (multicluster.x-k8s.io) exports or imports this Service. Its imports end. A Go hub agent takes an \
                  export for one of the fleet's API, so MultiClusterServices get its endpoints.",
-        remedy: "Delete the ServiceExport of multicluster.x-k8s.io, and wait until the InternalServiceExport is gone.",
-        find: Hub(find::exports_of_the_standard_api),
+        remedy: "Turn the standard API off before (docs/multicluster-api.md): delete its ServiceExports, and remove the label \
+                 fleetnet/import from all namespaces.",
+        find: Hub(find::standard_api),
     },
     Item {
         id: "address",

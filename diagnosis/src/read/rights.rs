@@ -2,7 +2,9 @@
 
 use super::server::Server;
 use crate::snapshot::{AgentObjects, Listing, MissingRight, Snapshot};
-use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, GROUP};
+use fleetnet_api::crd::MemberAgent;
+use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, GROUP, STANDARD_GROUP};
+use fleetnet_core::features::Feature;
 use fleetnet_core::names::member_namespace;
 use futures::future::join_all;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -37,6 +39,18 @@ const MEMBER_AGENT: &[Right] = &[
     ("patch", "discovery.k8s.io", "endpointslices", FLEET_SYSTEM_NAMESPACE),
 ];
 
+/// Rights of a member agent with `--multicluster-api` in its own cluster. deploy/multicluster-api.yaml grants them.
+const STANDARD_API: &[Right] = &[
+    ("list", STANDARD_GROUP, "serviceexports", ""),
+    ("patch", STANDARD_GROUP, "serviceexports/status", ""),
+    ("create", STANDARD_GROUP, "serviceimports", ""),
+    ("patch", STANDARD_GROUP, "serviceimports/status", ""),
+    ("list", "", "namespaces", ""),
+    ("create", "", "services", ""),
+    ("create", "discovery.k8s.io", "endpointslices", ""),
+    ("patch", "discovery.k8s.io", "endpointslices", ""),
+];
+
 /// Rights of the member agent in its namespace of the hub. deploy/hub-member.yaml grants them.
 const MEMBER_AGENT_IN_HUB: &[(&str, &str)] = &[
     ("create", "internalserviceexports"),
@@ -47,6 +61,9 @@ const MEMBER_AGENT_IN_HUB: &[(&str, &str)] = &[
     ("patch", "memberagents"),
 ];
 
+/// Further rights of a member agent that announces the standard API.
+const STANDARD_API_IN_HUB: &[(&str, &str)] = &[("list", "mergedserviceimports"), ("patch", "mergedserviceimports")];
+
 /// Returns the rights that the hub agent lacks in the hub.
 pub(super) async fn of_hub_agent(server: &Server<'_>, agent: &AgentObjects) -> Listing<MissingRight> {
     of_agent(server, agent, "hub-agent", HUB_AGENT).await
@@ -54,7 +71,13 @@ pub(super) async fn of_hub_agent(server: &Server<'_>, agent: &AgentObjects) -> L
 
 /// Returns the rights that the member agent lacks in its own cluster.
 pub(super) async fn of_member_agent(server: &Server<'_>, agent: &AgentObjects) -> Listing<MissingRight> {
-    of_agent(server, agent, "member-agent", MEMBER_AGENT).await
+    let has_api = agent.deployments.objects().any(|deployment| {
+        let containers = deployment.spec.template.spec.iter().flat_map(|pod| &pod.containers);
+        let mut arguments = containers.flat_map(|it| it.command.iter().chain(&it.args).flatten());
+        arguments.any(|argument| ["--multicluster-api", "--multicluster-api=true"].contains(&argument.as_str()))
+    });
+    let rights = if has_api { [MEMBER_AGENT, STANDARD_API].concat() } else { MEMBER_AGENT.to_vec() };
+    of_agent(server, agent, "member-agent", &rights).await
 }
 
 /// Reads the rights that the members' accounts lack in the hub. FN202 reports members without an account.
@@ -65,13 +88,18 @@ pub(super) async fn of_members_in_hub(server: &Server<'_>, snapshot: &mut Snapsh
         let namespace = member_namespace(&member.id).to_string();
         let subject = member.hub_secret.objects().find_map(|secret| secret.token.as_ref()?.subject.rsplit(':').next());
         let account = subject.unwrap_or("member-agent").to_owned();
+        let agents = snapshot.hub.member_agents.objects();
+        let own: Vec<&MemberAgent> = agents.filter(|it| it.namespace().is_some_and(|it| it == namespace)).collect();
+        let features = own.iter().flat_map(|agent| agent.spec.features.iter().flatten());
+        let has_api = features.into_iter().any(|feature| feature.0 == Feature::MulticlusterApi.name());
+        let further = if has_api { STANDARD_API_IN_HUB } else { &[] };
         let exists = accounts.iter().any(|(of, name)| *of == namespace && *name == account);
         async move {
             if !exists {
                 return Listing::NotAsked;
             }
             let user = format!("system:serviceaccount:{namespace}:{account}");
-            let rights = MEMBER_AGENT_IN_HUB.iter().map(|(verb, resource)| MissingRight {
+            let rights = MEMBER_AGENT_IN_HUB.iter().chain(further).map(|(verb, resource)| MissingRight {
                 user: user.clone(),
                 verb: (*verb).to_owned(),
                 group: GROUP.to_owned(),

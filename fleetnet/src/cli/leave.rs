@@ -111,7 +111,7 @@ async fn leave(options: &Options, contexts: &Contexts, hub: &Cluster, log: &mut 
     })?;
     member::withdraw(&member, log).await?;
     standard::withdraw(hub, &namespace, &member, log).await?;
-    member::wait_for_agent(&member, log, end).await?;
+    member::wait_for_agent(&member, agent.as_ref(), log, end).await?;
     hub::wait_for_agents(hub, &namespace, log, end).await?;
     member::forget(&member, log).await?;
     let exit = hub::remove(hub, &namespace, log, end).await?;

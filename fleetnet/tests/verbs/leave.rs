@@ -11,6 +11,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::ListParams;
 use serde_json::json;
+use std::path::Path;
 
 const NAMESPACE: &str = "fleet-member-west";
 const OURS: &str = "networking.fleet.azure.com/cleanup";
@@ -210,13 +211,40 @@ async fn another_cluster_than_the_members_is_refused() {
     assert!(namespace(&hub, NAMESPACE).await.is_some());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn exports_that_no_agent_removes_end_the_wait_with_a_timeout() {
-    let folder = folder();
-    let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
+/// Returns a hub and its member west, which has the namespace `work`. No agent runs.
+async fn joined(folder: &Path) -> (Cluster, Cluster) {
+    let (hub, west) = (Cluster::https(folder, "hub").await, Cluster::https(folder, "west").await);
     let flags = [&hub, &west].map(|cluster| format!("--kubeconfig={}", cluster.kubeconfig.display()));
     run(["join", "west", "--apply"].map(str::to_owned).into_iter().chain(flags)).await.expect(0);
     west.server.make_namespace("work").await.unwrap();
+    (hub, west)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn imports_by_the_standard_api_that_the_agent_does_not_manage_any_more_are_named_at_once() {
+    let folder = folder();
+    let (hub, west) = joined(folder.path()).await;
+    let labels = json!({
+        "app.kubernetes.io/managed-by": "fleetnet-member-agent", "multicluster.kubernetes.io/service-name": "app",
+    });
+    west.create::<Service>(
+        "work",
+        json!({"metadata": {"name": "derived-x", "labels": labels}, "spec": {"ports": [{"port": 80}]}}),
+    )
+    .await;
+    // A Service of another writer.
+    west.create::<Service>("work", json!({"metadata": {"name": "app"}, "spec": {"ports": [{"port": 80}]}})).await;
+    let ended = leave(&[&hub, &west], &["--context", "admin@west"]).await.expect(1);
+    let expected =
+        "the agent runs without the standard API, so it does not remove 1 derived Services of multicluster.x-k8s.io";
+    assert!(ended.errors.contains(expected) && ended.errors.contains("--multicluster-api"), "{ended:?}");
+    assert!(namespace(&hub, NAMESPACE).await.is_some(), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exports_that_no_agent_removes_end_the_wait_with_a_timeout() {
+    let folder = folder();
+    let (hub, west) = joined(folder.path()).await;
     west.create::<ServiceExport>(
         "work",
         json!({

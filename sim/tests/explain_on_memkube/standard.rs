@@ -20,6 +20,7 @@ use futures::future::LocalBoxFuture;
 use harness::user::Consume;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use kube::api::ListParams;
 use memkube::Verb;
@@ -368,6 +369,9 @@ altered! {
         let status = it.hub.member_agents.objects_mut().expect(READ)[EXPORTER].status.as_mut().expect(READ);
         status.features.as_mut().expect(READ).retain(|feature| feature.0 != "MulticlusterApi");
     },
+    FN214: |it| it.hub.merged_imports = Listing::NotDefined,
+    FN214: |it| it.members[EXPORTER].standard_exports = Listing::NotDefined,
+    FN214: |it| it.members[IMPORTER].standard_imports = Listing::NotDefined,
     FN301: |it| {
         it.members[EXPORTER].standard_exports = Listing::of(Vec::new());
         it.hub.internal_exports = Listing::of(Vec::new());
@@ -471,7 +475,6 @@ fn each_second_fault_in_a_running_fleet_of_the_standard_api_gives_exactly_its_co
 const NOT_READ: &[fn(&mut Snapshot)] = &[
     |it| it.hub.internal_exports = Listing::Unknown(String::new()),
     |it| it.hub.merged_imports = Listing::Unknown(String::new()),
-    |it| it.hub.merged_imports = Listing::NotDefined,
     |it| it.hub.slice_exports = Listing::Unknown(String::new()),
     |it| it.hub.distributed_slices = Listing::Unknown(String::new()),
     |it| it.hub.member_agents = Listing::Unknown(String::new()),
@@ -494,8 +497,114 @@ fn listings_of_the_standard_api_that_were_not_read_are_never_a_fault() {
             second(&mut snapshot);
             let explanation = explain(&snapshot, &service("app"), &Filter::default());
             assert_eq!(codes(&explanation), BTreeSet::new(), "{}", show(&explanation));
+            assert_eq!(explanation.verdict, Verdict::NotKnown, "{}", show(&explanation));
         }
     }
+}
+
+/// Removes all that shows that the standard API exports the Service, apart from the ServiceExport.
+fn not_in_hub(snapshot: &mut Snapshot) {
+    snapshot.hub.internal_exports = Listing::of(Vec::new());
+    snapshot.hub.merged_imports = Listing::of(Vec::new());
+    snapshot.hub.slice_exports = Listing::of(Vec::new());
+    snapshot.hub.distributed_slices = Listing::of(Vec::new());
+    snapshot.members[IMPORTER].slices = Listing::of(Vec::new());
+    snapshot.members[IMPORTER].standard_imports = Listing::of(Vec::new());
+}
+
+fn without_feature(snapshot: &mut Snapshot) {
+    for agent in snapshot.hub.member_agents.objects_mut().expect(READ) {
+        agent.spec.features.as_mut().expect(READ).retain(|feature| feature.0 != "MulticlusterApi");
+    }
+}
+
+#[test]
+fn a_service_export_of_another_implementation_has_no_pair_if_the_fleets_api_exports_the_service() -> anyhow::Result<()>
+{
+    sim::paused(async {
+        let world = World::standard_running(2).await?;
+        world.user(EXPORTER).export("app").await?;
+        world.user(IMPORTER).import("app", "app", Consume::ClusterIp).await?;
+        world.user(IMPORTER).sees("app", &ADDRESSES).await?;
+        sleep(SOON).await;
+        let mut snapshot = world.snapshot().await?;
+        without_feature(&mut snapshot);
+        snapshot.hub.merged_imports = Listing::of(Vec::new());
+        for export in snapshot.hub.internal_exports.objects_mut().expect(READ) {
+            export.spec.multicluster = None;
+        }
+        for slices in snapshot.members.iter_mut().filter_map(|member| member.slices.objects_mut()) {
+            slices.retain(|slice| !slice.labels().contains_key("multicluster.kubernetes.io/source-cluster"));
+        }
+        let pairs = healthy_pairs(&explain(&snapshot, &service("app"), &Filter::default()))?;
+        ensure!(pairs == ["fleet member-1-member-2"], "{pairs:?}");
+        Ok(())
+    })?;
+    // If nothing else exports the Service, the user learns that the API is not on.
+    let mut snapshot = HEALTHY.clone();
+    not_in_hub(&mut snapshot);
+    without_feature(&mut snapshot);
+    snapshot.members[EXPORTER].standard_exports.objects_mut().expect(READ)[0].status = None;
+    is_exactly(&explain(&snapshot, &service("app"), &Filter::default()), FN214)
+}
+
+#[test]
+fn a_service_whose_exports_by_the_standard_api_were_not_read_is_not_known() {
+    let mut snapshot = HEALTHY.clone();
+    not_in_hub(&mut snapshot);
+    for unread in [Listing::Denied(String::new()), Listing::Unknown(String::new()), Listing::NotAsked] {
+        snapshot.members[EXPORTER].standard_exports = unread;
+        let explanation = explain(&snapshot, &service("app"), &Filter::default());
+        assert_eq!((codes(&explanation), explanation.verdict), (BTreeSet::new(), Verdict::NotKnown));
+    }
+    without_feature(&mut snapshot);
+    let explanation = explain(&snapshot, &service("app"), &Filter::default());
+    assert_eq!(codes(&explanation), [FN301].into(), "no agent uses the standard API");
+}
+
+#[test]
+fn a_cluster_that_the_hub_denies_and_that_nobody_labelled_is_no_importer() {
+    let mut snapshot = HEALTHY.clone();
+    let namespaces = snapshot.hub.namespaces.objects_mut().expect(READ);
+    let namespace = namespaces.iter_mut().find(|it| it.name_any() == "work").expect(READ);
+    namespace.annotations_mut().insert("networking.fleet.azure.com/importers".to_owned(), "nobody".to_owned());
+    snapshot.hub.merged_imports.objects_mut().expect(READ).clear();
+    let member = &mut snapshot.members[IMPORTER];
+    (member.slices, member.standard_imports) = (Listing::of(Vec::new()), Listing::of(Vec::new()));
+    let labelled = explain(&snapshot, &service("app"), &Filter::default());
+    assert_eq!(codes(&labelled), [FN404].into());
+    let member = &mut snapshot.members[IMPORTER];
+    member.namespaces.objects_mut().expect(READ)[0].metadata.labels = None;
+    for arguments in [&["--multicluster-api-import=all"][..], &["--multicluster-api-import", "all"]] {
+        let deployment = &mut snapshot.members[IMPORTER].agent.deployments.objects_mut().expect(READ)[0];
+        let pod = deployment.spec.template.spec.as_mut().expect(READ);
+        pod.containers[0].args = Some(arguments.iter().map(|it| (*it).to_owned()).collect());
+        let all = explain(&snapshot, &service("app"), &Filter::default());
+        assert_eq!((codes(&all), all.pairs[0].importer.as_deref()), (BTreeSet::new(), None));
+        let to = Filter { to: Some("member-2".to_owned()), ..Filter::default() };
+        assert_eq!(codes(&explain(&snapshot, &service("app"), &to)), [FN404].into());
+    }
+}
+
+#[test]
+fn a_label_that_is_younger_than_30_s_is_waited_for() -> anyhow::Result<()> {
+    sim::paused(async {
+        let world = World::standard(3).await?;
+        world.exports_standard().await?;
+        sleep(SOON).await;
+        world.refuse(Place::Hub, &[Verb::Patch], "mergedserviceimports", denied());
+        world.user(THIRD).label_namespace(Some("true")).await?;
+        sleep(std::time::Duration::from_secs(5)).await;
+        let third = Filter { to: Some("member-3".to_owned()), ..Filter::default() };
+        let mut snapshot = world.snapshot().await?;
+        // memkube has no managedFields.
+        let now = snapshot.members[THIRD].connection.now;
+        let namespace = &mut snapshot.members[THIRD].namespaces.objects_mut().expect(READ)[0];
+        namespace.metadata.creation_timestamp = now.map(Time);
+        ensure!(codes(&explain(&snapshot, &service("app"), &third)).is_empty(), "a new label");
+        sleep(SOON).await;
+        is_exactly(&explain(&world.snapshot().await?, &service("app"), &third), FN411)
+    })
 }
 
 /// Returns the rows of `services` as text.
@@ -568,6 +677,16 @@ fn a_service_that_both_apis_export_has_pairs_of_both() -> anyhow::Result<()> {
             "standard member-3-member-3",
         ];
         ensure!(pairs == expected, "{pairs:?}");
+        // A cluster that takes part by one API is not missing in the other one.
+        let (none, third) = (None, Some("member-3".to_owned()));
+        for (from, to, expected) in [
+            (&third, &none, &["standard member-3-member-2", "standard member-3-member-3"][..]),
+            (&none, &third, &["standard member-1-member-3", "standard member-3-member-3"]),
+        ] {
+            let filter = Filter { from: from.clone(), to: to.clone() };
+            let pairs = healthy_pairs(&world.explain(&filter).await?)?;
+            ensure!(pairs == expected, "{pairs:?}");
+        }
         Ok(())
     })
 }

@@ -116,6 +116,7 @@ pub(super) async fn read(cluster: &Cluster, since: Option<Duration>, now: Timest
             Err(failure) => collected.fail(&format!("{} in {place}", resource.plural), &failure),
         }
     }
+    exported.extend(imported(cluster, &mut collected).await);
     services(cluster, &exported, &mut collected).await;
     definitions(cluster, &mut collected).await;
     events(cluster, &namespaces, since, now, &mut collected).await;
@@ -170,6 +171,23 @@ async fn namespaces(cluster: &Cluster, collected: &mut Collected) -> Vec<String>
     collected.keep("objects/namespaces.json", kept);
     // Without the right to list namespaces, the one of the agents may still be readable.
     if ours.is_empty() { vec![FLEET_SYSTEM_NAMESPACE.to_owned()] } else { ours }
+}
+
+/// Returns the Services that the standard API imports: by the labels of their slices and derived Services, because a ServiceImport may be
+/// missing.
+async fn imported(cluster: &Cluster, collected: &mut Collected) -> BTreeSet<(String, String)> {
+    let mut found = BTreeSet::new();
+    for resource in [resource("", "v1", "Service"), resource("discovery.k8s.io", "v1", "EndpointSlice")] {
+        let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
+        let labelled = ListParams::default().labels(labels::MULTICLUSTER_SERVICE_NAME);
+        match cluster.find(api.list_metadata(&labelled)).await {
+            Ok(list) => found.extend(list.map(|list| list.items).unwrap_or_default().iter().filter_map(|object| {
+                Some((object.namespace()?, object.labels().get(labels::MULTICLUSTER_SERVICE_NAME)?.clone()))
+            })),
+            Err(failure) => collected.fail(&format!("imported {}", resource.plural), &failure),
+        }
+    }
+    found
 }
 
 /// Keeps the Services that are exported or imported, and their EndpointSlices. Those that the standard API imports are in the same

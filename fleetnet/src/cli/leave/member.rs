@@ -63,7 +63,12 @@ pub(super) async fn withdraw(member: &Cluster, log: &mut Log<'_>) -> Result<(), 
 }
 
 /// Waits until the member's agent has removed what it made for exports and imports.
-pub(super) async fn wait_for_agent(member: &Cluster, log: &mut Log<'_>, end: Instant) -> Result<(), Stop> {
+pub(super) async fn wait_for_agent(
+    member: &Cluster,
+    agent: Option<&MemberAgent>,
+    log: &mut Log<'_>,
+    end: Instant,
+) -> Result<(), Stop> {
     if log.is_dry_run {
         return Ok(());
     }
@@ -73,8 +78,17 @@ pub(super) async fn wait_for_agent(member: &Cluster, log: &mut Log<'_>, end: Ins
             return Ok(());
         }
         log.progress.step(&format!("{}: waiting for the agent to remove {}", member.context, left.join(", ")));
+        let is_of_standard_api = left.iter().any(|kind| kind.contains(STANDARD_GROUP));
+        if is_of_standard_api && !agent.is_some_and(standard::is_on) {
+            return Err(Stop::fault(format!(
+                "context {}: the agent runs without the standard API, so it does not remove {}: start it with --multicluster-api, and run \
+                 the command again",
+                member.context,
+                left.join(", ")
+            )));
+        }
         if Instant::now() >= end {
-            let all = if left.iter().any(|kind| kind.contains(STANDARD_GROUP)) {
+            let all = if is_of_standard_api {
                 ". An agent with --multicluster-api-import=all imports until it is started with labelled"
             } else {
                 ""

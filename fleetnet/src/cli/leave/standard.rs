@@ -6,15 +6,16 @@ use crate::cli::contexts::connect::Cluster;
 use crate::cli::exit::Stop;
 use crate::cli::objects::{Action, Reference, write_failed};
 use fleetnet_api::crd::multicluster::{ServiceExport, ServiceImport};
-use fleetnet_api::crd::{InternalServiceExport, MergedServiceImport};
+use fleetnet_api::crd::{InternalServiceExport, MemberAgent};
 use fleetnet_api::names::{STANDARD_GROUP, labels};
+use fleetnet_core::features::Feature;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
-/// Deletes the exports that the member agent has written to the hub, and removes the label with which namespaces import. Other exports
-/// and imports belong to other implementations of the API.
+/// Deletes the exports that the member agent has written to the hub, also if another implementation of the API serves them. Removes the
+/// label with which namespaces import.
 pub(super) async fn withdraw(
     hub: &Cluster,
     hub_namespace: &str,
@@ -30,10 +31,7 @@ pub(super) async fn withdraw(
             delete(member, &present, STANDARD_GROUP, log).await?;
         }
     }
-    if uses_imports(hub, hub_namespace).await? {
-        remove_labels(member, log).await?;
-    }
-    Ok(())
+    remove_labels(member, log).await
 }
 
 /// Returns the member's exports by the standard API.
@@ -46,11 +44,7 @@ async fn exports(hub: &Cluster, namespace: &str) -> Result<Vec<InternalServiceEx
     Ok(exports.into_iter().filter(|export| export.spec.multicluster.is_some()).collect())
 }
 
-/// True if the member imports by the standard API: the hub agent makes MergedServiceImports for such members only.
-async fn uses_imports(hub: &Cluster, namespace: &str) -> Result<bool, Stop> {
-    Ok(count::<MergedServiceImport>(hub, Some(namespace), "").await? > 0)
-}
-
+/// Removes the label of importing namespaces. It has no other meaning.
 async fn remove_labels(member: &Cluster, log: &mut Log<'_>) -> Result<(), Stop> {
     let namespaces: Api<Namespace> = Api::all(member.client.clone());
     let labelled = ListParams::default().labels(labels::IMPORT);
@@ -68,6 +62,11 @@ async fn remove_labels(member: &Cluster, log: &mut Log<'_>) -> Result<(), Stop> 
         log.add(reference, &member.context, Action::Updated, &format!("without the label {}", labels::IMPORT));
     }
     Ok(())
+}
+
+/// True if the member agent imports by the standard API.
+pub(super) fn is_on(agent: &MemberAgent) -> bool {
+    agent.spec.features.iter().flatten().any(|feature| feature.0 == Feature::MulticlusterApi.name())
 }
 
 /// Returns the numbers of objects that the agent still has to remove.

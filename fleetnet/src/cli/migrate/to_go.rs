@@ -15,10 +15,10 @@ use crate::cli::objects::{Action, Changes, Done, Reference, write_failed};
 use crate::cli::output::OutputFlags;
 use crate::cli::output::progress::Progress;
 use crate::limits::{APPLY_TRIES, POLL};
-use fleetnet_api::crd::{
-    EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, ServiceImportType,
+use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, InternalServiceImport, ServiceImportType};
+use fleetnet_diagnosis::migrate::{
+    Change, Object, Refused, Rollback, is_go_export, is_go_form, of_hub, of_member, write,
 };
-use fleetnet_diagnosis::migrate::{Change, Object, Refused, Rollback, is_go_form, of_hub, of_member, write};
 use fleetnet_diagnosis::read::Scope;
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use k8s_openapi::NamespaceResourceScope;
@@ -236,8 +236,7 @@ async fn wait_for_go_form(options: &Options, fleet: &Fleet, progress: &Progress)
             }
             None => {
                 let mut left = left(hub, None, |slice: &EndpointSliceExport| is_go_form(&slice.spec)).await?;
-                let is_ordinary = |export: &InternalServiceExport| export.spec.headless != Some(true);
-                left.extend(self::left(hub, None, is_ordinary).await?);
+                left.extend(self::left(hub, None, is_go_export).await?);
                 ("the member agents", left)
             }
         };

@@ -1,0 +1,110 @@
+//! Exporters and importers of a Service by the standard API.
+
+use super::Parties;
+use crate::explain::export::{has, is_by};
+use crate::explain::standard::{ImportState, import_state, is_ours, is_requested};
+use crate::explain::walk::{in_namespace, is_imported, member_agent, named};
+use crate::report::Api;
+use crate::snapshot::{Listing, Member, Snapshot};
+use fleetnet_api::crd::MergedServiceImport;
+use fleetnet_api::names::{annotations, labels};
+use fleetnet_core::features::Feature;
+use fleetnet_core::names::cluster_of;
+use fleetnet_types::ObjectName;
+use kube::ResourceExt as _;
+use std::collections::BTreeSet;
+
+/// Returns the exporters and importers of a Service. `is_only_api` is true if the fleet's API does not export or import it.
+pub(super) fn parties(snapshot: &Snapshot, service: &ObjectName, is_only_api: bool) -> Parties {
+    let exporters = exporters(snapshot, service, is_only_api);
+    if exporters.is_empty() && merged_imports(snapshot, service).next().is_none() {
+        return Parties::default();
+    }
+    Parties { exporters, importers: importers(snapshot, service) }
+}
+
+/// True if a ServiceExport of a member that uses the API could not be read.
+pub(super) fn is_unknown(snapshot: &Snapshot) -> bool {
+    let is_unread = |member: &Member| {
+        announces(snapshot, member)
+            && matches!(member.standard_exports, Listing::Denied(_) | Listing::Unknown(_) | Listing::NotAsked)
+    };
+    snapshot.members.iter().any(is_unread)
+}
+
+/// True if the agent of a member exports and imports by the standard API.
+fn announces(snapshot: &Snapshot, member: &Member) -> bool {
+    let agent = member_agent(snapshot, member).ok().flatten();
+    agent.is_some_and(|agent| has(agent.spec.features.as_ref(), Feature::MulticlusterApi))
+}
+
+/// Returns the clusters that export the Service, or of which slices are still imported. A ServiceExport in a cluster whose agent does not
+/// use the API may be for another implementation. It counts if nothing else exports the Service: then its user must be told.
+fn exporters(snapshot: &Snapshot, service: &ObjectName, is_only_api: bool) -> BTreeSet<String> {
+    let mut found: BTreeSet<String> = BTreeSet::new();
+    for member in &snapshot.members {
+        let exports = member.standard_exports.known().unwrap_or_default();
+        let has_export = named(exports, &service.namespace, &service.name).is_some();
+        if has_export && (is_only_api || announces(snapshot, member)) {
+            found.insert(member.id.clone());
+        }
+        let imported = member.slices.objects().filter(|slice| {
+            is_imported(slice)
+                && in_namespace(*slice, &service.namespace)
+                && slice.labels().get(labels::MULTICLUSTER_SERVICE_NAME).is_some_and(|name| **name == *service.name)
+        });
+        found.extend(imported.filter_map(|slice| slice.labels().get(labels::SOURCE_CLUSTER)).cloned());
+    }
+    for export in snapshot.hub.internal_exports.objects().filter(|export| is_by(export, Api::Standard)) {
+        let reference = &export.spec.service_reference;
+        if *reference.namespace == *service.namespace && *reference.name == *service.name {
+            found.extend(export.namespace().and_then(|namespace| cluster_of(&namespace)).map(|id| id.to_string()));
+        }
+    }
+    found.extend(merged_imports(snapshot, service).flat_map(|it| &it.spec.clusters).map(|it| it.cluster.clone()));
+    found
+}
+
+/// Returns the clusters that import the Service, or whose namespace imports Services.
+fn importers(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
+    let requested = merged_imports(snapshot, service).filter(|merged| is_requested(merged));
+    let requested = requested.filter_map(|merged| cluster_of(&merged.namespace()?).map(|id| id.to_string()));
+    let others = snapshot.members.iter().filter(|member| imports(snapshot, member, service));
+    requested.chain(others.map(|member| member.id.clone())).collect()
+}
+
+/// True if a member has imported the Service, or its namespace imports Services. If that could not be read, the steps of the pair say so.
+fn imports(snapshot: &Snapshot, member: &Member, service: &ObjectName) -> bool {
+    let imports = member.standard_imports.known().unwrap_or_default();
+    if named(imports, &service.namespace, &service.name).is_some_and(is_ours) {
+        return true;
+    }
+    match import_state(member, service) {
+        Ok(ImportState::Labelled(_)) => true,
+        // Nobody has requested this import.
+        Ok(ImportState::AllImport(_)) => is_allowed(snapshot, member, service),
+        Ok(ImportState::Never(_) | ImportState::NotLabelled(_) | ImportState::Ends(_) | ImportState::Missing) => false,
+        Err(_) => {
+            let is_unread = matches!(member.namespaces, Listing::Denied(_) | Listing::Unknown(_));
+            is_unread && announces(snapshot, member)
+        }
+    }
+}
+
+/// True unless the namespace of the Service in the hub denies the import.
+fn is_allowed(snapshot: &Snapshot, member: &Member, service: &ObjectName) -> bool {
+    let mut namespaces = snapshot.hub.namespaces.objects();
+    let namespace = namespaces.find(|namespace| *namespace.name_any() == *service.namespace);
+    namespace.is_none_or(|namespace| super::is_allowed(namespace, annotations::IMPORTERS, &member.id))
+}
+
+/// Returns the MergedServiceImports of a Service.
+fn merged_imports<'a>(
+    snapshot: &'a Snapshot,
+    service: &'a ObjectName,
+) -> impl Iterator<Item = &'a MergedServiceImport> {
+    snapshot.hub.merged_imports.objects().filter(|merged| {
+        let reference = &merged.spec.service_reference;
+        *reference.namespace == *service.namespace && *reference.name == *service.name
+    })
+}
