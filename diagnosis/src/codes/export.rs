@@ -6,7 +6,7 @@ use fleetnet_core::reasons::Reason;
 
 pub(super) const CODES: &[Entry] = &[
     Entry::new(FN301, "The Service is not exported", "The exporting member has no ServiceExport with the name of the Service.")
-        .seen("no ServiceExport in the exporter", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking.fleet.azure.com <name>")
+        .seen("no ServiceExport in the exporter", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking <name>")
         .remedy("Create a ServiceExport with the name and the namespace of the Service."),
     Entry::new(FN302, "The exported Service does not exist", "There is a ServiceExport, but no Service with its name.")
         .seen("condition Valid of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get service <name>")
@@ -25,7 +25,7 @@ pub(super) const CODES: &[Entry] = &[
         "The Service cannot be exported",
         "The Service is of type ExternalName, has more than 1,000 ports, or is headless without the annotation or the hub's support.",
     )
-    .seen("condition Valid of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking.fleet.azure.com <name> -o yaml")
+    .seen("condition Valid of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking <name> -o yaml")
     .remedy("For a headless Service, set the annotation export-headless to \"true\" and upgrade the hub agent. Otherwise change the Service.")
     .reasons(&[Reason::ServiceIneligible, Reason::TooManyPorts, Reason::NotUnderstood]),
     Entry::new(
@@ -33,11 +33,11 @@ pub(super) const CODES: &[Entry] = &[
         "The weight of the export is malformed",
         "The annotation weight of the ServiceExport is not an integer from 0 to 1000.",
     )
-    .seen("condition Valid and annotation of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking.fleet.azure.com <name> -o yaml")
+    .seen("condition Valid and annotation of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking <name> -o yaml")
     .remedy("Set the annotation weight to an integer from 0 to 1000, or remove it.")
     .reasons(&[Reason::ServiceExportInvalidWeightAnnotation]),
     Entry::new(FN306, "The weight of the export is 0", "The export is withdrawn on purpose: weight 0 means no traffic.")
-        .seen("condition Withdrawn of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking.fleet.azure.com <name> -o yaml")
+        .seen("condition Withdrawn of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking <name> -o yaml")
         .remedy("Set the annotation weight to a value above 0.")
         .reasons(&[Reason::WeightIsZero]),
     Entry::new(
@@ -61,7 +61,7 @@ pub(super) const CODES: &[Entry] = &[
         "The hub rejected the export for its content",
         "The API server of the hub rejects the InternalServiceExport. The condition of the ServiceExport has the server's message.",
     )
-    .seen("condition Valid of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking.fleet.azure.com <name> -o yaml")
+    .seen("condition Valid of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking <name> -o yaml")
     .remedy("Do what the server's message says. Typical causes are a policy, a quota or an older definition.")
     .reasons(&[Reason::WriteRefused]),
     Entry::new(
@@ -93,7 +93,7 @@ pub(super) const CODES: &[Entry] = &[
         "The export hangs in deletion",
         "The ServiceExport or its InternalServiceExport was deleted, and a finalizer keeps it. Or the ServiceExport of multicluster.x-k8s.io is gone, and its InternalServiceExport remains.",
     )
-    .seen("metadata.deletionTimestamp and metadata.finalizers", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking.fleet.azure.com <name> -o yaml")
+    .seen("metadata.deletionTimestamp and metadata.finalizers", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking <name> -o yaml")
     .remedy("Check that the agents run. Repair or delete the object that the agent's log names as undecodable.")
     .reasons(&[Reason::ObjectUnreadable]),
     Entry::new(

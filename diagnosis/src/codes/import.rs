@@ -98,7 +98,7 @@ pub(super) const CODES: &[Entry] = &[
         "The import hangs in deletion",
         "The MultiClusterService, the ServiceImport or the MergedServiceImport in the hub was deleted, and a finalizer keeps it.",
     )
-    .seen("metadata.deletionTimestamp and metadata.finalizers", "kubectl --context IMPORTER -n <namespace> get multiclusterservices,serviceimports.networking.fleet.azure.com -o yaml")
+    .seen("metadata.deletionTimestamp and metadata.finalizers", "kubectl --context IMPORTER -n <namespace> get multiclusterservices,serviceimports.networking -o yaml")
     .remedy("Check that the member agent runs. Repair or delete the object that the agent's log names as undecodable.")
     .reasons(&[Reason::ObjectUnreadable]),
     Entry::new(
