@@ -1,15 +1,17 @@
-//! Tests of the cost of recorded reads: the memory that a read keeps, and what a plan that reads the same values again keeps.
+//! Tests of the memory of a view: of a recorded read, of a plan that reads the same values again, and of a merged import.
 
+use crate::features::Features;
 use crate::hub;
 use crate::member;
-use crate::model::{ConsumerType, EndpointSlice, Object};
+use crate::model::{ConsumerType, EndpointSlice, ImportType, MergedCluster, MergedImport, Object, SessionAffinity};
 use crate::support::agent::View;
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildMcs, IntoObject, accepted_export, claim, derived_service,
-    distributed_slice, found, internal_export, mcs, no_conflict, resolved, seconds, service, service_import, slice,
-    slice_export,
+    distributed_slice, found, internal_export, mcs, member_agent, merged_service_import, multicluster, no_conflict,
+    resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, hub_view, member_view};
+use std::sync::Arc;
 
 /// Number of Services in each view.
 const SERVICES: usize = 100;
@@ -100,4 +102,39 @@ fn assert_nothing_more_is_kept<V: View>(mut view: V) {
 fn a_plan_that_reads_the_same_values_again_keeps_nothing_more() {
     assert_nothing_more_is_kept(hub());
     assert_nothing_more_is_kept(member());
+}
+
+/// Returns the view of a hub in which member-1 exports every Service by the standard API, with this number of members.
+fn with_merged_imports(members: usize) -> hub::Planner {
+    let import = Arc::new(MergedImport {
+        import_type: ImportType::ClusterSetIp,
+        ports: Vec::new(),
+        session_affinity: SessionAffinity::None,
+        properties: multicluster().properties,
+        clusters: vec![MergedCluster { cluster: "member-1".into(), ports: None }],
+    });
+    let ids: Vec<String> = (1..=members).map(|number| format!("member-{number}")).collect();
+    let agents = ids.iter().map(|id| member_agent(id, Features::ALL, Features::ALL).object());
+    let of_service = |number: usize| {
+        let export = internal_export("member-1", &service(&path(number))).standard(multicluster()).object();
+        let imports = ids.iter().map(|id| merged_service_import(id, &path(number), &import).object());
+        std::iter::once(export).chain(imports.collect::<Vec<_>>())
+    };
+    let mut view = hub_view(agents.chain((0..SERVICES).flat_map(of_service)).collect::<Vec<_>>());
+    for key in view.every_key() {
+        drop(view.decide_and_record(&key, NOW));
+    }
+    view
+}
+
+/// A fleet of 100 members with 1,000 Services has 100,000 MergedServiceImports.
+#[test]
+fn a_merged_import_keeps_1200_bytes_with_its_reads() {
+    let kept = |members: usize| {
+        let view = with_merged_imports(members);
+        -allocation_counter::measure(|| drop(view)).bytes_current
+    };
+    let number = i64::try_from(10 * SERVICES).expect("a small number");
+    let each = (kept(11) - kept(1)) / number;
+    assert!((800..=1200).contains(&each), "{each} bytes");
 }

@@ -68,14 +68,14 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN409,
         "The namespace of the importer does not import",
-        "The importer has no namespace with the name of the Service's namespace, or this namespace does not have the label fleetnet/import=true. kube-system, kube-public, kube-node-lease and fleet-system never import.",
+        "The importer does not have the namespace of the Service, or this namespace lacks the label fleetnet/import=true. The namespaces kube-system, kube-public, kube-node-lease and fleet-system never import.",
     )
     .seen("label fleetnet/import of the Namespace", "kubectl --context IMPORTER get namespace <namespace> --show-labels")
     .remedy("Create the namespace, and set its label: kubectl label namespace <namespace> fleetnet/import=true."),
     Entry::new(
         FN410,
         "The importer's merged import is missing or lacks the exporter",
-        "The export is merged for more than 30 s, and the importer has no MergedServiceImport with this cluster in the hub.",
+        "The export is merged for more than 30 s. The hub has no MergedServiceImport with this cluster for the importer.",
     )
     .seen("MergedServiceImports in fleet-member-<importer>", "kubectl --context HUB -n fleet-member-<importer> get mergedserviceimports")
     .remedy("Check that the hub agent runs, is ready and leads. Read its log."),

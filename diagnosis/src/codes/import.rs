@@ -112,7 +112,7 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN614,
         "Another writer made an object that the import needs",
-        "The ServiceImport or the derived Service of the standard API exists without the label of the member agent, so the agent leaves it alone.",
+        "The ServiceImport or the derived Service of the standard API lacks the label of the member agent. So the agent leaves it alone.",
     )
     .seen("label app.kubernetes.io/managed-by of the object", "kubectl --context IMPORTER -n <namespace> get services,serviceimports.multicluster.x-k8s.io --show-labels")
     .remedy("Stop the other implementation and delete the object, or remove the label fleetnet/import of the namespace.")

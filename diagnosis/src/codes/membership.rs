@@ -114,7 +114,7 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN214,
         "The standard API is not on",
-        "A cluster on the way of an export of multicluster.x-k8s.io lacks a definition of the API, or its agent does not announce the feature MulticlusterApi.",
+        "A cluster on the way of an export of multicluster.x-k8s.io lacks a definition. Or its agent does not announce the feature MulticlusterApi.",
     )
     .seen("definitions, and spec.features (member agent) and status.features (hub agent) of the MemberAgent", "kubectl --context HUB get memberagents -A -o yaml")
     .remedy("Install deploy/multicluster in members and start their agents with --multicluster-api. If the hub or its agent lacks it, upgrade deploy/crds, the roles and the hub agent (docs/multicluster-api.md).")

@@ -1,6 +1,6 @@
 //! Objects and steps of the standard API `multicluster.x-k8s.io` only.
 //!
-//! Its exports share InternalServiceExports, exported slices and distributed slices with the fleet's API. Instead of claims, the hub has
+//! Both APIs share InternalServiceExports, exported slices and distributed slices. Instead of claims, the hub has
 //! MergedServiceImports: one for each Service and member. The finalizer of the member agent on it requests the slices.
 
 use super::access::deployment;

@@ -39,7 +39,7 @@ fn announces(snapshot: &Snapshot, member: &Member) -> bool {
 }
 
 /// Returns the clusters that export the Service, or of which slices are still imported. A ServiceExport in a cluster whose agent does not
-/// use the API may be for another implementation. It counts if nothing else exports the Service: then its user must be told.
+/// use the API may be for another implementation. It counts if nothing else exports the Service: then its user needs an explanation.
 fn exporters(snapshot: &Snapshot, service: &ObjectName, is_only_api: bool) -> BTreeSet<String> {
     let mut found: BTreeSet<String> = BTreeSet::new();
     for member in &snapshot.members {
