@@ -114,6 +114,9 @@ pub enum NamespacePolicyFlag {
     /// Only listed clusters may export and import. Without the right to list and watch namespaces, the agent is not ready
     /// and grants nothing new.
     Enforce,
+    /// As `enforce`. In addition, no cluster may export or import Services of a namespace that does not exist in the hub. Only
+    /// Services of the standard API need no namespace there.
+    Strict,
     /// The annotations have no effect: every member may export and import.
     Off,
 }
@@ -122,6 +125,7 @@ impl From<NamespacePolicyFlag> for NamespacePolicy {
     fn from(flag: NamespacePolicyFlag) -> Self {
         match flag {
             NamespacePolicyFlag::Enforce => Self::Enforce,
+            NamespacePolicyFlag::Strict => Self::Strict,
             NamespacePolicyFlag::Off => Self::Off,
         }
     }

@@ -3,12 +3,13 @@
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::multicluster::{ServiceExport, ServiceImport};
+use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::member::StandardApi;
 use harness::eventually;
 use harness::user::{Consume, User};
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::ResourceExt as _;
+use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use sim::{Fleet, Options};
 use std::collections::BTreeMap;
@@ -18,10 +19,20 @@ use tokio::time::sleep;
 /// Conditions of an export that is part of an import without conflicts.
 const EXPORTED: [&str; 3] = ["Conflict=False NoConflicts", "Ready=True Exported", "Valid=True Valid"];
 
+/// Conditions of an export whose cluster may not export the Service.
+const DENIED: [&str; 2] = ["Ready=False Failed", "Valid=True Valid"];
+
+/// Conditions of an export whose cluster has lost the right to export the Service.
+const DENIED_LATER: [&str; 3] = ["Conflict=False NoConflicts", "Ready=False Failed", "Valid=True Valid"];
+
 /// Returns a fleet that uses the standard API, and the user of the namespace `work` in each member. The namespaces import.
 async fn fleet(members: usize) -> anyhow::Result<(Fleet, Vec<User>)> {
+    fleet_with(Options::members(members)).await
+}
+
+async fn fleet_with(options: Options) -> anyhow::Result<(Fleet, Vec<User>)> {
     let standard_api = StandardApi::LabelledNamespaces;
-    let mut fleet = Fleet::new(Options { standard_api, ..Options::members(members) }).await?;
+    let mut fleet = Fleet::new(Options { standard_api, ..options }).await?;
     let mut users = Vec::new();
     for member in &fleet.members {
         member.server.make_namespace("work").await?;
@@ -124,6 +135,31 @@ fn a_service_is_exported_and_imported_with_the_writes_of_the_ledger() -> anyhow:
             assert_eq!(user.api::<Service>().list(&Default::default()).await?.items.len(), left);
             assert_eq!(user.api::<EndpointSlice>().list(&Default::default()).await?.items.len(), left);
         }
+        Ok(())
+    })
+}
+
+#[test]
+fn with_the_strict_policy_a_service_is_imported_while_the_hub_has_its_namespace() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (fleet, users) =
+            fleet_with(Options { namespace_policy: NamespacePolicy::Strict, ..Options::members(2) }).await?;
+        users[0].create_service("app").await?;
+        users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        users[0].export_standard("app", json!({})).await?;
+        users[0].sees_conditions("app", &DENIED).await?;
+        fleet.hub.make_namespace("work").await?;
+        for user in &users {
+            user.sees_ready_import("app", &["member-1"]).await?;
+            user.sees_standard_slices("app", &["member-1 10.1.0.1"]).await?;
+        }
+        let namespaces: Api<Namespace> = Api::all(fleet.hub.admin());
+        namespaces.delete("work", &Default::default()).await?;
+        for user in &users {
+            eventually::gone(&user.api::<ServiceImport>(), "app").await?;
+            user.sees_standard_slices("app", &[]).await?;
+        }
+        users[0].sees_conditions("app", &DENIED_LATER).await?;
         Ok(())
     })
 }

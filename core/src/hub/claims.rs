@@ -275,7 +275,7 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, exports: Exports, bes
                         plan.join(unrecorded.map_or_else(Plan::default, release));
                         plan.join(Plan::default().blocked_by(waiting(view, claim, import, &grants, now)));
                     }
-                    Right::Denied => plan.join(unrecorded.map_or_else(Plan::default, deny)),
+                    Right::Denied => plan.join(unrecorded.map_or_else(Plan::default, |claim| deny(view, claim))),
                     // fault T15.4: Unknown => {} } } } ~> Unknown => plan.join(unrecorded.map_or_else(Plan::default, release)), } } }
                     Right::Unknown => {}
                 }
@@ -353,7 +353,7 @@ fn release(claim: &InternalServiceImport) -> Plan {
 
 /// Denies a claim of a cluster that has no right to import: clears its status and emits an Event. A denied claim gets the
 /// finalizer, which records that the Event was emitted.
-fn deny(claim: &InternalServiceImport) -> Plan {
+fn deny(view: Reader<'_>, claim: &InternalServiceImport) -> Plan {
     if names::cluster_of(&claim.meta.name.namespace).is_none() {
         return Plan::default();
     }
@@ -361,8 +361,8 @@ fn deny(claim: &InternalServiceImport) -> Plan {
     if plan.writes.is_empty() && !claim.meta.finalizers.ours {
         plan.push(Write::add_finalizer(Kind::InternalServiceImport, &claim.meta));
     }
-    // fault T14.2: plan.writes.iter_mut().for_each(|write| write.events.push(rights::importer_event(claim))); ~>
-    plan.writes.iter_mut().for_each(|write| write.events.push(rights::importer_event(claim)));
+    // fault T14.2: plan.writes.iter_mut().for_each(|write| write.events.push(rights::importer_event(view, claim))); ~>
+    plan.writes.iter_mut().for_each(|write| write.events.push(rights::importer_event(view, claim)));
     plan
 }
 

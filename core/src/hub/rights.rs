@@ -2,7 +2,8 @@
 //!
 //! Annotations on a namespace may list its exporters and its importers; without a list, every member has the right. While a
 //! list is unknown, or the hub agent has no right to list namespaces, the hub agent grants nothing new and withdraws nothing.
-//! An operator can turn off these rules ([`NamespacePolicy::Off`]).
+//! An operator can turn off these rules ([`NamespacePolicy::Off`]), or have every member denied in a namespace that the hub does
+//! not have ([`NamespacePolicy::Strict`]).
 
 use crate::hub::view::NamespacePolicy;
 use crate::hub::view::reader::Reader;
@@ -34,6 +35,7 @@ pub(crate) fn of_exporter(view: Reader<'_>, service: &ObjectName, cluster: &Clus
     match policy(view, &service.namespace) {
         Policy::Of(namespace) => named(namespace.exporters.as_ref(), cluster),
         Policy::Open => Right::Granted,
+        Policy::Closed => Right::Denied,
         Policy::Unknown => {
             let accepted = view.exporters(service).is_some_and(|exporters| exporters.contains(cluster));
             // fault T15.2: if accepted { Right::Granted } else { ~> { let _ = accepted;
@@ -47,6 +49,7 @@ pub(crate) fn of_importer(view: Reader<'_>, service: &ObjectName, cluster: &Clus
     match policy(view, &service.namespace) {
         Policy::Of(namespace) => named(namespace.importers.as_ref(), cluster),
         Policy::Open => Right::Granted,
+        Policy::Closed => Right::Denied,
         Policy::Unknown => Right::Unknown,
     }
 }
@@ -58,6 +61,8 @@ enum Policy<'a> {
     Of(&'a Namespace),
     /// Every member has all rights: the namespace does not exist, or policies are not enforced.
     Open,
+    /// No member has rights: the namespace does not exist, and the policy is strict.
+    Closed,
     Unknown,
 }
 
@@ -68,8 +73,13 @@ fn policy<'a>(view: Reader<'a>, namespace: &Text) -> Policy<'a> {
     }
     let name = ObjectName::new("", namespace.clone());
     let is_known = view.complete(&[Kind::Namespace]) && !view.is_undecodable(Kind::Namespace, &name);
-    // fault T15.1: Policy::Unknown ~> Policy::Open
-    if is_known { view.lists_of(namespace).map_or(Policy::Open, Policy::Of) } else { Policy::Unknown }
+    if !is_known {
+        // fault T15.1: Policy::Unknown ~> Policy::Open
+        return Policy::Unknown;
+    }
+    // fault T39.1: == NamespacePolicy::Strict ~> == NamespacePolicy::Off
+    let of_missing = if view.namespace_policy() == NamespacePolicy::Strict { Policy::Closed } else { Policy::Open };
+    view.lists_of(namespace).map_or(of_missing, Policy::Of)
 }
 
 fn named(clusters: Option<&BTreeSet<ClusterId>>, cluster: &ClusterId) -> Right {
@@ -79,18 +89,24 @@ fn named(clusters: Option<&BTreeSet<ClusterId>>, cluster: &ClusterId) -> Right {
 }
 
 /// Returns the message for an export whose cluster has no right to export.
-pub(crate) fn exporter_denial_message(service: &ObjectName, cluster: &str) -> String {
-    denial_message(&service.namespace, cluster, "export from", "exporters")
+pub(crate) fn exporter_denial_message(view: Reader<'_>, service: &ObjectName, cluster: &str) -> String {
+    denial_message(view, &service.namespace, cluster, "export from", "exporters")
 }
 
 /// Returns the Event for a claim whose cluster has no right to import.
-pub(crate) fn importer_event(claim: &InternalServiceImport) -> Event {
+pub(crate) fn importer_event(view: Reader<'_>, claim: &InternalServiceImport) -> Event {
     let cluster = names::cluster_of(&claim.meta.name.namespace).unwrap_or_default();
-    let message = denial_message(&claim.reference.source.namespace, &cluster, "import from", "importers");
+    let message = denial_message(view, &claim.reference.source.namespace, &cluster, "import from", "importers");
     plan::event(COMPONENT, Kind::InternalServiceImport, &claim.meta, Reason::ImporterNotAllowed, message)
 }
 
-fn denial_message(namespace: &str, cluster: &str, what: &str, annotation: &str) -> String {
+fn denial_message(view: Reader<'_>, namespace: &Text, cluster: &str, what: &str, annotation: &str) -> String {
+    if view.lists_of(namespace).is_none() {
+        return format!(
+            "cluster {cluster} may not {what} namespace {namespace}: the hub has no namespace {namespace}, and its agent \
+             runs with --namespace-policy=strict. Create the namespace in the hub"
+        );
+    }
     format!(
         "cluster {cluster} may not {what} namespace {namespace} of the hub: the annotation \"{annotation}\" does not \
          list it. Add {cluster} there, or remove the annotation so that every cluster may"

@@ -386,6 +386,66 @@ fn where_namespaces_decide_nothing_everybody_may_do_everything() {
     }
 }
 
+// === Namespaces that do not exist in the hub ===
+
+fn strict(mut view: Planner) -> Planner {
+    view.namespace_policy = NamespacePolicy::Strict;
+    view
+}
+
+#[test]
+fn with_the_strict_policy_nobody_exports_from_a_namespace_that_the_hub_does_not_have() {
+    let export = accepted_export("member-2");
+    let message = "cluster member-2 may not export from namespace work: the hub has no namespace work, and its agent runs \
+                   with --namespace-policy=strict. Create the namespace in the hub";
+    let mut list = export.conditions.clone();
+    list.push(Condition {
+        last_transition: seconds(20),
+        ..condition("Valid", "False", "ExporterNotAllowed", message, 1)
+    });
+    let denied = Write::patch(&export.meta, Patch::InternalServiceExportConditions(list));
+    let import = import_of(&["member-2"]);
+    let without = [export.object(), import.clone().object()];
+    let view = strict(hub_view(without.clone()));
+    assert_eq!(writes(&view, &app()), [Write::delete(Kind::ServiceImport, &import.meta), denied]);
+    assert_eq!(writes(&hub_view(without.clone()), &app()), [], "by default, a missing namespace denies nobody");
+    for (how, view) in unknown(&view) {
+        assert_eq!(writes(&view, &app()), [], "{how}");
+    }
+    let with = strict(hub_view(without.into_iter().chain([namespace("work").object()])));
+    assert_eq!(writes(&with, &app()), [], "a namespace without annotations denies nobody");
+    let listed = strict(hub_view([fresh_export("member-2").object(), exporters("member-1")]));
+    assert_eq!(writes(&listed, &app()), [shows_denied(&fresh_export("member-2"))], "annotations deny as usual");
+}
+
+#[test]
+fn with_the_strict_policy_nobody_imports_from_a_namespace_that_the_hub_does_not_have() {
+    let (import, holder) =
+        (import_of(&["member-1"]), claim_of("member-2").marked().with_status(resolved(&["member-1"])));
+    let view = strict(hub_view([accepted_export("member-1").object(), import.object(), holder.clone().object()]));
+    let plan = planned(&view, &app());
+    let emptied = Write::patch(&holder.meta, Patch::InternalServiceImportStatus(ImportStatus::default()));
+    assert!(writes(&view, &app()).contains(&emptied), "{plan:#?}");
+    let message = "cluster member-2 may not import from namespace work: the hub has no namespace work, and its agent runs \
+                   with --namespace-policy=strict. Create the namespace in the hub";
+    let events = plan.writes.iter().flat_map(|write| &write.events);
+    let denials: Vec<_> = events.filter(|event| event.reason.as_str() == "ImporterNotAllowed").collect();
+    assert_eq!(denials.iter().map(|event| &*event.message).collect::<Vec<_>>(), [message]);
+}
+
+#[test]
+fn with_the_strict_policy_a_new_namespace_requeues_its_services() {
+    let exported = marked_slice("member-1");
+    let objects = [Object::EndpointSliceExport(exported.clone()), fresh_export("member-1").object()];
+    let mut view = strict(hub_view(objects));
+    let observed = namespace("work");
+    let requeued = observe_change(&mut view, observed.clone().object());
+    assert!(requeued.contains(&app()) && requeued.contains(&slice_key(&exported)), "{requeued:?}");
+    assert_eq!(observe_change(&mut view, observed.clone().version(2).object()), [], "its rights did not change");
+    let gone = crate::support::view::observe_removal(&mut view, &observed.object());
+    assert!(gone.contains(&app()) && gone.contains(&slice_key(&exported)), "{gone:?}");
+}
+
 // === Changes of a namespace's annotations ===
 
 #[test]

@@ -5,7 +5,7 @@ use super::pairs::{hub_namespace, is_allowed};
 use super::walk::{
     Walk, in_namespace, listed, named, need, older_than, optional, ready_addresses, settled, stays_or_goes,
 };
-use super::{Found, Rule, Site, Stop, standard};
+use super::{Found, Rule, Site, Stop, is_namespace_required, standard};
 use crate::codes::Code::{self, *};
 use crate::limits::ANSWERED_SECONDS;
 use crate::report::Api;
@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 pub(super) const RULES: &[(Code, Rule)] = &[
     (FN301, Rule::Pair(is_exported)),
     (FN302, Rule::Pair(service_exists)),
-    (FN303, Rule::Fleet(namespace_in_hub)),
+    (FN303, Rule::Pair(namespace_in_hub)),
     (FN304, Rule::Pair(is_eligible)),
     (FN305, Rule::Fleet(weight_is_valid)),
     (FN306, Rule::Fleet(weight_is_not_zero)),
@@ -153,6 +153,9 @@ fn namespace_in_hub(walk: &Walk<'_>) -> Found {
     walk.service_export()?;
     match namespace(walk)? {
         Some(_) => Ok(()),
+        None if walk.api == Api::Standard && !is_namespace_required(walk.snapshot) => {
+            Err(Stop::Skipped("the standard API needs no namespace in the hub".to_owned()))
+        }
         None => Err(walk.hub().lacks::<Namespace>("", &walk.service.namespace)),
     }
 }

@@ -382,6 +382,13 @@ altered! {
         it.hub.slice_exports = Listing::of(Vec::new());
         it.hub.distributed_slices = Listing::of(Vec::new());
     },
+    FN303: |it| {
+        let namespaces = it.hub.namespaces.objects_mut().expect(READ);
+        namespaces.retain(|namespace| namespace.name_any() != "work");
+        let deployment = &mut it.hub.agent.deployments.objects_mut().expect(READ)[0];
+        let pod = deployment.spec.template.spec.as_mut().expect(READ);
+        pod.containers[0].args = Some(vec!["--namespace-policy=strict".to_owned()]);
+    },
     FN410: |it| {
         for merged in it.hub.merged_imports.objects_mut().expect(READ) {
             merged.spec.clusters = Vec::new();

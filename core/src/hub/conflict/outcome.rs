@@ -17,7 +17,7 @@ pub(super) fn set_denials(view: Reader<'_>, service: &ObjectName, now: Timestamp
     let mut plan = Plan::default();
     let is_denied = |cluster: &ClusterId| rights::of_exporter(view, service, cluster) == Right::Denied;
     for (cluster, export) in exports_by_cluster(view, service).filter(|(cluster, _)| is_denied(cluster)) {
-        let value = ConditionValue::exporter_not_allowed(rights::exporter_denial_message(service, &cluster));
+        let value = ConditionValue::exporter_not_allowed(rights::exporter_denial_message(view, service, &cluster));
         if conditions::has_value(conditions::find(&export.conditions, VALID), &value, 0) {
             continue; // the export already shows the denial, which is valid for every generation of the export
         }

@@ -2,7 +2,7 @@
 
 use super::endpoint_counts::counted;
 use super::value::{Bucket, Value};
-use super::{Effects, Key, View, accepts, importers, records};
+use super::{Effects, Key, NamespacePolicy, View, accepts, importers, records};
 use crate::index::Taken;
 use crate::model::{
     HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Namespace, Object, ServiceImport,
@@ -201,11 +201,13 @@ impl View {
     fn take_namespace(&mut self, namespace: Namespace, effects: &mut Effects) -> bool {
         let name = namespace.meta.name.name.clone();
         let is_open = namespace.exporters.is_none() && namespace.importers.is_none();
+        // fault T39.2: == NamespacePolicy::Strict ~> == NamespacePolicy::Off
+        let opens = self.namespace_policy == NamespacePolicy::Strict;
         let lists = |namespace: &Namespace| (namespace.exporters.clone(), namespace.importers.clone());
         let after = lists(&namespace);
         let Taken::Changed(before) = self.namespaces.take(namespace) else { return false };
         // fault T17.1: before ~> false && before
-        if before.as_ref().map_or(!is_open, |old| lists(old) != after) {
+        if before.as_ref().map_or(opens || !is_open, |old| lists(old) != after) {
             effects.values.push(Value::Lists(name));
         }
         true

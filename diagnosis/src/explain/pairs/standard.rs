@@ -2,6 +2,7 @@
 
 use super::Parties;
 use crate::explain::export::{has, is_by};
+use crate::explain::is_namespace_required;
 use crate::explain::standard::{ImportState, import_state, is_ours, is_requested};
 use crate::explain::walk::{in_namespace, is_imported, member_agent, named};
 use crate::report::Api;
@@ -95,7 +96,10 @@ fn imports(snapshot: &Snapshot, member: &Member, service: &ObjectName) -> bool {
 fn is_allowed(snapshot: &Snapshot, member: &Member, service: &ObjectName) -> bool {
     let mut namespaces = snapshot.hub.namespaces.objects();
     let namespace = namespaces.find(|namespace| *namespace.name_any() == *service.namespace);
-    namespace.is_none_or(|namespace| super::is_allowed(namespace, annotations::IMPORTERS, &member.id))
+    match namespace {
+        Some(namespace) => super::is_allowed(namespace, annotations::IMPORTERS, &member.id),
+        None => !is_namespace_required(snapshot),
+    }
 }
 
 /// Returns the MergedServiceImports of a Service.
