@@ -2,7 +2,8 @@
 //! the outcome of the merge in a condition.
 //!
 //! A member that announces the feature `MulticlusterApi` gets the MergedServiceImport of each Service in its member namespace. The
-//! namespace of a Service in the hub may deny the member the right to import. This namespace does not have to exist.
+//! namespace of a Service in the hub may deny the member the right to import. This namespace does not have to exist, unless the hub agent
+//! runs with `--namespace-policy=strict`.
 
 use crate::conditions::{self, ConditionValue, DesiredCondition, MULTICLUSTER_CONFLICT, VALID};
 use crate::features::Feature;

@@ -6,10 +6,11 @@ use crate::support::build::{
     seconds, service, service_import,
 };
 use crate::support::view::{
-    NOW, blocking_reasons, events, hub_view, observe_change, observe_removal, planned, undecodable, writes,
+    NOW, blocking_reasons, events, hub_view, observe_change, observe_removal, planned, strict_hub_view, undecodable,
+    writes,
 };
 use fleetnet_core::features::{Feature, Features};
-use fleetnet_core::hub::{Key, NamespacePolicy, Planner};
+use fleetnet_core::hub::{Key, Planner};
 use fleetnet_core::model::{
     Condition, ExportedBy, InternalServiceExport, Kind, MergedImport, MergedServiceImport, Multicluster, Object,
     Reference,
@@ -68,8 +69,7 @@ fn deletes(object: &MergedServiceImport) -> Vec<Write> {
 #[test]
 fn with_the_strict_policy_a_service_of_a_namespace_that_the_hub_does_not_have_is_not_imported() {
     let given = given(2, &import_of(&[export(1)]));
-    let mut view = hub_view([export(1).object(), agent(1), agent(2), given.clone().object()]);
-    view.namespace_policy = NamespacePolicy::Strict;
+    let mut view = strict_hub_view([export(1).object(), agent(1), agent(2), given.clone().object()]);
     assert_eq!(writes(&view, &key(1)), []);
     assert_eq!(writes(&view, &key(2)), deletes(&given));
     assert_eq!(events(&view, &app()), ["ExporterNotAllowed"]);

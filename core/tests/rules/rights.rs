@@ -6,7 +6,7 @@ use crate::support::build::{
     service_import, slice, slice_export,
 };
 use crate::support::view::{
-    NOW, SEEN, claimed_hub_view, events, hub_view, observe_change, planned, undecodable, writes,
+    NOW, SEEN, claimed_hub_view, events, hub_view, observe_change, planned, strict_hub_view, undecodable, writes,
 };
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::hub::NamespacePolicy;
@@ -388,11 +388,6 @@ fn where_namespaces_decide_nothing_everybody_may_do_everything() {
 
 // === Namespaces that do not exist in the hub ===
 
-fn strict(mut view: Planner) -> Planner {
-    view.namespace_policy = NamespacePolicy::Strict;
-    view
-}
-
 #[test]
 fn with_the_strict_policy_nobody_exports_from_a_namespace_that_the_hub_does_not_have() {
     let export = accepted_export("member-2");
@@ -406,15 +401,15 @@ fn with_the_strict_policy_nobody_exports_from_a_namespace_that_the_hub_does_not_
     let denied = Write::patch(&export.meta, Patch::InternalServiceExportConditions(list));
     let import = import_of(&["member-2"]);
     let without = [export.object(), import.clone().object()];
-    let view = strict(hub_view(without.clone()));
+    let view = strict_hub_view(without.clone());
     assert_eq!(writes(&view, &app()), [Write::delete(Kind::ServiceImport, &import.meta), denied]);
     assert_eq!(writes(&hub_view(without.clone()), &app()), [], "by default, a missing namespace denies nobody");
     for (how, view) in unknown(&view) {
         assert_eq!(writes(&view, &app()), [], "{how}");
     }
-    let with = strict(hub_view(without.into_iter().chain([namespace("work").object()])));
+    let with = strict_hub_view(without.into_iter().chain([namespace("work").object()]));
     assert_eq!(writes(&with, &app()), [], "a namespace without annotations denies nobody");
-    let listed = strict(hub_view([fresh_export("member-2").object(), exporters("member-1")]));
+    let listed = strict_hub_view([fresh_export("member-2").object(), exporters("member-1")]);
     assert_eq!(writes(&listed, &app()), [shows_denied(&fresh_export("member-2"))], "annotations deny as usual");
 }
 
@@ -422,7 +417,7 @@ fn with_the_strict_policy_nobody_exports_from_a_namespace_that_the_hub_does_not_
 fn with_the_strict_policy_nobody_imports_from_a_namespace_that_the_hub_does_not_have() {
     let (import, holder) =
         (import_of(&["member-1"]), claim_of("member-2").marked().with_status(resolved(&["member-1"])));
-    let view = strict(hub_view([accepted_export("member-1").object(), import.object(), holder.clone().object()]));
+    let view = strict_hub_view([accepted_export("member-1").object(), import.object(), holder.clone().object()]);
     let plan = planned(&view, &app());
     let emptied = Write::patch(&holder.meta, Patch::InternalServiceImportStatus(ImportStatus::default()));
     assert!(writes(&view, &app()).contains(&emptied), "{plan:#?}");
@@ -437,7 +432,7 @@ fn with_the_strict_policy_nobody_imports_from_a_namespace_that_the_hub_does_not_
 fn with_the_strict_policy_a_new_namespace_requeues_its_services() {
     let exported = marked_slice("member-1");
     let objects = [Object::EndpointSliceExport(exported.clone()), fresh_export("member-1").object()];
-    let mut view = strict(hub_view(objects));
+    let mut view = strict_hub_view(objects);
     let observed = namespace("work");
     let requeued = observe_change(&mut view, observed.clone().object());
     assert!(requeued.contains(&app()) && requeued.contains(&slice_key(&exported)), "{requeued:?}");

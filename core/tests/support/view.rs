@@ -24,6 +24,13 @@ pub(crate) fn hub_view(objects: impl IntoIterator<Item = Object>) -> hub::Planne
     with_objects(hub::Planner::default(), objects)
 }
 
+/// Returns a view of the hub agent with these objects. The agent denies every member in a namespace that does not exist.
+pub(crate) fn strict_hub_view(objects: impl IntoIterator<Item = Object>) -> hub::Planner {
+    let mut view = hub::Planner::default();
+    view.namespace_policy = hub::NamespacePolicy::Strict;
+    with_objects(view, objects)
+}
+
 /// Returns a view of the hub agent with these objects, and with a claim for each importer that a ServiceImport records.
 pub(crate) fn claimed_hub_view(objects: impl IntoIterator<Item = Object>) -> hub::Planner {
     let objects: Vec<Object> = objects.into_iter().collect();

@@ -19,7 +19,7 @@ pub(super) const CODES: &[Entry] = &[
     )
     .seen("Namespace in the hub", "kubectl --context HUB get namespace <namespace>")
     .remedy("Create the namespace in the hub.")
-    .reasons(&[Reason::WriteDenied]),
+    .reasons(&[Reason::WriteDenied, Reason::ExporterNotAllowed, Reason::ImporterNotAllowed]),
     Entry::new(
         FN304,
         "The Service cannot be exported",

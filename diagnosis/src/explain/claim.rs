@@ -1,6 +1,6 @@
 //! Steps FN4xx: claim of the importing member in the hub.
 
-use super::access::deployment;
+use super::access::flag_value;
 use super::evidence::created;
 use super::export::{annotation, has, namespace};
 use super::pairs::{exclusive_holder, hub_namespace, is_allowed};
@@ -146,19 +146,16 @@ fn rights_are_enforced(walk: &Walk<'_>) -> Found {
 
 /// True unless the hub agent runs without rights of namespaces.
 pub(crate) fn are_rights_enforced(snapshot: &Snapshot) -> bool {
-    !hub_agent_runs_with(snapshot, "namespace-policy=off")
+    namespace_policy(snapshot) != Some("off")
 }
 
 /// True if the hub agent denies every member in a namespace that does not exist in the hub, also by the standard API.
 pub(crate) fn is_namespace_required(snapshot: &Snapshot) -> bool {
-    hub_agent_runs_with(snapshot, "namespace-policy=strict")
+    namespace_policy(snapshot) == Some("strict")
 }
 
-fn hub_agent_runs_with(snapshot: &Snapshot, wanted: &str) -> bool {
-    let Ok(Some(deployment)) = deployment(Site::Hub(&snapshot.hub)) else { return false };
-    let containers = deployment.spec.template.spec.iter().flat_map(|pod| &pod.containers);
-    let mut arguments = containers.flat_map(|it| it.command.iter().chain(&it.args).flatten());
-    arguments.any(|argument| argument.trim_start_matches('-') == wanted)
+fn namespace_policy(snapshot: &Snapshot) -> Option<&str> {
+    flag_value(Site::Hub(&snapshot.hub), "namespace-policy")
 }
 
 fn is_exclusive(mcs: &MultiClusterService) -> bool {

@@ -154,7 +154,7 @@ fn namespace_in_hub(walk: &Walk<'_>) -> Found {
     match namespace(walk)? {
         Some(_) => Ok(()),
         None if walk.api == Api::Standard && !is_namespace_required(walk.snapshot) => {
-            Err(Stop::Skipped("the standard API needs no namespace in the hub".to_owned()))
+            Err(Stop::Skipped("by default, the standard API needs no namespace in the hub".to_owned()))
         }
         None => Err(walk.hub().lacks::<Namespace>("", &walk.service.namespace)),
     }

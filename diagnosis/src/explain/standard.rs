@@ -3,7 +3,7 @@
 //! Both APIs share InternalServiceExports, exported slices and distributed slices. Instead of claims, the hub has
 //! MergedServiceImports: one for each Service and member. The finalizer of the member agent on it requests the slices.
 
-use super::access::deployment;
+use super::access::flag_value;
 use super::evidence::changed;
 use super::export::{Export, has, outcome};
 use super::pairs::hub_namespace;
@@ -68,11 +68,7 @@ pub(super) fn import_state<'a>(member: &'a Member, service: &ObjectName) -> Resu
 
 /// True if the member agent imports into all namespaces.
 fn all_import(member: &Member) -> bool {
-    let Ok(Some(deployment)) = deployment(Site::Member(member)) else { return false };
-    let containers = deployment.spec.template.spec.iter().flat_map(|pod| &pod.containers);
-    let arguments: Vec<&str> =
-        containers.flat_map(|it| it.command.iter().chain(&it.args).flatten()).flat_map(|it| it.split('=')).collect();
-    arguments.windows(2).any(|pair| pair[0].trim_start_matches('-') == "multicluster-api-import" && pair[1] == "all")
+    flag_value(Site::Member(member), "multicluster-api-import") == Some("all")
 }
 
 impl<'a> Walk<'a> {

@@ -382,13 +382,8 @@ altered! {
         it.hub.slice_exports = Listing::of(Vec::new());
         it.hub.distributed_slices = Listing::of(Vec::new());
     },
-    FN303: |it| {
-        let namespaces = it.hub.namespaces.objects_mut().expect(READ);
-        namespaces.retain(|namespace| namespace.name_any() != "work");
-        let deployment = &mut it.hub.agent.deployments.objects_mut().expect(READ)[0];
-        let pod = deployment.spec.template.spec.as_mut().expect(READ);
-        pod.containers[0].args = Some(vec!["--namespace-policy=strict".to_owned()]);
-    },
+    FN303: |it| without_namespace(it, &["--namespace-policy=strict"]),
+    FN303: |it| without_namespace(it, &["--namespace-policy", "strict"]),
     FN410: |it| {
         for merged in it.hub.merged_imports.objects_mut().expect(READ) {
             merged.spec.clusters = Vec::new();
@@ -519,6 +514,15 @@ fn not_in_hub(snapshot: &mut Snapshot) {
     snapshot.members[IMPORTER].standard_imports = Listing::of(Vec::new());
 }
 
+/// Removes the namespace of the Service in the hub, whose agent runs with these arguments.
+fn without_namespace(snapshot: &mut Snapshot, arguments: &[&str]) {
+    let namespaces = snapshot.hub.namespaces.objects_mut().expect(READ);
+    namespaces.retain(|namespace| namespace.name_any() != "work");
+    let deployment = &mut snapshot.hub.agent.deployments.objects_mut().expect(READ)[0];
+    let pod = deployment.spec.template.spec.as_mut().expect(READ);
+    pod.containers[0].args = Some(arguments.iter().map(|it| (*it).to_owned()).collect());
+}
+
 fn without_feature(snapshot: &mut Snapshot) {
     for agent in snapshot.hub.member_agents.objects_mut().expect(READ) {
         agent.spec.features.as_mut().expect(READ).retain(|feature| feature.0 != "MulticlusterApi");
@@ -591,6 +595,22 @@ fn a_cluster_that_the_hub_denies_and_that_nobody_labelled_is_no_importer() {
         let to = Filter { to: Some("member-2".to_owned()), ..Filter::default() };
         assert_eq!(codes(&explain(&snapshot, &service("app"), &to)), [FN404].into());
     }
+    let importer =
+        |snapshot: &Snapshot| explain(snapshot, &service("app"), &Filter::default()).pairs[0].importer.clone();
+    without_namespace(&mut snapshot, &["--namespace-policy=strict"]);
+    assert_eq!(importer(&snapshot), None, "a strict hub agent denies the import");
+    without_namespace(&mut snapshot, &["--namespace-policy=strict", "--namespace-policy=enforce"]);
+    assert_eq!(importer(&snapshot).as_deref(), Some("member-2"), "the last value counts");
+    without_namespace(&mut snapshot, &["--namespace-policy=strict"]);
+    snapshot.hub.namespaces = Listing::Unknown("the answer was cut off".to_owned());
+    assert_eq!(importer(&snapshot).as_deref(), Some("member-2"), "perhaps the hub has the namespace");
+}
+
+#[test]
+fn by_default_the_standard_api_needs_no_namespace_in_the_hub() {
+    let mut snapshot = HEALTHY.clone();
+    without_namespace(&mut snapshot, &[]);
+    assert_eq!(codes(&explain(&snapshot, &service("app"), &Filter::default())), BTreeSet::new());
 }
 
 #[test]

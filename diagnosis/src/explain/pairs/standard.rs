@@ -92,10 +92,10 @@ fn imports(snapshot: &Snapshot, member: &Member, service: &ObjectName) -> bool {
     }
 }
 
-/// True unless the namespace of the Service in the hub denies the import.
+/// True unless the namespace of the Service in the hub denies the import. True also if the namespaces were not read.
 fn is_allowed(snapshot: &Snapshot, member: &Member, service: &ObjectName) -> bool {
-    let mut namespaces = snapshot.hub.namespaces.objects();
-    let namespace = namespaces.find(|namespace| *namespace.name_any() == *service.namespace);
+    let Some(namespaces) = snapshot.hub.namespaces.known() else { return true };
+    let namespace = namespaces.iter().find(|namespace| *namespace.name_any() == *service.namespace);
     match namespace {
         Some(namespace) => super::is_allowed(namespace, annotations::IMPORTERS, &member.id),
         None => !is_namespace_required(snapshot),
