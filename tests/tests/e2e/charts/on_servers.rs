@@ -69,12 +69,16 @@ fn a_viewer_of_fleetnet_reads_all_but_secrets_and_the_rights_of_others() -> anyh
         let _turn = Turn::with_own_servers().await;
         let (cluster, kubectl, _folder) = cluster().await?;
         // One cluster is hub and member: so it has the objects of both.
-        let charts = "helm install fleetnet-crds deploy/charts/fleetnet-crds -n fleet-system --create-namespace
+        let charts = "kubectl apply --server-side -f deploy/multicluster
+            helm install fleetnet-crds deploy/charts/fleetnet-crds -n fleet-system --create-namespace
             helm install fleetnet-hub-agent deploy/charts/fleetnet-hub-agent -n fleet-system --set 'members={west}'
             helm install fleetnet-member-agent deploy/charts/fleetnet-member-agent -n fleet-system --set member.id=west
             kubectl create serviceaccount viewer -n default
             kubectl create clusterrolebinding viewer --clusterrole=fleetnet-viewer --serviceaccount=default:viewer";
         kubectl.script(charts).await?;
+        for kind in ["serviceexports", "serviceimports"] {
+            eventually::usable(&cluster.admin(), &format!("{kind}.{}", fleetnet_api::names::STANDARD_GROUP)).await?;
+        }
         let viewer = cluster.access("system:serviceaccount:default:viewer").await?;
         let target = Target {
             context: None,
