@@ -127,14 +127,13 @@ fn with_merged_imports(members: usize) -> hub::Planner {
     view
 }
 
-/// A fleet of 100 members with 1,000 Services has 100,000 MergedServiceImports.
 #[test]
-fn a_merged_import_keeps_1200_bytes_with_its_reads() {
+fn the_merged_imports_of_100_members_and_1000_services_keep_at_most_64_mib_with_their_reads() {
     let kept = |members: usize| {
         let view = with_merged_imports(members);
         -allocation_counter::measure(|| drop(view)).bytes_current
     };
     let number = i64::try_from(10 * SERVICES).expect("a small number");
     let each = (kept(11) - kept(1)) / number;
-    assert!((800..=1200).contains(&each), "{each} bytes");
+    assert!((400..=(64 << 20) / (100 * 1_000)).contains(&each), "{each} bytes");
 }

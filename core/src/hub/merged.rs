@@ -43,7 +43,8 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
     if !view.complete(&REQUIRED) || !view.knows_features() || view.is_undecodable(Kind::MergedServiceImport, &at) {
         return Plan::default();
     }
-    let present = view.merged_imports().get(&at);
+    let present = view.merged_import(&at);
+    let present = present.as_ref();
     let features = view.features_of(importer, now);
     let mut plan = Plan::default();
     plan.plan_again_at(features.again(present));
@@ -85,8 +86,8 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
 /// Deletes MergedServiceImports of a Service that have another name. Another writer changed the Service in such an object.
 fn remove_misnamed(view: Reader<'_>, service: &ObjectName, at: &ObjectName) -> Plan {
     let mut plan = Plan::default();
-    let others = view.merged_imports_in(service, &at.namespace).filter(|name| *name != at);
-    for other in others.filter_map(|name| view.merged_imports().get(name)) {
+    let others = view.merged_imports_in(service, &at.namespace).filter(|name| name != at);
+    for other in others.filter_map(|name| view.merged_import(&name)) {
         if !other.meta.deleting {
             // fault MC9.1: plan.push(Write::delete(Kind::MergedServiceImport, &other.meta)) ~> let _ = other
             plan.push(Write::delete(Kind::MergedServiceImport, &other.meta));

@@ -15,12 +15,14 @@
 //! | [`previews`] | slice streams, and the previews that were sent over them |
 //! | `endpoint_counts` | how many ready endpoints each member exports of a Service |
 //! | [`merged`] | the merged imports of the standard API |
+//! | `merged_imports` | the MergedServiceImports of all importers |
 //! | [`hearing`] | when this process saw the last renewal of each member |
 
 mod endpoint_counts;
 pub(crate) mod hearing;
 pub(crate) mod holders;
 pub(crate) mod merged;
+mod merged_imports;
 pub(crate) mod previews;
 pub(crate) mod reader;
 mod take;
@@ -31,8 +33,8 @@ use crate::feature_set::Announced;
 use crate::features::SLICE_STREAM;
 use crate::index::{Index, Table};
 use crate::model::{
-    Announcement, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MemberCluster,
-    MergedServiceImport, Meta, Namespace, ServiceImport, Silence, SliceStreamOffer,
+    Announcement, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MemberCluster, Meta,
+    Namespace, ServiceImport, Silence, SliceStreamOffer,
 };
 use crate::names;
 use crate::undecodable::Undecodable;
@@ -42,6 +44,7 @@ use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 use hearing::{Hearings, SilenceLimits};
 use holders::Holders;
 use merged::Merged;
+use merged_imports::MergedImports;
 use previews::Previews;
 use std::collections::{BTreeMap, BTreeSet};
 use value::Value;
@@ -120,7 +123,7 @@ pub struct View {
     pub namespaces: Table<Namespace>,
     pub member_agents: Table<MemberAgent>,
     /// Merged imports of the standard API, one for each Service and importer.
-    pub merged_imports: Table<MergedServiceImport>,
+    pub merged_imports: MergedImports,
     /// Members as the manager of the fleet sees them.
     pub member_clusters: Table<MemberCluster>,
 
@@ -130,8 +133,6 @@ pub struct View {
     slice_exports_of: Index<ObjectName>,
     /// From each Service to its InternalServiceExports by the standard API.
     standard_exports_of: Index<ObjectName>,
-    /// From each Service to its MergedServiceImports.
-    merged_imports_of: Index<ObjectName>,
     /// Merged import of each Service that the standard API exports.
     merged: BTreeMap<ObjectName, Merged>,
     /// From the name of a slice to its exports: one export, unless two members use the same name.
@@ -237,7 +238,7 @@ impl View {
                 let is_distributed = |export: &HubSlice| {
                     let import = self.hub_imports.get(&export.spec.owner);
                     records(import, importer) && accepts(import, &export.meta.name)
-                        || self.imports_merged(&export.spec.owner, importer)
+                        || self.merged_imports.is_used(&export.spec.owner, importer)
                 };
                 self.distributed_slices.get(&at).is_some() || exports.any(is_distributed)
             }
@@ -245,7 +246,7 @@ impl View {
                 let at = ObjectName { namespace: importer.clone(), name: names::merged_import_name(service) };
                 self.merged.contains_key(service)
                     || self.merged_imports.get(&at).is_some()
-                    || self.merged_imports_of.get_in(service, importer).next().is_some()
+                    || self.merged_imports.names_of(service, importer).next().is_some()
             }
             Key::Member(cluster) => self.member_agents.get(&names::member_agent(cluster)).is_some(),
         }

@@ -205,10 +205,11 @@ impl View for hub::Planner {
         let copies = self.distributed_slices.iter().map(|slice| &slice.meta.name);
         keys.extend(copies.map(|name| copy(&name.name, &name.namespace)));
         keys.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone().into())));
-        keys.extend(self.merged_imports.iter().map(|import| Key::MergedImport {
-            service: import.service.clone(),
-            importer: import.meta.name.namespace.clone(),
-        }));
+        keys.extend(
+            self.merged_imports
+                .iter()
+                .map(|import| Key::MergedImport { service: import.service, importer: import.meta.name.namespace }),
+        );
         keys
     }
     fn parts(&self, key: &Self::Key) -> Vec<Self::Key> {
@@ -235,7 +236,7 @@ impl View for hub::Planner {
         all.extend(self.slice_exports.iter().cloned().map(Object::EndpointSliceExport));
         all.extend(self.distributed_slices.iter().cloned().map(Object::EndpointSliceImport));
         all.extend(self.namespaces.iter().cloned().map(Object::Namespace));
-        all.extend(self.merged_imports.iter().cloned().map(Object::MergedServiceImport));
+        all.extend(self.merged_imports.iter().map(Object::MergedServiceImport));
         all.extend(self.member_agents.iter().cloned().map(Object::MemberAgent));
         all
     }

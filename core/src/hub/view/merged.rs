@@ -45,12 +45,6 @@ fn merged_fields(
     (&meta.uid, meta.deleting, ports, *headless, *session_affinity, multicluster.as_deref())
 }
 
-/// True if an object with this name can be a MergedServiceImport of the Service.
-fn is_named_after(name: &ObjectName, service: &ObjectName) -> bool {
-    // fault MC9.2: name.name == names::merged_import_name(service) ~> { let _ = service; true }
-    name.name == names::merged_import_name(service)
-}
-
 impl View {
     /// Stores the merged import of a Service; `None` if the standard API does not export it. Returns the value and the keys that
     /// this concerns.
@@ -119,8 +113,8 @@ impl View {
     }
 
     pub(super) fn take_merged_import(&mut self, mut object: MergedServiceImport, effects: &mut Effects) -> bool {
+        self.share(&mut object);
         let (name, service) = (object.meta.name.clone(), object.service.clone());
-        self.share_import(&mut object);
         let is_used_now = is_used(&object);
         let Taken::Changed(before) = self.merged_imports.take(object) else { return false };
         let used_before = before.as_ref().filter(|before| is_used(before)).map(|before| before.service.clone());
@@ -130,7 +124,6 @@ impl View {
             // fault MC5.3: Key::merged_import(&service, &name.namespace) ~> Key::Service(service.clone())
             effects.keys.push(Key::merged_import(&service, &name.namespace));
         }
-        self.merged_imports_of.shift(before, Some(service.clone()), &name);
         self.use_changed(&name.namespace, used_before, is_used_now.then_some(service), effects);
         true
     }
@@ -141,7 +134,6 @@ impl View {
         before: MergedServiceImport,
         effects: &mut Effects,
     ) {
-        self.merged_imports_of.remove(&before.service, name);
         let used_before = is_used(&before).then_some(before.service);
         self.use_changed(&name.namespace, used_before, None, effects);
     }
@@ -167,28 +159,19 @@ impl View {
         }
     }
 
-    /// True if a member imports a Service by the standard API, by its member namespace.
-    pub(super) fn imports_merged(&self, service: &ObjectName, importer: &Text) -> bool {
-        let mut imports = self.merged_imports_of.get_in(service, importer);
-        imports.any(|name| is_named_after(name, service) && self.merged_imports.get(name).is_some_and(is_used))
-    }
-
-    /// Returns the members that import a Service by the standard API, by their member namespaces.
-    pub(super) fn merged_importers<'a>(&'a self, service: &ObjectName) -> impl Iterator<Item = &'a Text> + use<'a> {
-        let (imports, service) = (self.merged_imports_of.get(service), service.clone());
-        let named = imports.filter(move |name| is_named_after(name, &service));
-        let used = named.filter(|name| self.merged_imports.get(name).is_some_and(is_used));
-        used.map(|name| &name.namespace)
-    }
-
-    /// Lets an object use the merged import of its Service, or the import of another importer, if it is equal. A fleet with many
-    /// importers has very many MergedServiceImports.
-    fn share_import(&self, object: &mut MergedServiceImport) {
-        let merged = self.merged.get(&object.service).map(|merged| &merged.import);
-        let mut others = self.merged_imports_of.get(&object.service).filter(|other| **other != object.meta.name);
-        let other = || others.find_map(|other| self.merged_imports.get(other)).map(|other| &other.import);
+    /// Lets an object use the merged import of its Service, or the import of another importer, if it is equal. It also shares the
+    /// texts that many objects have. A fleet with many importers has very many MergedServiceImports.
+    fn share(&self, object: &mut MergedServiceImport) {
+        let merged = self.merged.get_key_value(&object.service);
+        if let Some((service, _)) = merged {
+            object.service = service.clone();
+        }
+        if let Some((importer, _)) = self.announced.get_key_value(&object.meta.name.namespace) {
+            object.meta.name.namespace = importer.clone();
+        }
+        let import = merged.map(|(_, merged)| &merged.import).or_else(|| self.merged_imports.import_beside(object));
         // fault MC6.1: **import == object.import ~> false && **import == object.import
-        if let Some(import) = merged.or_else(other).filter(|import| **import == object.import) {
+        if let Some(import) = import.filter(|import| **import == object.import) {
             object.import = Arc::clone(import);
         }
     }

@@ -60,7 +60,11 @@ impl<'a> Reader<'a> {
         namespaces: Namespace, Namespace;
         member_agents: MemberAgent, MemberAgent;
         member_clusters: MemberCluster, MemberCluster;
-        merged_imports: MergedServiceImport, MergedServiceImport;
+    }
+
+    pub(crate) fn merged_import(self, name: &ObjectName) -> Option<MergedServiceImport> {
+        self.reads.note(Value::Object(Kind::MergedServiceImport, name.clone()));
+        self.view.merged_imports.get(name)
     }
 
     /// Returns the merged import of a Service; `None` if the standard API does not export it.
@@ -142,13 +146,13 @@ impl<'a> Reader<'a> {
     /// True if a member imports a Service by the standard API, by its member namespace.
     pub(crate) fn imports_merged(self, service: &ObjectName, importer: &Text) -> bool {
         self.reads.note(Value::Importer(service.clone(), importer.clone()));
-        self.view.imports_merged(service, importer)
+        self.view.merged_imports.is_used(service, importer)
     }
 
     /// Returns the members that import a Service by the standard API, by their member namespaces.
     pub(crate) fn merged_importers(self, service: &ObjectName) -> impl Iterator<Item = &'a Text> + use<'a> {
         self.reads.note(Value::Importers(service.clone()));
-        self.view.merged_importers(service)
+        self.view.merged_imports.importers(service)
     }
 
     /// Returns the names of the MergedServiceImports of a Service in one member namespace.
@@ -156,9 +160,9 @@ impl<'a> Reader<'a> {
         self,
         service: &ObjectName,
         importer: &Text,
-    ) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
+    ) -> impl Iterator<Item = ObjectName> + use<> {
         self.reads.note(Value::Importer(service.clone(), importer.clone()));
-        self.view.merged_imports_of.get_in(service, importer)
+        self.view.merged_imports.names_of(service, importer)
     }
 
     pub(crate) fn claims_of(self, service: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a> {

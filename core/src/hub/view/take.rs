@@ -148,7 +148,7 @@ impl View {
         if before.as_ref() != Some(&after) {
             let import = self.hub_imports.get(&after).filter(|import| accepts(Some(import), &name));
             // fault D7.1: importers(import).chain ~> importers(import).take(1).chain
-            let importers = importers(import).chain(self.merged_importers(&after));
+            let importers = importers(import).chain(self.merged_imports.importers(&after));
             effects.keys.extend(importers.map(|importer| Key::copy(&name.name, importer)));
         }
         effects.moved(Bucket::SliceExports, before.as_ref(), Some(&after));
