@@ -28,13 +28,15 @@ mod walk;
 
 pub use pairs::Filter;
 
-pub(crate) use access::{agent, definitions_are_current, is_expired, is_held_by_member_agent, ready as ready_replicas};
+pub(crate) use access::{
+    agent, arguments, definitions_are_current, is_expired, is_held_by_member_agent, ready as ready_replicas,
+};
 pub(crate) use claim::{are_rights_enforced, is_namespace_required};
 pub(crate) use evidence::{changed, created};
 pub(crate) use export::{annotation, is_by, of_export, outcome};
 pub(crate) use membership::{clock_offset, has_foreign_owner, has_objects, hears, holder, is_of_go_agents, renewed};
-pub(crate) use pairs::{in_use_by, is_allowed};
-pub(crate) use standard::is_requested;
+pub(crate) use pairs::{in_use_by, is_allowed, member_of};
+pub(crate) use standard::{imports_by_standard_api, is_requested};
 pub(crate) use walk::{age, exporters, is_imported, need};
 
 use crate::codes::Code;

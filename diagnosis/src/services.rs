@@ -1,12 +1,11 @@
 //! Services of the fleet: one row for each exported or imported Service and API, from the hub alone.
 
-use crate::explain::{Site, age, changed, created, exporters, in_use_by, is_by, is_requested, outcome};
+use crate::explain::{Site, age, changed, created, exporters, in_use_by, is_by, is_requested, member_of, outcome};
 use crate::limits::ANSWERED_SECONDS;
 use crate::report::{API_VERSION, Api, ServiceRow, ServiceState, Services, Verdict};
 use crate::snapshot::{Listing, Snapshot};
 use crate::status::{not_known_of, why};
 use fleetnet_api::crd::ServiceImportType;
-use fleetnet_core::names::cluster_of;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,7 +62,7 @@ fn known(snapshot: &Snapshot) -> BTreeMap<Name, Known> {
     add_imports(snapshot, &mut known);
     add_merged_imports(snapshot, &mut known);
     for slice in snapshot.hub.slice_exports.objects() {
-        let Some(exporter) = member(slice.namespace()) else { continue };
+        let Some(exporter) = member_of(slice.namespace()) else { continue };
         let owner = &slice.spec.owner_service_reference;
         for api in Api::ALL {
             let row = known.get_mut(&(owner.namespace.clone(), owner.name.clone(), api));
@@ -75,15 +74,10 @@ fn known(snapshot: &Snapshot) -> BTreeMap<Name, Known> {
     known
 }
 
-/// Returns the cluster id of a member namespace.
-fn member(namespace: Option<String>) -> Option<String> {
-    cluster_of(&namespace?).map(|id| id.to_string())
-}
-
 /// Adds the exports, each to the row of each API by which it exports its Service.
 fn add_exports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
     for export in snapshot.hub.internal_exports.objects() {
-        let Some(exporter) = member(export.namespace()) else { continue };
+        let Some(exporter) = member_of(export.namespace()) else { continue };
         let reference = &export.spec.service_reference;
         for api in Api::ALL.into_iter().filter(|api| is_by(export, *api)) {
             let row = known.entry((reference.namespace.clone(), reference.name.clone(), api)).or_default();
@@ -120,7 +114,7 @@ fn add_imports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
         row.exporters.extend(exporters(import).map(str::to_owned));
     }
     for claim in hub.claims.objects() {
-        let Some(importer) = member(claim.namespace()) else { continue };
+        let Some(importer) = member_of(claim.namespace()) else { continue };
         let reference = &claim.spec.service_import_reference;
         let row = known.entry((reference.namespace.clone(), reference.name.clone(), Api::Fleet)).or_default();
         if !row.granted.contains(&importer) {
@@ -133,7 +127,7 @@ fn add_imports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
 /// Adds MergedServiceImports. A member imports the Service if its agent requests the slices.
 fn add_merged_imports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
     for merged in snapshot.hub.merged_imports.objects() {
-        let Some(importer) = member(merged.namespace()) else { continue };
+        let Some(importer) = member_of(merged.namespace()) else { continue };
         let reference = &merged.spec.service_reference;
         let row = known.entry((reference.namespace.clone(), reference.name.clone(), Api::Standard)).or_default();
         row.type_ = Some(merged.spec.type_);

@@ -63,8 +63,9 @@ pub(crate) enum Command {
 
     /// Take a member out of the fleet.
     ///
-    /// Deletes the ServiceExports and MultiClusterServices of the member, removes the label fleetnet/import from its namespaces, and
-    /// waits until the agents have removed everything that they made for them. Then removes the member's Secret and its namespace in the hub. A namespace with objects of others stays.
+    /// Deletes the ServiceExports and MultiClusterServices of the member, and removes the label fleetnet/import from its namespaces.
+    /// Waits until the agents have removed everything that they made for them. Then removes the member's Secret and its namespace
+    /// in the hub. A namespace with objects of others stays.
     /// --dry-run shows the objects.
     Leave(Box<leave::Options>),
 

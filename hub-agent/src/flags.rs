@@ -114,8 +114,8 @@ pub enum NamespacePolicyFlag {
     /// Only listed clusters may export and import. Without the right to list and watch namespaces, the agent is not ready
     /// and grants nothing new.
     Enforce,
-    /// As `enforce`. In addition, no cluster may export or import Services of a namespace that does not exist in the hub. If
-    /// somebody deletes the namespace, the imports of its Services end.
+    /// The annotations work as with `enforce`. No cluster may export or import Services of a namespace that does not exist in the
+    /// hub. If somebody deletes the namespace, the imports of its Services end.
     Strict,
     /// The annotations have no effect: every member may export and import.
     Off,

@@ -109,8 +109,8 @@ async fn export_by_standard_api(users: &[User]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Plays a fleet in which the agents write every field: exports with all features, headless exports, weights, conflicts, both APIs, a
-/// fleet manager, and members that are dead or were dead.
+/// Plays a fleet in which the agents write every field. It has exports with all features, headless exports, weights and conflicts, by
+/// both APIs. It also has a fleet manager, and members that are dead or were dead.
 async fn played() -> anyhow::Result<Fleet> {
     let (mut fleet, manager) = servers(0).await?;
     for (_, server) in fleet.servers() {

@@ -55,7 +55,7 @@ pub enum NamespacePolicy {
     /// Annotations on a namespace may list its exporters and importers. Other members are denied.
     #[default]
     Enforce,
-    /// As [`NamespacePolicy::Enforce`]. In addition, every member is denied in a namespace that does not exist in the hub.
+    /// The annotations work as with [`NamespacePolicy::Enforce`]. Every member is denied in a namespace that does not exist in the hub.
     Strict,
     /// Every member may export and import in every namespace.
     Off,

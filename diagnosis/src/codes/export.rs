@@ -15,7 +15,7 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN303,
         "The namespace of the Service is missing in the hub",
-        "The hub agent writes the ServiceImport to the namespace of the Service in the hub, and this namespace does not exist. A Service of the standard API needs the namespace only if the hub agent runs with --namespace-policy=strict.",
+        "The hub agent writes the ServiceImport to the namespace of the Service in the hub, and this namespace does not exist. By the standard API, only a hub agent with --namespace-policy=strict needs the namespace.",
     )
     .seen("Namespace in the hub", "kubectl --context HUB get namespace <namespace>")
     .remedy("Create the namespace in the hub.")

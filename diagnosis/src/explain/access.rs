@@ -304,10 +304,15 @@ pub(crate) fn deployment(site: Site<'_>) -> Result<Option<&Deployment>, Stop> {
     Ok(optional(&agent(site).deployments, "Deployments")?.iter().find(is_agent))
 }
 
+/// Returns the arguments of an agent.
+pub(crate) fn arguments(deployment: &Deployment) -> impl Iterator<Item = &str> {
+    let containers = deployment.spec.template.spec.iter().flat_map(|pod| &pod.containers);
+    containers.flat_map(|it| it.command.iter().chain(&it.args).flatten()).map(String::as_str)
+}
+
 /// Returns the value of a flag of the agent. A later value replaces an earlier one. `None` also if the Deployment is not known.
 pub(crate) fn flag_value<'a>(site: Site<'a>, name: &str) -> Option<&'a str> {
-    let containers = deployment(site).ok()??.spec.template.spec.iter().flat_map(|pod| &pod.containers);
-    let arguments = containers.flat_map(|it| it.command.iter().chain(&it.args).flatten());
+    let arguments = arguments(deployment(site).ok()??);
     let words: Vec<&str> = arguments.flat_map(|argument| argument.splitn(2, '=')).collect();
     words.windows(2).rev().find(|pair| pair[0].trim_start_matches('-') == name).map(|pair| pair[1])
 }

@@ -3,7 +3,7 @@
 mod standard;
 
 use super::export::is_by;
-use super::walk::{Ends, exporters, imports, in_namespace, named};
+use super::walk::{Ends, exporters, imports, in_namespace, is_service, named};
 use crate::report::Api;
 use crate::snapshot::{Member, Snapshot};
 use fleetnet_api::names::annotations;
@@ -105,7 +105,6 @@ fn member<'a>(snapshot: &'a Snapshot, id: &str) -> Cow<'a, Member> {
 /// Returns the clusters that export the Service by the fleet's API, or of which endpoints are still distributed.
 fn exporters_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
     let hub = &snapshot.hub;
-    let is_service = |namespace: &str, name: &str| *namespace == *service.namespace && *name == *service.name;
     let mut found: BTreeSet<String> = BTreeSet::new();
     for member in &snapshot.members {
         let exports = member.service_exports.known().unwrap_or_default();
@@ -116,9 +115,9 @@ fn exporters_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
     let mut by_standard_only: BTreeSet<String> = BTreeSet::new();
     for export in hub.internal_exports.objects() {
         let reference = &export.spec.service_reference;
-        if is_service(&reference.namespace, &reference.name) {
+        if is_service(service, &reference.namespace, &reference.name) {
             let exporters = if is_by(export, Api::Fleet) { &mut found } else { &mut by_standard_only };
-            exporters.extend(export.namespace().and_then(|namespace| cluster_of(&namespace)).map(|id| id.to_string()));
+            exporters.extend(member_of(export.namespace()));
         }
     }
     let hub_imports = hub.service_imports.known().unwrap_or_default();
@@ -128,9 +127,8 @@ fn exporters_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
     for distributed in hub.distributed_slices.objects() {
         let slice = &distributed.spec.slice;
         let exporter = &slice.endpoint_slice_reference.cluster_id;
-        if is_service(&slice.owner_service_reference.namespace, &slice.owner_service_reference.name)
-            && !by_standard_only.contains(exporter)
-        {
+        let owner = &slice.owner_service_reference;
+        if is_service(service, &owner.namespace, &owner.name) && !by_standard_only.contains(exporter) {
             found.insert(exporter.clone());
         }
     }
@@ -147,8 +145,8 @@ fn importers_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
     }
     for claim in snapshot.hub.claims.objects() {
         let reference = &claim.spec.service_import_reference;
-        if *reference.namespace == *service.namespace && *reference.name == *service.name {
-            found.extend(claim.namespace().and_then(|namespace| cluster_of(&namespace)).map(|id| id.to_string()));
+        if is_service(service, &reference.namespace, &reference.name) {
+            found.extend(member_of(claim.namespace()));
         }
     }
     let hub_imports = snapshot.hub.service_imports.known().unwrap_or_default();
@@ -194,6 +192,11 @@ pub(crate) fn exclusive_holder(snapshot: &Snapshot, import: &fleetnet_api::crd::
             && claim.annotations().get(annotations::SERVICE_TYPE).is_none_or(|type_| type_ == "LoadBalancer")
     });
     is_exclusive.then_some(namespace)
+}
+
+/// Returns the cluster id of a member namespace.
+pub(crate) fn member_of(namespace: Option<String>) -> Option<String> {
+    cluster_of(&namespace?).map(|id| id.to_string())
 }
 
 /// Returns the name of a member's namespace in the hub.

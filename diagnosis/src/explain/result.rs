@@ -10,7 +10,6 @@ use crate::limits::{SAMPLES_MIN, SLOW_MILLISECONDS, TARGET_MILLISECONDS};
 use crate::report::{Api, Evidence};
 use crate::snapshot::Snapshot;
 use fleetnet_api::crd::MemberAgent;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 use std::collections::BTreeSet;
 
@@ -33,13 +32,14 @@ fn endpoints_are_equal(walk: &Walk<'_>) -> Found {
         Api::Standard => {
             let import =
                 walk.standard_import()?.ok_or_else(|| Stop::Skipped("there is no ServiceImport".to_owned()))?;
-            let is_served = |slice: &&EndpointSlice| {
+            let mut served = Vec::new();
+            for slice in sources {
                 let ports = slice.ports.iter().flatten().map(|port| port.name.as_deref().unwrap_or_default());
-                standard::is_served(walk, ports)
-            };
-            let served: Vec<bool> = sources.iter().map(is_served).collect::<Result<_, _>>()?;
-            let mut served = served.into_iter();
-            sources.retain(|_| served.next() == Some(true));
+                if standard::is_served(walk, ports)? {
+                    served.push(slice);
+                }
+            }
+            sources = served;
             site.shown(import, "endpoints", "")
         }
     };

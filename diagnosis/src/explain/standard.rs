@@ -8,10 +8,10 @@ use super::evidence::changed;
 use super::export::{Export, has, outcome};
 use super::pairs::hub_namespace;
 use super::walk::{Walk, decodable, in_namespace, member_agent, need, older_than, settled, stays_or_goes};
-use super::{Found, Site, Stop};
+use super::{Found, Site, Stop, member_agent_of};
 use crate::limits::ANSWERED_SECONDS;
 use crate::report::Api;
-use crate::snapshot::{Listing, Member};
+use crate::snapshot::{Listing, Member, Snapshot};
 use fleetnet_api::crd::multicluster::ServiceImport;
 use fleetnet_api::crd::{MemberAgent, MergedServiceImport};
 use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, GROUP, STANDARD_GROUP, finalizers, labels};
@@ -28,6 +28,11 @@ use kube::{Resource, ResourceExt as _};
 /// True if the member agent requests the slices of the Service.
 pub(crate) fn is_requested(merged: &MergedServiceImport) -> bool {
     merged.finalizers().iter().any(|finalizer| finalizer == finalizers::MERGED_SERVICE_IMPORT)
+}
+
+/// True if the agent of a member announces the standard API. An agent that only exports does not.
+pub(crate) fn imports_by_standard_api(snapshot: &Snapshot, member: &Member) -> bool {
+    member_agent_of(snapshot, member).is_some_and(|agent| has(agent.spec.features.as_ref(), Feature::MulticlusterApi))
 }
 
 /// True if the member agent made an object in a namespace of users.
@@ -92,7 +97,7 @@ impl<'a> Walk<'a> {
         };
         let merged = self.merged_import()?.filter(is_live).ok_or_else(not_requested)?;
         match self.exporter {
-            Some(exporter) if !lists(merged, exporter) => {
+            Some(exporter) if !lists(merged, &exporter.id) => {
                 Err(Stop::Skipped(format!("{} is no part of the merged import", exporter.id)))
             }
             _ => Ok(merged),
@@ -108,8 +113,9 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn lists(merged: &MergedServiceImport, exporter: &Member) -> bool {
-    merged.spec.clusters.iter().any(|part| part.cluster == exporter.id)
+/// True if a merged import has this cluster.
+pub(super) fn lists(merged: &MergedServiceImport, cluster: &str) -> bool {
+    merged.spec.clusters.iter().any(|part| part.cluster == cluster)
 }
 
 /// FN214. An agent that only exports does not announce the feature, but sets conditions of the ServiceExport.
@@ -208,7 +214,7 @@ pub(super) fn is_merged(walk: &Walk<'_>) -> Found {
     let (importer, exporter) = (walk.importer()?, walk.exporter()?);
     let export = walk.accepted_export()?;
     let merged = walk.merged_import()?;
-    if merged.is_some_and(|merged| lists(merged, exporter)) {
+    if merged.is_some_and(|merged| lists(merged, &exporter.id)) {
         return Ok(());
     }
     let since = outcome(export, Api::Standard).map(|outcome| outcome.last_transition_time.0);

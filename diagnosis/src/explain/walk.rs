@@ -2,7 +2,7 @@
 
 use super::evidence::{condition, created};
 use super::export::{self, Export};
-use super::standard::is_ours;
+use super::standard::{is_ours, lists};
 use super::{Found, Site, Stop};
 use crate::limits::{LISTED, SETTLED_SECONDS};
 use crate::report::Api;
@@ -200,10 +200,7 @@ impl<'a> Walk<'a> {
             Api::Fleet => {
                 self.hub_import()?.is_some_and(|import| exporters(import).any(|exporter| exporter == cluster))
             }
-            Api::Standard => {
-                let merged = self.merged_import()?;
-                merged.is_some_and(|merged| merged.spec.clusters.iter().any(|it| it.cluster == cluster))
-            }
+            Api::Standard => self.merged_import()?.is_some_and(|merged| lists(merged, cluster)),
         })
     }
 
@@ -320,8 +317,13 @@ impl<'a> Walk<'a> {
     }
 
     pub(crate) fn is_service(&self, namespace: &str, name: &str) -> bool {
-        *namespace == *self.service.namespace && *name == *self.service.name
+        is_service(self.service, namespace, name)
     }
+}
+
+/// True if a Service has this namespace and name.
+pub(crate) fn is_service(service: &ObjectName, namespace: &str, name: &str) -> bool {
+    *namespace == *service.namespace && *name == *service.name
 }
 
 /// Returns the object with this name.

@@ -1,8 +1,8 @@
 //! Objects that show an item of a migration.
 
 use crate::explain::{
-    Site, Stop, agent, annotation, are_rights_enforced, definitions_are_current, holder, in_use_by, is_allowed, is_by,
-    is_expired, is_imported, is_requested, need, of_export, outcome,
+    Site, Stop, agent, annotation, are_rights_enforced, arguments, definitions_are_current, holder, in_use_by,
+    is_allowed, is_by, is_expired, is_imported, is_requested, need, of_export, outcome,
 };
 use crate::report::{Api, Evidence};
 use crate::snapshot::{Listing, Member, Snapshot};
@@ -358,10 +358,9 @@ pub(super) fn source_ranges(_: &Snapshot, member: &Member) -> Found {
     let site = Site::Member(member);
     let mut found = Vec::new();
     for deployment in need(&member.agent.deployments, "Deployments", site)? {
-        let containers = deployment.spec.template.spec.iter().flat_map(|pod| &pod.containers);
-        let mut arguments = containers.flat_map(|it| it.command.iter().chain(&it.args).flatten());
-        if let Some(ranges) = arguments.find(|argument| argument.trim_start_matches('-').starts_with("source-ranges")) {
-            found.push(site.shown(deployment, "spec.template.spec.containers", ranges.clone()));
+        let is_ranges = |argument: &&str| argument.trim_start_matches('-').starts_with("source-ranges");
+        if let Some(ranges) = arguments(deployment).find(is_ranges) {
+            found.push(site.shown(deployment, "spec.template.spec.containers", ranges));
         }
     }
     Ok(found)

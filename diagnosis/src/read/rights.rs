@@ -1,10 +1,9 @@
 //! Rights of the agents' accounts, from SubjectAccessReviews. A review creates nothing on the server.
 
 use super::server::Server;
+use crate::explain::{arguments, imports_by_standard_api};
 use crate::snapshot::{AgentObjects, Listing, MissingRight, Snapshot};
-use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, GROUP, STANDARD_GROUP};
-use fleetnet_core::features::Feature;
 use fleetnet_core::names::member_namespace;
 use futures::future::join_all;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -71,11 +70,8 @@ pub(super) async fn of_hub_agent(server: &Server<'_>, agent: &AgentObjects) -> L
 
 /// Returns the rights that the member agent lacks in its own cluster.
 pub(super) async fn of_member_agent(server: &Server<'_>, agent: &AgentObjects) -> Listing<MissingRight> {
-    let has_api = agent.deployments.objects().any(|deployment| {
-        let containers = deployment.spec.template.spec.iter().flat_map(|pod| &pod.containers);
-        let mut arguments = containers.flat_map(|it| it.command.iter().chain(&it.args).flatten());
-        arguments.any(|argument| ["--multicluster-api", "--multicluster-api=true"].contains(&argument.as_str()))
-    });
+    let is_flag = |argument: &str| ["--multicluster-api", "--multicluster-api=true"].contains(&argument);
+    let has_api = agent.deployments.objects().any(|deployment| arguments(deployment).any(is_flag));
     let rights = if has_api { [MEMBER_AGENT, STANDARD_API].concat() } else { MEMBER_AGENT.to_vec() };
     of_agent(server, agent, "member-agent", &rights).await
 }
@@ -88,11 +84,7 @@ pub(super) async fn of_members_in_hub(server: &Server<'_>, snapshot: &mut Snapsh
         let namespace = member_namespace(&member.id).to_string();
         let subject = member.hub_secret.objects().find_map(|secret| secret.token.as_ref()?.subject.rsplit(':').next());
         let account = subject.unwrap_or("member-agent").to_owned();
-        let agents = snapshot.hub.member_agents.objects();
-        let own: Vec<&MemberAgent> = agents.filter(|it| it.namespace().is_some_and(|it| it == namespace)).collect();
-        let features = own.iter().flat_map(|agent| agent.spec.features.iter().flatten());
-        let has_api = features.into_iter().any(|feature| feature.0 == Feature::MulticlusterApi.name());
-        let further = if has_api { STANDARD_API_IN_HUB } else { &[] };
+        let further = if imports_by_standard_api(snapshot, member) { STANDARD_API_IN_HUB } else { &[] };
         let exists = accounts.iter().any(|(of, name)| *of == namespace && *name == account);
         async move {
             if !exists {

@@ -39,7 +39,6 @@ pub(crate) const WELL: Export = Export { valid: Some(true), conflict: Some(false
 
 /// Fleet, with the state that is expected after all actions so far.
 pub(crate) struct Scene<'a> {
-    pub(crate) api: Api,
     pub(crate) fleet: &'a Fleet,
     /// Watches of the members, which keep the observed state.
     pub(crate) watches: &'a Watches,
@@ -64,10 +63,9 @@ impl<'a> Scene<'a> {
         let usual = if options.once { HURRIED } else { UNHURRIED };
         let interval = Duration::from_secs_f64(1.0 / options.changes_per_second.unwrap_or(usual));
         let pause = if options.once { Duration::ZERO } else { STEP };
-        let (expected, cost, pairs) = (Expected::new(options.api), Ledger::default(), BTreeMap::new());
+        let (expected, cost, pairs) = (Expected::new(fleet.api), Ledger::default(), BTreeMap::new());
         let (changes, counted, lost) = (0, 0, 0);
         Self {
-            api: options.api,
             fleet,
             watches,
             stage,
@@ -182,9 +180,9 @@ impl<'a> Scene<'a> {
 
     /// Exports a Service from a member, and expects no conflict. By the standard API, all members then import the Service.
     pub(crate) async fn export(&mut self, member: usize, service: &str) -> anyhow::Result<()> {
-        self.user(member).export(service, self.api).await?;
+        self.user(member).export(service, self.fleet.api).await?;
         self.expected.exports.insert((member, service.to_owned()), WELL);
-        if self.api == Api::Multicluster {
+        if self.fleet.api == Api::Multicluster {
             let importers = 0..self.members();
             self.expected.imports.extend(importers.map(|importer| (importer, service.to_owned())));
         }
@@ -193,7 +191,7 @@ impl<'a> Scene<'a> {
 
     /// Imports a Service into a member. By the standard API, the member does so without a request.
     pub(crate) async fn import(&mut self, member: usize, service: &str) -> anyhow::Result<()> {
-        if self.api == Api::Fleet {
+        if self.fleet.api == Api::Fleet {
             self.user(member).import(service).await?;
             self.expected.imports.insert((member, service.to_owned()));
         }

@@ -1,15 +1,16 @@
 //! Faults in running fleets, injected through the API servers of the fleet.
 
+use crate::both::{self, explained, refused};
 use crate::world::{
-    ADDRESSES, EXPORTER, HUB_URL, IMPORTER, LATER, NAMESPACE, SOON, THIRD, World, denied, failed, hub_secret,
-    is_exactly, rejected, service,
+    ADDRESSES, EXPORTER, HUB_URL, IMPORTER, LATER, NAMESPACE, SOON, THIRD, World, denied, hub_secret, is_exactly,
+    rejected, service,
 };
 use anyhow::Context as _;
 use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport, MultiClusterService, ServiceExport};
 use fleetnet_diagnosis::Code::{self, *};
 use fleetnet_diagnosis::explain;
 use fleetnet_diagnosis::explain::Filter;
-use fleetnet_diagnosis::report::Explanation;
+use fleetnet_diagnosis::report::{self, Explanation};
 use fleetnet_diagnosis::snapshot::Listing;
 use futures::future::LocalBoxFuture;
 use harness::user::Consume;
@@ -45,7 +46,6 @@ faults! {
     FN203: the_token_has_expired,
     FN204: the_url_of_the_hub_is_wrong,
     FN205: an_agent_never_starts,
-    FN206: an_importer_is_cut_off,
     FN207: an_importer_stops,
     FN208: a_second_cluster_has_the_id,
     FN211: no_hub_agent_answers,
@@ -56,37 +56,22 @@ faults! {
     FN304: a_headless_service_is_exported_without_the_annotation,
     FN305: the_weight_is_no_number,
     FN306: the_weight_is_zero,
-    FN307: the_exporter_is_not_allowed,
     FN309: the_hub_rejects_the_export,
-    FN310: the_hub_denies_the_export,
     FN311: the_hub_agent_cannot_judge,
     FN312: two_exporters_have_different_ports,
     FN313: the_export_cannot_be_deleted,
-    FN314: the_hub_denies_the_slice,
-    FN315: the_hub_denies_a_change_of_the_slice,
-    FN316: no_endpoint_is_ready,
     FN317: a_service_has_neither_selector_nor_slices,
     FN318: a_ready_pod_is_in_no_slice,
     FN401: nobody_imports_the_service,
     FN402: the_imported_name_does_not_exist,
     FN403: the_hub_denies_the_claim,
-    FN404: the_importer_is_not_allowed,
     FN405: another_cluster_has_the_exclusive_claim,
     FN406: two_multi_cluster_services_import_one_service,
-    FN501: the_hub_fails_to_create_the_distributed_slice,
-    FN503: the_hub_denies_a_change_of_the_distributed_slice,
-    FN505: the_hub_rejects_the_distributed_slice,
     FN506: an_export_is_undecodable,
-    FN601: the_importer_denies_the_derived_service,
     FN604: the_derived_service_loses_its_labels,
-    FN605: the_importer_denies_the_imported_slice,
     FN605: another_slice_has_the_name_of_the_imported_slice,
-    FN606: the_importer_denies_a_change_of_the_imported_slice,
-    FN607: an_address_is_outside_of_the_declared_ranges,
-    FN608: a_port_of_a_slice_is_invalid,
     FN610: no_cloud_controller_gives_an_address,
     FN612: the_import_cannot_be_deleted,
-    FN703: an_exporter_is_cut_off,
 }
 
 async fn the_operator_may_not_list_service_exports() -> anyhow::Result<Explanation> {
@@ -172,13 +157,6 @@ async fn an_agent_never_starts() -> anyhow::Result<Explanation> {
     world.fleet.ready().await?;
     world.exports().await?;
     sleep(SOON).await;
-    explained(&world).await
-}
-
-async fn an_importer_is_cut_off() -> anyhow::Result<Explanation> {
-    let world = World::running(2).await?;
-    world.cut_off(IMPORTER);
-    sleep(LATER).await;
     explained(&world).await
 }
 
@@ -287,30 +265,8 @@ async fn weighted(weight: &str) -> anyhow::Result<Explanation> {
     explained(&world).await
 }
 
-async fn the_exporter_is_not_allowed() -> anyhow::Result<Explanation> {
-    let world = World::empty(2).await?;
-    limit(&world, "exporters").await?;
-    world.exports().await?;
-    world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
-}
-
 async fn the_hub_rejects_the_export() -> anyhow::Result<Explanation> {
-    refused_export(rejected()).await
-}
-
-async fn the_hub_denies_the_export() -> anyhow::Result<Explanation> {
-    refused_export(denied()).await
-}
-
-async fn refused_export(status: memkube::status::Status) -> anyhow::Result<Explanation> {
-    let world = World::empty(2).await?;
-    world.refuse(Place::Hub, &[Verb::Create], "internalserviceexports", status);
-    world.exports().await?;
-    world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    refused(report::Api::Fleet, Place::Hub, &[Verb::Create], "internalserviceexports", rejected()).await
 }
 
 async fn the_hub_agent_cannot_judge() -> anyhow::Result<Explanation> {
@@ -335,27 +291,6 @@ async fn the_export_cannot_be_deleted() -> anyhow::Result<Explanation> {
     let world = World::running(2).await?;
     world.refuse(Place::Hub, &[Verb::Delete], "internalserviceexports", denied());
     world.user(EXPORTER).delete::<ServiceExport>("app").await?;
-    sleep(SOON).await;
-    explained(&world).await
-}
-
-async fn the_hub_denies_the_slice() -> anyhow::Result<Explanation> {
-    let world = World::empty(2).await?;
-    world.refuse(Place::Hub, &[Verb::Create], "endpointsliceexports", denied());
-    world.exports().await?;
-    world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
-}
-
-async fn the_hub_denies_a_change_of_the_slice() -> anyhow::Result<Explanation> {
-    refused_change(Place::Hub, "endpointsliceexports").await
-}
-
-async fn no_endpoint_is_ready() -> anyhow::Result<Explanation> {
-    let world = World::running(2).await?;
-    let endpoints = json!([{"addresses": ["10.1.0.1"], "conditions": {"ready": false}}]);
-    world.user(EXPORTER).merge::<EndpointSlice>("app-1", json!({"endpoints": endpoints})).await?;
     sleep(SOON).await;
     explained(&world).await
 }
@@ -398,21 +333,7 @@ async fn the_imported_name_does_not_exist() -> anyhow::Result<Explanation> {
 }
 
 async fn the_hub_denies_the_claim() -> anyhow::Result<Explanation> {
-    let world = World::empty(2).await?;
-    world.refuse(Place::Hub, &[Verb::Create], "internalserviceimports", denied());
-    world.exports().await?;
-    world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
-}
-
-async fn the_importer_is_not_allowed() -> anyhow::Result<Explanation> {
-    let world = World::empty(2).await?;
-    limit(&world, "importers").await?;
-    world.exports().await?;
-    world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    refused(report::Api::Fleet, Place::Hub, &[Verb::Create], "internalserviceimports", denied()).await
 }
 
 async fn another_cluster_has_the_exclusive_claim() -> anyhow::Result<Explanation> {
@@ -432,27 +353,6 @@ async fn two_multi_cluster_services_import_one_service() -> anyhow::Result<Expla
     explained(&world).await
 }
 
-async fn the_hub_fails_to_create_the_distributed_slice() -> anyhow::Result<Explanation> {
-    refused_distribution(failed()).await
-}
-
-async fn the_hub_rejects_the_distributed_slice() -> anyhow::Result<Explanation> {
-    refused_distribution(rejected()).await
-}
-
-async fn refused_distribution(status: memkube::status::Status) -> anyhow::Result<Explanation> {
-    let world = World::empty(2).await?;
-    world.refuse(Place::Hub, &[Verb::Create], "endpointsliceimports", status);
-    world.exports().await?;
-    world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
-}
-
-async fn the_hub_denies_a_change_of_the_distributed_slice() -> anyhow::Result<Explanation> {
-    refused_change(Place::Hub, "endpointsliceimports").await
-}
-
 async fn an_export_is_undecodable() -> anyhow::Result<Explanation> {
     let world = World::running(2).await?;
     change_definition(&world, "internalserviceexports", |version| {
@@ -463,23 +363,6 @@ async fn an_export_is_undecodable() -> anyhow::Result<Explanation> {
     .await?;
     let export = json!({"spec": {"serviceReference": {"name": ""}}});
     world.in_hub(EXPORTER).merge::<InternalServiceExport>("work-app", export).await?;
-    sleep(SOON).await;
-    explained(&world).await
-}
-
-async fn the_importer_denies_the_derived_service() -> anyhow::Result<Explanation> {
-    refused_import("services").await
-}
-
-async fn the_importer_denies_the_imported_slice() -> anyhow::Result<Explanation> {
-    refused_import("endpointslices").await
-}
-
-async fn refused_import(resource: &'static str) -> anyhow::Result<Explanation> {
-    let world = World::empty(2).await?;
-    world.refuse(Place::Member(IMPORTER), &[Verb::Create], resource, denied());
-    world.exports().await?;
-    world.imports().await?;
     sleep(SOON).await;
     explained(&world).await
 }
@@ -511,41 +394,6 @@ async fn another_slice_has_the_name_of_the_imported_slice() -> anyhow::Result<Ex
     explained(&world).await
 }
 
-async fn the_importer_denies_a_change_of_the_imported_slice() -> anyhow::Result<Explanation> {
-    refused_change(Place::Member(IMPORTER), "endpointslices").await
-}
-
-/// Changes the endpoints of a running export while a server denies patches of a resource.
-async fn refused_change(place: Place, resource: &'static str) -> anyhow::Result<Explanation> {
-    let world = World::running(2).await?;
-    world.refuse(place, &[Verb::Patch], resource, denied());
-    world.user(EXPORTER).set_endpoints("app-1", &["10.1.0.7"]).await?;
-    sleep(SOON).await;
-    explained(&world).await
-}
-
-async fn an_address_is_outside_of_the_declared_ranges() -> anyhow::Result<Explanation> {
-    let ranges = [("member-1".into(), vec![fleetnet_core::ranges::parse("10.1.0.0/31")?])].into();
-    let mut world = World::new(Options { source_ranges: ranges, ..Options::members(2) }).await?;
-    world.fleet.start_agents().await?;
-    world.exports().await?;
-    world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
-}
-
-async fn a_port_of_a_slice_is_invalid() -> anyhow::Result<Explanation> {
-    let mut world = World::running(2).await?;
-    world.fleet.kill(Place::Member(EXPORTER)).await;
-    let in_hub = world.in_hub(EXPORTER);
-    let exported = in_hub.api::<EndpointSliceExport>().list(&ListParams::default()).await?;
-    let ports =
-        json!([{"name": "http", "protocol": "TCP", "port": 8080}, {"name": "bad", "protocol": "TCP", "port": 70000}]);
-    in_hub.merge::<EndpointSliceExport>(&exported.items[0].name_any(), json!({"spec": {"ports": ports}})).await?;
-    sleep(SOON).await;
-    explained(&world).await
-}
-
 async fn no_cloud_controller_gives_an_address() -> anyhow::Result<Explanation> {
     let world = World::empty(2).await?;
     world.exports().await?;
@@ -562,17 +410,6 @@ async fn the_import_cannot_be_deleted() -> anyhow::Result<Explanation> {
     explained(&world).await
 }
 
-async fn an_exporter_is_cut_off() -> anyhow::Result<Explanation> {
-    let world = World::running(2).await?;
-    world.cut_off(EXPORTER);
-    sleep(LATER).await;
-    explained(&world).await
-}
-
-pub(crate) async fn explained(world: &World) -> anyhow::Result<Explanation> {
-    world.explain(&Filter::default()).await
-}
-
 async fn delete_hub_namespace(world: &World, member: usize) -> anyhow::Result<()> {
     let namespaces: Api<Namespace> = Api::all(world.fleet.hub.admin());
     namespaces.delete(&world.fleet.members[member].hub_namespace, &DeleteParams::default()).await?;
@@ -584,22 +421,15 @@ async fn replace_secret(world: &World, url: &str, expires: Option<i64>) -> anyho
     world.in_system(EXPORTER).merge::<Secret>("fleetnet-hub", hub_secret(&hub_namespace, url, expires)).await
 }
 
-/// Allows only a cluster that does not exist.
-pub(crate) async fn limit(world: &World, annotation: &str) -> anyhow::Result<()> {
-    let annotations = json!({format!("networking.fleet.azure.com/{annotation}"): "nobody"});
-    let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
-    let namespaces: Api<Namespace> = Api::all(world.fleet.hub.admin());
-    namespaces.patch(NAMESPACE, &PatchParams::default(), &patch).await?;
-    Ok(())
-}
-
 /// Plays every fourth fault, from this one: four tests run in parallel.
 fn play_from(first: usize) -> anyhow::Result<()> {
     let (mut passed, mut failures) = (0, Vec::new());
-    for fault in FAULTS.iter().skip(first).step_by(4) {
-        match sim::paused((fault.play)()).and_then(|explanation| is_exactly(&explanation, fault.code)) {
+    let own = FAULTS.iter().map(|fault| (fault.code, (fault.play)()));
+    let of_both = both::FAULTS.iter().map(|fault| (fault.code, (fault.play)(report::Api::Fleet)));
+    for (code, played) in own.chain(of_both).skip(first).step_by(4) {
+        match sim::paused(played).and_then(|explanation| is_exactly(&explanation, code)) {
             Ok(()) => passed += 1,
-            Err(error) => failures.push(format!("{}: {error:#}", fault.code)),
+            Err(error) => failures.push(format!("{code}: {error:#}")),
         }
     }
     println!("{passed} faults in running fleets give exactly their code, {} do not", failures.len());

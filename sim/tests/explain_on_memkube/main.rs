@@ -4,12 +4,14 @@
 //! | file | faults |
 //! |---|---|
 //! | `live.rs` | injected into running fleets, through their API servers |
+//! | `both.rs` | the same, with each of the two APIs |
 //! | `standard.rs` | the same two ways, in fleets of the standard API |
 //! | `altered.rs` | written into the snapshot of a healthy fleet, if memkube does not have the kind or cannot show the fault |
 //! | `reading.rs` | of the connection, with listeners on this machine |
 //! | `healthy.rs` | none |
 
 mod altered;
+mod both;
 mod healthy;
 mod live;
 mod reading;
@@ -26,7 +28,8 @@ const NOT_SEEN: [Code; 1] = [Code::FN704];
 fn each_code_has_a_fault_that_gives_exactly_it() {
     let live = live::FAULTS.iter().map(|fault| fault.code);
     let altered = altered::FAULTS.iter().map(|fault| fault.code);
-    let of_fleet_api = live.chain(altered).chain(reading::CODES.iter().copied());
+    let of_both = both::FAULTS.iter().map(|fault| fault.code);
+    let of_fleet_api = live.chain(of_both).chain(altered).chain(reading::CODES.iter().copied());
     let covered: BTreeSet<Code> = of_fleet_api.chain(standard::codes_of_faults()).collect();
     let missing: Vec<&Code> =
         Code::ALL.iter().filter(|code| !covered.contains(code) && !NOT_SEEN.contains(code)).collect();

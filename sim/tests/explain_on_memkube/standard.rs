@@ -1,14 +1,12 @@
 //! Faults in fleets of the standard API: in running fleets, and in the snapshot of a healthy one.
 
-use crate::live::{explained, limit};
+use crate::both::{self, explained, refused};
 use crate::world::{
-    ADDRESSES, EXPORTER, IMPORTER, LATER, SOON, THIRD, World, codes, denied, failed, is_exactly, rejected, service,
-    show,
+    ADDRESSES, EXPORTER, IMPORTER, LATER, SOON, THIRD, World, codes, denied, is_exactly, rejected, service, show,
 };
 use anyhow::ensure;
 use fleetnet_api::crd::multicluster::{ServiceExport, ServiceImport};
 use fleetnet_api::crd::{AddressType, EndpointSliceExport};
-use fleetnet_core::member::StandardApi;
 use fleetnet_core::names::standard_derived;
 use fleetnet_diagnosis::Code::{self, *};
 use fleetnet_diagnosis::explain::Filter;
@@ -25,7 +23,6 @@ use kube::ResourceExt as _;
 use kube::api::ListParams;
 use memkube::Verb;
 use serde_json::json;
-use sim::Options;
 use sim::fleet::Place;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -44,107 +41,34 @@ macro_rules! live {
 }
 
 live! {
-    FN206: an_importer_is_cut_off,
     FN302: the_exported_service_does_not_exist,
     FN304: a_service_of_type_external_name_is_exported,
-    FN307: the_exporter_is_not_allowed,
-    FN310: the_hub_denies_the_export,
     FN311: the_hub_agent_cannot_merge,
     FN313: the_export_cannot_be_deleted,
-    FN314: the_hub_denies_the_slice,
-    FN315: the_hub_denies_a_change_of_the_slice,
-    FN316: no_endpoint_is_ready,
     FN319: the_hub_rejects_the_export,
     FN320: two_exporters_have_different_ports,
     FN320: an_exporter_serves_no_port_of_the_import,
-    FN404: the_importer_is_not_allowed,
     FN409: the_namespace_does_not_import,
     FN410: the_hub_denies_the_merged_import,
     FN411: the_hub_denies_the_finalizer,
-    FN501: the_hub_fails_to_create_the_distributed_slice,
-    FN503: the_hub_denies_a_change_of_the_distributed_slice,
-    FN505: the_hub_rejects_the_distributed_slice,
-    FN601: the_importer_denies_the_derived_service,
-    FN605: the_importer_denies_the_imported_slice,
     FN605: another_slice_has_the_name_of_the_imported_slice,
-    FN606: the_importer_denies_a_change_of_the_imported_slice,
-    FN607: an_address_is_outside_of_the_declared_ranges,
-    FN608: a_port_of_a_slice_is_invalid,
     FN612: the_import_cannot_be_deleted,
     FN613: the_importer_denies_the_service_import,
     FN613: the_importer_denies_the_status_of_the_service_import,
     FN614: another_implementation_made_the_service_import,
     FN614: another_writer_has_the_name_of_the_derived_service,
-    FN703: an_exporter_is_cut_off,
 }
 
 impl World {
     /// Returns a fleet whose agents use the standard API. Only the namespace of member-2 imports.
     async fn standard(members: usize) -> anyhow::Result<Self> {
-        let standard_api = StandardApi::LabelledNamespaces;
-        let mut world = Self::new(Options { standard_api, ..Options::members(members) }).await?;
-        world.user(IMPORTER).label_namespace(Some("true")).await?;
-        world.fleet.start_agents().await?;
-        sleep(SOON).await;
-        Ok(world)
+        Self::with_agents(Api::Standard, members).await
     }
 
     /// Returns a fleet in which member-1 exports `app` by the standard API and member-2 imports it.
     async fn standard_running(members: usize) -> anyhow::Result<Self> {
-        let world = Self::standard(members).await?;
-        world.exports_standard().await?;
-        let expected = ADDRESSES.map(|address| format!("member-1 {address}"));
-        let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
-        world.user(IMPORTER).sees_standard_slices("app", &expected).await?;
-        sleep(SOON).await;
-        Ok(world)
+        Self::with_service(Api::Standard, members).await
     }
-
-    async fn exports_standard(&self) -> anyhow::Result<()> {
-        let user = self.user(EXPORTER);
-        user.create_service("app").await?;
-        user.create_slice("app", "app-1", &ADDRESSES).await?;
-        // A ServiceExport without `spec`.
-        user.create::<ServiceExport>(json!({"metadata": {"name": "app"}})).await.map(drop)
-    }
-}
-
-/// Exports `app` while a server answers these requests of agents with a fault.
-async fn refused(
-    place: Place,
-    verb: &'static [Verb],
-    resource: &'static str,
-    status: memkube::status::Status,
-) -> anyhow::Result<Explanation> {
-    let world = World::standard(2).await?;
-    world.refuse(place, verb, resource, status);
-    world.exports_standard().await?;
-    sleep(SOON).await;
-    explained(&world).await
-}
-
-/// Changes the endpoints of a running export while a server denies patches of a resource.
-async fn refused_change(place: Place, resource: &'static str) -> anyhow::Result<Explanation> {
-    let world = World::standard_running(2).await?;
-    world.refuse(place, &[Verb::Patch], resource, denied());
-    world.user(EXPORTER).set_endpoints("app-1", &["10.1.0.7"]).await?;
-    sleep(SOON).await;
-    explained(&world).await
-}
-
-async fn an_importer_is_cut_off() -> anyhow::Result<Explanation> {
-    cut_off(IMPORTER).await
-}
-
-async fn an_exporter_is_cut_off() -> anyhow::Result<Explanation> {
-    cut_off(EXPORTER).await
-}
-
-async fn cut_off(member: usize) -> anyhow::Result<Explanation> {
-    let world = World::standard_running(2).await?;
-    world.cut_off(member);
-    sleep(LATER).await;
-    explained(&world).await
 }
 
 async fn the_exported_service_does_not_exist() -> anyhow::Result<Explanation> {
@@ -163,54 +87,18 @@ async fn a_service_of_type_external_name_is_exported() -> anyhow::Result<Explana
     explained(&world).await
 }
 
-async fn the_exporter_is_not_allowed() -> anyhow::Result<Explanation> {
-    limited("exporters").await
-}
-
-async fn the_importer_is_not_allowed() -> anyhow::Result<Explanation> {
-    limited("importers").await
-}
-
-async fn limited(annotation: &str) -> anyhow::Result<Explanation> {
-    let world = World::standard(2).await?;
-    limit(&world, annotation).await?;
-    world.exports_standard().await?;
-    sleep(SOON).await;
-    explained(&world).await
-}
-
-async fn the_hub_denies_the_export() -> anyhow::Result<Explanation> {
-    refused(Place::Hub, &[Verb::Create], "internalserviceexports", denied()).await
-}
-
 async fn the_hub_rejects_the_export() -> anyhow::Result<Explanation> {
-    refused(Place::Hub, &[Verb::Create], "internalserviceexports", rejected()).await
+    refused(Api::Standard, Place::Hub, &[Verb::Create], "internalserviceexports", rejected()).await
 }
 
 async fn the_hub_agent_cannot_merge() -> anyhow::Result<Explanation> {
-    refused(Place::Hub, &[Verb::Patch], "internalserviceexports/status", denied()).await
+    refused(Api::Standard, Place::Hub, &[Verb::Patch], "internalserviceexports/status", denied()).await
 }
 
 async fn the_export_cannot_be_deleted() -> anyhow::Result<Explanation> {
     let world = World::standard_running(2).await?;
     world.refuse(Place::Hub, &[Verb::Delete], "internalserviceexports", denied());
     world.user(EXPORTER).delete::<ServiceExport>("app").await?;
-    sleep(SOON).await;
-    explained(&world).await
-}
-
-async fn the_hub_denies_the_slice() -> anyhow::Result<Explanation> {
-    refused(Place::Hub, &[Verb::Create], "endpointsliceexports", denied()).await
-}
-
-async fn the_hub_denies_a_change_of_the_slice() -> anyhow::Result<Explanation> {
-    refused_change(Place::Hub, "endpointsliceexports").await
-}
-
-async fn no_endpoint_is_ready() -> anyhow::Result<Explanation> {
-    let world = World::standard_running(2).await?;
-    let endpoints = json!([{"addresses": ["10.1.0.1"], "conditions": {"ready": false}}]);
-    world.user(EXPORTER).merge::<EndpointSlice>("app-1", json!({"endpoints": endpoints})).await?;
     sleep(SOON).await;
     explained(&world).await
 }
@@ -242,70 +130,23 @@ async fn the_namespace_does_not_import() -> anyhow::Result<Explanation> {
 }
 
 async fn the_hub_denies_the_merged_import() -> anyhow::Result<Explanation> {
-    refused(Place::Hub, &[Verb::Create], "mergedserviceimports", denied()).await
+    refused(Api::Standard, Place::Hub, &[Verb::Create], "mergedserviceimports", denied()).await
 }
 
 async fn the_hub_denies_the_finalizer() -> anyhow::Result<Explanation> {
-    refused(Place::Hub, &[Verb::Patch], "mergedserviceimports", denied()).await
-}
-
-async fn the_hub_fails_to_create_the_distributed_slice() -> anyhow::Result<Explanation> {
-    refused(Place::Hub, &[Verb::Create], "endpointsliceimports", failed()).await
-}
-
-async fn the_hub_rejects_the_distributed_slice() -> anyhow::Result<Explanation> {
-    refused(Place::Hub, &[Verb::Create], "endpointsliceimports", rejected()).await
-}
-
-async fn the_hub_denies_a_change_of_the_distributed_slice() -> anyhow::Result<Explanation> {
-    refused_change(Place::Hub, "endpointsliceimports").await
-}
-
-async fn the_importer_denies_the_derived_service() -> anyhow::Result<Explanation> {
-    refused(Place::Member(IMPORTER), &[Verb::Create], "services", denied()).await
-}
-
-async fn the_importer_denies_the_imported_slice() -> anyhow::Result<Explanation> {
-    refused(Place::Member(IMPORTER), &[Verb::Create], "endpointslices", denied()).await
+    refused(Api::Standard, Place::Hub, &[Verb::Patch], "mergedserviceimports", denied()).await
 }
 
 async fn another_slice_has_the_name_of_the_imported_slice() -> anyhow::Result<Explanation> {
     let world = World::standard(2).await?;
     world.user(IMPORTER).label_namespace(None).await?;
-    world.exports_standard().await?;
+    world.exports().await?;
     sleep(SOON).await;
     let exported = world.in_hub(EXPORTER).api::<EndpointSliceExport>().list(&ListParams::default()).await?;
     let name = exported.items[0].name_any();
     let theirs = json!({"metadata": {"name": name}, "addressType": "IPv4", "endpoints": [], "ports": []});
     world.user(IMPORTER).create::<EndpointSlice>(theirs).await?;
     world.user(IMPORTER).label_namespace(Some("true")).await?;
-    sleep(SOON).await;
-    explained(&world).await
-}
-
-async fn the_importer_denies_a_change_of_the_imported_slice() -> anyhow::Result<Explanation> {
-    refused_change(Place::Member(IMPORTER), "endpointslices").await
-}
-
-async fn an_address_is_outside_of_the_declared_ranges() -> anyhow::Result<Explanation> {
-    let source_ranges = [("member-1".into(), vec![fleetnet_core::ranges::parse("10.1.0.0/31")?])].into();
-    let standard_api = StandardApi::LabelledNamespaces;
-    let mut world = World::new(Options { source_ranges, standard_api, ..Options::members(2) }).await?;
-    world.user(IMPORTER).label_namespace(Some("true")).await?;
-    world.fleet.start_agents().await?;
-    world.exports_standard().await?;
-    sleep(SOON).await;
-    explained(&world).await
-}
-
-async fn a_port_of_a_slice_is_invalid() -> anyhow::Result<Explanation> {
-    let mut world = World::standard_running(2).await?;
-    world.fleet.kill(Place::Member(EXPORTER)).await;
-    let in_hub = world.in_hub(EXPORTER);
-    let exported = in_hub.api::<EndpointSliceExport>().list(&ListParams::default()).await?;
-    let ports =
-        json!([{"name": "http", "protocol": "TCP", "port": 8080}, {"name": "bad", "protocol": "TCP", "port": 70000}]);
-    in_hub.merge::<EndpointSliceExport>(&exported.items[0].name_any(), json!({"spec": {"ports": ports}})).await?;
     sleep(SOON).await;
     explained(&world).await
 }
@@ -319,18 +160,18 @@ async fn the_import_cannot_be_deleted() -> anyhow::Result<Explanation> {
 }
 
 async fn the_importer_denies_the_service_import() -> anyhow::Result<Explanation> {
-    refused(Place::Member(IMPORTER), &[Verb::Create], "serviceimports", denied()).await
+    refused(Api::Standard, Place::Member(IMPORTER), &[Verb::Create], "serviceimports", denied()).await
 }
 
 async fn the_importer_denies_the_status_of_the_service_import() -> anyhow::Result<Explanation> {
-    refused(Place::Member(IMPORTER), &[Verb::Patch], "serviceimports/status", denied()).await
+    refused(Api::Standard, Place::Member(IMPORTER), &[Verb::Patch], "serviceimports/status", denied()).await
 }
 
 async fn another_implementation_made_the_service_import() -> anyhow::Result<Explanation> {
     let world = World::standard(2).await?;
     let theirs = json!({"metadata": {"name": "app"}, "spec": {"type": "ClusterSetIP", "ports": []}});
     world.user(IMPORTER).create::<ServiceImport>(theirs).await?;
-    world.exports_standard().await?;
+    world.exports().await?;
     sleep(SOON).await;
     explained(&world).await
 }
@@ -338,7 +179,7 @@ async fn another_implementation_made_the_service_import() -> anyhow::Result<Expl
 async fn another_writer_has_the_name_of_the_derived_service() -> anyhow::Result<Explanation> {
     let world = World::standard(2).await?;
     world.user(IMPORTER).create_service(&standard_derived(&service("app")).name).await?;
-    world.exports_standard().await?;
+    world.exports().await?;
     sleep(SOON).await;
     explained(&world).await
 }
@@ -451,13 +292,15 @@ fn each_fault_in_a_snapshot_of_the_standard_api_gives_exactly_its_code() -> anyh
 /// Plays every second fault, from this one: two tests run in parallel.
 fn play_from(first: usize) -> anyhow::Result<()> {
     let mut failures = Vec::new();
-    for fault in LIVE.iter().skip(first).step_by(2) {
-        let played = sim::paused((fault.play)()).and_then(|explanation| {
+    let own = LIVE.iter().map(|fault| (fault.code, (fault.play)()));
+    let of_both = both::FAULTS.iter().map(|fault| (fault.code, (fault.play)(Api::Standard)));
+    for (code, played) in own.chain(of_both).skip(first).step_by(2) {
+        let played = sim::paused(played).and_then(|explanation| {
             let is_standard = explanation.pairs.iter().all(|pair| pair.api == Api::Standard);
             ensure!(is_standard, "there are pairs of the fleet's API: {}", show(&explanation));
-            is_exactly(&explanation, fault.code)
+            is_exactly(&explanation, code)
         });
-        failures.extend(played.err().map(|error| format!("{}: {error:#}\n", fault.code)));
+        failures.extend(played.err().map(|error| format!("{code}: {error:#}\n")));
     }
     ensure!(failures.is_empty(), "{}", failures.concat());
     Ok(())
@@ -617,7 +460,7 @@ fn by_default_the_standard_api_needs_no_namespace_in_the_hub() {
 fn a_label_that_is_younger_than_30_s_is_waited_for() -> anyhow::Result<()> {
     sim::paused(async {
         let world = World::standard(3).await?;
-        world.exports_standard().await?;
+        world.exports().await?;
         sleep(SOON).await;
         world.refuse(Place::Hub, &[Verb::Patch], "mergedserviceimports", denied());
         world.user(THIRD).label_namespace(Some("true")).await?;

@@ -1,10 +1,12 @@
 //! Simulated fleet whose objects the diagnosis reads.
 
 use anyhow::Context as _;
+use fleetnet_api::crd::multicluster;
 use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
+use fleetnet_core::member::StandardApi;
 use fleetnet_diagnosis::explain::Filter;
 use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
-use fleetnet_diagnosis::report::{Explanation, Outcome, Verdict};
+use fleetnet_diagnosis::report::{Api, Explanation, Outcome, Verdict};
 use fleetnet_diagnosis::snapshot::{AgentObjects, Listing};
 use fleetnet_diagnosis::{Code, Snapshot, explain};
 use fleetnet_types::ObjectName;
@@ -43,19 +45,26 @@ pub(crate) const SOON: Duration = Duration::from_secs(40);
 /// Simulated fleet, with the kubeconfig contexts of an operator.
 pub(crate) struct World {
     pub(crate) fleet: Fleet,
+    /// API by which member-1 exports and member-2 imports.
+    api: Api,
     /// Index of the cluster to which the context of each cluster id leads.
     pub(crate) contexts: BTreeMap<String, usize>,
 }
 
 impl World {
-    /// Creates a fleet with the accounts and Secrets of its members. No agent runs.
+    /// Creates a fleet with the accounts and Secrets of its members. No agent runs. By the standard API, the namespace of member-2
+    /// imports.
     pub(crate) async fn new(options: Options) -> anyhow::Result<Self> {
+        let api = if options.standard_api == StandardApi::Off { Api::Fleet } else { Api::Standard };
         let fleet = Fleet::new(options).await?;
         fleet.make_namespace(NAMESPACE).await?;
         let contexts = fleet.members.iter().enumerate().map(|(index, member)| (member.name.clone(), index)).collect();
-        let world = Self { fleet, contexts };
+        let world = Self { fleet, api, contexts };
         for member in 0..world.fleet.members.len() {
             world.join(member).await?;
+        }
+        if api == Api::Standard {
+            world.user(IMPORTER).label_namespace(Some("true")).await?;
         }
         Ok(world)
     }
@@ -73,32 +82,64 @@ impl World {
 
     /// Returns a fleet of this number of members in which member-1 exports `app` and member-2 imports it.
     pub(crate) async fn running(members: usize) -> anyhow::Result<Self> {
-        let mut world = Self::new(Options::members(members)).await?;
-        world.fleet.start_agents().await?;
-        world.exports().await?;
-        world.imports().await?;
-        world.user(IMPORTER).sees("app", &ADDRESSES).await?;
-        sleep(SOON).await;
-        Ok(world)
+        Self::with_service(Api::Fleet, members).await
     }
 
     /// Returns a fleet whose agents run, without Services.
     pub(crate) async fn empty(members: usize) -> anyhow::Result<Self> {
-        let mut world = Self::new(Options::members(members)).await?;
+        Self::with_agents(Api::Fleet, members).await
+    }
+
+    /// Returns a fleet in which member-1 exports `app` and member-2 imports it, by this API.
+    pub(crate) async fn with_service(api: Api, members: usize) -> anyhow::Result<Self> {
+        let mut world = Self::new(Options { standard_api: standard_api(api), ..Options::members(members) }).await?;
+        world.fleet.start_agents().await?;
+        world.exports().await?;
+        world.imports().await?;
+        match api {
+            Api::Fleet => world.user(IMPORTER).sees("app", &ADDRESSES).await.map(drop)?,
+            Api::Standard => {
+                let expected = ADDRESSES.map(|address| format!("member-1 {address}"));
+                world.user(IMPORTER).sees_standard_slices("app", &expected.each_ref().map(String::as_str)).await?;
+            }
+        }
+        sleep(SOON).await;
+        Ok(world)
+    }
+
+    /// Returns a fleet whose agents run and use this API, without Services.
+    pub(crate) async fn with_agents(api: Api, members: usize) -> anyhow::Result<Self> {
+        Self::with_options(api, Options::members(members)).await
+    }
+
+    /// Returns a fleet whose agents run and use this API, without Services.
+    pub(crate) async fn with_options(api: Api, options: Options) -> anyhow::Result<Self> {
+        let mut world = Self::new(Options { standard_api: standard_api(api), ..options }).await?;
         world.fleet.start_agents().await?;
         sleep(SOON).await;
         Ok(world)
     }
 
+    /// Exports `app` from member-1.
     pub(crate) async fn exports(&self) -> anyhow::Result<()> {
         let user = self.user(EXPORTER);
         user.create_service("app").await?;
         user.create_slice("app", "app-1", &ADDRESSES).await?;
-        user.export("app").await.map(drop)
+        match self.api {
+            Api::Fleet => user.export("app").await.map(drop),
+            // A ServiceExport without `spec`.
+            Api::Standard => {
+                user.create::<multicluster::ServiceExport>(json!({"metadata": {"name": "app"}})).await.map(drop)
+            }
+        }
     }
 
+    /// Imports `app` into member-2. By the standard API, the label of its namespace does so.
     pub(crate) async fn imports(&self) -> anyhow::Result<()> {
-        self.user(IMPORTER).import("app", "app", Consume::ClusterIp).await.map(drop)
+        match self.api {
+            Api::Fleet => self.user(IMPORTER).import("app", "app", Consume::ClusterIp).await.map(drop),
+            Api::Standard => Ok(()),
+        }
     }
 
     /// Returns a user of the namespace in a member.
@@ -173,6 +214,14 @@ impl World {
     /// Explains the Service `app`, with all pairs.
     pub(crate) async fn explain(&self, filter: &Filter) -> anyhow::Result<Explanation> {
         Ok(explain(&self.snapshot().await?, &service("app"), filter))
+    }
+}
+
+/// Returns the setting of agents that use this API.
+fn standard_api(api: Api) -> StandardApi {
+    match api {
+        Api::Fleet => StandardApi::Off,
+        Api::Standard => StandardApi::LabelledNamespaces,
     }
 }
 

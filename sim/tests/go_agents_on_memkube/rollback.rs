@@ -267,8 +267,8 @@ async fn exports(fleet: &Fleet, namespace: &str, service: &str, address: &str) -
     user.export(service).await.map(drop)
 }
 
-/// Creates a fleet that uses what Go agents do not have: each field of slices, a headless Service, two Services with one joined
-/// name, an import of type ClusterIP, and the standard API.
+/// Creates a fleet that uses what Go agents do not have. It has each field of slices, a headless Service, and two Services with one
+/// joined name. It also has an import of type ClusterIP, and the standard API.
 async fn with_every_feature() -> anyhow::Result<Environment<OnMemkube>> {
     let standard_api = StandardApi::LabelledNamespaces;
     let options = Options { standard_api, ..Options::members(2) };

@@ -96,8 +96,8 @@ fn slice_streams_deliver_each_change_and_save_the_writes_of_objects() -> anyhow:
 #[test]
 fn each_copy_of_a_simulated_fleet_arrives_and_costs_one_write() -> anyhow::Result<()> {
     let report: Value = serde_json::from_str(&run(print(&["scale", "--smoke"]))?).context("it prints JSON")?;
-    // By each API, the bench measures two fleets of three members and six Services: two importers of each Service, and one importer of
-    // each but one Service, which all members import.
+    // By each API, the bench measures two fleets of three members and six Services. In the first one, each Service has two importers. In
+    // the second one, all members import one Service, and each other Service has one importer.
     let scenarios = report["scenarios"].as_array().context("scenarios")?;
     let apis: Vec<&str> = scenarios.iter().filter_map(|it| it["scenario"]["api"].as_str()).collect();
     assert_eq!(apis, ["fleet", "fleet", "multicluster", "multicluster"]);

@@ -1,5 +1,5 @@
-//! MergedServiceImports of all importers, in little memory. A fleet of 100 members with 1,000 Services has 100,000 of them, and all
-//! importers of a Service have objects with the same name, the same Service and mostly the same import.
+//! MergedServiceImports of all importers, in little memory. A fleet of 100 members with 1,000 Services has 100,000 of them. All
+//! importers of a Service have objects with the same name, and mostly with the same import.
 
 use crate::index::{Index, Taken};
 use crate::model::{Finalizers, MergedImport, MergedServiceImport, Meta};
@@ -52,8 +52,13 @@ impl Kept {
         self.has_our_finalizer && !self.deleting && !self.is_misnamed()
     }
 
+    /// Returns the Service of an object that is not named after it.
+    fn misnamed_service(&self) -> Option<&ObjectName> {
+        self.rare.as_ref()?.service.as_ref()
+    }
+
     fn is_misnamed(&self) -> bool {
-        self.rare.as_ref().is_some_and(|rare| rare.service.is_some())
+        self.misnamed_service().is_some()
     }
 }
 
@@ -73,7 +78,7 @@ impl Named {
             deleting: kept.deleting,
             finalizers,
         };
-        let service = rare.and_then(|rare| rare.service.as_ref()).or(self.service.as_ref())?.clone();
+        let service = kept.misnamed_service().or(self.service.as_ref())?.clone();
         Some(MergedServiceImport { meta, service, import: Arc::clone(&kept.import) })
     }
 }
@@ -86,7 +91,7 @@ impl MergedImports {
         named.object(at, importer, kept)
     }
 
-    /// Returns all objects, in the order of their names.
+    /// Returns all objects. Those with one name follow each other.
     pub fn iter(&self) -> impl Iterator<Item = MergedServiceImport> + '_ {
         self.named.iter().flat_map(|(name, named)| {
             let objects = named.importers.iter();
@@ -127,6 +132,7 @@ impl MergedImports {
     pub(super) fn take(&mut self, object: MergedServiceImport) -> Taken<MergedServiceImport> {
         let MergedServiceImport { meta, service, import } = object;
         let before = self.get(&meta.name);
+        let misnamed_before = self.kept(&meta.name).and_then(Kept::misnamed_service).cloned();
         let is_misnamed = !is_named_after(&meta.name, &service);
         let rare = (is_misnamed || !meta.finalizers.others.is_empty()).then(|| {
             let service = is_misnamed.then(|| service.clone());
@@ -141,10 +147,7 @@ impl MergedImports {
             rare,
         };
         let (name, importer) = (&meta.name.name, &meta.name.namespace);
-        if !self.named.contains_key(name) {
-            self.named.insert(name.clone(), Named::default());
-        }
-        let Some(named) = self.named.get_mut(name) else { return Taken::Same };
+        let named = self.named.entry(name.clone()).or_default();
         if let Some(present) = named.importers.get_mut(importer) {
             present.resource_version = kept.resource_version;
             if *present == kept {
@@ -157,8 +160,7 @@ impl MergedImports {
         if !is_misnamed && named.service.is_none() {
             named.service = Some(service.clone());
         }
-        let misnamed_before = before.as_ref().filter(|before| !is_named_after(&meta.name, &before.service));
-        self.misnamed.shift(misnamed_before.map(|it| it.service.clone()), is_misnamed.then_some(service), &meta.name);
+        self.misnamed.shift(misnamed_before, is_misnamed.then_some(service), &meta.name);
         self.settle(name);
         Taken::Changed(before)
     }

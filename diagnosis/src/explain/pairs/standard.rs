@@ -1,16 +1,14 @@
 //! Exporters and importers of a Service by the standard API.
 
-use super::Parties;
-use crate::explain::export::{has, is_by};
+use super::{Parties, member_of};
+use crate::explain::export::is_by;
 use crate::explain::is_namespace_required;
-use crate::explain::standard::{ImportState, import_state, is_ours, is_requested};
-use crate::explain::walk::{in_namespace, is_imported, member_agent, named};
+use crate::explain::standard::{ImportState, import_state, imports_by_standard_api, is_ours, is_requested};
+use crate::explain::walk::{in_namespace, is_imported, is_service, named};
 use crate::report::Api;
 use crate::snapshot::{Listing, Member, Snapshot};
 use fleetnet_api::crd::MergedServiceImport;
 use fleetnet_api::names::{annotations, labels};
-use fleetnet_core::features::Feature;
-use fleetnet_core::names::cluster_of;
 use fleetnet_types::ObjectName;
 use kube::ResourceExt as _;
 use std::collections::BTreeSet;
@@ -27,16 +25,10 @@ pub(super) fn parties(snapshot: &Snapshot, service: &ObjectName, is_only_api: bo
 /// True if a ServiceExport of a member that uses the API could not be read.
 pub(super) fn is_unknown(snapshot: &Snapshot) -> bool {
     let is_unread = |member: &Member| {
-        announces(snapshot, member)
+        imports_by_standard_api(snapshot, member)
             && matches!(member.standard_exports, Listing::Denied(_) | Listing::Unknown(_) | Listing::NotAsked)
     };
     snapshot.members.iter().any(is_unread)
-}
-
-/// True if the agent of a member exports and imports by the standard API.
-fn announces(snapshot: &Snapshot, member: &Member) -> bool {
-    let agent = member_agent(snapshot, member).ok().flatten();
-    agent.is_some_and(|agent| has(agent.spec.features.as_ref(), Feature::MulticlusterApi))
 }
 
 /// Returns the clusters that export the Service, or of which slices are still imported. A ServiceExport in a cluster whose agent does not
@@ -46,7 +38,7 @@ fn exporters(snapshot: &Snapshot, service: &ObjectName, is_only_api: bool) -> BT
     for member in &snapshot.members {
         let exports = member.standard_exports.known().unwrap_or_default();
         let has_export = named(exports, &service.namespace, &service.name).is_some();
-        if has_export && (is_only_api || announces(snapshot, member)) {
+        if has_export && (is_only_api || imports_by_standard_api(snapshot, member)) {
             found.insert(member.id.clone());
         }
         let imported = member.slices.objects().filter(|slice| {
@@ -58,8 +50,8 @@ fn exporters(snapshot: &Snapshot, service: &ObjectName, is_only_api: bool) -> BT
     }
     for export in snapshot.hub.internal_exports.objects().filter(|export| is_by(export, Api::Standard)) {
         let reference = &export.spec.service_reference;
-        if *reference.namespace == *service.namespace && *reference.name == *service.name {
-            found.extend(export.namespace().and_then(|namespace| cluster_of(&namespace)).map(|id| id.to_string()));
+        if is_service(service, &reference.namespace, &reference.name) {
+            found.extend(member_of(export.namespace()));
         }
     }
     found.extend(merged_imports(snapshot, service).flat_map(|it| &it.spec.clusters).map(|it| it.cluster.clone()));
@@ -69,7 +61,7 @@ fn exporters(snapshot: &Snapshot, service: &ObjectName, is_only_api: bool) -> BT
 /// Returns the clusters that import the Service, or whose namespace imports Services.
 fn importers(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
     let requested = merged_imports(snapshot, service).filter(|merged| is_requested(merged));
-    let requested = requested.filter_map(|merged| cluster_of(&merged.namespace()?).map(|id| id.to_string()));
+    let requested = requested.filter_map(|merged| member_of(merged.namespace()));
     let others = snapshot.members.iter().filter(|member| imports(snapshot, member, service));
     requested.chain(others.map(|member| member.id.clone())).collect()
 }
@@ -87,7 +79,7 @@ fn imports(snapshot: &Snapshot, member: &Member, service: &ObjectName) -> bool {
         Ok(ImportState::Never(_) | ImportState::NotLabelled(_) | ImportState::Ends(_) | ImportState::Missing) => false,
         Err(_) => {
             let is_unread = matches!(member.namespaces, Listing::Denied(_) | Listing::Unknown(_));
-            is_unread && announces(snapshot, member)
+            is_unread && imports_by_standard_api(snapshot, member)
         }
     }
 }
@@ -109,6 +101,6 @@ fn merged_imports<'a>(
 ) -> impl Iterator<Item = &'a MergedServiceImport> {
     snapshot.hub.merged_imports.objects().filter(|merged| {
         let reference = &merged.spec.service_reference;
-        *reference.namespace == *service.namespace && *reference.name == *service.name
+        is_service(service, &reference.namespace, &reference.name)
     })
 }
