@@ -95,7 +95,15 @@ fn endpoints_of_a_silent_member_are_draining_or_withdrawn_while_another_member_h
     if let Object::EndpointSlice(present) = &mut of_other_family.1 {
         six(&mut present.content);
     }
-    for (other, why) in [(empty, "no endpoint is ready"), (of_other_family, "the other address family")] {
+    // No container has the named target port.
+    let mut of_no_port = imported("member-3", &["10.3.0.1"]);
+    Arc::make_mut(&mut of_no_port.0.spec.content).ports.clear();
+    if let Object::EndpointSlice(present) = &mut of_no_port.1 {
+        present.content.ports.clear();
+    }
+    let others =
+        [(empty, "no endpoint is ready"), (of_other_family, "the other address family"), (of_no_port, "another port")];
+    for (other, why) in others {
         let view = importer(listing(&[("member-2", Treatment::Draining)]), &[two.clone(), other]);
         assert_eq!(written(&view, &two.0), None, "{why}");
     }

@@ -19,6 +19,7 @@ use fleetnet_core::model::{
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, ImportedSlice, Patch, Plan, Sample, Write};
 use fleetnet_types::{ObjectName, Text, WatchState};
+use std::sync::Arc;
 
 trait IntoImport {
     fn object(self) -> Object;
@@ -506,6 +507,41 @@ fn endpoints_of_a_silent_cluster_are_draining_while_another_cluster_serves() {
     settle(&mut view, &key(&three));
     let present = imported(&view, &three).expect("it is imported").content;
     assert_eq!(present.endpoints.len(), 1, "nobody else serves the first port");
+}
+
+#[test]
+fn the_last_endpoints_of_a_headless_service_without_ports_stay_while_their_cluster_is_silent() {
+    let without_ports = |cluster: &str| {
+        let mut slice = from(cluster, "work/app-1").marked();
+        Arc::make_mut(&mut slice.spec.content).ports.clear();
+        slice
+    };
+    let (two, three) = (without_ports("member-2"), without_ports("member-3"));
+    let headless = MergedImport { import_type: ImportType::Headless, ports: Vec::new(), ..import() };
+    let mut view = view([importing().object(), merged(headless).object()]);
+    settle(&mut view, &Key::StandardImport(app()));
+    let features = Features::from_iter([Feature::SilentMembers]);
+    let mut agent = member_agent("member-1", features, features);
+    let shown = |view: &Planner| {
+        let content = imported(view, &three).expect("it is imported").content;
+        (content.endpoints.len(), content.draining.len())
+    };
+    for (version, treatment, beside_others) in [(1, Treatment::Draining, (0, 1)), (2, Treatment::Withdrawn, (0, 0))] {
+        agent.status.silent_members = vec![SilentMember { cluster: "member-3".into(), treatment }];
+        observe_change(&mut view, agent.clone().version(version).object());
+        observe_change(&mut view, three.clone().object());
+        settle(&mut view, &key(&three));
+        assert_eq!(shown(&view), (1, 0), "{treatment:?}: no other cluster serves");
+        observe_change(&mut view, two.clone().object());
+        settle(&mut view, &key(&two));
+        settle(&mut view, &key(&three));
+        assert_eq!(shown(&view), beside_others, "{treatment:?}: the other cluster serves");
+        for slice in [&two, &three] {
+            let present = imported(&view, slice).expect("it is imported").object();
+            observe_removal(&mut view, &present);
+            observe_removal(&mut view, &slice.clone().object());
+        }
+    }
 }
 
 #[test]

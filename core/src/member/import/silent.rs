@@ -8,12 +8,13 @@ use crate::model::{HubSlice, MultiClusterService, SliceContent, Treatment};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::borrow::Cow;
 
-/// Returns the content of a distributed slice to import. `content` is its content for a member that is not silent, which serves `served`.
+/// Returns the content of a distributed slice to import for a Service, which [`Served`] names. `content` is its content for a member that
+/// is not silent.
 pub(super) fn content<'a>(
     view: Reader<'_>,
     distributed: &HubSlice,
     content: Cow<'a, SliceContent>,
-    served: impl FnOnce(&SliceContent) -> Vec<Served>,
+    service: &ObjectName,
     now: Timestamp,
 ) -> Cow<'a, SliceContent> {
     let treatment = view.treatment_of(&distributed.spec.reference.cluster, now);
@@ -21,7 +22,7 @@ pub(super) fn content<'a>(
     // fault O20.1: other, now) < treatment ~> other, now) <= treatment
     let is_served = |it| view.exporters_that_serve(it).any(|other| view.treatment_of(other, now) < treatment);
     // fault O20.8 (standard_slices::endpoints_of_a_silent_cluster_are_draining_while_another_cluster_serves): .all(is_served) ~> .any(is_served)
-    let are_served = || served(&content).into_iter().all(is_served);
+    let are_served = || Served::by(service, &content).into_iter().all(is_served);
     let Some(treatment) = treatment.filter(|_| are_served()) else { return content };
     let mut content = content.into_owned();
     let endpoints = std::mem::take(&mut content.endpoints);

@@ -8,7 +8,6 @@
 use super::{binding, silent};
 use crate::limits::ORPHAN_GRACE_MICROS;
 use crate::member::standard_import::{self, Importing};
-use crate::member::view::serving::Served;
 use crate::member::view::{Reader, StandardApi};
 use crate::model::{
     EndpointSlice, HubSlice, ImportType, InternalServiceImport, Kind, MergedCluster, MergedServiceImport, Meta,
@@ -261,14 +260,10 @@ impl Target<'_> {
     ) -> Cow<'a, SliceContent> {
         let admitted = Cow::Borrowed(view.admitted(distributed).content);
         match self {
-            Self::Derived(service) => {
-                let served = |content: &SliceContent| vec![Served::all_ports(&service.meta.name, content)];
-                silent::content(view, distributed, admitted, served, now)
-            }
+            Self::Derived(service) => silent::content(view, distributed, admitted, &service.meta.name, now),
             Self::Standard(standard) => {
                 let own = standard_import::served(admitted, standard.exporter);
-                let served = |content: &SliceContent| Served::each_port(&distributed.spec.owner, content);
-                silent::content(view, distributed, own, served, now)
+                silent::content(view, distributed, own, &distributed.spec.owner, now)
             }
         }
     }

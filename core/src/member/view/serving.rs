@@ -12,19 +12,23 @@ pub(crate) struct Served {
     /// Derived Service of a MultiClusterService, or imported Service of the standard API. The labels of the imported slice name it.
     pub(crate) service: ObjectName,
     pub(crate) address_type: AddressType,
-    /// Name of the port; empty for all ports.
+    /// Name of the port. Empty for a port without a name, and for a slice without ports.
     pub(crate) port: Text,
 }
 
 impl Served {
-    /// Returns what a slice of the fleet's API serves. All exporters have the same ports.
-    pub(crate) fn all_ports(service: &ObjectName, content: &SliceContent) -> Self {
-        Self { service: service.clone(), address_type: content.address_type.clone(), port: Text::from("") }
-    }
-
-    /// Returns what a slice of the standard API serves. Exporters may have different ports.
-    pub(crate) fn each_port(service: &ObjectName, content: &SliceContent) -> Vec<Self> {
-        let of_port = |name: &Text| Self { port: name.clone(), ..Self::all_ports(service, content) };
+    /// Returns what a slice serves: each of its ports, or the Service itself if the slice has no ports. A headless Service may have no
+    /// ports, and its clients use the addresses.
+    pub(crate) fn by(service: &ObjectName, content: &SliceContent) -> Vec<Self> {
+        let of_port = |port: &Text| Self {
+            service: service.clone(),
+            address_type: content.address_type.clone(),
+            port: port.clone(),
+        };
+        if content.ports.is_empty() {
+            // fault O20.9: return vec![of_port(&Text::default())]; ~> return Vec::new();
+            return vec![of_port(&Text::default())];
+        }
         content.ports.iter().map(|port| of_port(&port.name)).collect()
     }
 }
@@ -77,13 +81,13 @@ impl View {
         let has_ready = |slice: &&EndpointSlice| slice.imported && !slice.content.endpoints.is_empty();
         let imported = self.slices.live(name).filter(has_ready)?;
         let distributed = self.distributed_slices.live(&self.in_hub(name.name.clone()))?;
-        let of = |service: &Text| ObjectName::new(name.namespace.clone(), service.clone());
-        let served = if name.namespace == self.settings.fleet_system_namespace {
-            vec![Served::all_ports(&of(imported.service.as_ref()?), &imported.content)]
+        let service = if name.namespace == self.settings.fleet_system_namespace {
+            imported.service.as_ref()?
         } else {
-            Served::each_port(&of(&imported.standard.as_ref()?.service), &imported.content)
+            &imported.standard.as_ref()?.service
         };
-        Some((served, distributed.spec.reference.cluster.clone()))
+        let service = ObjectName::new(name.namespace.clone(), service.clone());
+        Some((Served::by(&service, &imported.content), distributed.spec.reference.cluster.clone()))
     }
 
     /// Returns the exporting members that serve an imported Service.
