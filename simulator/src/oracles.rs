@@ -14,13 +14,14 @@ mod leaders;
 mod loops;
 mod memberships;
 mod rights;
+mod standard;
 #[cfg(test)]
 mod support;
 mod withdrawn;
 
 use crate::coverage::{Counts, Table};
 use crate::limits::REQUESTS_IN_A_SECOND;
-use crate::standard;
+use crate::standard::concerns;
 use crate::trace::Trace;
 use crate::world::{World, agent_of, kind_of, replica_of};
 use fleetnet_api::decode::decode;
@@ -38,7 +39,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Rules that also look at the objects of the standard API.
-const GENERAL: [&str; 2] = ["leaders", "loops"];
+const GENERAL: [&str; 3] = ["leaders", "loops", "standard"];
 
 /// Returns all rules.
 fn all() -> Vec<(&'static str, Box<dyn Oracle>)> {
@@ -54,6 +55,7 @@ fn all() -> Vec<(&'static str, Box<dyn Oracle>)> {
         ("loops", Box::new(loops::NoLoop::default())),
         ("memberships", Box::new(memberships::Answered::default())),
         ("rights", Box::new(rights::OnlyAllowed::default())),
+        ("standard", Box::new(standard::Unchanged::default())),
         ("withdrawn", Box::new(withdrawn::NothingLive::default())),
     ]
 }
@@ -366,7 +368,7 @@ impl Observer for OnServer {
             json: &commit.change.after.json,
             json_before: commit.change.before.as_deref().map(|stored| &*stored.json),
         };
-        let is_of_standard_api = seen.newest().is_some_and(standard::concerns);
+        let is_of_standard_api = seen.newest().is_some_and(concerns);
         for (rule, oracle) in rules.iter_mut().filter(|(rule, _)| !is_of_standard_api || GENERAL.contains(rule)) {
             match oracle.committed(&seen) {
                 Ok(true) => counts.add(Table::Rules, rule),

@@ -125,9 +125,8 @@ async fn world_of(script: &Script) -> anyhow::Result<World> {
             manager.admit(&cluster_id(index), HEARTBEAT_SECONDS).await?;
         }
     }
-    fleet.make_namespace(WORK).await?;
-    for member in &fleet.members {
-        member.server.make_namespace(standard::NAMESPACE).await?;
+    for namespace in [WORK, standard::NAMESPACE] {
+        fleet.make_namespace(namespace).await?;
     }
     let manager = script.is_managed.then_some(manager);
     Ok(World { fleet, replicas: script.replicas, is_cut_off: false, restores: 0, later: Vec::new(), manager })

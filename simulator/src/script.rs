@@ -2,7 +2,7 @@
 
 use crate::disturbances::{self, Disturbance, Kind};
 use crate::limits::{ACTION, QUIET_ACTION, QUIET_FAULTS};
-use crate::standard;
+use crate::standard::{self, Manner};
 use fastrand::Rng;
 use histories::users::{Action, MEMBERS, an_action, prelude};
 use proptest::strategy::{Strategy as _, ValueTree as _};
@@ -129,8 +129,10 @@ impl Script {
             choice.has(kind) && is_possible && !(is_still && kind.is_change)
         };
         let kinds: Vec<&'static Kind> = disturbances::ALL.iter().filter(may).collect();
+        let standard = standard_users(seed, if is_quiet { QUIET_ACTION } else { ACTION });
         if is_restored && let Some(backup) = named("backup").filter(|kind| choice.has(kind)) {
-            steps.push(an_old_backup(backup, &steps, &mut rng));
+            let of_both = steps.iter().chain(standard.iter().flat_map(|users| &users.steps));
+            steps.push(an_old_backup(backup, of_both, &mut rng));
         }
         for _ in 0..if is_restored { 0 } else { faults } {
             // Draws the numbers also without a kind, so that a choice of kinds changes no times.
@@ -149,7 +151,10 @@ impl Script {
             steps.extend(lives(seed, may));
             steps.extend(leaves(&mut of_manager, may).filter(|_| is_managed));
         }
-        let standard = standard_users(seed, if is_quiet { QUIET_ACTION } else { ACTION }, &mut steps);
+        let standard = standard.map(|users| {
+            steps.extend(users.steps);
+            users.last
+        });
         steps.sort_by_key(|step| step.at);
         Self { seed, replicas, has_streams, without_stream, is_slow, is_quiet, is_managed, steps, last, standard }
     }
@@ -174,19 +179,35 @@ impl Script {
     }
 }
 
-/// Adds the actions of users of the standard API, in half of the runs. Returns their last actions. They have random numbers of their own,
-/// so that they change no other step of a seed.
-fn standard_users(seed: u64, until: Duration, steps: &mut Vec<Step>) -> Option<Vec<standard::Action>> {
+/// Users of the standard API in a run.
+struct StandardUsers {
+    steps: Vec<Step>,
+    /// Changes after all faults.
+    last: Vec<standard::Action>,
+}
+
+/// Returns the users of the standard API, in half of the runs. They have random numbers of their own, so that they change no other step of
+/// a seed. So have the users who use both APIs.
+fn standard_users(seed: u64, until: Duration) -> Option<StandardUsers> {
     let mut rng = Rng::with_seed(seed.rotate_left(16)); // no limit: another seed
     if !rng.bool() {
         return None;
     }
+    let mut of_fleet = Rng::with_seed(seed.rotate_left(8)); // no limit: another seed
+    let manner = Manner::any(&mut of_fleet);
     let step = |at, action| Step { at, what: What::Standard(action) };
-    steps.extend(standard::prelude().into_iter().map(|action| step(Duration::ZERO, action)));
+    let mut steps: Vec<Step> =
+        standard::prelude(manner).into_iter().map(|action| step(Duration::ZERO, action)).collect();
     for _ in 0..rng.usize(3..25) {
-        steps.push(step(a_time(&mut rng, Duration::ZERO, until), standard::an_action(&mut rng)));
+        let at = a_time(&mut rng, Duration::ZERO, until);
+        steps.extend(standard::actions(manner, &mut rng, &mut of_fleet).map(|action| step(at, action)));
     }
-    Some((0..rng.usize(1..4)).map(|_| standard::an_action(&mut rng)).collect())
+    let last = (0..rng.usize(1..4)).flat_map(|_| {
+        let actions: Vec<_> = standard::actions(manner, &mut rng, &mut of_fleet).collect();
+        actions
+    });
+    let last = last.collect();
+    Some(StandardUsers { steps, last })
 }
 
 /// Returns up to two requests of a fleet manager to leave.
@@ -220,7 +241,7 @@ fn a_late_fault(name: &str, may: impl Fn(&&Kind) -> bool, mut rng: Rng) -> Optio
 
 /// Returns the only fault of a run: while users act, the hub is backed up, and it is restored when their changes have arrived. The
 /// backup is newer than each import, export and conflict that ended: docs/reliability.md says why.
-fn an_old_backup(kind: &'static Kind, steps: &[Step], rng: &mut Rng) -> Step {
+fn an_old_backup<'a>(kind: &'static Kind, steps: impl Iterator<Item = &'a Step>, rng: &mut Rng) -> Step {
     let ends = |step: &&Step| match step.what {
         What::User(
             Action::DeleteMcs { .. }
@@ -230,9 +251,10 @@ fn an_old_backup(kind: &'static Kind, steps: &[Step], rng: &mut Rng) -> Step {
             | Action::ChangePorts { .. }
             | Action::Unexport { .. },
         ) => true,
-        What::User(_) | What::Standard(_) | What::Fault { .. } => false,
+        What::Standard(action) => action.ends_something(),
+        What::User(_) | What::Fault { .. } => false,
     };
-    let last = steps.iter().filter(ends).map(|step| step.at).max().unwrap_or_default();
+    let last = steps.filter(ends).map(|step| step.at).max().unwrap_or_default();
     let at = a_time(rng, last, last.max(QUIET_ACTION) + SHORTLY_BEFORE);
     let lasts = QUIET_FAULTS - at + a_time(rng, Duration::ZERO, SOON_AFTER);
     let made_from = rng.fork();

@@ -1,16 +1,17 @@
-//! Users of the standard API `multicluster.x-k8s.io`, and what must be true of their Service in the end. The Service is in a namespace
-//! of its own, so that the rules about the fleet's API do not look at it.
+//! Users of the standard API `multicluster.x-k8s.io`, and what must be true of their Service in the end. In some runs they also export
+//! and import the Service by the fleet's API. The Service is in a namespace of its own, so that the rules about the fleet's API alone do
+//! not look at it.
 
 use crate::users::{create, delete, merge};
 use crate::world::World;
 use fastrand::Rng;
 use fleetnet_api::names::labels;
 use fleetnet_core::model::{
-    EndpointSlice, Kind, MergedServiceImport, Object, Service, ServicePort, ServiceType, StandardServiceExport,
-    StandardServiceImport,
+    EndpointSlice, ImportType, Kind, MergedServiceImport, MultiClusterService, Object, Service, ServiceExport,
+    ServicePort, ServiceType, StandardServiceExport, StandardServiceImport,
 };
 use fleetnet_core::names;
-use fleetnet_types::{ConditionStatus, ObjectName};
+use fleetnet_types::{ClusterId, ConditionStatus, ObjectName};
 use histories::users::MEMBERS;
 use serde_json::{Value, json};
 use sim::fleet::Place;
@@ -20,13 +21,16 @@ use std::fmt::Debug;
 /// Namespace of the Service.
 pub(crate) const NAMESPACE: &str = "standard";
 const APP: &str = "standard/app";
+/// Name of the derived Service of the MultiClusterService, in `fleet-system`.
+const DERIVED: &str = "standard-app";
 
 /// Action of a user of the standard API. Members are indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     MakeService {
         member: usize,
-        port: u16,
+        /// `None` for a headless Service without ports.
+        port: Option<u16>,
     },
     ChangePort {
         member: usize,
@@ -55,27 +59,109 @@ pub enum Action {
         member: usize,
         imports: bool,
     },
+    /// A ServiceExport of the fleet's API is made.
+    ExportByFleet {
+        member: usize,
+    },
+    UnexportByFleet {
+        member: usize,
+    },
+    /// A MultiClusterService of type ClusterIP is made.
+    ImportByFleet {
+        member: usize,
+    },
+    EndImportByFleet {
+        member: usize,
+    },
+}
+
+impl Action {
+    /// True if an import, an export or a conflict may end with this action.
+    pub(crate) fn ends_something(self) -> bool {
+        match self {
+            Self::ChangePort { .. }
+            | Self::DeleteService { .. }
+            | Self::Unexport { .. }
+            | Self::UnexportByFleet { .. }
+            | Self::EndImportByFleet { .. }
+            | Self::Label { imports: false, .. } => true,
+            Self::MakeService { .. }
+            | Self::Export { .. }
+            | Self::ExportByFleet { .. }
+            | Self::ImportByFleet { .. }
+            | Self::SetSlice { .. }
+            | Self::DeleteSlice { .. }
+            | Self::Label { imports: true, .. } => false,
+        }
+    }
+}
+
+/// How the users of a run use the Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// The Service has a port and a virtual address.
+    Plain,
+    /// The Service is headless and has no ports.
+    Headless,
+    /// Users also export and import the Service by the fleet's API.
+    BothApis,
+}
+
+impl Manner {
+    pub(crate) fn any(rng: &mut Rng) -> Self {
+        [Self::Plain, Self::Headless, Self::BothApis, Self::BothApis][rng.usize(..4)]
+    }
+
+    /// Returns the actions of users in this manner who would otherwise do this.
+    fn change(self, action: Action) -> Option<Action> {
+        match (self, action) {
+            (Self::Headless, Action::MakeService { member, .. }) => Some(Action::MakeService { member, port: None }),
+            (Self::Headless, Action::ChangePort { .. }) => None,
+            _ => Some(action),
+        }
+    }
+
+    /// Returns an action of users of the fleet's API, for the manner with both APIs.
+    fn of_fleet_api(self, rng: &mut Rng) -> Option<Action> {
+        let member = rng.usize(..MEMBERS);
+        let action = match rng.usize(..12) {
+            0..=2 => Action::ExportByFleet { member },
+            3 => Action::UnexportByFleet { member },
+            4..=6 => Action::ImportByFleet { member },
+            7 => Action::EndImportByFleet { member },
+            _ => return None,
+        };
+        (self == Self::BothApis).then_some(action)
+    }
 }
 
 /// Returns the first actions: two members export, and all import.
-pub(crate) fn prelude() -> Vec<Action> {
+pub(crate) fn prelude(manner: Manner) -> Vec<Action> {
     let exporter = |member| {
         [
-            Action::MakeService { member, port: 80 },
+            Action::MakeService { member, port: Some(80) },
             Action::SetSlice { member, slice: 0, endpoint: 1 },
             Action::Export { member },
         ]
     };
     let importers = (0..MEMBERS).map(|member| Action::Label { member, imports: true });
-    (0..2).flat_map(exporter).chain(importers).collect()
+    let of_fleet_api = [Action::ExportByFleet { member: 0 }, Action::ImportByFleet { member: 2 }];
+    let of_fleet_api = of_fleet_api.into_iter().filter(|_| manner == Manner::BothApis);
+    let all = (0..2).flat_map(exporter).chain(importers).filter_map(|action| manner.change(action));
+    all.chain(of_fleet_api).collect()
 }
 
-pub(crate) fn an_action(rng: &mut Rng) -> Action {
+/// Returns the next actions of users. `rng` decides about the standard API, and `of_fleet` about the fleet's API.
+pub(crate) fn actions(manner: Manner, rng: &mut Rng, of_fleet: &mut Rng) -> impl Iterator<Item = Action> {
+    manner.change(an_action(rng)).into_iter().chain(manner.of_fleet_api(of_fleet))
+}
+
+fn an_action(rng: &mut Rng) -> Action {
     let member = rng.usize(..MEMBERS);
     let (slice, endpoint) = (rng.usize(..2), rng.u8(1..5));
     let port = [80, 81][rng.usize(..2)];
     match rng.usize(..14) {
-        0 | 1 => Action::MakeService { member, port },
+        0 | 1 => Action::MakeService { member, port: Some(port) },
         2 => Action::ChangePort { member, port },
         3 => Action::DeleteService { member },
         4 | 5 => Action::Export { member },
@@ -96,7 +182,8 @@ pub(crate) async fn act(world: &World, action: Action) -> anyhow::Result<()> {
     let ports = |port: u16| json!({"ports": [{"name": "http", "port": port, "targetPort": 8080}]});
     match action {
         Action::MakeService { member, port } => {
-            create(world, member, Kind::Service, APP, json!({"spec": ports(port)})).await
+            let spec = port.map_or_else(|| json!({"clusterIP": "None"}), ports);
+            create(world, member, Kind::Service, APP, json!({"spec": spec})).await
         }
         Action::ChangePort { member, port } => {
             merge(world, Place::Member(member), Kind::Service, APP, "", json!({"spec": ports(port)})).await
@@ -110,6 +197,15 @@ pub(crate) async fn act(world: &World, action: Action) -> anyhow::Result<()> {
         }
         Action::Export { member } => create(world, member, Kind::StandardServiceExport, APP, json!({})).await,
         Action::Unexport { member } => delete(world, Place::Member(member), Kind::StandardServiceExport, APP).await,
+        Action::ExportByFleet { member } => create(world, member, Kind::ServiceExport, APP, json!({})).await,
+        Action::UnexportByFleet { member } => delete(world, Place::Member(member), Kind::ServiceExport, APP).await,
+        Action::ImportByFleet { member } => {
+            let spec = json!({"serviceImport": {"name": "app"}, "type": "ClusterIP"});
+            create(world, member, Kind::MultiClusterService, APP, json!({"spec": spec})).await
+        }
+        Action::EndImportByFleet { member } => {
+            delete(world, Place::Member(member), Kind::MultiClusterService, APP).await
+        }
         Action::SetSlice { member, slice, endpoint } => set_slice(world, member, slice, endpoint).await,
         Action::DeleteSlice { member, slice } => {
             delete(world, Place::Member(member), Kind::EndpointSlice, &slice_path(slice)).await
@@ -124,11 +220,14 @@ pub(crate) async fn act(world: &World, action: Action) -> anyhow::Result<()> {
 async fn set_slice(world: &World, member: usize, slice: usize, endpoint: u8) -> anyhow::Result<()> {
     let endpoints = json!([{"addresses": [format!("10.{}.{slice}.{endpoint}", member + 1)]}]);
     let path = slice_path(slice);
+    let service = world.api(Place::Member(member), Kind::Service, NAMESPACE).get_opt("app").await?;
+    let is_headless = service.is_some_and(|service| service.data["spec"]["clusterIP"] == "None");
+    let ports = if is_headless { json!([]) } else { json!([{"name": "http", "protocol": "TCP", "port": 8080}]) };
     let body: Value = json!({
         "metadata": {"labels": {"kubernetes.io/service-name": "app"}},
         "addressType": "IPv4",
         "endpoints": endpoints,
-        "ports": [{"name": "http", "protocol": "TCP", "port": 8080}],
+        "ports": ports,
     });
     create(world, member, Kind::EndpointSlice, &path, body).await?;
     merge(world, Place::Member(member), Kind::EndpointSlice, &path, "", json!({"endpoints": endpoints})).await
@@ -136,8 +235,15 @@ async fn set_slice(world: &World, member: usize, slice: usize, endpoint: u8) -> 
 
 /// True if an object belongs to the Service, or to the standard API.
 pub(crate) fn concerns(object: &Object) -> bool {
+    let is_here = |source: &ObjectName| &*source.namespace == NAMESPACE;
     match object {
-        Object::InternalServiceExport(export) => &*export.reference.source.namespace == NAMESPACE,
+        Object::InternalServiceExport(export) => is_here(&export.reference.source),
+        Object::InternalServiceImport(claim) => is_here(&claim.reference.source),
+        Object::Service(service) if service.derived_from.is_some() => {
+            service.derived_from.as_ref().is_some_and(is_here)
+        }
+        // Somebody may have removed the labels.
+        Object::EndpointSlice(slice) if slice.meta.name.name.contains(&format!("-{DERIVED}-")) => true,
         Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => {
             &*slice.spec.owner.namespace == NAMESPACE
         }
@@ -147,6 +253,7 @@ pub(crate) fn concerns(object: &Object) -> bool {
 }
 
 /// Objects of the Service in one member.
+#[derive(Default)]
 struct Member {
     id: String,
     imports: bool,
@@ -158,31 +265,39 @@ struct Member {
     derived: Vec<Service>,
     import: Option<StandardServiceImport>,
     imported: Vec<EndpointSlice>,
+    by_fleet: ByFleet,
+}
+
+/// Objects of the fleet's API for the Service in one member.
+#[derive(Default)]
+struct ByFleet {
+    export: Option<ServiceExport>,
+    mcs: Option<MultiClusterService>,
+    derived: Vec<Service>,
+    imported: Vec<EndpointSlice>,
 }
 
 impl Member {
     fn of(world: &World, index: usize) -> Self {
         let place = Place::Member(index);
-        let mut member = Self {
-            id: crate::world::cluster_id(index),
-            imports: false,
-            service: None,
-            export: None,
-            slices: Vec::new(),
-            derived: Vec::new(),
-            import: None,
-            imported: Vec::new(),
-        };
+        let mut member = Self { id: crate::world::cluster_id(index), ..Self::default() };
         let kinds = [
             Kind::Namespace,
             Kind::Service,
             Kind::EndpointSlice,
             Kind::StandardServiceExport,
             Kind::StandardServiceImport,
+            Kind::ServiceExport,
+            Kind::MultiClusterService,
         ];
         for object in kinds.into_iter().flat_map(|kind| world.objects_of_kind(place, kind)) {
             let is_here = &*object.meta().name.namespace == NAMESPACE;
+            let is_of_fleet_api = !is_here && concerns(&object);
             match object {
+                Object::Service(it) if is_of_fleet_api => member.by_fleet.derived.push(it),
+                Object::EndpointSlice(it) if is_of_fleet_api => member.by_fleet.imported.push(it),
+                Object::ServiceExport(it) if is_here => member.by_fleet.export = Some(it),
+                Object::MultiClusterService(it) if is_here => member.by_fleet.mcs = Some(it),
                 Object::Namespace(it) if &*it.meta.name.name == NAMESPACE => member.imports = it.is_importing,
                 Object::Service(it) if is_here && it.imports.is_some() => member.derived.push(it),
                 Object::Service(it) if is_here => member.service = Some(it),
@@ -200,6 +315,27 @@ impl Member {
         let is_exportable = |service: &Service| service.service_type != ServiceType::ExternalName;
         self.export.is_some() && self.service.as_ref().is_some_and(is_exportable)
     }
+
+    /// True if the fleet's API exports the Service. By this API, a headless Service is exported only on request.
+    fn exports_by_fleet(&self) -> bool {
+        let is_exportable = |service: &Service| service.service_type != ServiceType::ExternalName && !service.headless;
+        self.by_fleet.export.is_some() && self.service.as_ref().is_some_and(is_exportable)
+    }
+
+    fn port(&self) -> Option<i32> {
+        self.service.as_ref().and_then(|service| port(&service.ports))
+    }
+
+    fn endpoints(&self) -> impl Iterator<Item = String> {
+        self.slices.iter().map(|slice| endpoints(&self.id, slice))
+    }
+}
+
+/// Returns the endpoints of the imported slices of a member, sorted. `cluster` is the exporter of a slice.
+fn imported(slices: &[EndpointSlice], cluster: impl Fn(&EndpointSlice) -> String) -> Vec<String> {
+    let mut all: Vec<String> = slices.iter().map(|slice| endpoints(&cluster(slice), slice)).collect();
+    all.sort();
+    all
 }
 
 /// Returns the endpoints of a slice of a cluster.
@@ -238,21 +374,19 @@ pub(crate) fn check(world: &World) -> Result<(), String> {
     let members: Vec<Member> = (0..MEMBERS).map(|index| Member::of(world, index)).collect();
     let exporters: Vec<&Member> = members.iter().filter(|member| member.exports()).collect();
     let ids: Vec<String> = exporters.iter().map(|member| member.id.clone()).collect();
-    let offered: Vec<Option<i32>> =
-        exporters.iter().map(|member| member.service.as_ref().and_then(|service| port(&service.ports))).collect();
+    let offered: Vec<Option<i32>> = exporters.iter().map(|member| member.port()).collect();
     for member in &members {
         let id = &member.id;
         let is_importer = member.imports && !exporters.is_empty();
         let of_import = member.import.as_ref().and_then(|import| port(&import.spec.ports));
-        let of_slice = |slice: &EndpointSlice| {
-            let cluster = slice.standard.as_ref().map(|labels| labels.cluster.to_string());
-            endpoints(&cluster.unwrap_or_default(), slice)
+        let cluster = |slice: &EndpointSlice| {
+            slice.standard.as_ref().map(|labels| labels.cluster.to_string()).unwrap_or_default()
         };
-        let mut imported: Vec<String> = member.imported.iter().map(of_slice).collect();
-        imported.sort();
         let expected = if is_importer { expected(&exporters, of_import) } else { Vec::new() };
-        equal(&format!("imported slices of {id}"), &imported, &expected)?;
-        equal(&format!("derived Services of {id}"), &member.derived.len(), &usize::from(is_importer))?;
+        equal(&format!("imported slices of {id}"), &imported(&member.imported, cluster), &expected)?;
+        let is_headless = member.import.as_ref().is_some_and(|import| import.spec.import_type == ImportType::Headless);
+        let is_derived = is_importer && !is_headless;
+        equal(&format!("derived Services of {id}"), &member.derived.len(), &usize::from(is_derived))?;
         equal(&format!("ServiceImport of {id}"), &member.import.is_some(), &is_importer)?;
         if let Some(import) = &member.import {
             let clusters: Vec<String> = import.status.clusters.iter().map(ToString::to_string).collect();
@@ -267,17 +401,57 @@ pub(crate) fn check(world: &World) -> Result<(), String> {
             equal(&format!("Ready of the ServiceExport of {id}"), &is_ready, &true)?;
         }
     }
-    check_hub(world, &members, &ids)
+    let accepted = accepted(world, &members)?;
+    for member in &members {
+        check_import_by_fleet(member, &accepted)?;
+    }
+    check_hub(world, &members, &accepted)
 }
 
-fn check_hub(world: &World, members: &[Member], ids: &[String]) -> Result<(), String> {
+/// Returns the members whose exports by the fleet's API are accepted. Exports with different ports are in conflict.
+fn accepted<'a>(world: &World, members: &'a [Member]) -> Result<Vec<&'a Member>, String> {
+    let is_of_app = |object: Object| match object {
+        Object::ServiceImport(import) if concerns(&Object::ServiceImport(import.clone())) => Some(import),
+        _ => None,
+    };
+    let mut hub_imports = world.objects_of_kind(Place::Hub, Kind::ServiceImport).into_iter().filter_map(is_of_app);
+    let mut found: Vec<ClusterId> = hub_imports.next().map(|import| import.status.clusters).unwrap_or_default();
+    found.sort();
+    let exporting = || members.iter().filter(|member| member.exports_by_fleet());
+    let first = exporting().find(|member| found.iter().any(|id| **id == *member.id)).or_else(|| exporting().next());
+    let accepted: Vec<&Member> =
+        exporting().filter(|member| Some(member.port()) == first.map(|first| first.port())).collect();
+    let expected: Vec<ClusterId> = accepted.iter().map(|member| ClusterId::from(&*member.id)).collect();
+    equal("accepted exports of the fleet's API", &found, &expected)?;
+    Ok(accepted)
+}
+
+/// Checks the import of a member by the fleet's API.
+fn check_import_by_fleet(member: &Member, accepted: &[&Member]) -> Result<(), String> {
+    let (id, by_fleet) = (&member.id, &member.by_fleet);
+    let is_importer = by_fleet.mcs.is_some() && !accepted.is_empty();
+    let mut expected: Vec<String> =
+        accepted.iter().filter(|_| is_importer).flat_map(|exporter| exporter.endpoints()).collect();
+    expected.sort();
+    let cluster = |slice: &EndpointSlice| {
+        let is_of = |member: &&&Member| slice.meta.name.name.starts_with(&format!("{}-", member.id));
+        accepted.iter().find(is_of).map(|member| member.id.clone()).unwrap_or_default()
+    };
+    equal(&format!("slices of {id} by the fleet's API"), &imported(&by_fleet.imported, cluster), &expected)?;
+    let derived = by_fleet.derived.len();
+    equal(&format!("derived Services of {id} by the fleet's API"), &derived, &usize::from(is_importer))
+}
+
+fn check_hub(world: &World, members: &[Member], accepted: &[&Member]) -> Result<(), String> {
+    let is_accepted = |member: &Member| accepted.iter().any(|accepted| accepted.id == member.id);
     let of_kind = |kind: Kind| {
         let objects = world.objects_of_kind(Place::Hub, kind).into_iter().filter(concerns);
         objects.map(|object| object.meta().name.clone()).collect::<Vec<ObjectName>>()
     };
     let cluster = |name: &ObjectName| names::cluster_of(&name.namespace).map(|id| id.to_string()).unwrap_or_default();
     let exports: BTreeSet<String> = of_kind(Kind::InternalServiceExport).iter().map(cluster).collect();
-    equal("exporting clusters in the hub", &exports, &ids.iter().cloned().collect())?;
+    let exporting = members.iter().filter(|member| member.exports() || member.exports_by_fleet());
+    equal("exporting clusters in the hub", &exports, &exporting.map(|member| member.id.clone()).collect())?;
     let merged: BTreeMap<String, bool> = world
         .objects_of_kind(Place::Hub, Kind::MergedServiceImport)
         .into_iter()
@@ -288,11 +462,16 @@ fn check_hub(world: &World, members: &[Member], ids: &[String]) -> Result<(), St
             _ => None,
         })
         .collect();
-    let expected = members.iter().filter(|_| !ids.is_empty()).map(|member| (member.id.clone(), member.imports));
+    let is_exported = members.iter().any(Member::exports);
+    let expected = members.iter().filter(|_| is_exported).map(|member| (member.id.clone(), member.imports));
     equal("MergedServiceImports with their finalizers", &merged, &expected.collect())?;
-    let count = |of: &dyn Fn(&Member) -> usize| members.iter().map(of).sum::<usize>();
-    let slices = count(&|member| if member.exports() { member.slices.len() } else { 0 });
+    let with_slices = |member: &&Member| member.exports() || is_accepted(member);
+    let slices: usize = members.iter().filter(with_slices).map(|member| member.slices.len()).sum();
     equal("exported slices", &of_kind(Kind::EndpointSliceExport).len(), &slices)?;
-    let importers = members.iter().filter(|member| member.imports).count();
-    equal("distributed slices", &of_kind(Kind::EndpointSliceImport).len(), &(slices * importers))
+    let is_importer_of = |importer: &Member, exporter: &Member| {
+        (importer.imports && exporter.exports()) || (importer.by_fleet.mcs.is_some() && is_accepted(exporter))
+    };
+    let importers = |exporter: &Member| members.iter().filter(|it| is_importer_of(it, exporter)).count();
+    let distributed: usize = members.iter().map(|exporter| exporter.slices.len() * importers(exporter)).sum();
+    equal("distributed slices", &of_kind(Kind::EndpointSliceImport).len(), &distributed)
 }
