@@ -5,9 +5,12 @@ use crate::flags::{CommonFlags, exit_with_error};
 use crate::metrics::register_tasks;
 use anyhow::Context as _;
 use fleetnet_runtime::access::Guard;
-use fleetnet_runtime::admin::{AdminServer, AdminSources, BindAddress, Certificates, Check, Readiness, Secure, Server};
+use fleetnet_runtime::admin::{
+    AdminError, AdminServer, AdminSources, BindAddress, Certificates, Check, Readiness, Secure, Server,
+};
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Clock;
+use fleetnet_runtime::listeners::{Listeners, Liveness};
 use fleetnet_runtime::manager::{Manager, ProcessContext};
 use fleetnet_runtime::metrics::{Metrics, register_process_metrics};
 use fleetnet_runtime::run::SourceStatus;
@@ -99,7 +102,9 @@ pub fn addresses<'a>(
 /// - 0 after a planned stop.
 /// - 1 after an error. The last line of the log is the cause.
 /// - 2 if the process cannot start. The cause is one line on standard error.
-pub fn launch<F>(process: Process, part: impl FnOnce(Registry, ProcessContext) -> F) -> ExitCode
+///
+/// `part` returns the part of one agent. It runs all that other clients can connect to on the thread of the [`Listeners`].
+pub fn launch<F>(process: Process, part: impl FnOnce(Registry, ProcessContext, Listeners) -> F) -> ExitCode
 where
     F: Future<Output = anyhow::Result<Part>>,
 {
@@ -112,11 +117,16 @@ where
     if let Err(error) = logging::init(settings, &clock) {
         return exit_with_error(&error);
     }
-    // One thread is enough: the work of an agent in memory needs far less than one CPU. With more threads, a change would pass
-    // from one CPU to another on its way to a write. On a busy machine, that costs more time than the work.
+    // One thread is enough for the engine: the work of an agent in memory needs far less than one CPU. With more threads, a change
+    // would pass from one CPU to another on its way to a write. On a busy machine, that costs more time than the work. The second
+    // thread serves clients, so that none of them takes the time of the first one.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return exit_with_error(&format!("cannot start the timers and tasks of this process: {error}")),
+    };
+    let listeners = match Listeners::start() {
+        Ok(listeners) => listeners,
+        Err(error) => return exit_with_error(&format!("cannot start the thread that serves clients: {error}")),
     };
     // Ignores the error, which means that a default provider is already installed. This happens only in a test with two agents
     // in one process.
@@ -127,11 +137,11 @@ where
         Err(error) => return exit_with_error(&format!("engine metrics: {error}")),
     };
     let context = ProcessContext { identity: process.identity.clone(), clock, metrics };
-    let part = match runtime.block_on(part(registry.clone(), context)) {
+    let part = match runtime.block_on(part(registry.clone(), context, listeners.clone())) {
         Ok(part) => part,
         Err(error) => return exit_with_error(&format!("{error:#}")),
     };
-    match runtime.block_on(run(&process, registry, part)) {
+    match runtime.block_on(run(&process, registry, part, listeners)) {
         Ok(()) => {
             tracing::info!(agent = process.name, "stopped");
             ExitCode::SUCCESS
@@ -143,7 +153,7 @@ where
     }
 }
 
-async fn run(process: &Process, registry: Registry, part: Part) -> anyhow::Result<()> {
+async fn run(process: &Process, registry: Registry, part: Part, listeners: Listeners) -> anyhow::Result<()> {
     let identity = process.identity.clone();
     tracing::info!(agent = process.name, version = env!("CARGO_PKG_VERSION"), identity, "starting");
     tracing::info!(flags = process.flags, "flags");
@@ -154,7 +164,7 @@ async fn run(process: &Process, registry: Registry, part: Part) -> anyhow::Resul
         tracing::info!("{note}");
     }
     register_process_metrics(&registry).context("process metrics")?;
-    register_tasks(&registry, Handle::current()).context("metric of the tasks")?;
+    register_tasks(&registry, [Handle::current(), listeners.runtime().clone()]).context("metric of the tasks")?;
     build_info::register(&registry).context("metric of the build")?;
     let shutdown = Shutdown::on_signals().context("signal handlers cannot be installed")?;
     let api_server = part.own_cluster.requests.clone();
@@ -169,18 +179,33 @@ async fn run(process: &Process, registry: Registry, part: Part) -> anyhow::Resul
         let watched: Vec<Vec<SourceStatus>> = statuses.iter().map(|status| status.borrow().clone()).collect();
         readiness(&watched, own_cluster, blocked)
     });
-    let sources = AdminSources { registry, readiness };
-    let Addresses { metrics, probes } = &process.addresses;
-    let _admin = if process.common.metrics_secure {
-        let host_name = lease::hostname();
-        let certificates =
-            Certificates::open(Server::METRICS, process.common.metrics_cert_path.as_deref(), &host_name).await?;
-        let secure = Secure { certificates, guard: Guard::of_metrics(api_server) };
-        AdminServer::start_secure(metrics, probes, sources, secure).await?
+    let sources = AdminSources { registry, engine: Liveness::start(), readiness };
+    let secure = if process.common.metrics_secure {
+        let (folder, host_name) = (process.common.metrics_cert_path.as_deref(), lease::hostname());
+        let certificates = Certificates::open(Server::METRICS, folder, &host_name).await?;
+        Some(Secure { certificates, guard: Guard::of_metrics(api_server) })
     } else {
-        AdminServer::start(&[metrics.as_slice(), probes].concat(), sources).await?
+        None
     };
+    let _admin = serve(&listeners, process.addresses.clone(), sources, secure).await?;
     Ok(manager.run(shutdown).await?)
+}
+
+/// Starts the admin server on the thread of the listeners.
+async fn serve(
+    listeners: &Listeners,
+    Addresses { metrics, probes }: Addresses,
+    sources: AdminSources,
+    secure: Option<Secure>,
+) -> Result<AdminServer, AdminError> {
+    let start = async move {
+        match secure {
+            Some(secure) => AdminServer::start_secure(&metrics, &probes, sources, secure).await,
+            None => AdminServer::start(&[metrics, probes].concat(), sources).await,
+        }
+    };
+    // fault K14.7: listeners.run(start).await ~> { let _ = listeners; start.await }
+    listeners.run(start).await
 }
 
 /// Computes readiness from the watches of each agent of the process. The process is ready when its agents have listed its own
@@ -218,6 +243,7 @@ fn readiness(agents: &[Vec<SourceStatus>], own_cluster: &str, blocked: Option<St
 mod tests {
     use super::*;
     use fleetnet_runtime::{Resource, WatchState};
+    use std::io::{Read as _, Write as _};
 
     fn source(cluster: &str, plural: &'static str, optional: bool, state: WatchState) -> SourceStatus {
         let resource = Resource { group: "", version: "v1", kind: "Thing", plural };
@@ -284,6 +310,23 @@ mod tests {
                 assert!(error.starts_with("--probes: "), "{error}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn probes_and_metrics_are_answered_while_the_thread_of_the_engine_is_busy() {
+        let listeners = Listeners::start().expect("a thread");
+        let addresses = Addresses { metrics: vec!["127.0.0.1:0".parse().expect("an address")], probes: Vec::new() };
+        let readiness = Arc::new(Readiness::default);
+        let sources = AdminSources { registry: Registry::new(), engine: Liveness::start(), readiness };
+        let server = serve(&listeners, addresses, sources, None).await.expect("a free port");
+        // This thread does nothing else until the answer is there.
+        let mut stream = std::net::TcpStream::connect(server.addresses()[0]).expect("it listens");
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).expect("a time limit");
+        let request = b"GET /healthz HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).expect("it reads the request");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
 
     #[test]

@@ -30,13 +30,13 @@ pub(crate) const TASKS: Definition = Definition {
 /// All metrics of this crate.
 pub const ALL: &[Definition] = &[BUILD_INFO, HINDRANCES, TASKS];
 
-/// Registers the metric of the tasks of this process.
+/// Registers the metric of the tasks of this process, on these runtimes.
 ///
 /// # Errors
 /// If the registry already has the metric.
-pub(crate) fn register_tasks(registry: &Registry, runtime: Handle) -> Result<(), prometheus::Error> {
+pub(crate) fn register_tasks(registry: &Registry, runtimes: [Handle; 2]) -> Result<(), prometheus::Error> {
     #[expect(clippy::cast_precision_loss, reason = "no process has so many tasks")]
-    let alive = move || runtime.metrics().num_alive_tasks() as f64;
+    let alive = move || runtimes.iter().map(|runtime| runtime.metrics().num_alive_tasks()).sum::<usize>() as f64;
     registry.register(Box::new(PullingGauge::new(TASKS.name, TASKS.help, Box::new(alive))?))
 }
 
@@ -49,13 +49,18 @@ mod tests {
     #[tokio::test]
     async fn tasks_are_counted_while_they_live() {
         let registry = Registry::new();
-        register_tasks(&registry, Handle::current()).expect("a new registry");
+        let other = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        register_tasks(&registry, [Handle::current(), other.handle().clone()]).expect("a new registry");
         let shows = |number: usize| {
             let text = TextEncoder::new().encode_to_string(&registry.gather()).expect("text");
             assert!(text.contains(&format!("fleetnet_tasks {number}\n")), "{number}: {text}");
         };
         shows(0);
         let task = tokio::spawn(std::future::pending::<()>());
+        shows(1);
+        other.spawn(std::future::pending::<()>());
+        shows(2);
+        other.shutdown_background();
         shows(1);
         task.abort();
         assert!(task.await.is_err_and(|error| error.is_cancelled()));

@@ -50,7 +50,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         Ok(both) => both,
         Err(why) => return common::exit_with_error(&why),
     };
-    launch::launch(process, async |registry, context| {
+    launch::launch(process, async |registry, context, listeners| {
         let hub = Arc::new(Cluster::discover(CLUSTER, flags.common.kubeconfig.as_deref(), &user_agent()).await?);
         let policy = flags.namespace_policy.into();
         let logic = Hub::new(policy, &registry)?.with_object_lag(flags.object_lag);
@@ -59,11 +59,10 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         let logic = logic.with_force_delete(membership).with_silence(silence);
         let runner = context.runner(logic, sources(&hub, policy, membership));
         let (statuses, mut manager) = (vec![runner.status()], context.manager());
-        if let Some(listener) = slice_stream::Listener::open(&flags).await? {
+        if let Some(listener) = slice_stream::Listener::open(&flags, &listeners).await? {
             let client = hub.requests.clone();
-            let (server, task) = stream::Server::new(&runner, leads, client, context.clock.clone(), &registry)?;
-            let tasks = listener.tasks(server, runner.inbox()).into_iter().chain([task]);
-            manager = tasks.fold(manager, Manager::with_task);
+            let server = stream::Server::new(&runner, leads, client, context.clock.clone(), &registry)?;
+            manager = listener.tasks(server, runner.inbox()).fold(manager, Manager::with_task);
         }
         let manager = manager.with_agent(runner);
         Ok(Part { manager, statuses, own_cluster: hub, leases: leases(), blocked: None })

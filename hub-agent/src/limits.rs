@@ -39,6 +39,9 @@ pub(crate) const FINAL_STATUS_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of slices of one slice stream with a preview that the member has not acknowledged. Above it, the stream ends. A
 /// member agent acknowledges all previews, except those of slices that it does not import any more.
 pub(crate) const UNACKNOWLEDGED_SLICES: usize = 10_000;
+/// Maximum number of acknowledgements of one slice stream that are of no preview without one. Above it, the stream ends. A member agent
+/// sends none.
+pub(crate) const SURPLUS_ACKNOWLEDGEMENTS: usize = 1_000;
 /// Maximum number of bytes of a preview: less than the 4 MiB that gRPC accepts by default. An EndpointSlice has at most 1.5 MiB.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 3 << 20;
 /// Maximum number of bytes of a request of a member agent. The longest has a name of 253 characters.
@@ -53,6 +56,10 @@ pub(crate) const SEND_BUFFER: usize = 64 << 10;
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of calls at once on one connection: the slice stream, and a call of health or reflection.
 pub(crate) const STREAMS_PER_CONNECTION: u32 = 2;
+/// Maximum number of calls on one connection. A member agent makes one, and a probe of the health service a few.
+pub(crate) const CALLS_PER_CONNECTION: usize = 100;
+/// Lifetime of a connection without an open slice stream.
+pub(crate) const UNUSED_CONNECTION_LIFETIME: Duration = Duration::from_secs(300);
 /// Time between two pings of HTTP/2 on an idle connection.
 pub(crate) const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
 /// Time for the answer to a ping of HTTP/2.

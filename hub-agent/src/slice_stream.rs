@@ -8,6 +8,7 @@ use fleetnet_core::model::SliceStreamOffer;
 use fleetnet_runtime::admin::{BindAddress, Certificates, Server as CertificateUse};
 use fleetnet_runtime::lease;
 use fleetnet_runtime::limits::CERTIFICATE_REREAD_AFTER;
+use fleetnet_runtime::listeners::Listeners;
 use futures::future::{BoxFuture, FutureExt as _};
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -53,30 +54,40 @@ pub(crate) struct Listener {
     listener: TcpListener,
     certificates: Arc<Certificates>,
     advertised: Option<HostPort>,
+    listeners: Listeners,
 }
 
 impl Listener {
-    /// Listens on the address in the flags. `None` if the slice stream is off.
-    pub(crate) async fn open(flags: &Flags) -> anyhow::Result<Option<Self>> {
+    /// Listens on the address in the flags, on the thread of the listeners. `None` if the slice stream is off.
+    pub(crate) async fn open(flags: &Flags, listeners: &Listeners) -> anyhow::Result<Option<Self>> {
         let address = address(flags).map_err(anyhow::Error::msg)?;
         if address == BindAddress::Off {
             return Ok(None);
         }
         let advertised = advertised(flags).map_err(anyhow::Error::msg)?;
-        let listener = address.listen().await;
-        let listener = listener.with_context(|| format!("cannot listen on {address} for the slice stream"))?;
+        let failed = format!("cannot listen on {address} for the slice stream");
+        // fault K14.8: listeners.run(async move { address.listen().await }).await ~> { let _ = listeners; address.listen().await }
+        let listener = listeners.run(async move { address.listen().await }).await;
+        let listener = listener.context(failed)?;
         let folder = flags.slice_stream_cert_path.as_deref();
         let host = advertised.as_ref().map_or_else(lease::hostname, |advertised| advertised.host.clone());
         let certificates = Certificates::open(CertificateUse::SLICE_STREAM, folder, &host).await?;
         tracing::info!(address = %listener.local_addr()?, "serving the slice stream");
-        Ok(Some(Self { listener, certificates: Arc::new(certificates), advertised }))
+        let certificates = Arc::new(certificates);
+        Ok(Some(Self { listener, certificates, advertised, listeners: listeners.clone() }))
     }
 
-    /// Returns the task that serves the streams, and the task that offers them to the members, if they are advertised.
-    pub(crate) fn tasks(self, server: Server, inbox: mpsc::Sender<Message>) -> Vec<BoxFuture<'static, ()>> {
-        let certificates = Arc::clone(&self.certificates);
-        let offer = self.advertised.map(|address| offer(address, certificates, inbox).boxed());
-        offer.into_iter().chain([server.listen(self.listener, self.certificates)]).collect()
+    /// Returns the tasks that serve the streams, and the task that offers them to the members, if they are advertised. All run on
+    /// the thread of the listeners. `server` has the task that must run beside it.
+    pub(crate) fn tasks(
+        self,
+        (server, beside): (Server, BoxFuture<'static, ()>),
+        inbox: mpsc::Sender<Message>,
+    ) -> impl Iterator<Item = BoxFuture<'static, ()>> {
+        let Self { listener, certificates, advertised, listeners } = self;
+        let offer = advertised.map(|address| offer(address, Arc::clone(&certificates), inbox).boxed());
+        let tasks = [server.listen(listener, certificates), beside].into_iter().chain(offer);
+        tasks.map(move |task| listeners.run(task).boxed())
     }
 }
 
@@ -101,8 +112,10 @@ async fn offer(address: HostPort, certificates: Arc<Certificates>, inbox: mpsc::
 mod tests {
     use super::*;
     use clap::Parser as _;
+    use std::io::Read as _;
     use std::path::Path;
     use std::time::Duration;
+    use tokio::io::AsyncWriteExt as _;
     use tokio::time::timeout;
 
     #[test]
@@ -129,6 +142,25 @@ mod tests {
         for (name, content) in files.into_iter().chain([("ca.crt", authority.to_owned())]) {
             std::fs::write(folder.join(name), content).expect("a folder");
         }
+    }
+
+    #[tokio::test]
+    async fn connections_are_accepted_while_the_thread_of_the_engine_is_busy() {
+        let bind = ["--slice-stream-bind-address=127.0.0.1:0", "--slice-stream-advertise-address=hub:8443"];
+        let flags = Flags::try_parse_from(["hub-agent"].into_iter().chain(bind)).expect("flags");
+        let listeners = Listeners::start().expect("a thread");
+        let opened = Listener::open(&flags, &listeners).await.expect("a free port").expect("it is on");
+        let address = opened.listener.local_addr().expect("it listens");
+        listeners.runtime().spawn(async move {
+            let (mut stream, _) = opened.listener.accept().await?;
+            stream.write_all(b"accepted").await
+        });
+        // This thread does nothing else until the answer is there.
+        let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time limit");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        assert_eq!(answer, "accepted");
     }
 
     #[tokio::test(start_paused = true)]

@@ -68,7 +68,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         Ok(process) => process,
         Err(why) => return common::exit_with_error(&why),
     };
-    launch::launch(process, async |registry, context| {
+    launch::launch(process, async |registry, context, _| {
         let kubeconfig = flags.common.kubeconfig.as_deref();
         let member = Arc::new(Cluster::discover(MEMBER, kubeconfig, &user_agent()).await?);
         let hub = match &settings.hub {

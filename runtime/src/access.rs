@@ -1,20 +1,19 @@
 //! Access for clients that an API server accepts, as in controller-runtime. A TokenReview shows who the client is, and a
 //! SubjectAccessReview shows if this user may do what the client asks for.
 //!
-//! Every client that can connect can send tokens. So reviews have a maximum rate, each client waits for its own reviews only
-//! together with one of each other client, and answers are cached for a short time.
+//! Every client that can connect can send tokens. So reviews have a maximum rate, which clients share in turns, and answers are
+//! cached for a short time.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
-use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Client;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{Mutex, OwnedMutexGuard};
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use crate::limits::{REVIEW_DENIAL_TTL, REVIEW_GRANT_STALE, REVIEW_GRANT_TTL, REVIEW_SPACING, REVIEWED_TOKENS};
+pub use crate::pace::Client;
+use crate::pace::Turns;
 use crate::reviews::{Reviews, Wanted};
 
 /// Answer of the API server about a client.
@@ -51,49 +50,43 @@ pub struct Guard {
     grants: Grants,
     answers: Mutex<Answers>,
     turns: Turns,
-    /// Time of the last review. Locked during a review, so that one review runs at a time.
-    last_review: Mutex<Option<Instant>>,
 }
 
 impl Guard {
     /// Returns a guard of metrics that asks the API server of `client`. While the API server does not answer, a client that it
     /// accepted before keeps its access for some minutes: metrics are needed most while an API server is down.
     #[must_use]
-    pub fn of_metrics(client: Client) -> Self {
+    pub fn of_metrics(client: kube::Client) -> Self {
         Self::new(client, Grants { fresh: REVIEW_GRANT_TTL, stale: REVIEW_GRANT_STALE })
     }
 
     /// Returns a guard that asks the API server of `client` again for each access that it grants.
     #[must_use]
-    pub fn of_each_access(client: Client) -> Self {
+    pub fn of_each_access(client: kube::Client) -> Self {
         Self::new(client, Grants { fresh: Duration::ZERO, stale: Duration::ZERO })
     }
 
-    fn new(client: Client, grants: Grants) -> Self {
-        let (answers, last_review) = (Mutex::default(), Mutex::default());
-        Self { reviews: Reviews::new(client), grants, answers, turns: Turns::default(), last_review }
+    fn new(client: kube::Client, grants: Grants) -> Self {
+        let (answers, turns) = (Mutex::default(), Turns::every(REVIEW_SPACING));
+        Self { reviews: Reviews::new(client), grants, answers, turns }
     }
 
-    /// Returns the access of a client with this address.
+    /// Returns the access of a client.
     ///
     /// # Errors
     /// If the API server gives no answer.
-    pub async fn access(&self, client: IpAddr, question: Question<'_>) -> Result<Access, kube::Error> {
+    pub async fn access(&self, client: Client, question: Question<'_>) -> Result<Access, kube::Error> {
         let hash = hash(question);
         if let Some(access) = self.fresh(&hash).await {
             return Ok(access);
         }
-        let _turn = self.turns.take(client).await;
-        let mut last_review = self.last_review.lock().await;
+        let mut turn = self.turns.take(client).await;
         // While this request waited, another request with the same token may have got an answer.
         if let Some(access) = self.fresh(&hash).await {
             return Ok(access);
         }
-        if let Some(last) = *last_review {
-            // fault K12.2: sleep_until(last + REVIEW_SPACING).await ~> let _ = (last, REVIEW_SPACING)
-            sleep_until(last + REVIEW_SPACING).await;
-        }
-        *last_review = Some(Instant::now());
+        // fault K12.2: turn.begin().await ~> let _ = &mut turn
+        turn.begin().await;
         match self.review(question).await {
             Ok(access) => {
                 self.answers.lock().await.insert(hash, access.clone(), Instant::now());
@@ -115,32 +108,6 @@ impl Guard {
         let Some(user) = self.reviews.user(token, audience).await? else { return Ok(Access::Unauthenticated) };
         let is_granted = self.reviews.may(&user, wanted).await?;
         Ok(if is_granted { Access::Granted } else { Access::Denied(user.username.unwrap_or_default()) })
-    }
-}
-
-/// Turns of the clients, by their networks. A client with many requests delays another client by one review.
-#[derive(Debug, Default)]
-struct Turns(Mutex<BTreeMap<IpAddr, Arc<Mutex<()>>>>);
-
-impl Turns {
-    /// Waits for the turn of a request.
-    async fn take(&self, client: IpAddr) -> OwnedMutexGuard<()> {
-        let requests = {
-            let mut clients = self.0.lock().await;
-            clients.retain(|_, requests| Arc::strong_count(requests) > 1);
-            Arc::clone(clients.entry(network(client)).or_default())
-        };
-        // fault K12.4: requests.lock_owned() ~> Arc::new(Mutex::new(drop(requests))).lock_owned()
-        requests.lock_owned().await
-    }
-}
-
-/// Returns the network that one client can have all addresses of: with IPv6, its /64 prefix.
-pub(crate) fn network(client: IpAddr) -> IpAddr {
-    match client.to_canonical() {
-        // fault K12.5: address.to_bits() & !u128::from(u64::MAX) ~> address.to_bits()
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
-        address @ IpAddr::V4(_) => address,
     }
 }
 
@@ -202,7 +169,7 @@ pub(crate) mod tests {
     use http::{Request, Response, StatusCode};
     use kube::client::Body;
     use serde_json::{Value, json};
-    use std::net::Ipv4Addr;
+    use std::net::{IpAddr, Ipv4Addr};
     use std::sync::Arc;
     use std::time::Duration;
     use tower::{BoxError, ServiceExt as _, service_fn};
@@ -220,7 +187,7 @@ pub(crate) mod tests {
     }
 
     impl Reviewer {
-        pub(crate) fn client(&self) -> Client {
+        pub(crate) fn client(&self) -> kube::Client {
             let state = Arc::clone(&self.0);
             let service = service_fn(move |request: Request<Body>| {
                 let state = Arc::clone(&state);
@@ -236,7 +203,7 @@ pub(crate) mod tests {
                     Ok::<_, BoxError>(Response::builder().status(status).body(body).unwrap())
                 }
             });
-            Client::new(service.map_err(BoxError::from), "default")
+            kube::Client::new(service.map_err(BoxError::from), "default")
         }
 
         fn reviews(&self) -> usize {
@@ -264,7 +231,7 @@ pub(crate) mod tests {
         review
     }
 
-    const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const CLIENT: Client = Client::Stranger(IpAddr::V4(Ipv4Addr::LOCALHOST));
 
     fn question(token: &str) -> Question<'_> {
         Question { token, audience: None, wanted: Wanted::Path("/metrics") }
@@ -346,35 +313,21 @@ pub(crate) mod tests {
         assert_eq!(reviewer.reviews(), reviews, "its answer is still cached");
     }
 
-    /// Returns how long a client waits for its access behind 200 forged tokens of the others.
-    async fn delay_behind(others: impl Fn(u16) -> IpAddr, client: IpAddr) -> Duration {
+    #[tokio::test(start_paused = true)]
+    async fn a_client_with_many_tokens_delays_another_client_by_one_review() {
         let guard = Arc::new(Guard::of_each_access(Reviewer::default().client()));
         let mut flood = tokio::task::JoinSet::new();
         for number in 0..200 {
-            let (guard, other) = (Arc::clone(&guard), others(number));
-            flood.spawn(async move { guard.access(other, question(&format!("forged-{number}"))).await });
+            let guard = Arc::clone(&guard);
+            flood.spawn(async move { guard.access(CLIENT, question(&format!("forged-{number}"))).await });
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
-        let begun = Instant::now();
-        assert_eq!(guard.access(client, question("scraper")).await.unwrap(), Access::Granted);
-        let delay = begun.elapsed();
-        assert!(flood.join_all().await.iter().all(|access| matches!(access, Ok(Access::Unauthenticated))));
-        assert!(guard.turns.0.lock().await.len() <= 2, "clients without requests are forgotten");
-        delay
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_client_with_many_tokens_delays_another_client_by_one_review() {
-        let address = |text: &str| text.parse::<IpAddr>().unwrap();
-        let (v4, v6) = (address("10.0.0.1"), address("2001:db8:0:1::1"));
-        for client in [v4, v6, address("::ffff:10.0.0.1")] {
-            let delay = delay_behind(|_| CLIENT, client).await;
-            assert!(delay <= 2 * REVIEW_SPACING, "{client} waited for {delay:?}");
+        for client in [Client::Stranger(IpAddr::from([10, 0, 0, 1])), Client::Accepted] {
+            let begun = Instant::now();
+            assert_eq!(guard.access(client, question("scraper")).await.unwrap(), Access::Granted);
+            assert!(begun.elapsed() <= 2 * REVIEW_SPACING, "{client:?} waited for {:?}", begun.elapsed());
         }
-        // One host can have all addresses of its network.
-        let of_network = |number: u16| IpAddr::from([0x2001, 0xdb8, 0, 2, 0, 0, 0, number]);
-        assert!(delay_behind(of_network, v6).await <= 2 * REVIEW_SPACING);
-        assert!(delay_behind(|_| v4, address("::ffff:10.0.0.1")).await > Duration::from_secs(9), "the same client");
+        assert!(flood.join_all().await.iter().all(|access| matches!(access, Ok(Access::Unauthenticated))));
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,10 +5,11 @@
 //!
 //! Every client in the pod network can connect, without authentication. A probe must get its response even if other clients open
 //! many connections. So the server accepts every connection, but above a limit each new connection closes an older one
-//! ([`connections`]).
+//! ([`connections`]). It encodes metrics at most once a second, and runs apart from the engine ([`crate::listeners`]).
 
 mod certificates;
 pub mod connections;
+mod exposition;
 
 pub use certificates::{CertificateError, Certificates, Server};
 
@@ -19,6 +20,7 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use bytes::Bytes;
@@ -26,7 +28,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use prometheus::{Encoder as _, Registry, TextEncoder};
+use prometheus::Registry;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
@@ -34,10 +36,13 @@ use tokio::{
     time::timeout,
 };
 
-use crate::access::{Access, Guard, Question};
+use crate::access::{Access, Client, Guard, Question};
+use crate::listeners::Liveness;
 use crate::reviews::{Wanted, bearer};
 
-use crate::limits::{ADMIN_CONNECTION_LIFETIME, ADMIN_CONNECTIONS, ADMIN_HEADER_TIMEOUT};
+use crate::limits::{ADMIN_CONNECTION_LIFETIME, ADMIN_CONNECTIONS, ADMIN_HEADER_TIMEOUT, ADMIN_REQUESTS};
+
+use exposition::Exposition;
 
 /// Listen address of the admin server, parsed from a flag.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -161,11 +166,13 @@ impl Readiness {
     }
 }
 
-/// Data sources for the responses to `/metrics` and `/readyz`.
+/// Data sources for the responses.
 #[derive(Clone)]
 pub struct AdminSources {
     /// Metrics that `/metrics` shows.
     pub registry: Registry,
+    /// Liveness of the engine's thread, which `/healthz` shows.
+    pub engine: Liveness,
     /// Computes the response to `/readyz`. The server calls this function for each request.
     pub readiness: Arc<dyn Fn() -> Readiness + Send + Sync>,
 }
@@ -175,6 +182,13 @@ pub struct AdminSources {
 pub struct Secure {
     pub certificates: Certificates,
     pub guard: Guard,
+}
+
+/// Sources that all connections share.
+struct Shared {
+    metrics: Exposition,
+    engine: Liveness,
+    readiness: Arc<dyn Fn() -> Readiness + Send + Sync>,
 }
 
 /// Content that a listen address serves.
@@ -242,11 +256,13 @@ impl AdminServer {
                 listeners.push((local, listener, serving.clone()));
             }
         }
+        let AdminSources { registry, engine, readiness } = sources;
+        let shared = Arc::new(Shared { metrics: Exposition::new(registry), engine, readiness });
         let mut tasks = JoinSet::new();
         let mut bound = Vec::new();
         for (local, listener, serving) in listeners {
             bound.push(local);
-            tasks.spawn(accept(listener, sources.clone(), serving));
+            tasks.spawn(accept(listener, Arc::clone(&shared), serving));
         }
         Ok(Self { addresses: bound, _tasks: tasks })
     }
@@ -258,23 +274,22 @@ impl AdminServer {
     }
 }
 
-async fn accept(listener: TcpListener, sources: AdminSources, serving: Serving) {
-    connections::accept(listener, "metrics or probes", ADMIN_CONNECTIONS, |stream, _| {
-        let served = serve(stream, sources.clone(), serving.clone());
+async fn accept(listener: TcpListener, shared: Arc<Shared>, serving: Serving) {
+    connections::accept(listener, "metrics or probes", ADMIN_CONNECTIONS, |stream, peer| {
+        let served = serve(stream, peer.address, Arc::clone(&shared), serving.clone());
         // Close every connection after this lifetime, also if the client is still active. Such a client connects again.
         async move { drop(timeout(ADMIN_CONNECTION_LIFETIME, served).await) }
     })
     .await;
 }
 
-async fn serve(stream: TcpStream, sources: AdminSources, serving: Serving) {
-    let client = stream.peer_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip().to_canonical());
+async fn serve(stream: TcpStream, client: IpAddr, shared: Arc<Shared>, serving: Serving) {
     let served = match &serving {
-        Serving::Metrics(secure) => match secure.certificates.handshake(stream).await {
-            Some(stream) => serve_requests(stream, client, sources, serving.clone()).await,
+        Serving::Metrics(secure) => match secure.certificates.handshake(stream, client).await {
+            Some(stream) => serve_requests(stream, client, shared, serving.clone()).await,
             None => return,
         },
-        Serving::Everything | Serving::Probes => serve_requests(stream, client, sources, serving.clone()).await,
+        Serving::Everything | Serving::Probes => serve_requests(stream, client, shared, serving.clone()).await,
     };
     if let Err(error) = served {
         tracing::debug!(%error, "a connection for metrics or probes ended");
@@ -284,12 +299,21 @@ async fn serve(stream: TcpStream, sources: AdminSources, serving: Serving) {
 async fn serve_requests(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     client: IpAddr,
-    sources: AdminSources,
+    shared: Arc<Shared>,
     serving: Serving,
 ) -> hyper::Result<()> {
+    let requests = AtomicUsize::new(0);
     let service = service_fn(move |request: Request<Incoming>| {
-        let (sources, serving) = (sources.clone(), serving.clone());
-        async move { Ok::<_, Infallible>(respond(&request, client, &sources, &serving).await) }
+        let (shared, serving) = (Arc::clone(&shared), serving.clone());
+        // fault K14.3: >= ADMIN_REQUESTS ~> > usize::MAX - ADMIN_REQUESTS
+        let is_last = requests.fetch_add(1, Ordering::Relaxed) + 1 >= ADMIN_REQUESTS;
+        async move {
+            let mut response = respond(&request, client, &shared, &serving).await;
+            if is_last {
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
@@ -298,31 +322,36 @@ async fn serve_requests(
         .await
 }
 
-async fn respond<B>(
-    request: &Request<B>,
-    client: IpAddr,
-    sources: &AdminSources,
-    serving: &Serving,
-) -> Response<Full<Bytes>> {
+async fn respond<B>(request: &Request<B>, client: IpAddr, shared: &Shared, serving: &Serving) -> Response<Full<Bytes>> {
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are supported\n");
     }
     match (request.uri().path(), serving) {
-        ("/metrics", Serving::Everything) => metrics(&sources.registry),
+        ("/metrics", Serving::Everything) => metrics(&shared.metrics).await,
         ("/metrics", Serving::Metrics(secure)) => {
             let authorization = request.headers().get(header::AUTHORIZATION);
             let token = authorization.and_then(bearer);
             let question = token.map(|token| Question { token, audience: None, wanted: Wanted::Path("/metrics") });
             let access = match question {
-                Some(question) => secure.guard.access(client, question).await,
+                Some(question) => secure.guard.access(Client::Stranger(client), question).await,
                 None => Ok(Access::Unauthenticated),
             };
-            // fault K12.3: refusal(access).unwrap_or_else ~> refusal(access).filter(|_| false).unwrap_or_else
-            refusal(access).unwrap_or_else(|| metrics(&sources.registry))
+            // fault K12.3: refusal(access) ~> refusal(access).filter(|_| false)
+            match refusal(access) {
+                Some(refusal) => refusal,
+                None => metrics(&shared.metrics).await,
+            }
         }
-        ("/healthz", Serving::Everything | Serving::Probes) => text(StatusCode::OK, "ok\n"),
+        ("/healthz", Serving::Everything | Serving::Probes) => {
+            // fault K14.4: shared.engine.is_alive() ~> shared.engine.is_alive() || true
+            if shared.engine.is_alive() {
+                text(StatusCode::OK, "ok\n")
+            } else {
+                text(StatusCode::SERVICE_UNAVAILABLE, "the thread of the engine is stuck\n")
+            }
+        }
         ("/readyz", Serving::Everything | Serving::Probes) => {
-            let readiness = (sources.readiness)();
+            let readiness = (shared.readiness)();
             let status = if readiness.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
             text(status, readiness.text())
         }
@@ -356,21 +385,19 @@ fn refusal(access: Result<Access, kube::Error>) -> Option<Response<Full<Bytes>>>
     }
 }
 
-fn metrics(registry: &Registry) -> Response<Full<Bytes>> {
-    let encoder = TextEncoder::new();
-    let mut body = Vec::new();
-    match encoder.encode(&registry.gather(), &mut body) {
-        Ok(()) => response(StatusCode::OK, HeaderValue::from_static(prometheus::TEXT_FORMAT), body),
+async fn metrics(exposition: &Exposition) -> Response<Full<Bytes>> {
+    match exposition.text().await {
+        Ok(body) => response(StatusCode::OK, HeaderValue::from_static(prometheus::TEXT_FORMAT), body),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("the metrics cannot be encoded: {error}\n")),
     }
 }
 
 fn text(status: StatusCode, body: impl Into<String>) -> Response<Full<Bytes>> {
-    response(status, HeaderValue::from_static("text/plain; charset=utf-8"), body.into().into_bytes())
+    response(status, HeaderValue::from_static("text/plain; charset=utf-8"), body.into().into())
 }
 
-fn response(status: StatusCode, content_type: HeaderValue, body: Vec<u8>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+fn response(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     response
@@ -408,7 +435,8 @@ mod tests {
         counter.inc();
         registry.register(Box::new(counter)).unwrap();
         let state = state.clone();
-        AdminSources { registry, readiness: Arc::new(move || state.lock().unwrap().clone()) }
+        let readiness = Arc::new(move || state.lock().unwrap().clone());
+        AdminSources { registry, engine: Liveness::start(), readiness }
     }
 
     async fn start(addresses: &[&str]) -> Result<AdminServer, AdminError> {
@@ -665,7 +693,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_is_closed_after_300_s_however_busy_it_is() {
+    async fn a_connection_is_closed_after_60_s_however_busy_it_is() {
         let server = start(&["127.0.0.1:0"]).await.unwrap();
         let begun = Instant::now();
         let mut stream = TcpStream::connect(server.addresses()[0]).await.unwrap();
@@ -673,7 +701,41 @@ mod tests {
             assert!(begun.elapsed() < Duration::from_secs(600), "it is never closed");
             sleep(Duration::from_secs(4)).await;
         }
-        assert!((299..=304).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+        assert!((59..=64).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_closed_after_100_requests() {
+        let server = start(&["127.0.0.1:0"]).await.unwrap();
+        let played = async {
+            let mut stream = TcpStream::connect(server.addresses()[0]).await.unwrap();
+            for number in 1..=100 {
+                let answer = ask_on(&mut stream).await.unwrap();
+                assert_eq!(answer.contains("connection: close"), number == 100, "{number}: {answer}");
+            }
+            assert!(is_closed(&mut stream).await);
+        };
+        timeout(PATIENCE, played).await.expect("the server answers");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_agent_whose_engine_is_stuck_for_30_s_is_not_healthy() {
+        let healthz = async |engine: &Liveness| {
+            let AdminSources { registry, readiness, .. } = sources(&Arc::default());
+            let shared = Shared { metrics: Exposition::new(registry), engine: engine.clone(), readiness };
+            let request = Request::get("/healthz").body(()).unwrap();
+            respond(&request, Ipv4Addr::LOCALHOST.into(), &shared, &Serving::Probes).await.status()
+        };
+        // The runtime ends, so its task shows nothing any more.
+        let stuck = std::thread::spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async { Liveness::start() })
+        });
+        let (stuck, running) = (stuck.join().unwrap(), Liveness::start());
+        assert_eq!(healthz(&stuck).await, StatusCode::OK);
+        sleep(Duration::from_secs(31)).await;
+        assert_eq!(healthz(&stuck).await, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(healthz(&running).await, StatusCode::OK);
     }
 
     #[test]

@@ -184,8 +184,25 @@ pub(crate) const CERTIFICATE_FILE_BYTES: u64 = 1 << 20;
 pub(crate) const AUTHORITIES_BYTES: usize = 65_536;
 /// Time after which the files of a certificate are read again, at the next connection. As for token files.
 pub const CERTIFICATE_REREAD_AFTER: Duration = Duration::from_secs(10);
-/// Lifetime of a connection to the admin server.
-pub const ADMIN_CONNECTION_LIFETIME: Duration = Duration::from_secs(300);
+/// Lifetime of a connection to the admin server. Also the longest time for which a client that reads slowly keeps an answer in memory.
+pub const ADMIN_CONNECTION_LIFETIME: Duration = Duration::from_secs(60);
+/// Maximum number of requests on one connection to the admin server. Prometheus and the kubelet send one or few.
+pub(crate) const ADMIN_REQUESTS: usize = 100;
+/// Time for which all clients get the same text of the metrics: encoding those of a large fleet takes milliseconds.
+pub(crate) const METRICS_FRESH: Duration = Duration::from_secs(1);
+/// Maximum number of texts of the metrics in memory. One has about 3 MB in a fleet of 1,000 members, and clients that read slowly
+/// keep older ones.
+pub(crate) const METRICS_TEXTS: usize = 8;
+/// Shortest time between two TLS handshakes of all clients: 100 a second. One takes about a millisecond, and members that lost a hub
+/// agent of 1,000 members are back in 10 s.
+pub(crate) const HANDSHAKE_SPACING: Duration = Duration::from_millis(10);
+/// Niceness of the thread that serves clients. If there is too little processor time, the engine gets three times as much as it.
+pub(crate) const LISTENERS_NICENESS: i32 = 5;
+/// Time between two updates that show that the engine's thread is not stuck.
+pub(crate) const LIVENESS_EVERY: Duration = Duration::from_secs(1);
+/// Time without such an update after which the engine's thread counts as stuck. The longest work between two awaits is to decode a page
+/// of a list, which takes less than a second.
+pub(crate) const LIVENESS_STUCK: Duration = Duration::from_secs(30);
 /// Timeout for the first byte of a watch response. Also the timeout for the request before a watch that reads the server's
 /// revision. The server may queue a request for up to 15 s.
 pub const WATCH_ANSWER_TIMEOUT: Duration = Duration::from_secs(20);

@@ -20,7 +20,9 @@ use tokio::time::{sleep, timeout};
 
 use super::*;
 use crate::client::Cluster;
+use crate::listeners::Listeners;
 use crate::logic::SourceSpec;
+use crate::reviews::Reviews;
 use crate::run::SourceStatus;
 use crate::test_kit::{Copier, START, Source, decode, failure};
 
@@ -319,4 +321,60 @@ async fn an_agent_that_ends_takes_the_others_with_it() {
     let ended = timeout(Duration::from_secs(60), manager.run(shutdown)).await.expect("the other agent ends too");
     assert!(matches!(ended, Err(RunError::WatchesEnded)), "{ended:?}");
     assert_eq!(lines(&log).last().map(String::as_str), Some("PUT lease []"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_clients_block_the_thread_of_the_listeners_the_engine_writes_and_renews_its_lease() {
+    let (blocked, is_blocked) = oneshot::channel();
+    let (release, released) = std::sync::mpsc::sync_channel(1);
+    let listeners = Listeners::start().expect("a thread");
+    let client = tokio::spawn(listeners.run(async move {
+        let _ = blocked.send(());
+        released.recv_timeout(Duration::from_secs(20))
+    }));
+    is_blocked.await.expect("it is served");
+
+    let log = Log::default();
+    let server = server(&log, Unusual::default());
+    let (trigger, shutdown) = Shutdown::new();
+    let running = tokio::spawn(manager().with_agent(runner(&server)).with_lease(lease(&server)).run(shutdown));
+    sleep(Duration::from_secs(60)).await;
+    trigger.request();
+    running.await.expect("no panic").expect("a clean end");
+    let lines = lines(&log);
+    let count = |line: &str| lines.iter().filter(|other| *other == line).count();
+    assert!(count("POST copies/a") >= 1 && count("PUT lease [toy_1]") >= 25, "{lines:?}");
+
+    assert!(!client.is_finished(), "the client blocked its thread all the time");
+    release.send(()).expect("it waits");
+    assert_eq!(client.await.expect("no panic"), Ok(()));
+}
+
+#[tokio::test]
+async fn a_review_for_a_client_of_the_listeners_uses_connections_of_the_engine_s_runtime() {
+    let runtime = tokio::runtime::Handle::current().id();
+    let service = tower::service_fn(move |_: Request<Body>| async move {
+        assert_eq!(tokio::runtime::Handle::current().id(), runtime);
+        let body = json!({"metadata": {}, "spec": {}, "status": {"authenticated": true, "user": {"username": "a"}}});
+        Ok::<_, kube::Error>(Response::new(Body::from(body.to_string().into_bytes())))
+    });
+    let reviews = Reviews::new(kube::Client::new(service, "default"));
+    let listeners = Listeners::start().expect("a thread");
+    let user = listeners.run(async move { reviews.user("token", None).await }).await.expect("an answer");
+    assert_eq!(user.and_then(|user| user.username).as_deref(), Some("a"));
+}
+
+#[tokio::test]
+async fn a_task_of_the_listeners_ends_with_its_future() {
+    let listeners = Listeners::start().expect("a thread");
+    let (alive, ended) = oneshot::channel::<()>();
+    let (begun, has_begun) = oneshot::channel();
+    let task = tokio::spawn(listeners.run(async move {
+        let _ = begun.send(());
+        std::future::pending::<()>().await;
+        drop(alive);
+    }));
+    has_begun.await.expect("it begins");
+    task.abort();
+    assert!(timeout(Duration::from_secs(20), ended).await.expect("it ends").is_err());
 }

@@ -1,14 +1,19 @@
 //! Reviews by an API server: who a client is (TokenReview), and if this user may do something (SubjectAccessReview).
 
-use http::HeaderValue;
+use http::{HeaderValue, Request};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
 use k8s_openapi::api::authorization::v1::{
     NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use kube::api::PostParams;
+use kube::client::Body;
 use kube::{Api, Client};
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+use tower::service_fn;
 
 use crate::limits::TOKEN_FILE_BYTES;
+use crate::tasks::unless_panicked;
 
 /// Access that a user needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +29,11 @@ pub enum Wanted<'a> {
 pub struct Reviews(Client);
 
 impl Reviews {
+    /// Returns reviews by the API server of a client. Their requests run on the present runtime, whichever runtime asks for them:
+    /// a connection of the client lives on the runtime that opened it, and the engine may use the same connection next.
     #[must_use]
     pub fn new(client: Client) -> Self {
-        Self(client)
+        Self(on_this_runtime(client))
     }
 
     /// Returns the user of a token; `None` if the API server does not accept the token. With an audience, it accepts only a token
@@ -77,6 +84,23 @@ impl Reviews {
     }
 }
 
+/// Returns a client whose requests run on the present runtime.
+fn on_this_runtime(client: Client) -> Client {
+    let runtime = Handle::current();
+    let service = service_fn(move |request: Request<Body>| {
+        let client = client.clone();
+        let mut sending = JoinSet::new();
+        // fault K14.2: &runtime ~> &{ let _ = &runtime; Handle::current() }
+        sending.spawn_on(async move { client.send(request).await }, &runtime);
+        async move {
+            let sent = sending.join_next().await.map(unless_panicked);
+            let gone = || kube::Error::Service("the engine has ended".into());
+            sent.and_then(Result::ok).unwrap_or_else(|| Err(gone()))
+        }
+    });
+    Client::new(service, "default")
+}
+
 /// Returns the token in a header `Authorization: Bearer <token>`. `None` for other headers, and for a text longer than any token.
 #[must_use]
 pub fn bearer(authorization: &HeaderValue) -> Option<&str> {
@@ -95,10 +119,9 @@ impl std::fmt::Debug for Reviews {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{Request, Response};
-    use kube::client::Body;
+    use http::Response;
     use serde_json::{Value, json};
-    use tower::{BoxError, service_fn};
+    use tower::BoxError;
 
     /// Returns reviews by an API server that accepts each token for these audiences.
     fn accepted_for(audiences: Value) -> Reviews {

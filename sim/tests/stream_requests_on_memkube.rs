@@ -14,6 +14,8 @@ use hyper_util::rt::TokioIo;
 use memkube::User;
 use sim::fleet::Place;
 use sim::line::Line;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use subscribe_request::Message;
 use support::OnMemkube;
@@ -120,7 +122,7 @@ async fn streaming(fleet: FleetSpec) -> anyhow::Result<Environment<OnMemkube>> {
     let member = |name: &str| Some(User::new(&format!("system:serviceaccount:fleet-member-{name}:member-agent")));
     hub.set_token_for("of-stranger", TOKEN_AUDIENCE, member("stranger"));
     hub.set_token("of-another-audience", member("member-1"));
-    hub.set_policy(std::sync::Arc::new(OwnNamespace));
+    hub.set_policy(Arc::new(OwnNamespace));
     Ok(env)
 }
 
@@ -315,6 +317,39 @@ fn calls_of_health_and_reflection_are_as_limited_as_streams() -> anyhow::Result<
         let late = code(timeout(Duration::from_secs(60), answer).await.context("the call ends")?.map(drop));
         ensure!(late == Some(Code::DeadlineExceeded) && begun.elapsed().as_secs() == 30, "{late:?} {begun:?}");
         Ok(())
+    })
+}
+
+#[test]
+fn a_connection_takes_100_calls_and_without_a_stream_lives_for_five_minutes() -> anyhow::Result<()> {
+    sim::paused(async {
+        let env = streaming(FLEET).await?;
+        let (streams, opened) = (env.backend.0.streams.clone(), Arc::new(AtomicUsize::new(0)));
+        let counted = Arc::clone(&opened);
+        let connector = service_fn(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let connected = streams.connect("stranger", &Line::default(), 0, None);
+            async move { connected.map(TokioIo::new) }
+        });
+        let opened = || opened.load(Ordering::Relaxed);
+        // The channel opens another connection when the last one has ended.
+        let channel = Endpoint::from_static("http://hub").connect_with_connector(connector).await?;
+        let mut health = HealthClient::new(channel);
+        let mut answered = 0;
+        while opened() == 1 && answered <= 100 {
+            let is_answered = health.check(HealthCheckRequest::default()).await.is_ok();
+            answered += usize::from(is_answered && opened() == 1);
+        }
+        ensure!(answered == 100, "the first connection took {answered} calls");
+
+        let (begun, last) = (Instant::now(), opened());
+        while opened() == last && begun.elapsed() < Duration::from_secs(600) {
+            sleep(Duration::from_secs(10)).await;
+            // Fails if the connection ends meanwhile.
+            let _ = health.check(HealthCheckRequest::default()).await;
+        }
+        ensure!((290..=320).contains(&begun.elapsed().as_secs()), "it lived for {:?}", begun.elapsed());
+        others_are_unharmed(&env, "10.1.1.1").await
     })
 }
 

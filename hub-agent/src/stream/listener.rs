@@ -2,8 +2,8 @@
 
 use super::service::Service;
 use crate::limits::{
-    CALL_TIMEOUT, CONNECTION_WINDOW, CONNECTIONS_MAX, HEADER_BYTES_MAX, KEEPALIVE_EVERY, KEEPALIVE_TIMEOUT,
-    REQUEST_BYTES_MAX, SEND_BUFFER, STREAMS_PER_CONNECTION,
+    CALL_TIMEOUT, CALLS_PER_CONNECTION, CONNECTION_WINDOW, CONNECTIONS_MAX, HEADER_BYTES_MAX, KEEPALIVE_EVERY,
+    KEEPALIVE_TIMEOUT, REQUEST_BYTES_MAX, SEND_BUFFER, STREAMS_PER_CONNECTION, UNUSED_CONNECTION_LIFETIME,
 };
 use fleetnet_proto::{DESCRIPTORS, SliceStreamServer};
 use fleetnet_runtime::admin::Certificates;
@@ -13,11 +13,13 @@ use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::sync::{Notify, watch};
+use tokio::time::{sleep, timeout};
 use tonic::Status;
 use tonic::service::Routes;
 use tonic_health::ServingStatus;
@@ -77,17 +79,64 @@ pub(crate) async fn serve(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'stat
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_header_list_size(HEADER_BYTES_MAX)
         .max_send_buf_size(SEND_BUFFER);
+    let (calls, of_peer) = (Arc::new(Calls::default()), peer.clone());
+    let counted = Arc::clone(&calls);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(peer.clone());
+        counted.begin();
+        request.extensions_mut().insert(of_peer.clone());
         let call = timeout(CALL_TIMEOUT, routes.clone().oneshot(request));
         async move {
             let late = |_| Status::deadline_exceeded(format!("no request within {CALL_TIMEOUT:?}")).into_http();
             call.await.unwrap_or_else(|elapsed| Ok(late(elapsed)))
         }
     });
-    let served = builder.serve_connection(TokioIo::new(io), TowerToHyperService::new(service)).await;
-    if let Err(error) = served {
-        tracing::debug!(%error, "a connection of the slice stream ended");
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(io), TowerToHyperService::new(service)));
+    let served = async {
+        tokio::select! {
+            served = connection.as_mut() => return served,
+            () = calls.used_up() => {}
+        }
+        // The calls of the connection end as they do, but it accepts no further ones.
+        connection.as_mut().graceful_shutdown();
+        connection.await
+    };
+    tokio::select! {
+        served = served => if let Err(error) = served {
+            tracing::debug!(%error, "a connection of the slice stream ended");
+        },
+        () = unused(&peer) => tracing::debug!("a connection without a slice stream was closed"),
+    }
+}
+
+/// Calls of one connection.
+#[derive(Debug, Default)]
+struct Calls {
+    number: AtomicUsize,
+    used_up: Notify,
+}
+
+impl Calls {
+    fn begin(&self) {
+        // fault J22.1 (stream_requests_on_memkube::a_connection_takes_100_calls_and_without_a_stream_lives_for_five_minutes): + 1 == CALLS_PER_CONNECTION ~> == usize::MAX - CALLS_PER_CONNECTION
+        if self.number.fetch_add(1, Ordering::Relaxed) + 1 == CALLS_PER_CONNECTION {
+            self.used_up.notify_one();
+        }
+    }
+
+    /// Waits until the connection has had all its calls.
+    async fn used_up(&self) {
+        self.used_up.notified().await;
+    }
+}
+
+/// Waits until a connection has no open slice stream after its lifetime.
+async fn unused(peer: &Peer) {
+    loop {
+        sleep(UNUSED_CONNECTION_LIFETIME).await;
+        // fault J22.2 (stream_requests_on_memkube::a_connection_takes_100_calls_and_without_a_stream_lives_for_five_minutes): !peer.is_accepted() ~> !peer.is_accepted() && false
+        if !peer.is_accepted() {
+            return;
+        }
     }
 }
 
@@ -96,7 +145,7 @@ pub(crate) async fn listen(listener: TcpListener, certificates: Arc<Certificates
     connections::accept(listener, "the slice stream", CONNECTIONS_MAX, |stream, peer| {
         let (certificates, routes) = (Arc::clone(&certificates), routes.clone());
         async move {
-            if let Some(stream) = certificates.handshake(stream).await {
+            if let Some(stream) = certificates.handshake(stream, peer.address).await {
                 serve(stream, routes, peer).await;
             }
         }

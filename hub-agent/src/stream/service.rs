@@ -8,13 +8,12 @@ use crate::limits::{HELLO_TIMEOUT, REVIEW_TIMEOUT, STREAM_RESPONSES, STREAMS_MAX
 use fleetnet_core::names;
 use fleetnet_proto::v1::{Hello, SubscribeRequest, SubscribeResponse, subscribe_request};
 use fleetnet_proto::{PROTOCOL_VERSION, SliceStream, TOKEN_AUDIENCE};
-use fleetnet_runtime::access::{Access, Guard, Question};
+use fleetnet_runtime::access::{Access, Client, Guard, Question};
 use fleetnet_runtime::admin::connections::Peer;
 use fleetnet_runtime::clock::Clock;
 use fleetnet_runtime::reviews::{Wanted, bearer};
 use futures::stream::{BoxStream, StreamExt as _};
 use http::header;
-use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
@@ -75,7 +74,7 @@ impl Service {
         let late = |_| Status::deadline_exceeded(format!("no Hello within {HELLO_TIMEOUT:?}"));
         let first = timeout(HELLO_TIMEOUT, requests.message()).await.map_err(late)??;
         let (hello, importer) = read_first(first.unwrap_or_default())?;
-        shared.access(peer.address, &token, &importer).await?;
+        shared.access(Client::Stranger(peer.address), &token, &importer).await?;
         // Only clients with access get a place, so that others cannot take all places.
         let exhausted = |_| Status::resource_exhausted("too many streams; the member agent tries again later");
         let place = Arc::clone(&shared.streams).try_acquire_owned().map_err(exhausted)?;
@@ -123,7 +122,7 @@ impl Shared {
     }
 
     /// Checks that a token is for the slice stream, and that its user may change the distributed slices of a member.
-    pub(super) async fn access(&self, client: IpAddr, token: &str, namespace: &str) -> Result<(), Status> {
+    pub(super) async fn access(&self, client: Client, token: &str, namespace: &str) -> Result<(), Status> {
         let wanted = Wanted::Resource {
             verb: "patch",
             group: fleetnet_api::names::GROUP,

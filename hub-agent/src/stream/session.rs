@@ -7,6 +7,7 @@ use crate::limits::{FINAL_STATUS_TIMEOUT, MESSAGE_BYTES_MAX, PROBE_EVERY, PROBE_
 use fleetnet_agent::mailbox::Closed;
 use fleetnet_core::clocks::{Clock, Probe as Sample};
 use fleetnet_proto::v1::{self, SubscribeRequest, SubscribeResponse, subscribe_request, subscribe_response};
+use fleetnet_runtime::access::Client;
 use fleetnet_runtime::admin::connections::Peer;
 use fleetnet_runtime::clock::Clock as WallClock;
 use fleetnet_runtime::token::claims::Claims;
@@ -299,7 +300,7 @@ impl Session {
     }
 
     fn review(&self) -> BoxFuture<'static, Result<(), Status>> {
-        let (shared, client) = (Arc::clone(&self.shared), self.peer.address);
+        let (shared, client) = (Arc::clone(&self.shared), Client::Stranger(self.peer.address));
         let (token, importer) = (self.token.clone(), self.importer.clone());
         Box::pin(async move { shared.access(client, &token, &importer).await })
     }

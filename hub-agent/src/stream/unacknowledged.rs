@@ -1,15 +1,20 @@
 //! Previews of one stream that the member has not acknowledged.
 
-use crate::limits::UNACKNOWLEDGED_SLICES;
+use crate::limits::{SURPLUS_ACKNOWLEDGEMENTS, UNACKNOWLEDGED_SLICES};
 use fleetnet_types::Text;
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 use tonic::Status;
 
-/// Previews without an acknowledgement, by the name of the slice.
+/// Previews without an acknowledgement.
 #[derive(Debug, Default)]
-pub(super) struct Unacknowledged(HashMap<Text, Previews>);
+pub(super) struct Unacknowledged {
+    /// Previews, by the name of the slice.
+    previews: HashMap<Text, Previews>,
+    /// Number of acknowledgements that mean nothing.
+    surplus: usize,
+}
 
 /// Previews of one slice.
 #[derive(Debug)]
@@ -36,8 +41,8 @@ pub(super) enum Acknowledged {
 impl Unacknowledged {
     /// Checks that the stream may send a preview of this slice.
     pub(super) fn check(&self, slice: &Text) -> Result<(), Status> {
-        // fault J12.4: self.0.len() < UNACKNOWLEDGED_SLICES ~> true
-        if self.0.len() < UNACKNOWLEDGED_SLICES || self.0.contains_key(slice) {
+        // fault J12.4: self.previews.len() < UNACKNOWLEDGED_SLICES ~> true
+        if self.previews.len() < UNACKNOWLEDGED_SLICES || self.previews.contains_key(slice) {
             return Ok(());
         }
         Err(Status::resource_exhausted(format!(
@@ -47,19 +52,34 @@ impl Unacknowledged {
 
     /// Records that a preview was sent.
     pub(super) fn sent(&mut self, slice: Text, generation: i64, since: Instant) {
-        let earlier = self.0.get(&slice).map_or(0, |before| before.earlier + 1);
-        self.0.insert(slice, Previews { generation, since, earlier });
+        let earlier = self.previews.get(&slice).map_or(0, |before| before.earlier + 1);
+        self.previews.insert(slice, Previews { generation, since, earlier });
     }
 
-    /// Handles an acknowledgement. At most one counts for each preview, so a member cannot flood the engine.
+    /// Handles an acknowledgement. At most one counts for each preview, so a member cannot flood the engine. Too many that do not
+    /// count end the stream.
     pub(super) fn acknowledged(&mut self, slice: &Text, generation: i64) -> Result<Acknowledged, Status> {
-        let Some(sent) = self.0.get_mut(slice) else { return Ok(Acknowledged::Nothing) };
+        let meaning = self.meaning(slice, generation)?;
+        if meaning == Acknowledged::Nothing {
+            self.surplus += 1;
+        }
+        // fault J12.6: self.surplus > SURPLUS_ACKNOWLEDGEMENTS ~> self.surplus > usize::MAX - SURPLUS_ACKNOWLEDGEMENTS
+        if self.surplus > SURPLUS_ACKNOWLEDGEMENTS {
+            return Err(Status::resource_exhausted(format!(
+                "the member sent {SURPLUS_ACKNOWLEDGEMENTS} more acknowledgements than it got previews"
+            )));
+        }
+        Ok(meaning)
+    }
+
+    fn meaning(&mut self, slice: &Text, generation: i64) -> Result<Acknowledged, Status> {
+        let Some(sent) = self.previews.get_mut(slice) else { return Ok(Acknowledged::Nothing) };
         if generation > sent.generation {
             return Err(Status::invalid_argument("an acknowledgement of a preview that was not sent"));
         }
         if generation == sent.generation {
             let took = sent.since.elapsed();
-            self.0.remove(slice);
+            self.previews.remove(slice);
             return Ok(Acknowledged::Last(took));
         }
         // fault J12.5: sent.earlier == 0 ~> false
@@ -93,6 +113,20 @@ mod tests {
         tokio::time::advance(Duration::from_secs(2)).await;
         assert_eq!(acknowledged(&mut sent, 8), Ok(Acknowledged::Last(Duration::from_secs(2))));
         assert_eq!(acknowledged(&mut sent, 8), Ok(Acknowledged::Nothing));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_member_may_send_1_000_acknowledgements_more_than_it_got_previews() {
+        let (mut sent, slice) = (Unacknowledged::default(), Text::from("app-1"));
+        for generation in 1..=10_000 {
+            sent.sent(slice.clone(), generation, Instant::now());
+            assert!(sent.acknowledged(&slice, generation).is_ok(), "one for each preview");
+        }
+        for number in 1..=1_000 {
+            assert_eq!(sent.acknowledged(&slice, 1).ok(), Some(Acknowledged::Nothing), "{number}");
+        }
+        let refused = sent.acknowledged(&slice, 1).map_err(|status| status.code());
+        assert_eq!(refused, Err(Code::ResourceExhausted));
     }
 
     #[tokio::test(start_paused = true)]

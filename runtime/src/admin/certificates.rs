@@ -1,6 +1,7 @@
 //! Certificate of a server's TLS: from files that may be replaced at any time, or self-signed.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,7 +16,10 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::limits::{AUTHORITIES_BYTES, CERTIFICATE_FILE_BYTES, CERTIFICATE_REREAD_AFTER, HANDSHAKE_TIMEOUT};
+use crate::limits::{
+    AUTHORITIES_BYTES, CERTIFICATE_FILE_BYTES, CERTIFICATE_REREAD_AFTER, HANDSHAKE_SPACING, HANDSHAKE_TIMEOUT,
+};
+use crate::pace::{Client, Turns};
 
 /// Names of the files with the certificate and its key, as in a Secret of type `kubernetes.io/tls`.
 const FILES: [&str; 2] = ["tls.crt", "tls.key"];
@@ -56,6 +60,7 @@ pub struct Certificates {
     /// Folder with the files [`FILES`]. `None` for a self-signed certificate, which lives as long as the process.
     folder: Option<PathBuf>,
     held: Mutex<Held>,
+    handshakes: Turns,
 }
 
 #[derive(Debug)]
@@ -84,11 +89,15 @@ impl Certificates {
                 CertificateError::SelfSigned { server: name, flag, why }
             })?,
         };
-        Ok(Self { server, folder: folder.map(Path::to_owned), held: Mutex::new(held) })
+        let handshakes = Turns::every(HANDSHAKE_SPACING);
+        Ok(Self { server, folder: folder.map(Path::to_owned), held: Mutex::new(held), handshakes })
     }
 
-    /// Returns a new connection over TLS. `None` if the client fails to agree on TLS in time.
-    pub async fn handshake(&self, stream: TcpStream) -> Option<TlsStream<TcpStream>> {
+    /// Returns a new connection over TLS of a client with this address. `None` if the client fails to agree on TLS in time.
+    /// Handshakes cost much, so clients begin them in turns.
+    pub async fn handshake(&self, stream: TcpStream, client: IpAddr) -> Option<TlsStream<TcpStream>> {
+        // fault K15.4: self.handshakes.take(Client::Stranger(client)).await.begin().await ~> let _ = (Client::Stranger(client), &self.handshakes)
+        self.handshakes.take(Client::Stranger(client)).await.begin().await;
         let acceptor = TlsAcceptor::from(self.config().await);
         let agreed = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await.ok()?;
         agreed.inspect_err(|error| tracing::debug!(%error, "a TLS handshake of the {} failed", self.server.name)).ok()
@@ -241,6 +250,22 @@ pub(super) mod tests {
         std::fs::remove_file(folder.path().join("tls.crt")).unwrap();
         tokio::time::advance(Duration::from_secs(10)).await;
         assert!(Arc::ptr_eq(&second, &certificates.config().await));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn handshakes_of_all_clients_begin_at_most_100_times_a_second() {
+        let certificates = Certificates::open(Server::METRICS, None, "pod").await.unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let begun = Instant::now();
+        for last in 0..=100 {
+            let client = TcpStream::connect(address).await.unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            // The client goes at once, so the handshake fails as soon as it has begun.
+            drop(client);
+            assert!(certificates.handshake(stream, [10, 0, last, 1].into()).await.is_none());
+        }
+        assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

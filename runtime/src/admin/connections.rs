@@ -2,7 +2,7 @@
 //!
 //! At the limit, a new connection closes an older one: the oldest connection of the client with the most connections. So a client
 //! that opens many connections closes its own, and cannot block the connections of other clients. A client is an IPv4 address, or
-//! a /64 network of IPv6.
+//! a /64 network of IPv6. Of clients with as many, it closes that of the larger network with the most connections.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,8 +13,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
-use crate::access::network;
 use crate::limits::ADMIN_ACCEPT_PAUSE;
+use crate::pace::networks;
 
 /// Client of one connection.
 #[derive(Clone, Debug)]
@@ -34,7 +34,8 @@ impl Peer {
         self.is_accepted.store(is_accepted, Ordering::Relaxed);
     }
 
-    fn is_accepted(&self) -> bool {
+    #[must_use]
+    pub fn is_accepted(&self) -> bool {
         self.is_accepted.load(Ordering::Relaxed)
     }
 }
@@ -79,14 +80,19 @@ impl Connections {
     fn to_close(&self) -> Option<usize> {
         // fault K9.3: !connection.peer.is_accepted() ~> true
         let may_close = |connection: &Open| !connection.peer.is_accepted();
-        let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        let mut counts = BTreeMap::new();
         for connection in self.open.iter().filter(|connection| may_close(connection)) {
-            *counts.entry(network(connection.peer.address)).or_default() += 1;
+            for network in networks(connection.peer.address) {
+                *counts.entry(network).or_insert(0) += 1;
+            }
         }
-        let most = counts.values().max()?;
-        let of_client = |connection: &Open| counts[&network(connection.peer.address)];
-        // fault K9.2: of_client(connection) == *most ~> { let _ = (&of_client, most); true }
-        self.open.iter().position(|connection| may_close(connection) && of_client(connection) == *most)
+        // Number of connections of the client, and then of its larger networks.
+        let of_client = |connection: &Open| -> Vec<usize> {
+            // fault K9.2: counts[network] ~> { let _ = (&counts, network); 1 }
+            networks(connection.peer.address).iter().map(|network| counts[network]).collect()
+        };
+        let most = self.open.iter().filter(|connection| may_close(connection)).map(of_client).max()?;
+        self.open.iter().position(|connection| may_close(connection) && of_client(connection) == most)
     }
 }
 
@@ -134,6 +140,17 @@ mod tests {
         connections.serve(member, |_| std::future::pending());
         for last in 0..20 {
             connections.serve([0x2001, 0xdb8, 0, 0, 0, 0, 0, last].into(), |_| std::future::pending());
+        }
+        assert_eq!(connections.open[0].peer.address, member);
+    }
+
+    #[tokio::test]
+    async fn a_client_with_many_networks_closes_its_own_connections() {
+        let mut connections = Connections::new(3);
+        let member = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+        connections.serve(member, |_| std::future::pending());
+        for site in 0..20 {
+            connections.serve([0x2001, 0xdb8, 0, site, 0, 0, 0, 1].into(), |_| std::future::pending());
         }
         assert_eq!(connections.open[0].peer.address, member);
     }
