@@ -30,6 +30,11 @@ pub(crate) const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) const REVIEW_EVERY: Duration = Duration::from_secs(60);
 /// Shortest time between two checks. An API server accepts a token for some seconds after it has expired.
 pub(crate) const REVIEW_PAUSE: Duration = Duration::from_secs(10);
+/// Time without a positive review after which a slice stream ends. A member must lose its stream with its rights, also while the API
+/// server gives no answers.
+pub(crate) const UNREVIEWED_LIFE: Duration = Duration::from_secs(300);
+/// Time since its expiry after which a token is refused without a review. The clocks of hub agent and API server may differ.
+pub(crate) const EXPIRED_FOR: Duration = Duration::from_hours(24);
 /// Time between two probes of a slice stream.
 pub(crate) const PROBE_EVERY: Duration = Duration::from_secs(10);
 /// Time for the reply to a probe. A member agent that is slower loses its stream, and its objects are written at once.

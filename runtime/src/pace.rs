@@ -74,6 +74,7 @@ impl Turns {
         let networks = match client {
             // fault K15.2: networks(address).into_iter().chain([EVERYBODY]) ~> networks(address).into_iter().take(1).chain([EVERYBODY])
             Client::Stranger(address) => self.enter(networks(address).into_iter().chain([EVERYBODY])).await,
+            // fault K15.5: Vec::new() ~> self.enter([EVERYBODY].into_iter()).await
             Client::Accepted => Vec::new(),
         };
         Turn { spacing: self.spacing, last: self.last.lock().await, _networks: networks }

@@ -29,8 +29,8 @@ pub enum Wanted<'a> {
 pub struct Reviews(Client);
 
 impl Reviews {
-    /// Returns reviews by the API server of a client. Their requests run on the present runtime, whichever runtime asks for them:
-    /// a connection of the client lives on the runtime that opened it, and the engine may use the same connection next.
+    /// Returns reviews by the API server of a client. Their requests run on the present runtime, also if another runtime asks for
+    /// them. A connection of the client belongs to the runtime that opened it, and the engine may use this connection next.
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self(on_this_runtime(client))

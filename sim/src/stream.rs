@@ -97,6 +97,11 @@ impl Streams {
         state.network(member).connections.drain(..).for_each(|connection| connection.abort());
     }
 
+    /// Gives a member another address, from which it opens its next connections.
+    pub fn move_to(&self, member: &str, address: IpAddr) {
+        self.0.lock().network(member).address = address;
+    }
+
     /// Changes the network between a member and the hub.
     pub fn set(&self, member: &str, condition: Condition) {
         self.0.lock().network(member).condition.send_replace(condition);

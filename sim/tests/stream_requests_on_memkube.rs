@@ -4,6 +4,8 @@
 mod support;
 
 use anyhow::{Context as _, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fleetnet_proto::v1::{Acknowledgement, Hello, ProbeReply, SubscribeRequest, SubscribeResponse, subscribe_request};
 use fleetnet_proto::{PROTOCOL_VERSION, SliceStreamClient, TOKEN_AUDIENCE};
 use fleetnet_runtime::token::audience;
@@ -12,14 +14,17 @@ use futures::stream::{self, StreamExt as _};
 use harness::user::Consume;
 use hyper_util::rt::TokioIo;
 use memkube::User;
+use memkube::faults::{Fault, Faults};
 use sim::fleet::Place;
 use sim::line::Line;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use subscribe_request::Message;
 use support::OnMemkube;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::{Channel, Endpoint};
@@ -50,15 +55,32 @@ fn hello(cluster: &str) -> SubscribeRequest {
     message(Message::Hello(Hello { protocol_version, cluster, agent_version: "test".to_owned() }))
 }
 
+/// Returns what a client sends as the token of this member for the slice stream. Nobody has signed it.
+fn token_of(member: &str, signature: &str) -> String {
+    token_for(member, TOKEN_AUDIENCE, signature)
+}
+
+fn token_for(member: &str, audience: &str, signature: &str) -> String {
+    let subject = format!("system:serviceaccount:fleet-member-{member}:member-agent");
+    // It expires in 2096.
+    let claims = serde_json::json!({"sub": subject, "aud": [audience], "exp": 4_000_000_000_i64});
+    format!("e30.{}.{signature}", URL_SAFE_NO_PAD.encode(claims.to_string()))
+}
+
+/// Returns the header of a token that the hub accepts as that of the member `stranger`.
+fn bearer_of_stranger() -> String {
+    format!("Bearer {}", token_of("stranger", "signed"))
+}
+
 async fn channel(env: &Environment<OnMemkube>) -> anyhow::Result<Channel> {
     channel_from(env, "stranger").await
 }
 
 /// Returns a connection from the address of this member.
-async fn channel_from(env: &Environment<OnMemkube>, member: &'static str) -> anyhow::Result<Channel> {
-    let streams = env.backend.0.streams.clone();
+async fn channel_from(env: &Environment<OnMemkube>, member: &str) -> anyhow::Result<Channel> {
+    let (streams, member) = (env.backend.0.streams.clone(), member.to_owned());
     let connector = service_fn(move |_| {
-        let connected = streams.connect(member, &Line::default(), 0, None);
+        let connected = streams.connect(&member, &Line::default(), 0, None);
         async move { connected.map(TokioIo::new) }
     });
     // A small window, so that a client that never reads soon holds back the hub agent.
@@ -120,8 +142,8 @@ async fn streaming(fleet: FleetSpec) -> anyhow::Result<Environment<OnMemkube>> {
     sleep(Duration::from_secs(20)).await;
     let hub = env.backend.0.hub.memkube();
     let member = |name: &str| Some(User::new(&format!("system:serviceaccount:fleet-member-{name}:member-agent")));
-    hub.set_token_for("of-stranger", TOKEN_AUDIENCE, member("stranger"));
-    hub.set_token("of-another-audience", member("member-1"));
+    hub.set_token_for(&token_of("stranger", "signed"), TOKEN_AUDIENCE, member("stranger"));
+    hub.set_token(&token_of("member-1", "for-another-audience"), member("member-1"));
     hub.set_policy(Arc::new(OwnNamespace));
     Ok(env)
 }
@@ -147,6 +169,9 @@ fn tokens_that_are_wrong_or_of_others_are_refused_with_a_clear_status() -> anyho
     sim::paused(async {
         let env = streaming(FLEET).await?;
         let own = bearer_of_member_2(&env).await?;
+        let stranger = bearer_of_stranger();
+        let unsigned = format!("Bearer {}", token_of("member-2", "unsigned"));
+        let for_another = format!("Bearer {}", token_of("member-1", "for-another-audience"));
         let old = message(Message::Hello(Hello {
             protocol_version: 7,
             cluster: "member-2".into(),
@@ -155,21 +180,10 @@ fn tokens_that_are_wrong_or_of_others_are_refused_with_a_clear_status() -> anyho
         let table = [
             ("no token", None, hello("member-2"), Code::Unauthenticated, "no bearer token"),
             ("another scheme", Some("Basic eA=="), hello("member-2"), Code::Unauthenticated, "no bearer token"),
-            ("an unknown token", Some("Bearer x"), hello("member-2"), Code::Unauthenticated, "may have expired"),
-            (
-                "another audience",
-                Some("Bearer of-another-audience"),
-                hello("member-1"),
-                Code::Unauthenticated,
-                TOKEN_AUDIENCE,
-            ),
-            (
-                "another member",
-                Some("Bearer of-stranger"),
-                hello("member-2"),
-                Code::PermissionDenied,
-                "fleet-member-member-2",
-            ),
+            ("no JSON Web Token", Some("Bearer x"), hello("member-2"), Code::Unauthenticated, "may have expired"),
+            ("an unknown token", Some(&unsigned), hello("member-2"), Code::Unauthenticated, "may have expired"),
+            ("another audience", Some(&for_another), hello("member-1"), Code::Unauthenticated, TOKEN_AUDIENCE),
+            ("another member", Some(&stranger), hello("member-2"), Code::PermissionDenied, "fleet-member-member-2"),
             ("another version", Some(own.as_str()), old, Code::FailedPrecondition, "update the older one"),
             ("no cluster id", Some(own.as_str()), hello("../x"), Code::InvalidArgument, "malformed"),
             ("no Hello", Some(own.as_str()), SubscribeRequest::default(), Code::InvalidArgument, "must be a Hello"),
@@ -186,7 +200,7 @@ fn tokens_that_are_wrong_or_of_others_are_refused_with_a_clear_status() -> anyho
 fn requests_that_are_malformed_end_only_their_own_stream() -> anyhow::Result<()> {
     sim::paused(async {
         let env = streaming(FLEET).await?;
-        let token = "Bearer of-stranger";
+        let token = &bearer_of_stranger();
         let acknowledgement =
             |slice: String| message(Message::Acknowledgement(Acknowledgement { slice, generation: 7 }));
         let reply = ProbeReply { number: 99, received_micros: 0, sent_micros: 0 };
@@ -216,9 +230,8 @@ fn a_thousand_connections_harm_no_stream() -> anyhow::Result<()> {
         for _ in 0..1_000 {
             let channel = channel(&env).await?;
             opening.push(tokio::spawn(async move {
-                let call = Request::new(stream::pending::<SubscribeRequest>());
-                let mut call = call;
-                call.metadata_mut().insert("authorization", "Bearer x".parse().expect("a header"));
+                let mut call = Request::new(stream::pending::<SubscribeRequest>());
+                call.metadata_mut().insert("authorization", bearer_of_stranger().parse().expect("a header"));
                 SliceStreamClient::new(channel).subscribe(call).await.err().map(|status| status.code())
             }));
         }
@@ -251,13 +264,26 @@ async fn opens_at_once(env: &Environment<OnMemkube>) -> anyhow::Result<()> {
 
 #[test]
 fn a_thousand_forged_tokens_of_one_client_delay_no_other_client() -> anyhow::Result<()> {
+    let one_address = |_: usize| IpAddr::from([10, 9, 9, 9]);
+    // 256 networks of one site.
+    let many_networks = |number: usize| {
+        let [high, low] = u16::try_from(number).unwrap_or(0).to_be_bytes();
+        IpAddr::from([0x2001, 0xdb8, 0, u16::from(low), 0, 0, 0, 1 + u16::from(high)])
+    };
+    delays_no_other_client(one_address)?;
+    delays_no_other_client(many_networks)
+}
+
+/// Opens 1,000 streams with forged tokens from these addresses at once, and checks that another client waits for none of them.
+fn delays_no_other_client(address: impl Fn(usize) -> IpAddr) -> anyhow::Result<()> {
     sim::paused(async {
         let env = streaming(FLEET).await?;
         let mut opening = Vec::new();
         for number in 0..1_000 {
+            env.backend.0.streams.move_to("stranger", address(number));
             let channel = channel(&env).await?;
             opening.push(tokio::spawn(async move {
-                let token = format!("Bearer forged-{number}");
+                let token = format!("Bearer {}", token_of("stranger", &format!("forged-{number}")));
                 open(channel, Some(&token), hello("stranger")).await.err().map(|status| status.code())
             }));
         }
@@ -272,6 +298,24 @@ fn a_thousand_forged_tokens_of_one_client_delay_no_other_client() -> anyhow::Res
             }
         }
         ensure!((190..=201).contains(&reviewed), "20 a second for 10 s: {reviewed} reviews, {late} were too late");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_thousand_tokens_of_another_kind_cost_no_review() -> anyhow::Result<()> {
+    sim::paused(async {
+        let env = streaming(FLEET).await?;
+        let begun = Instant::now();
+        for number in 0..1_000 {
+            let token = match number % 2 {
+                0 => format!("Bearer static-{number}"),
+                _ => format!("Bearer {}", token_for("stranger", "vault", &format!("signed-{number}"))),
+            };
+            let status = open(channel(&env).await?, Some(&token), hello("stranger")).await.err().context("refused")?;
+            ensure!(status.code() == Code::Unauthenticated, "{token}: {status:?}");
+        }
+        ensure!(begun.elapsed() < Duration::from_secs(1), "they were refused within {:?}", begun.elapsed());
         Ok(())
     })
 }
@@ -389,25 +433,94 @@ fn a_subscriber_that_never_reads_loses_its_stream_and_delays_nobody() -> anyhow:
     })
 }
 
+/// Replies to the probes of a stream until it ends.
+async fn reply(raw: &mut Raw) {
+    while let Ok(Some(response)) = raw.responses.message().await {
+        use fleetnet_proto::v1::subscribe_response::Message as Response;
+        if let Some(Response::Probe(probe)) = response.message {
+            let reply = ProbeReply { number: probe.number, received_micros: 0, sent_micros: 0 };
+            // Fails if the stream has just ended.
+            let _ = raw.requests.send(message(Message::ProbeReply(reply))).await;
+        }
+    }
+}
+
+/// Returns how many streams the hub agent refused or ended with this code.
+fn refusals(env: &Environment<OnMemkube>, code: &str) -> anyhow::Result<f64> {
+    env.backend.0.metric(Place::Hub, &format!("fleetnet_slice_stream_refusals_total{{code=\"{code}\"}}"))
+}
+
 #[test]
 fn a_member_without_rights_any_more_loses_its_stream_within_a_minute() -> anyhow::Result<()> {
     sim::paused(async {
         let env = streaming(FLEET).await?;
-        let mut raw = open(channel(&env).await?, Some("Bearer of-stranger"), hello("stranger")).await?;
-        env.backend.0.hub.memkube().set_token_for("of-stranger", TOKEN_AUDIENCE, None);
-        let reply = async {
-            while let Ok(Some(response)) = raw.responses.message().await {
-                use fleetnet_proto::v1::subscribe_response::Message as Response;
-                if let Some(Response::Probe(probe)) = response.message {
-                    let reply = ProbeReply { number: probe.number, received_micros: 0, sent_micros: 0 };
-                    // Fails if the stream has just ended.
-                    let _ = raw.requests.send(message(Message::ProbeReply(reply))).await;
+        let mut raw = open(channel(&env).await?, Some(&bearer_of_stranger()), hello("stranger")).await?;
+        env.backend.0.hub.memkube().set_token_for(&token_of("stranger", "signed"), TOKEN_AUDIENCE, None);
+        timeout(Duration::from_secs(62), reply(&mut raw)).await.context("the stream ends within a minute")?;
+        ensure!(refusals(&env, "UNAUTHENTICATED")? == 1.0, "one stream ended so");
+        others_are_unharmed(&env, "10.1.1.1").await
+    })
+}
+
+#[test]
+fn a_flood_from_its_own_address_does_not_delay_the_end_of_a_stream() -> anyhow::Result<()> {
+    sim::paused(async {
+        let env = streaming(FLEET).await?;
+        let mut raw = open(channel(&env).await?, Some(&bearer_of_stranger()), hello("stranger")).await?;
+        let mut flood = JoinSet::new();
+        for client in 0..300 {
+            let channel = channel(&env).await?;
+            flood.spawn(async move {
+                for number in 0_u64.. {
+                    let token = format!("Bearer {}", token_of("stranger", &format!("forged-{client}-{number}")));
+                    // Refused, most often because no review is in time.
+                    let _ = open(channel.clone(), Some(&token), hello("stranger")).await;
                 }
-            }
-        };
-        timeout(Duration::from_secs(62), reply).await.context("the stream ends within a minute")?;
-        let metrics = env.backend.0.agent(Place::Hub).context("it runs")?.metrics()?;
-        ensure!(metrics.contains("fleetnet_slice_stream_refusals_total{code=\"UNAUTHENTICATED\"} 1"), "{metrics}");
+            });
+        }
+        sleep(Duration::from_secs(1)).await;
+        env.backend.0.hub.memkube().set_token_for(&token_of("stranger", "signed"), TOKEN_AUDIENCE, None);
+        timeout(Duration::from_secs(62), reply(&mut raw)).await.context("the stream ends within a minute")?;
+        flood.shutdown().await;
+        let late = refusals(&env, "UNAVAILABLE")?;
+        ensure!(late > 300.0, "reviews of {late} streams were too late");
+        others_are_unharmed(&env, "10.1.1.1").await
+    })
+}
+
+/// API server that reviews no tokens.
+struct NoReviews;
+
+impl Faults for NoReviews {
+    fn request(&self, call: &memkube::auth::Call) -> Fault {
+        let is_review = &*call.target.resource == "tokenreviews";
+        let refuse = is_review.then(|| memkube::Status::plain(503, "ServiceUnavailable", "no reviews"));
+        Fault { refuse, ..Fault::default() }
+    }
+}
+
+#[test]
+fn a_stream_without_a_positive_review_ends_after_five_minutes() -> anyhow::Result<()> {
+    sim::paused(async {
+        let env = streaming(FLEET).await?;
+        let mut raw = open(channel(&env).await?, Some(&bearer_of_stranger()), hello("stranger")).await?;
+        env.backend.0.hub.memkube().set_faults(Some(Arc::new(NoReviews)));
+        let begun = Instant::now();
+        timeout(Duration::from_secs(600), reply(&mut raw)).await.context("the stream ends")?;
+        ensure!((299..=301).contains(&begun.elapsed().as_secs()), "it ended after {:?}", begun.elapsed());
+        Ok(())
+    })
+}
+
+#[test]
+fn a_stream_with_a_token_that_lives_for_years_ends_after_an_hour() -> anyhow::Result<()> {
+    sim::paused(async {
+        let env = streaming(FLEET).await?;
+        let mut raw = open(channel(&env).await?, Some(&bearer_of_stranger()), hello("stranger")).await?;
+        let begun = Instant::now();
+        timeout(Duration::from_secs(7_200), reply(&mut raw)).await.context("the stream ends")?;
+        ensure!((3_599..=3_601).contains(&begun.elapsed().as_secs()), "it ended after {:?}", begun.elapsed());
+        ensure!(refusals(&env, "UNAUTHENTICATED")? == 1.0, "one stream ended so");
         others_are_unharmed(&env, "10.1.1.1").await
     })
 }
@@ -424,7 +537,7 @@ fn a_replica_that_does_not_lead_has_no_streams() -> anyhow::Result<()> {
             async move { connected.map(TokioIo::new) }
         });
         let channel = Endpoint::from_static("http://hub").connect_with_connector(connector).await?;
-        let refused = open(channel, Some("Bearer of-stranger"), hello("stranger")).await.err().context("refused")?;
+        let refused = open(channel, Some(&bearer_of_stranger()), hello("stranger")).await.err().context("refused")?;
         ensure!(refused.code() == Code::Unavailable && refused.message().contains("does not lead"), "{refused:?}");
         Ok(())
     })

@@ -3,13 +3,15 @@
 use super::service::Shared;
 use super::unacknowledged::{Acknowledged, Unacknowledged};
 use super::{FromStream, Message, News, Outbox};
-use crate::limits::{FINAL_STATUS_TIMEOUT, MESSAGE_BYTES_MAX, PROBE_EVERY, PROBE_TIMEOUT, REVIEW_EVERY, REVIEW_PAUSE};
+use crate::limits::{
+    FINAL_STATUS_TIMEOUT, MESSAGE_BYTES_MAX, PROBE_EVERY, PROBE_TIMEOUT, REVIEW_EVERY, REVIEW_PAUSE, UNREVIEWED_LIFE,
+};
 use fleetnet_agent::mailbox::Closed;
 use fleetnet_core::clocks::{Clock, Probe as Sample};
 use fleetnet_proto::v1::{self, SubscribeRequest, SubscribeResponse, subscribe_request, subscribe_response};
 use fleetnet_runtime::access::Client;
-use fleetnet_runtime::admin::connections::Peer;
 use fleetnet_runtime::clock::Clock as WallClock;
+use fleetnet_runtime::limits::AUDIENCE_TOKEN_LIFE;
 use fleetnet_runtime::token::claims::Claims;
 use fleetnet_types::{Text, Timestamp};
 use futures::future::BoxFuture;
@@ -25,7 +27,6 @@ type Responses = Sender<Result<SubscribeResponse, Status>>;
 
 pub(super) struct Session {
     shared: Arc<Shared>,
-    peer: Peer,
     /// Id of the member.
     cluster: String,
     /// Member namespace.
@@ -42,6 +43,9 @@ pub(super) struct Session {
     /// Time of the last message of the member.
     heard: Instant,
     next_review: Instant,
+    opened: Instant,
+    /// Time of the last positive review.
+    granted: Instant,
 }
 
 struct Probe {
@@ -62,13 +66,13 @@ enum Event<'a> {
     Probe,
     Reviewed(Result<(), Status>),
     Review,
+    Expired,
     EngineEnded,
 }
 
 impl Session {
     pub(super) fn new(
         shared: Arc<Shared>,
-        peer: Peer,
         cluster: String,
         importer: Text,
         token: String,
@@ -78,7 +82,6 @@ impl Session {
         let next_review = next_review(&token, &shared.clock);
         Self {
             shared,
-            peer,
             cluster,
             importer,
             token,
@@ -90,6 +93,8 @@ impl Session {
             next_probe: now,
             heard: now,
             next_review,
+            opened: now,
+            granted: now,
         }
     }
 
@@ -156,6 +161,7 @@ impl Session {
                     review = Some(self.review());
                     Ok(())
                 }
+                Event::Expired => Err(self.expired()),
                 Event::Reviewed(outcome) => {
                     review = None;
                     self.reviewed(outcome)
@@ -188,12 +194,14 @@ impl Session {
                 None => std::future::pending().await,
             }
         };
+        let expires = self.expires();
         let probe_at = self.probe.as_ref().map_or(self.next_probe, |probe| probe.deadline);
         tokio::select! {
             biased;
             () = self.shared.inbox.closed() => Event::EngineEnded,
             closed = outbox.closed() => Event::Closed(closed),
             () = responses.closed() => Event::Gone,
+            () = sleep_until(expires) => Event::Expired,
             request = requests.message() => Event::Request(request),
             () = sleep_until(probe_at) => Event::Probe,
             event = reviewed => event,
@@ -300,12 +308,29 @@ impl Session {
     }
 
     fn review(&self) -> BoxFuture<'static, Result<(), Status>> {
-        let (shared, client) = (Arc::clone(&self.shared), Client::Stranger(self.peer.address));
-        let (token, importer) = (self.token.clone(), self.importer.clone());
-        Box::pin(async move { shared.access(client, &token, &importer).await })
+        let (shared, token, importer) = (Arc::clone(&self.shared), self.token.clone(), self.importer.clone());
+        // Reviews of open streams come first, so that nobody can delay the end of a stream with forged tokens.
+        Box::pin(async move { shared.access(Client::Accepted, &token, &importer).await })
     }
 
-    /// Handles the outcome of a review. Without an outcome, the stream lives until its token expires.
+    /// Returns the time at which the stream ends, unless a review is positive before.
+    fn expires(&self) -> Instant {
+        // fault J23.1 (stream_requests_on_memkube::a_stream_without_a_positive_review_ends_after_five_minutes): self.granted + UNREVIEWED_LIFE ~> self.granted + 20 * UNREVIEWED_LIFE
+        let unreviewed = self.granted + UNREVIEWED_LIFE;
+        // fault J23.3 (stream_requests_on_memkube::a_stream_with_a_token_that_lives_for_years_ends_after_an_hour): unreviewed.min(self.opened + AUDIENCE_TOKEN_LIFE) ~> { let _ = (self.opened, AUDIENCE_TOKEN_LIFE); unreviewed }
+        unreviewed.min(self.opened + AUDIENCE_TOKEN_LIFE)
+    }
+
+    fn expired(&self) -> Status {
+        if self.granted.elapsed() >= UNREVIEWED_LIFE {
+            return Status::unavailable(format!(
+                "the hub's API server has not reviewed the token for {UNREVIEWED_LIFE:?}"
+            ));
+        }
+        Status::unauthenticated(format!("the stream is {AUDIENCE_TOKEN_LIFE:?} old; open a new one with a new token"))
+    }
+
+    /// Handles the outcome of a review. Without an outcome, the stream lives for some minutes, but not longer than its token.
     fn reviewed(&mut self, outcome: Result<(), Status>) -> Result<(), Status> {
         self.next_review = next_review(&self.token, &self.shared.clock);
         match outcome {
@@ -313,7 +338,11 @@ impl Session {
                 let left = left(&self.token, &self.shared.clock);
                 if left.is_some_and(|left| !left.is_zero()) { Ok(()) } else { Err(status) }
             }
-            outcome => outcome,
+            Ok(()) => {
+                self.granted = Instant::now();
+                Ok(())
+            }
+            refused => refused,
         }
     }
 }

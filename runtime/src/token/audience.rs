@@ -19,7 +19,7 @@ use crate::limits::AUDIENCE_TOKEN_LIFE;
 #[derive(Clone, PartialEq, Eq)]
 pub struct AudienceToken {
     pub token: String,
-    /// Time until the token must be replaced: two thirds of its life.
+    /// Time until the token must be replaced: two thirds of its life, and of an hour at most.
     pub renew_after: Duration,
 }
 
@@ -63,7 +63,7 @@ pub async fn request(client: &Client, audience: &str, clock: &Clock) -> Result<A
     Ok(AudienceToken { token, renew_after })
 }
 
-/// Returns the time for which a new token is used. The API server may shorten the life that was asked for.
+/// Returns the time for which a new token is used. The API server may change the life that was asked for.
 fn renew_after(token: &str, clock: &Clock) -> Duration {
     let claims = Claims::of(token).unwrap_or_default();
     let left = || {
@@ -72,6 +72,9 @@ fn renew_after(token: &str, clock: &Clock) -> Duration {
     };
     // Its own life does not depend on the clock of this machine. So a wrong clock does not make the agent use an expired token.
     let life = claims.life().or_else(left).unwrap_or(AUDIENCE_TOKEN_LIFE);
+    // A server that grants more does not honour the token for longer: the hub agent ends a stream after this time.
+    // fault J23.2: life.min(AUDIENCE_TOKEN_LIFE) ~> life
+    let life = life.min(AUDIENCE_TOKEN_LIFE);
     // fault J16.1: life * 2 / 3 ~> life * 2
     life * 2 / 3
 }

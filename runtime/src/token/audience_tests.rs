@@ -50,6 +50,7 @@ async fn a_token_is_used_for_two_thirds_of_its_own_life() {
         (token(r#"{"exp":1300}"#), 200),
         ("static".to_owned(), 2400),
         (token(r#"{"exp":10}"#), 2400),
+        (token(r#"{"iat":100,"exp":1000000}"#), 2400),
     ];
     for (issued, seconds) in table {
         let requested = requested(ACCOUNT, 201, &issued).await.expect("a token");

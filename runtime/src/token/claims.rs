@@ -8,11 +8,13 @@ use serde::Deserialize;
 /// First part of the user name of a service account.
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
-/// Claims of a token that concern its life. Absent claims and claims of another type are `None`.
+/// Claims of a token that concern its user, its audience and its life. Absent claims and claims of another type are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
     /// User of the token: `system:serviceaccount:<namespace>:<name>` for a service account.
     pub subject: Option<String>,
+    /// Audiences that the token is for.
+    pub audiences: Vec<String>,
     /// Time at which the token was issued, in seconds since 1970.
     pub issued_at: Option<i64>,
     /// Time at which the token expires, in seconds since 1970. `None` for a token that does not expire.
@@ -26,6 +28,7 @@ impl Claims {
         #[derive(Deserialize)]
         struct Written {
             sub: Option<serde_json::Value>,
+            aud: Option<serde_json::Value>,
             iat: Option<serde_json::Value>,
             exp: Option<serde_json::Value>,
         }
@@ -38,7 +41,12 @@ impl Claims {
         let payload = URL_SAFE_NO_PAD.decode(payload.trim_end_matches('=')).ok()?;
         let written: Written = serde_json::from_slice(&payload).ok()?;
         let seconds = |value: Option<serde_json::Value>| value.as_ref().and_then(serde_json::Value::as_i64);
+        let audiences = match written.aud {
+            Some(serde_json::Value::Array(audiences)) => audiences,
+            audience => Vec::from_iter(audience),
+        };
         Some(Self {
+            audiences: audiences.iter().filter_map(|audience| audience.as_str()).map(str::to_owned).collect(),
             subject: written.sub.as_ref().and_then(|subject| subject.as_str()).map(str::to_owned),
             issued_at: seconds(written.iat),
             expires_at: seconds(written.exp),
@@ -79,6 +87,15 @@ pub(crate) mod tests {
         let claims = Claims::of(&token).unwrap();
         assert_eq!(claims.service_account(), Some(("fleet-member-west", "member-agent")));
         assert_eq!(claims.life(), Some(Duration::from_secs(3600)));
+    }
+
+    #[test]
+    fn the_audience_is_one_text_or_a_list() {
+        let audiences = |payload: &str| Claims::of(&token(payload)).unwrap().audiences;
+        assert_eq!(audiences(r#"{"aud":"a"}"#), ["a"]);
+        assert_eq!(audiences(r#"{"aud":["a",7,"b"]}"#), ["a", "b"]);
+        assert_eq!(audiences(r#"{"aud":{"a":"b"}}"#), [""; 0]);
+        assert_eq!(audiences("{}"), [""; 0]);
     }
 
     #[test]
