@@ -3,7 +3,8 @@
 //!
 //! The recorder posts an Event about a successful write each time, within a limit. Plans and failing writes are repeated, and
 //! each repetition requests the same Event again. The recorder then posts only the first of these Events in each
-//! [`EVENT_REPEAT_WINDOW`].
+//! [`EVENT_REPEAT_WINDOW`]. Different Events about the objects of one namespace have a maximum rate, so that the owner of the namespace
+//! cannot fill the server with Events. The log has those that are not posted.
 //!
 //! The name of an Event about a failed write is a hash of its content. So if the agent posts the same Event again after a
 //! restart, the server responds with 409. Events that do not fit into the queue or that the server denies are dropped and
@@ -11,7 +12,7 @@
 //!
 //! Each cluster has its own queue, so a cluster that does not respond delays only its own Events.
 
-use fleetnet_types::ObjectName;
+use fleetnet_types::{ObjectName, Text};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -26,7 +27,8 @@ use tokio::time::{Instant, timeout};
 use crate::answers::with_causes;
 use crate::clock::{Clock, to_jiff};
 use crate::limits::{
-    EVENT_MESSAGE_BYTES, EVENT_QUEUE_RECORDS, EVENT_REPEAT_WINDOW, EVENT_REPEATS_MAX, EVENTS_REMEMBERED, WRITE_TIMEOUT,
+    EVENT_BURST, EVENT_MESSAGE_BYTES, EVENT_QUEUE_RECORDS, EVENT_REPEAT_WINDOW, EVENT_REPEATS_MAX, EVENT_SPACING,
+    EVENTS_REMEMBERED, WRITE_TIMEOUT,
 };
 use crate::logic::{Event, Logic, Resource, Severity, SourceSpec};
 use crate::metrics::Metrics;
@@ -51,6 +53,8 @@ pub(crate) struct Recorder {
     /// Time of the first Event and number of Events, for each group of equal Events of the last [`EVENT_REPEAT_WINDOW`]. The key
     /// is the hash from [`identity`].
     recorded: BTreeMap<u64, (Instant, u32)>,
+    /// Time from which each namespace of a cluster may have all its [`EVENT_BURST`] Events again. Later for each Event.
+    full_at: BTreeMap<(String, Text), Instant>,
     /// Name of this process in the Events that it posts, such as the host name.
     instance: String,
     clock: Clock,
@@ -84,7 +88,8 @@ impl Recorder {
                 queue
             });
         }
-        (Self { queues, recorded: BTreeMap::new(), instance, clock, metrics, sequence: 0 }, postings)
+        let (recorded, full_at) = (BTreeMap::new(), BTreeMap::new());
+        (Self { queues, recorded, full_at, instance, clock, metrics, sequence: 0 }, postings)
     }
 
     /// Records an Event. Drops an Event that was already recorded too often in the last [`EVENT_REPEAT_WINDOW`].
@@ -96,6 +101,10 @@ impl Recorder {
             return;
         }
         self.log(spec, record);
+        if !self.may_post(&spec.cluster.name, &record.name.namespace, Instant::now()) {
+            self.metrics.event_withheld(&spec.cluster.name);
+            return;
+        }
         self.sequence += 1;
         let namespace = if record.name.namespace.is_empty() { "default" } else { &record.name.namespace };
         let now = self.clock.now();
@@ -134,6 +143,19 @@ impl Recorder {
         }
         self.recorded.insert(identity, (now, 1));
         true
+    }
+
+    /// True if the agent may post one more Event about the objects of a namespace now.
+    fn may_post(&mut self, cluster: &str, namespace: &Text, now: Instant) -> bool {
+        // A namespace that may have all its Events is as good as unknown.
+        self.full_at.retain(|_, full_at| *full_at > now);
+        let full_at = self.full_at.entry((cluster.to_owned(), namespace.clone())).or_insert(now);
+        // fault Q12.1: *full_at + EVENT_SPACING <= now + EVENT_SPACING * EVENT_BURST ~> *full_at <= now + EVENT_SPACING * 1_000 * EVENT_BURST
+        let may_post = *full_at + EVENT_SPACING <= now + EVENT_SPACING * EVENT_BURST;
+        if may_post {
+            *full_at += EVENT_SPACING;
+        }
+        may_post
     }
 
     /// Logs the Event and counts it in the metric, with the same reason.

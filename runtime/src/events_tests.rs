@@ -41,6 +41,11 @@ fn record(name: &str, message: &str) -> Event<Source> {
     }
 }
 
+/// Returns an Event about the only object in a namespace.
+fn record_in(namespace: usize) -> Event<Source> {
+    Event { name: ObjectName::new(&*format!("ns{namespace}"), "a"), ..record("a", "no") }
+}
+
 fn recorder(metrics: &Metrics) -> (Recorder, mpsc::Receiver<Posting>) {
     let (recorder, mut queues) = recorder_of(&["hub"], metrics);
     (recorder, queues.pop().expect("a queue"))
@@ -155,7 +160,7 @@ async fn what_does_not_fit_is_dropped_and_counted() {
     let metrics = Metrics::new(&registry).expect("metrics");
     let (mut recorder, mut queue) = recorder(&metrics);
     for number in 0..EVENT_QUEUE_RECORDS + 3 {
-        recorder.record(&spec(), &record(&format!("a{number}"), "no"), Occasion::Planned);
+        recorder.record(&spec(), &record_in(number), Occasion::Planned);
     }
     assert_eq!(count(&mut queue), EVENT_QUEUE_RECORDS);
     let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("text");
@@ -180,7 +185,7 @@ async fn a_cluster_that_does_not_answer_delays_only_its_own_events() {
     let (hub, member) = (spec_of("hub", &silent), spec_of("member", &kube::Client::new(answers, "default")));
     // Record more Events for the hub than fit into a queue.
     for number in 0..EVENT_QUEUE_RECORDS + 3 {
-        recorder.record(&hub, &record(&format!("a{number}"), "no"), Occasion::Planned);
+        recorder.record(&hub, &record_in(number), Occasion::Planned);
     }
     let recorded = Instant::now();
     recorder.record(&member, &record("b", "no"), Occasion::Planned);
@@ -220,4 +225,43 @@ async fn names_and_messages_are_cut_to_what_the_server_takes() {
     assert_eq!(name, format!("{}.18fae27693b40000", "a".repeat(235)));
     let message = shortened(&"é".repeat(1_000), EVENT_MESSAGE_BYTES);
     assert_eq!(message, format!("{}…", "é".repeat(510)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn different_events_about_one_namespace_have_a_burst_of_50_and_then_10_a_second() {
+    let registry = prometheus::Registry::new();
+    let metrics = Metrics::new(&registry).expect("metrics");
+    let (mut recorder, mut queues) = recorder_of(&["hub", "member"], &metrics);
+    let client = kube::Client::new(
+        tower::service_fn(|_: http::Request<Body>| async { Ok::<_, kube::Error>(http::Response::new(Body::empty())) }),
+        "default",
+    );
+    let (hub, member) = (spec_of("hub", &client), spec_of("member", &client));
+    let mut number = 0;
+    let mut flood = |recorder: &mut Recorder, events: usize| {
+        for _ in 0..events {
+            number += 1;
+            recorder.record(&hub, &record("a", &format!("no {number}")), Occasion::Planned);
+        }
+    };
+    let posted = |queues: &mut Vec<mpsc::Receiver<Posting>>| queues.iter_mut().map(count).collect::<Vec<_>>();
+    flood(&mut recorder, 200);
+    assert_eq!(posted(&mut queues), [50, 0]);
+    for _ in 0..20 {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        flood(&mut recorder, 200);
+        assert_eq!(posted(&mut queues), [10, 0]);
+    }
+    // Another namespace, and the namespace of this name in another cluster.
+    let other = Event { name: ObjectName::new("other", "a"), ..record("a", "no") };
+    recorder.record(&hub, &other, Occasion::Planned);
+    recorder.record(&member, &record("a", "no"), Occasion::Planned);
+    assert_eq!(posted(&mut queues), [1, 1]);
+    tokio::time::advance(Duration::from_secs(5)).await;
+    flood(&mut recorder, 200);
+    assert_eq!(posted(&mut queues), [50, 0], "a burst again");
+    let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("text");
+    let withheld = 150 + 20 * 190 + 150;
+    assert!(text.contains(&format!("fleetnet_events_withheld_total{{side=\"hub\"}} {withheld}\n")), "{text}");
+    assert!(text.contains("fleetnet_events_total{kind=\"Copy\",reason=\"Refused\",side=\"hub\"} 4401\n"), "{text}");
 }

@@ -50,6 +50,11 @@ pub const EVENT_REPEAT_WINDOW: Duration = Duration::from_secs(600);
 /// Maximum number of times that an equal Event about successful writes is posted in [`EVENT_REPEAT_WINDOW`]. Limits the Events of
 /// a fight, in which another writer undoes each of our writes.
 pub const EVENT_REPEATS_MAX: u32 = 5;
+/// Number of Events about objects of one namespace that the agent posts at once.
+pub(crate) const EVENT_BURST: u32 = 50;
+/// Time after which the agent may post one more Event about objects of a namespace: ten a second. Events that name what others write,
+/// such as a name or an address, differ each time, so [`EVENT_REPEAT_WINDOW`] does not limit them.
+pub(crate) const EVENT_SPACING: Duration = Duration::from_millis(100);
 /// Maximum number of recorded Events that the agent remembers to detect repetitions. Above this number, the agent forgets the
 /// oldest.
 pub const EVENTS_REMEMBERED: usize = 1024;

@@ -137,6 +137,13 @@ const EVENTS_DROPPED: Definition = Definition {
     labels: &[],
     help: "Number of Kubernetes Events that were dropped because the queue was full or the server did not accept them.",
 };
+const EVENTS_WITHHELD: Definition = Definition {
+    name: "fleetnet_events_withheld_total",
+    kind: Kind::Counter,
+    labels: &["side"],
+    help: "Number of Kubernetes Events that the agent logged but did not post, because it posts at most 10 a second about the \
+           objects of one namespace, after a burst of 50.",
+};
 
 /// All metrics of the runtime.
 pub const ALL: &[Definition] = &[
@@ -158,6 +165,7 @@ pub const ALL: &[Definition] = &[
     OLDEST_UNFINISHED,
     EVENTS,
     EVENTS_DROPPED,
+    EVENTS_WITHHELD,
 ];
 
 /// Metrics of an engine. Clones share their state.
@@ -191,6 +199,7 @@ struct Inner {
     oldest_unfinished: Ages,
     events: IntCounterVec,
     events_dropped: IntCounter,
+    events_withheld: IntCounterVec,
 }
 
 impl Metrics {
@@ -218,6 +227,7 @@ impl Metrics {
             oldest_unfinished: OLDEST_UNFINISHED.ages(registry)?,
             events: EVENTS.counters(registry)?,
             events_dropped: EVENTS_DROPPED.counter(registry)?,
+            events_withheld: EVENTS_WITHHELD.counters(registry)?,
         };
         Ok(Self { inner: Arc::new(inner), controller: FLEET })
     }
@@ -329,6 +339,11 @@ impl Metrics {
     /// Counts a Kubernetes Event that the agent records.
     pub fn event_recorded(&self, side: &str, kind: &str, reason: &str) {
         self.inner.events.with_label_values(&[side, kind, reason]).inc();
+    }
+
+    /// Counts a Kubernetes Event that is not posted, because its namespace has had too many.
+    pub fn event_withheld(&self, side: &str) {
+        self.inner.events_withheld.with_label_values(&[side]).inc();
     }
 
     /// Counts a Kubernetes Event that was dropped before it was posted.
