@@ -10,6 +10,7 @@ mod metrics;
 mod modules;
 mod reasons;
 mod source;
+mod supply;
 
 use crate::mutants::Planned;
 use anyhow::bail;
@@ -40,6 +41,11 @@ const RULES: &[Rule] = &[
     Rule { asks: "in the agents only the runtime writes and watches", broken: architecture::requests_in_agents },
     Rule { asks: "in the runtime each kind of request has its one module", broken: architecture::requests_in_runtime },
     Rule { asks: "only api names what is written on objects of our group", broken: architecture::names_outside_api },
+    Rule {
+        asks: "every crate has a version and is from crates.io, and deny.toml does not deny it",
+        broken: supply::crates_that_are_denied,
+    },
+    Rule { asks: "deny.toml allows the license of every crate", broken: supply::licenses_that_are_not_allowed },
     Rule { asks: "every queue has a limit, named in its crate's limits.rs", broken: limits::queues_without_limit },
     Rule {
         asks: "in the agents every limit is in its crate's limits.rs, and other numbers say above why they are none",
