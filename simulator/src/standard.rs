@@ -135,7 +135,8 @@ impl Manner {
     }
 }
 
-/// Returns the first actions: two members export, and all import.
+/// Returns the first actions: two members export, and all import. Only one exports a headless Service, so that its endpoints are often the
+/// last ones.
 pub(crate) fn prelude(manner: Manner) -> Vec<Action> {
     let exporter = |member| {
         [
@@ -147,7 +148,8 @@ pub(crate) fn prelude(manner: Manner) -> Vec<Action> {
     let importers = (0..MEMBERS).map(|member| Action::Label { member, imports: true });
     let of_fleet_api = [Action::ExportByFleet { member: 0 }, Action::ImportByFleet { member: 2 }];
     let of_fleet_api = of_fleet_api.into_iter().filter(|_| manner == Manner::BothApis);
-    let all = (0..2).flat_map(exporter).chain(importers).filter_map(|action| manner.change(action));
+    let exporters = if manner == Manner::Headless { 0..1 } else { 0..2 };
+    let all = exporters.flat_map(exporter).chain(importers).filter_map(|action| manner.change(action));
     all.chain(of_fleet_api).collect()
 }
 
