@@ -65,6 +65,7 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
             object(kind, json, |known, top| hub_slice::read(known, top).map(Object::EndpointSliceImport))
         }
         Kind::Namespace => object(kind, json, namespace::read),
+        Kind::SystemNamespace => object(kind, json, namespace::read_system),
         Kind::MemberAgent => object(kind, json, member_agent::read),
         Kind::MergedServiceImport => object(kind, json, merged_service_import::read),
         Kind::StandardServiceExport => object(kind, json, standard_service_export::read),

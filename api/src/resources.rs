@@ -10,7 +10,7 @@ use fleetnet_types::Resource;
 pub const fn resource(kind: Kind) -> Resource {
     let (group, version, kind, plural) = match kind {
         Kind::Service => ("", "v1", "Service", "services"),
-        Kind::Namespace => ("", "v1", "Namespace", "namespaces"),
+        Kind::Namespace | Kind::SystemNamespace => ("", "v1", "Namespace", "namespaces"),
         Kind::EndpointSlice => ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices"),
         Kind::ServiceExport => (GROUP, SERVICE_EXPORT_VERSION, "ServiceExport", "serviceexports"),
         Kind::ServiceImport => (GROUP, VERSION, "ServiceImport", "serviceimports"),
@@ -29,4 +29,14 @@ pub const fn resource(kind: Kind) -> Resource {
         Kind::MemberCluster => (MEMBERSHIP_GROUP, MEMBERSHIP_VERSION, "MemberCluster", "memberclusters"),
     };
     Resource { group, version, kind, plural }
+}
+
+/// Returns the name of the watch of a kind in metrics. Each kind has another one, although some have the same name in Kubernetes.
+pub const fn watch_label(kind: Kind) -> &'static str {
+    match kind {
+        Kind::SystemNamespace => "Namespace/kube-system",
+        Kind::StandardServiceExport => "ServiceExport.multicluster.x-k8s.io",
+        Kind::StandardServiceImport => "ServiceImport.multicluster.x-k8s.io",
+        other => resource(other).kind,
+    }
 }

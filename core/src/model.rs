@@ -45,6 +45,9 @@ pub enum Kind {
     EndpointSliceExport,
     EndpointSliceImport,
     Namespace,
+    /// Namespace `kube-system` of this cluster, whose UID identifies the cluster. This kind has a watch of its own, so the right to
+    /// list other namespaces does not matter for it.
+    SystemNamespace,
     MemberAgent,
     MergedServiceImport,
     /// ServiceExport of the standard API.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// All kinds that the agents watch.
-pub(crate) const KINDS: [Kind; 16] = [
+pub(crate) const KINDS: [Kind; 17] = [
     Kind::Service,
     Kind::EndpointSlice,
     Kind::ServiceExport,
@@ -27,6 +27,7 @@ pub(crate) const KINDS: [Kind; 16] = [
     Kind::EndpointSliceExport,
     Kind::EndpointSliceImport,
     Kind::Namespace,
+    Kind::SystemNamespace,
     Kind::MemberAgent,
     Kind::InternalMemberCluster,
     Kind::MemberCluster,
@@ -101,6 +102,7 @@ fn check_written(object: &Object) {
         | Object::StandardServiceImport(_)
         | Object::ServiceImport(_)
         | Object::Namespace(_)
+        | Object::SystemNamespace(_)
         | Object::MemberAgent(_)
         | Object::InternalMemberCluster(_)
         | Object::MemberCluster(_) => {}

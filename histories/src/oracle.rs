@@ -490,6 +490,7 @@ fn anonymous(mut object: Object) -> Object {
         Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => forget(&mut slice.spec.reference),
         Object::Service(service) => (service.families, service.internal_traffic_policy) = (Vec::new(), None), // of the server
         Object::Namespace(_)
+        | Object::SystemNamespace(_)
         | Object::MemberAgent(_)
         | Object::InternalMemberCluster(_)
         | Object::MemberCluster(_)

@@ -39,7 +39,7 @@ impl IdentityReport {
     pub(crate) fn events(&self, blocking_reasons: &[BlockingReason], cluster_uid: Option<&Uid>) -> Vec<Event> {
         let Some(uid) = cluster_uid.filter(|_| self.leads) else { return Vec::new() };
         let event = |BlockingReason { reason, message }: BlockingReason| {
-            let about = (Kind::Namespace, ObjectName::new("", KUBE_SYSTEM), uid.clone());
+            let about = (Kind::SystemNamespace, ObjectName::new("", KUBE_SYSTEM), uid.clone());
             event_about(about, COMPONENT, reason, message)
         };
         reported(blocking_reasons)

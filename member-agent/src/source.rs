@@ -25,14 +25,15 @@ pub(crate) fn sources(member: &Arc<Cluster>, hub: &Arc<Cluster>, settings: &Sett
     // Optional, because a hub of Go agents lacks the CRD of MemberAgent. This agent then announces no features and writes the Go
     // form.
     sources.push(SourceSpec { optional: true, ..convert::source(Kind::MemberAgent, hub, Some(hub_namespace)) });
-    let namespaces = convert::source(Kind::Namespace, member, None);
-    if settings.member.standard_api == StandardApi::Off || !settings.parts.in_fleet() {
-        // Optional: the UID of the namespace `kube-system` distinguishes this cluster from another cluster with the same cluster id.
-        // Without the right to read the namespace, the agent does not make this check.
-        sources.push(SourceSpec { optional: true, name: Some("kube-system"), ..namespaces });
-    } else {
-        // Without the right to list all Namespaces, the agent is not ready.
-        sources.push(namespaces);
+    // Optional: the UID of the namespace `kube-system` distinguishes this cluster from another cluster with the same cluster id.
+    // Without the right to read the namespace, the agent does not make this check. The heartbeat needs this watch, so it is a watch of
+    // its own, whatever else the agent may read.
+    let system = convert::source(Kind::SystemNamespace, member, None);
+    sources.push(SourceSpec { optional: true, name: Some("kube-system"), ..system });
+    if settings.member.standard_api != StandardApi::Off && settings.parts.in_fleet() {
+        // Without the right to list all Namespaces, the agent is not ready, so a rollout stops. Only imports of the standard API need
+        // this kind.
+        sources.push(convert::source(Kind::Namespace, member, None));
         // Optional: without the definitions of the standard API, everything else works.
         let local = [Kind::StandardServiceExport, Kind::StandardServiceImport];
         sources.extend(local.map(|kind| SourceSpec { optional: true, ..convert::source(kind, member, None) }));

@@ -335,8 +335,8 @@ impl<L: Logic> Engine<L> {
             state: source.state,
         };
         let statuses: Vec<SourceStatus> = self.sources.values().map(status).collect();
-        for status in &statuses {
-            self.metrics.watch_state(&status.cluster, status.resource.kind, status.state);
+        for Source { spec, state, .. } in self.sources.values() {
+            self.metrics.watch_state(&spec.cluster.name, spec.label, *state);
         }
         self.status.send_replace(statuses);
     }

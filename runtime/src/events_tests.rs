@@ -18,6 +18,7 @@ fn spec_of(cluster: &str, client: &kube::Client) -> SourceSpec<Copier> {
         source: Source::Copy,
         cluster: Arc::new(Cluster::from_clients(cluster, client.clone(), client.clone())),
         resource: Source::Copy.resource(),
+        label: Source::Copy.resource().kind,
         namespace: None,
         name: None,
         freezes_when_forbidden: false,

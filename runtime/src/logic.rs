@@ -325,6 +325,8 @@ pub struct SourceSpec<L: Logic> {
     /// again when the permission returns. If false, the complete view stays in use.
     pub freezes_when_forbidden: bool,
     /// True to watch metadata only (PartialObjectMetadata).
+    /// Label `kind` of this watch in metrics. Each source of an agent and a cluster has another one.
+    pub label: &'static str,
     pub metadata_only: bool,
     /// True if a change of this source ends the slow back-off (after 403 and 404) of the keys that the change requeues. For kinds
     /// whose absence causes such failures, such as Namespaces.

@@ -113,6 +113,7 @@ fn spec(client: &kube::Client, source: Source) -> SourceSpec<Copier> {
         source,
         cluster: Arc::new(Cluster::from_clients("hub", client.clone(), client.clone())),
         resource: source.resource(),
+        label: source.resource().kind,
         namespace: None,
         name: None,
         freezes_when_forbidden: false,

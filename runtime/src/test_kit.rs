@@ -766,6 +766,7 @@ impl World {
                 resource: source.resource(),
                 namespace: None,
                 name: None,
+                label: source.resource().kind,
                 freezes_when_forbidden: source == Source::Local,
                 optional: source == Source::Namespace,
                 metadata_only: false,

@@ -453,11 +453,11 @@ impl<L: Logic> Watcher<L> {
     }
 
     fn heard(&self) {
-        self.metrics.watch_heard(&self.spec.cluster.name, self.spec.resource.kind);
+        self.metrics.watch_heard(&self.spec.cluster.name, self.spec.label);
     }
 
     fn restarted(&self, reason: &'static str) {
-        self.metrics.watch_restarted(&self.spec.cluster.name, self.spec.resource.kind, reason);
+        self.metrics.watch_restarted(&self.spec.cluster.name, self.spec.label, reason);
     }
 }
 

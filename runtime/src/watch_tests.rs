@@ -238,6 +238,7 @@ impl Fixture {
             source: 7,
             cluster: Arc::new(cluster),
             resource: Resource { group: "things.test", version: "v1", kind: "Thing", plural: "things" },
+            label: "Thing",
             namespace: options.namespace,
             name: options.name,
             freezes_when_forbidden: options.freezes_when_forbidden,

@@ -99,6 +99,7 @@ async fn carried_out_in_cluster(
         source: Source::Copy,
         cluster: Arc::clone(&cluster),
         resource: Source::Copy.resource(),
+        label: Source::Copy.resource().kind,
         namespace: None,
         name: None,
         freezes_when_forbidden: false,

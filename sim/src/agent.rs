@@ -125,6 +125,8 @@ pub struct Agent {
     registry: Registry,
     stop: ShutdownTrigger,
     statuses: Vec<watch::Receiver<Vec<SourceStatus>>>,
+    /// Name of the agent's own cluster.
+    own_cluster: String,
     blocked: Option<watch::Receiver<Option<String>>>,
     ended: watch::Receiver<Option<Ended>>,
     /// Handle that aborts the agent's task.
@@ -210,6 +212,7 @@ fn begin(setup: &Setup) -> anyhow::Result<(Registry, ProcessContext)> {
 
 fn run(name: String, part: Part, registry: Registry, setup: &Setup) -> Agent {
     let Part { manager, statuses, own_cluster, leases, blocked } = part;
+    let own_name = own_cluster.name.clone();
     let lease = LeaseConfig {
         client: own_cluster.requests.clone(),
         namespace: FLEET_SYSTEM.to_owned(),
@@ -224,7 +227,7 @@ fn run(name: String, part: Part, registry: Registry, setup: &Setup) -> Agent {
     // Run the agent in a separate task, so that a panic ends only the agent, as an error does.
     let running = Aborted(tokio::spawn(manager.with_lease(lease).run(stopped)));
     let abort = tokio::spawn(watch_over(running, end)).abort_handle();
-    Agent { name, registry, stop, statuses, blocked, ended, abort }
+    Agent { name, registry, stop, statuses, own_cluster: own_name, blocked, ended, abort }
 }
 
 impl Drop for Agent {
@@ -265,6 +268,15 @@ impl Agent {
             // An error means that the agent has ended, so the wait is over.
             let _ = status.clone().wait_for(known).await;
         }
+    }
+
+    /// Returns the kinds that the agent has not listed, and because of which it is not ready.
+    #[must_use]
+    pub fn missing(&self) -> Vec<String> {
+        let statuses = self.statuses.iter().flat_map(|status| status.borrow().clone());
+        let missing =
+            statuses.filter(|source| source.cluster == self.own_cluster && !source.optional && !source.is_settled());
+        missing.map(|source| source.resource.to_string()).collect()
     }
 
     /// Returns the reason why the agent is not ready, even if all watches of its own cluster are complete. `None` if there is no

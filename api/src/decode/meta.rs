@@ -51,6 +51,7 @@ pub(crate) const fn finalizer(kind: Kind) -> Option<&'static str> {
         Kind::Service
         | Kind::EndpointSlice
         | Kind::Namespace
+        | Kind::SystemNamespace
         | Kind::MemberAgent
         | Kind::StandardServiceExport
         | Kind::StandardServiceImport

@@ -5,6 +5,11 @@ use super::{Root, Unread};
 use crate::names::{annotations, labels};
 use fleetnet_core::model::{Namespace, Object};
 
+/// Reads the namespace `kube-system`, of which only the UID matters.
+pub(super) fn read_system(known: Known, _: Root<Unread, Unread>) -> Result<Object, &'static str> {
+    Ok(Object::SystemNamespace(known.meta))
+}
+
 pub(super) fn read(known: Known, _: Root<Unread, Unread>) -> Result<Object, &'static str> {
     let named = |annotation| known.annotations.get(annotation).map(|clusters| Namespace::clusters(clusters));
     Ok(Object::Namespace(Namespace {

@@ -298,6 +298,7 @@ fn is_in_hub(kind: Kind) -> bool {
         | Kind::StandardServiceImport
         | Kind::ServiceImport
         | Kind::MultiClusterService
-        | Kind::Namespace => false,
+        | Kind::Namespace
+        | Kind::SystemNamespace => false,
     }
 }

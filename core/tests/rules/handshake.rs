@@ -1,10 +1,10 @@
 //! Tests of MemberAgents: heartbeats, the features that member agent and hub agent announce, and the effects of these features.
 
-use crate::support::agent::{View as _, removed};
+use crate::support::agent::{self, View as _, removed};
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildSlice, IntoObject, accepted_export, claim, content,
     distributed_slice, endpoint, finalizers_of, internal_export, member_agent, named, namespace, no_conflict, resolved,
-    seconds, service, service_import, slice, slice_export,
+    seconds, service, service_import, slice, slice_export, system_namespace,
 };
 use crate::support::view::{NOW, hub_view, member_view, observe_change, observe_removal, planned, planned_at, writes};
 use crate::support::world::settings;
@@ -12,7 +12,7 @@ use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::handshake::announce_stop;
 use fleetnet_core::hub;
 use fleetnet_core::member::latency::Import;
-use fleetnet_core::member::{self, Key, Settings, SliceStreamServer, SliceStreamUse};
+use fleetnet_core::member::{self, Key, Settings, SliceStreamServer, SliceStreamUse, StandardApi};
 use fleetnet_core::model::{
     AddressType, Announcement, EndpointSlice, HubSlice, ImportStatus, ImportType, InternalServiceImport, Kind,
     LatencyChange, MemberAgent, MemberCounts, MemberStatus, Object, Renewal, ServiceImport, SessionAffinity,
@@ -39,10 +39,10 @@ fn speaking(objects: impl IntoIterator<Item = Object>) -> member::Planner {
 /// MemberAgent.
 fn speaking_since(seen: Timestamp, objects: impl IntoIterator<Item = Object>) -> member::Planner {
     let mut view = member::Planner::new(Settings { announces: Some(announcement()), ..settings(0) });
-    for object in objects.into_iter().chain([namespace("kube-system").object()]) {
+    for object in objects.into_iter().chain([system_namespace("uid-kube-system")]) {
         view.applied(object, seen, &mut Vec::new());
     }
-    for kind in [Kind::MemberAgent, Kind::EndpointSlice, Kind::Namespace] {
+    for kind in [Kind::MemberAgent, Kind::EndpointSlice, Kind::SystemNamespace] {
         view.watch_state(kind, WatchState::Complete, seen, &mut Vec::new());
     }
     view.renewal_written(seen, &mut Vec::new());
@@ -128,6 +128,23 @@ fn a_member_announces_itself_and_renews_every_ten_seconds() {
         stored.renewed = None;
     });
     assert_eq!(planned(&speaking([kept.object()]), &Key::Heartbeat), later, "what a hub may prune causes no write");
+}
+
+#[test]
+fn no_watch_of_a_feature_stops_the_heartbeat() {
+    let kinds = <member::Planner as agent::View>::KINDS.iter().copied().chain([Kind::SystemNamespace]);
+    let needed = [Kind::MemberAgent, Kind::EndpointSlice];
+    for kind in kinds.filter(|kind| !needed.contains(kind)) {
+        for state in [WatchState::Incomplete, WatchState::Absent, WatchState::Unknown] {
+            let mut view = speaking([current_agent().object()]);
+            view.settings.standard_api = StandardApi::LabelledNamespaces;
+            view.watch_state(kind, state, NOW, &mut Vec::new());
+            let renewals = view.plan(&Key::Heartbeat, NOW.plus_micros(6 * SECOND)).writes.len();
+            // Until the server has answered for the namespace kube-system, it is unknown if another cluster owns the id.
+            let is_first_list = kind == Kind::SystemNamespace && state == WatchState::Incomplete;
+            assert_eq!(renewals, usize::from(!is_first_list), "{kind:?} {state:?}");
+        }
+    }
 }
 
 #[test]

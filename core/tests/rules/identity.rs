@@ -4,8 +4,8 @@
 use crate::support::agent::{self, View as _, applied, removed};
 use crate::support::build::{
     Build, BuildImport, BuildInternalExport, BuildMcs, BuildSlice, IntoObject, accepted_export, derived_service,
-    distributed_slice, imported_slice, in_hub_of, in_system, internal_export, mcs, member_agent, named, namespace,
-    no_conflict, seconds, service, service_export, service_import, slice, slice_export,
+    distributed_slice, imported_slice, in_hub_of, in_system, internal_export, mcs, member_agent, named, no_conflict,
+    seconds, service, service_export, service_import, slice, slice_export, system_namespace,
 };
 use crate::support::view::blocking_reasons;
 use crate::support::world::settings;
@@ -71,10 +71,10 @@ fn announcement() -> Announcement {
 /// Returns the view of member-1 in the cluster with UID [`OWN`]. The view received these objects at second `seen`.
 fn seeing(seen: i64, objects: impl IntoIterator<Item = Object>) -> Planner {
     let mut view = Planner::new(Settings { announces: Some(announcement()), ..settings(0) });
-    for object in objects.into_iter().chain([namespace("kube-system").object()]) {
+    for object in objects.into_iter().chain([system_namespace("uid-kube-system")]) {
         view.applied(object, seconds(seen), &mut Vec::new());
     }
-    for kind in <Planner as agent::View>::KINDS.iter().copied().chain([Kind::Namespace]) {
+    for kind in <Planner as agent::View>::KINDS.iter().copied().chain([Kind::SystemNamespace]) {
         view.watch_state(kind, WatchState::Complete, seconds(seen), &mut Vec::new());
     }
     view.every_key().iter().for_each(|key| drop(view.decide_and_record(key, seconds(seen))));
@@ -148,10 +148,10 @@ fn an_agent_that_does_not_own_the_id_writes_nothing_in_the_hub_and_deletes_nothi
         view.watch_state(kind, state, seconds(101), &mut Vec::new());
         writes(&view, &keys, 101)
     };
-    for kind in [Kind::MemberAgent, Kind::Namespace] {
+    for kind in [Kind::MemberAgent, Kind::SystemNamespace] {
         assert_eq!(half(kind, WatchState::Incomplete), ["patch ServiceExport"], "{kind:?} is not listed");
     }
-    assert_eq!(half(Kind::Namespace, WatchState::Absent), everything, "no right to read its UID");
+    assert_eq!(half(Kind::SystemNamespace, WatchState::Absent), everything, "no right to read its UID");
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn a_hub_that_takes_no_renewal_or_prunes_the_uid_switches_the_check_off() {
 #[test]
 fn without_the_right_to_read_its_uid_an_agent_reports_that_and_keeps_the_uid_of_others() {
     let mut view = seeing(100, [owned_by(OWN).object()]);
-    view.watch_state(Kind::Namespace, WatchState::Absent, seconds(100), &mut Vec::new());
+    view.watch_state(Kind::SystemNamespace, WatchState::Absent, seconds(100), &mut Vec::new());
     let plan = view.plan(&Key::Heartbeat, seconds(110));
     let [Write { action: Action::Patch { patch: Patch::MemberAgent(renewal), .. }, .. }] = &plan.writes[..] else {
         panic!("{plan:?}")
@@ -455,10 +455,10 @@ impl Pair {
         let settings = Settings { announces, leader, takeover_after_micros: SHORT, ..settings(0) };
         let mut view = Planner::new(settings);
         let listed = self.agent.iter().cloned().map(Object::MemberAgent);
-        for object in listed.chain([namespace("kube-system").uid(&side.uid).object()]) {
+        for object in listed.chain([system_namespace(&side.uid)]) {
             view.applied(object, at, &mut Vec::new());
         }
-        for kind in [Kind::MemberAgent, Kind::EndpointSlice, Kind::Namespace] {
+        for kind in [Kind::MemberAgent, Kind::EndpointSlice, Kind::SystemNamespace] {
             view.watch_state(kind, WatchState::Complete, at, &mut Vec::new());
         }
         side.inbox.clear();

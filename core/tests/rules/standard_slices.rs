@@ -305,6 +305,22 @@ fn slices_stay_while_something_is_unknown() {
     assert_eq!(writes(&view, &key(&distributed)), [], "the standard API is off");
 }
 
+#[test]
+fn an_import_by_the_standard_api_needs_no_kind_of_the_other_api() {
+    let distributed = distributed().marked();
+    for kind in [Kind::MultiClusterService, Kind::ServiceImport, Kind::InternalServiceImport, Kind::ServiceExport] {
+        for state in [WatchState::Incomplete, WatchState::Absent, WatchState::Unknown] {
+            let mut view = with_slices(std::slice::from_ref(&distributed));
+            view.watch_state(kind, state, NOW, &mut Vec::new());
+            observe_change(&mut view, distributed.clone().with_addresses(&["10.0.0.9"], 2).version(3).object());
+            assert_eq!(settle(&mut view, &key(&distributed)), ["patch EndpointSlice"], "{kind:?} {state:?}");
+            observe_removal(&mut view, &distributed.clone().object());
+            observe_change(&mut view, namespace("work").version(2).object());
+            assert_eq!(settle(&mut view, &key(&distributed)), ["delete EndpointSlice"], "{kind:?} {state:?}");
+        }
+    }
+}
+
 /// Returns a view in which both APIs have imported `work/app`.
 fn both(distributed: &HubSlice) -> Planner {
     let mut view = with_slices(std::slice::from_ref(distributed));

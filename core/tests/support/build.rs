@@ -550,6 +550,11 @@ pub(crate) fn namespace(name: &str) -> Namespace {
     Namespace { meta, exporters: None, importers: None, is_importing: false }
 }
 
+/// Returns the namespace `kube-system` of a cluster.
+pub(crate) fn system_namespace(cluster_uid: &str) -> Object {
+    Object::SystemNamespace(namespace("kube-system").uid(cluster_uid).meta)
+}
+
 /// Returns a MemberAgent: the member agent announces the features `member`, and the hub agent announces the features `hub`.
 pub(crate) fn member_agent(cluster: &str, member: Features, hub: Features) -> MemberAgent {
     MemberAgent {

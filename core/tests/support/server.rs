@@ -224,6 +224,7 @@ pub(crate) fn without_status(mut object: Object) -> Object {
         | Object::EndpointSliceExport(_)
         | Object::EndpointSliceImport(_)
         | Object::Namespace(_)
+        | Object::SystemNamespace(_)
         | Object::MemberCluster(_)
         | Object::MergedServiceImport(_) => {}
         Object::InternalMemberCluster(membership) => membership.agents = Vec::new(),
@@ -259,6 +260,7 @@ pub(crate) fn specification(object: &Object) -> Object {
         | Object::StandardServiceExport(_)
         | Object::StandardServiceImport(_)
         | Object::Namespace(_)
+        | Object::SystemNamespace(_)
         | Object::MemberAgent(_)
         | Object::InternalMemberCluster(_)
         | Object::MemberCluster(_)

@@ -126,6 +126,7 @@ fn spec(source: Source, cluster: &Arc<Cluster>, resource: Resource, decode: Deco
         source,
         cluster: Arc::clone(cluster),
         resource,
+        label: resource.kind,
         namespace: None,
         name: None,
         optional: false,

@@ -136,8 +136,8 @@ mod tests {
     use crate::stream::Dialers;
     use fleetnet_core::member::{Settings, SliceStreamUse};
     use fleetnet_core::model::{
-        AddressType, Announcement, Finalizers, HubSliceSpec, Kind, MemberAgent, MemberStatus, Meta, Namespace, Object,
-        Reference, SliceContent, SliceStreamOffer,
+        AddressType, Announcement, Finalizers, HubSliceSpec, Kind, MemberAgent, MemberStatus, Meta, Object, Reference,
+        SliceContent, SliceStreamOffer,
     };
     use fleetnet_types::{ObjectName, WatchState};
 
@@ -251,11 +251,10 @@ mod tests {
             },
         };
         let namespace = meta(ObjectName::new("", "kube-system"), "one");
-        let namespace = Namespace { meta: namespace, exporters: None, importers: None, is_importing: false };
-        for object in [Object::Namespace(namespace), Object::MemberAgent(agent)] {
+        for object in [Object::SystemNamespace(namespace), Object::MemberAgent(agent)] {
             view.applied(object, NOW, &mut Vec::new());
         }
-        for kind in [Kind::MemberAgent, Kind::Namespace] {
+        for kind in [Kind::MemberAgent, Kind::SystemNamespace] {
             view.watch_state(kind, WatchState::Complete, NOW, &mut Vec::new());
         }
         view.slice_stream.chosen = SliceStreamUse::Offered;

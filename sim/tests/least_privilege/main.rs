@@ -5,6 +5,7 @@
 mod support;
 
 mod forbidden;
+mod missing;
 mod rbac;
 
 use anyhow::{Context as _, ensure};

@@ -67,6 +67,7 @@ impl View {
             | Object::StandardServiceExport(_)
             | Object::StandardServiceImport(_)
             | Object::MultiClusterService(_)
+            | Object::SystemNamespace(_)
             | Object::InternalMemberCluster(_) => false,
         };
         if is_changed {
@@ -279,6 +280,7 @@ impl View {
             | Kind::StandardServiceExport
             | Kind::StandardServiceImport
             | Kind::MultiClusterService
+            | Kind::SystemNamespace
             | Kind::InternalMemberCluster => false,
         };
         if is_known {

@@ -15,7 +15,8 @@ use crate::plan::{self, Action, BlockingReason, Desired, Event, ImportedSlice, P
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Timestamp};
 
-const REQUIRED: [Kind; 6] = [
+/// Kinds that an import for MultiClusterServices requires.
+const FOR_FLEET_API: [Kind; 6] = [
     Kind::EndpointSliceImport,
     Kind::EndpointSlice,
     Kind::MultiClusterService,
@@ -24,12 +25,18 @@ const REQUIRED: [Kind; 6] = [
     Kind::InternalServiceImport,
 ];
 
+/// Kinds that an import by the standard API requires. [`target::target`] also requires those that decide about the import.
+const FOR_STANDARD_API: [Kind; 3] = [Kind::EndpointSliceImport, Kind::EndpointSlice, Kind::Service];
+
 const COMPONENT: &str = "endpointsliceimport-controller";
 
 /// Plans the import of a distributed slice into the EndpointSlice with this name.
 pub(crate) fn plan_slice(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> Plan {
-    // fault A4.6: !view.complete(&REQUIRED) ~> false
-    if !view.complete(&REQUIRED) || !view.knows_member_agent() {
+    // fault MI17.1: is_for_fleet_api(view, &at.namespace) ~> true
+    let is_for_fleet = is_for_fleet_api(view, &at.namespace);
+    let required: &'static [Kind] = if is_for_fleet { &FOR_FLEET_API } else { &FOR_STANDARD_API };
+    // fault A4.6: !view.complete(required) ~> false
+    if !view.complete(required) || !view.knows_member_agent() {
         return Plan::default();
     }
     if view.is_undecodable(Kind::EndpointSliceImport, &view.in_hub(at.name.clone()))

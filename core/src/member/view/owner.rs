@@ -5,7 +5,7 @@ use super::{StandardApi, View};
 use crate::index::Taken;
 use crate::limits::TWO_LEADERS_MICROS;
 use crate::member::identity::{self, ClusterUid, Owner, Ownership, Record};
-use crate::model::{Announcement, Kind, MemberAgent, Namespace, Renewal};
+use crate::model::{Announcement, Kind, MemberAgent, Meta, Namespace, Renewal};
 use crate::plan::BlockingReason;
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid, WatchState};
@@ -113,7 +113,8 @@ impl View {
     }
 
     fn cluster_uid(&self) -> ClusterUid {
-        match self.watches.state(Kind::Namespace) {
+        // fault U20.1: Kind::SystemNamespace ~> Kind::Namespace
+        match self.watches.state(Kind::SystemNamespace) {
             WatchState::Incomplete => ClusterUid::NotRead,
             WatchState::Absent => ClusterUid::NotReadable,
             WatchState::Complete | WatchState::Unknown => {
@@ -166,10 +167,13 @@ impl View {
         Renewal { announcement, cluster_uid, leader, renewed: now, stopped: None, latency, slice_stream }
     }
 
+    /// Stores the UID of this cluster.
+    pub(super) fn take_system_namespace(&mut self, meta: Meta) -> bool {
+        self.owners.own = Some(meta.uid);
+        false // the ownership shows a change
+    }
+
     pub(super) fn take_namespace(&mut self, namespace: Namespace) -> bool {
-        if &*namespace.meta.name.name == KUBE_SYSTEM {
-            self.owners.own = Some(namespace.meta.uid.clone());
-        }
         self.settings.standard_api != StandardApi::Off && matches!(self.namespaces.take(namespace), Taken::Changed(_))
     }
 

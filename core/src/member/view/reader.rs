@@ -250,7 +250,7 @@ impl<'a> Reader<'a> {
         self.reads.note(Value::ActsInHub);
         self.reads.note(Value::Object(Kind::MemberAgent, self.own_member_agent()));
         self.reads.note(Value::Watch(Kind::MemberAgent));
-        self.reads.note(Value::Watch(Kind::Namespace));
+        self.reads.note(Value::Watch(Kind::SystemNamespace));
     }
 
     /// True while the watch of this cluster's EndpointSlices works. A change of the contact requeues the heartbeat.

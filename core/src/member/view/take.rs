@@ -73,6 +73,7 @@ impl View {
             Object::StandardServiceImport(import) => self.take_standard_import(import, effects),
             Object::MergedServiceImport(import) => self.take_merged_import(import, effects),
             Object::Namespace(namespace) => self.take_namespace(namespace),
+            Object::SystemNamespace(meta) => self.take_system_namespace(meta),
             Object::MemberCluster(_) => false,
         };
         if is_changed {
@@ -139,7 +140,7 @@ impl View {
             Kind::StandardServiceImport => self.standard_imports.remove(name, uid).is_some(),
             Kind::MergedServiceImport => self.merged_imports.remove(name, uid).is_some(),
             Kind::Namespace => self.namespaces.remove(name, uid).is_some(),
-            Kind::MemberCluster => false,
+            Kind::SystemNamespace | Kind::MemberCluster => false,
         };
         if is_known {
             // fault E6.1: effects ~> Effects::default()
