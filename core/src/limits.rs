@@ -33,6 +33,11 @@ pub const RESTORE_GRACE_MICROS: i64 = 60_000_000;
 /// 1 h. Longer than most outages of a hub agent.
 pub const HUB_OUTAGE_MICROS: i64 = 3_600_000_000;
 
+/// Time for which an agent does nothing about a state `Leave` of which it has not seen the beginning: 10 min. The hub was perhaps
+/// restored from a backup of the time when the member left before. The manager, or the operator who restores the hub, needs this time to
+/// write `Join` again. What the agent deletes, no later write brings back.
+pub const FOUND_LEAVE_MICROS: i64 = 600_000_000;
+
 /// Time within which an importer acknowledges a preview: 1 s. An import takes milliseconds. After this time the hub agent writes the
 /// object, so an importer that does not import from the stream gets a change at most 1 s later than without it.
 pub const PREVIEW_ACKNOWLEDGEMENT_MICROS: i64 = 1_000_000;

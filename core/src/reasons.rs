@@ -107,6 +107,10 @@ reasons! {
     Normal AgentJoined,
     /// InternalMemberCluster: this agent has left the fleet.
     Normal AgentLeft,
+    /// A ServiceExport of the standard API is not exported, because the member leaves the fleet.
+    Warning MemberLeaves,
+    /// The agent waits before it leaves the fleet, because the request is perhaps an old one.
+    Warning LeavePostponed,
     /// The hub agent does not hear from a member any more.
     Warning MemberSilent,
     /// The hub agent hears from hardly any member any more.

@@ -2,15 +2,17 @@
 //! processes and real control planes.
 
 use anyhow::{Context as _, ensure};
-use fleetnet_api::crd::{EndpointSliceImport, MemberAgent, ServiceExport};
+use fleetnet_api::crd::multicluster::ServiceImport as StandardServiceImport;
+use fleetnet_api::crd::{EndpointSliceImport, MemberAgent, MultiClusterService, ServiceExport};
 use fleetnet_api::decode::decode;
-use fleetnet_core::member::{Membership, OnLeave};
+use fleetnet_core::member::{Membership, OnLeave, StandardApi};
 use fleetnet_core::model::{AgentStatus, Kind, MembershipAgent, Object};
 use harness::eventually;
 use harness::user::{Consume, User};
-use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
+use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::api::{DeleteParams, ListParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
 use sim::fleet::Place;
 use sim::manager::Manager;
 use sim::server::ADMIN;
@@ -22,10 +24,16 @@ use tokio::time::sleep;
 /// Period of the heartbeats, in seconds.
 const PERIOD: u32 = 60;
 const FORCE_DELETE: Duration = Duration::from_mins(2);
+/// Addresses of the members that use the standard API.
+const BOTH: [&str; 2] = ["member-1 10.1.0.1", "member-2 10.2.0.1"];
 
 async fn fleet(members: usize, membership: Membership) -> anyhow::Result<(Fleet, Manager, Vec<User>)> {
+    fleet_with(Options { membership, ..Options::members(members) }).await
+}
+
+async fn fleet_with(options: Options) -> anyhow::Result<(Fleet, Manager, Vec<User>)> {
     let force_delete = Some(FORCE_DELETE);
-    let fleet = Fleet::new(Options { membership, force_delete, ..Options::members(members) }).await?;
+    let fleet = Fleet::new(Options { force_delete, ..options }).await?;
     let manager = Manager::new(fleet.hub.admin());
     manager.install().await?;
     for member in &fleet.members {
@@ -195,6 +203,83 @@ fn an_agent_that_does_not_follow_its_membership_neither_joins_nor_leaves() -> an
             &*entry.call.target.resource == "internalmemberclusters" && &*entry.call.user.name != ADMIN
         });
         ensure!(asked.count() == 0);
+        Ok(())
+    })
+}
+
+/// Returns a fleet of two members, both of which export and import the Service `app` by the standard API.
+async fn importing_by_standard_api() -> anyhow::Result<(Fleet, Manager, Vec<User>)> {
+    let (membership, standard_api) = (of_all_agents(OnLeave::Delete), StandardApi::LabelledNamespaces);
+    let options = Options { membership, standard_api, ..Options::members(2) };
+    let (mut fleet, manager, users) = fleet_with(options).await?;
+    fleet.start_agents().await?;
+    for (user, address) in users.iter().zip(["10.1.0.1", "10.2.0.1"]) {
+        user.label_namespace(Some("true")).await?;
+        user.create_service("app").await?;
+        user.create_slice("app", "app-1", &[address]).await?;
+        user.export_standard("app", json!({})).await?;
+    }
+    for user in &users {
+        user.sees_standard_slices("app", &BOTH).await?;
+        user.sees_ready_import("app", &["member-1", "member-2"]).await?;
+    }
+    Ok((fleet, manager, users))
+}
+
+#[test]
+fn a_member_that_leaves_ends_the_standard_api_too() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (mut fleet, manager, users) = importing_by_standard_api().await?;
+        manager.ask("member-2", "Leave").await?;
+        users[0].sees_standard_slices("app", &["member-1 10.1.0.1"]).await?;
+        users[1].sees_standard_slices("app", &[]).await?;
+        eventually::gone(&users[1].api::<StandardServiceImport>(), "app").await?;
+        let expected = ["Conflict=Unknown ServicePendingConflictResolution", "Ready=False Failed", "Valid=True Valid"];
+        users[1].sees_conditions("app", &expected).await?;
+        sleep(Duration::from_secs(5)).await;
+        ensure!(answers(&manager, "member-2").await? == both("AgentLeft", true));
+        let services: Api<Service> = Api::all(fleet.members[1].server.admin());
+        let left: Vec<String> =
+            services.list(&ListParams::default()).await?.iter().map(ResourceExt::name_any).collect();
+        ensure!(!left.iter().any(|name| name.starts_with("derived-")), "{left:?}");
+
+        // The agent that starts again waits, and changes nothing.
+        fleet.kill(Place::Member(1)).await;
+        fleet.start(Place::Member(1))?;
+        fleet.ready().await?;
+        sleep(Duration::from_mins(15)).await;
+        users[1].sees_conditions("app", &expected).await?;
+        manager.ask("member-2", "Join").await?;
+        for user in &users {
+            user.sees_standard_slices("app", &BOTH).await?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_restored_request_to_leave_deletes_nothing_of_users() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (mut fleet, manager, users) = importing(2, of_all_agents(OnLeave::Delete)).await?;
+        sleep(Duration::from_secs(30)).await;
+        // In the backup, member-2 is asked to leave. No agent of it has seen this.
+        fleet.kill(Place::Member(1)).await;
+        manager.ask("member-2", "Leave").await?;
+        let backup = fleet.hub.memkube().backup();
+        manager.ask("member-2", "Join").await?;
+        fleet.start(Place::Member(1))?;
+        sleep(Duration::from_mins(3)).await;
+        fleet.hub.memkube().restore(&backup);
+        sleep(Duration::from_mins(9)).await;
+        let kept = || async {
+            users[1].api::<MultiClusterService>().get("app").await.context("the user's object stays")?;
+            users[1].sees("app", &["10.1.0.1"]).await
+        };
+        kept().await?;
+        manager.ask("member-2", "Join").await?;
+        sleep(Duration::from_mins(9)).await;
+        kept().await?;
+        ensure!(answers(&manager, "member-2").await? == both("AgentJoined", true));
         Ok(())
     })
 }

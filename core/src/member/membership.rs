@@ -2,17 +2,18 @@
 //! in its status, and send heartbeats there at the period in its spec.
 //!
 //! A member that leaves deletes its ServiceExports and MultiClusterServices. Their rules then remove what the agents created for them,
-//! in the member and in the hub. Once they are gone, the agents report that they have left, and send no more heartbeats. An agent whose
+//! in the member and in the hub. ServiceExports of the standard API stay, but request nothing. Once nothing is left, the agents report
+//! that they have left, and send no more heartbeats. An agent whose
 //! parts are off (`--enable-networking-features=false`) deletes nothing, and reports at once that it has left.
 
-use super::view::{Membership, OnLeave, Reader};
+use super::view::{Leaving, Membership, OnLeave, Reader, StandardApi};
 use crate::conditions::JOINED;
 use crate::limits::{HEARTBEAT_JITTER_PERCENT, HEARTBEAT_MIN_MICROS};
 use crate::model::{AgentStatus, Condition, InternalMemberCluster, Kind, MembershipAgent, MembershipState, Meta};
 use crate::names;
 use crate::plan::{Patch, Plan, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ConditionStatus, Text, Timestamp};
+use fleetnet_types::{ConditionStatus, Text, Timestamp, WatchState};
 
 /// Plans the InternalMemberCluster of this member.
 pub(crate) fn plan(view: Reader<'_>, now: Timestamp) -> Plan {
@@ -77,6 +78,9 @@ fn leave(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> P
     if *on_leave == OnLeave::Keep {
         return Plan::one(report(view, present, Outcome::Left, now));
     }
+    if let Leaving::Unknown(again) = view.leaving(now) {
+        return Plan { again, ..postponed(present) };
+    }
     let mut plan = Plan::default();
     // fault O11.4: && !DELETED.iter().any(|kind| view.has_undecodable_of(*kind)) ~>
     let mut is_empty = view.complete(&DELETED) && !DELETED.iter().any(|kind| view.has_undecodable_of(*kind));
@@ -94,10 +98,38 @@ fn leave(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> P
         view.all_multi_cluster_services().for_each(|mcs| delete(Kind::MultiClusterService, mcs));
     }
     // fault O11.1: if is_empty ~> if is_empty || true
-    if is_empty {
+    // fault O25.4: && has_ended_standard_api(view) ~> && (has_ended_standard_api(view) || true)
+    if is_empty && has_ended_standard_api(view) {
         plan.push(report(view, present, Outcome::Left, now));
     }
     plan
+}
+
+/// Returns the plan of a member that was perhaps asked to leave before, and not now.
+fn postponed(present: &InternalMemberCluster) -> Plan {
+    let message = format!(
+        "InternalMemberCluster {} has had the state Leave since before this agent first saw it, or a restore of the hub \
+         brought it back. The agent waits 10 minutes before it deletes exports and imports. Set spec.state to Join if \
+         this cluster stays in the fleet",
+        present.meta.name
+    );
+    Plan::blocked(Reason::LeavePostponed, message)
+}
+
+/// Kinds of what the agents make for the standard API.
+static OF_STANDARD_API: [Kind; 3] = [Kind::InternalServiceExport, Kind::Service, Kind::EndpointSlice];
+
+/// True if no export and no import of the standard API is left.
+fn has_ended_standard_api(view: Reader<'_>) -> bool {
+    if view.settings().standard_api == StandardApi::Off {
+        return true;
+    }
+    let is_import_known = match view.watch_of(Kind::StandardServiceImport) {
+        WatchState::Complete | WatchState::Absent => !view.has_undecodable_of(Kind::StandardServiceImport),
+        WatchState::Incomplete | WatchState::Unknown => false,
+    };
+    // fault O25.7: view.complete(&OF_STANDARD_API) ~> (view.complete(&OF_STANDARD_API) || true)
+    is_import_known && view.complete(&OF_STANDARD_API) && !view.has_made_for_standard_api()
 }
 
 /// Answer of an agent.

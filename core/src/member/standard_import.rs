@@ -14,7 +14,7 @@ mod ports;
 
 use crate::conditions::{self, ConditionValue, DesiredCondition, READY};
 use crate::member::derived::as_desired_by_standard;
-use crate::member::view::{Reader, StandardApi};
+use crate::member::view::{Leaving, Reader, StandardApi};
 use crate::model::{
     Condition, ImportType, IpFamily, Kind, MergedImport, MergedServiceImport, Namespace, Service, StandardImportSpec,
     StandardImportStatus, StandardProperties, StandardServiceImport,
@@ -53,6 +53,12 @@ pub(super) fn importing<'a>(view: Reader<'a>, service: &ObjectName, now: Timesta
     // fault MI1.2: || is_unknown ~>
     if view.settings().standard_api == StandardApi::Off || !view.complete(&DECISIVE) || is_unknown {
         return Importing::Unknown(None);
+    }
+    match view.leaving(now) {
+        // fault O25.3: Leaving::Yes => return Importing::Not, ~> Leaving::Yes => {}
+        Leaving::Yes => return Importing::Not,
+        Leaving::Unknown(until) => return Importing::Unknown(until),
+        Leaving::No => {}
     }
     if !view.namespaces().live(&namespace_at).is_some_and(|namespace| may_import(view, namespace)) {
         return Importing::Not;
@@ -194,8 +200,10 @@ impl Import<'_> {
             let is_exported = self.merged.is_some_and(|merged| !merged.meta.deleting);
             let since = view.unmerged_since(self.service).unwrap_or(now);
             let until = since.plus_micros(view.settings().derived_service_grace_micros);
-            // fault MI4.1: is_exported || now >= until ~> true
-            if is_exported || now >= until {
+            // No export comes back to a member that leaves.
+            let is_over = is_exported || view.leaving(now) == Leaving::Yes;
+            // fault MI4.1: is_over || now >= until ~> true
+            if is_over || now >= until {
                 plan.push(Write::delete(Kind::Service, &derived.meta));
             } else {
                 plan.plan_again_at(until);

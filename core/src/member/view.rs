@@ -50,13 +50,14 @@ use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
 use crate::watches::Watches;
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid};
+use membership::Leave;
 use owner::Owners;
 use records::{Facts, Records};
 use serving::Serving;
 use std::collections::{BTreeMap, BTreeSet};
 use value::{Fact, Value};
 
-pub(crate) use reader::Reader;
+pub(crate) use reader::{Leaving, Reader};
 pub use records::ServiceLatency;
 pub(crate) use slice_stream::HubLeads;
 pub use slice_stream::{SliceStream, SliceStreamServer, SliceStreamUse, StreamEnd};
@@ -167,6 +168,7 @@ pub struct View {
     pub member_agents: Table<MemberAgent>,
     /// InternalMemberClusters in the member namespace.
     pub memberships: Table<InternalMemberCluster>,
+    leave: Leave,
     /// Time at which this process saw that the hub was restored from a backup.
     pub(super) hub_restored: Option<Timestamp>,
 
@@ -269,6 +271,7 @@ impl View {
             distributed_slices: Table::default(),
             member_agents: Table::default(),
             memberships: Table::default(),
+            leave: Leave::default(),
             hub_restored: None,
             slices_of: Index::default(),
             internal_exports_of: Index::default(),
@@ -304,6 +307,7 @@ impl View {
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
         self.hub_restored = self.hub_restored.map(|at| at.plus_micros(micros));
+        self.leave.clock_set(micros);
         self.hub_followed_since = self.hub_followed_since.map(|since| since.plus_micros(micros));
         self.slice_stream.clock_set(micros);
         self.facts.clock_set(micros);

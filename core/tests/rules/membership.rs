@@ -1,18 +1,35 @@
 //! Tests of the membership in a fleet with a manager (InternalMemberCluster).
 
-use crate::support::build::{IntoObject, condition, internal_member_cluster, mcs, seconds, service, service_export};
-use crate::support::view::{member_view, observe_change, planned, writes};
-use fleetnet_core::member::{Key, Membership, OnLeave, Planner};
+use crate::support::build::{
+    Build, BuildInternalExport, BuildSlice, IntoObject, condition, distributed_slice, internal_export,
+    internal_member_cluster, mcs, member_agent, multicluster, named, namespace, seconds, service, service_export,
+    slice, slice_export, standard_export,
+};
+use crate::support::standard;
+use crate::support::view::{NOW, SEEN, member_view, observe_change, observe_removal, planned, undecodable, writes};
+use fleetnet_core::features::Features;
+use fleetnet_core::limits::FOUND_LEAVE_MICROS;
+use fleetnet_core::member::{Key, Membership, OnLeave, Planner, StandardApi};
 use fleetnet_core::model::{
     AgentStatus, Condition, InternalMemberCluster, Kind, MembershipAgent, MembershipState, Object,
+    StandardServiceExport,
 };
-use fleetnet_core::plan::{Action, Patch, Plan, Write};
-use fleetnet_types::{Change, Removal, Timestamp};
+use fleetnet_core::plan::{Action, BlockingReason, Patch, Plan, Write};
+use fleetnet_types::{Change, ConditionStatus, ObjectName, Removal, Timestamp, WatchState};
 
-/// Returns a member that does the work of both agents, with its InternalMemberCluster and these objects.
+/// Returns a member that does the work of both agents, with its InternalMemberCluster and these objects. It has seen the state `Join`
+/// before.
 fn member(membership: &InternalMemberCluster, objects: impl IntoIterator<Item = Object>) -> Planner {
-    let mut view = member_view(objects.into_iter().chain([membership.clone().object()]));
+    let mut joined = InternalMemberCluster { state: MembershipState::Join, ..membership.clone() };
+    joined.meta.resource_version = 0;
+    started(&joined, [joined.clone().object()].into_iter().chain(objects).chain([membership.clone().object()]))
+}
+
+/// Returns a member that has seen nothing but these objects since its start.
+fn started(membership: &InternalMemberCluster, objects: impl IntoIterator<Item = Object>) -> Planner {
+    let mut view = member_view(objects);
     view.settings.membership.agents = MembershipAgent::ALL.to_vec();
+    assert!(view.memberships.get(&membership.meta.name).is_some());
     view
 }
 
@@ -163,6 +180,182 @@ fn a_member_does_not_say_that_it_has_left_before_it_knows_all_objects() {
     view.apply(Kind::ServiceExport, Change::Removed { name, uid, how: Removal::Deleted }, seconds(21), &mut requeue);
     assert!(requeue.contains(&Key::Membership), "{requeue:?}");
     assert_eq!(plan(&mut view, 21).writes.len(), 1);
+}
+
+#[test]
+fn an_old_request_to_leave_waits_and_ends_when_the_manager_lets_the_member_join() {
+    let export = service_export("work/app");
+    let delete = [Write::delete(Kind::ServiceExport, &export.meta)];
+    let mut leave = internal_member_cluster("member-1", MembershipState::Leave);
+    leave.meta.resource_version = 7;
+    // A restored object has an older version, or another UID.
+    let mut joined = internal_member_cluster("member-1", MembershipState::Join);
+    joined.meta.resource_version = 8;
+    let mut another = joined.clone();
+    (another.meta.resource_version, another.meta.uid) = (6, "another".into());
+    let found = [started(&leave, [export.clone().object(), leave.clone().object()])];
+    let restored = [&joined, &another].map(|before| {
+        let mut view = started(before, [export.clone().object(), before.clone().object()]);
+        view.hub_restored(SEEN);
+        view.applied(leave.clone().object(), SEEN, &mut Vec::new());
+        view
+    });
+    for mut view in found.into_iter().chain(restored) {
+        let until = SEEN.plus_micros(FOUND_LEAVE_MICROS);
+        let waits = plan(&mut view, 20);
+        assert_eq!((waits.writes, waits.again), (Vec::new(), Some(until)));
+        let [BlockingReason { reason, message }] = &waits.blocking_reasons[..] else { panic!("it says why") };
+        assert_eq!(reason.as_str(), "LeavePostponed");
+        assert!(message.contains("fleet-member-member-1/member-1") && message.contains("Set spec.state to Join"));
+        assert_eq!(view.plan(&Key::Membership, until).writes, delete, "nobody has said anything else");
+        let mut later = view.clone();
+        later.clock_set(60_000_000);
+        assert_eq!(later.plan(&Key::Membership, until).writes, [], "a step of the clock shortens no wait");
+
+        joined.meta.resource_version = 9;
+        view.applied(joined.clone().object(), SEEN, &mut Vec::new());
+        assert_eq!(plan(&mut view, 700).writes, [report(&joined, both(&self::joined(true, 3, 700), 700))]);
+        let mut again = leave.clone();
+        again.meta.resource_version = 10;
+        view.applied(again.object(), SEEN, &mut Vec::new());
+        assert_eq!(plan(&mut view, 20).writes, delete, "this one is new");
+    }
+}
+
+/// Returns a member that uses both APIs and was asked to leave. It exports and imports `work/app` by the standard API.
+fn leaving_by_standard_api() -> (Planner, StandardServiceExport) {
+    let export = standard_export("work/app");
+    let outcome = condition("multicluster.x-k8s.io/Conflict", "False", "NoConflict", "no conflict", 1);
+    let source = slice("work/app-1").endpoints(&["10.0.0.1"]);
+    let internal = internal_export("member-1", &service("work/app")).standard(multicluster()).judged(outcome);
+    let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-9"))).marked();
+    let mut view = standard::view([
+        member_agent("member-1", Features::ALL, Features::ALL).object(),
+        standard::importing().object(),
+        standard::merged(standard::import()).object(),
+    ]);
+    view.settings.membership.agents = MembershipAgent::ALL.to_vec();
+    let mut joined = internal_member_cluster("member-1", MembershipState::Join);
+    joined.meta.resource_version = 0;
+    observe_change(&mut view, joined.object());
+    standard::settle(&mut view, &Key::StandardImport(named("work/app")));
+    observe_change(&mut view, Object::EndpointSliceImport(distributed.clone()));
+    standard::settle(&mut view, &Key::SliceImport(ObjectName::new("work", distributed.meta.name.name.clone())));
+    let slice_export = slice_export("member-1", &source);
+    let exported =
+        [service("work/app").object(), export.clone().object(), internal.object(), source.object()].into_iter();
+    for object in exported.chain([Object::EndpointSliceExport(slice_export)]) {
+        observe_change(&mut view, object);
+    }
+    for key in keys() {
+        standard::settle(&mut view, &key);
+    }
+    (view, export)
+}
+
+fn keys() -> [Key; 4] {
+    let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-9")));
+    [
+        Key::Export(named("work/app")),
+        Key::SliceExport(named("work/app-1")),
+        Key::StandardImport(named("work/app")),
+        Key::SliceImport(ObjectName::new("work", distributed.meta.name.name)),
+    ]
+}
+
+#[test]
+fn a_member_that_leaves_ends_the_standard_api_before_it_says_so_and_keeps_what_users_made() {
+    let (mut view, export) = leaving_by_standard_api();
+    assert_eq!(keys().map(|key| writes(&view, &key).len()), [0; 4], "it exports and imports");
+    let leave = internal_member_cluster("member-1", MembershipState::Leave);
+    let requeue = observe_change(&mut view, leave.clone().object());
+    assert!(keys().iter().all(|key| requeue.contains(key)), "{requeue:?}");
+    let writes_of_export = writes(&view, &keys()[0]);
+    let events = writes_of_export.iter().flat_map(|write| &write.events);
+    let expected = "the fleet manager has asked cluster member-1 to leave, so it exports nothing. Delete this \
+                    ServiceExport, or let the cluster join again";
+    assert_eq!(events.map(|it| (it.reason.as_str(), &*it.message)).collect::<Vec<_>>(), [("MemberLeaves", expected)]);
+    let expected: [&[&str]; 4] = [
+        &["delete InternalServiceExport", "patch StandardServiceExport"],
+        &["delete EndpointSliceExport"],
+        &["delete StandardServiceImport", "delete Service", "patch MergedServiceImport"],
+        &["delete EndpointSlice"],
+    ];
+    for (key, expected) in keys().iter().zip(expected) {
+        assert_eq!(plan(&mut view, 20), Plan::default(), "{key:?} is not removed yet");
+        assert_eq!(standard::settle(&mut view, key), expected);
+    }
+    let present = view.standard_exports.get(&export.meta.name).expect("what users made stays");
+    let conditions: Vec<_> =
+        present.conditions.iter().map(|it| (&*it.condition_type, it.status, &*it.reason)).collect();
+    let expected = [
+        ("Valid", ConditionStatus::True, "Valid"),
+        ("Ready", ConditionStatus::False, "Failed"),
+        ("Conflict", ConditionStatus::Unknown, "ServicePendingConflictResolution"),
+    ];
+    assert_eq!(conditions, expected);
+    let left = plan(&mut view, 30);
+    assert_eq!(left.writes.len(), 1, "{left:?}");
+    let left = written(&leave, &left);
+    observe_change(&mut view, left.clone().object());
+    let nothing = |view: &Planner| keys().map(|key| writes(view, &key).len());
+    assert_eq!(nothing(&view), [0; 4], "it stays so");
+    observe_removal(&mut view, &left.object());
+    assert_eq!(nothing(&view), [0; 4], "also when the manager has removed the member");
+
+    let mut joins = internal_member_cluster("member-1", MembershipState::Join);
+    joins.meta.resource_version = 90;
+    observe_change(&mut view, joins.object());
+    let created = keys().map(|key| standard::settle(&mut view, &key));
+    assert!(created[0].contains(&"create InternalServiceExport".to_owned()), "{created:?}");
+    assert!(created[2].contains(&"create StandardServiceImport".to_owned()), "{created:?}");
+}
+
+#[test]
+fn a_member_does_not_say_that_it_has_left_before_it_knows_the_objects_of_the_standard_api() {
+    let leave = internal_member_cluster("member-1", MembershipState::Leave);
+    let left = |prepare: &dyn Fn(&mut Planner)| {
+        let mut view = member(&leave, []);
+        view.settings.standard_api = StandardApi::LabelledNamespaces;
+        prepare(&mut view);
+        plan(&mut view, 20).writes.len()
+    };
+    assert_eq!(left(&|_| {}), 1);
+    let state = |kind, state| left(&|view| view.watch_state(kind, state, SEEN, &mut Vec::new()));
+    for kind in [Kind::InternalServiceExport, Kind::Service, Kind::EndpointSlice, Kind::StandardServiceImport] {
+        for unknown in [WatchState::Incomplete, WatchState::Unknown] {
+            assert_eq!(state(kind, unknown), 0, "{kind:?} {unknown:?}");
+        }
+    }
+    assert_eq!(state(Kind::StandardServiceImport, WatchState::Absent), 1, "the cluster lacks the definitions");
+    let undecodable = |view: &mut Planner| undecodable(view, Kind::StandardServiceImport, &named("work/app"));
+    assert_eq!(left(&undecodable), 0);
+}
+
+#[test]
+fn the_standard_api_waits_until_it_is_known_if_the_member_leaves() {
+    let leave = internal_member_cluster("member-1", MembershipState::Leave);
+    for is_listed in [false, true] {
+        let (mut view, export) = leaving_by_standard_api();
+        observe_removal(&mut view, &internal_member_cluster("member-1", MembershipState::Join).object());
+        if is_listed {
+            view.applied(leave.clone().object(), NOW, &mut Vec::new());
+        } else {
+            view.watch_state(Kind::InternalMemberCluster, WatchState::Incomplete, NOW, &mut Vec::new());
+        }
+        observe_removal(&mut view, &export.object());
+        observe_change(&mut view, namespace("work").version(2).object());
+        let plans = keys().map(|key| planned(&view, &key));
+        assert_eq!(plans.each_ref().map(|plan| plan.writes.len()), [0; 4], "{plans:?}");
+        if is_listed {
+            let until = Some(NOW.plus_micros(FOUND_LEAVE_MICROS));
+            assert_eq!(plans.each_ref().map(|plan| plan.again), [until; 4]);
+        }
+        view.watch_state(Kind::InternalMemberCluster, WatchState::Absent, NOW, &mut Vec::new());
+        if !is_listed {
+            assert!(keys().iter().all(|key| !writes(&view, key).is_empty()), "there is no manager");
+        }
+    }
 }
 
 #[test]

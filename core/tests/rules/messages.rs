@@ -679,8 +679,8 @@ fn every_reason_has_a_message() {
     reported.extend([Reason::WeightIsZero, Reason::WeightIsNotZero]);
     // `identity.rs` checks the messages about the owner of a cluster id.
     reported.extend([Reason::ClusterIdInUse, Reason::ClusterIdShared, Reason::ClusterIdNotChecked]);
-    // `membership.rs` checks the answers to a fleet manager.
-    reported.extend([Reason::AgentJoined, Reason::AgentLeft]);
+    // `membership.rs` checks the answers to a fleet manager, and the messages about members that leave.
+    reported.extend([Reason::AgentJoined, Reason::AgentLeft, Reason::MemberLeaves, Reason::LeavePostponed]);
     // `silence.rs` checks the messages about silent members.
     reported.extend([Reason::MemberSilent, Reason::ManyMembersSilent, Reason::MemberReturning, Reason::MemberReturned]);
     assert_eq!(reported, Reason::ALL.iter().copied().collect());

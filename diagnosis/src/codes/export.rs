@@ -140,7 +140,13 @@ pub(super) const CODES: &[Entry] = &[
     )
     .seen("condition Ready of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexports.multicluster.x-k8s.io <name> -o yaml")
     .remedy("Do what the message of the condition Ready says.")
-    .reasons(&[Reason::TooManyPorts, Reason::ExporterNotAllowed, Reason::WriteRefused, Reason::NameHeldByAnother]),
+    .reasons(&[
+        Reason::TooManyPorts,
+        Reason::ExporterNotAllowed,
+        Reason::WriteRefused,
+        Reason::NameHeldByAnother,
+        Reason::MemberLeaves,
+    ]),
     Entry::new(
         FN320,
         "Exports of the standard API conflict",

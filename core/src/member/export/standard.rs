@@ -7,7 +7,7 @@ use super::in_hub::{exports_in_hub, has_earlier_export, live_exports};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, READY, VALID};
 use crate::features::Feature;
 use crate::limits::PORTS_MAX;
-use crate::member::view::{Reader, StandardApi};
+use crate::member::view::{Leaving, Reader, StandardApi};
 use crate::model::{
     Condition, ExportedBy, InternalServiceExport, Kind, Meta, Multicluster, Service, ServiceType, StandardProperties,
     StandardServiceExport,
@@ -33,6 +33,12 @@ pub(super) enum Request<'a> {
 pub(super) fn request<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Request<'a> {
     if view.settings().standard_api == StandardApi::Off {
         return Request::None;
+    }
+    match view.leaving(now) {
+        // fault O25.1: Leaving::Yes => return Request::None, ~> Leaving::Yes => {}
+        Leaving::Yes => return Request::None,
+        Leaving::Unknown(_) => return Request::Unknown,
+        Leaving::No => {}
     }
     let is_known = view.complete(&[Kind::StandardServiceExport])
         && !view.is_undecodable(Kind::StandardServiceExport, service)
@@ -63,12 +69,18 @@ pub(super) fn is_unknown(view: Reader<'_>, service: &ObjectName, now: Timestamp)
     request(view, service, now) == Request::Unknown && exports_in_hub(view, service).any(|it| it.multicluster.is_some())
 }
 
-/// Returns the time at which the features of the hub agent change without an event.
+/// Returns the time at which the features of the hub agent change without an event, or a member leaves.
 pub(super) fn again(view: Reader<'_>, now: Timestamp) -> Option<Timestamp> {
     if view.settings().standard_api == StandardApi::Off {
         return None;
     }
-    view.hub_features(now)?.again(Some(()))
+    let leaves = match view.leaving(now) {
+        // fault O24.3: Leaving::Unknown(until) => until, ~> Leaving::Unknown(until) => until.filter(|_| false),
+        Leaving::Unknown(until) => until,
+        Leaving::Yes | Leaving::No => None,
+    };
+    let features = view.hub_features(now).and_then(|hub| hub.again(Some(())));
+    features.into_iter().chain(leaves).min()
 }
 
 /// Returns the part of an InternalServiceExport for the standard API. `present` is the existing InternalServiceExport.
@@ -142,6 +154,17 @@ pub(super) fn plan_conditions(
         Some(source) if source.service_type == ServiceType::ExternalName => {
             wanted.extend(invalid(export, ConditionValue::invalid_service_type(service)));
         }
+        // fault O25.2: view.leaving(now) == Leaving::Yes ~> view.leaving(now) == Leaving::Yes && false
+        Some(_) if view.leaving(now) == Leaving::Yes => {
+            wanted.push(condition(VALID, ConditionValue::standard_export_is_valid(service)).without_event());
+            let message = format!(
+                "the fleet manager has asked cluster {} to leave, so it exports nothing. Delete this ServiceExport, or \
+                 let the cluster join again",
+                view.settings().cluster
+            );
+            let ready = ConditionValue::not_exported(Reason::MemberLeaves, message);
+            wanted.extend(without_export(export, condition(READY, ready)));
+        }
         Some(source) => {
             wanted.push(condition(VALID, ConditionValue::standard_export_is_valid(service)).without_event());
             let outcome = live_exports(view, source).find_map(verdict);
@@ -164,7 +187,14 @@ fn condition(condition_type: &'static str, value: ConditionValue) -> DesiredCond
 /// Returns the conditions of a ServiceExport whose Service cannot be exported.
 fn invalid(export: &StandardServiceExport, valid: ConditionValue) -> Vec<DesiredCondition> {
     let ready = ConditionValue::not_exported(valid.reason, valid.message.clone());
-    let mut wanted = vec![condition(VALID, valid), condition(READY, ready).without_event()];
+    let mut wanted = vec![condition(VALID, valid)];
+    wanted.extend(without_export(export, condition(READY, ready).without_event()));
+    wanted
+}
+
+/// Returns the conditions `Ready` and `Conflict` of a ServiceExport that the hub does not have.
+fn without_export(export: &StandardServiceExport, ready: DesiredCondition) -> Vec<DesiredCondition> {
+    let mut wanted = vec![ready];
     let has_conflict =
         conditions::find(&export.conditions, CONFLICT).is_some_and(|it| it.status != ConditionStatus::Unknown);
     if has_conflict {

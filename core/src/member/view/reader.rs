@@ -2,15 +2,16 @@
 //! Rules have no other way to the view.
 
 use super::HubLeads;
+use super::membership::Leave;
 use super::serving::Served;
 use super::value::{Bucket, Fact, Value};
-use super::{Key, Settings, View};
+use super::{Key, Membership, OnLeave, Settings, View};
 use crate::admission::{NOTHING, NotImported};
 use crate::disputes::Disputes;
 use crate::feature_set::FeatureSet;
 use crate::features::Feature;
 use crate::index::Index;
-use crate::limits::RESTORE_GRACE_MICROS;
+use crate::limits::{FOUND_LEAVE_MICROS, RESTORE_GRACE_MICROS};
 use crate::member::identity::Ownership;
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport, Kind,
@@ -36,6 +37,15 @@ pub(crate) struct Admitted<'a> {
     pub(crate) not_imported: &'a NotImported,
     /// First generation of the source slice that had the parts which are not imported now. `None` if all parts are imported.
     pub(crate) not_imported_since: Option<i64>,
+}
+
+/// Answer to the question if this member leaves the fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    Yes,
+    No,
+    /// Not known yet, perhaps until this time. Exports and imports stay as they are.
+    Unknown(Option<Timestamp>),
 }
 
 /// Declares a method for each table.
@@ -257,6 +267,44 @@ impl<'a> Reader<'a> {
     pub(crate) fn follows_slices(self) -> bool {
         // fault U2.1: self.view.slices_followed && self ~> self
         self.view.slices_followed && self.complete(&[Kind::EndpointSlice])
+    }
+
+    /// Says if this member leaves the fleet, so that its users' objects request nothing any more.
+    pub(crate) fn leaving(self, now: Timestamp) -> Leaving {
+        let Membership { agents, on_leave } = &self.settings().membership;
+        if agents.is_empty() || *on_leave == OnLeave::Keep {
+            return Leaving::No;
+        }
+        self.reads.note(Value::Leave);
+        let is_listed = self.watch_of(Kind::InternalMemberCluster) != WatchState::Incomplete;
+        match self.view.leave {
+            // Perhaps the process before this one has left.
+            // fault O25.5: !is_listed ~> !is_listed && false
+            Leave::No if !is_listed => Leaving::Unknown(None),
+            Leave::No => Leaving::No,
+            Leave::Began => Leaving::Yes,
+            Leave::Found(at) => {
+                let until = at.plus_micros(FOUND_LEAVE_MICROS);
+                // fault O24.2: now < until ~> false
+                if now < until { Leaving::Unknown(Some(until)) } else { Leaving::Yes }
+            }
+        }
+    }
+
+    /// True if the agents still have exports or imports of the standard API. The plan is made again when one of them is gone.
+    pub(crate) fn has_made_for_standard_api(self) -> bool {
+        let made = self.view.made_for_standard_api();
+        let is_made = made.is_some();
+        if let Some((kind, name)) = made {
+            self.reads.note(Value::Object(kind, name));
+        }
+        is_made
+    }
+
+    /// Returns the state of the watch of a kind.
+    pub(crate) fn watch_of(self, kind: Kind) -> WatchState {
+        self.reads.note(Value::Watch(kind));
+        self.view.watches.state(kind)
     }
 
     // === Times at which the agent saw changes ===

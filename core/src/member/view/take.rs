@@ -69,7 +69,7 @@ impl View {
             Object::EndpointSliceExport(slice) => self.take_slice_export(slice, at, effects),
             Object::EndpointSliceImport(slice) => self.take_distributed_slice(slice, effects),
             Object::MemberAgent(agent) => self.take_member_agent(agent, at, effects),
-            Object::InternalMemberCluster(membership) => self.take_membership(membership, effects),
+            Object::InternalMemberCluster(membership) => self.take_membership(membership, at, effects),
             Object::StandardServiceImport(import) => self.take_standard_import(import, effects),
             Object::MergedServiceImport(import) => self.take_merged_import(import, effects),
             Object::Namespace(namespace) => self.take_namespace(namespace),

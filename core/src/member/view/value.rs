@@ -27,6 +27,8 @@ pub(crate) enum Value {
     Treatment(ClusterId),
     /// Right of this process to write to the hub.
     ActsInHub,
+    /// State `Leave` of this member.
+    Leave,
     Fact(Fact),
     /// State of all these kinds together: completely listed or not.
     Complete(&'static [Kind]),
