@@ -15,8 +15,8 @@ use fleetnet_core::member::{Key, Planner, ReadValues, Settings};
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{BlockingReason, Plan as CorePlan, Sample, Write};
 use fleetnet_runtime::{
-    Change, Event, Fight, Flow, FlowId, Logic, Plan, ProcessNews, WatchNews, WriteEnd, WriteEnded, WriteFailure,
-    WriteNews,
+    Change, Event, Fight, Flow, FlowId, Logic, Plan, ProcessNews, Urgency, WatchNews, WriteEnd, WriteEnded,
+    WriteFailure, WriteNews,
 };
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 use tokio::sync::watch;
@@ -377,7 +377,9 @@ impl Logic for Member {
             Key::SliceImport(name) => {
                 self.view.origin_of_distributed_slice(&name.name).map_or(FlowId::default(), |c| FlowId::of(c))
             }
-            Key::Heartbeat | Key::Membership => FlowId::of("heartbeat"),
+            Key::Heartbeat | Key::Membership => {
+                return Flow { urgency: Urgency::Heartbeat, ..FlowId::of("heartbeat").into() };
+            }
         };
         id.into()
     }

@@ -657,6 +657,28 @@ async fn a_server_that_requests_an_hour_gets_a_write_after_six_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_retry_after_never_holds_back_a_heartbeat_for_longer_than_15_seconds() {
+    let mut world = World::new().await;
+    let (status, body) = failure(429, "TooManyRequests", "slow down", ("", ""));
+    let slow_down = || Fault::Answer(status, &[("retry-after", "3600")], body.clone());
+    world.hub.fault(Method::POST, "copies/a", 1, slow_down());
+    world.hub.fault(Method::POST, "copies/heartbeat", 1, slow_down());
+    world.claim("a", "1").await;
+    world.pass(10).await;
+    world.claim("b", "1").await;
+    world.claim("heartbeat", "1").await;
+    world.pass(14_000).await;
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/heartbeat = 1"]);
+    world.pass(6_000).await;
+    assert_eq!(world.hub.log()[2..], ["POST copies/heartbeat = 1"]);
+    world.claim("heartbeat", "2").await;
+    world.pass(10).await;
+    assert!(world.hub.log()[3].starts_with("PATCH copies/heartbeat@"), "{:?}", world.hub.log());
+    world.pass(400_000).await;
+    assert_eq!(world.hub.log()[4..].len(), 2, "the others wait for five minutes");
+}
+
+#[tokio::test(start_paused = true)]
 async fn plans_that_fight_each_other_are_limited_by_the_ceiling() {
     let mut world = World::new().await;
     let claim = |name: &str, value: &str| Thing { into: Some("shared".to_owned()), ..Thing::claim(name, value) };

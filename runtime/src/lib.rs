@@ -51,7 +51,7 @@ mod writer;
 pub use answers::with_causes;
 pub use logic::{
     Change, Decoder, Event, Fight, Flow, FlowId, Logic, NAMESPACE_TERMINATING, Observed, Plan, ProcessNews, Removal,
-    Request, Resource, Severity, SourceSpec, Undecodable, Verb, WatchNews, WatchState, WriteEnd, WriteEnded,
+    Request, Resource, Severity, SourceSpec, Undecodable, Urgency, Verb, WatchNews, WatchState, WriteEnd, WriteEnded,
     WriteFailure, WriteNews,
 };
 pub use response::ResponseSink;

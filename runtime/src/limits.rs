@@ -95,6 +95,9 @@ pub const RIVAL_FIELD_BYTES: usize = 63;
 pub const INQUIRIES_PER_CLUSTER: usize = 4;
 /// Longest `Retry-After` that the agent obeys. For a longer value, the agent waits only this time.
 pub const RETRY_AFTER_LONGEST: Duration = Duration::from_secs(300);
+/// Longest `Retry-After` in an answer to a heartbeat that the agent obeys: 15 s. A member is silent after 60 s without a heartbeat. With
+/// the period of 10 s, a healthy member whose hub asks for a longer wait still renews in time.
+pub const HEARTBEAT_RETRY_AFTER_LONGEST: Duration = Duration::from_secs(15);
 
 /// Period after which the agent reads the system clock again to compute the offset of its wall clock.
 pub const CLOCK_REBASE_SECONDS: u64 = 10;

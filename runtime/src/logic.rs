@@ -148,12 +148,23 @@ pub struct WriteEnded<'a, S, R> {
 pub struct Flow {
     pub id: FlowId,
     pub most_in_flight: usize,
+    pub urgency: Urgency,
+}
+
+/// Urgency of the writes of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Urgency {
+    /// The writes wait while the server asks for a pause (`Retry-After`).
+    #[default]
+    Normal,
+    /// The writes show that this process lives. An answer to another write never holds them back.
+    Heartbeat,
 }
 
 impl From<FlowId> for Flow {
     /// Returns a flow without a limit of its own.
     fn from(id: FlowId) -> Self {
-        Self { id, most_in_flight: usize::MAX }
+        Self { id, most_in_flight: usize::MAX, urgency: Urgency::Normal }
     }
 }
 
@@ -314,6 +325,8 @@ pub struct SourceSpec<L: Logic> {
     /// Cluster of the source. `cluster.name` is the label and field `side` in metrics and logs.
     pub cluster: Arc<Cluster>,
     pub resource: Resource,
+    /// Label `kind` of this watch in metrics. Each source of an agent and a cluster has another one.
+    pub label: &'static str,
     /// Namespace to watch. `None` watches all namespaces.
     pub namespace: Option<String>,
     /// Name of the one object to watch. `None` watches all objects. With a name, RBAC can limit list and watch to this object.
@@ -325,8 +338,6 @@ pub struct SourceSpec<L: Logic> {
     /// again when the permission returns. If false, the complete view stays in use.
     pub freezes_when_forbidden: bool,
     /// True to watch metadata only (PartialObjectMetadata).
-    /// Label `kind` of this watch in metrics. Each source of an agent and a cluster has another one.
-    pub label: &'static str,
     pub metadata_only: bool,
     /// True if a change of this source ends the slow back-off (after 403 and 404) of the keys that the change requeues. For kinds
     /// whose absence causes such failures, such as Namespaces.

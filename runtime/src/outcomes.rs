@@ -9,9 +9,10 @@ use tokio::time::Instant;
 use crate::engine::{Arrival, Engine, target_of};
 use crate::events::Occasion;
 use crate::fights::{Requested, State};
-use crate::limits::RETRY_AFTER_LONGEST;
+use crate::limits::{HEARTBEAT_RETRY_AFTER_LONGEST, RETRY_AFTER_LONGEST};
 use crate::logic::{
-    Event, Logic, NAMESPACE_TERMINATING, Request, SourceSpec, Verb, WriteEnd, WriteEnded, WriteFailure, WriteNews,
+    Event, Logic, NAMESPACE_TERMINATING, Request, SourceSpec, Urgency, Verb, WriteEnd, WriteEnded, WriteFailure,
+    WriteNews,
 };
 use crate::retries::{Attempt, Class};
 use crate::slots::{ClusterIndex, Target};
@@ -168,7 +169,12 @@ impl<L: Logic> Engine<L> {
             _ => None,
         };
         let now = Instant::now();
-        self.retries.failed(&ended.key, write, ended.attempt, class, retry_after, now);
+        let own = match self.logic.flow(&ended.key).urgency {
+            Urgency::Normal => retry_after,
+            // fault Q12.2: requested.min(HEARTBEAT_RETRY_AFTER_LONGEST) ~> requested.max(HEARTBEAT_RETRY_AFTER_LONGEST)
+            Urgency::Heartbeat => retry_after.map(|requested| requested.min(HEARTBEAT_RETRY_AFTER_LONGEST)),
+        };
+        self.retries.failed(&ended.key, write, ended.attempt, class, own, now);
         if let Some(requested) = retry_after {
             // fault Q5.2: self.slots.pause(cluster, now + requested.min(RETRY_AFTER_LONGEST)) ~>
             // fault Q5.3: requested.min(RETRY_AFTER_LONGEST) ~> requested

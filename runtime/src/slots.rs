@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::limits::{IN_FLIGHT_PER_CLUSTER, WRITE_BURST};
-use crate::logic::{Flow, FlowId};
+use crate::logic::{Flow, FlowId, Urgency};
 use crate::queue::FairQueue;
 
 /// Object that a write changes: its source (cluster and kind) and its name.
@@ -50,6 +50,8 @@ struct Cluster<K> {
     waiting: FairQueue<K>,
     /// Slots that each flow uses or has reserved. Only flows that have a limit of their own are listed.
     limited: BTreeMap<FlowId, Share>,
+    /// Flows of heartbeats, which do not pause.
+    heartbeats: BTreeSet<FlowId>,
     /// End of a pause that the server asked for (Retry-After).
     paused_until: Option<Instant>,
     /// Time of the next write if all writes are sent evenly at the maximum rate. Writes may be sent up to [`WRITE_BURST`] before
@@ -73,6 +75,7 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
             reserved: BTreeMap::new(),
             waiting: FairQueue::default(),
             limited: BTreeMap::new(),
+            heartbeats: BTreeSet::new(),
             paused_until: None,
             due: None,
         };
@@ -101,9 +104,9 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         slots.limit(flow);
         let has_reserved = slots.give_back(key);
         let has_room =
-            // fault Q9.4: && !slots.somebody_may_go() ~>
-            has_reserved || slots.free() > 0 && has_room(&slots.limited, flow.id) && !slots.somebody_may_go();
-        if slots.is_paused(now) || !has_room {
+            // fault Q9.4: && !slots.somebody_may_go(now) ~>
+            has_reserved || slots.free() > 0 && has_room(&slots.limited, flow.id) && !slots.somebody_may_go(now);
+        if slots.is_paused(flow.id, now) || !has_room {
             slots.waiting.push(flow.id, key.clone());
             return false;
         }
@@ -131,7 +134,7 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         }
     }
 
-    /// Pauses all writes to the cluster until this time.
+    /// Pauses all writes to the cluster until this time, apart from heartbeats.
     pub(crate) fn pause(&mut self, cluster: ClusterIndex, until: Instant) {
         let paused_until = &mut self.clusters[cluster].paused_until;
         *paused_until = (*paused_until).max(Some(until));
@@ -141,9 +144,8 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
     pub(crate) fn reserve_waiting(&mut self, now: Instant) -> Vec<K> {
         let mut reserved = Vec::new();
         for cluster in &mut self.clusters {
-            while !cluster.is_paused(now)
-                && cluster.free() > 0
-                && let Some((flow, key)) = cluster.next_waiting()
+            while cluster.free() > 0
+                && let Some((flow, key)) = cluster.next_waiting(now)
             {
                 cluster.take(flow);
                 cluster.reserved.insert(key.clone(), flow);
@@ -157,26 +159,28 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
     pub(crate) fn can_begin(&self, now: Instant) -> bool {
         self.clusters
             .iter()
-            .any(|cluster| !cluster.reserved.is_empty() || cluster.free() > 0 && !cluster.is_paused(now))
+            .any(|cluster| !cluster.reserved.is_empty() || cluster.free() > 0 && !cluster.are_all_paused(now))
     }
 
     /// Returns the earliest time at which a cluster with a free slot may be written to again. `None` if no such cluster must
     /// wait.
     pub(crate) fn next_free(&self, now: Instant) -> Option<Instant> {
         let free = self.clusters.iter().filter(|cluster| cluster.free() > 0);
-        free.filter_map(Cluster::resumes_at).filter(|at| *at > now).min()
+        free.filter_map(Cluster::first_resumes_at).filter(|at| *at > now).min()
     }
 
     /// True if [`Slots::reserve_waiting`] would return a key.
     pub(crate) fn can_reserve_waiting(&self, now: Instant) -> bool {
-        self.clusters.iter().any(|cluster| cluster.somebody_may_go() && cluster.free() > 0 && !cluster.is_paused(now))
+        self.clusters.iter().any(|cluster| cluster.free() > 0 && cluster.somebody_may_go(now))
     }
 
     /// Returns the earliest time at which a cluster with waiting keys may be written to again. `None` if no such cluster must
     /// wait.
     pub(crate) fn next_resume(&self, now: Instant) -> Option<Instant> {
         let waiting = self.clusters.iter().filter(|cluster| !cluster.waiting.is_empty());
-        waiting.filter_map(Cluster::resumes_at).filter(|at| *at > now).min()
+        // A heartbeat that waits may go earlier than the others.
+        let times = waiting.flat_map(|cluster| [cluster.first_resumes_at(), cluster.resumes_at()]);
+        times.flatten().filter(|at| *at > now).min()
     }
 
     pub(crate) fn in_flight(&self) -> usize {
@@ -193,14 +197,20 @@ impl<K: Clone + Ord> Cluster<K> {
         if flow.most_in_flight < IN_FLIGHT_PER_CLUSTER {
             self.limited.entry(flow.id).or_default().most = flow.most_in_flight.max(1);
         }
+        // fault Q12.1: flow.urgency == Urgency::Heartbeat ~> flow.urgency == Urgency::Heartbeat && false
+        if flow.urgency == Urgency::Heartbeat {
+            self.heartbeats.insert(flow.id);
+        }
     }
 
-    fn somebody_may_go(&self) -> bool {
-        self.waiting.has(|flow| has_room(&self.limited, flow))
+    fn somebody_may_go(&self, now: Instant) -> bool {
+        self.waiting.has(|flow| has_room(&self.limited, flow) && !self.is_paused(flow, now))
     }
 
-    fn next_waiting(&mut self) -> Option<(FlowId, K)> {
-        self.waiting.pop_from(|flow| has_room(&self.limited, flow))
+    fn next_waiting(&mut self, now: Instant) -> Option<(FlowId, K)> {
+        let (all, heartbeats) = (self.resumes_at(), self.below_ceiling_at());
+        let resumes_at = |flow: FlowId| if self.heartbeats.contains(&flow) { heartbeats } else { all };
+        self.waiting.pop_from(|flow| has_room(&self.limited, flow) && resumes_at(flow).is_none_or(|at| at <= now))
     }
 
     fn take(&mut self, flow: FlowId) {
@@ -229,15 +239,29 @@ impl<K: Clone + Ord> Cluster<K> {
         IN_FLIGHT_PER_CLUSTER.saturating_sub(self.in_flight + self.reserved.len())
     }
 
-    fn is_paused(&self, now: Instant) -> bool {
-        self.resumes_at().is_some_and(|at| at > now)
+    fn is_paused(&self, flow: FlowId, now: Instant) -> bool {
+        let at = if self.heartbeats.contains(&flow) { self.below_ceiling_at() } else { self.resumes_at() };
+        at.is_some_and(|at| at > now)
+    }
+
+    /// True if no write of any flow is permitted now.
+    fn are_all_paused(&self, now: Instant) -> bool {
+        self.first_resumes_at().is_some_and(|at| at > now)
     }
 
     /// Returns the time from which the next write is permitted, by the server's pause and by the maximum rate. `None` if neither
     /// sets a time.
     fn resumes_at(&self) -> Option<Instant> {
-        let below_ceiling = self.due.and_then(|due| due.checked_sub(WRITE_BURST));
-        self.paused_until.max(below_ceiling)
+        self.paused_until.max(self.below_ceiling_at())
+    }
+
+    /// [`Cluster::resumes_at`] for the first write of any flow.
+    fn first_resumes_at(&self) -> Option<Instant> {
+        if self.heartbeats.is_empty() { self.resumes_at() } else { self.below_ceiling_at() }
+    }
+
+    fn below_ceiling_at(&self) -> Option<Instant> {
+        self.due.and_then(|due| due.checked_sub(WRITE_BURST))
     }
 }
 
@@ -256,7 +280,7 @@ mod tests {
     const FLOW: Flow = flow(0);
 
     const fn flow(number: u64) -> Flow {
-        Flow { id: FlowId(number), most_in_flight: usize::MAX }
+        Flow { id: FlowId(number), most_in_flight: usize::MAX, urgency: Urgency::Normal }
     }
 
     /// Returns slots of two clusters, `HUB` and `MEMBER`. Writes of the keys 1000, 1001 and so on use all slots of the hub.
@@ -323,7 +347,7 @@ mod tests {
     fn a_flow_that_may_not_have_all_slots_waits_for_its_own_and_delays_nobody() {
         let now = Instant::now();
         let mut slots: Slots<u32, u32> = Slots::new(1, 1_000_000);
-        let narrow = Flow { id: FlowId(1), most_in_flight: 2 };
+        let narrow = Flow { most_in_flight: 2, ..flow(1) };
         let begun = (0..4).map(|key| slots.begin(HUB, &key, narrow, &key, now)).collect::<Vec<_>>();
         assert_eq!(begun, [true, true, false, false]);
         assert!(!slots.can_reserve_waiting(now));
@@ -369,6 +393,26 @@ mod tests {
         assert!(slots.reserve_waiting(now + Duration::from_secs(2)).is_empty());
         assert_eq!(slots.reserve_waiting(later), [1]);
         assert_eq!(slots.next_resume(later), None);
+    }
+
+    #[test]
+    fn a_pause_that_another_write_asked_for_holds_no_heartbeat_back() {
+        let now = Instant::now();
+        let heartbeat = Flow { urgency: Urgency::Heartbeat, ..flow(9) };
+        let mut slots = hub_full(now);
+        let later = now + Duration::from_secs(300);
+        slots.pause(HUB, later);
+        assert!(!slots.begin(HUB, &1, FLOW, &1, now));
+        assert!(!slots.begin(HUB, &2, heartbeat, &2, now), "no slot is free");
+        slots.end(HUB, &1000);
+        assert!(slots.can_reserve_waiting(now));
+        assert_eq!(slots.reserve_waiting(now), [2]);
+        assert!(slots.begin(HUB, &2, heartbeat, &2, now));
+        slots.end(HUB, &2);
+        assert!(slots.can_begin(now));
+        assert!(slots.begin(HUB, &2, heartbeat, &2, now));
+        assert!(slots.reserve_waiting(now).is_empty());
+        assert_eq!(slots.next_resume(now), Some(later), "the other write waits");
     }
 
     #[test]

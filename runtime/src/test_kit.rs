@@ -32,7 +32,7 @@ use crate::events::{self, Recorder};
 use crate::lease::Leadership;
 use crate::logic::{
     Change, Event, Fight, Flow, FlowId, Logic, Observed, Plan, ProcessNews, Request, Resource, Severity, SourceSpec,
-    Undecodable, Verb, WatchNews, WatchState, WriteEnd, WriteEnded, WriteNews,
+    Undecodable, Urgency, Verb, WatchNews, WatchState, WriteEnd, WriteEnded, WriteNews,
 };
 use crate::metrics::Metrics;
 use crate::run::SourceStatus;
@@ -330,7 +330,9 @@ impl Logic for Copier {
     }
 
     fn flow(&self, key: &String) -> Flow {
-        FlowId::of(key.split('-').next().unwrap_or_default()).into()
+        let name = key.split('-').next().unwrap_or_default();
+        let urgency = if name == "heartbeat" { Urgency::Heartbeat } else { Urgency::Normal };
+        Flow { urgency, ..FlowId::of(name).into() }
     }
 
     fn write(
@@ -764,9 +766,9 @@ impl World {
                 source,
                 cluster: Arc::clone(&clusters[usize::from(matches!(source, Source::Claim | Source::Local))]),
                 resource: source.resource(),
+                label: source.resource().kind,
                 namespace: None,
                 name: None,
-                label: source.resource().kind,
                 freezes_when_forbidden: source == Source::Local,
                 optional: source == Source::Namespace,
                 metadata_only: false,

@@ -301,7 +301,10 @@ impl Logic for Serving {
     fn flow(&self, key: &Key) -> Flow {
         match key {
             // fault Y13.1: self.concurrent_syncs ~> usize::MAX
-            Key::Service(_) => Flow { id: FlowId::of("Services"), most_in_flight: self.concurrent_syncs },
+            Key::Service(_) => {
+                let (id, most_in_flight) = (FlowId::of("Services"), self.concurrent_syncs);
+                Flow { most_in_flight, ..id.into() }
+            }
             Key::Takeover => FlowId::of("takeover").into(),
         }
     }
