@@ -197,9 +197,9 @@ pub struct View {
     distributed_slices_from: Index<ClusterId>,
     /// Contents of the objects of distributed slices, for those whose entry in `distributed_slices` has the content of a preview.
     previews: BTreeMap<Text, HubSliceSpec>,
-    /// Distributed slices whose source went back, so that a hub agent wrote them after the last change of the imported slice, as this
-    /// process has seen. Empty if this member uses no slice stream.
-    written: BTreeSet<Text>,
+    /// Imported slices whose source went back, so that a hub agent wrote the distributed slice after the last change of the imported
+    /// slice, as this process has seen. The two APIs import a slice under two names. Empty if this member uses no slice stream.
+    written: BTreeSet<ObjectName>,
     pub slice_stream: SliceStream,
     /// Validated contents of the distributed slices of which not all parts are imported. Normally empty.
     admissions: BTreeMap<Text, Admission>,

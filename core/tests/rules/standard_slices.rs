@@ -11,7 +11,7 @@ use crate::support::view::{
 };
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::limits::{ORPHAN_GRACE_MICROS, RESTORE_GRACE_MICROS};
-use fleetnet_core::member::{Key, Planner, StandardApi};
+use fleetnet_core::member::{Key, Planner, SliceStreamUse, StandardApi, StreamEnd};
 use fleetnet_core::model::{
     EndpointSlice, HubSlice, ImportType, Kind, MergedImport, Object, ServedPort, Service, SilentMember, StandardLabels,
     Treatment,
@@ -303,6 +303,29 @@ fn slices_stay_while_something_is_unknown() {
     let mut view = view_of(StandardApi::Off, [importing().object(), merged(import()).marked().object()]);
     assert!(!observe_change(&mut view, distributed.clone().object()).contains(&key(&distributed)));
     assert_eq!(writes(&view, &key(&distributed)), [], "the standard API is off");
+}
+
+#[test]
+fn each_of_two_imports_goes_back_soon_after_a_hub_agent_has_written_their_slice() {
+    for first in 0..2 {
+        let distributed = distributed().marked().with_addresses(&["10.0.0.1"], 4);
+        let mut view = both(&distributed);
+        view.slice_stream.chosen = SliceStreamUse::Fixed;
+        let name = &distributed.meta.name.name;
+        let imports = [at(&distributed), in_system(name)];
+        let before = imports.each_ref().map(|at| view.slices.get(at).cloned().expect("it is imported"));
+        let preview = distributed.clone().with_addresses(&["10.0.0.9"], 5);
+        view.show_preview(name, preview.spec, seconds(20), &mut Vec::new());
+        for at in &imports {
+            assert_eq!(settle(&mut view, &Key::SliceImport(at.clone())), ["patch EndpointSlice"]);
+        }
+        view.stream_ended(StreamEnd::ByHub, seconds(20), &mut Vec::new());
+        let goes_back = Some(seconds(20).plus_micros(RESTORE_GRACE_MICROS));
+        let back_at = |view: &Planner, at: &ObjectName| planned(view, &Key::SliceImport(at.clone())).again;
+        assert_eq!(imports.each_ref().map(|at| back_at(&view, at)), [goes_back, goes_back]);
+        observe_change(&mut view, before[first].clone().version(40).object());
+        assert_eq!(back_at(&view, &imports[1 - first]), goes_back, "the other one has not gone back yet");
+    }
 }
 
 #[test]

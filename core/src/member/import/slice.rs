@@ -159,7 +159,7 @@ fn replacement_pending(view: Reader<'_>, import: &Import<'_>, removed: &Endpoint
 /// what the stream delivered. The time runs only while this agent sees what a hub agent writes.
 fn outdated(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> Option<Plan> {
     let outdated_since = view.outdated_since(at)?;
-    let (since, grace) = match view.hub_leads(&at.name, now) {
+    let (since, grace) = match view.hub_leads(at, now) {
         // fault P13.4: return Some(Plan::default()) ~> return None
         HubLeads::Unknown => return Some(Plan::default()),
         HubLeads::Since(since) => (since, RESTORE_GRACE_MICROS),

@@ -64,9 +64,11 @@ impl View {
         // fault T22.3: self.admissions.remove(&name.name); ~>
         self.admissions.remove(&name.name);
         self.previews.remove(&name.name);
-        self.written.remove(&name.name);
         self.distributed_slices_from.remove(&before.spec.reference.cluster, name);
         let owner = before.spec.owner;
+        for at in self.imports_of_slice(&name.name, &owner) {
+            self.written.remove(&at);
+        }
         self.distributed_slices_of.shift(Some(owner.clone()), None, name);
         self.shift_ipv6(name, Some(&owner), None, effects);
         self.shift_contested(name, &owner, None, effects);
@@ -76,9 +78,14 @@ impl View {
 
     /// Updates what the imported slices of a distributed slice serve: the slice of the fleet's API and that of the standard API.
     fn review_serving_of(&mut self, name: &Text, owner: &ObjectName, effects: &mut Effects) {
-        for at in [self.in_system(name.clone()), ObjectName::new(owner.namespace.clone(), name.clone())] {
+        for at in self.imports_of_slice(name, owner) {
             self.review_serving(&at, effects);
         }
+    }
+
+    /// Returns the names of the slices that are imported from a distributed slice: that of the fleet's API and that of the standard API.
+    pub(super) fn imports_of_slice(&self, name: &Text, owner: &ObjectName) -> [ObjectName; 2] {
+        [self.in_system(name.clone()), ObjectName::new(owner.namespace.clone(), name.clone())]
     }
 
     /// Moves a distributed slice between the sets of slices with IPv6 addresses to import.

@@ -7,7 +7,7 @@
 use super::slice_stream::{SliceStreamUse, StreamEnd};
 use super::{Effects, View, value::Value};
 use crate::model::{HubSlice, HubSliceSpec, Kind};
-use fleetnet_types::Text;
+use fleetnet_types::{ObjectName, Text};
 
 /// True if a preview is a newer state of the source slice than the object has.
 fn precedes(preview: &HubSliceSpec, object: &HubSliceSpec) -> bool {
@@ -37,7 +37,8 @@ impl View {
             let Some(shown) = self.distributed_slices.get(&self.in_hub(name.clone())) else { continue };
             // fault J8.7: end == StreamEnd::ByHub ~> false
             if end == StreamEnd::ByHub {
-                self.written.insert(name);
+                // fault J8.11: self.imports_of_slice(&name, &shown.spec.owner) ~> self.imports_of_slice(&name, &shown.spec.owner).into_iter().take(1)
+                self.written.extend(self.imports_of_slice(&name, &shown.spec.owner));
             }
             self.show(HubSlice { spec, ..shown.clone() }, effects);
         }
@@ -60,14 +61,15 @@ impl View {
             // restored hub has an older resource version.
             let is_raised = slice.spec.reference.generation > object.reference.generation;
             let is_restored = slice.meta.resource_version < known.meta.resource_version;
+            let imports = self.imports_of_slice(&name.name, &known.spec.owner);
             // fault J8.6: *object != slice.spec && !is_raised && ~> false &&
             // fault J8.9: && !is_raised ~> && (!is_raised || true)
             if *object != slice.spec && !is_raised && !is_restored {
-                self.written.insert(name.name.clone());
+                self.written.extend(imports.clone());
             }
             // fault J8.10: if is_restored ~> if false && is_restored
             if is_restored {
-                self.written.remove(&name.name);
+                self.written.retain(|at| !imports.contains(at));
             }
         }
         let Some(object) = self.previews.get_mut(&name.name) else { return slice };
@@ -79,15 +81,15 @@ impl View {
         slice
     }
 
-    /// True if this process has seen that a hub agent wrote this distributed slice after the last change of the imported slice.
-    pub(super) fn was_written(&self, name: &Text) -> bool {
-        self.written.contains(name)
+    /// True if this process has seen that a hub agent wrote the distributed slice after the last change of this imported slice.
+    pub(super) fn was_written(&self, imported: &ObjectName) -> bool {
+        self.written.contains(imported)
     }
 
     /// The imported slice has the state of another generation of its source.
-    pub(super) fn imported_other_generation(&mut self, name: &Text) {
-        // fault J8.5: self.written.remove(name); ~>
-        self.written.remove(name);
+    pub(super) fn imported_other_generation(&mut self, imported: &ObjectName) {
+        // fault J8.5: self.written.remove(imported); ~>
+        self.written.remove(imported);
     }
 
     /// True if the table has the content of a preview for this distributed slice.

@@ -334,10 +334,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns what this process knows about a hub agent that could write this distributed slice.
-    pub(crate) fn hub_leads(self, slice: &Text, now: Timestamp) -> HubLeads {
+    pub(crate) fn hub_leads(self, imported: &ObjectName, now: Timestamp) -> HubLeads {
         self.reads.note(Value::FollowsHub);
         self.note_ownership();
-        self.view.hub_leads(slice, now)
+        self.view.hub_leads(imported, now)
     }
 
     pub(crate) fn unlisted_since(self, slice: &ObjectName) -> Option<Timestamp> {

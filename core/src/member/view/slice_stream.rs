@@ -3,7 +3,7 @@
 use super::View;
 use crate::member::identity::Ownership;
 use crate::model::{SliceStreamOffer, SliceStreamReport};
-use fleetnet_types::{Text, Timestamp};
+use fleetnet_types::{ObjectName, Timestamp};
 
 /// Value of the flags about the slice stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,17 +87,17 @@ impl View {
         }
     }
 
-    /// Returns what this process knows about a hub agent that could write this distributed slice. No slice is imported before the offer
+    /// Returns what this process knows about a hub agent that could write the distributed slice of this imported slice. No slice is imported before the offer
     /// of the hub agent, in the MemberAgent, was read.
-    pub(super) fn hub_leads(&self, slice: &Text, now: Timestamp) -> HubLeads {
+    pub(super) fn hub_leads(&self, imported: &ObjectName, now: Timestamp) -> HubLeads {
         let Some(followed) = self.hub_followed_since else { return HubLeads::Unknown };
         // fault P13.7: changed.max(followed) ~> changed.min(followed)
         let since = self.slice_stream.offer_changed.map_or(followed, |changed| changed.max(followed));
         if let Some(open_since) = self.slice_stream.open_since {
             return HubLeads::Since(since.max(open_since));
         }
-        // fault J8.2: self.was_written(slice) || ~> true || self.was_written(slice) ||
-        if self.was_written(slice) || self.slice_stream_server(now).is_none() {
+        // fault J8.2: self.was_written(imported) || ~> true || self.was_written(imported) ||
+        if self.was_written(imported) || self.slice_stream_server(now).is_none() {
             return HubLeads::Since(since);
         }
         HubLeads::Perhaps(since)

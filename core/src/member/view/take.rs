@@ -213,7 +213,7 @@ impl View {
         let Taken::Changed(before) = self.slices.take(slice) else { return false };
         if imported.is_some_and(|observed| before.as_ref().is_none_or(|before| before.observed_generation != observed))
         {
-            self.imported_other_generation(&name.name);
+            self.imported_other_generation(&name);
         }
         let changes_for_hub = |old: &EndpointSlice, slice: &EndpointSlice| {
             old.content != slice.content && self.content_for_hub(old, at) != self.content_for_hub(slice, at)
