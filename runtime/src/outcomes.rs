@@ -171,7 +171,7 @@ impl<L: Logic> Engine<L> {
         let now = Instant::now();
         let own = match self.logic.flow(&ended.key).urgency {
             Urgency::Normal => retry_after,
-            // fault Q12.2: requested.min(HEARTBEAT_RETRY_AFTER_LONGEST) ~> requested.max(HEARTBEAT_RETRY_AFTER_LONGEST)
+            // fault Q13.2: requested.min(HEARTBEAT_RETRY_AFTER_LONGEST) ~> requested.max(HEARTBEAT_RETRY_AFTER_LONGEST)
             Urgency::Heartbeat => retry_after.map(|requested| requested.min(HEARTBEAT_RETRY_AFTER_LONGEST)),
         };
         self.retries.failed(&ended.key, write, ended.attempt, class, own, now);

@@ -197,7 +197,7 @@ impl<K: Clone + Ord> Cluster<K> {
         if flow.most_in_flight < IN_FLIGHT_PER_CLUSTER {
             self.limited.entry(flow.id).or_default().most = flow.most_in_flight.max(1);
         }
-        // fault Q12.1: flow.urgency == Urgency::Heartbeat ~> flow.urgency == Urgency::Heartbeat && false
+        // fault Q13.1: flow.urgency == Urgency::Heartbeat ~> flow.urgency == Urgency::Heartbeat && false
         if flow.urgency == Urgency::Heartbeat {
             self.heartbeats.insert(flow.id);
         }

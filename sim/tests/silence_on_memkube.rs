@@ -9,10 +9,12 @@ use harness::user::{Consume, User};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::ListParams;
-use sim::fleet::{HUB_AGENT, Place};
+use memkube::auth::{Call, Verb};
+use sim::fleet::{HUB_AGENT, MEMBER_AGENT, Place};
 use sim::partition::Partition;
 use sim::stream::Condition;
 use sim::{Fleet, Options};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -240,6 +242,23 @@ fn a_frozen_member_with_a_slice_stream_is_drained_in_time() -> anyhow::Result<()
         trio.fleet.streams.set("member-1", Condition::default());
         trio.fleet.start(Place::Member(0))?;
         trio.routes.are_within(Duration::from_secs(60), &BOTH).await
+    })
+}
+
+#[test]
+fn a_member_that_does_not_see_its_slices_is_silent_also_with_a_slice_stream() -> anyhow::Result<()> {
+    sim::paused(async {
+        let mut trio = Trio::with(Options { slice_streams: true, ..Options::members(3) }).await?;
+        let may_not_watch = |call: &Call| {
+            let is_of_slices = &*call.target.resource == "endpointslices" && &*call.user.name == MEMBER_AGENT;
+            !(is_of_slices && matches!(call.verb, Verb::List | Verb::Watch))
+        };
+        trio.fleet.members[0].server.memkube().set_policy(Arc::new(may_not_watch));
+        // The watch that is open ends after some minutes.
+        trio.routes.are_within(Duration::from_secs(900), &[OF_TWO]).await?;
+        ensure!(trio.phase(1).await? == "Draining");
+        trio.fleet.members[0].server.memkube().set_policy(Arc::new(|_: &Call| true));
+        trio.routes.are_within(Duration::from_secs(400), &BOTH).await
     })
 }
 

@@ -642,3 +642,21 @@ fn the_stream_is_where_the_flags_or_else_the_hub_agent_say_unless_another_cluste
         assert_eq!(server(chosen, Some(1), "uid-of-another"), None, "another cluster has the stream");
     }
 }
+
+#[test]
+fn a_stream_is_open_only_while_the_agent_reads_this_clusters_slices() {
+    let mut view = speaking([current_agent().object()]);
+    view.slice_stream.chosen = SliceStreamUse::Fixed;
+    let (wanted, mut requeue) = (Some(SliceStreamServer::Fixed), Vec::new());
+    assert_eq!(view.slice_stream_to_open(NOW), wanted);
+    view.slices_lost(&mut requeue);
+    assert_eq!(view.slice_stream_to_open(NOW), None, "its heartbeat has stopped");
+    assert_eq!(view.slice_stream_server(NOW), wanted, "the hub agent may still have written what the stream delivered");
+    assert_eq!(requeue, [Key::Heartbeat]);
+    view.slices_followed(&mut requeue);
+    assert_eq!(view.slice_stream_to_open(NOW), wanted);
+    for state in [WatchState::Incomplete, WatchState::Unknown] {
+        view.watch_state(Kind::EndpointSlice, state, NOW, &mut Vec::new());
+        assert_eq!(view.slice_stream_to_open(NOW), None, "{state:?}");
+    }
+}

@@ -42,7 +42,7 @@ impl Stream {
 
     /// Connects to another server, if the offer of the hub agent has changed.
     pub(crate) fn choose(&mut self, view: &mut Planner, now: Timestamp) {
-        let server = view.slice_stream_server(now);
+        let server = view.slice_stream_to_open(now);
         if server == self.server {
             return;
         }

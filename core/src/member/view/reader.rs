@@ -265,8 +265,8 @@ impl<'a> Reader<'a> {
 
     /// True while the watch of this cluster's EndpointSlices works. A change of the contact requeues the heartbeat.
     pub(crate) fn follows_slices(self) -> bool {
-        // fault U2.1: self.view.slices_followed && self ~> self
-        self.view.slices_followed && self.complete(&[Kind::EndpointSlice])
+        self.reads.note(Value::Complete(&[Kind::EndpointSlice]));
+        self.view.follows_slices()
     }
 
     /// Says if this member leaves the fleet, so that its users' objects request nothing any more.

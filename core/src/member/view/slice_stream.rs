@@ -2,7 +2,7 @@
 
 use super::View;
 use crate::member::identity::Ownership;
-use crate::model::{SliceStreamOffer, SliceStreamReport};
+use crate::model::{Kind, SliceStreamOffer, SliceStreamReport};
 use fleetnet_types::{ObjectName, Timestamp};
 
 /// Value of the flags about the slice stream.
@@ -66,7 +66,7 @@ impl SliceStream {
 }
 
 impl View {
-    /// Returns the server to connect to; `None` for no stream. Another cluster that owns this cluster's id has the stream of the id.
+    /// Returns the server whose stream this process uses; `None` for no stream. Another cluster that owns this cluster's id has the stream of the id.
     pub fn slice_stream_server(&self, now: Timestamp) -> Option<SliceStreamServer> {
         // fault J18.4: matches!(self.ownership(now), Ownership::Foreign { .. }) ~> false
         if matches!(self.ownership(now), Ownership::Foreign { .. }) {
@@ -77,6 +77,19 @@ impl View {
             SliceStreamUse::Fixed => Some(SliceStreamServer::Fixed),
             SliceStreamUse::Offered => self.slice_stream_offer().cloned().map(SliceStreamServer::Offered),
         }
+    }
+
+    /// Returns the server to connect to now; `None` for no stream. An open stream shows that this member lives, as a heartbeat does. So
+    /// there is none while this process does not follow the slices of its cluster.
+    pub fn slice_stream_to_open(&self, now: Timestamp) -> Option<SliceStreamServer> {
+        // fault U21.1: .filter(|_| self.follows_slices()) ~>
+        self.slice_stream_server(now).filter(|_| self.follows_slices())
+    }
+
+    /// True while the watch of this cluster's EndpointSlices works.
+    pub(super) fn follows_slices(&self) -> bool {
+        // fault U2.1: self.slices_followed && self ~> self
+        self.slices_followed && self.watches.complete(&[Kind::EndpointSlice])
     }
 
     /// Records that the offer of the hub agent was `before`. If it has changed, the imports rely on objects alone again, or on another hub
