@@ -33,16 +33,17 @@ pub const REVISION: u32 = 1;
 
 /// Fields that fleetnet adds to the schemas. Each row has the kinds, the object with the field (as a JSON pointer into the schema
 /// of a version), and the name of the field.
-const ADDITIONS: [(&[&str], &str, &str); 9] = [
+const ADDITIONS: [(&[&str], &str, &str); 10] = [
     (&["MultiClusterService"], SPEC, "type"),
     (&["InternalServiceExport"], SPEC, "sessionAffinity"),
     (&["InternalServiceExport"], SPEC, "sessionAffinityConfig"),
     (&["InternalServiceExport"], SPEC, "headless"),
     (&["InternalServiceExport"], SPEC, "multicluster"),
+    (&["InternalServiceExport"], STATUS, "precedence"),
     (SLICES, SPEC, "drainingEndpoints"),
     (SLICES, ENDPOINT, "hostname"),
     (SLICES, ENDPOINT, "zone"),
-    (&["ServiceImport"], "/properties/status/properties", "conditions"),
+    (&["ServiceImport"], STATUS, "conditions"),
 ];
 
 /// Parts of the schemas in which fleetnet limits the length of lists and texts. Each row has the kinds, and the part as a JSON
@@ -53,6 +54,7 @@ const LIMITED: [(&[&str], &str); 2] = [
 ];
 const LIMITS: [&str; 4] = ["maxItems", "minItems", "maxLength", "minLength"];
 const SPEC: &str = "/properties/spec/properties";
+const STATUS: &str = "/properties/status/properties";
 const ENDPOINT: &str = "/properties/spec/properties/endpoints/items/properties";
 const SLICES: &[&str] = &["EndpointSliceExport", "EndpointSliceImport"];
 

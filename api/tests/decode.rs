@@ -7,7 +7,7 @@ use fleetnet_api::decode::decode;
 use fleetnet_core::model::{
     AddressType, Announcement, Claims, ConsumerType, Endpoint, EndpointSlice, ExportedBy, HubSlice, ImportStatus,
     ImportType, InternalServiceExport, InternalServiceImport, IpFamily, Kind, LoadBalancerStatus, MemberStatus,
-    MergedCluster, Meta, MultiClusterService, Multicluster, Namespace, Object, Owner, PortSetStamp, Service,
+    MergedCluster, Meta, MultiClusterService, Multicluster, Namespace, Object, Owner, Place, PortSetStamp, Service,
     ServiceExport, ServiceImport, ServiceType, SessionAffinity, StandardProperties, StandardServiceExport, TargetPort,
 };
 use fleetnet_types::ClusterId;
@@ -193,6 +193,7 @@ fn internal_exports_and_imports_as_the_go_agents_leave_them() {
         multicluster: None,
         conditions: vec![condition("Conflict", "False", "NoConflictFound", message, MADE)],
         stamp: None,
+        precedence: Vec::new(),
     };
     let found = read(Kind::InternalServiceExport, &fixture("InternalServiceExport"));
     assert_eq!(found, Object::InternalServiceExport(export));
@@ -221,6 +222,8 @@ fn parts_for_the_standard_api_are_read_and_what_would_end_an_export_makes_the_ob
     assert_eq!(read_part(&json!({})), Some(Multicluster::default()));
     let part = json!({
         "only": true,
+        "exportCreationTimestamp": "2026-11-21T03:46:06Z",
+        "recreated": true,
         "ipFamilies": ["IPv5", "IPv4"],
         "internalTrafficPolicy": "Local",
         "trafficDistribution": 7,
@@ -236,8 +239,11 @@ fn parts_for_the_standard_api_are_read_and_what_would_end_an_export_makes_the_ob
             labels: BTreeMap::from([(text("team"), text("a")), (text("empty"), text(""))]),
             annotations: BTreeMap::new(),
         },
+        export_created: Some(MADE),
+        is_recreated: true,
     };
     assert_eq!(read_part(&part), Some(expected));
+    assert_eq!(read_part(&json!({ "exportCreationTimestamp": "soon" })), Some(Multicluster::default()));
     let pair = json!({ "name": "a", "value": "b" });
     let long = |bytes: usize| Value::from("a".repeat(bytes));
     assert!(read_part(&json!({ "exportedLabels": many(32, &pair), "internalTrafficPolicy": long(63) })).is_some());
@@ -250,6 +256,22 @@ fn parts_for_the_standard_api_are_read_and_what_would_end_an_export_makes_the_ob
     ] {
         undecodable(Kind::InternalServiceExport, &export(&part));
     }
+    let places = |places: Value| {
+        let mut json = fixture("InternalServiceExport");
+        json["status"]["precedence"] = places;
+        json
+    };
+    let read_places = |list: Value| match read(Kind::InternalServiceExport, &places(list)) {
+        Object::InternalServiceExport(export) => export.precedence,
+        other => panic!("{other:?}"),
+    };
+    let at = "2026-11-21T03:46:06.000000Z";
+    let place = json!({ "cluster": "west", "exportCreationTimestamp": at, "since": at });
+    let expected = Place { cluster: "west".into(), export_created: MADE, since: MADE };
+    let malformed = json!({ "cluster": "east", "exportCreationTimestamp": 7, "since": at });
+    assert_eq!(read_places(json!([malformed, place])), [expected]);
+    assert_eq!(read_places(json!(7)), []);
+    undecodable(Kind::InternalServiceExport, &places(many(17, &place)));
     let merged = |spec: Value| {
         let mut json = least("fleet-member-a", "app");
         json["spec"] = spec;

@@ -6,10 +6,10 @@ mod support;
 use fleetnet_api::crd::LatencySummary;
 use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::model::{
-    Announcement, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LatencyChange, LatencyReport,
-    LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberCounts, MemberStatus, Meta, OriginLatency, Owner,
-    PortSetStamp, Renewal, ServicePort, SessionAffinity, Silence, SilencePhase, SilentMember, SliceContent,
-    SliceStreamOffer, SliceStreamReport, TargetPort, Treatment,
+    Announcement, ConsumerType, ExportedBy, Finalizers, HubSliceSpec, ImportStatus, Kind, LatencyChange, LatencyReport,
+    LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberCounts, MemberStatus, Meta, Multicluster,
+    OriginLatency, Owner, Place, PortSetStamp, Renewal, ServicePort, SessionAffinity, Silence, SilencePhase,
+    SilentMember, SliceContent, SliceStreamOffer, SliceStreamReport, TargetPort, Treatment,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::ClusterId;
@@ -532,8 +532,17 @@ fn conditions_are_written_whole_to_the_status() {
         },
     });
     assert_eq!(patched_status(Kind::ServiceExport, Patch::ServiceExportConditions(list.clone())), expected);
-    let patch = Patch::InternalServiceExportConditions(list);
+    let patch = Patch::InternalServiceExportConditions(list.clone());
     assert_eq!(patched_status(Kind::InternalServiceExport, patch), expected);
+    let place = Place { cluster: "west".into(), export_created: MADE, since: Timestamp(MADE.0 + 1) };
+    let patch = Patch::InternalServiceExportMerge { conditions: list, precedence: vec![place] };
+    let mut merged = expected;
+    merged["status"]["precedence"] = json!([{
+        "cluster": "west",
+        "exportCreationTimestamp": "2026-11-21T03:46:06.000000Z",
+        "since": "2026-11-21T03:46:06.000001Z",
+    }]);
+    assert_eq!(patched_status(Kind::InternalServiceExport, patch), merged);
 }
 
 #[test]
@@ -578,6 +587,20 @@ fn the_export_of_a_service_contains_the_additions_to_the_go_form() {
     assert_eq!(made["spec"]["headless"], true);
     assert_eq!(made["spec"]["sessionAffinity"], "ClientIP");
     assert_eq!(made["spec"]["sessionAffinityConfig"], json!({ "clientIP": { "timeoutSeconds": 60 } }));
+}
+
+#[test]
+fn the_age_of_the_ports_ends_with_the_export_by_the_fleets_api() {
+    let stamp = |exported_by| {
+        let part = Multicluster { exported_by, ..Multicluster::default() };
+        let content = ExportContent { multicluster: Some(Arc::new(part)), ..export_content(vec![http_80()]) };
+        let patch =
+            Patch::InternalServiceExport { reference: reference("exporter", "app", "uid-9", "234", 0, MADE), content };
+        let body = patched(Kind::InternalServiceExport, patch);
+        body["metadata"]["annotations"].get("networking.fleet.azure.com/ports-offered-since").cloned()
+    };
+    assert_eq!(stamp(ExportedBy::StandardApi), Some(Value::Null));
+    assert_eq!(stamp(ExportedBy::Both), None);
 }
 
 #[test]

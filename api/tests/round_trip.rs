@@ -13,9 +13,9 @@ use fleetnet_core::model::{
     ExportedBy, Finalizers, HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport,
     InternalServiceImport, IpFamily, Kind, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberAgent,
     MemberCounts, MemberStatus, MergedCluster, MergedImport, MergedServiceImport, Meta, MultiClusterService,
-    Multicluster, Object, Owner, PortNumber, PortSetStamp, Reference, Renewal, ServedPort, Service, ServiceExport,
-    ServiceImport, ServicePort, ServiceType, SessionAffinity, Silence, SilencePhase, SilentMember, SliceContent,
-    SliceStreamOffer, StandardLabels, StandardProperties, TargetPort, Treatment,
+    Multicluster, Object, Owner, Place, PortNumber, PortSetStamp, Reference, Renewal, ServedPort, Service,
+    ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity, Silence, SilencePhase, SilentMember,
+    SliceContent, SliceStreamOffer, StandardLabels, StandardProperties, TargetPort, Treatment,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
@@ -204,7 +204,22 @@ fn properties() -> impl Strategy<Value = StandardProperties> {
 
 fn multicluster() -> impl Strategy<Value = Multicluster> {
     let exported_by = prop_oneof![Just(ExportedBy::Both), Just(ExportedBy::StandardApi)];
-    (exported_by, properties()).prop_map(|(exported_by, properties)| Multicluster { exported_by, properties })
+    (exported_by, properties(), option::of(a_moment().prop_map(Timestamp::whole_seconds)), any::<bool>()).prop_map(
+        |(exported_by, properties, export_created, is_recreated)| Multicluster {
+            exported_by,
+            properties,
+            export_created,
+            is_recreated,
+        },
+    )
+}
+
+fn place() -> impl Strategy<Value = Place> {
+    (a_name(), a_moment(), a_moment()).prop_map(|(cluster, export_created, since)| Place {
+        cluster: cluster.into(),
+        export_created,
+        since,
+    })
 }
 
 fn merged_import() -> impl Strategy<Value = MergedImport> {
@@ -390,9 +405,9 @@ fn internal_service_exports() {
         finalizers(),
         a_moment(),
         "[0-9a-f]{10}",
-        conditions(),
+        (conditions(), collection::vec(place(), 0..3)),
     );
-    for_any(cases(256), LEAST, &input, |(first, second, finalizers, since, fingerprint, conditions)| {
+    for_any(cases(256), LEAST, &input, |(first, second, finalizers, since, fingerprint, (conditions, precedence))| {
         let classes = [
             (first.1.ports != second.1.ports, "other ports"),
             (second.1.ports.is_empty(), "no ports"),
@@ -417,19 +432,22 @@ fn internal_service_exports() {
             multicluster: first.1.multicluster,
             conditions: Vec::new(),
             stamp: None,
+            precedence: Vec::new(),
         };
         assert_eq!(server.read(), Object::InternalServiceExport(expected.clone()));
-        expected.meta = meta(4, finalizers.clone());
+        expected.meta = meta(5, finalizers.clone());
         (expected.reference, expected.ports) = (second.0.clone(), second.1.ports.clone());
         (expected.headless, expected.session_affinity) = (second.1.headless, second.1.session_affinity);
         expected.multicluster.clone_from(&second.1.multicluster);
         expected.conditions = conditions.clone();
         let stamp = PortSetStamp { since, ports: fingerprint.into() };
         expected.stamp = Some(stamp.clone());
+        expected.precedence.clone_from(&precedence);
         let server = server
             .patched(Patch::InternalServiceExport { reference: second.0, content: second.1 })
             .patched(Patch::InternalServiceExportStamp { finalizers, stamp })
-            .patched(Patch::InternalServiceExportConditions(conditions));
+            .patched(Patch::InternalServiceExportConditions(Vec::new()))
+            .patched(Patch::InternalServiceExportMerge { conditions, precedence });
         assert_eq!(server.read(), Object::InternalServiceExport(expected));
         classes
     });

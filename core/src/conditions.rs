@@ -6,8 +6,8 @@
 
 mod standard;
 
-pub(crate) use standard::merge_outcome;
 pub use standard::{INVALID_SERVICE_TYPE, NO_SERVICE};
+pub(crate) use standard::{has_outcome, merge_outcome};
 
 use crate::limits::{PORTS_MAX, REPORTED_NAMES_MAX};
 use crate::model::{Condition, ExportState, InternalServiceExport, Kind, Meta};
@@ -109,6 +109,15 @@ impl ConditionValue {
             Reason::ServiceIneligible,
             format!("service {service} is not eligible for export"),
         )
+    }
+
+    /// Condition `Valid` False, of both APIs: the agents made the Service for an import.
+    pub(crate) fn imported_service(service: &ObjectName) -> Self {
+        let message = format!(
+            "service {service} is the derived Service of an import, so its endpoints are of other clusters. Delete the ServiceExport: each \
+             cluster can import the Service from the clusters that run it"
+        );
+        Self::new(ConditionStatus::False, Reason::ServiceImported, message)
     }
 
     /// Condition `Valid` False: the user requests the export of a headless Service, but the hub agent does not announce

@@ -10,6 +10,7 @@
 //! | [`distribute`] | the importers that get a slice |
 //! | `leaving` | the finalizers of a member that leaves the fleet |
 //! | [`merge`] | the merged import of the standard API: a pure function of the exports |
+//! | `precedence` | the order of the exports of the standard API |
 //! | `merged` | the members that get a merged import, and the conditions of its exports |
 //! | `silence` | members that the hub agent does not hear from any more |
 
@@ -20,6 +21,7 @@ mod leaving;
 pub mod merge;
 mod merged;
 mod planner;
+mod precedence;
 pub mod rights;
 pub(crate) mod silence;
 pub mod view;

@@ -1,5 +1,7 @@
 //! All limits of this crate.
 
+use fleetnet_types::Timestamp;
+
 /// Maximum length of each part of an exported slice's name, in characters. The name has three parts, three dashes and 5 hex
 /// digits, and at most 253 characters, so a part has at most (253 - 3 - 5) / 3 = 81. A name with 10 hex digits has at most 253
 /// characters too, because a cluster id has at most 50 characters and a namespace at most 63: 50 + 63 + 81 + 3 + 10 = 207.
@@ -59,6 +61,17 @@ pub const PORTS_MAX: usize = 1_000;
 
 /// Maximum number of exporting clusters of a Service of the standard API.
 pub const MERGED_CLUSTERS_MAX: usize = 1_000;
+
+/// Maximum number of places in the record of an InternalServiceExport: its own place and those of the 15 oldest exports. With all
+/// places, the records of a Service would grow with the square of the number of its exporters.
+pub const PLACES_MAX: usize = 16;
+
+/// Latest creation of a ServiceExport that counts: 9999-01-01. Exports after it get later times, which an API server must store.
+pub const EXPORT_CREATED_MAX: Timestamp = Timestamp(253_370_764_800_000_000);
+
+/// Time between the creations of two exports that came back to a hub that has lost its record: 10 min. Within this time, the members
+/// of a rebuilt hub write their exports again, and the creationTimestamps of their ServiceExports decide their order.
+pub const RECREATION_MICROS: i64 = 600_000_000;
 
 /// Maximum number of labels, and of annotations, that an export gives to the ServiceImports of the standard API.
 pub const EXPORTED_LABELS_MAX: usize = 32;

@@ -23,7 +23,7 @@ pub use hub::{
 };
 pub use membership::{AgentStatus, InternalMemberCluster, MemberCluster, MembershipAgent, MembershipState};
 pub use multicluster::{
-    ExportedBy, IpFamily, MergedCluster, MergedImport, MergedServiceImport, Multicluster, ServedPort,
+    ExportedBy, IpFamily, MergedCluster, MergedImport, MergedServiceImport, Multicluster, Place, ServedPort,
     StandardImportSpec, StandardImportStatus, StandardLabels, StandardProperties, StandardServiceExport,
     StandardServiceImport,
 };

@@ -2,7 +2,7 @@
 
 use crate::model::{
     AgentStatus, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, IpFamily, Kind, LoadBalancerStatus,
-    MemberStatus, MergedImport, Meta, Multicluster, Owner, PortSetStamp, Reference, Renewal, ServicePort,
+    MemberStatus, MergedImport, Meta, Multicluster, Owner, Place, PortSetStamp, Reference, Renewal, ServicePort,
     SessionAffinity, SliceContent, StandardImportSpec, StandardImportStatus, StandardLabels, StandardProperties,
 };
 use crate::reasons::Reason;
@@ -340,6 +340,11 @@ pub enum Patch {
     },
     /// `status.conditions` of an InternalServiceExport.
     InternalServiceExportConditions(Vec<Condition>),
+    /// `status` of an InternalServiceExport that is part of a merged import.
+    InternalServiceExportMerge {
+        conditions: Vec<Condition>,
+        precedence: Vec<Place>,
+    },
     EndpointSliceExport(HubSliceSpec),
     EndpointSliceImport(HubSliceSpec),
     /// Finalizers and labels of a MultiClusterService; a label with `None` is removed.
@@ -410,7 +415,8 @@ impl Patch {
             Self::StandardServiceImport { .. } | Self::StandardServiceImportStatus(_) => Kind::StandardServiceImport,
             Self::InternalServiceExport { .. }
             | Self::InternalServiceExportStamp { .. }
-            | Self::InternalServiceExportConditions(_) => Kind::InternalServiceExport,
+            | Self::InternalServiceExportConditions(_)
+            | Self::InternalServiceExportMerge { .. } => Kind::InternalServiceExport,
             Self::EndpointSliceExport(_) => Kind::EndpointSliceExport,
             Self::EndpointSliceImport(_) => Kind::EndpointSliceImport,
             Self::MultiClusterService { .. } | Self::MultiClusterServiceStatus { .. } => Kind::MultiClusterService,

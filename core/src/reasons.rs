@@ -47,6 +47,8 @@ reasons! {
     Warning ServiceNotFound,
     /// The Service of a ServiceExport has a type that is not exported.
     Warning ServiceIneligible,
+    /// The agents made the Service of a ServiceExport for an import.
+    Warning ServiceImported,
     /// A Service or slice has more ports than the limit.
     Warning TooManyPorts,
     /// The weight annotation of a ServiceExport is malformed.

@@ -2,15 +2,19 @@
 //! the main job with processes and real control planes.
 
 use anyhow::{Context as _, ensure};
+use fleetnet_api::crd::InternalServiceExport;
 use fleetnet_api::crd::multicluster::{ServiceExport, ServiceImport};
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::member::StandardApi;
+use fleetnet_core::names;
+use fleetnet_types::ObjectName;
 use harness::eventually;
 use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
+use sim::fleet::Place;
 use sim::{Fleet, Options};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +27,8 @@ const EXPORTED: [&str; 3] = ["Conflict=False NoConflicts", "Ready=True Exported"
 const DENIED: [&str; 2] = ["Ready=False Failed", "Valid=True Valid"];
 
 /// Conditions of an export whose cluster has lost the right to export the Service.
-const DENIED_LATER: [&str; 3] = ["Conflict=False NoConflicts", "Ready=False Failed", "Valid=True Valid"];
+const DENIED_LATER: [&str; 3] =
+    ["Conflict=Unknown ServicePendingConflictResolution", "Ready=False Failed", "Valid=True Valid"];
 
 /// Returns a fleet that uses the standard API, and the user of the namespace `work` in each member. The namespaces import.
 async fn fleet(members: usize) -> anyhow::Result<(Fleet, Vec<User>)> {
@@ -234,6 +239,161 @@ fn a_settled_fleet_writes_nothing_also_after_restarts() -> anyhow::Result<()> {
         for user in &users {
             user.sees_standard_slices("app", &all).await?;
         }
+        Ok(())
+    })
+}
+
+#[test]
+fn an_export_that_somebody_deletes_in_the_hub_costs_importers_nothing() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (fleet, users) = fleet(2).await?;
+        users[0].create_service("app").await?;
+        users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        users[0].export_standard("app", json!({})).await?;
+        for user in &users {
+            user.sees_standard_slices("app", &["member-1 10.1.0.1"]).await?;
+            user.sees_ready_import("app", &["member-1"]).await?;
+        }
+        users[0].sees_conditions("app", &EXPORTED).await?;
+        sleep(Duration::from_secs(30)).await;
+        let before = writes(&fleet);
+        internal_exports(&fleet, 1).delete("work-app", &Default::default()).await?;
+        sleep(Duration::from_secs(30)).await;
+        // The slices, the MergedServiceImports and all objects of the importers stay.
+        let expected = counted(&[
+            ("create internalserviceexports", 1),
+            ("patch internalserviceexports/status", 1),
+            ("patch serviceexports/status", 2),
+        ]);
+        assert_eq!(writes_since(&fleet, &before), expected);
+        users[0].sees_conditions("app", &EXPORTED).await.map(drop)
+    })
+}
+
+/// Returns the exports of a member in the hub.
+fn internal_exports(fleet: &Fleet, member: usize) -> Api<InternalServiceExport> {
+    Api::namespaced(fleet.hub.admin(), &format!("fleet-member-member-{member}"))
+}
+
+/// Waits until the export of a member decides, after the hub agent has restarted too. Its port is its number and 80.
+async fn decides(fleet: &mut Fleet, users: &[User], member: usize) -> anyhow::Result<()> {
+    sleep(Duration::from_secs(30)).await;
+    for _ in 0..2 {
+        for user in users {
+            let import = user.sees_ready_import("app", &["member-1", "member-2"]).await?;
+            let ports: Vec<i32> = import.spec.ports.iter().map(|port| port.port).collect();
+            ensure!(ports == [80 + i32::try_from(member)?], "{ports:?}");
+            let export: ServiceExport = user.api().get("app").await?;
+            let message = format!("The export of cluster member-{member} decides");
+            let conditions = export.status.and_then(|status| status.conditions).unwrap_or_default();
+            ensure!(conditions.iter().any(|it| it.message.contains(&message)), "{conditions:?}");
+        }
+        fleet.kill(Place::Hub).await;
+        fleet.start(Place::Hub)?;
+        fleet.ready().await?;
+        sleep(Duration::from_secs(30)).await;
+    }
+    Ok(())
+}
+
+/// Exports a Service with the port of the member.
+async fn export_own_port(user: &User, member: u16) -> anyhow::Result<()> {
+    user.create_service_with_port("app", 80 + member).await?;
+    user.export_standard("app", json!({})).await?;
+    sleep(Duration::from_secs(5)).await;
+    Ok(())
+}
+
+#[test]
+fn the_oldest_service_export_decides_after_its_service_was_created_again() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (mut fleet, users) = fleet(2).await?;
+        export_own_port(&users[1], 2).await?;
+        export_own_port(&users[0], 1).await?;
+        decides(&mut fleet, &users, 2).await?;
+        users[1].delete::<Service>("app").await?;
+        users[1].create_service_with_port("app", 82).await?;
+        decides(&mut fleet, &users, 2).await?;
+        users[1].delete::<Service>("app").await?;
+        sleep(Duration::from_secs(60)).await;
+        users[1].create_service_with_port("app", 82).await?;
+        decides(&mut fleet, &users, 2).await?;
+        users[1].delete::<ServiceExport>("app").await?;
+        sleep(Duration::from_secs(5)).await;
+        users[1].export_standard("app", json!({})).await?;
+        decides(&mut fleet, &users, 1).await
+    })
+}
+
+#[test]
+fn the_oldest_service_export_decides_after_the_hub_has_lost_all_exports() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (mut fleet, users) = fleet(2).await?;
+        export_own_port(&users[1], 2).await?;
+        export_own_port(&users[0], 1).await?;
+        decides(&mut fleet, &users, 2).await?;
+        for member in [1, 2] {
+            internal_exports(&fleet, member).delete("work-app", &Default::default()).await?;
+            sleep(Duration::from_secs(5)).await; // so that the agent of member-1 creates its export first
+        }
+        decides(&mut fleet, &users, 2).await?;
+        let places = fleet.places().filter(|place| *place != Place::Hub).collect::<Vec<_>>();
+        for place in &places {
+            fleet.kill(*place).await;
+        }
+        for member in [1, 2] {
+            internal_exports(&fleet, member).delete("work-app", &Default::default()).await?;
+        }
+        for place in places {
+            fleet.start(place)?;
+            sleep(Duration::from_secs(10)).await;
+        }
+        decides(&mut fleet, &users, 2).await
+    })
+}
+
+#[test]
+fn an_earlier_export_by_the_fleets_api_does_not_count_for_the_standard_api() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (mut fleet, users) = fleet(2).await?;
+        fleet.hub.make_namespace("work").await?;
+        users[0].create_service_with_port("app", 81).await?;
+        users[0].export("app").await?;
+        sleep(Duration::from_secs(10)).await;
+        export_own_port(&users[1], 2).await?;
+        users[0].export_standard("app", json!({})).await?;
+        decides(&mut fleet, &users, 2).await?;
+        users[0].delete::<fleetnet_api::crd::ServiceExport>("app").await?;
+        decides(&mut fleet, &users, 2).await
+    })
+}
+
+#[test]
+fn a_derived_service_is_not_exported_by_either_api() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (fleet, users) = fleet(2).await?;
+        fleet.hub.make_namespace("work").await?;
+        users[0].create_service("app").await?;
+        users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        users[0].export("app").await?;
+        users[0].export_standard("app", json!({})).await?;
+        users[1].import("app", "app", Consume::ClusterIp).await?;
+        users[1].sees("app", &["10.1.0.1"]).await?;
+        users[1].sees_standard_slices("app", &["member-1 10.1.0.1"]).await?;
+        let by_standard_api = names::standard_derived(&ObjectName::new("work", "app")).name;
+        let by_fleet_api = users[1].derived_service("app").await?.name_any();
+        let system = User::new(fleet.members[1].server.admin(), "fleet-system");
+        sleep(Duration::from_secs(30)).await;
+        let before = writes(&fleet);
+        for (user, derived) in [(&users[1], &*by_standard_api), (&system, &*by_fleet_api)] {
+            user.export(derived).await?;
+            user.export_standard(derived, json!({})).await?;
+            user.sees_export(derived, "Valid", "False", "ServiceImported").await?;
+            user.sees_conditions(derived, &["Ready=False Failed", "Valid=False ServiceImported"]).await?;
+            user.sees_event("ServiceExport", "ServiceImported", "derived Service").await?;
+        }
+        sleep(Duration::from_secs(30)).await;
+        assert_eq!(writes_since(&fleet, &before), counted(&[("patch serviceexports/status", 4)]));
         Ok(())
     })
 }

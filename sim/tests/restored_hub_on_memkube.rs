@@ -1,10 +1,11 @@
-//! Test of a hub that is restored from a backup while an agent cannot reach it. `tests/tests/e2e/old_backup.rs` plays restores on real
-//! control planes.
+//! Tests of a hub that is restored from a backup. `tests/tests/e2e/old_backup.rs` plays restores on real control planes.
 
 use anyhow::ensure;
 use fleetnet_api::crd::{InternalServiceImport, MemberAgent};
+use fleetnet_core::member::StandardApi;
 use harness::user::{Consume, User};
 use kube::Api;
+use serde_json::json;
 use sim::fleet::Place;
 use sim::partition::Partition;
 use sim::{Fleet, Options};
@@ -46,6 +47,42 @@ fn an_agent_that_reaches_a_restored_hub_late_notices_it_by_a_conflict() -> anyho
         let claims: Api<InternalServiceImport> = Api::namespaced(fleet.hub.admin(), "fleet-member-member-2");
         ensure!(claims.get_opt("work-app").await?.is_some(), "the claim that the backup does not have");
         importer.sees("app", &["10.1.0.3"]).await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn a_service_stays_imported_if_the_backup_has_only_its_export_by_the_fleets_api() -> anyhow::Result<()> {
+    sim::paused(async {
+        let standard_api = StandardApi::LabelledNamespaces;
+        let mut fleet = Fleet::new(Options { standard_api, ..Options::members(2) }).await?;
+        fleet.make_namespace("work").await?;
+        fleet.start_agents().await?;
+        let [exporter, importer] = [0, 1].map(|index: usize| User::new(fleet.members[index].server.admin(), "work"));
+        importer.label_namespace(Some("true")).await?;
+        exporter.create_service("app").await?;
+        exporter.create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        exporter.export("app").await?;
+        exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
+        sleep(Duration::from_secs(30)).await;
+        let backup = fleet.hub.memkube().backup();
+        exporter.export_standard("app", json!({})).await?;
+        importer.sees_standard_slices("app", &["member-1 10.1.0.1"]).await?;
+        exporter.delete::<fleetnet_api::crd::ServiceExport>("app").await?;
+        let import = importer.sees_ready_import("app", &["member-1"]).await?;
+        sleep(Duration::from_secs(30)).await;
+
+        let before = fleet.agent_writes().len();
+        fleet.hub.memkube().restore(&backup);
+        sleep(Duration::from_secs(120)).await;
+        for entry in fleet.agent_writes().iter().skip(before) {
+            let (verb, resource) = (entry.call.verb.name(), &*entry.call.target.resource);
+            let of_slices = ["endpointsliceexports", "endpointslices", "services"];
+            ensure!(verb != "delete" || !of_slices.contains(&resource), "{:?}", entry.call);
+            ensure!(resource != "endpointslices", "{:?}", entry.call);
+        }
+        importer.sees_standard_slices("app", &["member-1 10.1.0.1"]).await?;
+        ensure!(importer.sees_ready_import("app", &["member-1"]).await?.spec.ips == import.spec.ips);
         Ok(())
     })
 }

@@ -3,8 +3,8 @@
 use super::shared::{
     ExportedObjectReference, ServicePort, SessionAffinityConfig, StandardProperties, conditions_schema,
 };
-use fleetnet_core::limits::PORTS_MAX;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use fleetnet_core::limits::{PLACES_MAX, PORTS_MAX};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Time};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,6 +67,13 @@ pub struct Multicluster {
     /// True if only the ServiceExport of multicluster.x-k8s.io exports the Service, and none of this group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<bool>,
+    /// creationTimestamp of the ServiceExport, by the clock of the exporting cluster. The oldest ServiceExport decides in a conflict,
+    /// among exports that the hub does not know from before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub export_creation_timestamp: Option<Time>,
+    /// True if the hub agent had merged the export before this object was created: the hub has lost the export since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recreated: Option<bool>,
     #[serde(flatten)]
     pub properties: StandardProperties,
 }
@@ -88,4 +95,22 @@ pub struct InternalServiceExportStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Option<Vec<Condition>>,
+    /// Places of the oldest exports of the Service by the API group multicluster.x-k8s.io, up to this export. The oldest comes first.
+    /// So the order survives if an export is created again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = PLACES_MAX))]
+    pub precedence: Option<Vec<Place>>,
+}
+
+/// Place of an export in the order of the exports of a Service.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Place {
+    /// ID of the exporting cluster.
+    #[schemars(length(min = 1, max = 63))]
+    pub cluster: String,
+    /// creationTimestamp of the ServiceExport that has the place.
+    pub export_creation_timestamp: MicroTime,
+    /// Age of the export, which decides its place.
+    pub since: MicroTime,
 }

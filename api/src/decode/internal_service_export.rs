@@ -1,16 +1,18 @@
 //! Decoder of InternalServiceExport.
 
 use super::Root;
-use super::lenient::{Few, Field, records};
+use super::lenient::{Few, Field, Short, records};
 use super::meta::Known;
 use super::multicluster::{RawMulticluster, multicluster};
 use super::shared::{
-    RawAffinityConfig, RawConditions, RawReference, RawServicePort, conditions, reference, service_ports,
+    RawAffinityConfig, RawCondition, RawReference, RawServicePort, conditions, reference, service_ports,
     session_affinity,
 };
+use crate::limits::NAME_BYTES_MAX;
 use crate::names::annotations;
-use fleetnet_core::limits::PORTS_MAX;
-use fleetnet_core::model::{InternalServiceExport, Object, PortSetStamp};
+use fleetnet_core::limits::{PLACES_MAX, PORTS_MAX};
+use fleetnet_core::model::{InternalServiceExport, Object, Place, PortSetStamp};
+use fleetnet_types::{ClusterId, Text, Timestamp};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -25,10 +27,26 @@ pub(super) struct RawSpec {
     session_affinity_config: Field<RawAffinityConfig>,
 }
 
-records!(RawSpec);
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawStatus {
+    conditions: Field<Vec<RawCondition>>,
+    precedence: Field<Few<RawPlace, PLACES_MAX>>,
+}
 
-pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Object, &'static str> {
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawPlace {
+    cluster: Field<Short<Text, NAME_BYTES_MAX>>,
+    export_creation_timestamp: Field<Timestamp>,
+    since: Field<Timestamp>,
+}
+
+records!(RawSpec, RawStatus, RawPlace);
+
+pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
     let spec = top.spec.or_default();
+    let status = top.status.or_undecodable("status is not an object")?;
     Ok(Object::InternalServiceExport(InternalServiceExport {
         reference: reference(&known.meta, spec.service_reference).ok_or("spec.serviceReference names no Service")?,
         ports: service_ports(spec.ports.list())?,
@@ -40,10 +58,20 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Ob
             Field::Nonsense => return Err("spec.multicluster is not an object"),
             Field::Value(raw) => Some(Arc::new(multicluster(raw))),
         },
-        conditions: conditions(top.status.or_undecodable("status is not an object")?.conditions)?,
+        conditions: conditions(status.conditions)?,
+        precedence: status.precedence.list().or_default().into_iter().filter_map(place).collect(),
         stamp: known.annotations.get(annotations::PORTS_OFFERED_SINCE).and_then(|value| stamp(value)),
         meta: known.meta,
     }))
+}
+
+/// Returns a place that the hub agent recorded. `None` if a value is missing or malformed.
+fn place(raw: RawPlace) -> Option<Place> {
+    Some(Place {
+        cluster: ClusterId::from(raw.cluster.text().value()?),
+        export_created: raw.export_creation_timestamp.value()?,
+        since: raw.since.value()?,
+    })
 }
 
 /// Decodes the hub agent's annotation `ports-offered-since`: the time since which the export has its present ports, a space, and

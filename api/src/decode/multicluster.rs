@@ -4,7 +4,7 @@ use super::lenient::{Few, Field, Shape, Short, records};
 use crate::limits::{LABEL_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
 use fleetnet_core::limits::{EXPORTED_ANNOTATION_BYTES_MAX, EXPORTED_LABELS_MAX};
 use fleetnet_core::model::{ExportedBy, IpFamily, Multicluster, StandardProperties};
-use fleetnet_types::Text;
+use fleetnet_types::{Text, Timestamp};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -20,6 +20,8 @@ pub(super) type ShortText = Short<Text, LABEL_BYTES_MAX>;
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawMulticluster {
     only: Field<bool>,
+    export_creation_timestamp: Field<Timestamp>,
+    recreated: Field<bool>,
     ip_families: Field<Families>,
     internal_traffic_policy: Field<ShortText>,
     traffic_distribution: Field<ShortText>,
@@ -54,6 +56,8 @@ pub(super) fn multicluster(raw: RawMulticluster) -> Multicluster {
             [raw.internal_traffic_policy, raw.traffic_distribution],
             [raw.exported_labels, raw.exported_annotations],
         ),
+        export_created: raw.export_creation_timestamp.value(),
+        is_recreated: raw.recreated.or_default(),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::resources::resource;
 use crate::times;
 use fleetnet_core::model::{
     AddressType, Condition, ConsumerType, Endpoint, EndpointPort, ExportedBy, Finalizers, ImportStatus, ImportType,
-    IpFamily, Kind, LoadBalancerIngress, LoadBalancerStatus, MergedCluster, Multicluster, Owner, PortNumber,
+    IpFamily, Kind, LoadBalancerIngress, LoadBalancerStatus, MergedCluster, Multicluster, Owner, Place, PortNumber,
     PortSetStamp, Reference, ServedPort, ServicePort, SessionAffinity, SliceContent, StandardProperties, TargetPort,
 };
 use fleetnet_core::plan::Controller;
@@ -147,8 +147,20 @@ fn endpoint_port(port: &EndpointPort) -> Value {
 
 /// Returns the value of the field `multicluster` of an InternalServiceExport. A patch replaces its lists.
 pub(super) fn multicluster(multicluster: &Multicluster) -> Value {
-    let only = (multicluster.exported_by == ExportedBy::StandardApi).then_some(true);
-    with_properties(json!({ "only": only }), &multicluster.properties)
+    let value = json!({
+        "only": (multicluster.exported_by == ExportedBy::StandardApi).then_some(true),
+        "exportCreationTimestamp": multicluster.export_created.map(times::seconds),
+        "recreated": multicluster.is_recreated.then_some(true),
+    });
+    with_properties(value, &multicluster.properties)
+}
+
+pub(super) fn place(place: &Place) -> Value {
+    json!({
+        "cluster": *place.cluster,
+        "exportCreationTimestamp": times::micros(place.export_created),
+        "since": times::micros(place.since),
+    })
 }
 
 /// Sets the fields of the properties in an object.

@@ -6,8 +6,8 @@ use crate::times;
 use fleetnet_core::limits::LATENCY_MINUTES;
 use fleetnet_core::member::latency::BUCKETS_MILLISECONDS;
 use fleetnet_core::model::{
-    AgentStatus, Announcement, ConsumerType, HubSliceSpec, LatencyChange, LatencyReport, MemberStatus, MergedImport,
-    OriginLatency, Reference, Renewal, Silence, SilentMember, SliceStreamOffer, SliceStreamReport,
+    AgentStatus, Announcement, ConsumerType, ExportedBy, HubSliceSpec, LatencyChange, LatencyReport, MemberStatus,
+    MergedImport, OriginLatency, Reference, Renewal, Silence, SilentMember, SliceStreamOffer, SliceStreamReport,
 };
 use fleetnet_core::plan::{DerivedService, ExportContent, ImportedSlice, Patch};
 use fleetnet_types::{ClusterId, ObjectName, Text};
@@ -24,6 +24,10 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         | Patch::ServiceImportConditions(conditions) => {
             return status(json!({ "conditions": parts::conditions(conditions) }));
         }
+        Patch::InternalServiceExportMerge { conditions, precedence } => {
+            let precedence: Vec<Value> = precedence.iter().map(parts::place).collect();
+            return status(json!({ "conditions": parts::conditions(conditions), "precedence": precedence }));
+        }
         Patch::MultiClusterServiceStatus { conditions, load_balancer } => {
             let load_balancer = parts::load_balancer(load_balancer);
             return status(json!({ "conditions": parts::conditions(conditions), "loadBalancer": load_balancer }));
@@ -34,7 +38,16 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         Patch::Finalizers { finalizers, kind: _ } => {
             json!({ "metadata": { "finalizers": parts::finalizers(kind, finalizers) } })
         }
-        Patch::InternalServiceExport { reference, content } => internal_service_export(reference, content),
+        Patch::InternalServiceExport { reference, content } => {
+            let mut body = internal_service_export(reference, content);
+            let part = content.multicluster.as_ref();
+            // The age of the port set ends with the export by the fleet's API.
+            // fault H21.1 (encode::the_age_of_the_ports_ends_with_the_export_by_the_fleets_api): ExportedBy::StandardApi ~> ExportedBy::StandardApi && false
+            if part.is_some_and(|part| part.exported_by == ExportedBy::StandardApi) {
+                body["metadata"]["annotations"][annotations::PORTS_OFFERED_SINCE] = Value::Null;
+            }
+            body
+        }
         Patch::MemberAgent(renewal) => member_agent(renewal),
         Patch::MemberAgentStatus(member) => return status(member_status(member)),
         Patch::InternalMemberClusterStatus(agents) => {

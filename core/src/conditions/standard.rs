@@ -1,6 +1,6 @@
 //! Values of the conditions of the standard API. It has reasons of its own, so a condition shows another reason than its Event.
 
-use super::{ConditionValue, MULTICLUSTER_CONFLICT, find, listed};
+use super::{CONFLICT, ConditionValue, MULTICLUSTER_CONFLICT, find, listed};
 use crate::limits::EXPORTED_LABELS_MAX;
 use crate::model::Condition;
 use crate::reasons::Reason;
@@ -16,6 +16,11 @@ pub const INVALID_SERVICE_TYPE: &str = "InvalidServiceType";
 pub(crate) fn merge_outcome(conditions: &[Condition]) -> Option<&Condition> {
     // fault ME6.3: .filter(|it| it.status != ConditionStatus::Unknown) ~>
     find(conditions, MULTICLUSTER_CONFLICT).filter(|it| it.status != ConditionStatus::Unknown)
+}
+
+/// True if a ServiceExport of the standard API shows the outcome of the merge.
+pub(crate) fn has_outcome(conditions: &[Condition]) -> bool {
+    find(conditions, CONFLICT).is_some_and(|it| it.status != ConditionStatus::Unknown)
 }
 
 impl ConditionValue {

@@ -1,7 +1,7 @@
 //! Merged import of the standard API: a pure function of the exports of a Service.
 //!
-//! The oldest export decides each property. Two exports of the same second are in the order of their cluster ids. Other exports
-//! that disagree stay part of the import, and all exports show the conflict. The ports are the union of all ports:
+//! The oldest export decides each property ([`super::precedence`]). Other exports that disagree stay part of the import, and all exports
+//! show the conflict. The ports are the union of all ports:
 //!
 //! | port of a younger export | result |
 //! |---|---|
@@ -9,14 +9,13 @@
 //! | has the name of a merged port, with another protocol or number | the cluster does not serve the merged port |
 //! | has the protocol and number of a merged port, under another name | the cluster serves the merged port under its name |
 //! | otherwise | it becomes a merged port |
-//!
-//! The age of an export is the creationTimestamp of its InternalServiceExport, which a member cannot back-date.
 
+use super::precedence;
 use crate::admission;
 use crate::limits::{MERGED_CLUSTERS_MAX, PORTS_MAX};
 use crate::model::{
-    ImportType, InternalServiceExport, IpFamily, MergedCluster, MergedImport, Multicluster, ServedPort, ServicePort,
-    SessionAffinity, StandardProperties,
+    ImportType, InternalServiceExport, IpFamily, MergedCluster, MergedImport, Multicluster, Place, ServedPort,
+    ServicePort, SessionAffinity, StandardProperties,
 };
 use crate::names;
 use fleetnet_types::{ClusterId, ObjectName, Text};
@@ -79,11 +78,11 @@ impl Property {
 /// Properties of which the exports of a Service disagree.
 pub type Conflicts = BTreeSet<Property>;
 
-/// Merges the exports of a Service. `None` without an export.
-pub fn merge(mut exports: Vec<Exported<'_>>) -> Option<(MergedImport, Conflicts)> {
-    // fault MC7.1: (it.export.meta.created, it.cluster) ~> it.cluster
-    exports.sort_by_key(|it| (it.export.meta.created, it.cluster));
-    exports.truncate(MERGED_CLUSTERS_MAX);
+/// Merges the exports of a Service. Also returns their conflicts and their places, the oldest first. `None` without an export.
+pub fn merge(exports: Vec<Exported<'_>>) -> Option<(MergedImport, Conflicts, Vec<Place>)> {
+    let mut ordered = precedence::ordered(exports);
+    ordered.truncate(MERGED_CLUSTERS_MAX);
+    let (exports, places): (Vec<Exported<'_>>, Vec<Place>) = ordered.into_iter().unzip();
     let oldest = *exports.first()?;
     let import_type = oldest.export.import_type();
     let of_oldest = &oldest.multicluster.properties;
@@ -97,7 +96,7 @@ pub fn merge(mut exports: Vec<Exported<'_>>) -> Option<(MergedImport, Conflicts)
     let conflicts = conflicts(oldest, &exports, &properties.families);
     let (ports, clusters) = merge_ports(&exports, import_type);
     let session_affinity = admission::fit_affinity(oldest.export.session_affinity);
-    Some((MergedImport { import_type, ports, session_affinity, properties, clusters }, conflicts))
+    Some((MergedImport { import_type, ports, session_affinity, properties, clusters }, conflicts, places))
 }
 
 fn conflicts(oldest: Exported<'_>, exports: &[Exported<'_>], families: &[IpFamily]) -> Conflicts {
@@ -140,8 +139,8 @@ pub fn conflict_message(service: &ObjectName, import: &MergedImport, conflicts: 
     let oldest = import.clusters.first().map_or("", |oldest| &oldest.cluster);
     let properties: Vec<&str> = conflicts.iter().map(|property| property.text()).collect();
     format!(
-        "the exports of service {service} disagree about {}. The export of cluster {oldest} is the oldest and decides. Export the \
-         same in all clusters, or export under another name",
+        "the exports of service {service} disagree about {}. The export of cluster {oldest} decides: its ServiceExport is the oldest, or \
+         the hub knew it before the others. Export the same in all clusters, or export under another name",
         properties.join(", ")
     )
 }

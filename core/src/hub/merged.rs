@@ -11,6 +11,7 @@ use crate::hub::claims;
 use crate::hub::conflict::{EXPORT_COMPONENT, exports_by_cluster, with_clusters};
 use crate::hub::leaving;
 use crate::hub::merge::{self, Exported};
+use crate::hub::precedence;
 use crate::hub::rights::{self, Right};
 use crate::hub::view::merged::Merged;
 use crate::hub::view::reader::{Reader, live};
@@ -32,8 +33,8 @@ pub(super) fn merged(view: Reader<'_>, service: &ObjectName) -> Option<Merged> {
         // fault MC3.2: rights::of_exporter(view, service, cluster) == Right::Granted ~> true
         (rights::of_exporter(view, service, cluster) == Right::Granted).then_some(exported)
     });
-    let (import, conflicts) = merge::merge(exported.collect())?;
-    Some(Merged { import: Arc::new(import), conflicts })
+    let (import, conflicts, places) = merge::merge(exported.collect())?;
+    Some(Merged { import: Arc::new(import), conflicts, places })
 }
 
 /// Plans the MergedServiceImport of a Service in the member namespace `importer`.
@@ -179,8 +180,20 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
             .chain(was_denied.then_some(allowed))
             .collect();
         let (meta, kind) = (&export.meta, Kind::InternalServiceExport);
-        if let Some((list, events)) = conditions::change(kind, meta, &export.conditions, &wanted, now) {
-            plan.push(Write::patch(meta, Patch::InternalServiceExportConditions(list)).with_events(events));
+        let changed = conditions::change(kind, meta, &export.conditions, &wanted, now);
+        let places = merged.as_ref().filter(|(merged, _)| is_part(merged)).map(|(merged, _)| &*merged.places);
+        let precedence = places.map(|places| precedence::record(&export.precedence, places, &cluster));
+        // A place is recorded together with an outcome, so that it costs no write. A CRD that is older than the field drops it. Only a
+        // record that the server has kept is corrected.
+        // fault MC14.1: is_outdated(&export.precedence, record) ~> is_outdated(&export.precedence, record) && false
+        let is_outdated = precedence.as_ref().is_some_and(|record| precedence::is_outdated(&export.precedence, record));
+        let changed = changed.or_else(|| is_outdated.then(|| (export.conditions.clone(), Vec::new())));
+        if let Some((conditions, events)) = changed {
+            let patch = match precedence {
+                Some(precedence) => Patch::InternalServiceExportMerge { conditions, precedence },
+                None => Patch::InternalServiceExportConditions(conditions),
+            };
+            plan.push(Write::patch(meta, patch).with_events(events));
         }
     }
     plan
@@ -194,7 +207,7 @@ fn has_undecodable_export(view: Reader<'_>, service: &ObjectName) -> bool {
 }
 
 /// Returns the outcome of the merge, for all exports.
-fn outcome(service: &ObjectName, Merged { import, conflicts }: &Merged) -> ConditionValue {
+fn outcome(service: &ObjectName, Merged { import, conflicts, places: _ }: &Merged) -> ConditionValue {
     if conflicts.is_empty() {
         return ConditionValue::no_merge_conflict(service);
     }

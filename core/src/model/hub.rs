@@ -2,8 +2,8 @@
 //! MemberAgents.
 
 use super::{
-    Condition, ConsumerType, ExportedBy, ImportStatus, ImportType, Meta, Multicluster, ServicePort, SessionAffinity,
-    Silence, SilentMember, SliceContent,
+    Condition, ConsumerType, ExportedBy, ImportStatus, ImportType, Meta, Multicluster, Place, ServicePort,
+    SessionAffinity, Silence, SilentMember, SliceContent,
 };
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Uid};
 use std::sync::Arc;
@@ -50,6 +50,9 @@ pub struct InternalServiceExport {
     pub conditions: Vec<Condition>,
     /// Stamp of the hub agent: the start time of the port set. `None` if the stamp is missing or malformed.
     pub stamp: Option<PortSetStamp>,
+    /// Places of the oldest exports of the Service by the standard API, up to this one. Only the hub agent can write them. Empty before
+    /// the first merge.
+    pub precedence: Vec<Place>,
 }
 
 impl InternalServiceExport {

@@ -2,7 +2,7 @@
 //! Service.
 
 use super::{Condition, ImportType, Meta, ServicePort, SessionAffinity};
-use fleetnet_types::{ClusterId, ObjectName, Text};
+use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -100,6 +100,20 @@ pub struct StandardLabels {
 pub struct Multicluster {
     pub exported_by: ExportedBy,
     pub properties: StandardProperties,
+    /// creationTimestamp of the ServiceExport, on the clock of the exporting cluster. `None` if an earlier version wrote the export.
+    pub export_created: Option<Timestamp>,
+    /// True if the hub agent had merged the export before the InternalServiceExport was created: the hub has lost it since.
+    pub is_recreated: bool,
+}
+
+/// Place of an export in the order of the exports of a Service, as the hub agent records it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub cluster: ClusterId,
+    /// creationTimestamp of the ServiceExport that the place belongs to.
+    pub export_created: Timestamp,
+    /// Age of the export, which decides its place.
+    pub since: Timestamp,
 }
 
 /// Import of a Service by the standard API, merged from the exports of all clusters.

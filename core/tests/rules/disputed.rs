@@ -26,7 +26,8 @@ fn set(writes: &[Write]) -> Vec<Condition> {
     match patch {
         Patch::MultiClusterServiceStatus { conditions, .. }
         | Patch::ServiceExportConditions(conditions)
-        | Patch::InternalServiceExportConditions(conditions) => conditions.clone(),
+        | Patch::InternalServiceExportConditions(conditions)
+        | Patch::InternalServiceExportMerge { conditions, precedence: _ } => conditions.clone(),
         other => panic!("{other:?}"),
     }
 }

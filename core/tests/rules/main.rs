@@ -39,6 +39,7 @@ mod merged;
 mod merged_slices;
 mod messages;
 mod oracle;
+mod precedence;
 mod preview;
 mod proved;
 mod reworded;

@@ -32,7 +32,10 @@ fn merged(exports: &[InternalServiceExport]) -> (MergedImport, Conflicts) {
         export,
         multicluster: export.multicluster.as_deref().expect("the standard API exports it"),
     });
-    merge(exported.collect()).expect("there is an export")
+    let (import, conflicts, places) = merge(exported.collect()).expect("there is an export");
+    let clusters = import.clusters.iter().map(|it| &it.cluster);
+    assert!(clusters.eq(places.iter().map(|place| &place.cluster)), "{places:?}");
+    (import, conflicts)
 }
 
 fn udp(name: &str, number: i32) -> ServicePort {
@@ -153,7 +156,7 @@ fn the_oldest_export_decides_and_each_disagreement_has_its_reason() {
         assert_eq!(MergedImport { clusters: alone.clusters.clone(), ..import.clone() }, alone, "{reason:?}");
         assert_eq!(&*import.clusters[0].cluster, "member-1");
         let message = conflict_message(&ObjectName::new("work", "app"), &import, &conflicts);
-        let is_named = message.contains("service work/app") && message.contains("cluster member-1 is the oldest");
+        let is_named = message.contains("service work/app") && message.contains("cluster member-1 decides");
         assert!(is_named, "{message}");
     }
 }

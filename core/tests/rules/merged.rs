@@ -12,7 +12,7 @@ use crate::support::view::{
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub::{Key, Planner};
 use fleetnet_core::model::{
-    Condition, ExportedBy, InternalServiceExport, Kind, MergedImport, MergedServiceImport, Multicluster, Object,
+    Condition, ExportedBy, InternalServiceExport, Kind, MergedImport, MergedServiceImport, Multicluster, Object, Place,
     Reference,
 };
 use fleetnet_core::names;
@@ -137,7 +137,10 @@ fn an_export_that_is_no_part_of_the_import_any_more_shows_no_outcome() {
         hub_view([left.clone().port_set_since(seconds(2)).object(), namespace("work").exported_from_by("").object()]);
     let shown = |view: &Planner| {
         let list = writes(view, &app()).into_iter().rev().find_map(|write| match write.action {
-            Action::Patch { patch: Patch::InternalServiceExportConditions(list), .. } => Some(list),
+            Action::Patch { patch: Patch::InternalServiceExportConditions(list), .. }
+            | Action::Patch { patch: Patch::InternalServiceExportMerge { conditions: list, precedence: _ }, .. } => {
+                Some(list)
+            }
             _ => None,
         });
         let list = list.into_iter().flatten().find(|it| &*it.condition_type == "multicluster.x-k8s.io/Conflict");
@@ -273,12 +276,25 @@ fn verdict(status: &str, reason: &str, message: &str) -> Condition {
     }
 }
 
-/// Returns the write of the conditions of an export.
+/// Returns the places that an export records: its own, and those of older clusters.
+fn places(export: &InternalServiceExport) -> Vec<Place> {
+    let own = names::cluster_of(&export.meta.name.namespace).expect("a member");
+    let number: i64 = own.trim_start_matches("member-").parse().expect("a number");
+    let place = |number| Place {
+        cluster: format!("member-{number}").into(),
+        export_created: seconds(number),
+        since: seconds(number),
+    };
+    (1..=number).map(place).collect()
+}
+
+/// Returns the write of the outcome of an export.
 fn shows(export: &InternalServiceExport, condition: &Condition) -> Write {
     let mut list = export.conditions.clone();
     list.retain(|existing| existing.condition_type != condition.condition_type);
     list.push(condition.clone());
-    Write::patch(&export.meta, Patch::InternalServiceExportConditions(list))
+    let patch = Patch::InternalServiceExportMerge { conditions: list, precedence: places(export) };
+    Write::patch(&export.meta, patch)
 }
 
 #[test]
@@ -288,8 +304,9 @@ fn all_exports_show_the_outcome_with_all_reasons_the_oldest_one_too() {
     assert_eq!(writes(&view, &app()), [shows(&export(1), &agrees), shows(&export(2), &agrees)], "and no ServiceImport");
     assert_eq!(events(&view, &app()), [] as [&str; 0]);
     let other = InternalServiceExport { headless: true, ..with_port(2, 81) };
-    let message = "the exports of service work/app disagree about ports, type. The export of cluster member-1 is the oldest and \
-                   decides. Export the same in all clusters, or export under another name";
+    let message = "the exports of service work/app disagree about ports, type. The export of cluster member-1 decides: its \
+                   ServiceExport is the oldest, or the hub knew it before the others. Export the same in all clusters, or export \
+                   under another name";
     let disagrees = verdict("True", "PortConflict,TypeConflict", message);
     let agreed = InternalServiceExport { conditions: vec![agrees.clone()], ..export(1) };
     let view = hub_view([agreed.clone().object(), other.clone().object()]);
@@ -316,7 +333,8 @@ fn an_export_of_the_standard_api_only_takes_no_part_in_the_fleets_api() {
     let written = writes(&view, &app());
     assert_eq!(written.len(), 2, "{written:?}");
     assert!(written.iter().all(|write| write.kind() == Kind::InternalServiceExport), "the ServiceImport stays");
-    let Action::Patch { patch: Patch::InternalServiceExportConditions(list), .. } = &written[1].action else {
+    let Action::Patch { patch: Patch::InternalServiceExportMerge { conditions: list, .. }, .. } = &written[1].action
+    else {
         panic!()
     };
     let statuses: Vec<(&str, &str)> =
@@ -343,7 +361,9 @@ fn a_denied_export_shows_the_denial_and_then_its_end() {
     let allowed: Planner = hub_view([was_denied.object()]);
     let written = writes(&allowed, &app());
     let [write] = &written[..] else { panic!("{written:?}") };
-    let Action::Patch { patch: Patch::InternalServiceExportConditions(list), .. } = &write.action else { panic!() };
+    let Action::Patch { patch: Patch::InternalServiceExportMerge { conditions: list, .. }, .. } = &write.action else {
+        panic!()
+    };
     let expected = [("Valid", "ExporterAllowed"), ("multicluster.x-k8s.io/Conflict", "NoConflicts")];
     assert_eq!(shown(list), expected.map(|(kind, reason)| (kind.to_owned(), reason.to_owned())));
 }

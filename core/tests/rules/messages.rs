@@ -87,6 +87,21 @@ fn of_services() -> Vec<Case> {
               MemberAgent in the hub"],
         ),
         case(
+            "it is derived from an import",
+            planned(
+                &member_view([
+                    derived_service("work-app", "work/app").object(),
+                    service_export("fleet-system/work-app").object(),
+                ]),
+                &Key::Export(in_system("work-app")),
+            ),
+            [
+                "ServiceExport ServiceImported: service fleet-system/work-app is the derived Service of an import, so its \
+              endpoints are of other clusters. Delete the ServiceExport: each cluster can import the Service from the \
+              clusters that run it",
+            ],
+        ),
+        case(
             "it has too many ports",
             export_plan([service("work/app").ports(&vec![port("http", 80); 1001]).object(), fresh().object()]),
             ["ServiceExport TooManyPorts: service work/app has 1001 ports, and at most 1000 can be exported. The \
@@ -695,6 +710,7 @@ pub(crate) fn set_by(action: &Action) -> Option<&[Condition]> {
             patch:
                 Patch::ServiceExportConditions(list)
                 | Patch::InternalServiceExportConditions(list)
+                | Patch::InternalServiceExportMerge { conditions: list, precedence: _ }
                 | Patch::ServiceImportConditions(list)
                 | Patch::MultiClusterServiceStatus { conditions: list, .. },
             ..

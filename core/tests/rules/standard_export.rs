@@ -1,9 +1,9 @@
 //! Tests of exports by the standard API in the member agent.
 
 use crate::support::build::{
-    Build, BuildInternalExport, BuildService, IntoObject, accepted_export, condition, in_hub_of, internal_export,
-    member_agent, multicluster, named, no_conflict, port, reference, seconds, service, service_export, slice,
-    slice_export, standard_export,
+    Build, BuildInternalExport, BuildService, IntoObject, accepted_export, condition, derived_service, in_hub_of,
+    internal_export, member_agent, multicluster, named, no_conflict, port, reference, seconds, service, service_export,
+    slice, slice_export, standard_export,
 };
 use crate::support::view::{NOW, SEEN, events, observe_change, observe_removal, planned, undecodable, writes};
 use crate::support::world::settings;
@@ -14,6 +14,7 @@ use fleetnet_core::model::{
     Condition, ExportedBy, InternalServiceExport, IpFamily, Kind, Multicluster, Object, Service, ServiceType,
     StandardServiceExport,
 };
+use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, ExportContent, Patch, Sample, Write};
 use fleetnet_types::WatchState;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ fn view_of(objects: impl IntoIterator<Item = Object>, hub: Features) -> Planner 
 }
 
 fn content(exported_by: ExportedBy) -> ExportContent {
-    let part = Multicluster { exported_by, ..multicluster() };
+    let part = Multicluster { exported_by, export_created: Some(seconds(1)), ..multicluster() };
     ExportContent { ports: vec![port("http", 80)], multicluster: Some(Arc::new(part)), ..ExportContent::default() }
 }
 
@@ -86,7 +87,7 @@ fn a_standard_export_needs_one_write_in_the_hub_and_two_of_its_status() {
     let export = StandardServiceExport {
         labels: [("team", "blue"), ("app.kubernetes.io/name", "x")].map(|(a, b)| (a.into(), b.into())).into(),
         annotations: [("note".into(), "n".into())].into(),
-        ..standard_export("work/app")
+        ..standard_export("work/app").created(seconds(3))
     };
     let source = Service {
         families: vec![IpFamily::IPv6, IpFamily::IPv4],
@@ -102,7 +103,8 @@ fn a_standard_export_needs_one_write_in_the_hub_and_two_of_its_status() {
     assert_eq!(create.at, in_hub_of("member-1", "work-app"));
     assert_eq!(create.sample, Some(Sample::ServiceExported { service: named("work/app") }));
     let part = content.multicluster.as_ref().expect("a part");
-    assert_eq!(part.exported_by, ExportedBy::StandardApi);
+    assert_eq!((part.exported_by, part.is_recreated), (ExportedBy::StandardApi, false));
+    assert_eq!(part.export_created, Some(seconds(3)), "the precedence of the export");
     assert_eq!(part.properties.families, [IpFamily::IPv6, IpFamily::IPv4]);
     assert_eq!(part.properties.internal_traffic_policy.as_deref(), Some("Local"));
     assert_eq!(part.properties.traffic_distribution.as_deref(), Some("PreferClose"));
@@ -302,7 +304,8 @@ fn an_export_stays_while_its_request_is_unknown() {
     else {
         panic!("one write")
     };
-    assert_eq!(*content, self::content(ExportedBy::StandardApi));
+    let kept = Multicluster { exported_by: ExportedBy::StandardApi, ..multicluster() };
+    assert_eq!(content.multicluster.as_deref(), Some(&kept), "and the rest stays");
     let mut view =
         self::view([source.object(), merged(ExportedBy::Both).object(), accepted_export("work/app").object()]);
     view.watch_state(Kind::StandardServiceExport, WatchState::Unknown, NOW, &mut Vec::new());
@@ -314,4 +317,135 @@ fn an_export_stays_while_its_request_is_unknown() {
     view.watch_state(Kind::StandardServiceExport, WatchState::Absent, NOW, &mut Vec::new());
     assert!(!is_kept(&view), "no ServiceExport requests it");
     assert_ne!(writes(&view, &app_slice()), []);
+}
+
+fn shows(export: &StandardServiceExport, list: &[(&str, &'static str, &str)]) -> Object {
+    let conditions = list.iter().map(|(kind, status, reason)| condition(kind, status, reason, "as shown", 1)).collect();
+    StandardServiceExport { conditions, ..export.clone() }.object()
+}
+
+#[test]
+fn an_export_that_the_hub_has_lost_keeps_its_slices_and_is_created_again() {
+    let exported = Object::EndpointSliceExport(slice_export("member-1", &slice("work/app-1")));
+    let delete = || vec![Write::delete(Kind::EndpointSliceExport, exported.meta())];
+    let (source, export) = (service("work/app"), standard_export("work/app"));
+    let objects = |shown: &[(&str, &'static str, &str)]| {
+        let shown = shows(&export, shown);
+        [source.clone().object(), slice("work/app-1").object(), exported.clone(), shown]
+    };
+    let internal = merged(ExportedBy::StandardApi);
+    for (status, reason) in [("False", "NoConflicts"), ("True", "PortConflict")] {
+        let mut view = view(objects(&[("Conflict", status, reason)]).into_iter().chain([internal.clone().object()]));
+        assert_eq!(writes(&view, &app_slice()), []);
+        observe_removal(&mut view, &internal.clone().object());
+        assert_eq!(writes(&view, &app_slice()), [], "the hub has lost the export");
+        let [create] = &of_hub(writes(&view, &app()))[..] else { panic!("one write") };
+        let Action::Create(Desired::InternalServiceExport { content, .. }) = &create.action else { panic!() };
+        let part = content.multicluster.as_deref().expect("a part");
+        assert!(part.is_recreated);
+        let again = internal_export("member-1", &source).standard(part.clone()).version(3);
+        observe_change(&mut view, again.clone().object());
+        assert_eq!(writes(&view, &app_slice()), [], "the hub agent has not merged it again");
+        observe_change(&mut view, again.judged(outcome("False", "NoConflicts")).version(4).object());
+        assert_eq!(of_hub(writes(&view, &app())), [], "and the part stays as it is");
+        let denial = condition("Valid", "False", "ExporterNotAllowed", "denied", 1);
+        observe_change(&mut view, fresh(ExportedBy::StandardApi).judged(denial).version(5).object());
+        assert_eq!(writes(&view, &app_slice()), delete());
+    }
+    // The hub has an export of the Service from before the standard API exported it.
+    let of_fleet = internal_export("member-1", &source).judged(no_conflict("work/app"));
+    let older = view(objects(&[("Conflict", "False", "NoConflicts")]).into_iter().chain([of_fleet.object()]));
+    assert_eq!(writes(&older, &app_slice()), []);
+    let pending = [("Conflict", "Unknown", "Pending"), ("Ready", "True", "Exported")];
+    assert_eq!(writes(&view(objects(&pending)), &app_slice()), delete(), "no outcome");
+}
+
+#[test]
+fn an_outcome_is_removed_before_the_export_of_an_earlier_service_and_with_a_denial() {
+    let (source, export) = (service("work/app").uid("second"), standard_export("work/app"));
+    let earlier = merged(ExportedBy::StandardApi);
+    let shown_before = shows(&export, &[("Valid", "True", "Valid"), ("Conflict", "False", "NoConflicts")]);
+    let mut view = view([source.clone().object(), shown_before.clone(), earlier.clone().object()]);
+    assert_eq!(of_hub(writes(&view, &app())), []);
+    let pending = ("Conflict", "Unknown", "ServicePendingConflictResolution");
+    assert!(shown(&view).contains(&states(&[pending])[0]));
+    observe_change(&mut view, shows(&export, &[("Valid", "True", "Valid"), pending]));
+    assert_eq!(of_hub(writes(&view, &app())), [Write::delete(Kind::InternalServiceExport, &earlier.meta)]);
+    observe_removal(&mut view, &earlier.object());
+    let [create] = &of_hub(writes(&view, &app()))[..] else { panic!("one write") };
+    let Action::Create(Desired::InternalServiceExport { content, .. }) = &create.action else { panic!() };
+    assert!(!content.multicluster.as_deref().expect("a part").is_recreated);
+    let denied = InternalServiceExport {
+        conditions: vec![
+            outcome("False", "NoConflicts"),
+            condition("Valid", "False", "ExporterNotAllowed", "denied", 1),
+        ],
+        ..internal_export("member-1", &source).standard(multicluster())
+    };
+    let older =
+        view_of([source.clone().object(), shown_before.clone()], Features::ALL.without(Feature::MulticlusterApi));
+    assert!(shown(&older).contains(&states(&[pending])[0]), "the export is withdrawn from an older hub agent");
+    let denied = self::view([source.object(), shown_before, denied.object()]);
+    assert!(shown(&denied).contains(&states(&[pending])[0]), "so that no lost denial brings the slices back");
+}
+
+#[test]
+fn an_export_of_an_earlier_version_gets_its_creation_time_with_its_next_write() {
+    let (source, export) = (service("work/app"), standard_export("work/app"));
+    let internal = merged(ExportedBy::StandardApi);
+    let mut view = view([source.clone().object(), export.clone().object(), internal.clone().object()]);
+    assert_eq!(of_hub(writes(&view, &app())), []);
+    let exported_at = |view: &Planner| {
+        let [write] = &of_hub(writes(view, &app()))[..] else { panic!("one write") };
+        let Action::Patch { patch: Patch::InternalServiceExport { content, .. }, .. } = &write.action else { panic!() };
+        content.multicluster.as_deref().and_then(|part| part.export_created)
+    };
+    observe_change(&mut view, source.ports(&[port("http", 81)]).version(2).object());
+    assert_eq!(exported_at(&view), Some(seconds(1)));
+    let timed = Multicluster { export_created: Some(seconds(1)), ..multicluster() };
+    let timed = InternalServiceExport { multicluster: Some(Arc::new(timed)), ..internal };
+    let objects = |at| [service("work/app").object(), export.clone().created(at).object(), timed.clone().object()];
+    assert_eq!(of_hub(writes(&self::view(objects(seconds(1))), &app())), []);
+    assert_eq!(exported_at(&self::view(objects(seconds(9)))), Some(seconds(9)), "it is another ServiceExport");
+}
+
+#[test]
+fn a_derived_service_is_not_exported() {
+    let by_standard_api = Service {
+        imports: Some("other".into()),
+        ..service(&names::standard_derived(&named("work/other")).to_string())
+    };
+    let by_fleet_api = derived_service("work-other", "work/other");
+    for derived in [by_standard_api, by_fleet_api] {
+        let path = derived.meta.name.to_string();
+        let key = Key::Export(named(&path));
+        let mut view = view([derived.clone().object(), standard_export(&path).object()]);
+        let written = writes(&view, &key);
+        assert_eq!(of_hub(written.clone()), []);
+        let Action::Patch { patch: Patch::StandardServiceExportConditions(list), .. } = &written[0].action else {
+            panic!()
+        };
+        let shown: Vec<_> = list.iter().map(|it| (&*it.condition_type, it.status.as_str(), &*it.reason)).collect();
+        assert_eq!(shown, [("Valid", "False", "ServiceImported"), ("Ready", "False", "Failed")]);
+        assert_eq!(events(&view, &key), ["ServiceImported"]);
+        // A ServiceExport that an earlier version exported.
+        let internal = internal_export("member-1", &derived).standard(multicluster());
+        observe_change(&mut view, internal.clone().object());
+        assert_eq!(of_hub(writes(&view, &key)), [Write::delete(Kind::InternalServiceExport, &internal.meta)]);
+        // The fleet's API.
+        let mut view = self::view([derived.clone().object(), accepted_export(&path).object()]);
+        observe_change(&mut view, internal_export("member-1", &derived).object());
+        let [write] = &writes(&view, &key)[..] else { panic!("the condition is written first") };
+        let Action::Patch { patch: Patch::ServiceExportConditions(list), .. } = &write.action else { panic!() };
+        let valid = list.iter().find(|it| &*it.condition_type == "Valid").map(|it| (it.status.as_str(), &*it.reason));
+        assert_eq!(valid, Some(("False", "ServiceImported")));
+        let shown = fleetnet_core::model::ServiceExport { conditions: list.clone(), ..accepted_export(&path) };
+        observe_change(&mut view, shown.version(2).object());
+        let internal = internal_export("member-1", &derived);
+        assert_eq!(of_hub(writes(&view, &key)), [Write::delete(Kind::InternalServiceExport, &internal.meta)]);
+    }
+    // Labels alone make no derived Service.
+    let labelled = Service { imports: Some("other".into()), derived_from: Some(named("a/b")), ..service("work/app") };
+    let view = view([labelled.object(), standard_export("work/app").object()]);
+    assert_eq!(of_hub(writes(&view, &app())).len(), 1);
 }

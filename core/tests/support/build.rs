@@ -429,6 +429,7 @@ pub(crate) fn internal_export(cluster: &str, service: &Service) -> InternalServi
         multicluster: None,
         conditions: Vec::new(),
         stamp: None,
+        precedence: Vec::new(),
     }
 }
 
@@ -439,7 +440,7 @@ pub(crate) fn multicluster() -> Multicluster {
         internal_traffic_policy: Some("Cluster".into()),
         ..StandardProperties::default()
     };
-    Multicluster { exported_by: ExportedBy::StandardApi, properties }
+    Multicluster { exported_by: ExportedBy::StandardApi, properties, ..Multicluster::default() }
 }
 
 pub(crate) trait BuildInternalExport {

@@ -124,7 +124,8 @@ fn corrected<V: View>(view: &V, write: &Write) -> Option<Object> {
         (
             Patch::ServiceExportConditions(list)
             | Patch::StandardServiceExportConditions(list)
-            | Patch::InternalServiceExportConditions(list),
+            | Patch::InternalServiceExportConditions(list)
+            | Patch::InternalServiceExportMerge { conditions: list, precedence: _ },
             _,
         ) => list,
         (Patch::MultiClusterServiceStatus { conditions, load_balancer }, Object::MultiClusterService(mcs))
@@ -134,6 +135,11 @@ fn corrected<V: View>(view: &V, write: &Write) -> Option<Object> {
         }
         _ => return None,
     };
+    if let (Patch::InternalServiceExportMerge { precedence, .. }, Object::InternalServiceExport(export)) =
+        (patch, &mut object)
+    {
+        export.precedence.clone_from(precedence);
+    }
     let present = conditions_of(&mut object)?;
     if cleared(present) != cleared(list) {
         return None;
@@ -150,6 +156,7 @@ fn without_messages(write: &Write) -> Write {
             Patch::ServiceExportConditions(list)
             | Patch::StandardServiceExportConditions(list)
             | Patch::InternalServiceExportConditions(list)
+            | Patch::InternalServiceExportMerge { conditions: list, precedence: _ }
             | Patch::MultiClusterServiceStatus { conditions: list, .. },
         ..
     } = &mut write.action

@@ -1,7 +1,7 @@
 //! Effects of a write in a simulated API server: how a create or patch by an agent becomes the stored object.
 
 use fleetnet_core::model::{
-    Claims, ConsumerType, EndpointSlice, Finalizers, HubSlice, ImportStatus, InternalServiceExport,
+    Claims, ConsumerType, EndpointSlice, ExportedBy, Finalizers, HubSlice, ImportStatus, InternalServiceExport,
     InternalServiceImport, IpFamily, LoadBalancerStatus, MemberAgent, MemberStatus, MergedServiceImport, Meta, Object,
     Owner, Renewal, Service, ServiceImport, ServicePort, ServiceType, StandardImportStatus, StandardServiceImport,
     TargetPort,
@@ -22,6 +22,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
             multicluster: content.multicluster,
             conditions: Vec::new(),
             stamp: None,
+            precedence: Vec::new(),
         }),
         Desired::EndpointSliceExport(spec) => {
             Object::EndpointSliceExport(HubSlice { meta, spec, observed_generation: None, misnamed: false })
@@ -145,6 +146,9 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
             export.headless = content.headless;
             export.session_affinity = content.session_affinity;
             export.multicluster = content.multicluster;
+            if export.multicluster.as_ref().is_some_and(|part| part.exported_by == ExportedBy::StandardApi) {
+                export.stamp = None;
+            }
         }
         (Object::MemberAgent(agent), Patch::MemberAgent(renewal)) => {
             agent.member = renewal.announcement;
@@ -164,6 +168,9 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
         }
         (Object::InternalServiceExport(export), Patch::InternalServiceExportConditions(list)) => {
             export.conditions = list;
+        }
+        (Object::InternalServiceExport(export), Patch::InternalServiceExportMerge { conditions: list, precedence }) => {
+            (export.conditions, export.precedence) = (list, precedence);
         }
         (Object::EndpointSliceExport(slice), Patch::EndpointSliceExport(spec))
         | (Object::EndpointSliceImport(slice), Patch::EndpointSliceImport(spec)) => {

@@ -58,6 +58,7 @@ fn patch_name(patch: &Patch) -> &'static str {
         | Patch::StandardServiceExportConditions(_)
         | Patch::StandardServiceImportStatus(_)
         | Patch::InternalServiceExportConditions(_)
+        | Patch::InternalServiceExportMerge { .. }
         | Patch::ServiceImportConditions(_) => "conditions",
         Patch::InternalServiceExportStamp { .. } => "stamp",
         Patch::MultiClusterService { .. } => "labels",

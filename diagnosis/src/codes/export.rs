@@ -23,11 +23,11 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN304,
         "The Service cannot be exported",
-        "The Service is of type ExternalName, has more than 1,000 ports, or is headless without the annotation or the hub's support.",
+        "The Service is of type ExternalName, has more than 1,000 ports, or is headless without the annotation or the hub's support. Or the agents made it for an import.",
     )
     .seen("condition Valid of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking <name> -o yaml")
-    .remedy("For a headless Service, set the annotation export-headless to \"true\" and upgrade the hub agent. Otherwise change the Service.")
-    .reasons(&[Reason::ServiceIneligible, Reason::TooManyPorts, Reason::NotUnderstood]),
+    .remedy("For a headless Service, set the annotation export-headless to \"true\" and upgrade the hub agent. Otherwise change the Service, or delete the ServiceExport of a derived Service.")
+    .reasons(&[Reason::ServiceIneligible, Reason::ServiceImported, Reason::TooManyPorts, Reason::NotUnderstood]),
     Entry::new(
         FN305,
         "The weight of the export is malformed",

@@ -162,7 +162,8 @@ fn namespace_in_hub(walk: &Walk<'_>) -> Found {
 
 /// FN304.
 fn is_eligible(walk: &Walk<'_>) -> Found {
-    let reasons = [Reason::ServiceIneligible.as_str(), Reason::TooManyPorts.as_str(), INVALID_SERVICE_TYPE];
+    let eligible = [Reason::ServiceIneligible, Reason::ServiceImported, Reason::TooManyPorts].map(Reason::as_str);
+    let reasons = [&eligible[..], &[INVALID_SERVICE_TYPE]].concat();
     valid_without(walk, &reasons)
 }
 

@@ -3,11 +3,12 @@
 
 use super::value::Value;
 use super::{Effects, Key, View};
+use crate::conditions;
 use crate::features::Feature;
 use crate::hub::merge::Conflicts;
 use crate::index::Taken;
 use crate::model::{
-    InternalServiceExport, MergedImport, MergedServiceImport, Multicluster, ServicePort, SessionAffinity,
+    InternalServiceExport, MergedImport, MergedServiceImport, Multicluster, Place, ServicePort, SessionAffinity,
 };
 use crate::names;
 use fleetnet_types::{ClusterId, ObjectName, Text, Uid};
@@ -18,6 +19,8 @@ use std::sync::Arc;
 pub(crate) struct Merged {
     pub(crate) import: Arc<MergedImport>,
     pub(crate) conflicts: Conflicts,
+    /// Places of the exports, the oldest first.
+    pub(crate) places: Vec<Place>,
 }
 
 impl Merged {
@@ -37,12 +40,31 @@ fn is_used(object: &MergedServiceImport) -> bool {
     object.meta.finalizers.ours && !object.meta.deleting
 }
 
-/// Returns the fields of an export that its merged import depends on.
-fn merged_fields(
-    export: &InternalServiceExport,
-) -> (&Uid, bool, &[ServicePort], bool, SessionAffinity, Option<&Multicluster>) {
-    let InternalServiceExport { meta, ports, headless, session_affinity, multicluster, .. } = export;
-    (&meta.uid, meta.deleting, ports, *headless, *session_affinity, multicluster.as_deref())
+/// Fields of an export that its merged import depends on.
+#[derive(PartialEq)]
+struct MergedFields<'a> {
+    uid: &'a Uid,
+    deleting: bool,
+    ports: &'a [ServicePort],
+    headless: bool,
+    session_affinity: SessionAffinity,
+    multicluster: Option<&'a Multicluster>,
+    precedence: &'a [Place],
+    has_outcome: bool,
+}
+
+fn merged_fields(export: &InternalServiceExport) -> MergedFields<'_> {
+    MergedFields {
+        uid: &export.meta.uid,
+        deleting: export.meta.deleting,
+        ports: &export.ports,
+        headless: export.headless,
+        session_affinity: export.session_affinity,
+        multicluster: export.multicluster.as_deref(),
+        precedence: &export.precedence,
+        // fault MC14.2: merge_outcome(&export.conditions).is_some() ~> merge_outcome(&export.conditions).is_some() && false
+        has_outcome: conditions::merge_outcome(&export.conditions).is_some(),
+    }
 }
 
 impl View {

@@ -9,7 +9,8 @@ use crate::features::Feature;
 use crate::limits::{PORTS_MAX, WEIGHT_MAX};
 use crate::member::view::Reader;
 use crate::model::{Condition, InternalServiceExport, Kind, Meta, Service, ServiceExport, ServiceType};
-use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
+use crate::names;
+use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
 
 /// Eligibility of a Service for export.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub(crate) enum Eligibility<'a> {
     /// The Service is of type ExternalName, or the Service is headless and the ServiceExport has no annotation that requests
     /// the export of a headless Service.
     Ineligible(&'a Service),
+    /// The agents made the Service for an import.
+    Imported(&'a Service),
     /// The user requests the export of a headless Service, but the hub agent does not announce support for headless Services.
     NotSupported(&'a Service),
     /// The Service has more ports than the hub accepts. The agent only sets the condition `Valid`; an existing export stays
@@ -39,6 +42,10 @@ pub(crate) enum Eligibility<'a> {
 pub(crate) fn eligibility<'a>(view: Reader<'a>, export: &ServiceExport, now: Timestamp) -> Eligibility<'a> {
     // fault S2.1: live ~> get
     let Some(service) = view.services().live(&export.meta.name) else { return Eligibility::NotFound };
+    // fault S26.2: is_derived(view, service) ~> is_derived(view, service) && false
+    if is_derived(view, service) {
+        return Eligibility::Imported(service);
+    }
     // fault F5.1: !export.headless ~> false
     // fault S3.1: service.service_type == ServiceType::ExternalName || ~>
     if service.service_type == ServiceType::ExternalName || service.headless && !export.headless {
@@ -62,6 +69,15 @@ pub(crate) fn eligibility<'a>(view: Reader<'a>, export: &ServiceExport, now: Tim
         Ok(0) => Eligibility::WeightZero(service),
         Ok(_) => Eligibility::Eligible(service),
     }
+}
+
+/// True if the agents made a Service for an import, by either API. The slices of such a Service are of other clusters.
+pub(super) fn is_derived(view: Reader<'_>, service: &Service) -> bool {
+    let ObjectName { namespace, name: _ } = &service.meta.name;
+    // fault S26.3: service.derived_from.is_some() && *namespace == view.settings().fleet_system_namespace ~> false
+    let by_fleet_api = service.derived_from.is_some() && *namespace == view.settings().fleet_system_namespace;
+    let of = |name: &Text| names::standard_derived(&ObjectName { namespace: namespace.clone(), name: name.clone() });
+    by_fleet_api || service.imports.as_ref().is_some_and(|name| of(name) == service.meta.name)
 }
 
 /// True if the hub supports headless Services; `None` if unknown. While the agent only assumes that the hub does not support

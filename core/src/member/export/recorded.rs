@@ -24,7 +24,7 @@ const EXPORTED: [Reason; 5] = [
 ];
 
 /// Reasons of the condition `Valid` after the Service was withdrawn.
-const NOT_EXPORTED: [Reason; 2] = [Reason::ServiceNotFound, Reason::ServiceIneligible];
+const NOT_EXPORTED: [Reason; 3] = [Reason::ServiceNotFound, Reason::ServiceIneligible, Reason::ServiceImported];
 
 /// True if the outcome of conflict resolution in a ServiceExport's status belongs to the current export: the ServiceExport
 /// has the cleanup finalizer, and its Service is not withdrawn (B9 in docs/behaviour.md).

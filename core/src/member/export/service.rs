@@ -67,6 +67,11 @@ fn plan_fleet_export(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
             let text = format!("{}: {}", value.message, why_ineligible(source));
             withdraw_with_conditions(view, export, vec![valid_condition(value).with_event_message(text)], now)
         }
+        // fault S26.1: Eligibility::Imported(_) => { ~> Eligibility::Imported(_) if true => return Plan::default(), Eligibility::Imported(_) => {
+        Eligibility::Imported(_) => {
+            let valid = valid_condition(ConditionValue::imported_service(service));
+            withdraw_with_conditions(view, export, vec![valid], now)
+        }
         Eligibility::WeightZero(_) => {
             let value = ConditionValue::weight_is_zero(service);
             let text = format!("{}: other clusters send it no traffic until its weight is above 0", value.message);
@@ -383,6 +388,10 @@ fn export_to_hub(
         if present.reference.uid != service.meta.uid {
             // The Service was created again: a new UID needs a new export, so the old one is deleted (B16 in
             // docs/behaviour.md).
+            // fault ME9.3: if standard::shows_outcome(view, name) ~> if standard::shows_outcome(view, name) && false
+            if standard::shows_outcome(view, name) {
+                continue; // first the outcome of the earlier Service is removed from the ServiceExport, which may be all that is left
+            }
             // fault S11.1: plan.push(Write::delete(Kind::InternalServiceExport, &present.meta)); ~>
             plan.push(Write::delete(Kind::InternalServiceExport, &present.meta));
         // fault S8.1: !is_up_to_date(present, service, hub, &content(Some(present))) || ~>
@@ -437,7 +446,10 @@ fn content_in(present: &InternalServiceExport) -> ExportContent {
 /// True if the InternalServiceExport `present` needs no update. While the agent only assumes that the hub supports just the Go
 /// form, an export may also have more than the Go form (`content`).
 fn is_up_to_date(present: &InternalServiceExport, service: &Service, hub: FeatureSet, content: &ExportContent) -> bool {
-    let present_content = content_in(present);
+    if !standard::is_part(present.multicluster.as_deref(), content.multicluster.as_deref()) {
+        return false;
+    }
+    let present_content = ExportContent { multicluster: content.multicluster.clone(), ..content_in(present) };
     let fuller = || ExportContent { session_affinity: service.session_affinity, ..content.clone() };
     present_content == *content
         // fault U12.5: (present.headless && service.headless || present_content == fuller()) ~> { let _ = &fuller; present.headless && service.headless }

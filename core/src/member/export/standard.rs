@@ -3,6 +3,7 @@
 //! The ServiceExport of the standard API has no finalizer. So an InternalServiceExport that only this API requests is removed when its
 //! ServiceExport is gone, also after a restart of the agent.
 
+use super::eligibility::is_derived;
 use super::in_hub::{exports_in_hub, has_earlier_export, live_exports};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, READY, VALID};
 use crate::features::Feature;
@@ -15,7 +16,7 @@ use crate::model::{
 use crate::names;
 use crate::plan::{Patch, Plan, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
+use fleetnet_types::{ObjectName, Timestamp};
 use std::sync::Arc;
 
 const COMPONENT: &str = "multicluster-serviceexport-controller";
@@ -49,6 +50,10 @@ pub(super) fn request<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp
     let Some(source) = view.services().live(service) else { return Request::None };
     // fault ME4.1: source.service_type == ServiceType::ExternalName ~> false
     if source.service_type == ServiceType::ExternalName {
+        return Request::None;
+    }
+    // fault ME7.1: is_derived(view, source) ~> is_derived(view, source) && false
+    if is_derived(view, source) {
         return Request::None;
     }
     let has_api = hub.has(Feature::MulticlusterApi);
@@ -91,13 +96,39 @@ pub(super) fn part(
     exported_by: ExportedBy,
     now: Timestamp,
 ) -> Option<Arc<Multicluster>> {
-    let properties = match request(view, service, now) {
+    let present = present.and_then(|present| present.multicluster.as_deref());
+    let part = match request(view, service, now) {
         Request::None => return None,
-        Request::Export(export, source) => properties(export, source),
-        // fault ME2.4: present?.multicluster.as_ref()?.properties.clone() ~> { let _ = present?; return None; }
-        Request::Unknown => present?.multicluster.as_ref()?.properties.clone(),
+        Request::Export(export, source) => Multicluster {
+            exported_by,
+            properties: properties(export, source),
+            // fault ME8.1: Some(export.meta.created) ~> Some(export.meta.created).filter(|_| false)
+            export_created: Some(export.meta.created),
+            // fault ME8.2: shows_outcome(view, service) ~> shows_outcome(view, service) && false
+            is_recreated: present.map_or_else(|| shows_outcome(view, service), |present| present.is_recreated),
+        },
+        // fault ME2.4: ..present?.clone() ~> ..present.filter(|_| false)?.clone()
+        Request::Unknown => Multicluster { exported_by, ..present?.clone() },
     };
-    Some(Arc::new(Multicluster { exported_by, properties }))
+    Some(Arc::new(part))
+}
+
+/// True if an InternalServiceExport has the desired part for the standard API. An export of an earlier version has no creation time. It
+/// gets one with its next write, because a hub with an older CRD drops the time.
+pub(super) fn is_part(present: Option<&Multicluster>, desired: Option<&Multicluster>) -> bool {
+    present == desired
+        || present.zip(desired).is_some_and(|(present, desired)| {
+            // fault ME8.3: present.export_created.is_none() ~> present.export_created.is_none() && false
+            present.export_created.is_none() && *present == Multicluster { export_created: None, ..desired.clone() }
+        })
+}
+
+/// True if the ServiceExport shows that the hub agent has merged the present export of the Service. The member agent removes the outcome
+/// before it replaces the export of an earlier Service, and while the export is withdrawn or denied.
+pub(super) fn shows_outcome(view: Reader<'_>, service: &ObjectName) -> bool {
+    let export = view.standard_exports().live(service);
+    export.is_some_and(|export| conditions::has_outcome(&export.conditions))
+        && !view.is_undecodable(Kind::StandardServiceExport, service)
 }
 
 fn properties(export: &StandardServiceExport, source: &Service) -> StandardProperties {
@@ -111,7 +142,8 @@ fn properties(export: &StandardServiceExport, source: &Service) -> StandardPrope
 }
 
 /// Returns the metadata of the ServiceExport with which the standard API exports the slices of a Service. The slices are exported once
-/// the hub agent has merged the export, also if it is in conflict.
+/// the hub agent has merged the export, also if it is in conflict. If the hub has lost the export or its outcome, the outcome in the
+/// ServiceExport counts.
 pub(super) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Option<&'a Meta> {
     // fault ME6.1: == Request::None ~> != Request::Unknown
     if request(view, service, now) == Request::None {
@@ -120,7 +152,12 @@ pub(super) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timest
     let export = view.standard_exports().live(service)?;
     let source = view.services().live(service)?;
     let is_replaced = has_earlier_export(view, source);
-    let is_merged = live_exports(view, source).any(|it| verdict(it).is_some() && !is_denied(it));
+    let has_answer = |it: &&InternalServiceExport| verdict(it).is_some() || is_denied(it);
+    let is_merged = match live_exports(view, source).find(has_answer) {
+        Some(answered) => !is_denied(answered),
+        // fault ME9.1: shows_outcome(view, service) ~> shows_outcome(view, service) && false
+        None => shows_outcome(view, service),
+    };
     // fault ME6.2: && !is_replaced ~>
     (is_merged && !is_replaced).then_some(&export.meta)
 }
@@ -163,14 +200,25 @@ pub(super) fn plan_conditions(
                 view.settings().cluster
             );
             let ready = ConditionValue::not_exported(Reason::MemberLeaves, message);
-            wanted.extend(without_export(export, condition(READY, ready)));
+            wanted.push(condition(READY, ready));
+            wanted.extend(no_outcome(export));
+        }
+        Some(source) if is_derived(view, source) => {
+            wanted.extend(invalid(export, ConditionValue::imported_service(service)));
         }
         Some(source) => {
             wanted.push(condition(VALID, ConditionValue::standard_export_is_valid(service)).without_event());
             let outcome = live_exports(view, source).find_map(verdict);
             let problem = problem(view, source, names_in_use, rejection, now);
+            let is_denied = live_exports(view, source).any(is_denied);
             wanted.extend(state(view, export, outcome, problem));
-            wanted.extend(outcome.map(|outcome| condition(CONFLICT, ConditionValue::outcome_of_merge(outcome))));
+            let is_withdrawn = request(view, service, now) == Request::None;
+            // fault ME9.2: is_denied || is_withdrawn || has_earlier_export(view, source) ~> is_denied && is_withdrawn && has_earlier_export(view, source)
+            wanted.extend(if is_denied || is_withdrawn || has_earlier_export(view, source) {
+                no_outcome(export)
+            } else {
+                outcome.map(|outcome| condition(CONFLICT, ConditionValue::outcome_of_merge(outcome)))
+            });
         }
     }
     let (kind, meta) = (Kind::StandardServiceExport, &export.meta);
@@ -187,21 +235,15 @@ fn condition(condition_type: &'static str, value: ConditionValue) -> DesiredCond
 /// Returns the conditions of a ServiceExport whose Service cannot be exported.
 fn invalid(export: &StandardServiceExport, valid: ConditionValue) -> Vec<DesiredCondition> {
     let ready = ConditionValue::not_exported(valid.reason, valid.message.clone());
-    let mut wanted = vec![condition(VALID, valid)];
-    wanted.extend(without_export(export, condition(READY, ready).without_event()));
+    let mut wanted = vec![condition(VALID, valid), condition(READY, ready).without_event()];
+    wanted.extend(no_outcome(export));
     wanted
 }
 
-/// Returns the conditions `Ready` and `Conflict` of a ServiceExport that the hub does not have.
-fn without_export(export: &StandardServiceExport, ready: DesiredCondition) -> Vec<DesiredCondition> {
-    let mut wanted = vec![ready];
-    let has_conflict =
-        conditions::find(&export.conditions, CONFLICT).is_some_and(|it| it.status != ConditionStatus::Unknown);
-    if has_conflict {
-        let pending = ConditionValue::pending_conflict_resolution(&export.meta.name);
-        wanted.push(condition(CONFLICT, pending).without_event());
-    }
-    wanted
+/// Returns the condition that removes the outcome of the merge from a ServiceExport. `None` if it shows no outcome.
+fn no_outcome(export: &StandardServiceExport) -> Option<DesiredCondition> {
+    let pending = || ConditionValue::pending_conflict_resolution(&export.meta.name);
+    conditions::has_outcome(&export.conditions).then(|| condition(CONFLICT, pending()).without_event())
 }
 
 /// Returns why the hub does not have the export of a valid Service: reason and message. `None` if nothing prevents it.

@@ -1,0 +1,107 @@
+//! Precedence of the exports of a Service by the standard API: a pure function of the exports.
+//!
+//! KEP-1645 orders exports by the creationTimestamp of their ServiceExports. A member writes this time itself. So it counts only where
+//! it takes no place from an export that the hub knows:
+//!
+//! | export | age |
+//! |---|---|
+//! | has a place in a record, its own or that of another export | as in the record |
+//! | new to the hub | its own creation in the hub or that of its ServiceExport, whichever is later |
+//! | lost by the hub and created again by its member | creation of its ServiceExport |
+//!
+//! An export without a place also comes after each export that the hub knows. The only exception are two exports that the hub has lost
+//! and that come back within [`RECREATION_MICROS`]: their ServiceExports decide. The hub agent records the places in the status of the
+//! InternalServiceExports, which no member can write. The younger exports remember the place of an export that is created again.
+
+use super::merge::Exported;
+use crate::conditions;
+use crate::limits::{EXPORT_CREATED_MAX, PLACES_MAX, RECREATION_MICROS};
+use crate::model::Place;
+use fleetnet_types::{ClusterId, Timestamp};
+use std::collections::BTreeMap;
+
+/// Returns the exports of a Service with their places, the oldest first.
+pub(super) fn ordered(exports: Vec<Exported<'_>>) -> Vec<(Exported<'_>, Place)> {
+    let recorded = recorded(&exports);
+    let known_since = |it: &Exported<'_>| {
+        let since = recorded.get(&(it.cluster, export_created(it))).copied();
+        // An earlier version recorded no place: the creation of the InternalServiceExport decided.
+        let was_merged = it.export.precedence.is_empty() && conditions::merge_outcome(&it.export.conditions).is_some();
+        since.or(was_merged.then_some(it.export.meta.created))
+    };
+    // fault MC13.1: known_since(it).is_some() ~> known_since(it).is_some() && false
+    let (known, mut new): (Vec<_>, Vec<_>) = exports.into_iter().partition(|it| known_since(it).is_some());
+    let known: Vec<_> = known.into_iter().map(|it| (it, known_since(&it).unwrap_or_default())).collect();
+    new.sort_by_key(|it| (arrival(it), it.cluster));
+    let mut placed: Vec<(Exported<'_>, Timestamp)> = Vec::with_capacity(new.len());
+    for it in new {
+        let came_before = placed.iter().filter(|(other, _)| arrival(other) < arrival(&it));
+        // fault MC13.2: !came_back_together(other, &it) ~> true || !came_back_together(other, &it)
+        let before = known.iter().chain(came_before).filter(|(other, _)| !came_back_together(other, &it));
+        // fault MC13.3: before.map(|(_, since)| since.plus_micros(1)).max() ~> before.map(|(_, since)| since.plus_micros(1)).max().filter(|_| false)
+        let after_others = before.map(|(_, since)| since.plus_micros(1)).max();
+        let since = age(&it).max(after_others.unwrap_or(Timestamp(i64::MIN)));
+        placed.push((it, since));
+    }
+    placed.extend(known);
+    // fault MC7.1: (*since, export_created(it), it.cluster) ~> (it.cluster, *since)
+    placed.sort_by_key(|(it, since)| (*since, export_created(it), it.cluster));
+    let placed = placed.into_iter().map(|(it, since)| {
+        let place = Place { cluster: it.cluster.clone(), export_created: export_created(&it), since };
+        (it, place)
+    });
+    placed.collect()
+}
+
+/// Returns the record of an export: its own place, and those of the oldest exports before it. Exports of the existing record that are
+/// gone keep their places.
+pub(super) fn record(existing: &[Place], places: &[Place], cluster: &ClusterId) -> Vec<Place> {
+    let Some(own) = places.iter().find(|place| place.cluster == *cluster) else { return existing.to_vec() };
+    let is_gone = |place: &&Place| places.iter().all(|present| present.cluster != place.cluster);
+    // fault MC14.3: existing.iter().filter(is_gone) ~> existing.iter().take(0).filter(is_gone)
+    let gone = existing.iter().filter(is_gone).filter(|place| place.since <= own.since);
+    let mut record: Vec<Place> =
+        places.iter().take_while(|place| place.cluster != *cluster).chain(gone).cloned().collect();
+    record.sort_by(|one, other| (one.since, &one.cluster).cmp(&(other.since, &other.cluster)));
+    record.truncate(PLACES_MAX - 1);
+    record.push(own.clone());
+    record
+}
+
+/// True if the record that an export has is not that of its present ServiceExport and place. `record` is the present one.
+pub(super) fn is_outdated(existing: &[Place], record: &[Place]) -> bool {
+    !existing.is_empty() && record.last().is_some_and(|own| !existing.contains(own))
+}
+
+/// Returns the recorded age of each cluster with the creation of its ServiceExport.
+fn recorded<'a>(exports: &[Exported<'a>]) -> BTreeMap<(&'a ClusterId, Timestamp), Timestamp> {
+    let mut recorded = BTreeMap::new();
+    for place in exports.iter().flat_map(|it| &it.export.precedence) {
+        let since = recorded.entry((&place.cluster, place.export_created)).or_insert(place.since);
+        *since = place.since.min(*since);
+    }
+    recorded
+}
+
+/// Returns the creation of the ServiceExport, as far as it is known.
+fn export_created(it: &Exported<'_>) -> Timestamp {
+    it.multicluster.export_created.unwrap_or(it.export.meta.created).min(EXPORT_CREATED_MAX)
+}
+
+/// Returns the time since which the hub has an export that is new to it. An InternalServiceExport of the fleet's API can be older than
+/// the ServiceExport of the standard API.
+fn arrival(it: &Exported<'_>) -> Timestamp {
+    export_created(it).max(it.export.meta.created)
+}
+
+/// Returns the age of an export that has no place yet, without regard to others.
+fn age(it: &Exported<'_>) -> Timestamp {
+    // fault MC13.4: it.multicluster.is_recreated ~> true || it.multicluster.is_recreated
+    if it.multicluster.is_recreated { export_created(it) } else { arrival(it) }
+}
+
+/// True if the hub had lost both exports, and their members have created them again at about the same time.
+fn came_back_together(one: &Exported<'_>, other: &Exported<'_>) -> bool {
+    let micros = one.export.meta.created.0.abs_diff(other.export.meta.created.0);
+    one.multicluster.is_recreated && other.multicluster.is_recreated && micros <= RECREATION_MICROS.unsigned_abs()
+}
