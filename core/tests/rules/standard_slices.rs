@@ -186,6 +186,46 @@ fn clients_reach_a_cluster_only_at_the_ports_that_it_serves() {
 }
 
 #[test]
+fn a_cluster_keeps_its_endpoints_while_it_renames_a_port_to_the_name_in_the_import() {
+    let served = |name: &str, own_name: &str| ServedPort { name: name.into(), own_name: own_name.into() };
+    let table: [(&[&str], Vec<ServedPort>, &[&str]); 4] = [
+        (&["http"], vec![served("http", "web")], &["http"]),
+        (&["http", "admin"], vec![served("http", "web"), served("admin", "admin")], &["http", "admin"]),
+        // The port with the name of the import has another number, so the cluster serves it only by its other port.
+        (&["web", "http"], vec![served("http", "web")], &["http"]),
+        (&["other"], vec![served("http", "web")], &[]),
+    ];
+    for (present, served, expected) in table {
+        let mut distributed = distributed().marked();
+        let mut content = content(&["10.0.0.1"]);
+        let port = content.ports.remove(0);
+        content.ports = (80_i32..)
+            .zip(present)
+            .map(|(number, name)| fleetnet_core::model::EndpointPort {
+                name: (*name).into(),
+                port: Some(number.into()),
+                ..port.clone()
+            })
+            .collect();
+        distributed.spec.content = content.into();
+        let mut import = import();
+        import.clusters[0].ports = Some(served.clone());
+        let mut view = without_slices();
+        observe_change(&mut view, merged(import).marked().version(9).object());
+        observe_change(&mut view, distributed.clone().object());
+        settle(&mut view, &key(&distributed));
+        let slice = imported(&view, &distributed).expect("it is imported").content;
+        let ports: Vec<&str> = slice.ports.iter().map(|port| &*port.name).collect();
+        assert_eq!(ports, expected, "{present:?} {served:?}");
+        assert_eq!(slice.endpoints.is_empty(), expected.is_empty(), "{present:?} {served:?}");
+        assert!(
+            slice.ports.iter().all(|port| port.name[..] != *"http" || port.port == Some(80_i32.into())),
+            "{present:?}"
+        );
+    }
+}
+
+#[test]
 fn a_slice_waits_for_its_derived_service_and_its_cluster() {
     let distributed = distributed().marked();
     let mut view = view([importing().object(), merged(import()).marked().object(), distributed.clone().object()]);

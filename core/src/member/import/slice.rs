@@ -32,7 +32,7 @@ const COMPONENT: &str = "endpointsliceimport-controller";
 
 /// Plans the import of a distributed slice into the EndpointSlice with this name.
 pub(crate) fn plan_slice(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> Plan {
-    // fault MI17.1: is_for_fleet_api(view, &at.namespace) ~> true
+    // fault MI25.1: is_for_fleet_api(view, &at.namespace) ~> true
     let is_for_fleet = is_for_fleet_api(view, &at.namespace);
     let required: &'static [Kind] = if is_for_fleet { &FOR_FLEET_API } else { &FOR_STANDARD_API };
     // fault A4.6: !view.complete(required) ~> false
