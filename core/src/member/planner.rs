@@ -137,7 +137,7 @@ impl Planner {
 
     /// Records that the hub was restored from a backup.
     pub fn hub_restored(&mut self, at: Timestamp) {
-        self.view.hub_restored = Some(at);
+        self.view.hub_restored(at);
     }
 
     /// Records that the watch of this cluster's slices has contact with the API server again.

@@ -65,7 +65,7 @@ pub(super) fn importing<'a>(view: Reader<'a>, service: &ObjectName, now: Timesta
     }
     match merged(view, service) {
         Some(merged) if merged.meta.deleting => Importing::Not,
-        Some(merged) => match view.keeps_until(now).filter(|_| !is_shown(view, merged)) {
+        Some(merged) => match view.keeps_until(now).filter(|_| !is_as_before_restore(view, merged)) {
             // Perhaps the hub agent has not seen the present exports yet.
             // fault MI4.4: Some(until) => Importing::Unknown(Some(until)) ~> Some(_) => Importing::Yes(merged)
             Some(until) => Importing::Unknown(Some(until)),
@@ -77,15 +77,10 @@ pub(super) fn importing<'a>(view: Reader<'a>, service: &ObjectName, now: Timesta
     }
 }
 
-/// True if the ServiceImport shows a merged import, or does not exist.
-fn is_shown(view: Reader<'_>, merged: &MergedServiceImport) -> bool {
-    let (import, present) = (&merged.import, view.standard_imports().get(&merged.service));
-    present.filter(|present| present.is_ours).is_none_or(|present| {
-        let spec = &present.spec;
-        (spec.import_type, spec.session_affinity, &spec.ports)
-            == (import.import_type, import.session_affinity, &import.ports)
-            && present.status.clusters == exporters(import)
-    })
+/// True if the last restore of the hub did not change a merged import, or if the Service was not imported before it.
+fn is_as_before_restore(view: Reader<'_>, merged: &MergedServiceImport) -> bool {
+    // fault MI4.5: *before == merged.import ~> (*before == merged.import || true)
+    view.merged_before_restore(&merged.service).is_none_or(|before| *before == merged.import)
 }
 
 /// Returns the exporting clusters of an import, sorted.

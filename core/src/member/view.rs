@@ -14,6 +14,7 @@
 //! | [`value`] | the values that a plan can read |
 //! | [`reader`] | the reads of a plan |
 //! | [`records`] | the times at which the agent saw changes |
+//! | `restore` | the last restore of the hub, and what the hub had before |
 //! | `owner` | the owner of the cluster id, as far as this process has seen it |
 //! | `excess` | content that a webhook added to imported slices |
 //! | `previews` | contents of distributed slices that the slice stream delivers before their objects |
@@ -30,12 +31,14 @@ mod owner;
 mod previews;
 pub(crate) mod reader;
 pub(crate) mod records;
+mod restore;
 pub(crate) mod serving;
 mod slice_stream;
 mod standard;
 mod take;
 pub(crate) mod value;
 
+use self::restore::Restore;
 use crate::admission::NotImported;
 use crate::disputes::Disputes;
 use crate::feature_set::{Announced, FeatureSet};
@@ -169,8 +172,8 @@ pub struct View {
     /// InternalMemberClusters in the member namespace.
     pub memberships: Table<InternalMemberCluster>,
     leave: Leave,
-    /// Time at which this process saw that the hub was restored from a backup.
-    pub(super) hub_restored: Option<Timestamp>,
+    /// Restore of the hub from a backup, while imports keep the state before it.
+    restore: Option<Restore>,
 
     /// From each Service to its slices in this cluster.
     slices_of: Index<ObjectName>,
@@ -272,7 +275,7 @@ impl View {
             member_agents: Table::default(),
             memberships: Table::default(),
             leave: Leave::default(),
-            hub_restored: None,
+            restore: None,
             slices_of: Index::default(),
             internal_exports_of: Index::default(),
             slice_exports_of: Index::default(),
@@ -306,7 +309,9 @@ impl View {
     /// Moves all stored times by `micros`, after the wall clock was set forward (positive) or back (negative) by this duration.
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
-        self.hub_restored = self.hub_restored.map(|at| at.plus_micros(micros));
+        if let Some(restore) = &mut self.restore {
+            restore.at = restore.at.plus_micros(micros);
+        }
         self.leave.clock_set(micros);
         self.hub_followed_since = self.hub_followed_since.map(|since| since.plus_micros(micros));
         self.slice_stream.clock_set(micros);

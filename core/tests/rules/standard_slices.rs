@@ -647,3 +647,16 @@ fn parts_that_are_not_imported_are_reported_to_the_user_of_the_service_import() 
     assert_eq!(events[0].source, Kind::StandardServiceImport);
     assert_eq!(plan.blocking_reasons.len(), 1);
 }
+
+#[test]
+fn endpoints_stay_while_the_hub_has_older_served_ports_after_a_restore() {
+    let distributed = distributed().marked();
+    let mut view = with_slices(std::slice::from_ref(&distributed));
+    view.hub_restored(seconds(20));
+    let mut older = import();
+    older.clusters[0].ports = Some(Vec::new());
+    observe_change(&mut view, merged(older).marked().version(30).object());
+    let plan = planned(&view, &key(&distributed));
+    assert_eq!((plan.writes, plan.again), (Vec::new(), Some(seconds(20).plus_micros(RESTORE_GRACE_MICROS))));
+    assert_eq!(planned_at(&view, &key(&distributed), seconds(9_000)).writes.len(), 1, "no newer state came");
+}

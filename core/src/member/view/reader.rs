@@ -11,17 +11,18 @@ use crate::disputes::Disputes;
 use crate::feature_set::FeatureSet;
 use crate::features::Feature;
 use crate::index::Index;
-use crate::limits::{FOUND_LEAVE_MICROS, RESTORE_GRACE_MICROS};
+use crate::limits::FOUND_LEAVE_MICROS;
 use crate::member::identity::Ownership;
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport, Kind,
-    MemberAgent, MergedServiceImport, Meta, MultiClusterService, Namespace, Renewal, Service, ServiceExport,
-    ServiceImport, SliceContent, StandardServiceExport, StandardServiceImport, Treatment,
+    MemberAgent, MergedImport, MergedServiceImport, Meta, MultiClusterService, Namespace, Renewal, Service,
+    ServiceExport, ServiceImport, SliceContent, StandardServiceExport, StandardServiceImport, Treatment,
 };
 use crate::names;
 use crate::plan::BlockingReason;
 use crate::reads::{Objects, Reads};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Uid, WatchState};
+use std::sync::Arc;
 
 /// View of the member agent for one plan.
 #[derive(Clone, Copy)]
@@ -351,9 +352,12 @@ impl<'a> Reader<'a> {
     /// Returns the end of the time after a restore of the hub in which an import keeps its Services as they are. `None` at other times.
     pub(crate) fn keeps_until(self, now: Timestamp) -> Option<Timestamp> {
         // No plan must be made again when this time begins: it only lets plans wait.
-        let until = self.view.hub_restored.map(|at| at.plus_micros(RESTORE_GRACE_MICROS));
-        // fault P14.1: now < *until ~> false
-        until.filter(|until| now < *until)
+        self.view.keeps_until(now)
+    }
+
+    /// Returns the merged import of a Service before the last restore of the hub, for the time in which imports keep it.
+    pub(crate) fn merged_before_restore(self, service: &ObjectName) -> Option<&'a Arc<MergedImport>> {
+        self.view.restore.as_ref()?.merged.get(service)
     }
 
     fn since(self, fact: Fact) -> Option<Timestamp> {

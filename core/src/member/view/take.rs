@@ -14,6 +14,7 @@ impl View {
     /// Stores a change of an object, which the agent saw at the time `at`.
     pub(in crate::member) fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp) -> Effects {
         let (acted_in_hub, mut effects) = (self.acts_in_hub(at), Effects::default());
+        self.forget_restore(at);
         match change {
             Change::Applied(object) => {
                 let name = object.meta().name.clone();
