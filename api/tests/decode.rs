@@ -62,7 +62,9 @@ fn services_as_the_go_agents_leave_them() {
         session_affinity: SessionAffinity::None,
         dual_stack: false,
         families: vec![IpFamily::IPv4],
+        has_selector_or_external_ips: false,
         internal_traffic_policy: Some("Cluster".into()),
+        is_external_policy_local: false,
         traffic_distribution: None,
         imports: None,
         cluster_ips: Vec::new(),
@@ -482,6 +484,26 @@ fn services_of_every_type_and_without_an_address() {
         assert_eq!(port.target_port, Some(TargetPort::Name(text("dns"))));
         assert_eq!(port.app_protocol, Some(text("dns")));
     }
+}
+
+#[test]
+fn what_leads_clients_of_a_service_elsewhere_is_read() {
+    let of = |spec: Value| {
+        let Object::Service(service) = read(Kind::Service, &{
+            let mut json = fixture("Service derived");
+            json["spec"] = spec;
+            json
+        }) else {
+            panic!()
+        };
+        (service.has_selector_or_external_ips, service.is_external_policy_local)
+    };
+    assert_eq!(of(json!({})), (false, false));
+    assert_eq!(of(json!({ "selector": {}, "externalIPs": [], "externalTrafficPolicy": "Cluster" })), (false, false));
+    assert_eq!(of(json!({ "selector": null, "externalIPs": null })), (false, false));
+    assert_eq!(of(json!({ "selector": { "app": "web" } })), (true, false));
+    assert_eq!(of(json!({ "externalIPs": ["192.0.2.1"] })), (true, false));
+    assert_eq!(of(json!({ "externalTrafficPolicy": "Local" })), (false, true));
 }
 
 #[test]

@@ -238,11 +238,13 @@ fn a_derived_service_is_made_and_changed() {
             "type": "ClusterIP",
             "ports": [{ "name": "http", "protocol": "TCP", "port": 80, "targetPort": 8080 }],
             "sessionAffinity": "None",
+            "internalTrafficPolicy": "Cluster",
         },
     });
     let make = |service| created(Kind::Service, "fleet-system", "work-mcs", Desired::Service(service));
     assert_eq!(make(derived(ConsumerType::ClusterIp, false)), expected);
     expected["spec"]["type"] = "LoadBalancer".into();
+    expected["spec"]["externalTrafficPolicy"] = "Cluster".into();
     expected["metadata"]["annotations"] = json!({ "service.beta.kubernetes.io/azure-load-balancer-internal": "true" });
     assert_eq!(make(derived(ConsumerType::LoadBalancer, true)), expected);
 
@@ -260,9 +262,15 @@ fn a_derived_service_is_made_and_changed() {
             "ports": [{ "name": "http", "protocol": "TCP", "port": 80, "targetPort": 8080 }],
             "sessionAffinity": "None",
             "sessionAffinityConfig": null,
+            "internalTrafficPolicy": "Cluster",
+            "externalTrafficPolicy": "Cluster",
+            "selector": null,
+            "externalIPs": null,
         },
     });
     assert_eq!(patched(Kind::Service, patch), expected);
+    let patch = Patch::DerivedService(derived(ConsumerType::ClusterIp, false));
+    assert_eq!(patched(Kind::Service, patch)["spec"].get("externalTrafficPolicy"), Some(&json!(null)));
 }
 
 #[test]
@@ -273,7 +281,13 @@ fn a_derived_service_without_an_address_and_one_of_both_families_with_affinity_a
         created(Kind::Service, "fleet-system", "work-mcs", Desired::Service(service.clone()))["spec"].clone()
     };
     let ports = json!([{ "name": "http", "protocol": "TCP", "port": 80, "targetPort": 8080 }]);
-    let expected = json!({ "type": "ClusterIP", "clusterIP": "None", "ports": ports, "sessionAffinity": "None" });
+    let expected = json!({
+        "type": "ClusterIP",
+        "clusterIP": "None",
+        "ports": ports,
+        "sessionAffinity": "None",
+        "internalTrafficPolicy": "Cluster",
+    });
     assert_eq!(make(&service), expected);
     service.headless = false;
     service.dual_stack = true;
@@ -283,6 +297,7 @@ fn a_derived_service_without_an_address_and_one_of_both_families_with_affinity_a
         "ports": ports,
         "sessionAffinity": "ClientIP",
         "sessionAffinityConfig": { "clientIP": { "timeoutSeconds": 60 } },
+        "internalTrafficPolicy": "Cluster",
         "ipFamilyPolicy": "PreferDualStack",
     });
     assert_eq!(make(&service), expected);

@@ -194,4 +194,10 @@ fn a_derived_service_is_read_as_it_was_written_and_its_family_is_only_in_the_cre
     assert_eq!((users.imports, users.cluster_ips), (None, Vec::new()), "a label of a user is no proof");
     let (_, patch) = patched(&meta("work", "derived", "u", 7, 0), Patch::StandardService(desired));
     assert_eq!(patch["spec"].get("ipFamilies"), None, "immutable");
+    let null = Some(&Value::Null);
+    assert_eq!(
+        [patch["spec"].get("selector"), patch["spec"].get("externalIPs")],
+        [null; 2],
+        "they lead clients elsewhere"
+    );
 }

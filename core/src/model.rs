@@ -178,8 +178,12 @@ pub struct Service {
     pub dual_stack: bool,
     /// `spec.ipFamilies`.
     pub families: Vec<IpFamily>,
+    /// True if it has `spec.selector` or `spec.externalIPs`.
+    pub has_selector_or_external_ips: bool,
     /// `spec.internalTrafficPolicy`.
     pub internal_traffic_policy: Option<Text>,
+    /// True if `spec.externalTrafficPolicy` is `Local`.
+    pub is_external_policy_local: bool,
     /// `spec.trafficDistribution`.
     pub traffic_distribution: Option<Text>,
     /// Name of the Service of the standard API that the member agent derived this Service for, by its labels.

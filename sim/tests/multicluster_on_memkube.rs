@@ -397,3 +397,25 @@ fn a_derived_service_is_not_exported_by_either_api() -> anyhow::Result<()> {
         Ok(())
     })
 }
+
+#[test]
+fn what_somebody_edits_of_a_derived_service_is_repaired() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (_fleet, users) = fleet(2).await?;
+        users[0].create_service("app").await?;
+        users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        users[0].export_standard("app", json!({})).await?;
+        let import = users[1].sees_ready_import("app", &["member-1"]).await?;
+        let derived = users[1].sees_derived_by_standard_api("app", "to exist", |_| true).await?;
+        let edit = json!({"spec": {"selector": {"app": "other"}, "externalIPs": ["192.0.2.1"], "internalTrafficPolicy": "Local"}});
+        users[1].merge::<Service>(&derived.name_any(), edit).await?;
+        let is_repaired = |service: &Service| {
+            let spec = service.spec.clone().unwrap_or_default();
+            spec.selector.is_none()
+                && spec.external_ips.is_none()
+                && spec.internal_traffic_policy.as_deref() == Some("Cluster")
+                && spec.cluster_ips == import.spec.ips
+        };
+        users[1].sees_derived_by_standard_api("app", "to be repaired", is_repaired).await.map(drop)
+    })
+}

@@ -1,7 +1,7 @@
 //! Decoder of Service (core/v1), for users' Services and derived Services.
 
 use super::Root;
-use super::lenient::{Field, records};
+use super::lenient::{Field, Shape, records};
 use super::meta::Known;
 use super::shared::{
     RawAffinityConfig, RawLoadBalancer, RawServicePort, load_balancer, service_ports, session_affinity,
@@ -10,6 +10,7 @@ use crate::names::{annotations, labels};
 use fleetnet_core::model::{IpFamily, Object, Service, ServiceType};
 use fleetnet_types::{ObjectName, Text};
 use serde::Deserialize;
+use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -29,6 +30,11 @@ pub(super) struct RawSpec {
     families: Field<Vec<IpFamily>>,
     #[serde(rename = "clusterIPs")]
     cluster_ips: Field<Vec<Text>>,
+    selector: Field<HasEntries>,
+    #[serde(rename = "externalIPs")]
+    external_ips: Field<HasEntries>,
+    #[serde(rename = "externalTrafficPolicy")]
+    external_traffic_policy: Field<Box<str>>,
     #[serde(rename = "internalTrafficPolicy")]
     internal_traffic_policy: Field<Text>,
     #[serde(rename = "trafficDistribution")]
@@ -42,6 +48,27 @@ pub(super) struct RawStatus {
 }
 
 records!(RawSpec, RawStatus);
+
+/// True if a list or a map has an entry. The entries are not stored.
+struct HasEntries(bool);
+
+impl Shape for HasEntries {
+    fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+        let mut has = false;
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+            has = true;
+        }
+        Ok(Some(Self(has)))
+    }
+
+    fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
+        let mut has = false;
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            has = true;
+        }
+        Ok(Some(Self(has)))
+    }
+}
 
 pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
     let spec = top.spec.or_undecodable("spec is not an object")?;
@@ -63,6 +90,10 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
         // fault X10.3: "PreferDualStack" | ~>
         dual_stack: matches!(spec.ip_family_policy.value().as_deref(), Some("PreferDualStack" | "RequireDualStack")),
         families: spec.families.or_default(),
+        has_selector_or_external_ips: [spec.selector, spec.external_ips]
+            .into_iter()
+            .any(|field| field.value().is_some_and(|HasEntries(has)| has)),
+        is_external_policy_local: spec.external_traffic_policy.value().as_deref() == Some("Local"),
         internal_traffic_policy: spec.internal_traffic_policy.value(),
         traffic_distribution: spec.traffic_distribution.value(),
         cluster_ips: spec.cluster_ips.value().filter(|_| imports.is_some()).unwrap_or_default(),

@@ -245,6 +245,11 @@ pub(super) fn derived_service(service: &DerivedService) -> Value {
             "ports": parts::service_ports(&service.ports),
             "sessionAffinity": affinity.unwrap_or("None"),
             "sessionAffinityConfig": config,
+            // Imported endpoints have no node, so with `Local` no client would reach them.
+            "internalTrafficPolicy": "Cluster",
+            "externalTrafficPolicy": (service.consumer_type == ConsumerType::LoadBalancer).then_some("Cluster"),
+            "selector": null,
+            "externalIPs": null,
         },
     });
     // Without dual-stack, the patch omits the field. So the cluster's default stays, or the policy that a user has set.

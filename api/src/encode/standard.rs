@@ -25,6 +25,8 @@ pub(super) fn derived_service(service: &StandardDerivedService) -> Value {
             "sessionAffinityConfig": config,
             // Imported endpoints have no node, so with `Local` no client would reach them.
             "internalTrafficPolicy": "Cluster",
+            "selector": null,
+            "externalIPs": null,
         },
     });
     parts::put(&mut object["spec"], "ipFamilyPolicy", service.dual_stack.then_some("PreferDualStack"));

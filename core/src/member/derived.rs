@@ -20,11 +20,22 @@ pub(super) fn as_desired(service: &Service, desired: &DerivedService) -> bool {
         // fault F9.1: && service.session_affinity == desired.session_affinity ~>
         && service.session_affinity == desired.session_affinity
         && service.dual_stack == desired.dual_stack
+        // fault M28.1: && !service.is_external_policy_local ~>
+        && !service.is_external_policy_local
+        && routes_to_imported_slices(service)
+}
+
+/// True if clients reach only imported slices by a derived Service, and reach them from each node.
+fn routes_to_imported_slices(service: &Service) -> bool {
+    // Imported endpoints have no node, so with `Local` no client would reach them.
+    let is_cluster_policy = service.internal_traffic_policy.as_deref().is_none_or(|policy| policy == "Cluster");
+    // fault M28.2: is_cluster_policy && !service.has_selector_or_external_ips ~> is_cluster_policy
+    // fault M28.3: is_cluster_policy && !service.has_selector_or_external_ips ~> { let _ = is_cluster_policy; !service.has_selector_or_external_ips }
+    is_cluster_policy && !service.has_selector_or_external_ips
 }
 
 /// True if a derived Service of the standard API equals its desired state in all fields that this agent owns.
 pub(super) fn as_desired_by_standard(service: &Service, desired: &StandardDerivedService) -> bool {
-    let is_cluster_policy = service.internal_traffic_policy.as_deref().is_none_or(|policy| policy == "Cluster");
     !service.headless
         && !service.relabelled
         && service.service_type == ServiceType::ClusterIp
@@ -33,7 +44,8 @@ pub(super) fn as_desired_by_standard(service: &Service, desired: &StandardDerive
         && desired.first_family.is_none_or(|family| service.families.first() == Some(&family))
         // fault MI7.3: service.dual_stack || !desired.dual_stack ~> true
         && (service.dual_stack || !desired.dual_stack)
-        && is_cluster_policy
+        // fault MI18.1: && routes_to_imported_slices(service) ~>
+        && routes_to_imported_slices(service)
 }
 
 /// Sets the target port of each port without a target port to the port's number, as the API server does.

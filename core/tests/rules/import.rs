@@ -135,6 +135,9 @@ fn a_derived_service_is_mended_in_what_we_own() {
         service.clone().ports(&[port("http", 81)]),
         service.clone().of_type(ServiceType::ClusterIp),
         Service { internal_load_balancer: true, ..service.clone() },
+        Service { has_selector_or_external_ips: true, ..service.clone() },
+        Service { internal_traffic_policy: Some("Local".into()), ..service.clone() },
+        Service { is_external_policy_local: true, ..service.clone() },
     ] {
         let (_, objects) = standing(wrong.clone());
         assert_eq!(writes(&member_view(objects), &app()), [mend(&wrong)]);

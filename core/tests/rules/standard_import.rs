@@ -11,8 +11,8 @@ use crate::support::view::{
 use crate::support::world::settings;
 use fleetnet_core::member::{Key, Planner, Settings, StandardApi};
 use fleetnet_core::model::{
-    ImportType, IpFamily, Kind, MergedImport, MergedServiceImport, Service, SessionAffinity, StandardProperties,
-    StandardServiceImport,
+    ImportType, IpFamily, Kind, MergedImport, MergedServiceImport, Service, ServiceType, SessionAffinity,
+    StandardProperties, StandardServiceImport,
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Write};
@@ -219,9 +219,17 @@ fn what_somebody_edits_or_deletes_is_repaired() {
     observe_removal(&mut view, &present);
     assert_eq!(settle(&mut view), ["create StandardServiceImport", "status StandardServiceImport"]);
     assert_eq!(imported(&view).expect("an import").spec.ips, ips, "its address stays");
-    let edited = Service { internal_traffic_policy: Some("Local".into()), ..derived(&view).expect("a Service") };
-    observe_change(&mut view, edited.version(40).object());
-    assert_eq!(settle(&mut view), ["patch Service"]);
+    let edits: [fn(&mut Service); 3] = [
+        |it| it.internal_traffic_policy = Some("Local".into()),
+        |it| it.has_selector_or_external_ips = true,
+        |it| it.service_type = ServiceType::NodePort,
+    ];
+    for (version, edit) in (40..).step_by(5).zip(edits) {
+        let mut edited = derived(&view).expect("a Service").version(version);
+        edit(&mut edited);
+        observe_change(&mut view, edited.object());
+        assert_eq!(settle(&mut view), ["patch Service"], "{version}");
+    }
     let present = derived(&view).expect("a Service").object();
     observe_removal(&mut view, &present);
     assert_eq!(settle(&mut view), ["create Service"], "with the same address, by chance");

@@ -109,6 +109,7 @@ fn set_derived(service: &mut Service, derived: DerivedService) {
     service.derived_from = Some(derived.derived_from);
     service.internal_load_balancer = derived.internal_load_balancer;
     assert_eq!(service.headless, derived.headless, "422: clusterIP is immutable");
+    set_routing(service);
     service.session_affinity = derived.session_affinity;
     service.dual_stack |= derived.dual_stack;
 }
@@ -289,15 +290,23 @@ fn with_targets(mut ports: Vec<ServicePort>) -> Vec<ServicePort> {
     ports
 }
 
+/// Sets the fields with which clients reach only imported slices, as each write of a derived Service does.
+fn set_routing(service: &mut Service) {
+    service.has_selector_or_external_ips = false;
+    service.internal_traffic_policy = Some("Cluster".into());
+    service.is_external_policy_local = false;
+}
+
 /// Sets the fields of a derived Service of the standard API that a patch may change.
 fn set_standard_derived(service: &mut Service, desired: StandardDerivedService) {
+    set_routing(service);
     service.imports = Some(desired.service);
     service.relabelled = false;
+    service.service_type = ServiceType::ClusterIp;
     service.cluster_ips = vec!["10.96.0.7".into()];
     service.ports = with_targets(desired.ports);
     service.session_affinity = desired.session_affinity;
     service.dual_stack |= desired.dual_stack;
-    service.internal_traffic_policy = Some("Cluster".into());
 }
 
 /// Returns the object of the standard API that a POST creates.
