@@ -128,8 +128,12 @@ fn rejection_event(
     not_written(about, Reason::WriteRefused, rejection_message(failure), component)
 }
 
-/// Returns the message for a rejected write, with the server's text.
-pub fn rejection_message(failure: &WriteFailure<Kind>) -> String {
+/// Returns the message about a failed write, with the server's text. `None` if no user needs to act ([`denial_message`]).
+pub fn failure_message(end: WriteEnd, failure: &WriteFailure<Kind>) -> Option<String> {
+    if end == WriteEnd::Rejected { Some(rejection_message(failure)) } else { denial_message(failure) }
+}
+
+fn rejection_message(failure: &WriteFailure<Kind>) -> String {
     format!(
         "cluster {} rejected the request to {} {}: {}. The agent retries every 10 minutes, and when the content \
          changes",
@@ -141,27 +145,31 @@ pub fn rejection_message(failure: &WriteFailure<Kind>) -> String {
 }
 
 /// Returns the Event about a denied write: the agent has no right to make the write, or the namespace or CRD is missing.
-/// Returns no Event if no user needs to act: for a write without an HTTP response, and for a write to a namespace that is being
-/// deleted.
 fn denial_event(
     about: Option<(Kind, ObjectName, Uid)>,
     failure: &WriteFailure<Kind>,
     component: &'static str,
 ) -> Vec<Event<Kind>> {
+    let message = denial_message(failure);
+    message.map_or_else(Vec::new, |message| not_written(about, Reason::WriteDenied, message, component))
+}
+
+/// Returns the message about a denied write. `None` if no user needs to act: for a write without an HTTP response, and for a write to a
+/// namespace that is being deleted.
+fn denial_message(failure: &WriteFailure<Kind>) -> Option<String> {
     // fault G5.1: || is_of_terminating_namespace(failure) ~>
     // fault G5.2: failure.status == 0 || ~>
     if failure.status == 0 || is_of_terminating_namespace(failure) {
-        return Vec::new();
+        return None;
     }
-    let message = format!(
+    Some(format!(
         "cluster {} denied the request to {} {}: {}. Check the agent's role in that cluster, and that the namespace \
          and the CRD exist. The agent retries by itself",
         failure.cluster,
         failure.verb,
         target(failure),
         failure.message
-    );
-    not_written(about, Reason::WriteDenied, message, component)
+    ))
 }
 
 /// Returns the message about a fight, in which another writer undoes this agent's writes to an object. `None` if the fight is

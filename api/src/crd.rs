@@ -26,4 +26,4 @@ pub use multi_cluster_service::{
 };
 pub use service_export::{ServiceExport, ServiceExportStatus};
 pub use service_import::ServiceImport;
-pub use shared::ServiceImportType;
+pub use shared::{IpFamily, ServiceImportType};

@@ -91,6 +91,8 @@ pub mod labels {
 pub mod annotations {
     /// Annotation of a ServiceImport of the standard API: its labels and annotations that exports gave to it, as JSON.
     pub const EXPORTED: &str = "fleetnet/exported";
+    /// Annotation of a ServiceImport of the standard API: the name of its derived Service. Gateways read it.
+    pub const MULTICLUSTER_DERIVED_SERVICE: &str = "multicluster.kubernetes.io/derived-service";
     /// Annotation of a source EndpointSlice, written by Go agents: the name of its EndpointSliceExport.
     pub const FLEET_UNIQUE_NAME: &str = "networking.fleet.azure.com/fleet-unique-name";
     /// Annotation of a source EndpointSlice, written by Go agents: its generation when it was last exported.

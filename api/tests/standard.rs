@@ -99,6 +99,7 @@ fn spec() -> StandardImportSpec {
             annotations: [("note".into(), "n".into())].into(),
         },
         ips: vec!["fd00::7".into(), "10.96.0.7".into()],
+        derived: Some("derived-0123456789".into()),
     }
 }
 
@@ -108,6 +109,7 @@ fn a_service_import_is_read_as_it_was_written() {
     assert_eq!(body["apiVersion"], "multicluster.x-k8s.io/v1beta1");
     assert_eq!(body["metadata"]["labels"]["team"], "blue");
     assert_eq!(body["metadata"]["annotations"]["note"], "n");
+    assert_eq!(body["metadata"]["annotations"]["multicluster.kubernetes.io/derived-service"], "derived-0123456789");
     let expected = |spec: StandardImportSpec, status: StandardImportStatus| {
         Object::StandardServiceImport(StandardServiceImport {
             meta: Meta { created: Timestamp(0), ..meta("work", "app", "u", 7, 0) },
@@ -123,6 +125,7 @@ fn a_service_import_is_read_as_it_was_written() {
         session_affinity: SessionAffinity::None,
         properties: StandardProperties::default(),
         ips: Vec::new(),
+        derived: None,
         import_type: ImportType::Headless,
         ..spec()
     };
@@ -154,6 +157,7 @@ fn a_patch_of_a_service_import_removes_what_is_not_exported_any_more() {
                 ..StandardProperties::default()
             },
             ips: Vec::new(),
+            derived: None,
             ..spec()
         },
         recorded: spec().properties,
@@ -162,7 +166,11 @@ fn a_patch_of_a_service_import_removes_what_is_not_exported_any_more() {
     assert_eq!(subresource, None);
     let labels = json!({ "team": null, "tier": "1", "app.kubernetes.io/managed-by": "fleetnet-member-agent" });
     assert_eq!(body["metadata"]["labels"], labels);
-    let annotations = json!({ "note": null, "fleetnet/exported": "{\"annotations\":{},\"labels\":{\"tier\":\"1\"}}" });
+    let annotations = json!({
+        "note": null,
+        "fleetnet/exported": "{\"annotations\":{},\"labels\":{\"tier\":\"1\"}}",
+        "multicluster.kubernetes.io/derived-service": null,
+    });
     assert_eq!(body["metadata"]["annotations"], annotations);
     for removed in ["ips", "ipFamilies", "internalTrafficPolicy", "trafficDistribution"] {
         assert_eq!(body["spec"].get(removed), Some(&Value::Null), "{removed}");
@@ -170,16 +178,17 @@ fn a_patch_of_a_service_import_removes_what_is_not_exported_any_more() {
 }
 
 #[test]
-fn a_derived_service_is_read_as_it_was_written_and_its_family_is_only_in_the_create() {
+fn a_derived_service_is_read_as_it_was_written_and_the_cluster_chooses_its_families() {
     let desired = StandardDerivedService {
         service: "app".into(),
         ports: vec![http_80()],
         session_affinity: SessionAffinity::None,
-        first_family: Some(IpFamily::IPv6),
         dual_stack: true,
     };
     let mut body = created(Desired::StandardService(desired.clone()));
-    assert_eq!(body["spec"]["ipFamilies"], json!(["IPv6"]));
+    let spec = &body["spec"];
+    assert_eq!([spec.get("ipFamilies"), spec.get("selector"), spec.get("externalIPs")], [None; 3]);
+    body["spec"]["ipFamilies"] = json!(["IPv6"]);
     body["spec"]["clusterIPs"] = json!(["fd00::7"]);
     let Object::Service(Service { imports, cluster_ips, families, dual_stack, internal_traffic_policy, .. }) =
         stored(Kind::Service, body.clone())

@@ -1,7 +1,7 @@
 //! Plans: data that describes writes, their preconditions, and the time of the next plan of the same key.
 
 use crate::model::{
-    AgentStatus, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, IpFamily, Kind, LoadBalancerStatus,
+    AgentStatus, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus,
     MemberStatus, MergedImport, Meta, Multicluster, Owner, Place, PortSetStamp, Reference, Renewal, ServicePort,
     SessionAffinity, SliceContent, StandardImportSpec, StandardImportStatus, StandardLabels, StandardProperties,
 };
@@ -287,9 +287,8 @@ pub struct StandardDerivedService {
     pub service: Text,
     pub ports: Vec<ServicePort>,
     pub session_affinity: SessionAffinity,
-    /// First family. Only a create sets it, because it is immutable. `None` for the default of the cluster.
-    pub first_family: Option<IpFamily>,
-    /// True to request addresses of both families, if the cluster has both.
+    /// True to request addresses of both families, if the cluster has both. The first family is always the default of the cluster,
+    /// because it is immutable.
     pub dual_stack: bool,
 }
 

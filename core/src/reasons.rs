@@ -125,6 +125,8 @@ reasons! {
     Warning WriteRefused,
     /// A server denied a write, or lacks the object's kind or namespace.
     Warning WriteDenied,
+    /// No exporter of a Service has an IP family of the importing cluster.
+    Warning IPFamilyNotSupported,
     /// Another writer undoes an agent's writes.
     Warning WritesUndone,
     /// Another writer has stopped undoing an agent's writes.

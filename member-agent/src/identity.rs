@@ -29,6 +29,10 @@ impl IdentityReport {
         self.blocked.subscribe()
     }
 
+    pub(crate) fn is_leader(&self) -> bool {
+        self.leads
+    }
+
     /// Starts to emit Events. A new leader also emits Events for reasons that an earlier leader reported, because these reasons
     /// persist.
     pub(crate) fn leads(&mut self) {

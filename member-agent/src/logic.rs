@@ -13,7 +13,7 @@ use fleetnet_core::handshake;
 use fleetnet_core::member::latency::Import;
 use fleetnet_core::member::{Key, Planner, ReadValues, Settings};
 use fleetnet_core::model::{Kind, Object};
-use fleetnet_core::plan::{BlockingReason, Plan as CorePlan, Sample, Write};
+use fleetnet_core::plan::{BlockingReason, Event as CoreEvent, Plan as CorePlan, Sample, Write, event_about};
 use fleetnet_runtime::{
     Change, Event, Fight, Flow, FlowId, Logic, Plan, ProcessNews, Urgency, WatchNews, WriteEnd, WriteEnded,
     WriteFailure, WriteNews,
@@ -64,12 +64,8 @@ fn reporting_kind(key: &Key) -> Option<Kind> {
     match key {
         Key::Export(_) => Some(Kind::ServiceExport),
         Key::MultiClusterService(_) => Some(Kind::MultiClusterService),
-        Key::SliceExport(_)
-        | Key::Import(_)
-        | Key::StandardImport(_)
-        | Key::SliceImport(_)
-        | Key::Heartbeat
-        | Key::Membership => None,
+        Key::StandardImport(_) => Some(Kind::StandardServiceImport),
+        Key::SliceExport(_) | Key::Import(_) | Key::SliceImport(_) | Key::Heartbeat | Key::Membership => None,
     }
 }
 
@@ -182,20 +178,40 @@ impl Member {
             }
             Key::MultiClusterService(name) => mcs(name),
             Key::Import(name) => self.view.multi_cluster_services_of_import(name).find_map(mcs),
-            Key::StandardImport(name) => {
-                let import = self.view.standard_imports.get(name)?;
-                Some((Kind::StandardServiceImport, name.clone(), import.meta.uid.clone()))
-            }
+            Key::StandardImport(name) => self.about_standard_import(name),
             Key::SliceImport(name) => {
                 let service = self.view.owner_of_distributed_slice(&name.name)?;
                 if name.namespace == self.view.settings.fleet_system_namespace {
                     return self.view.multi_cluster_services_of_import(&service).find_map(mcs);
                 }
-                let import = self.view.standard_imports.get(&service)?;
-                Some((Kind::StandardServiceImport, service, import.meta.uid.clone()))
+                self.about_standard_import(&service)
             }
             Key::Heartbeat | Key::Membership => None,
         }
+    }
+
+    /// Returns the ServiceImport of the standard API; while it does not exist, the namespace that imports the Service.
+    fn about_standard_import(&self, service: &ObjectName) -> Option<(Kind, ObjectName, Uid)> {
+        let import = self.view.standard_imports.get(service);
+        let import = import.map(|import| (Kind::StandardServiceImport, service.clone(), import.meta.uid.clone()));
+        import.or_else(|| {
+            let at = ObjectName::new("", service.namespace.clone());
+            // fault MI19.4 (logic_tests::a_failed_write_of_an_import_by_the_standard_api_is_reported_where_its_user_looks): self.view.namespaces.get(&at)? ~> self.view.namespaces.get(&at).filter(|_| false)?
+            let namespace = self.view.namespaces.get(&at)?;
+            Some((Kind::Namespace, at, namespace.meta.uid.clone()))
+        })
+    }
+
+    /// Returns Events about a ServiceImport of another writer, in whose status the agent must not write: its name blocks the import.
+    fn foreign_import_events(&self, service: &ObjectName, blocking_reasons: &[BlockingReason]) -> Vec<CoreEvent> {
+        // fault MI3.3 (logic_tests::the_writer_of_a_service_import_that_blocks_an_import_gets_an_event): !import.is_ours ~> !import.is_ours && false
+        let foreign = self.view.standard_imports.get(service).filter(|import| !import.is_ours);
+        let Some(foreign) = foreign.filter(|_| self.identity.is_leader()) else { return Vec::new() };
+        let event = |BlockingReason { reason, message }: &BlockingReason| {
+            let about = (Kind::StandardServiceImport, service.clone(), foreign.meta.uid.clone());
+            event_about(about, COMPONENT, *reason, message.clone())
+        };
+        blocking_reasons.iter().map(event).collect()
     }
 
     /// Returns the reason why the distributed slice of this key is not imported yet. `None` if the slice is imported, or if the
@@ -259,9 +275,14 @@ impl Member {
     /// condition of the user's object reports it instead.
     fn failed(&mut self, key: &Key, end: WriteEnd, failure: &WriteFailure<Kind>) -> Vec<Event<Kind>> {
         let about = self.about(key);
-        let is_beside = about.as_ref().is_some_and(|(kind, ..)| *kind != failure.source);
-        if end == WriteEnd::Rejected && is_beside && reporting_kind(key).is_some() {
-            self.view.write_rejected(key, convert::rejection_message(failure));
+        let reporting = reporting_kind(key).filter(|kind| *kind != failure.source);
+        let is_beside = reporting.is_some() && about.as_ref().is_some_and(|(kind, ..)| *kind != failure.source);
+        // A quota or a policy of the user's namespace denies writes of derived Services.
+        let is_shown = end == WriteEnd::Rejected || end == WriteEnd::Denied && matches!(key, Key::StandardImport(_));
+        let message = convert::failure_message(end, failure).filter(|_| is_beside && is_shown);
+        // fault MI19.3 (logic_tests::a_failed_write_of_an_import_by_the_standard_api_is_reported_where_its_user_looks): if let Some(message) = message { ~> if let Some(message) = message.filter(|_| end != WriteEnd::Denied) {
+        if let Some(message) = message {
+            self.view.write_rejected(key, message);
             return Vec::new();
         }
         convert::failure_event(about, end, failure, COMPONENT)
@@ -339,6 +360,7 @@ impl Logic for Member {
         let blocking_reasons = std::mem::take(&mut plan.blocking_reasons);
         let events = match key {
             Key::Heartbeat => self.identity.events(&blocking_reasons, self.view.own_cluster_uid()),
+            Key::StandardImport(service) => self.foreign_import_events(service, &blocking_reasons),
             _ => Vec::new(),
         };
         let acknowledged = plan.acknowledged;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{export, import};
-use fleetnet_core::member::Membership;
+use fleetnet_core::member::{Membership, StandardApi};
 use fleetnet_core::model::{Claims, Finalizers, ImportStatus, Meta, ServiceImport};
 use fleetnet_runtime::logging::Captured;
 use fleetnet_runtime::{Removal, Request, Verb, WatchState};
@@ -17,6 +17,10 @@ fn member() -> Member {
 }
 
 fn member_with(parts: Parts, registry: &Registry) -> Member {
+    member_by(StandardApi::Off, parts, registry)
+}
+
+fn member_by(standard_api: StandardApi, parts: Parts, registry: &Registry) -> Member {
     let settings = Settings {
         cluster: "member-1".into(),
         hub_namespace: "fleet-member-member-1".into(),
@@ -27,7 +31,7 @@ fn member_with(parts: Parts, registry: &Registry) -> Member {
         leader: "one".into(),
         takeover_after_micros: 0,
         membership: Membership::default(),
-        standard_api: fleetnet_core::member::StandardApi::Off,
+        standard_api,
     };
     let latencies = Latencies::new("member-1", registry).expect("the only ones");
     Member::new(settings, parts, latencies, BlockingReasons::new(registry).expect("the only one"))
@@ -350,4 +354,113 @@ fn dying_import() -> ServiceImport {
         status: ImportStatus::default(),
         conditions: Vec::new(),
     }
+}
+
+/// Returns a member that imports `work/app` by the standard API, and that has not created anything for it.
+fn importer_by_standard_api() -> Member {
+    let mut member = member_by(StandardApi::AllNamespaces, Parts::ALL, &Registry::new());
+    hears(
+        &mut member,
+        Kind::Namespace,
+        &json!({ "metadata": { "name": "work", "uid": "uid-work", "resourceVersion": "1" } }),
+    );
+    let merged = json!({
+        "metadata": {
+            "namespace": "fleet-member-member-1", "name": "work-app-9529755fdb", "uid": "uid-merged", "resourceVersion": "1",
+            "finalizers": ["networking.fleet.azure.com/mergedserviceimport-cleanup"],
+        },
+        "spec": {
+            "serviceReference": { "namespace": "work", "name": "app" }, "type": "ClusterSetIP",
+            "ports": [{ "port": 80 }], "ipFamilies": ["IPv4"], "clusters": [{ "cluster": "member-2" }],
+        },
+    });
+    hears(&mut member, Kind::MergedServiceImport, &merged);
+    complete(&mut member, [Kind::MergedServiceImport, Kind::Namespace, Kind::Service, Kind::StandardServiceImport]);
+    member
+}
+
+/// Tells `member` that a server denied a write of this key. Returns reason and object of each Event.
+fn is_denied(member: &mut Member, key: &Key, request: &Request<Kind, Receipt>) -> Vec<(&'static str, String)> {
+    let failure = WriteFailure {
+        source: request.source,
+        cluster: "member-1".to_owned(),
+        kind: format!("{:?}", request.source),
+        name: request.name.clone(),
+        verb: "create",
+        status: 403,
+        reason: "Forbidden".to_owned(),
+        message: "exceeded quota: services, used: 5, limited: 5".to_owned(),
+    };
+    let end = WriteEnd::Denied;
+    let ended = WriteEnded { request, end, receipt: None, failure: Some(&failure), is_reported: true };
+    let events = member.write(key, WriteNews::Ended(ended), NOON, &mut Vec::new());
+    events.into_iter().map(|event| (event.reason, event.name.to_string())).collect()
+}
+
+#[test]
+fn a_failed_write_of_an_import_by_the_standard_api_is_reported_where_its_user_looks() {
+    let (mut member, key) = (importer_by_standard_api(), Key::StandardImport(ObjectName::new("work", "app")));
+    let sources = |plan: &Plan<Kind, Receipt, Effect>| plan.writes.iter().map(|it| it.source).collect::<Vec<_>>();
+    let first = plan(&mut member, &key);
+    assert_eq!(sources(&first), [Kind::Service]);
+    assert_eq!(is_denied(&mut member, &key, &first.writes[0]), [], "the ServiceImport shows it");
+    let second = plan(&mut member, &key);
+    assert_eq!(sources(&second), [Kind::Service, Kind::StandardServiceImport]);
+    let of_namespace = [("WriteDenied", "work".to_owned())];
+    assert_eq!(is_denied(&mut member, &key, &second.writes[1]), of_namespace, "there is no ServiceImport");
+    let labels = json!({ "app.kubernetes.io/managed-by": "fleetnet-member-agent" });
+    let meta =
+        json!({ "namespace": "work", "name": "app", "uid": "uid-app", "resourceVersion": "1", "labels": labels });
+    let import = json!({ "metadata": meta, "spec": { "type": "ClusterSetIP", "ports": [{ "port": 80 }] } });
+    hears(&mut member, Kind::StandardServiceImport, &import);
+    let third = plan(&mut member, &key);
+    let Verb::Patch { subresource: Some("status"), body, .. } = &third.writes[1].verb else { panic!() };
+    let ready = &body["status"]["conditions"][0];
+    assert_eq!(
+        (&ready["type"], &ready["status"], &ready["reason"]),
+        (&json!("Ready"), &json!("False"), &json!("Pending"))
+    );
+    assert!(ready["message"].as_str().is_some_and(|message| message.contains("exceeded quota")), "{ready}");
+    assert_eq!(is_denied(&mut member, &key, &third.writes[1]), [("WriteDenied", "work/app".to_owned())]);
+
+    let reference = json!({ "namespace": "work", "name": "app" });
+    let distributed = json!({
+        "metadata": { "namespace": "fleet-member-member-1", "name": "app-1", "uid": "uid-app-1", "resourceVersion": "1" },
+        "spec": { "endpoints": [], "endpointSliceReference": reference, "ownerServiceReference": reference },
+    });
+    hears(&mut member, Kind::EndpointSliceImport, &distributed);
+    let slice = ObjectName::new("work", "app-1");
+    let verb = Verb::Delete { uid: "u".into() };
+    let request = Request { source: Kind::EndpointSlice, name: slice.clone(), verb, receipt: None };
+    let of_import = [("WriteDenied", "work/app".to_owned())];
+    assert_eq!(is_denied(&mut member, &Key::SliceImport(slice), &request), of_import, "of an imported slice");
+}
+
+#[test]
+fn the_writer_of_a_service_import_that_blocks_an_import_gets_an_event() {
+    let (mut member, key) = (importer_by_standard_api(), Key::StandardImport(ObjectName::new("work", "app")));
+    let meta =
+        |name: &str| json!({ "namespace": "work", "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1" });
+    let derived = fleetnet_core::names::standard_derived(&ObjectName::new("work", "app"));
+    let mut service = json!({ "metadata": meta(&derived.name) });
+    service["metadata"]["labels"] = json!({
+        "multicluster.kubernetes.io/service-name": "app", "app.kubernetes.io/managed-by": "fleetnet-member-agent",
+    });
+    service["spec"] =
+        json!({ "ports": [{ "port": 80, "targetPort": 80 }], "clusterIPs": ["10.0.0.7"], "ipFamilies": ["IPv4"] });
+    hears(&mut member, Kind::Service, &service);
+    hears(
+        &mut member,
+        Kind::StandardServiceImport,
+        &json!({ "metadata": meta("app"), "spec": { "type": "ClusterSetIP", "ports": [] } }),
+    );
+    assert_eq!(plan(&mut member, &key).events.len(), 0, "another process leads and emits it");
+    member.process(ProcessNews::Leads, NOON, &mut Vec::new());
+    let planned = plan(&mut member, &key);
+    let [event] = &planned.events[..] else { panic!("one Event") };
+    assert_eq!(
+        (event.reason, event.name.to_string(), planned.writes.len()),
+        ("NameHeldByAnother", "work/app".to_owned(), 0)
+    );
+    assert!(event.message.contains("Delete it"), "{}", event.message);
 }

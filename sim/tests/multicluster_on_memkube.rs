@@ -4,6 +4,7 @@
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::InternalServiceExport;
 use fleetnet_api::crd::multicluster::{ServiceExport, ServiceImport};
+use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport};
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::member::StandardApi;
 use fleetnet_core::names;
@@ -13,10 +14,13 @@ use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Api, ResourceExt as _};
+use memkube::faults::{Fault, Faults};
+use memkube::{Call, Status, Verb};
 use serde_json::json;
 use sim::fleet::Place;
 use sim::{Fleet, Options};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -243,6 +247,109 @@ fn a_settled_fleet_writes_nothing_also_after_restarts() -> anyhow::Result<()> {
     })
 }
 
+/// Returns `status reason` of the condition `Ready` of a ServiceImport, and its message.
+fn ready(import: &ServiceImport) -> Option<(String, &str)> {
+    let mut conditions = import.status.as_ref()?.conditions.iter().flatten();
+    let ready = conditions.find(|condition| condition.type_ == "Ready")?;
+    Some((format!("{} {}", ready.status, ready.reason), &ready.message))
+}
+
+/// Writes to the hub what the agent of a member `v6` writes, whose Service has only the family IPv6. memkube has only IPv4.
+async fn export_from_ipv6_cluster(fleet: &Fleet) -> anyhow::Result<()> {
+    fleet.hub.make_namespace("fleet-member-v6").await?;
+    let hub = User::new(fleet.hub.admin(), "fleet-member-v6");
+    let reference = |name: &str| {
+        json!({
+            "clusterId": "v6", "kind": "", "namespace": "work", "name": name, "namespacedName": format!("work/{name}"),
+            "resourceVersion": "1", "generation": 1, "uid": format!("uid-{name}"),
+            "exportedSince": "2026-01-01T00:00:00.000000Z",
+        })
+    };
+    hub.create::<InternalServiceExport>(json!({
+        "metadata": {"name": "work-app"},
+        "spec": {
+            "ports": [{"name": "http", "protocol": "TCP", "port": 80, "targetPort": 8080}],
+            "serviceReference": reference("app"),
+            "multicluster": {"only": true, "ipFamilies": ["IPv6"]},
+        },
+    }))
+    .await?;
+    hub.create::<EndpointSliceExport>(json!({
+        "metadata": {"name": "v6-work-app-1-abcde"},
+        "spec": {
+            "addressType": "IPv6",
+            "endpoints": [{"addresses": ["fd00:6::1"]}],
+            "ports": [{"name": "http", "protocol": "TCP", "port": 8080}],
+            "endpointSliceReference": reference("app-1"),
+            "ownerServiceReference": {"namespace": "work", "name": "app", "namespacedName": "work/app"},
+        },
+    }))
+    .await?;
+    Ok(())
+}
+
+#[test]
+fn an_ipv4_cluster_says_that_it_cannot_use_ipv6_exporters_and_uses_the_others() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (fleet, users) = fleet(2).await?;
+        export_from_ipv6_cluster(&fleet).await?;
+        for user in &users {
+            let unsupported = |import: &ServiceImport| {
+                import.spec.ips.is_none()
+                    && ready(import).is_some_and(|(shown, _)| shown == "False IPFamilyNotSupported")
+            };
+            user.sees_service_import("app", "to say that the cluster has no IPv6", unsupported).await?;
+        }
+        sleep(Duration::from_secs(30)).await;
+        let before = writes(&fleet);
+        sleep(Duration::from_secs(1200)).await;
+        ensure!(!writes_since(&fleet, &before).keys().any(|write| write.contains("services")), "nothing is rejected");
+        users[0].create_service("app").await?;
+        users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        users[0].export_standard("app", json!({})).await?;
+        for user in &users {
+            let import = user.sees_ready_import("app", &["member-1", "v6"]).await?;
+            ensure!(import.spec.ip_families == Some(vec!["IPv4".to_owned()]), "{:?}", import.spec);
+            ensure!(import.spec.ips.iter().flatten().count() == 1, "{:?}", import.spec);
+            user.sees_standard_slices("app", &["member-1 10.1.0.1", "v6 fd00:6::1"]).await?;
+        }
+        Ok(())
+    })
+}
+
+/// Quota of a namespace: the server denies the agents each further Service.
+struct Quota;
+
+impl Faults for Quota {
+    fn request(&self, call: &Call) -> Fault {
+        let is_over = call.verb == Verb::Create && call.user.name.contains("agent");
+        let is_over = is_over && &*call.target.resource == "services";
+        let refuse = Status::plain(403, "Forbidden", "exceeded quota: services=5");
+        Fault { refuse: is_over.then_some(refuse), ..Fault::default() }
+    }
+}
+
+#[test]
+fn a_quota_of_the_users_namespace_is_shown_in_the_service_import() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (fleet, users) = fleet(2).await?;
+        fleet.members[1].server.memkube().set_faults(Some(Arc::new(Quota)));
+        users[0].create_service("app").await?;
+        users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        users[0].export_standard("app", json!({})).await?;
+        let is_shown = |import: &ServiceImport| {
+            let is_cause =
+                |(shown, message): (String, &str)| shown == "False Pending" && message.contains("exceeded quota");
+            import.spec.ips.is_none() && ready(import).is_some_and(is_cause)
+        };
+        users[1].sees_service_import("app", "to show the quota", is_shown).await?;
+        fleet.members[1].server.memkube().set_faults(None);
+        let import = users[1].sees_ready_import("app", &["member-1"]).await?;
+        ensure!(import.spec.ips.iter().flatten().count() == 1, "{:?}", import.spec);
+        users[1].sees_standard_slices("app", &["member-1 10.1.0.1"]).await.map(drop)
+    })
+}
+
 #[test]
 fn an_export_that_somebody_deletes_in_the_hub_costs_importers_nothing() -> anyhow::Result<()> {
     sim::paused(async {
@@ -407,6 +514,8 @@ fn what_somebody_edits_of_a_derived_service_is_repaired() -> anyhow::Result<()> 
         users[0].export_standard("app", json!({})).await?;
         let import = users[1].sees_ready_import("app", &["member-1"]).await?;
         let derived = users[1].sees_derived_by_standard_api("app", "to exist", |_| true).await?;
+        let annotation = "multicluster.kubernetes.io/derived-service";
+        ensure!(import.annotations().get(annotation) == Some(&derived.name_any()), "{:?}", import.annotations());
         let edit = json!({"spec": {"selector": {"app": "other"}, "externalIPs": ["192.0.2.1"], "internalTrafficPolicy": "Local"}});
         users[1].merge::<Service>(&derived.name_any(), edit).await?;
         let is_repaired = |service: &Service| {

@@ -12,13 +12,14 @@ use std::fmt;
 
 /// Keys of the labels and annotations that are decoded. All others are skipped, because users may write any number of them, of
 /// any length.
-const READ: [&str; 22] = [
+const READ: [&str; 23] = [
     annotations::AZURE_LOAD_BALANCER_INTERNAL,
     annotations::EXPORTED,
     annotations::EXPORTERS,
     annotations::EXPORT_HEADLESS,
     annotations::IMPORTERS,
     annotations::LAST_OBSERVED_GENERATION,
+    annotations::MULTICLUSTER_DERIVED_SERVICE,
     annotations::PORTS_OFFERED_SINCE,
     annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL,
     annotations::SERVICE_IN_USE_BY,

@@ -68,6 +68,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
                 annotations: exported.annotations.or_default(),
             },
             ips: spec.ips.or_default(),
+            derived: known.annotations.get(annotations::MULTICLUSTER_DERIVED_SERVICE).cloned(),
         },
         status: StandardImportStatus {
             clusters: clusters.collect(),

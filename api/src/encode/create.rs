@@ -33,7 +33,7 @@ pub(super) fn body(at: &ObjectName, desired: &Desired) -> Value {
             }
             object
         }
-        Desired::StandardService(service) => standard::new_derived_service(service),
+        Desired::StandardService(service) => standard::derived_service(service),
         Desired::StandardServiceImport(spec) => standard::service_import(spec, &StandardProperties::default()),
         Desired::MemberAgent(renewal) => patch::member_agent(renewal),
         Desired::MergedServiceImport { service, import } => patch::merged_service_import(service, import),

@@ -8,7 +8,7 @@ use fleetnet_types::Text;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Returns the fields of a derived Service that a patch may set.
+/// Returns the fields of a derived Service that a patch may set. It never sets families: the first one is immutable.
 pub(super) fn derived_service(service: &StandardDerivedService) -> Value {
     let (affinity, config) = parts::session_affinity(service.session_affinity);
     let mut object = json!({
@@ -33,15 +33,6 @@ pub(super) fn derived_service(service: &StandardDerivedService) -> Value {
     object
 }
 
-/// Returns the body of the create of a derived Service.
-pub(super) fn new_derived_service(service: &StandardDerivedService) -> Value {
-    let mut object = derived_service(service);
-    if let Some(family) = service.first_family {
-        object["spec"]["ipFamilies"] = parts::families(&[family]);
-    }
-    object
-}
-
 /// Returns the fields of a ServiceImport. `recorded` are the labels and annotations that exports gave to it before; a patch removes
 /// those that are not in `spec`.
 pub(super) fn service_import(spec: &StandardImportSpec, recorded: &StandardProperties) -> Value {
@@ -54,6 +45,7 @@ pub(super) fn service_import(spec: &StandardImportSpec, recorded: &StandardPrope
     all_labels.insert(labels::WRITER.to_owned(), labels::WRITER_MEMBER_AGENT.into());
     let mut all_annotations = changes(annotations, &recorded.annotations);
     all_annotations.insert(annotations::EXPORTED.to_owned(), has_exported.then(|| exported.to_string()).into());
+    all_annotations.insert(annotations::MULTICLUSTER_DERIVED_SERVICE.to_owned(), spec.derived.as_deref().into());
     json!({
         "metadata": { "labels": all_labels, "annotations": all_annotations },
         "spec": {

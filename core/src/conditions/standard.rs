@@ -3,6 +3,7 @@
 use super::{CONFLICT, ConditionValue, MULTICLUSTER_CONFLICT, find, listed};
 use crate::limits::EXPORTED_LABELS_MAX;
 use crate::model::Condition;
+use crate::plan::BlockingReason;
 use crate::reasons::Reason;
 use fleetnet_types::{ConditionStatus, ObjectName};
 
@@ -87,7 +88,14 @@ impl ConditionValue {
         Self::new(ConditionStatus::True, Reason::FoundServiceImport, message).shown_as("Ready")
     }
 
-    /// Condition `Ready` False.
+    /// Condition `Ready` False of a ServiceImport. The standard API has only two reasons for it.
+    pub(crate) fn import_is_not_ready(BlockingReason { reason, message }: BlockingReason) -> Self {
+        let is_of_standard = reason == Reason::IPFamilyNotSupported;
+        let shown = if is_of_standard { reason.as_str() } else { "Pending" };
+        Self::new(ConditionStatus::False, reason, message).shown_as(shown)
+    }
+
+    /// Condition `Ready` False of a ServiceExport.
     pub(crate) fn not_exported(reason: Reason, message: String) -> Self {
         Self::new(ConditionStatus::False, reason, message).shown_as("Failed")
     }

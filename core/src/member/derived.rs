@@ -41,7 +41,6 @@ pub(super) fn as_desired_by_standard(service: &Service, desired: &StandardDerive
         && service.service_type == ServiceType::ClusterIp
         && with_targets(&service.ports).eq(with_targets(&desired.ports))
         && service.session_affinity == desired.session_affinity
-        && desired.first_family.is_none_or(|family| service.families.first() == Some(&family))
         // fault MI7.3: service.dual_stack || !desired.dual_stack ~> true
         && (service.dual_stack || !desired.dual_stack)
         // fault MI18.1: && routes_to_imported_slices(service) ~>

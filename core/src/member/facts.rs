@@ -11,7 +11,7 @@ use fleetnet_types::{ObjectName, Timestamp};
 pub(super) fn is_true(view: Reader<'_>, fact: &Fact, at: Timestamp) -> Option<bool> {
     match fact {
         Fact::Exportable(service) => Some(export::exportable(view, service, at).is_some()),
-        Fact::Unmerged(service) => standard_import::is_unmerged(view, service),
+        Fact::Unneeded(service) => standard_import::is_unneeded(view, service),
         Fact::Requested(service) => Some(standard_import::is_requested(view, service)),
         Fact::Unresolved(import) => Some(is_unresolved(view, import)),
         Fact::Fulfilled(import) => Some(import::granted_claims(view, import).next().is_some()),

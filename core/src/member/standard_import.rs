@@ -14,20 +14,21 @@ mod ports;
 
 use crate::conditions::{self, ConditionValue, DesiredCondition, READY};
 use crate::member::derived::as_desired_by_standard;
-use crate::member::view::{Leaving, Reader, StandardApi};
+use crate::member::view::{Key, Leaving, Reader, StandardApi};
 use crate::model::{
-    Condition, ImportType, IpFamily, Kind, MergedImport, MergedServiceImport, Namespace, Service, StandardImportSpec,
-    StandardImportStatus, StandardProperties, StandardServiceImport,
+    AddressType, HubSlice, ImportType, IpFamily, Kind, MergedImport, MergedServiceImport, Namespace, Service,
+    StandardImportSpec, StandardImportStatus, StandardProperties, StandardServiceImport,
 };
 use crate::names;
-use crate::plan::{Desired, Patch, Plan, StandardDerivedService, Write};
+use crate::plan::{BlockingReason, Desired, Patch, Plan, StandardDerivedService, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ClusterId, ObjectName, Timestamp};
+use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 
 const REQUIRED: [Kind; 4] = [Kind::MergedServiceImport, Kind::Namespace, Kind::Service, Kind::StandardServiceImport];
 /// Kinds that decide if a Service is imported.
 const DECISIVE: [Kind; 2] = [Kind::MergedServiceImport, Kind::Namespace];
 const COMPONENT: &str = "multicluster-serviceimport-controller";
+
 /// Service of the API server. Its first family is the default family of the cluster.
 const KUBERNETES: (&str, &str) = ("default", "kubernetes");
 
@@ -138,13 +139,20 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Pl
     }
 }
 
-/// True if no cluster exports a Service by the standard API. `None` while the MergedServiceImports are not listed.
-pub(super) fn is_unmerged(view: Reader<'_>, service: &ObjectName) -> Option<bool> {
+/// True if a Service has a derived Service, but no import that needs it: no cluster exports the Service by the standard API, or the import is
+/// headless. `None` while the MergedServiceImports are not listed.
+pub(super) fn is_unneeded(view: Reader<'_>, service: &ObjectName) -> Option<bool> {
     // Without a derived Service, no grace period runs.
     let is_over = derived_service(view, service).is_none();
-    let is_exported = is_over || merged(view, service).is_some_and(|merged| !merged.meta.deleting);
-    // fault MI4.2: view.complete(&[Kind::MergedServiceImport]).then_some(!is_exported) ~> Some(!is_exported)
-    view.complete(&[Kind::MergedServiceImport]).then_some(!is_exported)
+    let is_needed = is_over || merged(view, service).is_some_and(|merged| !merged.meta.deleting && has_address(merged));
+    // fault MI4.2: view.complete(&[Kind::MergedServiceImport]).then_some(!is_needed) ~> Some(!is_needed)
+    view.complete(&[Kind::MergedServiceImport]).then_some(!is_needed)
+}
+
+/// True if the ServiceImport has addresses.
+fn has_address(merged: &MergedServiceImport) -> bool {
+    // fault MI8.2: merged.import.import_type == ImportType::ClusterSetIp ~> (merged.import.import_type == ImportType::ClusterSetIp || true)
+    merged.import.import_type == ImportType::ClusterSetIp
 }
 
 /// True if a namespace imports Services.
@@ -161,6 +169,9 @@ fn may_import(view: Reader<'_>, namespace: &Namespace) -> bool {
         StandardApi::Off => false,
     }
 }
+
+/// Addresses of a derived Service, each with its family.
+type Addresses = Vec<(IpFamily, Text)>;
 
 /// Objects of an import.
 struct Import<'a> {
@@ -184,26 +195,18 @@ impl Import<'_> {
         self.derived.filter(|derived| is_derived_for(derived, self.service))
     }
 
-    /// Removes the import. After the last export is gone, the derived Service stays for a grace period, so that clients keep its address
-    /// if an export comes back.
+    /// Removes the import.
     fn remove(&self, view: Reader<'_>, now: Timestamp) -> Plan {
         let mut plan = Plan::default();
         if let Some(present) = self.own_import().filter(|present| !present.meta.deleting) {
             plan.push(Write::delete(Kind::StandardServiceImport, &present.meta));
         }
-        if let Some(derived) = self.own_derived().filter(|derived| !derived.meta.deleting) {
-            let is_exported = self.merged.is_some_and(|merged| !merged.meta.deleting);
-            let since = view.unmerged_since(self.service).unwrap_or(now);
-            let until = since.plus_micros(view.settings().derived_service_grace_micros);
-            // No export comes back to a member that leaves.
-            let is_over = is_exported || view.leaving(now) == Leaving::Yes;
-            // fault MI4.1: is_over || now >= until ~> true
-            if is_over || now >= until {
-                plan.push(Write::delete(Kind::Service, &derived.meta));
-            } else {
-                plan.plan_again_at(until);
-            }
-        }
+        let is_exported = self.merged.is_some_and(|merged| !merged.meta.deleting);
+        // No export comes back to a member that leaves.
+        let is_over = is_exported || view.leaving(now) == Leaving::Yes;
+        // fault MI4.1: (!is_over).then( ~> (!is_over && false).then(
+        let since = (!is_over).then(|| view.unneeded_since(self.service).unwrap_or(now));
+        plan.join(self.retire(view, since, now));
         let is_marked = |merged: &&MergedServiceImport| merged.meta.finalizers.ours;
         // fault MI5.1: .filter(|_| self.own_import().is_none()) ~>
         if let Some(merged) = self.merged.filter(is_marked).filter(|_| self.own_import().is_none()) {
@@ -212,29 +215,46 @@ impl Import<'_> {
         plan
     }
 
+    /// Deletes the derived Service: at once, or after a grace period in which no import needs it. Until then it stays with its slices, so
+    /// that clients can use the address that they have resolved, and keep it if an export comes back.
+    fn retire(&self, view: Reader<'_>, unneeded_since: Option<Timestamp>, now: Timestamp) -> Plan {
+        let Some(derived) = self.own_derived().filter(|derived| !derived.meta.deleting) else { return Plan::default() };
+        let grace = view.settings().derived_service_grace_micros;
+        match unneeded_since.map(|since| since.plus_micros(grace)).filter(|until| now < *until) {
+            Some(until) => Plan { again: Some(until), ..Plan::default() },
+            // fault MI8.1: Plan::one(Write::delete(Kind::Service, &derived.meta)) ~> { let _ = derived; Plan::default() }
+            None => Plan::one(Write::delete(Kind::Service, &derived.meta)),
+        }
+    }
+
     fn make(&self, view: Reader<'_>, merged: &MergedServiceImport, derived_at: &ObjectName, now: Timestamp) -> Plan {
         let mut plan = Plan::default();
         // fault MI6.1: !merged.meta.finalizers.ours ~> false
         if !merged.meta.finalizers.ours {
             plan.push(Write::add_finalizer(Kind::MergedServiceImport, &merged.meta));
         }
-        let derived = match merged.import.import_type {
-            ImportType::ClusterSetIp => {
-                plan.join(self.derive(view, merged, derived_at));
-                // Without addresses, the ServiceImport waits for those of the derived Service.
-                let derived = self.own_derived().filter(|it| !it.meta.deleting && !it.cluster_ips.is_empty());
-                let Some(derived) = derived else { return plan };
-                Some(derived)
-            }
-            ImportType::Headless => {
-                let unneeded = self.own_derived().filter(|derived| !derived.meta.deleting);
-                // fault MI8.1: unneeded.map(|derived| Write::delete(Kind::Service, &derived.meta)) ~> unneeded.map(|derived| Write::delete(Kind::Service, &derived.meta)).filter(|_| false)
-                plan.writes.extend(unneeded.map(|derived| Write::delete(Kind::Service, &derived.meta)));
-                None
-            }
+        let addresses = if has_address(merged) {
+            plan.join(self.derive(view, merged, derived_at));
+            let derived = self.own_derived().filter(|it| !it.meta.deleting && !it.cluster_ips.is_empty());
+            derived.and_then(|derived| self.addresses(view, merged, derived))
+        } else {
+            let since = view.unneeded_since(self.service).unwrap_or(now);
+            plan.join(self.retire(view, Some(since), now));
+            Some(Vec::new())
         };
-        plan.join(self.write(view, merged, derived, now));
+        plan.blocking_reasons.extend(self.rejection(view, &plan));
+        let problem = plan.blocking_reasons.first().cloned();
+        // The ServiceImport waits for addresses, unless it is not known when there are any.
+        // fault MI19.1: .or_else(|| problem.is_some().then(Vec::new)) ~>
+        let Some(addresses) = addresses.or_else(|| problem.is_some().then(Vec::new)) else { return plan };
+        plan.join(self.write(view, merged, addresses, problem, now));
         plan
+    }
+
+    /// Returns the rejection of a write of the plan by a server.
+    fn rejection(&self, view: Reader<'_>, plan: &Plan) -> Option<BlockingReason> {
+        let message = view.rejection(&Key::StandardImport(self.service.clone())).filter(|_| !plan.writes.is_empty())?;
+        Some(BlockingReason { reason: Reason::WriteRefused, message: message.to_owned() })
     }
 
     /// Plans the derived Service.
@@ -249,68 +269,141 @@ impl Import<'_> {
         if present.meta.deleting || as_desired_by_standard(present, &desired) {
             return Plan::default(); // a deleted one is created again when it is gone
         }
-        let is_family = |family| present.families.first() == Some(&family);
-        // fault MI7.2: present.headless || !desired.first_family.is_none_or(is_family) ~> { let _ = is_family; false }
-        if present.headless || !desired.first_family.is_none_or(is_family) {
-            return Plan::one(Write::delete(Kind::Service, &present.meta)); // these fields are immutable
+        if present.headless {
+            // Another writer has made it, because the agent makes no headless Service. This field is immutable.
+            return Plan::one(Write::delete(Kind::Service, &present.meta));
         }
         Plan::one(Write::patch(&present.meta, Patch::StandardService(desired)))
     }
 
+    /// Returns the desired state of the derived Service. Its first family is immutable, so it is always the default of the cluster: then no
+    /// change of the import changes an address. For any other family, the Service requests both.
     fn desired(&self, view: Reader<'_>, merged: &MergedServiceImport) -> StandardDerivedService {
         let families = &merged.import.properties.families;
-        let default = view.services().get(&ObjectName::new(KUBERNETES.0, KUBERNETES.1));
-        let default: Option<IpFamily> = default.and_then(|service| service.families.first()).copied();
+        let kubernetes = || view.services().get(&ObjectName::new(KUBERNETES.0, KUBERNETES.1));
+        // fault MI7.4: self.derived.or_else(kubernetes) ~> self.derived.or_else(|| kubernetes().filter(|_| false))
+        let first = self.derived.or_else(kubernetes).and_then(|service| service.families.first()).or(families.first());
         StandardDerivedService {
             service: self.service.name.clone(),
             ports: merged.import.ports.clone(),
             session_affinity: merged.import.session_affinity,
-            // Perhaps the cluster has only its default family.
-            // fault MI7.1: default.filter(|default| families.contains(default)) ~> { let _ = default; None }
-            first_family: default.filter(|default| families.contains(default)).or_else(|| families.first().copied()),
-            dual_stack: families.len() > 1,
+            // fault MI7.1: families.iter().any(|family| Some(family) != first) ~> { let _ = first; families.len() > 1 }
+            dual_stack: families.iter().any(|family| Some(family) != first),
         }
     }
 
-    /// Plans the ServiceImport, first its spec and then its status.
-    fn write(&self, view: Reader<'_>, merged: &MergedServiceImport, derived: Option<&Service>, now: Timestamp) -> Plan {
-        let import = &merged.import;
-        let families = derived.map_or_else(|| import.properties.families.clone(), |derived| derived.families.clone());
-        let spec = StandardImportSpec {
-            import_type: import.import_type,
-            ports: import.ports.clone(),
-            session_affinity: import.session_affinity,
-            properties: StandardProperties { families, ..import.properties.clone() },
-            ips: derived.map(|derived| derived.cluster_ips.clone()).unwrap_or_default(),
-        };
-        let Some(present) = self.present else {
-            return Plan::one(Write::create(self.service.clone(), Desired::StandardServiceImport(spec)));
-        };
-        if !present.is_ours {
-            let message = self.in_the_way(view, "ServiceImport", self.service);
-            return Plan::blocked(Reason::NameHeldByAnother, message);
+    /// Returns the addresses of the derived Service that clients can use: those of the families that all exporters have. If this cluster has
+    /// none of these families, clients can use the exporters that have another family. `None` while the addresses are not known.
+    fn addresses(&self, view: Reader<'_>, merged: &MergedServiceImport, derived: &Service) -> Option<Addresses> {
+        let families = &merged.import.properties.families;
+        let all = || derived.families.iter().copied().zip(derived.cluster_ips.iter().cloned());
+        // fault MI7.2: families.is_empty() || families.contains(family) ~> (families.is_empty() || families.contains(family) || true)
+        let is_of_all = |(family, _): &(IpFamily, Text)| families.is_empty() || families.contains(family);
+        let of_all_exporters: Addresses = all().filter(is_of_all).collect();
+        if !of_all_exporters.is_empty() {
+            return Some(of_all_exporters);
         }
+        // Before the Service requests both families, it is not known which families the cluster has.
+        // fault MI20.1: self.has_slice_of(view, merged, *family) ~> (self.has_slice_of(view, merged, *family) && false)
+        derived.dual_stack.then(|| all().filter(|(family, _)| self.has_slice_of(view, merged, *family)).collect())
+    }
+
+    /// True if an exporter in the merged import has a slice with addresses of this family.
+    fn has_slice_of(&self, view: Reader<'_>, merged: &MergedServiceImport, family: IpFamily) -> bool {
+        let address_type = match family {
+            IpFamily::IPv4 => AddressType::IPv4,
+            IpFamily::IPv6 => AddressType::IPv6,
+        };
+        let slices = view.distributed_slices_of(self.service).filter_map(|name| view.distributed_slices().live(name));
+        let is_of_exporter =
+            |slice: &&HubSlice| merged.import.clusters.iter().any(|it| it.cluster == slice.spec.reference.cluster);
+        slices.filter(is_of_exporter).any(|slice| slice.spec.content.address_type == address_type)
+    }
+
+    /// Plans the ServiceImport, first its spec and then its status.
+    fn write(
+        &self,
+        view: Reader<'_>,
+        merged: &MergedServiceImport,
+        addresses: Addresses,
+        problem: Option<BlockingReason>,
+        now: Timestamp,
+    ) -> Plan {
+        let import = &merged.import;
+        let Some(present) = self.present.filter(|present| present.is_ours) else {
+            return match self.present {
+                Some(_) => {
+                    Plan::blocked(Reason::NameHeldByAnother, self.in_the_way(view, "ServiceImport", self.service))
+                }
+                None => {
+                    let spec = self.spec(merged, addresses);
+                    Plan::one(Write::create(self.service.clone(), Desired::StandardServiceImport(spec)))
+                }
+            };
+        };
         if present.meta.deleting {
             return Plan::default(); // this key is requeued when it is gone
         }
+        // fault MI20.2: has_address(merged) && addresses.is_empty() && problem.is_none() ~> (has_address(merged) && addresses.is_empty() && problem.is_none() && false)
+        let is_unreachable = has_address(merged) && addresses.is_empty() && problem.is_none();
+        let unreachable = is_unreachable.then(|| self.unreachable(view, import));
+        let spec = self.spec(merged, addresses);
         // fault MI12.4: || present.relabelled ~>
         if present.spec != spec || present.relabelled {
             let patch = Patch::StandardServiceImport { spec, recorded: present.spec.properties.clone() };
             return Plan::one(Write::patch(&present.meta, patch));
         }
         let clusters = exporters(import);
-        let value = ConditionValue::import_is_ready(self.service);
-        let ready = DesiredCondition::new(READY, value, COMPONENT).without_event();
+        let ready = match problem.or_else(|| unreachable.clone()) {
+            // fault MI19.2: Some(problem) => DesiredCondition::new(READY, ConditionValue::import_is_not_ready(problem), COMPONENT), ~> Some(problem) => { let _ = ConditionValue::import_is_not_ready(problem); return Plan::default(); }
+            Some(problem) => DesiredCondition::new(READY, ConditionValue::import_is_not_ready(problem), COMPONENT),
+            None => {
+                DesiredCondition::new(READY, ConditionValue::import_is_ready(self.service), COMPONENT).without_event()
+            }
+        };
         let (kind, before) = (Kind::StandardServiceImport, &present.status);
-        let changed: Option<Vec<Condition>> =
-            conditions::change(kind, &present.meta, &before.conditions, &[ready], now).map(|(list, _)| list);
+        let changed = conditions::change(kind, &present.meta, &before.conditions, &[ready], now);
+        let plan = Plan::default().blocked_by(unreachable);
         // fault MI9.1: changed.is_none() && before.has_slices && before.clusters == clusters ~> changed.is_none()
         if changed.is_none() && before.has_slices && before.clusters == clusters {
-            return Plan::default();
+            return plan;
         }
-        let conditions = changed.unwrap_or_else(|| before.conditions.clone());
+        let (conditions, events) = changed.unwrap_or_else(|| (before.conditions.clone(), Vec::new()));
         let status = StandardImportStatus { clusters, has_slices: true, conditions };
-        Plan::one(Write::patch(&present.meta, Patch::StandardServiceImportStatus(status)))
+        let write = Write::patch(&present.meta, Patch::StandardServiceImportStatus(status)).with_events(events);
+        Plan { writes: vec![write], ..plan }
+    }
+
+    /// Returns the desired fields of the ServiceImport.
+    fn spec(&self, merged: &MergedServiceImport, addresses: Addresses) -> StandardImportSpec {
+        let import = &merged.import;
+        let derived = self.own_derived().filter(|_| has_address(merged));
+        let (families, ips) = addresses.into_iter().unzip();
+        let families = if has_address(merged) { families } else { import.properties.families.clone() };
+        StandardImportSpec {
+            import_type: import.import_type,
+            ports: import.ports.clone(),
+            session_affinity: import.session_affinity,
+            properties: StandardProperties { families, ..import.properties.clone() },
+            ips,
+            // fault MI21.1: derived.map(|derived| derived.meta.name.name.clone()) ~> derived.map(|derived| derived.meta.name.name.clone()).filter(|_| false)
+            derived: derived.map(|derived| derived.meta.name.name.clone()),
+        }
+    }
+
+    /// Returns why clients cannot use the Service: this cluster has no address family of its exporters.
+    fn unreachable(&self, view: Reader<'_>, import: &MergedImport) -> BlockingReason {
+        let named =
+            |families: &[IpFamily]| families.iter().map(|family| format!("{family:?}")).collect::<Vec<_>>().join(", ");
+        let message = format!(
+            "service {} cannot be used in cluster {}: all its exporters have the IP family {}, and this cluster has {} only. \
+             Export a Service with an IP family of this cluster",
+            self.service,
+            view.settings().cluster,
+            named(&import.properties.families),
+            named(self.own_derived().map_or(&[], |derived| &derived.families))
+        );
+        BlockingReason { reason: Reason::IPFamilyNotSupported, message }
     }
 
     fn in_the_way(&self, view: Reader<'_>, kind: &str, at: &ObjectName) -> String {

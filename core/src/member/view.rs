@@ -399,7 +399,7 @@ impl View {
     pub(super) fn has_fact(&self, fact: &Fact) -> bool {
         match fact {
             Fact::Exportable(service) => self.requests_export(service),
-            Fact::Unmerged(service) | Fact::Requested(service) => self.has_standard_import(service),
+            Fact::Unneeded(service) | Fact::Requested(service) => self.has_standard_import(service),
             Fact::Unresolved(import) => self.imports.get(import).is_some(),
             Fact::Fulfilled(import) => self.claims_of.get(import).next().is_some(),
             Fact::Orphaned(slice) | Fact::Outdated(slice) | Fact::Unlisted(slice) => self.is_marked_imported(slice),

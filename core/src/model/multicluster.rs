@@ -67,11 +67,13 @@ pub struct StandardImportSpec {
     pub import_type: ImportType,
     pub ports: Vec<ServicePort>,
     pub session_affinity: SessionAffinity,
-    /// Properties of the merged import, with the families of the derived Service. An annotation records the exported labels and
+    /// Properties of the merged import, with the families of the addresses. An annotation records the exported labels and
     /// annotations.
     pub properties: StandardProperties,
-    /// Addresses of the derived Service. Empty for a headless Service.
+    /// Addresses of the derived Service that clients can use. Empty for a headless Service.
     pub ips: Vec<Text>,
+    /// Name of the derived Service, in an annotation. `None` for a headless Service.
+    pub derived: Option<Text>,
 }
 
 /// Status of a ServiceImport of the standard API.

@@ -698,6 +698,8 @@ fn every_reason_has_a_message() {
     reported.extend([Reason::AgentJoined, Reason::AgentLeft, Reason::MemberLeaves, Reason::LeavePostponed]);
     // `silence.rs` checks the messages about silent members.
     reported.extend([Reason::MemberSilent, Reason::ManyMembersSilent, Reason::MemberReturning, Reason::MemberReturned]);
+    // `standard_import.rs` checks the messages about imports by the standard API.
+    reported.extend([Reason::IPFamilyNotSupported]);
     assert_eq!(reported, Reason::ALL.iter().copied().collect());
     let messages: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
     assert_eq!(messages.len(), Reason::ALL.len(), "no two say the same");

@@ -2,7 +2,8 @@
 
 use crate::support::agent::{View as _, applied};
 use crate::support::build::{
-    Build, IntoObject, in_hub_of, merged_service_import, named, namespace, port, seconds, service,
+    Build, IntoObject, distributed_slice, in_hub_of, merged_service_import, named, namespace, port, seconds, service,
+    slice, slice_export,
 };
 use crate::support::standard::{self, app, import, importing, merged, view, view_of};
 use crate::support::view::{
@@ -11,8 +12,8 @@ use crate::support::view::{
 use crate::support::world::settings;
 use fleetnet_core::member::{Key, Planner, Settings, StandardApi};
 use fleetnet_core::model::{
-    ImportType, IpFamily, Kind, MergedImport, MergedServiceImport, Service, ServiceType, SessionAffinity,
-    StandardProperties, StandardServiceImport,
+    ImportType, IpFamily, Kind, MergedImport, MergedServiceImport, Object, Service, ServiceType, SessionAffinity,
+    StandardImportSpec, StandardProperties, StandardServiceImport,
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Write};
@@ -29,6 +30,14 @@ fn settle(view: &mut Planner) -> Vec<String> {
 
 fn derived(view: &Planner) -> Option<Service> {
     view.services.get(&names::standard_derived(&app())).cloned()
+}
+
+/// Returns status, reason and message of the condition `Ready` of the ServiceImport.
+fn ready(view: &Planner) -> (&'static str, String, String) {
+    let import = imported(view).expect("an import");
+    let ready = &import.status.conditions[0];
+    assert_eq!(&*ready.condition_type, "Ready");
+    (ready.status.as_str(), ready.reason.to_string(), ready.message.to_string())
 }
 
 fn imported(view: &Planner) -> Option<StandardServiceImport> {
@@ -156,11 +165,13 @@ fn objects_of_other_writers_are_left_alone() {
     let at = names::standard_derived(&app());
     let theirs = service(&format!("{}/{}", at.namespace, at.name)).object();
     let mut view = view([importing().object(), merged(import()).marked().object(), theirs.clone()]);
-    assert_eq!(writes(&view, &key()), []);
+    assert_eq!(settle(&mut view), ["create StandardServiceImport", "status StandardServiceImport"]);
     let plan = planned(&view, &key());
     let [(reason, message)] = blocking_reasons(&plan)[..] else { panic!() };
     assert_eq!(reason, "NameHeldByAnother");
     assert!(message.contains("derived-"), "{message}");
+    assert_eq!(ready(&view), ("False", "Pending".to_owned(), message.to_owned()), "its user sees it");
+    assert_eq!(imported(&view).expect("an import").spec.ips.len(), 0);
     observe_removal(&mut view, &theirs);
     settle(&mut view);
     let foreign = StandardServiceImport { is_ours: false, ..imported(&view).expect("an import") }.uid("theirs");
@@ -177,7 +188,7 @@ fn objects_of_other_writers_are_left_alone() {
 }
 
 #[test]
-fn a_change_of_the_merged_import_changes_both_objects_and_an_immutable_field_makes_the_service_anew() {
+fn a_change_of_the_merged_import_changes_both_objects() {
     let mut view = view([importing().object(), merged(import()).object()]);
     settle(&mut view);
     let sticky = SessionAffinity::ClientIp { timeout_seconds: 60 };
@@ -185,29 +196,131 @@ fn a_change_of_the_merged_import_changes_both_objects_and_an_immutable_field_mak
     observe_change(&mut view, merged(changed).marked().version(9).object());
     assert_eq!(settle(&mut view), ["patch Service", "patch StandardServiceImport"]);
     assert_eq!(derived(&view).expect("a Service").session_affinity, sticky);
-    let of_both = |families: &[IpFamily]| {
-        let properties = StandardProperties { families: families.to_vec(), ..import().properties };
-        merged(MergedImport { properties, ..import() }).marked()
+}
+
+/// Returns the merged import with these families.
+fn of_families(families: &[IpFamily]) -> MergedServiceImport {
+    let properties = StandardProperties { families: families.to_vec(), ..import().properties };
+    merged(MergedImport { properties, ..import() }).marked()
+}
+
+/// Returns the families and the addresses that the ServiceImport shows.
+fn shown(view: &Planner) -> (Vec<IpFamily>, Vec<String>) {
+    let spec = imported(view).expect("an import").spec;
+    (spec.properties.families, spec.ips.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn no_change_of_families_changes_an_address() {
+    let (four, six) = (IpFamily::IPv4, IpFamily::IPv6);
+    let (v4, v6) = ("10.96.0.7".to_owned(), "fd00::7".to_owned());
+    let mut view = view([importing().object(), of_families(&[four]).object()]);
+    assert_eq!(settle(&mut view), ["create Service", "create StandardServiceImport", "status StandardServiceImport"]);
+    let uid = derived(&view).expect("a Service").meta.uid;
+    let import_only = &["patch StandardServiceImport"][..];
+    let both = &["patch Service", "patch StandardServiceImport"][..];
+    let table: [(&[IpFamily], &[&str], Vec<IpFamily>, Vec<String>); 6] = [
+        (&[four, six], both, vec![four, six], vec![v4.clone(), v6.clone()]),
+        (&[six], import_only, vec![six], vec![v6.clone()]),
+        (&[six, four], import_only, vec![four, six], vec![v4.clone(), v6.clone()]),
+        (&[four], import_only, vec![four], vec![v4.clone()]),
+        (&[], import_only, vec![four, six], vec![v4.clone(), v6.clone()]),
+        (&[four], import_only, vec![four], vec![v4.clone()]),
+    ];
+    for (version, (families, expected, shown_families, addresses)) in (10..).zip(table) {
+        observe_change(&mut view, of_families(families).version(version).object());
+        assert_eq!(settle(&mut view), expected, "{families:?}");
+        assert_eq!(shown(&view), (shown_families, addresses), "{families:?}");
+        let derived = derived(&view).expect("a Service");
+        assert_eq!((derived.meta.uid, &derived.cluster_ips[0][..]), (uid.clone(), &*v4), "{families:?}");
+    }
+}
+
+#[test]
+fn an_import_of_a_family_that_is_not_the_default_of_the_cluster_has_an_address_of_it() {
+    let mut view = view([importing().object(), of_families(&[IpFamily::IPv6]).object()]);
+    let made = ["create Service", "patch Service", "create StandardServiceImport", "status StandardServiceImport"];
+    assert_eq!(settle(&mut view), made, "the ServiceImport waits for the address");
+    assert_eq!(shown(&view), (vec![IpFamily::IPv6], vec!["fd00::7".to_owned()]));
+    assert_eq!(ready(&view).0, "True");
+    let kubernetes = service("default/kubernetes").object();
+    let mut view = standard::view([importing().object(), of_families(&[IpFamily::IPv6]).object(), kubernetes]);
+    let made = ["create Service", "create StandardServiceImport", "status StandardServiceImport"];
+    assert_eq!(settle(&mut view), made, "the default family of the cluster is known");
+}
+
+#[test]
+fn an_import_without_a_family_of_the_cluster_says_so_and_uses_exporters_that_have_one() {
+    let at = names::standard_derived(&app());
+    let ipv4_only = Service {
+        dual_stack: true,
+        imports: Some("app".into()),
+        cluster_ips: vec!["10.96.0.7".into()],
+        ..service(&format!("{}/{}", at.namespace, at.name))
     };
-    observe_change(&mut view, of_both(&[IpFamily::IPv4]).version(9).object());
+    let mut view = view([importing().object(), of_families(&[IpFamily::IPv6]).object(), ipv4_only.object()]);
+    let slice_of = |cluster: &str| distributed_slice("member-1", &slice_export(cluster, &slice("work/app-1"))).marked();
+    observe_change(&mut view, Object::EndpointSliceImport(slice_of("member-9")));
+    let plan = planned(&view, &key());
+    assert_eq!(plan.writes.len(), 1);
+    assert_eq!(settle(&mut view), ["create StandardServiceImport", "status StandardServiceImport"]);
+    let (status, reason, message) = ready(&view);
+    assert_eq!((status, &*reason), ("False", "IPFamilyNotSupported"));
+    assert!(message.contains("family IPv6, and this cluster has IPv4 only"), "{message}");
+    assert_eq!(shown(&view), (Vec::new(), Vec::new()));
+    assert_eq!(blocking_reasons(&planned(&view, &key()))[0].0, "IPFamilyNotSupported");
+
+    let distributed = Object::EndpointSliceImport(slice_of("member-3"));
+    assert!(observe_change(&mut view, distributed.clone()).contains(&key()));
+    assert_eq!(settle(&mut view), ["patch StandardServiceImport", "status StandardServiceImport"]);
+    assert_eq!(shown(&view), (vec![IpFamily::IPv4], vec!["10.96.0.7".to_owned()]));
+    assert_eq!(ready(&view).0, "True");
+    assert!(observe_removal(&mut view, &distributed).contains(&key()));
+    assert_eq!(settle(&mut view), ["patch StandardServiceImport", "status StandardServiceImport"]);
+    assert_eq!(ready(&view).1, "IPFamilyNotSupported");
+}
+
+#[test]
+fn a_service_that_becomes_headless_keeps_its_address_for_the_grace_of_the_derived_service() {
+    let mut view = view([importing().object(), merged(import()).object()]);
     settle(&mut view);
-    observe_change(&mut view, of_both(&[IpFamily::IPv4, IpFamily::IPv6]).version(10).object());
-    assert_eq!(settle(&mut view), ["patch Service"]);
-    assert!(derived(&view).expect("a Service").dual_stack);
-    observe_change(&mut view, of_both(&[IpFamily::IPv6]).version(11).object());
-    assert_eq!(settle(&mut view), ["delete Service", "create Service", "patch StandardServiceImport"]);
-    assert_eq!(imported(&view).expect("an import").spec.properties.families, [IpFamily::IPv6]);
-    // The default family of the cluster comes first, if all exporters have it.
-    let kubernetes = Service { families: vec![IpFamily::IPv4], ..service("default/kubernetes") };
-    observe_change(&mut view, kubernetes.object());
-    observe_change(&mut view, of_both(&[IpFamily::IPv6, IpFamily::IPv4]).version(12).object());
-    assert_eq!(settle(&mut view), ["delete Service", "create Service", "patch StandardServiceImport"]);
-    assert_eq!(derived(&view).expect("a Service").families, [IpFamily::IPv4]);
+    let ips = imported(&view).expect("an import").spec.ips;
     let headless = MergedImport { import_type: ImportType::Headless, ..import() };
-    observe_change(&mut view, merged(headless).marked().version(13).object());
-    assert_eq!(settle(&mut view), ["delete Service", "patch StandardServiceImport"]);
-    let present = imported(&view).expect("an import");
-    assert_eq!((present.spec.import_type, present.spec.ips.len()), (ImportType::Headless, 0));
+    observe_change(&mut view, merged(headless.clone()).marked().version(9).object());
+    assert_eq!(settle(&mut view), ["patch StandardServiceImport"]);
+    let present = imported(&view).expect("an import").spec;
+    assert_eq!((present.import_type, present.ips.len(), present.derived), (ImportType::Headless, 0, None));
+    let until = seconds(20).plus_micros(settings(0).derived_service_grace_micros);
+    assert_eq!(planned(&view, &key()).again, Some(until));
+    let deletion = Write::delete(Kind::Service, &derived(&view).expect("it stays").meta);
+    assert_eq!(planned_at(&view, &key(), until).writes, [deletion]);
+
+    observe_change(&mut view, merged(import()).marked().version(10).object());
+    assert_eq!(settle(&mut view), ["patch StandardServiceImport"], "it has an address again");
+    assert_eq!(imported(&view).expect("an import").spec.ips, ips);
+    observe_change(&mut view, merged(headless).marked().version(11).object());
+    settle(&mut view);
+    observe_change(&mut view, namespace("work").version(2).object());
+    assert_eq!(settle(&mut view), ["delete StandardServiceImport", "delete Service", "patch MergedServiceImport"]);
+}
+
+#[test]
+fn a_write_that_a_server_does_not_accept_is_shown_in_the_service_import() {
+    let mut view = view([importing().object(), merged(import()).marked().object()]);
+    let message = "cluster member-1 denied the request to create Service: exceeded quota";
+    view.write_rejected(&key(), message.to_owned());
+    let [service, import] = &planned(&view, &key()).writes[..] else { panic!("two writes") };
+    assert_eq!((service.kind(), import.kind()), (Kind::Service, Kind::StandardServiceImport));
+    standard::execute(&mut view, import.clone());
+    let [_, status] = &planned(&view, &key()).writes[..] else { panic!("two writes") };
+    assert_eq!(status.events.iter().map(|event| event.reason.as_str()).collect::<Vec<_>>(), ["WriteRefused"]);
+    standard::execute(&mut view, status.clone());
+    assert_eq!(ready(&view), ("False", "Pending".to_owned(), message.to_owned()));
+    assert_eq!(shown(&view), (Vec::new(), Vec::new()));
+    let plan = planned(&view, &key());
+    assert_eq!((plan.writes.len(), blocking_reasons(&plan)), (1, vec![("WriteRefused", message)]), "it tries again");
+    assert_eq!(settle(&mut view), ["create Service", "patch StandardServiceImport", "status StandardServiceImport"]);
+    assert_eq!(ready(&view).0, "True", "also before the rejection is forgotten");
 }
 
 #[test]
@@ -230,6 +343,11 @@ fn what_somebody_edits_or_deletes_is_repaired() {
         observe_change(&mut view, edited.object());
         assert_eq!(settle(&mut view), ["patch Service"], "{version}");
     }
+    let present = imported(&view).expect("an import");
+    assert_eq!(present.spec.derived, Some(names::standard_derived(&app()).name), "gateways read it");
+    let edited = StandardImportSpec { derived: None, ..present.spec.clone() };
+    observe_change(&mut view, StandardServiceImport { spec: edited, ..present }.version(60).object());
+    assert_eq!(settle(&mut view), ["patch StandardServiceImport"]);
     let present = derived(&view).expect("a Service").object();
     observe_removal(&mut view, &present);
     assert_eq!(settle(&mut view), ["create Service"], "with the same address, by chance");

@@ -140,11 +140,18 @@ fn a_slice_whose_labels_were_edited_while_no_agent_ran_is_labelled_again() {
 }
 
 #[test]
-fn a_slice_of_a_headless_service_is_hidden_from_kube_proxy() {
+fn a_slice_of_a_headless_service_is_hidden_from_kube_proxy_when_no_client_has_an_address_of_the_service_any_more() {
     let distributed = distributed().marked();
     let mut view = with_slices(std::slice::from_ref(&distributed));
     let headless = MergedImport { import_type: ImportType::Headless, ..import() };
     observe_change(&mut view, merged(headless).marked().version(9).object());
+    assert_eq!(
+        settle(&mut view, &key(&distributed)),
+        [] as [&str; 0],
+        "the address of the derived Service still works"
+    );
+    let gone = view.services.get(&names::standard_derived(&app())).cloned().expect("a Service").object();
+    assert!(observe_removal(&mut view, &gone).contains(&key(&distributed)));
     assert_eq!(settle(&mut view, &key(&distributed)), ["patch EndpointSlice"]);
     let present = imported(&view, &distributed).expect("it is imported");
     assert_eq!(present.service, None);

@@ -297,13 +297,18 @@ fn set_routing(service: &mut Service) {
     service.is_external_policy_local = false;
 }
 
-/// Sets the fields of a derived Service of the standard API that a patch may change.
+/// Sets the fields of a derived Service of the standard API that a patch may change. The cluster has both families.
 fn set_standard_derived(service: &mut Service, desired: StandardDerivedService) {
     set_routing(service);
     service.imports = Some(desired.service);
     service.relabelled = false;
     service.service_type = ServiceType::ClusterIp;
+    service.families = vec![IpFamily::IPv4];
     service.cluster_ips = vec!["10.96.0.7".into()];
+    if desired.dual_stack || service.dual_stack {
+        service.families.push(IpFamily::IPv6);
+        service.cluster_ips.push("fd00::7".into());
+    }
     service.ports = with_targets(desired.ports);
     service.session_affinity = desired.session_affinity;
     service.dual_stack |= desired.dual_stack;
@@ -313,10 +318,7 @@ fn set_standard_derived(service: &mut Service, desired: StandardDerivedService) 
 fn made_standard(meta: Meta, desired: Desired) -> Object {
     match desired {
         Desired::StandardService(derived) => {
-            let mut service = Service {
-                families: vec![derived.first_family.unwrap_or(IpFamily::IPv4)],
-                ..empty_service(meta, false)
-            };
+            let mut service = empty_service(meta, false);
             set_standard_derived(&mut service, derived);
             Object::Service(service)
         }

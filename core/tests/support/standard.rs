@@ -83,7 +83,8 @@ fn verb(write: &Write) -> &'static str {
     }
 }
 
-fn execute(view: &mut Planner, write: Write) {
+/// Applies a write to the view, as an API server does.
+pub(crate) fn execute(view: &mut Planner, write: Write) {
     let mut objects = view.objects().into_iter();
     let present = objects.find(|object| object.kind() == write.kind() && object.meta().name == write.at);
     match (write.action, present) {

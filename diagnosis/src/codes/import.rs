@@ -11,7 +11,7 @@ pub(super) const CODES: &[Entry] = &[
         "The hub grants the import, and the importer has no derived Service: in fleet-system, or by the standard API in the namespace of the Service.",
     )
     .seen("label derived-service of the MultiClusterService, or Service derived-<hash>", "kubectl --context IMPORTER get services -n fleet-system")
-    .remedy("Read the condition Valid of the MultiClusterService, and the log of the member agent in the importer. The standard API needs the rights of deploy/multicluster-api.yaml.")
+    .remedy("Read the condition Valid of the MultiClusterService, or Ready of the ServiceImport of the standard API, and the log of the member agent in the importer. The standard API needs the rights of deploy/multicluster-api.yaml.")
     .reasons(&[Reason::WriteRefused, Reason::WriteDenied]),
     Entry::new(
         FN602,
@@ -75,7 +75,8 @@ pub(super) const CODES: &[Entry] = &[
         "No imported slice has an address family of the derived Service, so the Service routes to no endpoint.",
     )
     .seen("spec.ipFamilies of the derived Service, addressType of the slices", "kubectl --context IMPORTER -n fleet-system get services,endpointslices -o wide")
-    .remedy("Use a dual-stack cluster as importer, or export slices of the family of the importer."),
+    .remedy("Use a dual-stack cluster as importer, or export slices of the family of the importer.")
+    .reasons(&[Reason::IPFamilyNotSupported]),
     Entry::new(
         FN610,
         "The load balancer of the derived Service has no address",

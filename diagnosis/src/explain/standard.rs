@@ -13,7 +13,7 @@ use crate::limits::ANSWERED_SECONDS;
 use crate::report::Api;
 use crate::snapshot::{Listing, Member, Snapshot};
 use fleetnet_api::crd::multicluster::ServiceImport;
-use fleetnet_api::crd::{MemberAgent, MergedServiceImport};
+use fleetnet_api::crd::{IpFamily, MemberAgent, MergedServiceImport};
 use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, GROUP, STANDARD_GROUP, finalizers, labels};
 use fleetnet_core::conditions::{READY, VALID};
 use fleetnet_core::features::Feature;
@@ -295,7 +295,17 @@ pub(super) fn shows_import(walk: &Walk<'_>) -> Found {
     }
     let addresses = derived.and_then(|derived| derived.spec.as_ref()?.cluster_ips.clone()).unwrap_or_default();
     let shown = import.spec.ips.clone().unwrap_or_default();
-    if shown != addresses {
+    let families = merged.spec.properties.ip_families.clone().unwrap_or_default();
+    let is_of = |family: &IpFamily, address: &str| address.contains(':') == (*family == IpFamily::IPv6);
+    let is_usable = |address: &&String| families.is_empty() || families.iter().any(|family| is_of(family, address));
+    let usable: Vec<&String> = addresses.iter().filter(is_usable).collect();
+    // Without a family of all exporters, the ServiceImport shows the addresses of families that some exporters have.
+    let is_right = if usable.is_empty() {
+        shown.iter().all(|address| addresses.contains(address))
+    } else {
+        shown.iter().eq(usable)
+    };
+    if !is_right {
         settled(site, since)?;
         let value = format!("{}, the derived Service has {}", shown.join(", "), addresses.join(", "));
         return Err(site.broken(import, "spec.ips", value).at(changed(import)));

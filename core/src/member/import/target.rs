@@ -36,7 +36,7 @@ pub(super) enum Target<'a> {
 pub(super) struct Standard<'a> {
     /// Exporting cluster, with the ports that it serves.
     exporter: &'a MergedCluster,
-    /// Name of the derived Service; `None` for a headless Service.
+    /// Name of the derived Service. A headless Service has none, or no more than for a grace period.
     derived: Option<Text>,
 }
 
@@ -152,17 +152,20 @@ fn standard<'a>(
 ) -> Found<'a> {
     // Perhaps the cluster exports only by the other API. Or the hub agent wrote the slice before the MergedServiceImport.
     let Some(exporter) = exporter(merged, distributed) else { return Found::Ended };
+    let derived = standard_import::derived_service(view, &merged.service).map(|derived| derived.meta.name.name.clone());
     let derived = match merged.import.import_type {
-        ImportType::Headless => None,
+        // After the import becomes headless, clients still use the address of the derived Service.
+        // fault MI8.3: ImportType::Headless => derived, ~> ImportType::Headless => derived.filter(|_| false),
+        ImportType::Headless => derived,
         ImportType::ClusterSetIp => {
-            let derived = names::standard_derived(&merged.service).name;
-            let is_bound = || view.slices().get(at).is_some_and(|present| present.service.as_ref() == Some(&derived));
+            let name = names::standard_derived(&merged.service).name;
+            let is_bound = || view.slices().get(at).is_some_and(|present| present.service.as_ref() == Some(&name));
             // While another writer has the name of the derived Service, no slice is bound to it. A slice that is bound to it follows its
             // source.
-            if standard_import::derived_service(view, &merged.service).is_none() && !is_bound() {
+            if derived.is_none() && !is_bound() {
                 return Found::Waits(None);
             }
-            Some(derived)
+            Some(name)
         }
     };
     Found::Target(Target::Standard(Standard { exporter, derived }))

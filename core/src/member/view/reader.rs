@@ -314,8 +314,8 @@ impl<'a> Reader<'a> {
         self.since(Fact::Exportable(service.clone()))
     }
 
-    pub(crate) fn unmerged_since(self, service: &ObjectName) -> Option<Timestamp> {
-        self.since(Fact::Unmerged(service.clone()))
+    pub(crate) fn unneeded_since(self, service: &ObjectName) -> Option<Timestamp> {
+        self.since(Fact::Unneeded(service.clone()))
     }
 
     pub(crate) fn requested_since(self, service: &ObjectName) -> Option<Timestamp> {

@@ -60,7 +60,7 @@ impl View {
     pub(super) fn import_appeared(&self, service: ObjectName, effects: &mut Effects) {
         if self.settings.standard_api != StandardApi::Off {
             effects.keys.push(Key::StandardImport(service.clone()));
-            effects.facts.extend([Fact::Unmerged(service.clone()), Fact::Requested(service)]);
+            effects.facts.extend([Fact::Unneeded(service.clone()), Fact::Requested(service)]);
         }
     }
 

@@ -64,8 +64,8 @@ pub(crate) enum Bucket {
 pub(crate) enum Fact {
     /// The slices of this Service are exportable.
     Exportable(ObjectName),
-    /// No cluster exports this Service by the standard API.
-    Unmerged(ObjectName),
+    /// No import by the standard API needs the derived Service of this Service any more.
+    Unneeded(ObjectName),
     /// This member requests the slices of this Service: its finalizer is on the MergedServiceImport.
     Requested(ObjectName),
     /// This ServiceImport has no exporter.
