@@ -126,6 +126,9 @@ mod tests {
         assert_eq!(of("::ffff:10.1.2.3"), of("10.1.2.3"));
     }
 
+    /// Name of a flood, and the address of each of its 256 clients.
+    type Flood = (&'static str, fn(u8) -> IpAddr);
+
     /// Returns how many turns of strangers begin before one of `client`, if 256 of them wait already.
     async fn before(strangers: impl Fn(u8) -> IpAddr, client: Client) -> usize {
         let turns = Arc::new(Turns::every(SPACING));
@@ -145,7 +148,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_waits_for_one_turn_of_another_whatever_addresses_that_one_has() {
         let client = Client::Stranger(address("2001:db8:ffff::1"));
-        let floods: [(&str, fn(u8) -> IpAddr); 5] = [
+        let floods: [Flood; 5] = [
             ("one address", |_| address("10.0.0.1")),
             ("a /24 of IPv4", |last| IpAddr::from([10, 0, 0, last])),
             ("a /64", |last| IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, last.into()])),
