@@ -300,8 +300,8 @@ impl Logic for Serving {
     /// behind them.
     fn flow(&self, key: &Key) -> Flow {
         match key {
-            // fault Y13.1: self.concurrent_syncs ~> usize::MAX
             Key::Service(_) => {
+                // fault Y13.1: self.concurrent_syncs ~> usize::MAX
                 let (id, most_in_flight) = (FlowId::of("Services"), self.concurrent_syncs);
                 Flow { most_in_flight, ..id.into() }
             }
