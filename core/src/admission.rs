@@ -1,6 +1,8 @@
 //! Validation of distributed slices: no loopback, link-local or multicast addresses, and well-formed ports. Other members are
-//! not trusted. Their slices must not direct traffic to services of the node itself, and must not break kube-proxy or its
-//! replacements.
+//! not trusted. Their slices must not direct traffic to services of the node itself or of its cloud provider, and must not
+//! break kube-proxy or its replacements.
+
+mod special;
 
 use crate::limits::REPORTED_NAMES_MAX;
 use crate::model::{
@@ -12,9 +14,9 @@ use crate::ranges::{self, IpNet};
 use crate::reasons::Reason;
 use crate::work;
 use fleetnet_types::Text;
+use special::Special;
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Content of a distributed slice after validation.
@@ -35,10 +37,7 @@ pub(crate) struct NotImported {
 /// Reason why an address is not imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Forbidden {
-    Loopback,
-    LinkLocal,
-    Multicast,
-    Unspecified,
+    Special(Special),
     NoAddress,
     OutOfRange,
 }
@@ -46,10 +45,7 @@ enum Forbidden {
 impl Forbidden {
     fn text(self) -> &'static str {
         match self {
-            Self::Loopback => "loopback",
-            Self::LinkLocal => "link-local",
-            Self::Multicast => "multicast or broadcast",
-            Self::Unspecified => "unspecified",
+            Self::Special(special) => special.text(),
             Self::NoAddress => "no address of the slice's type",
             Self::OutOfRange => "outside the ranges that --source-ranges declares for that cluster",
         }
@@ -116,26 +112,13 @@ impl Rules<'_> {
             AddressType::Other(_) => false,
         });
         let Some(address) = address else { return Some(Forbidden::NoAddress) };
-        let (link_local, broadcast) = match address {
-            IpAddr::V4(address) => (address.is_link_local(), address.is_broadcast()),
-            IpAddr::V6(address) => (address.is_unicast_link_local(), false),
-        };
-        let in_range = |ranges: &[IpNet]| ranges.iter().any(|range| ranges::contains(range, address));
-        if address.is_unspecified() {
-            Some(Forbidden::Unspecified)
-        // fault T20.1: address.is_loopback() ~> false
-        } else if address.is_loopback() {
-            Some(Forbidden::Loopback)
-        // fault T20.2: link_local { Some ~> link_local && false { Some
-        } else if link_local {
-            Some(Forbidden::LinkLocal)
-        } else if address.is_multicast() || broadcast {
-            Some(Forbidden::Multicast)
-        // fault T21.2: ) { Some ~> ) && false { Some
-        } else if self.ranges.is_some_and(|ranges| !in_range(ranges)) {
-            Some(Forbidden::OutOfRange)
-        } else {
-            None
+        let declared = self.ranges.map(|ranges| ranges.iter().any(|range| ranges::contains(range, address)));
+        match special::of(address) {
+            // fault T60.3: declared == Some(true) ~> declared == Some(true) && false
+            Some(Special::Reserved) if declared == Some(true) => None,
+            Some(special) => Some(Forbidden::Special(special)),
+            // fault T21.2: declared == Some(false) ~> declared == Some(false) && false
+            None => (declared == Some(false)).then_some(Forbidden::OutOfRange),
         }
     }
 
@@ -281,6 +264,7 @@ mod tests {
             (IPv4, "239.1.2.3", Some("multicast or broadcast")),
             (IPv4, "255.255.255.255", Some("multicast or broadcast")),
             (IPv4, "0.0.0.0", Some("unspecified")),
+            (IPv4, "0.1.2.3", Some("unspecified")),
             (IPv4, "fd00::1", Some(no_address)),
             (IPv4, "010.0.0.1", Some(no_address)),
             (IPv4, "10.0.0.1/32", Some(no_address)),
@@ -302,6 +286,89 @@ mod tests {
         ];
         for (family, address, expected) in table {
             assert_eq!(not_imported(family.clone(), address, None), expected, "{address} in a slice of {family:?}");
+        }
+    }
+
+    #[test]
+    fn services_of_cloud_providers_are_not_imported() {
+        use AddressType::{IPv4, IPv6};
+        let provider = Some("a service of a cloud provider");
+        let table = [
+            (IPv4, "168.63.129.15", None),
+            (IPv4, "168.63.129.16", provider), // Azure: https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
+            (IPv4, "168.63.129.17", None),
+            (IPv4, "100.100.100.200", provider), // Alibaba Cloud
+            (IPv4, "100.100.100.201", None),
+            (IPv4, "192.0.0.192", provider), // Oracle Cloud
+            (IPv4, "192.0.0.193", None),
+            (IPv4, "169.254.170.2", Some("link-local")), // AWS, credentials of tasks
+            (IPv4, "169.254.170.23", Some("link-local")), // AWS, credentials of pods
+            (IPv4, "169.254.0.23", Some("link-local")),  // Tencent Cloud
+            (IPv4, "169.254.42.42", Some("link-local")), // Scaleway
+            (IPv6, "fd00:ec2::254", provider),           // AWS, metadata
+            (IPv6, "fd00:ec2::23", provider),            // AWS, credentials of pods
+            (IPv6, "fd00:ec1:ffff::254", None),
+            (IPv6, "fd00:ec3::254", None),
+            (IPv6, "fd20:ce::254", provider), // Google Cloud
+            (IPv6, "fd20:ce::255", None),
+            (IPv6, "fd00:c1::a9fe:a9fe", provider),        // Oracle Cloud
+            (IPv6, "fd00:100::100:200", provider),         // Alibaba Cloud
+            (IPv6, "fd00:42::42", provider),               // Scaleway
+            (IPv6, "fd00:a9fe:a9fe::1", provider),         // Akamai (Linode)
+            (IPv6, "fe80::a9fe:a9fe", Some("link-local")), // OpenStack
+        ];
+        for (family, address, expected) in table {
+            assert_eq!(not_imported(family.clone(), address, None), expected, "{address}");
+            let everything = ["0.0.0.0/0", "::/0"].map(|range| ranges::parse(range).expect("a range"));
+            assert_eq!(not_imported(family, address, Some(&everything)), expected, "{address}: a range allows none");
+        }
+    }
+
+    #[test]
+    fn reserved_addresses_are_imported_only_if_ranges_declare_them() {
+        let undeclared = Some("in 240.0.0.0/4, which --source-ranges does not declare for that cluster");
+        let ranges = ["10.0.0.0/8", "240.10.0.0/16"].map(|range| ranges::parse(range).expect("a range"));
+        let table = [
+            ("240.0.0.1", undeclared, undeclared),
+            ("240.10.0.1", undeclared, None),
+            ("255.255.255.254", undeclared, undeclared),
+            ("255.255.255.255", Some("multicast or broadcast"), Some("multicast or broadcast")),
+        ];
+        for (address, without, with) in table {
+            assert_eq!(not_imported(AddressType::IPv4, address, None), without, "{address}");
+            assert_eq!(not_imported(AddressType::IPv4, address, Some(&ranges)), with, "{address}");
+        }
+    }
+
+    #[test]
+    fn ipv6_addresses_that_carry_ipv4_addresses_are_judged_or_not_imported() {
+        let carries = Some("an IPv6 address that carries an IPv4 address");
+        let table = [
+            ("64:ff9b::203.0.113.9", None),
+            ("64:ff9b::10.0.0.1", None),
+            ("64:ff9b::169.254.169.254", Some("link-local")),
+            ("64:ff9b::7f00:1", Some("loopback")),
+            ("64:ff9b::168.63.129.16", Some("a service of a cloud provider")),
+            ("64:ff9b::1:203.0.113.9", None), // not the well-known prefix
+            ("64:ff9b:1::203.0.113.9", carries),
+            ("64:ff9b:1:ffff::1", carries),
+            ("64:ff9b:2::1", None),
+            ("::203.0.113.9", carries),
+            ("::127.0.0.1", carries),
+            ("::1:0:0:1", None),
+            ("::ffff:0:127.0.0.1", carries),
+            ("2002:7f00:1::1", carries),
+            ("2002:cb00:7109::1", carries),
+            ("2003::1", None),
+            ("2001:0:7f00:1::1", carries),
+            ("2001:1::1", None),
+            ("2001:db8::1", None),
+            ("fec0::1", Some("site-local")),
+            ("feff::1", Some("site-local")),
+            ("fe00::1", None),
+        ];
+        for (address, expected) in table {
+            assert_eq!(not_imported(AddressType::IPv6, address, None), expected, "{address}");
         }
     }
 
