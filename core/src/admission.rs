@@ -6,6 +6,7 @@ mod special;
 
 use crate::limits::REPORTED_NAMES_MAX;
 use crate::model::{
+use crate::message::{self, value};
     Address, AddressType, Endpoint, EndpointPort, HubSlice, PortNumber, ServicePort, SessionAffinity, SliceContent,
     TargetPort,
 };
@@ -202,11 +203,13 @@ impl NotImported {
 
     /// Returns the message for users: the parts that are not imported, the exporting cluster, and the next step.
     pub(crate) fn message(&self, distributed: &HubSlice) -> String {
-        let addresses =
-            self.addresses.iter().map(|(address, forbidden)| format!("address {address} ({})", forbidden.text()));
+        let addresses = self
+            .addresses
+            .iter()
+            .map(|(address, forbidden)| format!("address {} ({})", value(&address.to_string()), forbidden.text()));
         let ports = self.ports.iter().map(|port| {
             let number = port.port.map_or_else(String::new, |number| format!(" {number}"));
-            format!("port {:?}{number}/{} (not a port)", port.name, port.protocol)
+            format!("port {:?}{number}/{} (not a port)", value(&port.name), value(&port.protocol))
         });
         let all: Vec<String> = addresses.chain(ports).collect();
         let mut list = all[..all.len().min(REPORTED_NAMES_MAX)].join(", ");
@@ -217,9 +220,8 @@ impl NotImported {
         let undeclared = self.addresses.iter().any(|(_, forbidden)| *forbidden == Forbidden::OutOfRange);
         let or = if undeclared { ", or declare the ranges of its endpoints with --source-ranges" } else { "" };
         format!(
-            "EndpointSlice {} of cluster {} has values that are not imported: {list}. Correct the slice in cluster \
-             {}{or}",
-            reference.source, reference.cluster, reference.cluster
+            "EndpointSlice {source} of cluster {cluster} has values that are not imported: {list}. Correct the slice in \
+             cluster {cluster}{or}"
         )
     }
 }
@@ -233,6 +235,7 @@ mod tests {
             addresses: addresses.iter().map(|address| (*address).into()).collect(),
             ..Endpoint::default()
         };
+        let (source, cluster) = (message::name(&reference.source), value(&reference.cluster));
         let endpoints = addresses.iter().map(endpoint).collect();
         SliceContent { address_type: family, endpoints, draining: Vec::new(), ports: vec![port("http", Some(80))] }
     }

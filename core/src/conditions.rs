@@ -10,6 +10,7 @@ pub use standard::{INVALID_SERVICE_TYPE, NO_SERVICE};
 pub(crate) use standard::{has_outcome, merge_outcome};
 
 use crate::limits::{PORTS_MAX, REPORTED_NAMES_MAX};
+use crate::message;
 use crate::model::{Condition, ExportState, InternalServiceExport, Kind, Meta};
 use crate::plan::{self, Event};
 use crate::reasons::Reason;
@@ -64,7 +65,8 @@ pub struct ConditionValue {
 
 impl ConditionValue {
     fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
-        Self { status, reason, shown_reasons: None, message: message.into() }
+        // fault T65.5: message::text(message) ~> { let _ = message::text(""); message.into() }
+        Self { status, reason, shown_reasons: None, message: message::text(message) }
     }
 
     /// Returns the reason as the condition shows it.

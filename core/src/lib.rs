@@ -37,6 +37,7 @@ pub mod hub;
 pub mod index;
 pub mod limits;
 pub mod member;
+mod message;
 pub mod model;
 pub mod names;
 pub mod plan;

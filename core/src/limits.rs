@@ -89,6 +89,12 @@ pub const ADDRESSES_MAX: usize = 100;
 /// readable, and an Event has at most 1024 characters.
 pub const REPORTED_NAMES_MAX: usize = 3;
 
+/// Maximum number of characters of a message in an Event or a condition. An API server accepts 32,768 bytes in a condition.
+pub const MESSAGE_CHARS_MAX: usize = 4_096;
+/// Maximum number of characters of a text of another member in a message. A name of a namespace or cluster has at most 63, and an
+/// address at most 45.
+pub const QUOTED_CHARS_MAX: usize = 64;
+
 /// Maximum weight of a ServiceExport. The minimum is 0.
 // fault S6.1: 1000 ~> 1001
 pub const WEIGHT_MAX: i64 = 1000;

@@ -1,5 +1,6 @@
 //! Plans: data that describes writes, their preconditions, and the time of the next plan of the same key.
 
+use crate::message;
 use crate::model::{
     AgentStatus, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus,
     MemberStatus, MergedImport, Meta, Multicluster, Owner, Place, PortSetStamp, Reference, Renewal, ServicePort,
@@ -456,6 +457,8 @@ pub fn event_about(
     reason: Reason,
     message: String,
 ) -> Event {
+    // fault T65.4: message::text(message) ~> { let _ = message::text(""); message }
+    let message = message::text(message);
     let severity = if reason.is_warning() { Severity::Warning } else { Severity::Normal };
     Event { source, name, uid, severity, component, reason, message }
 }

@@ -11,7 +11,7 @@ use crate::support::view::{
 use crate::support::world::settings;
 use fleetnet_core::member::{Key, Planner, Settings};
 use fleetnet_core::model::{
-    EndpointSlice, HubSlice, ImportStatus, Kind, Object, ServicePort, SessionAffinity, TargetPort,
+    EndpointPort, EndpointSlice, HubSlice, ImportStatus, Kind, Object, ServicePort, SessionAffinity, TargetPort,
 };
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
 use fleetnet_types::{ObjectName, WatchState};
@@ -154,6 +154,23 @@ fn where_ranges_are_declared_for_the_source_what_lies_outside_them_is_left_out()
     assert_eq!(events_of(&plan), [("AddressRefused", message)]);
     let plan = imports("member-3");
     assert_eq!((events_of(&plan), blocking_reasons(&plan)), (Vec::new(), Vec::new()), "of others nothing is declared");
+}
+
+#[test]
+fn texts_of_other_members_are_escaped_and_short_in_messages() {
+    for forged in ["a\nkind: Secret", "\u{1b}[2J", "\u{202e}drowssap", &"x".repeat(253)] {
+        let mut distributed = distributed(&[], 4);
+        let mut hostile = content(&[&format!("1{forged}"), &format!("2{forged}"), &format!("3{forged}")]);
+        hostile.ports =
+            vec![EndpointPort { name: forged.into(), protocol: forged.into(), port: None, app_protocol: None }];
+        distributed.spec.content = hostile.into();
+        distributed.spec.reference.cluster = forged.into();
+        let plan = planned(&view_of(&distributed, None), &key(&distributed));
+        let [("AddressRefused", message)] = events_of(&plan)[..] else { panic!("one Event, not {plan:#?}") };
+        assert!(message.len() <= 1_024, "{} bytes", message.len());
+        assert!(!message.contains(['\n', '\u{1b}', '\u{202e}']), "{message}");
+        assert!(message.contains(". Correct the slice in cluster "), "{message}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::hub::rights::{self, Right};
 use crate::hub::view::holders::Rank;
 use crate::hub::view::reader::Reader;
 use crate::hub::view::value::Source;
+use crate::message::{self, value};
 use crate::model::{HubSlice, Kind};
 use crate::names;
 use crate::plan::{self, BlockingReason, Event, Plan, Write};
@@ -166,7 +167,7 @@ fn held_by_another<'a>(
 fn not_distributed_event(export: &HubSlice, reason: Reason, held_by: &ObjectName) -> Event {
     let cluster = |name: &ObjectName| names::cluster_of(&name.namespace).unwrap_or_default();
     let (mine, theirs) = (cluster(&export.meta.name), cluster(held_by));
-    let source = &export.spec.reference.source;
+    let source = message::name(&export.spec.reference.source);
     let message = match reason {
         Reason::NameHeldByAnother => format!(
             "EndpointSlice {source} of cluster {mine} is not distributed: EndpointSliceExport {} of cluster {theirs} \
@@ -177,7 +178,8 @@ fn not_distributed_event(export: &HubSlice, reason: Reason, held_by: &ObjectName
             "EndpointSlice {source} (uid {}) of cluster {mine} is not distributed: cluster {theirs} already exports \
              it, as EndpointSliceExport {}. If one cluster joined the fleet under two ids, remove one of them. \
              Otherwise one of the two clusters exports a slice of the other",
-            export.spec.reference.uid, held_by
+            value(&export.spec.reference.uid),
+            held_by
         ),
     };
     plan::event(COMPONENT, Kind::EndpointSliceExport, &export.meta, reason, message)
