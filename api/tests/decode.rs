@@ -67,7 +67,7 @@ fn services_as_the_go_agents_leave_them() {
         is_external_policy_local: false,
         traffic_distribution: None,
         imports: None,
-        cluster_ips: Vec::new(),
+        cluster_ips: vec!["10.0.185.13".into()],
         derived_from: None,
         relabelled: false,
         internal_load_balancer: false,
@@ -78,6 +78,7 @@ fn services_as_the_go_agents_leave_them() {
         meta: meta("fleet-system", "work-svc0", "25962644-c7ea-4bdc-b2f0-05cce2f82f7e", 253, 0),
         service_type: ServiceType::LoadBalancer,
         derived_from: Some(ObjectName::new("work", "svc0")),
+        cluster_ips: vec!["10.0.253.21".into()],
         relabelled: false,
         ..users
     };

@@ -200,7 +200,7 @@ fn a_derived_service_is_read_as_it_was_written_and_the_cluster_chooses_its_famil
     assert_eq!(internal_traffic_policy.as_deref(), Some("Cluster"));
     body["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "Helm".into();
     let Object::Service(users) = stored(Kind::Service, body) else { panic!() };
-    assert_eq!((users.imports, users.cluster_ips), (None, Vec::new()), "a label of a user is no proof");
+    assert_eq!((users.imports, users.cluster_ips), (None, vec!["fd00::7".into()]), "a label of a user is no proof");
     let (_, patch) = patched(&meta("work", "derived", "u", 7, 0), Patch::StandardService(desired));
     assert_eq!(patch["spec"].get("ipFamilies"), None, "immutable");
     let null = Some(&Value::Null);

@@ -2,11 +2,12 @@
 //! not trusted. Their slices must not direct traffic to services of the node itself or of its cloud provider, and must not
 //! break kube-proxy or its replacements.
 
+pub(crate) mod own;
 mod special;
 
 use crate::limits::REPORTED_NAMES_MAX;
-use crate::model::{
 use crate::message::{self, value};
+use crate::model::{
     Address, AddressType, Endpoint, EndpointPort, HubSlice, PortNumber, ServicePort, SessionAffinity, SliceContent,
     TargetPort,
 };
@@ -15,6 +16,7 @@ use crate::ranges::{self, IpNet};
 use crate::reasons::Reason;
 use crate::work;
 use fleetnet_types::Text;
+use own::{OwnAddresses, OwnRanges};
 use special::Special;
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -41,6 +43,7 @@ enum Forbidden {
     Special(Special),
     NoAddress,
     OutOfRange,
+    Own,
 }
 
 impl Forbidden {
@@ -49,6 +52,7 @@ impl Forbidden {
             Self::Special(special) => special.text(),
             Self::NoAddress => "no address of the slice's type",
             Self::OutOfRange => "outside the ranges that --source-ranges declares for that cluster",
+            Self::Own => "an address of the importing cluster itself",
         }
     }
 }
@@ -60,9 +64,18 @@ pub(crate) fn has_ipv6(admitted: &SliceContent) -> bool {
     admitted.address_type == AddressType::IPv6 && is_any_fit
 }
 
-/// Validates the content of a slice. If `ranges` is given, addresses outside of these ranges are not imported.
-pub(crate) fn admit<'a>(content: &'a SliceContent, ranges: Option<&[IpNet]>) -> Admitted<'a> {
-    let rules = Rules { family: &content.address_type, ranges };
+/// Knowledge of an importing cluster about the addresses of one exporting cluster's slices.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Source<'a> {
+    /// Ranges outside of which no address is imported.
+    pub(crate) ranges: Option<&'a [IpNet]>,
+    /// Addresses of the importing cluster itself, which are not imported. `None` for slices that come back to their exporter.
+    pub(crate) own: Option<(&'a OwnAddresses, &'a OwnRanges)>,
+}
+
+/// Validates the content of a slice.
+pub(crate) fn admit<'a>(content: &'a SliceContent, source: Source<'_>) -> Admitted<'a> {
+    let rules = Rules { family: &content.address_type, source };
     let mut zone: Option<&Text> = None;
     let mut fits = |endpoint: &'a Endpoint| {
         work::step();
@@ -90,16 +103,16 @@ pub(crate) fn admit<'a>(content: &'a SliceContent, ranges: Option<&[IpNet]>) -> 
 }
 
 /// Returns the reason why importers leave out an address of a slice, such as `loopback`; `None` if they import it. Ranges that an
-/// importer declares are not known here.
+/// importer declares, and its own addresses, are not known here.
 pub fn forbidden(address: &Address, family: &AddressType) -> Option<&'static str> {
-    Rules { family, ranges: None }.forbidden(address).map(Forbidden::text)
+    Rules { family, source: Source::default() }.forbidden(address).map(Forbidden::text)
 }
 
 /// Rules for the addresses of one slice.
 #[derive(Clone, Copy)]
 struct Rules<'a> {
     family: &'a AddressType,
-    ranges: Option<&'a [IpNet]>,
+    source: Source<'a>,
 }
 
 impl Rules<'_> {
@@ -113,13 +126,14 @@ impl Rules<'_> {
             AddressType::Other(_) => false,
         });
         let Some(address) = address else { return Some(Forbidden::NoAddress) };
-        let declared = self.ranges.map(|ranges| ranges.iter().any(|range| ranges::contains(range, address)));
+        let declared = self.source.ranges.map(|ranges| ranges.iter().any(|range| ranges::contains(range, address)));
         match special::of(address) {
             // fault T60.3: declared == Some(true) ~> declared == Some(true) && false
             Some(Special::Reserved) if declared == Some(true) => None,
             Some(special) => Some(Forbidden::Special(special)),
             // fault T21.2: declared == Some(false) ~> declared == Some(false) && false
-            None => (declared == Some(false)).then_some(Forbidden::OutOfRange),
+            None if declared == Some(false) => Some(Forbidden::OutOfRange),
+            None => self.source.own.filter(|(own, ranges)| own.contains(ranges, address)).map(|_| Forbidden::Own),
         }
     }
 
@@ -217,6 +231,7 @@ impl NotImported {
             let _ = write!(list, " and {} more", all.len() - REPORTED_NAMES_MAX);
         }
         let reference = &distributed.spec.reference;
+        let (source, cluster) = (message::name(&reference.source), value(&reference.cluster));
         let undeclared = self.addresses.iter().any(|(_, forbidden)| *forbidden == Forbidden::OutOfRange);
         let or = if undeclared { ", or declare the ranges of its endpoints with --source-ranges" } else { "" };
         format!(
@@ -235,7 +250,6 @@ mod tests {
             addresses: addresses.iter().map(|address| (*address).into()).collect(),
             ..Endpoint::default()
         };
-        let (source, cluster) = (message::name(&reference.source), value(&reference.cluster));
         let endpoints = addresses.iter().map(endpoint).collect();
         SliceContent { address_type: family, endpoints, draining: Vec::new(), ports: vec![port("http", Some(80))] }
     }
@@ -250,7 +264,9 @@ mod tests {
     }
 
     fn not_imported(family: AddressType, address: &str, ranges: Option<&[IpNet]>) -> Option<&'static str> {
-        Rules { family: &family, ranges }.forbidden(&address.into()).map(Forbidden::text)
+        Rules { family: &family, source: Source { ranges, ..Source::default() } }
+            .forbidden(&address.into())
+            .map(Forbidden::text)
     }
 
     #[test]
@@ -396,7 +412,7 @@ mod tests {
     fn an_endpoint_goes_with_its_last_address_ready_or_draining() {
         let mut input = content(AddressType::IPv4, &[&["10.0.0.1", "127.0.0.1"], &["0.0.0.0"], &["10.0.0.2"]]);
         input.draining = content(AddressType::IPv4, &[&["224.0.0.1"], &["10.0.0.3"]]).endpoints;
-        let admitted = admit(&input, None);
+        let admitted = admit(&input, Source::default());
         let mut expected = content(AddressType::IPv4, &[&["10.0.0.1"], &["10.0.0.2"]]);
         expected.draining = content(AddressType::IPv4, &[&["10.0.0.3"]]).endpoints;
         assert_eq!(*admitted.content, expected);
@@ -410,7 +426,7 @@ mod tests {
         let mut input = content(AddressType::IPv4, &[&["10.0.0.1"], &["10.0.0.2"]]);
         input.endpoints[0].hostname = Some("db-0".into());
         input.endpoints[1].zone = Some("eu-west-1a".into());
-        let admitted = admit(&input, None);
+        let admitted = admit(&input, Source::default());
         assert!(matches!(admitted.content, Cow::Borrowed(_)) && admitted.not_imported.is_empty());
     }
 
@@ -420,7 +436,7 @@ mod tests {
         for (hostname, fit) in labels {
             let mut input = content(AddressType::IPv4, &[&["10.0.0.1"]]);
             input.endpoints[0].hostname = Some(hostname.into());
-            let admitted = admit(&input, None);
+            let admitted = admit(&input, Source::default());
             assert_eq!(admitted.content.endpoints[0].hostname.is_some(), fit, "{hostname:?}");
             assert!(admitted.not_imported.is_empty(), "the endpoint itself is imported");
         }
@@ -429,7 +445,7 @@ mod tests {
             let mut input = content(AddressType::IPv4, &[&["10.0.0.1"], &["10.0.0.2"]]);
             let zone: Text = zone.into();
             input.endpoints.iter_mut().for_each(|endpoint| endpoint.zone = Some(Arc::clone(&zone)));
-            let admitted = admit(&input, None);
+            let admitted = admit(&input, Source::default());
             assert!(admitted.content.endpoints.iter().all(|endpoint| endpoint.zone.is_some() == fit), "{zone:?}");
         }
     }
@@ -458,7 +474,7 @@ mod tests {
         for (port, fit) in table {
             let mut input = content(AddressType::IPv4, &[&["10.0.0.1"]]);
             input.ports.push(port.clone());
-            let admitted = admit(&input, None);
+            let admitted = admit(&input, Source::default());
             assert_eq!(
                 (admitted.content.ports.len(), admitted.not_imported.is_empty()),
                 (1 + usize::from(fit), fit),

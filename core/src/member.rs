@@ -23,6 +23,7 @@ mod planner;
 mod standard_import;
 pub mod view;
 
+pub use crate::admission::own::OwnRanges;
 pub use export::weight;
 pub use planner::{Planner, ReadValues};
 pub use standard_import::NEVER_IMPORTING;

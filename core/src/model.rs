@@ -188,7 +188,7 @@ pub struct Service {
     pub traffic_distribution: Option<Text>,
     /// Name of the Service of the standard API that the member agent derived this Service for, by its labels.
     pub imports: Option<Text>,
-    /// `spec.clusterIPs`, of a Service with `imports`.
+    /// `spec.clusterIPs`.
     pub cluster_ips: Vec<Text>,
     /// MultiClusterService that this Service is derived from, according to its two labels.
     pub derived_from: Option<ObjectName>,

@@ -16,6 +16,9 @@ pub const AGENT_LEASE_PREFIX: &str = "2bf2b407.";
 /// Lease of the EndpointSlice controller of the member agent. The Go agents do not use this Lease.
 pub const ENDPOINT_SLICE_LEASE: &str = "fleetnet-endpointslices";
 
+/// Namespace and name of the Service of a cluster's API server.
+pub(crate) const API_SERVER: (&str, &str) = ("default", "kubernetes");
+
 /// Prefix of the names of member namespaces in the hub. The cluster id follows the prefix.
 const MEMBER_NAMESPACE_PREFIX: &str = "fleet-member-";
 

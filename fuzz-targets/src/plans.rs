@@ -68,6 +68,7 @@ fn settings() -> Settings {
         fleet_system_namespace: "fleet-system".into(),
         derived_service_grace_micros: 0,
         source_ranges: BTreeMap::new(),
+        own_ranges: fleetnet_core::member::OwnRanges::default(),
         announces: Some(announcement()),
         leader: "candidate".into(),
         takeover_after_micros: 60_000_000,

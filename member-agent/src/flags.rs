@@ -64,6 +64,12 @@ pub struct Flags {
     #[arg(long, value_name = "CLUSTER=CIDR,...")]
     pub source_ranges: Vec<String>,
 
+    /// Addresses of this cluster that endpoints of other clusters must not have. With `auto`, these are the cluster IPs of its
+    /// Services and the addresses of its API server. CIDR,CIDR adds ranges to them, such as those of its nodes and pods. With
+    /// `off`, endpoints of other clusters may have all these addresses.
+    #[arg(long, value_name = "RANGES", default_value = "auto")]
+    pub own_ranges: String,
+
     /// Flags of the EndpointSlice controller.
     #[command(flatten)]
     pub endpoints: EndpointFlags,

@@ -26,6 +26,7 @@ fn member_by(standard_api: StandardApi, parts: Parts, registry: &Registry) -> Me
         hub_namespace: "fleet-member-member-1".into(),
         fleet_system_namespace: "fleet-system".into(),
         source_ranges: BTreeMap::new(),
+        own_ranges: fleetnet_core::member::OwnRanges::default(),
         derived_service_grace_micros: 0,
         announces: None,
         leader: "one".into(),

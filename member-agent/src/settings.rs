@@ -161,6 +161,7 @@ impl Settings {
             hub_namespace,
             fleet_system_namespace: flags.fleet_system_namespace.as_str().into(),
             source_ranges: source_ranges::parse(&flags.source_ranges)?,
+            own_ranges: source_ranges::own(&flags.own_ranges)?,
             derived_service_grace_micros: i64::try_from(grace.as_micros())
                 .map_err(|_| UsageError("--derived-service-grace is too long".to_owned()))?,
             announces: parts.announcement(standard_api),

@@ -1,7 +1,8 @@
-//! Parser of `--source-ranges`: the address ranges in which a member may export endpoints. Endpoints outside of these ranges are
-//! not imported.
+//! Parser of `--source-ranges` and `--own-ranges`: the address ranges in which a member may export endpoints, and those of the
+//! importing cluster itself, in which no other member may export endpoints.
 
 use fleetnet_agent::flags::UsageError;
+use fleetnet_core::member::OwnRanges;
 use fleetnet_core::names;
 use fleetnet_core::ranges::{self, IpNet};
 use fleetnet_types::ClusterId;
@@ -29,8 +30,26 @@ fn of_cluster(written: &str) -> Result<(&str, Vec<IpNet>), String> {
     if !names::is_cluster_id(cluster) {
         return Err(format!("{cluster:?} is not a cluster id"));
     }
-    let ranges: Result<Vec<IpNet>, _> = ranges.split(',').map(|range| ranges::parse(range.trim())).collect();
-    Ok((cluster, ranges.map_err(|why| why.to_string())?))
+    Ok((cluster, list(ranges)?))
+}
+
+fn list(written: &str) -> Result<Vec<IpNet>, String> {
+    written.split(',').map(|range| ranges::parse(range.trim()).map_err(|why| why.to_string())).collect()
+}
+
+/// Parses `--own-ranges`: `auto`, `off`, or `<CIDR>,…`.
+///
+/// # Errors
+/// If a range is malformed. The message names the value and the reason.
+pub(crate) fn own(written: &str) -> Result<OwnRanges, UsageError> {
+    match written.trim() {
+        "auto" => Ok(OwnRanges::default()),
+        // fault T62.9 (source_ranges::own_ranges_are_detected_listed_or_off): "off" => Ok(OwnRanges::Off) ~> "off" => Ok(OwnRanges::default())
+        "off" => Ok(OwnRanges::Off),
+        ranges => list(ranges)
+            .map(OwnRanges::LeftOut)
+            .map_err(|why| UsageError(format!("--own-ranges {written:?} is not auto, off or CIDR,CIDR: {why}"))),
+    }
 }
 
 #[cfg(test)]
@@ -54,6 +73,23 @@ mod tests {
         let expected =
             vec![of("member-1", &["10.1.0.0/16", "fd00:1::/32", "10.9.0.0/16"]), of("member-2", &["10.2.0.0/16"])];
         assert_eq!(all, Ok(expected));
+    }
+
+    #[test]
+    fn own_ranges_are_detected_listed_or_off() {
+        let range = |written| ranges::parse(written).expect("a range");
+        let table = [
+            ("auto", OwnRanges::LeftOut(Vec::new())),
+            ("off", OwnRanges::Off),
+            ("10.244.0.0/16, fd00:1::/48", OwnRanges::LeftOut(vec![range("10.244.0.0/16"), range("fd00:1::/48")])),
+        ];
+        for (written, expected) in table {
+            assert_eq!(own(written).map_err(|error| error.to_string()), Ok(expected), "{written}");
+        }
+        for written in ["", "on", "10.244.0.1/16", "auto,10.244.0.0/16"] {
+            let error = own(written).expect_err(written).to_string();
+            assert!(error.starts_with(&format!("--own-ranges {written:?} is not auto, off or CIDR,CIDR: ")), "{error}");
+        }
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
         is_external_policy_local: spec.external_traffic_policy.value().as_deref() == Some("Local"),
         internal_traffic_policy: spec.internal_traffic_policy.value(),
         traffic_distribution: spec.traffic_distribution.value(),
-        cluster_ips: spec.cluster_ips.value().filter(|_| imports.is_some()).unwrap_or_default(),
+        cluster_ips: spec.cluster_ips.or_default(),
         imports,
         derived_from: namespace.zip(name).map(|(namespace, name)| ObjectName::new(namespace.clone(), name.clone())),
         relabelled: false,

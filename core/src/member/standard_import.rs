@@ -19,7 +19,7 @@ use crate::model::{
     AddressType, HubSlice, ImportType, IpFamily, Kind, MergedImport, MergedServiceImport, Namespace, Service,
     StandardImportSpec, StandardImportStatus, StandardProperties, StandardServiceImport,
 };
-use crate::names;
+use crate::names::{self, API_SERVER};
 use crate::plan::{BlockingReason, Desired, Patch, Plan, StandardDerivedService, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
@@ -28,9 +28,6 @@ const REQUIRED: [Kind; 4] = [Kind::MergedServiceImport, Kind::Namespace, Kind::S
 /// Kinds that decide if a Service is imported.
 const DECISIVE: [Kind; 2] = [Kind::MergedServiceImport, Kind::Namespace];
 const COMPONENT: &str = "multicluster-serviceimport-controller";
-
-/// Service of the API server. Its first family is the default family of the cluster.
-const KUBERNETES: (&str, &str) = ("default", "kubernetes");
 
 /// Namespaces that never import, beside that of the fleet.
 pub const NEVER_IMPORTING: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
@@ -280,7 +277,8 @@ impl Import<'_> {
     /// change of the import changes an address. For any other family, the Service requests both.
     fn desired(&self, view: Reader<'_>, merged: &MergedServiceImport) -> StandardDerivedService {
         let families = &merged.import.properties.families;
-        let kubernetes = || view.services().get(&ObjectName::new(KUBERNETES.0, KUBERNETES.1));
+        // The first family of the API server's Service is the default family of the cluster.
+        let kubernetes = || view.services().get(&ObjectName::new(API_SERVER.0, API_SERVER.1));
         // fault MI7.4: self.derived.or_else(kubernetes) ~> self.derived.or_else(|| kubernetes().filter(|_| false))
         let first = self.derived.or_else(kubernetes).and_then(|service| service.families.first()).or(families.first());
         StandardDerivedService {

@@ -15,6 +15,7 @@
 //! | [`reader`] | the reads of a plan |
 //! | [`records`] | the times at which the agent saw changes |
 //! | `restore` | the last restore of the hub, and what the hub had before |
+//! | `own` | addresses of this cluster itself, which slices of other clusters must not have |
 //! | `owner` | the owner of the cluster id, as far as this process has seen it |
 //! | `excess` | content that a webhook added to imported slices |
 //! | `previews` | contents of distributed slices that the slice stream delivers before their objects |
@@ -27,6 +28,7 @@ mod distributed;
 mod excess;
 mod hub_status;
 mod membership;
+mod own;
 mod owner;
 mod previews;
 pub(crate) mod reader;
@@ -40,6 +42,7 @@ pub(crate) mod value;
 
 use self::restore::Restore;
 use crate::admission::NotImported;
+use crate::admission::own::{OwnAddresses, OwnRanges};
 use crate::disputes::Disputes;
 use crate::feature_set::{Announced, FeatureSet};
 use crate::index::{Index, Table};
@@ -77,6 +80,8 @@ pub struct Settings {
     pub derived_service_grace_micros: i64,
     /// Allowed address ranges of each exporting cluster's endpoints. A cluster without an entry may export any address.
     pub source_ranges: BTreeMap<ClusterId, Vec<IpNet>>,
+    /// Addresses of this cluster itself, which other clusters' endpoints must not have.
+    pub own_ranges: OwnRanges,
     /// Features and version to announce to the hub; `None` if this process announces nothing.
     pub announces: Option<Announcement>,
     /// Identity of this process in its Leases. The MemberAgent shows it, so that two leaders of one cluster are detected.
@@ -206,6 +211,8 @@ pub struct View {
     pub slice_stream: SliceStream,
     /// Validated contents of the distributed slices of which not all parts are imported. Normally empty.
     admissions: BTreeMap<Text, Admission>,
+    /// Addresses of this cluster's Services and of its API server.
+    own_addresses: OwnAddresses,
     /// Times since which facts are true, for grace periods and latencies.
     pub(super) facts: Facts,
     /// Times at which changes were seen, for latencies.
@@ -291,6 +298,7 @@ impl View {
             written: BTreeSet::new(),
             slice_stream: SliceStream::default(),
             admissions: BTreeMap::new(),
+            own_addresses: OwnAddresses::default(),
             facts: Facts::default(),
             records: Records::default(),
             latencies: latency::Summary::default(),

@@ -9,9 +9,10 @@ use crate::support::view::{
     SEEN, blocking_reasons, events_of, member_view, observe_change, observe_removal, planned, writes,
 };
 use crate::support::world::settings;
-use fleetnet_core::member::{Key, Planner, Settings};
+use fleetnet_core::member::{Key, OwnRanges, Planner, Settings};
 use fleetnet_core::model::{
-    EndpointPort, EndpointSlice, HubSlice, ImportStatus, Kind, Object, ServicePort, SessionAffinity, TargetPort,
+    AddressType, EndpointPort, EndpointSlice, HubSlice, ImportStatus, Kind, Object, ServicePort, SessionAffinity,
+    SliceContent, TargetPort,
 };
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
 use fleetnet_types::{ObjectName, WatchState};
@@ -171,6 +172,116 @@ fn texts_of_other_members_are_escaped_and_short_in_messages() {
         assert!(!message.contains(['\n', '\u{1b}', '\u{202e}']), "{message}");
         assert!(message.contains(". Correct the slice in cluster "), "{message}");
     }
+}
+
+// === Addresses of the importing cluster itself ===
+
+/// Returns a Service of this cluster with this cluster IP.
+fn own_service(path: &str, ip: &str) -> Object {
+    let mut service = service(path);
+    service.cluster_ips = vec![ip.into()];
+    service.object()
+}
+
+/// Returns a slice of the API server of this cluster.
+fn api_server(address: &str) -> Object {
+    EndpointSlice { service: Some("kubernetes".into()), content: content(&[address]), ..slice("default/kubernetes") }
+        .object()
+}
+
+/// Returns the view of a cluster with these ranges, in which a database and the API server have addresses.
+fn view_with_own(own_ranges: OwnRanges, others: impl IntoIterator<Item = Object>) -> Planner {
+    let mut view = Planner::new(Settings { own_ranges, ..settings(0) });
+    let own = [own_service("shop/db", "10.96.0.10"), api_server("172.16.0.1")];
+    for object in own.into_iter().chain(imported()).chain(others) {
+        view.applied(object, SEEN, &mut Vec::new());
+    }
+    for kind in <Planner as crate::support::agent::View>::KINDS {
+        view.watch_state(*kind, WatchState::Complete, SEEN, &mut Vec::new());
+    }
+    view
+}
+
+/// Returns the addresses of the imported slice that a plan creates.
+fn made(view: &Planner, distributed: &HubSlice) -> Vec<String> {
+    let plan = planned(view, &key(distributed));
+    let [Write { action: Action::Create(Desired::EndpointSlice(made)), .. }] = &plan.writes[..] else {
+        panic!("one slice, not {plan:#?}");
+    };
+    made.content.endpoints.iter().flat_map(|endpoint| &endpoint.addresses).map(ToString::to_string).collect()
+}
+
+#[test]
+fn addresses_of_the_importing_cluster_are_left_out_of_the_slices_of_others() {
+    let all = ["10.2.0.1", "10.96.0.10", "172.16.0.1", "10.244.0.7"];
+    let ranges = || OwnRanges::LeftOut(vec!["10.244.0.0/16".parse().expect("a range")]);
+    let table: [(_, &[&str]); 3] =
+        [(OwnRanges::default(), &["10.2.0.1", "10.244.0.7"]), (ranges(), &["10.2.0.1"]), (OwnRanges::Off, &all)];
+    for (own, expected) in table {
+        let distributed = distributed(&all, 4);
+        let view = view_with_own(own.clone(), [Object::EndpointSliceImport(distributed.clone())]);
+        assert_eq!(made(&view, &distributed), expected, "{own:?}");
+    }
+    let mut by_nat64 = distributed(&[], 4);
+    let six = content(&["64:ff9b::a60:a", "64:ff9b::a60:b"]);
+    by_nat64.spec.content = SliceContent { address_type: AddressType::IPv6, ..six }.into();
+    let view = view_with_own(OwnRanges::default(), [Object::EndpointSliceImport(by_nat64.clone())]);
+    assert_eq!(made(&view, &by_nat64), ["64:ff9b::a60:b"], "a60:a is 10.96.0.10");
+}
+
+#[test]
+fn a_cluster_that_imports_its_own_slices_imports_all_addresses() {
+    let mut own = distributed_slice("member-1", &slice_export("member-1", &slice("work/app-1"))).marked();
+    own.spec.content = content(&["172.16.0.1", "10.96.0.10"]).into();
+    let view = view_with_own(OwnRanges::default(), [Object::EndpointSliceImport(own.clone())]);
+    assert_eq!(made(&view, &own), ["172.16.0.1", "10.96.0.10"], "a pod in the network of its node has such an address");
+}
+
+#[test]
+fn the_event_about_an_own_address_names_the_address() {
+    let distributed = distributed(&["10.2.0.1", "10.96.0.10"], 4);
+    let view = view_with_own(OwnRanges::default(), [Object::EndpointSliceImport(distributed.clone())]);
+    let message = "EndpointSlice work/app-1 of cluster member-2 has values that are not imported: address 10.96.0.10 \
+                   (an address of the importing cluster itself). Correct the slice in cluster member-2";
+    assert_eq!(events_of(&planned(&view, &key(&distributed))), [("AddressRefused", message)]);
+}
+
+#[test]
+fn an_import_changes_when_an_address_becomes_one_of_this_cluster_and_when_it_ceases_to_be_one() {
+    let distributed = distributed(&["10.2.0.1", "10.96.0.11", "172.16.0.9"], 4);
+    let present = imported_as(&distributed, &["10.2.0.1", "10.96.0.11", "172.16.0.9"], 4);
+    let mut view = view_of(&distributed, Some(present.clone()));
+    assert_eq!(writes(&view, &key(&distributed)), []);
+    let patched = |view: &Planner| {
+        let plan = planned(view, &key(&distributed));
+        let [Write { action: Action::Patch { patch: Patch::ImportedSlice(slice), .. }, events, .. }] = &plan.writes[..]
+        else {
+            panic!("one patch, not {plan:#?}");
+        };
+        let addresses = slice.content.endpoints.iter().map(|endpoint| endpoint.addresses[0].to_string());
+        (addresses.collect::<Vec<_>>().join(" "), events.len())
+    };
+    let (service, server) = (own_service("shop/new", "10.96.0.11"), api_server("172.16.0.9"));
+    assert!(observe_change(&mut view, service.clone()).contains(&key(&distributed)));
+    assert_eq!(patched(&view), ("10.2.0.1 172.16.0.9".to_owned(), 1));
+    assert!(observe_change(&mut view, server.clone()).contains(&key(&distributed)));
+    assert_eq!(patched(&view), ("10.2.0.1".to_owned(), 1));
+
+    observe_change(&mut view, imported_as(&distributed, &["10.2.0.1"], 4).object());
+    assert_eq!(writes(&view, &key(&distributed)), [], "also after a restart");
+    assert!(observe_removal(&mut view, &service).contains(&key(&distributed)));
+    assert!(observe_removal(&mut view, &server).contains(&key(&distributed)));
+    assert_eq!(patched(&view), ("10.2.0.1 10.96.0.11 172.16.0.9".to_owned(), 0));
+}
+
+#[test]
+fn a_service_of_this_cluster_plans_only_the_imports_that_have_its_address() {
+    let (one, mut other) = (distributed(&["10.96.0.11"], 4), distributed(&["10.96.0.12"], 4));
+    other.meta.name.name = "other".into();
+    let mut view = view_of(&one, None);
+    observe_change(&mut view, Object::EndpointSliceImport(other.clone()));
+    let requeued = observe_change(&mut view, own_service("shop/new", "10.96.0.11"));
+    assert!(requeued.contains(&key(&one)) && !requeued.contains(&key(&other)), "{requeued:?}");
 }
 
 #[test]

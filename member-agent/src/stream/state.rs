@@ -154,6 +154,7 @@ mod tests {
             fleet_system_namespace: "fleet-system".into(),
             derived_service_grace_micros: 0,
             source_ranges: BTreeMap::new(),
+            own_ranges: fleetnet_core::member::OwnRanges::default(),
             announces,
             leader: "a-1".into(),
             takeover_after_micros: 1_800_000_000,

@@ -2,9 +2,9 @@
 
 use super::value::Bucket;
 use super::{Admission, Effects, Key, View};
-use crate::admission::{admit, has_ipv6};
+use crate::admission::{Source, admit, has_ipv6};
 use crate::index::Taken;
-use crate::model::{HubSlice, Kind};
+use crate::model::{HubSlice, Kind, SliceContent};
 use fleetnet_types::{ObjectName, Text};
 use std::borrow::Cow;
 
@@ -46,8 +46,12 @@ impl View {
         let Some(slice) = self.distributed_slices.get(name) else { return false };
         let reference = &slice.spec.reference;
         // fault T21.1: get(&reference.cluster ~> values().next(
-        let ranges = self.settings.source_ranges.get(&reference.cluster);
-        let admitted = admit(&slice.spec.content, ranges.map(Vec::as_slice));
+        let ranges = self.settings.source_ranges.get(&reference.cluster).map(Vec::as_slice);
+        // By the standard API, an exporter also imports its own slices.
+        // fault T62.7: reference.cluster != self.settings.cluster ~> true
+        let is_foreign = reference.cluster != self.settings.cluster;
+        let own = is_foreign.then_some((&self.own_addresses, &self.settings.own_ranges));
+        let admitted = admit(&slice.spec.content, Source { ranges, own });
         // fault F4.2: !slice.meta.deleting && has_ipv6(&admitted.content) ~> has_ipv6(&admitted.content) && false
         let is_six = !slice.meta.deleting && has_ipv6(&admitted.content);
         if let Cow::Owned(content) = admitted.content {
@@ -58,6 +62,21 @@ impl View {
             self.admissions.insert(name.name.clone(), Admission { content, not_imported, since });
         }
         is_six
+    }
+
+    /// Validates distributed slices again whose content is `concerned` by a change of this cluster's own addresses.
+    pub(super) fn admit_again(&mut self, concerned: impl Fn(&SliceContent) -> bool, effects: &mut Effects) {
+        let all = self.distributed_slices.iter().filter(|slice| concerned(&slice.spec.content));
+        let all: Vec<(ObjectName, ObjectName)> =
+            all.map(|slice| (slice.meta.name.clone(), slice.spec.owner.clone())).collect();
+        for (name, owner) in all {
+            let before = self.admissions.get(&name.name).cloned();
+            let has_ipv6 = self.admit(&name);
+            if self.admissions.get(&name.name) != before.as_ref() {
+                self.shift_ipv6(&name, Some(&owner), has_ipv6.then_some(&owner), effects);
+                effects.object_changed(Kind::EndpointSliceImport, name);
+            }
+        }
     }
 
     pub(super) fn forget_distributed_slice(&mut self, name: &ObjectName, before: HubSlice, effects: &mut Effects) {

@@ -1,7 +1,7 @@
 //! Stores changes of objects in the member's view, and tells which values they change.
 
 use super::value::{Bucket, Fact, Value};
-use super::{Effects, Key, StandardApi, View};
+use super::{Effects, Key, StandardApi, View, own};
 use crate::index::Taken;
 use crate::model::{
     EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MultiClusterService,
@@ -167,7 +167,9 @@ impl View {
         }
         let derived_from = service.derived_from.clone();
         let imports = service.imports.clone();
+        let own_addresses = own::of_service(&service);
         let Taken::Changed(before) = self.services.take(service) else { return false };
+        self.own_addresses_changed(&before.as_ref().map_or_else(Vec::new, own::of_service), &own_addresses, effects);
         fn exported_fields(service: &Service) -> (&Uid, &[ServicePort], bool, SessionAffinity) {
             (&service.meta.uid, &service.ports, service.headless, service.session_affinity)
         }
@@ -187,6 +189,8 @@ impl View {
     }
 
     fn forget_service(&mut self, name: &ObjectName, before: Service, effects: &mut Effects) {
+        // fault T62.8: self.own_addresses_changed(&own::of_service(&before), &[], effects); ~>
+        self.own_addresses_changed(&own::of_service(&before), &[], effects);
         self.records.service_gone(name);
         if self.exports.get(name).is_none() {
             self.records.service_forgotten(name);
@@ -211,7 +215,9 @@ impl View {
         }
         let (service, uid, generation) = (slice.service_name(), slice.meta.uid.clone(), slice.meta.generation);
         let imported = slice.imported.then_some(slice.observed_generation);
+        let own_addresses = own::of_slice(&slice);
         let Taken::Changed(before) = self.slices.take(slice) else { return false };
+        self.own_addresses_changed(&before.as_ref().map_or_else(Vec::new, own::of_slice), &own_addresses, effects);
         if imported.is_some_and(|observed| before.as_ref().is_none_or(|before| before.observed_generation != observed))
         {
             self.imported_other_generation(&name);
@@ -249,6 +255,7 @@ impl View {
     }
 
     fn forget_slice(&mut self, name: &ObjectName, before: &EndpointSlice, effects: &mut Effects) {
+        self.own_addresses_changed(&own::of_slice(before), &[], effects);
         self.records.slice_gone(name);
         let service = before.service_name();
         self.slices_of.shift(service.clone(), None, name);
