@@ -129,4 +129,7 @@ pub mod annotations {
     /// Annotation of a namespace in the hub: the ids of the clusters that may import from it, separated by commas. Without
     /// this annotation, all clusters may.
     pub const IMPORTERS: &str = "networking.fleet.azure.com/importers";
+    /// Annotation of a member namespace in the hub: the address ranges of the endpoints that the member may export, separated by
+    /// commas.
+    pub const SOURCE_RANGES: &str = "networking.fleet.azure.com/source-ranges";
 }

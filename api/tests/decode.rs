@@ -307,7 +307,13 @@ fn parts_for_the_standard_api_are_read_and_what_would_end_an_export_makes_the_ob
 fn what_is_left_out_is_read_as_the_api_means_it() {
     let mut namespace = least("", "work");
     namespace["metadata"].as_object_mut().unwrap().remove("namespace");
-    let open = Namespace { meta: least_meta("", "work"), exporters: None, importers: None, is_importing: false };
+    let open = Namespace {
+        meta: least_meta("", "work"),
+        exporters: None,
+        importers: None,
+        source_ranges: fleetnet_core::ranges::SourceRanges::Any,
+        is_importing: false,
+    };
     assert_eq!(read(Kind::Namespace, &namespace), Object::Namespace(open.clone()));
     namespace["metadata"]["annotations"] = json!({
         "networking.fleet.azure.com/exporters": "member-1, member-2,",

@@ -108,6 +108,11 @@ pub fn forbidden(address: &Address, family: &AddressType) -> Option<&'static str
     Rules { family, source: Source::default() }.forbidden(address).map(Forbidden::text)
 }
 
+/// True if one of the ranges contains the address.
+pub(crate) fn is_within(ranges: &[IpNet], address: &Address) -> bool {
+    address.ip().is_some_and(|address| ranges.iter().any(|range| ranges::contains(range, address)))
+}
+
 /// Rules for the addresses of one slice.
 #[derive(Clone, Copy)]
 struct Rules<'a> {

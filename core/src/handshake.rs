@@ -6,6 +6,7 @@
 //! too. `kubectl get memberagents -A` shows the heartbeats.
 
 use crate::features::Feature;
+use crate::hub::rights;
 use crate::hub::silence::{self, Judgement};
 use crate::hub::view::reader::Reader as HubReader;
 use crate::limits::RENEW_MICROS;
@@ -13,8 +14,10 @@ use crate::member::identity::Ownership;
 use crate::member::view::{Reader as MemberReader, View};
 use crate::model::{Announcement, Kind, MemberAgent, MemberStatus, Renewal};
 use crate::names;
-use crate::plan::{Desired, Patch, Plan, Sample, Write};
-use fleetnet_types::{ClusterId, Timestamp, WatchState};
+use crate::plan::{BlockingReason, Desired, Patch, Plan, Sample, Write};
+use crate::ranges::SourceRanges;
+use crate::reasons::Reason;
+use fleetnet_types::{ClusterId, Text, Timestamp, WatchState};
 
 /// Plans the MemberAgent of this member: creates the object, and renews it while the watch of this cluster's EndpointSlices
 /// works.
@@ -84,6 +87,17 @@ pub fn announce_stop(view: &View, now: Timestamp) -> Option<Write> {
     Some(Write::patch(&present.meta, Patch::MemberAgent(renewal)))
 }
 
+/// Returns the blocking reason about the source ranges that the operator of the hub declares for a member.
+fn malformed_ranges(view: HubReader<'_>, member: &Text) -> Option<BlockingReason> {
+    // fault T64.1: rights::source_ranges(view, member) ~> rights::source_ranges(view, member).filter(|_| false)
+    let Some(SourceRanges::Malformed(why)) = rights::source_ranges(view, member) else { return None };
+    let message = format!(
+        "the source ranges of namespace {member} in the hub are malformed: {why}. Importers get no new addresses of its \
+         member. Correct the annotation"
+    );
+    Some(BlockingReason { reason: Reason::AddressRefused, message })
+}
+
 /// Returns the announcement of the hub agent to one member. Without the kind MergedServiceImport, the hub agent merges no exports of
 /// the standard API. If the hub loses the kind, members keep their exports, because the last announcement has the feature.
 fn announced(view: HubReader<'_>, of_agent: &Announcement, last: &Announcement) -> Announcement {
@@ -116,7 +130,7 @@ pub fn plan_member(view: HubReader<'_>, cluster: &ClusterId, now: Timestamp) -> 
         return Plan::default();
     }
     let Judgement { silence, again, look, event } = silence::judge(view, cluster, present, now);
-    let plan = Plan { again, look, ..Plan::default() };
+    let plan = Plan { again, look, ..Plan::default() }.blocked_by(malformed_ranges(view, &namespace));
     let knows_silence = present.member.known_features().has(Feature::SilentMembers);
     let desired = MemberStatus {
         announcement: announced(view, announcement, &present.status.announcement),

@@ -12,6 +12,7 @@ mod port;
 mod silence;
 mod slice;
 
+use crate::ranges::SourceRanges;
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -342,6 +343,8 @@ pub struct Namespace {
     pub exporters: Option<BTreeSet<ClusterId>>,
     /// Cluster ids that may import from this namespace, according to its annotation. `None` allows all members.
     pub importers: Option<BTreeSet<ClusterId>>,
+    /// Addresses that the member of this namespace may export, according to its annotation.
+    pub source_ranges: SourceRanges,
     /// True if the label `fleetnet/import` of a member's namespace lets it import Services of the standard API.
     pub is_importing: bool,
 }

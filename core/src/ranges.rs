@@ -4,6 +4,28 @@ pub use ipnet::IpNet;
 use std::fmt;
 use std::net::IpAddr;
 
+/// Ranges of the addresses that a member may export, as the operator of the hub declares them on its member namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SourceRanges {
+    /// No ranges are declared, so the member may export any address.
+    #[default]
+    Any,
+    Within(Vec<IpNet>),
+    /// The declaration is malformed, for this reason.
+    Malformed(String),
+}
+
+impl SourceRanges {
+    /// Returns the ranges in an annotation, separated by commas. An empty list allows no address.
+    pub fn of(annotation: &str) -> Self {
+        let ranges = annotation.split(',').map(str::trim).filter(|range| !range.is_empty());
+        match ranges.map(parse).collect::<Result<_, RangeError>>() {
+            Ok(ranges) => Self::Within(ranges),
+            Err(why) => Self::Malformed(why.to_string()),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RangeError {
     /// The text does not start with an IPv4 or IPv6 address.
@@ -89,6 +111,16 @@ mod tests {
         for (written, address, holds) in table {
             assert_eq!(contains(&range(written), address.parse().expect(address)), holds, "{address} in {written}");
         }
+    }
+
+    #[test]
+    fn an_annotation_lists_ranges_allows_nothing_or_is_malformed() {
+        let within = |ranges: &[&str]| SourceRanges::Within(ranges.iter().map(|written| range(written)).collect());
+        assert_eq!(SourceRanges::of("10.1.0.0/16, fd00:1::/32"), within(&["10.1.0.0/16", "fd00:1::/32"]));
+        assert_eq!(SourceRanges::of("10.1.0.0/16,"), within(&["10.1.0.0/16"]));
+        assert_eq!(SourceRanges::of(" "), within(&[]));
+        let why = "\"10.1.2.3/16\" has bits set beyond its length: use 10.1.0.0/16";
+        assert_eq!(SourceRanges::of("10.2.0.0/16,10.1.2.3/16"), SourceRanges::Malformed(why.to_owned()));
     }
 
     #[test]

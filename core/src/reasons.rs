@@ -87,7 +87,7 @@ reasons! {
     Warning SliceHeldByAnother,
     /// An exported Service or slice has a name that the agent cannot give to the object that it creates for the import.
     Warning NameRefused,
-    /// Some addresses of a slice are not imported.
+    /// Some addresses of a slice are not imported, or not distributed.
     Warning AddressRefused,
     /// Some ports of a slice or Service are not imported.
     Warning PortRefused,

@@ -5,10 +5,11 @@ use fleetnet_agent::convert::observe;
 use fleetnet_api::names::{annotations as keys, labels};
 use fleetnet_core::model::{Kind, Object, ServiceImport};
 use fleetnet_core::plan::Patch;
+use fleetnet_core::ranges::SourceRanges;
 use serde_json::json;
 
 /// Annotations that the agents read.
-const ANNOTATIONS: [&str; 10] = [
+const ANNOTATIONS: [&str; 11] = [
     keys::AZURE_LOAD_BALANCER_INTERNAL,
     keys::EXPORTERS,
     keys::EXPORT_HEADLESS,
@@ -18,6 +19,7 @@ const ANNOTATIONS: [&str; 10] = [
     keys::SERVICE_AZURE_LOAD_BALANCER_INTERNAL,
     keys::SERVICE_IN_USE_BY,
     keys::SERVICE_TYPE,
+    keys::SOURCE_RANGES,
     keys::WEIGHT,
 ];
 
@@ -53,6 +55,11 @@ pub fn annotations(bytes: &[u8]) {
         let observed = observe(kind, json.as_bytes());
         let observed = observed.unwrap_or_else(|error| panic!("{kind:?} with {text:?}: {}", error.why));
         if let Object::Namespace(namespace) = observed.object {
+            assert_ne!(
+                namespace.source_ranges,
+                SourceRanges::Any,
+                "an annotation that exists declares or is malformed"
+            );
             let lists = [namespace.exporters, namespace.importers];
             assert!(lists.iter().all(Option::is_some), "an annotation that exists is a list");
             assert!(lists.into_iter().flatten().flatten().all(|cluster| cluster.trim() == &*cluster), "{text:?}");

@@ -14,7 +14,8 @@ use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::hub::rights::NOT_ENFORCED;
 use fleetnet_core::hub::{Key, Planner, ReadValues, SilenceLimits};
 use fleetnet_core::model::{Announcement, Kind, Object};
-use fleetnet_core::plan::{BlockingReason, Look, Preview};
+use fleetnet_core::names;
+use fleetnet_core::plan::{self, BlockingReason, Look, Preview};
 use fleetnet_core::reasons::Reason;
 use fleetnet_runtime::{
     Change, Event, Fight, Flow, FlowId, Logic, Plan, ProcessNews, WatchNews, WriteEnded, WriteNews,
@@ -111,6 +112,17 @@ impl Hub {
             }
             Key::Member(_) => None,
         }
+    }
+
+    /// Returns the Events about what the operator of the hub declares for a member.
+    fn member_events(&self, key: &Key, blocking_reasons: &[BlockingReason]) -> Vec<plan::Event> {
+        let Key::Member(cluster) = key else { return Vec::new() };
+        let Some(agent) = self.view.member_agents.get(&names::member_agent(cluster)) else { return Vec::new() };
+        let about = (Kind::MemberAgent, agent.meta.name.clone(), agent.meta.uid.clone());
+        let event = |BlockingReason { reason, message }: &BlockingReason| {
+            plan::event_about(about.clone(), COMPONENT, *reason, message.clone())
+        };
+        blocking_reasons.iter().map(event).collect()
     }
 
     /// Names the member whose source slice went back, so that the stream of an importer ends.
@@ -213,7 +225,9 @@ impl Logic for Hub {
         let (mut plan, reads) = self.view.plan_and_reads(key, now);
         let (blocking_reasons, preview) = (std::mem::take(&mut plan.blocking_reasons), plan.preview.take());
         let look = plan.look;
+        let events = convert::events(self.member_events(key, &blocking_reasons));
         Plan {
+            events,
             effect: Some(Effect { reads, blocking_reasons, preview, look }),
             ..convert::plan_with(plan, |write| self.bodies.verb(write))
         }

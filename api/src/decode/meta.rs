@@ -24,6 +24,7 @@ const READ: [&str; 23] = [
     annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL,
     annotations::SERVICE_IN_USE_BY,
     annotations::SERVICE_TYPE,
+    annotations::SOURCE_RANGES,
     annotations::WEIGHT,
     labels::DERIVED_SERVICE,
     labels::HEADLESS,

@@ -9,6 +9,7 @@
 
 mod holder;
 mod preview;
+mod ranges;
 mod silent;
 mod supply;
 
@@ -117,8 +118,11 @@ fn replacement_pending(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, 
     let others = view.slice_exports_of(&export.spec.owner).filter(of_member);
     others.filter_map(|other| view.slice_exports().live(other)).any(|other| {
         let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
-        let slice = view.distributed_slices().live(&at).map(|slice| preview::acknowledged_content(view, slice));
-        let desired = features.slice(&other.spec.content);
+        let copy = view.distributed_slices().live(&at);
+        let slice = copy.map(|slice| preview::acknowledged_content(view, slice));
+        let within = ranges::within(view, other, copy);
+        // fault T63.2: &within.spec.content ~> { let _ = &within; &other.spec.content }
+        let desired = features.slice(&within.spec.content);
         // fault T32.3: (gets_new_slices || slice.is_some()) && ~>
         (gets_new_slices || slice.is_some())
             && desired.is_some_and(|desired| handover::replacement_pending(slice, &desired, removed_content))
@@ -173,7 +177,12 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
     let mut plan = Plan::default();
     if supply >= Supply::Changes {
         let features = view.features_of(importer, now);
-        let (spec, again) = silent::slice_for(view, export, (importer, features), now);
+        let within = ranges::within(view, export, copy);
+        // fault T63.6: copy.is_none() && within.allows_nothing_new() ~> false && within.allows_nothing_new()
+        if copy.is_none() && within.allows_nothing_new() {
+            return plan;
+        }
+        let (spec, again) = silent::slice_for(view, export, &within.spec, (importer, features), now);
         plan.plan_again_at(again);
         // fault U6.1: features.slice(&spec.content ~> Some(Cow::Borrowed(&*spec.content)
         let content = features.slice(&spec.content);
@@ -184,6 +193,7 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
             if export.meta.finalizers.ours && (copy.is_some() || supply == Supply::Slice) {
                 let desired = DesiredSlice { cluster: &cluster, export: &spec, features, content };
                 plan.join(write_to_importer(view, export, &desired, at.clone(), now));
+                within.report(export, &mut plan);
             }
             return plan;
         }

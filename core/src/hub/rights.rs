@@ -10,6 +10,7 @@ use crate::hub::view::reader::Reader;
 use crate::model::{InternalServiceImport, Kind, Namespace};
 use crate::names;
 use crate::plan::{self, Event};
+use crate::ranges::SourceRanges;
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, ObjectName, Text};
 use std::collections::BTreeSet;
@@ -51,6 +52,17 @@ pub(crate) fn of_importer(view: Reader<'_>, service: &ObjectName, cluster: &Clus
         Policy::Open => Right::Granted,
         Policy::Closed => Right::Denied,
         Policy::Unknown => Right::Unknown,
+    }
+}
+
+static ANY: SourceRanges = SourceRanges::Any;
+
+/// Returns the addresses that the member with this member namespace may export; `None` while they are not known.
+pub(crate) fn source_ranges<'a>(view: Reader<'a>, member: &Text) -> Option<&'a SourceRanges> {
+    match policy(view, member) {
+        Policy::Of(namespace) => Some(&namespace.source_ranges),
+        Policy::Open | Policy::Closed => Some(&ANY),
+        Policy::Unknown => None,
     }
 }
 

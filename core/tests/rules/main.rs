@@ -46,6 +46,7 @@ mod reworded;
 mod rights;
 mod silence;
 mod silent_exporters;
+mod source_ranges;
 mod standard_export;
 mod standard_import;
 mod standard_slices;

@@ -550,7 +550,13 @@ impl BuildHubSlice for HubSlice {
 
 pub(crate) fn namespace(name: &str) -> Namespace {
     let meta = Meta { name: ObjectName::new("", name), ..meta(named(&format!("/{name}")), 0) };
-    Namespace { meta, exporters: None, importers: None, is_importing: false }
+    Namespace {
+        meta,
+        exporters: None,
+        importers: None,
+        source_ranges: fleetnet_core::ranges::SourceRanges::Any,
+        is_importing: false,
+    }
 }
 
 /// Returns the namespace `kube-system` of a cluster.
@@ -616,6 +622,7 @@ into_object!(
 pub(crate) trait BuildNamespace {
     fn exported_from_by(self, clusters: &str) -> Self;
     fn imported_from_by(self, clusters: &str) -> Self;
+    fn exporting_from(self, ranges: &str) -> Self;
 }
 
 impl BuildNamespace for Namespace {
@@ -625,6 +632,10 @@ impl BuildNamespace for Namespace {
     }
     fn imported_from_by(mut self, clusters: &str) -> Self {
         self.importers = Some(Self::clusters(clusters));
+        self
+    }
+    fn exporting_from(mut self, ranges: &str) -> Self {
+        self.source_ranges = fleetnet_core::ranges::SourceRanges::of(ranges);
         self
     }
 }

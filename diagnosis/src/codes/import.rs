@@ -56,10 +56,10 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN607,
         "Addresses of a slice are refused",
-        "The importer leaves out addresses that cannot belong to another cluster, or that are outside of --source-ranges.",
+        "The importer leaves out addresses that cannot belong to another cluster, that belong to its own cluster, or that are outside of --source-ranges. The hub agent leaves out addresses outside of the source ranges of the exporter in the hub.",
     )
     .seen("addresses of the EndpointSliceImport that the imported slice lacks, and Events of the importer", "kubectl --context IMPORTER -n <namespace> get events")
-    .remedy("Correct the declared ranges of the exporter, or the slice in the exporter.")
+    .remedy("Correct the declared ranges of the exporter, in the importer or on its member namespace in the hub, or the slice in the exporter.")
     .reasons(&[Reason::AddressRefused]),
     Entry::new(
         FN608,

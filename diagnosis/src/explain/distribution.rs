@@ -9,8 +9,9 @@ use crate::codes::Code::{self, *};
 use crate::report::{Api, Evidence};
 use crate::snapshot::{Member, Undecodable};
 use fleetnet_api::crd::{AddressType, EndpointSliceExport, EndpointSliceImport};
-use fleetnet_api::names::GROUP;
+use fleetnet_api::names::{GROUP, annotations};
 use fleetnet_core::features::Feature;
+use fleetnet_core::ranges::{self, SourceRanges};
 use fleetnet_core::reasons::Reason;
 use k8s_openapi::api::core::v1::{Event, ResourceQuota};
 use kube::ResourceExt as _;
@@ -56,13 +57,29 @@ fn is_current(walk: &Walk<'_>) -> Found {
     let distributed = walk.distributed_slices()?;
     for export in walk.slice_exports()? {
         let Some(slice) = distributed.iter().find(|slice| is_copy(slice, export)) else { continue };
-        let (wanted, found) = (exported_addresses(export), addresses(slice));
+        let left_out = outside_of_ranges(walk, export);
+        let wanted = exported_addresses(export).into_iter().filter(|address| !left_out.contains(address)).collect();
+        let found = addresses(slice);
         if wanted != found {
             settled(walk.hub(), changed(export))?;
             return Err(walk.hub().broken(*slice, "spec.endpoints", difference(&wanted, &found)).at(changed(export)));
         }
     }
     Ok(())
+}
+
+/// Returns the addresses of an exported slice that are outside of the source ranges of its member in the hub.
+pub(super) fn outside_of_ranges<'a>(walk: &Walk<'_>, export: &'a EndpointSliceExport) -> BTreeSet<&'a str> {
+    let namespaces = walk.snapshot.hub.namespaces.known().unwrap_or_default();
+    let namespace = namespaces.iter().find(|namespace| Some(namespace.name_any()) == export.namespace());
+    let annotation = namespace.and_then(|namespace| namespace.annotations().get(annotations::SOURCE_RANGES));
+    let Some(SourceRanges::Within(ranges)) = annotation.map(|written| SourceRanges::of(written)) else {
+        return BTreeSet::new();
+    };
+    let is_within = |address: &&str| {
+        address.parse().is_ok_and(|address| ranges.iter().any(|range| ranges::contains(range, address)))
+    };
+    exported_addresses(export).into_iter().filter(|address| !is_within(address)).collect()
 }
 
 /// FN504.

@@ -1,20 +1,22 @@
 //! Steps FN6xx: derived Service and imported slices.
 
+use super::distribution::outside_of_ranges;
 use super::evidence::{changed, condition, created};
 use super::export::of_internal_export;
 use super::walk::{Walk, age, in_namespace, is_imported, listed, need, settled, stays_or_goes};
 use super::{Found, Rule, Site, Stop, standard};
 use crate::codes::Code::{self, *};
 use crate::report::Api;
-use fleetnet_api::crd::{EndpointSliceImport, MultiClusterService};
+use fleetnet_api::crd::{AddressType, EndpointSliceImport, MultiClusterService};
 use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, annotations, labels};
+use fleetnet_core::admission;
 use fleetnet_core::conditions::DISPUTED;
+use fleetnet_core::model;
 use fleetnet_core::reasons::Reason;
 use k8s_openapi::api::core::v1::{Event, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 
 pub(super) const RULES: &[(Code, Rule)] = &[
     (FN601, Rule::Pair(is_derived)),
@@ -142,6 +144,13 @@ fn is_current(walk: &Walk<'_>) -> Found {
 
 /// FN607.
 fn addresses_are_accepted(walk: &Walk<'_>) -> Found {
+    for export in walk.slice_exports()? {
+        let left_out = outside_of_ranges(walk, export);
+        if !left_out.is_empty() {
+            let why = format!("outside of the source ranges in the hub: {}", listed(left_out));
+            return Err(walk.hub().broken(export, "spec.endpoints", why));
+        }
+    }
     let is_reported = event(walk, Reason::AddressRefused)?.is_some();
     for (distributed, slice) in imported(walk)? {
         let ports = distributed.spec.slice.ports.iter().flatten().map(|port| name(&port.name));
@@ -153,7 +162,7 @@ fn addresses_are_accepted(walk: &Walk<'_>) -> Found {
         let endpoints = slice.endpoints.iter().flatten();
         let present: BTreeSet<&str> = endpoints.flat_map(|it| it.addresses.iter().map(String::as_str)).collect();
         let missing: Vec<&str> = distributed_parts.filter(|address| !present.contains(address)).collect();
-        if !missing.is_empty() && (is_reported || missing.iter().all(|address| is_never_remote(address))) {
+        if !missing.is_empty() && (is_reported || missing.iter().all(|address| is_never_remote(distributed, address))) {
             return Err(walk.hub().broken(distributed, "spec.endpoints", format!("refused: {}", listed(missing))));
         }
     }
@@ -333,14 +342,10 @@ fn name(name: &Option<String>) -> &str {
 }
 
 /// True if no endpoint of another cluster can have this address.
-fn is_never_remote(address: &str) -> bool {
-    match address.parse::<IpAddr>() {
-        Ok(IpAddr::V4(ip)) => {
-            ip.is_loopback() || ip.is_link_local() || ip.is_multicast() || ip.is_broadcast() || ip.is_unspecified()
-        }
-        Ok(IpAddr::V6(ip)) => {
-            ip.is_loopback() || ip.is_unicast_link_local() || ip.is_multicast() || ip.is_unspecified()
-        }
-        Err(_) => true,
-    }
+fn is_never_remote(distributed: &EndpointSliceImport, address: &str) -> bool {
+    let family = match distributed.spec.slice.address_type {
+        AddressType::IPv4 => model::AddressType::IPv4,
+        AddressType::IPv6 => model::AddressType::IPv6,
+    };
+    admission::forbidden(&address.into(), &family).is_some()
 }

@@ -115,6 +115,12 @@ fn each_fault_gives_exactly_its_code() {
         }),
         (FN601, |it| it.members[EAST].services = Listing::of(Vec::new())),
         (FN605, |it| it.members[EAST].slices = Listing::of(Vec::new())),
+        (FN607, |it| {
+            let ranges = ("networking.fleet.azure.com/source-ranges".to_owned(), "10.2.0.0/16".to_owned());
+            it.hub.namespaces.objects_mut().expect(KNOWN)[1].annotations_mut().extend([ranges]);
+            it.hub.distributed_slices.objects_mut().expect(KNOWN)[0].spec.slice.endpoints.clear();
+            it.members[EAST].slices.objects_mut().expect(KNOWN)[0].endpoints = None;
+        }),
         (FN611, |it| {
             let mut disputed = conditions("Disputed", "True", "WritesUndone");
             disputed[0]["message"] = "another writer".into();

@@ -22,14 +22,16 @@ fn silence_of(view: Reader<'_>, exporter: &Text) -> Option<Silence> {
     names::cluster_of(exporter).and_then(|cluster| view.silence_of(&cluster)).copied()
 }
 
-/// Returns the exported slice that an importer with these features gets, and the time of the next step.
+/// Returns the part of an exported slice that an importer with these features gets, and the time of the next step. `spec` has the
+/// addresses that importers may get.
 pub(super) fn slice_for<'a>(
-    view: Reader<'a>,
-    export: &'a HubSlice,
+    view: Reader<'_>,
+    export: &HubSlice,
+    spec: &'a HubSliceSpec,
     (importer, features): (&Text, FeatureSet),
     now: Timestamp,
 ) -> (Cow<'a, HubSliceSpec>, Option<Timestamp>) {
-    let (whole, spec) = ((Cow::Borrowed(&export.spec), None), &export.spec);
+    let whole = (Cow::Borrowed(spec), None);
     // fault O21.1: features.has(Feature::SilentMembers) ~> false
     if features.has(Feature::SilentMembers) {
         return whole;

@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         self.view.copies.contains_key(name)
     }
 
-    /// Returns the namespace whose annotations may list exporters and importers. Other changes of the namespace do not requeue.
+    /// Returns the namespace whose annotations may list exporters, importers and source ranges. Other changes of the namespace do not requeue.
     pub(crate) fn lists_of(self, namespace: &Text) -> Option<&'a Namespace> {
         self.reads.note(Value::Lists(namespace.clone()));
         self.view.namespaces.get(&ObjectName::new("", namespace.clone()))

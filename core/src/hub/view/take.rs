@@ -9,6 +9,7 @@ use crate::model::{
     SliceContent,
 };
 use crate::names;
+use crate::ranges::SourceRanges;
 use fleetnet_types::{Change, ClusterId, ObjectName, Text, Timestamp};
 use std::sync::Arc;
 
@@ -201,10 +202,13 @@ impl View {
 
     fn take_namespace(&mut self, namespace: Namespace, effects: &mut Effects) -> bool {
         let name = namespace.meta.name.name.clone();
-        let is_open = namespace.exporters.is_none() && namespace.importers.is_none();
+        let has_no_lists = namespace.exporters.is_none() && namespace.importers.is_none();
+        let is_open = has_no_lists && namespace.source_ranges == SourceRanges::Any;
         // fault T39.2: == NamespacePolicy::Strict ~> == NamespacePolicy::Off
         let opens = self.namespace_policy == NamespacePolicy::Strict;
-        let lists = |namespace: &Namespace| (namespace.exporters.clone(), namespace.importers.clone());
+        let lists = |namespace: &Namespace| {
+            (namespace.exporters.clone(), namespace.importers.clone(), namespace.source_ranges.clone())
+        };
         let after = lists(&namespace);
         let Taken::Changed(before) = self.namespaces.take(namespace) else { return false };
         // fault T17.1: before ~> false && before

@@ -25,7 +25,7 @@ pub(crate) enum Value {
     ClaimsIn(ObjectName, Text),
     /// Existence of a slice with this name that is distributed to any importer, and not being deleted.
     HasCopies(Text),
-    /// Lists of exporters and importers of a namespace.
+    /// Lists of exporters, importers and source ranges of a namespace.
     Lists(Text),
     /// Merged import of a Service, or its absence.
     Merged(ObjectName),
