@@ -136,6 +136,11 @@ pub struct Flags {
     #[arg(long, value_name = "ADDRESS")]
     pub slice_stream_address: Option<String>,
 
+    /// Hosts that the hub agent may offer for the slice stream, separated by commas. The agent does not connect to an offered address
+    /// with another host. Default: any host.
+    #[arg(long, value_name = "HOST,...", value_delimiter = ',')]
+    pub slice_stream_hosts: Vec<String>,
+
     /// File with the certificate authorities of the slice stream, in PEM. Read again for each connection.
     #[arg(long, value_name = "FILE")]
     pub slice_stream_ca_file: Option<PathBuf>,

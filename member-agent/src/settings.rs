@@ -233,7 +233,9 @@ fn hub(flags: &Flags) -> Result<Hub, UsageError> {
 
 fn slice_stream(flags: &Flags) -> Result<stream::Use, UsageError> {
     let address = match flags.slice_stream_address.as_deref() {
-        None | Some("") => return Ok(stream::Use::Offered(stream::Dialers::default())),
+        None | Some("") => {
+            return Ok(stream::Use::Offered(stream::Dialers::to_hosts(flags.slice_stream_hosts.clone())));
+        }
         Some("0") => return Ok(stream::Use::Off),
         Some(address) => address,
     };

@@ -68,7 +68,20 @@ enum OpenError {
     Refused(tonic::Status),
 }
 
+/// Message of a connection that failed, for the MemberAgent.
+const NO_CONNECTION: &str = "the connection failed; the log of the member agent has the error";
+
 impl OpenError {
+    /// Returns the message for the MemberAgent. The hub agent offers the address. A compromised hub must not learn from the message
+    /// what listens in the network of this member, so all failures of a connection have the same text.
+    fn for_hub(&self) -> String {
+        match self {
+            // fault J30.1: Self::Connection(_) | Self::Timeout ~> Self::Timeout if !NO_CONNECTION.is_empty()
+            Self::Connection(_) | Self::Timeout => NO_CONNECTION.to_owned(),
+            _ => self.to_string(),
+        }
+    }
+
     fn reason(&self) -> Reason {
         match self {
             Self::Token(AudienceTokenError::NoServiceAccount(_)) => Reason("no_service_account", "NoServiceAccount"),
@@ -118,7 +131,7 @@ impl Client {
                     matches!(end, End::TokenIsOld | End::Moved | End::EngineEnded)
                 }
                 Err(error) => {
-                    self.ended(&error.reason(), &error).await;
+                    self.ended(&error.reason(), &error.for_hub()).await;
                     tracing::warn!(
                         side = "hub",
                         address = dialer.address,

@@ -76,15 +76,29 @@ impl Dialers {
         Self(Arc::new(make))
     }
 
+    /// Returns a maker of dialers with TLS. It makes dialers only for offers with one of these hosts; for all offers, if there are no
+    /// hosts.
+    #[must_use]
+    pub fn to_hosts(hosts: Vec<String>) -> Self {
+        Self::new(move |offer| {
+            let HostPort { host, .. } = offer.address.parse()?;
+            // fault J30.2: hosts.is_empty() || ~> true ||
+            if hosts.is_empty() || hosts.contains(&host) {
+                return Dialer::tls(&offer.address, Authorities::Offered(offer.ca_bundle.clone()));
+            }
+            Err(format!("{host:?} is not in --slice-stream-hosts"))
+        })
+    }
+
     pub(super) fn dialer(&self, offer: &SliceStreamOffer) -> Result<Dialer, String> {
         (self.0)(offer)
     }
 }
 
-/// Dialers with TLS.
+/// Dialers with TLS to any host.
 impl Default for Dialers {
     fn default() -> Self {
-        Self::new(|offer| Dialer::tls(&offer.address, Authorities::Offered(offer.ca_bundle.clone())))
+        Self::to_hosts(Vec::new())
     }
 }
 
@@ -157,6 +171,16 @@ mod tests {
         assert_eq!(error(""), "it has no certificate authority");
         let text = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         assert!(error(text).starts_with("the certificate authority is malformed"));
+    }
+
+    #[test]
+    fn offers_with_other_hosts_are_not_used() {
+        let offer = |address: &str| SliceStreamOffer { address: address.into(), ca_bundle: "".into() };
+        let dialers = Dialers::to_hosts(vec!["hub.example".to_owned(), "fd00::1".to_owned()]);
+        assert!(dialers.dialer(&offer("hub.example:8443")).is_ok() && dialers.dialer(&offer("[fd00::1]:1")).is_ok());
+        let error = dialers.dialer(&offer("10.0.0.1:22")).expect_err("another host");
+        assert_eq!(error, "\"10.0.0.1\" is not in --slice-stream-hosts");
+        assert!(Dialers::default().dialer(&offer("10.0.0.1:22")).is_ok(), "without hosts, all are used");
     }
 
     #[tokio::test]

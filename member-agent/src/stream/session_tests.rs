@@ -203,6 +203,25 @@ async fn a_probe_is_answered_although_many_acknowledgements_wait() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_report_does_not_show_what_listens_at_an_address() {
+    use std::io::ErrorKind::{ConnectionRefused, HostUnreachable, InvalidData};
+    let fails =
+        |kind: std::io::ErrorKind| Dialer::new("10.0.0.1:22".to_owned(), move || async move { Err(kind.into()) });
+    let hangs = Dialer::new("10.0.0.1:22".to_owned(), std::future::pending);
+    for dialer in [fails(ConnectionRefused), fails(HostUnreachable), fails(InvalidData), hangs] {
+        let server = watch::Sender::new(Some(dialer));
+        let (client, mut messages) = client(server.subscribe()).await;
+        let client = tokio::spawn(client.run());
+        let Some(Message::NotConnected { reason, message }) = messages.recv().await else {
+            panic!("no stream is open")
+        };
+        let expected = "the connection failed; the log of the member agent has the error";
+        assert_eq!((reason, &*message), ("ConnectionFailed", expected));
+        client.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_server_is_tried_at_once() {
     let refusing = Dialer::new("old".to_owned(), || async { Err(std::io::ErrorKind::ConnectionRefused.into()) });
     let server = watch::Sender::new(Some(refusing));

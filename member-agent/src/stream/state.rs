@@ -52,8 +52,8 @@ impl Stream {
             (_, _) => Ok(None),
         };
         let malformed = dialer.as_ref().err().map(|why| {
-            tracing::warn!(side = "hub", %why, "the hub agent offers a slice stream at a malformed address");
-            report("MalformedOffer", &format!("the address that the hub agent offers is malformed: {why}"))
+            tracing::warn!(side = "hub", %why, "the hub agent offers a slice stream at an address that is not used");
+            report("MalformedOffer", &format!("the address that the hub agent offers is not used: {why}"))
         });
         view.slice_stream.report = malformed;
         self.server = server;
