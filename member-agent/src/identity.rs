@@ -9,6 +9,9 @@ use tokio::sync::watch;
 
 const COMPONENT: &str = "member-agent";
 const KUBE_SYSTEM: &str = "kube-system";
+/// Reason why the agent is not ready. Anybody who reaches the agent can read it, so it has no UID of a cluster.
+const NOT_READY: &str =
+    "another cluster owns the id of this cluster; the Event ClusterIdInUse of the namespace kube-system has the remedy";
 
 /// Blocking reasons about this cluster's id that were already reported.
 #[derive(Debug)]
@@ -58,7 +61,7 @@ impl IdentityReport {
     pub(crate) fn note(&mut self, blocking_reasons: &[BlockingReason], cluster_uid: Option<&Uid>) {
         // fault O1.5 (identity::a_leader_emits_one_event_for_each_change_and_every_replica_reports_why_it_is_not_ready): blocking_reason.reason == Reason::ClusterIdInUse ~> false
         let in_use = blocking_reasons.iter().find(|blocking_reason| blocking_reason.reason == Reason::ClusterIdInUse);
-        let blocked = in_use.map(|blocking_reason| blocking_reason.message.clone());
+        let blocked = in_use.map(|_| NOT_READY.to_owned());
         self.blocked.send_if_modified(|before| {
             let is_new = *before != blocked;
             *before = blocked;
@@ -96,7 +99,7 @@ mod tests {
         let shared = || BlockingReason { reason: Reason::ClusterIdShared, message: "two leaders".to_owned() };
         let unchecked = || BlockingReason { reason: Reason::ClusterIdNotChecked, message: "off".to_owned() };
         assert_eq!(note(&mut report, &in_use()), [], "another leads and emits it");
-        assert_eq!(blocked.borrow().as_deref(), Some("owned by another"));
+        assert_eq!(blocked.borrow().as_deref(), Some(NOT_READY), "without the UIDs in the message");
         report.leads();
         let emitted = |events: Vec<Event>| {
             events.into_iter().map(|event| (event.reason.as_str(), event.name.to_string())).collect::<Vec<_>>()
