@@ -105,6 +105,8 @@ mod tests {
     use clap::Parser as _;
     use kube::core::DynamicObject;
     use serde_json::Value;
+    use std::fs;
+    use std::path::PathBuf;
 
     fn of_kind(manifest: &str, kind: &str) -> Vec<Value> {
         let is_wanted = |object: &DynamicObject| object.types.as_ref().is_some_and(|types| types.kind == kind);
@@ -136,6 +138,57 @@ mod tests {
     fn the_agents_may_hold_their_leases_and_no_others() {
         assert_eq!(leases(HUB_AGENT), hub_agent::leases());
         assert_eq!(leases(MEMBER_AGENT), member_agent::Parts::ALL.leases());
+    }
+
+    /// Returns the YAML files in `deploy/`, also those of the charts, with their contents.
+    fn files() -> Vec<(PathBuf, String)> {
+        let mut folders = vec![programs::root().join("deploy")];
+        let mut files = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "yaml") {
+                    let text = fs::read_to_string(&path).expect("a text");
+                    files.push((path, text));
+                }
+            }
+        }
+        files
+    }
+
+    /// With variables for the Services of `fleet-system`, a pod cannot start any more once there are very many ports.
+    #[test]
+    fn no_pod_has_variables_for_the_services_of_its_namespace() {
+        // The templates of the charts are no YAML. Each pod spec has a list of containers.
+        let specs = |text: &str| text.matches("\n      containers:\n").count();
+        let without = |text: &str| text.matches("\n      enableServiceLinks: false\n").count();
+        let files = files();
+        for (path, text) in &files {
+            assert_eq!(text.matches("containers:\n").count(), specs(text), "{}: another indentation", path.display());
+            assert_eq!(without(text), specs(text), "{}: enableServiceLinks: false is missing", path.display());
+        }
+        assert_eq!(files.iter().map(|(_, text)| specs(text)).sum::<usize>(), 4, "two manifests and two charts");
+        for manifest in [HUB_AGENT, MEMBER_AGENT] {
+            let [deployment] = &of_kind(manifest, "Deployment")[..] else { panic!("one Deployment") };
+            assert_eq!(deployment["spec"]["template"]["spec"]["enableServiceLinks"], false);
+        }
+    }
+
+    /// OpenShift chooses the user of a pod, and checks the addresses in slices.
+    #[test]
+    fn openshift_accepts_the_pods_and_the_slices() {
+        let mut roles = 0;
+        for (path, text) in files() {
+            assert!(!text.contains("runAsUser:") && !text.contains("runAsGroup:"), "{}", path.display());
+            let creates = |rule: &str| rule.contains("resources: [endpointslices]\n    verbs: [get, create");
+            let made = text.split("  - apiGroups: ").filter(|rule| creates(rule)).count();
+            let right = "resources: [endpointslices/restricted]\n    verbs: [create]\n";
+            assert_eq!(text.matches(right).count(), made, "{}", path.display());
+            roles += made;
+        }
+        assert_eq!(roles, 6, "three roles of the member agent, in manifests and in its chart");
     }
 
     #[test]

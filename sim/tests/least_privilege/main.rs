@@ -40,9 +40,10 @@ use std::time::Duration;
 use support::OnMemkube;
 
 /// Rights that the roles grant although no scenario uses them, each with its reason.
-const RESERVED: [(&str, &str); 7] = [
+const RESERVED: [(&str, &str); 8] = [
     ("update multiclusterservices/finalizers.networking.fleet.azure.com", OWNERS),
     ("update services/finalizers", OWNERS),
+    ("create endpointslices/restricted.discovery.k8s.io", OPENSHIFT),
     ("create serviceaccounts/token", TOKENS),
     ("get secrets", TOKENS),
     ("patch secrets", TOKENS),
@@ -51,6 +52,9 @@ const RESERVED: [(&str, &str); 7] = [
 ];
 const OWNERS: &str =
     "asked for by the admission plugin OwnerReferencesPermissionEnforcement, which memkube does not have";
+
+const OPENSHIFT: &str =
+    "asked for by an admission plugin of OpenShift, for slices with addresses of the cluster's own network";
 
 const TOKENS: &str = "used by the renewal of tokens, which memkube does not issue: tests/tests/e2e/tokens.rs uses it";
 
