@@ -311,6 +311,38 @@ fn a_name_that_a_foreign_service_uses_is_left_alone() {
     assert_eq!((events_of(&plan), blocking_reasons(&plan)), (vec![("NameHeldByAnother", message)], events_of(&plan)));
 }
 
+#[test]
+fn a_label_gives_a_new_derived_service_no_other_name_than_the_names_of_its_import() {
+    let uid = "0a1b2c3d-aaaa";
+    let labelled = |label: &str| mcs("work/app").taken_on().deriving(label).uid(uid).with_conditions(&[not_found()]);
+    let import = |mcs: &MultiClusterService| service_import("work/app").controlled_by(mcs).showing(resolved(&["m"]));
+    let shown = |mcs: &MultiClusterService, services: Vec<Object>| {
+        let objects = [mcs.clone().object(), import(mcs).object()].into_iter().chain(services);
+        writes(&member_view(objects), &app())
+    };
+    let going = || derived_service("work-app", "work/app").deleting().object();
+    for label in ["kubernetes", "prometheus", "work-app2", "work", "work-app-99999", "No-Label", ""] {
+        let mcs = labelled(label);
+        for services in [Vec::new(), vec![going()], vec![derived_service("work-other", "work/other").object()]] {
+            let mended = [labels(&mcs, true, "app", Some("work-app"))];
+            assert_eq!(
+                shown(&mcs, services),
+                mended,
+                "{label:?}: the agent repairs the label before it derives a Service"
+            );
+        }
+    }
+    for label in ["work-app", "work-app-0a1b2"] {
+        let mcs = labelled(label);
+        let create = Write::create(in_system(label), Desired::Service(derived(&mcs)));
+        assert_eq!(shown(&mcs, Vec::new()), [create], "a name that the agent itself can have chosen");
+    }
+    // A Service that is already derived keeps its name, and so its addresses.
+    let mcs = labelled("earlier");
+    let planned = shown(&mcs, vec![derived_service("earlier", "work/app").object()]);
+    assert!(planned.iter().all(|write| write.kind() != Kind::Service && &*write.at.name != "work-app"), "{planned:?}");
+}
+
 // === ServiceImport and its claim ===
 
 #[test]

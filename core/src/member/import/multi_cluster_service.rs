@@ -296,6 +296,7 @@ fn imported_by_another(view: Reader<'_>, mcs: &MultiClusterService, holder: &str
 
 /// Creates or updates the derived Service, whose name is in a label of the MultiClusterService. If the existing derived Service
 /// has another name, a user edited the label. Then the Service keeps its name and addresses, and the agent repairs the label.
+/// The label cannot give a new derived Service a name of the user's choice, such as that of a Service that pods look up.
 fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, now: Timestamp) -> Plan {
     // fault T24.1: ports) { ~> ports).filter(|_| false) {
     if let Some(port) = admission::unfit_port(&import.status.ports) {
@@ -315,7 +316,8 @@ fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, n
     let present = any_derived_service(view, mcs);
     let name = present
         .map(|service| service.meta.name.clone())
-        .or_else(|| named().filter(|name| usable(view, mcs, name)))
+        // fault M25.1: is_possible(view, mcs, name) && usable( ~> usable(
+        .or_else(|| named().filter(|name| is_possible(view, mcs, name) && usable(view, mcs, name)))
         .or_else(|| free_name(view, mcs));
     let Some(name) = name else {
         return set_blocked(view, mcs, ConditionValue::name_held_by_another(names_in_use(view, mcs)), now);
@@ -474,6 +476,10 @@ fn usable(view: Reader<'_>, mcs: &MultiClusterService, name: &ObjectName) -> boo
 
 fn free_name(view: Reader<'_>, mcs: &MultiClusterService) -> Option<ObjectName> {
     possible_names(view, mcs).find(|name| usable(view, mcs, name))
+}
+
+fn is_possible(view: Reader<'_>, mcs: &MultiClusterService, name: &ObjectName) -> bool {
+    possible_names(view, mcs).any(|possible| possible == *name)
 }
 
 fn possible_names(view: Reader<'_>, mcs: &MultiClusterService) -> impl Iterator<Item = ObjectName> {
