@@ -1,7 +1,7 @@
 //! Check: the steps about access and membership, for each cluster of the fleet.
 
 use crate::codes::{Code, Group};
-use crate::explain::{Found, Rule, Site, Stop, hears, rules, text};
+use crate::explain::{Found, Rule, Site, Stop, hears, open_namespaces, rules, text};
 use crate::report::{API_VERSION, Category, Check, CheckResult, CheckRow, Verdict};
 use crate::snapshot::{Member, Snapshot};
 
@@ -50,6 +50,7 @@ fn run(snapshot: &Snapshot, site: Site<'_>, code: Code, rule: Rule) -> Option<Fo
         (Rule::Cluster(rule), site) => Some(rule(snapshot, site)),
         (Rule::Member(rule), Site::Member(member)) => Some(rule(snapshot, member)),
         (Rule::Pair(_), Site::Member(member)) if code == Code::FN206 => Some(silent(snapshot, member)),
+        (Rule::Pair(_), Site::Hub(_)) if code == Code::FN111 => Some(open_namespaces(snapshot, |_| true)),
         (Rule::Member(_), Site::Hub(_)) | (Rule::Pair(_) | Rule::Fleet(_) | Rule::Standard(_), _) => None,
     }
 }

@@ -29,9 +29,10 @@ mod walk;
 pub use pairs::Filter;
 
 pub(crate) use access::{
-    agent, arguments, definitions_are_current, is_expired, is_held_by_member_agent, ready as ready_replicas,
+    agent, arguments, definitions_are_current, is_expired, is_held_by_member_agent, open_namespaces,
+    ready as ready_replicas,
 };
-pub(crate) use claim::{are_rights_enforced, is_namespace_required};
+pub(crate) use claim::are_rights_enforced;
 pub(crate) use evidence::{changed, created};
 pub(crate) use export::{annotation, is_by, of_export, outcome};
 pub(crate) use membership::{clock_offset, has_foreign_owner, has_objects, hears, holder, is_of_go_agents, renewed};

@@ -117,6 +117,9 @@ pub enum NamespacePolicyFlag {
     /// The annotations work as with `enforce`. No cluster may export or import Services of a namespace that does not exist in the
     /// hub. If somebody deletes the namespace, the imports of its Services end.
     Strict,
+    /// Only clusters that an annotation of an existing namespace lists may export or import. A namespace without the annotation
+    /// denies every cluster. Recommended if you do not trust every member.
+    Listed,
     /// The annotations have no effect: every member may export and import.
     Off,
 }
@@ -126,6 +129,7 @@ impl From<NamespacePolicyFlag> for NamespacePolicy {
         match flag {
             NamespacePolicyFlag::Enforce => Self::Enforce,
             NamespacePolicyFlag::Strict => Self::Strict,
+            NamespacePolicyFlag::Listed => Self::Listed,
             NamespacePolicyFlag::Off => Self::Off,
         }
     }

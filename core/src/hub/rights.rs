@@ -3,7 +3,7 @@
 //! Annotations on a namespace may list its exporters and its importers; without a list, every member has the right. While a
 //! list is unknown, or the hub agent has no right to list namespaces, the hub agent grants nothing new and withdraws nothing.
 //! An operator can turn off these rules ([`NamespacePolicy::Off`]), or have every member denied in a namespace that the hub does
-//! not have ([`NamespacePolicy::Strict`]).
+//! not have ([`NamespacePolicy::Strict`]), or also in a namespace without a list ([`NamespacePolicy::Listed`]).
 
 use crate::hub::view::NamespacePolicy;
 use crate::hub::view::reader::Reader;
@@ -34,7 +34,7 @@ pub(crate) enum Right {
 /// unknown, exporters that are already accepted keep the right.
 pub(crate) fn of_exporter(view: Reader<'_>, service: &ObjectName, cluster: &ClusterId) -> Right {
     match policy(view, &service.namespace) {
-        Policy::Of(namespace) => named(namespace.exporters.as_ref(), cluster),
+        Policy::Of(namespace) => named(view, namespace.exporters.as_ref(), cluster),
         Policy::Open => Right::Granted,
         Policy::Closed => Right::Denied,
         Policy::Unknown => {
@@ -48,7 +48,7 @@ pub(crate) fn of_exporter(view: Reader<'_>, service: &ObjectName, cluster: &Clus
 /// Returns the right of a cluster to import a Service: granted, denied or unknown.
 pub(crate) fn of_importer(view: Reader<'_>, service: &ObjectName, cluster: &ClusterId) -> Right {
     match policy(view, &service.namespace) {
-        Policy::Of(namespace) => named(namespace.importers.as_ref(), cluster),
+        Policy::Of(namespace) => named(view, namespace.importers.as_ref(), cluster),
         Policy::Open => Right::Granted,
         Policy::Closed => Right::Denied,
         Policy::Unknown => Right::Unknown,
@@ -73,7 +73,7 @@ enum Policy<'a> {
     Of(&'a Namespace),
     /// Every member has all rights: the namespace does not exist, or policies are not enforced.
     Open,
-    /// No member has rights: the namespace does not exist, and the policy is strict.
+    /// No member has rights: the namespace does not exist, and the policy requires it.
     Closed,
     Unknown,
 }
@@ -89,31 +89,52 @@ fn policy<'a>(view: Reader<'a>, namespace: &Text) -> Policy<'a> {
         // fault T15.1: Policy::Unknown ~> Policy::Open
         return Policy::Unknown;
     }
-    // fault T39.1: == NamespacePolicy::Strict ~> == NamespacePolicy::Off
-    let of_missing = if view.namespace_policy() == NamespacePolicy::Strict { Policy::Closed } else { Policy::Open };
+    // fault T39.1: view.namespace_policy().needs_namespace() ~> false
+    let of_missing = if view.namespace_policy().needs_namespace() { Policy::Closed } else { Policy::Open };
     view.lists_of(namespace).map_or(of_missing, Policy::Of)
 }
 
-fn named(clusters: Option<&BTreeSet<ClusterId>>, cluster: &ClusterId) -> Right {
+fn named(view: Reader<'_>, clusters: Option<&BTreeSet<ClusterId>>, cluster: &ClusterId) -> Right {
+    // fault T40.2: != NamespacePolicy::Listed ~> != NamespacePolicy::Off
+    let of_all = view.namespace_policy() != NamespacePolicy::Listed;
     // fault T9.2: contains ~> is_empty() || clusters.contains
     // fault T19.1: | clusters. ~> | !clusters.
-    if clusters.is_none_or(|clusters| clusters.contains(cluster)) { Right::Granted } else { Right::Denied }
+    if clusters.map_or(of_all, |clusters| clusters.contains(cluster)) { Right::Granted } else { Right::Denied }
 }
 
 /// Returns the message for an export whose cluster has no right to export.
 pub(crate) fn exporter_denial_message(view: Reader<'_>, service: &ObjectName, cluster: &str) -> String {
-    denial_message(view, &service.namespace, cluster, "export from", "exporters")
+    let is_listed = |namespace: &Namespace| namespace.exporters.is_some();
+    denial_message(view, &service.namespace, cluster, ("export from", "exporters"), is_listed)
 }
 
 /// Returns the Event for a claim whose cluster has no right to import.
 pub(crate) fn importer_event(view: Reader<'_>, claim: &InternalServiceImport) -> Event {
     let cluster = names::cluster_of(&claim.meta.name.namespace).unwrap_or_default();
-    let message = denial_message(view, &claim.reference.source.namespace, &cluster, "import from", "importers");
+    let is_listed = |namespace: &Namespace| namespace.importers.is_some();
+    let service = &claim.reference.source;
+    let message = denial_message(view, &service.namespace, &cluster, ("import from", "importers"), is_listed);
     plan::event(COMPONENT, Kind::InternalServiceImport, &claim.meta, Reason::ImporterNotAllowed, message)
 }
 
-fn denial_message(view: Reader<'_>, namespace: &Text, cluster: &str, what: &str, annotation: &str) -> String {
-    if view.lists_of(namespace).is_none() {
+fn denial_message(
+    view: Reader<'_>,
+    namespace: &Text,
+    cluster: &str,
+    (what, annotation): (&str, &str),
+    is_listed: impl Fn(&Namespace) -> bool,
+) -> String {
+    let found = view.lists_of(namespace);
+    let only_listed = view.namespace_policy() == NamespacePolicy::Listed;
+    if only_listed && !found.is_some_and(is_listed) {
+        let missing = if found.is_some() { "has no such annotation" } else { "does not exist in the hub" };
+        return format!(
+            "cluster {cluster} may not {what} namespace {namespace} of the hub: its agent runs with \
+             --namespace-policy=listed, and the namespace {missing}. Add {cluster} to the annotation \
+             \"networking.fleet.azure.com/{annotation}\" of the namespace in the hub"
+        );
+    }
+    if found.is_none() {
         return format!(
             "cluster {cluster} may not {what} namespace {namespace}: the hub has no namespace {namespace}, and its agent \
              runs with --namespace-policy=strict. Create the namespace in the hub"

@@ -57,8 +57,18 @@ pub enum NamespacePolicy {
     Enforce,
     /// The annotations work as with [`NamespacePolicy::Enforce`]. Every member is denied in a namespace that does not exist in the hub.
     Strict,
+    /// Only members that an annotation of an existing namespace lists may export or import. Without the annotation, nobody may.
+    Listed,
     /// Every member may export and import in every namespace.
     Off,
+}
+
+impl NamespacePolicy {
+    /// True if every member is denied in a namespace that does not exist in the hub.
+    pub(crate) fn needs_namespace(self) -> bool {
+        // fault T40.1: Self::Strict | Self::Listed ~> Self::Strict
+        matches!(self, Self::Strict | Self::Listed)
+    }
 }
 
 /// Key of the hub agent. A key names what one plan is for, such as an exported Service.

@@ -6,7 +6,8 @@ use crate::support::build::{
     service_import, slice, slice_export,
 };
 use crate::support::view::{
-    NOW, SEEN, claimed_hub_view, events, hub_view, observe_change, planned, strict_hub_view, undecodable, writes,
+    NOW, SEEN, claimed_hub_view, events, hub_view, listed_hub_view, observe_change, planned, strict_hub_view,
+    undecodable, writes,
 };
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::hub::NamespacePolicy;
@@ -439,6 +440,81 @@ fn with_the_strict_policy_a_new_namespace_requeues_its_services() {
     assert_eq!(observe_change(&mut view, observed.clone().version(2).object()), [], "its rights did not change");
     let gone = crate::support::view::observe_removal(&mut view, &observed.object());
     assert!(gone.contains(&app()) && gone.contains(&slice_key(&exported)), "{gone:?}");
+}
+
+// === Only listed members ===
+
+#[test]
+fn with_the_listed_policy_only_clusters_in_the_annotation_of_an_existing_namespace_export() {
+    let export = accepted_export("member-2");
+    let import = import_of(&["member-2"]);
+    let shown = |namespaces: Vec<Object>| {
+        let objects = [export.clone().object(), import.clone().object()];
+        listed_hub_view(objects.into_iter().chain(namespaces))
+    };
+    let denial = |why: &str| {
+        let message = format!(
+            "cluster member-2 may not export from namespace work of the hub: its agent runs with \
+             --namespace-policy=listed, and the namespace {why}. Add member-2 to the annotation \
+             \"networking.fleet.azure.com/exporters\" of the namespace in the hub"
+        );
+        let mut list = export.conditions.clone();
+        let denied = condition("Valid", "False", "ExporterNotAllowed", &message, 1);
+        list.push(Condition { last_transition: seconds(20), ..denied });
+        [
+            Write::delete(Kind::ServiceImport, &import.meta),
+            Write::patch(&export.meta, Patch::InternalServiceExportConditions(list)),
+        ]
+    };
+    let missing = shown(Vec::new());
+    assert_eq!(writes(&missing, &app()), denial("does not exist in the hub"));
+    for open in [namespace("work").object(), importers("member-2")] {
+        assert_eq!(writes(&shown(vec![open]), &app()), denial("has no such annotation"));
+    }
+    let of_other = writes(&shown(vec![exporters("member-1")]), &app());
+    assert_eq!(of_other, [Write::delete(Kind::ServiceImport, &import.meta), shows_denied(&export)]);
+    assert_eq!(writes(&shown(vec![exporters("member-2")]), &app()), [], "the annotation lists it");
+    for (how, view) in unknown(&missing) {
+        assert_eq!(writes(&view, &app()), [], "{how}");
+    }
+}
+
+#[test]
+fn with_the_listed_policy_only_clusters_in_the_annotation_of_an_existing_namespace_import() {
+    let holder = claim_of("member-2").marked().with_status(resolved(&["member-1"]));
+    let shown = |namespaces: Vec<Object>| {
+        let objects = [accepted_export("member-1").object(), import_of(&["member-1"]).object()];
+        listed_hub_view(objects.into_iter().chain([holder.clone().object()]).chain(namespaces))
+    };
+    let emptied = Write::patch(&holder.meta, Patch::InternalServiceImportStatus(ImportStatus::default()));
+    for (why, namespaces) in
+        [("does not exist in the hub", Vec::new()), ("has no such annotation", vec![exporters("member-1")])]
+    {
+        let view = shown(namespaces);
+        assert!(writes(&view, &app()).contains(&emptied), "{why}");
+        let message = format!(
+            "cluster member-2 may not import from namespace work of the hub: its agent runs with \
+             --namespace-policy=listed, and the namespace {why}. Add member-2 to the annotation \
+             \"networking.fleet.azure.com/importers\" of the namespace in the hub"
+        );
+        let plan = planned(&view, &app());
+        let events = plan.writes.iter().flat_map(|write| &write.events);
+        let denials: Vec<_> = events.filter(|event| event.reason.as_str() == "ImporterNotAllowed").collect();
+        assert_eq!(denials.iter().map(|event| &*event.message).collect::<Vec<_>>(), [message]);
+    }
+    let both = namespace("work").exported_from_by("member-1").imported_from_by("member-2").object();
+    assert!(!writes(&shown(vec![both]), &app()).contains(&emptied));
+}
+
+#[test]
+fn with_the_listed_policy_a_new_namespace_requeues_its_services() {
+    let exported = marked_slice("member-1");
+    let mut view = listed_hub_view([Object::EndpointSliceExport(exported.clone()), fresh_export("member-1").object()]);
+    let requeued = observe_change(&mut view, namespace("work").object());
+    assert!(requeued.contains(&app()) && requeued.contains(&slice_key(&exported)), "the message changes: {requeued:?}");
+    let listed = namespace("work").exported_from_by("member-1").version(2);
+    let requeued = observe_change(&mut view, listed.object());
+    assert!(requeued.contains(&app()) && requeued.contains(&slice_key(&exported)), "{requeued:?}");
 }
 
 // === Changes of a namespace's annotations ===

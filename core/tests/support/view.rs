@@ -31,6 +31,13 @@ pub(crate) fn strict_hub_view(objects: impl IntoIterator<Item = Object>) -> hub:
     with_objects(view, objects)
 }
 
+/// Returns a view of the hub agent with these objects. The agent denies every member that no annotation lists.
+pub(crate) fn listed_hub_view(objects: impl IntoIterator<Item = Object>) -> hub::Planner {
+    let mut view = hub::Planner::default();
+    view.namespace_policy = hub::NamespacePolicy::Listed;
+    with_objects(view, objects)
+}
+
 /// Returns a view of the hub agent with these objects, and with a claim for each importer that a ServiceImport records.
 pub(crate) fn claimed_hub_view(objects: impl IntoIterator<Item = Object>) -> hub::Planner {
     let objects: Vec<Object> = objects.into_iter().collect();

@@ -1,7 +1,7 @@
 //! Tests of `check`.
 
 use super::*;
-use crate::fixture::{at, healthy};
+use crate::fixture::{at, built_in, healthy};
 use crate::snapshot::{Connection, Listing};
 
 fn row<'a>(check: &'a Check, cluster: &str, code: Code) -> &'a CheckRow {
@@ -47,6 +47,34 @@ fn before_the_installation_only_the_access_is_checked() {
     let codes: Vec<Code> = check.categories[0].checks.iter().map(|row| row.code).collect();
     assert_eq!(codes, [Code::FN101, Code::FN102, Code::FN103]);
     assert!(check.categories.iter().all(|category| category.group == Group::Access));
+}
+
+#[test]
+fn only_namespaces_without_lists_beside_listed_ones_are_named() {
+    let mut snapshot = healthy();
+    assert_eq!(row(&check(&snapshot, Stage::Installed), "hub", Code::FN111).result, CheckResult::Skipped);
+    let namespaces = snapshot.hub.namespaces.objects_mut().expect("it was read");
+    for name in ["kube-system", "fleet-system", "lab", "listed"] {
+        let mut more = namespaces[0].clone();
+        more.metadata.name = Some(name.to_owned());
+        namespaces.push(more);
+    }
+    let list = ("networking.fleet.azure.com/importers".to_owned(), "east".to_owned());
+    namespaces.last_mut().expect("a namespace").metadata.annotations = Some([list].into());
+    let found = check(&snapshot, Stage::Installed);
+    let open = row(&found, "hub", Code::FN111);
+    assert_eq!((open.result, found.verdict), (CheckResult::Warning, Verdict::Healthy));
+    assert_eq!(open.detail, "hub: Namespace shop metadata.annotations: no list in shop, lab");
+    for (argument, result) in [
+        ("--namespace-policy=listed", CheckResult::Ok),
+        ("--namespace-policy=off", CheckResult::Skipped),
+        ("--namespace-policy=strict", CheckResult::Warning),
+    ] {
+        let deployment = &mut snapshot.hub.agent.deployments.objects_mut().expect("it was read")[0];
+        let container = serde_json::json!({"containers": [{"name": "hub-agent", "args": [argument]}]});
+        deployment.spec.template.spec = Some(built_in(container));
+        assert_eq!(row(&check(&snapshot, Stage::Installed), "hub", Code::FN111).result, result, "{argument}");
+    }
 }
 
 #[test]

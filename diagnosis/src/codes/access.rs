@@ -84,4 +84,12 @@ pub(super) const CODES: &[Entry] = &[
     )
     .remedy("Apply the role of this version (the agent's chart, or deploy/member-agent.yaml and deploy/hub-agent.yaml).")
     .reasons(&[Reason::WriteDenied]),
+    Entry::new(
+        FN111,
+        "A namespace of the hub is open to every member, and others are not",
+        "The namespace has neither the annotation networking.fleet.azure.com/exporters nor the annotation networking.fleet.azure.com/importers. So every member may export its Services and import them. Another namespace of the hub has such a list.",
+    )
+    .seen("annotations of the Namespaces in the hub", "kubectl --context HUB get namespaces -o yaml")
+    .remedy("List clusters in both annotations of the namespace. To close all namespaces without lists, run the hub agent with --namespace-policy=listed.")
+    .notice(),
 ];

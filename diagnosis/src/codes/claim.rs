@@ -27,7 +27,7 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN404,
         "The namespace in the hub does not allow this importer",
-        "The annotation importers of the namespace in the hub does not list the importing cluster.",
+        "The annotation importers of the namespace in the hub does not list the importing cluster. With --namespace-policy=listed of the hub agent, the annotation can also be missing.",
     )
     .seen("annotation importers of the Namespace in the hub", "kubectl --context HUB get namespace <namespace> -o yaml")
     .remedy("Add the cluster id to the annotation importers, or remove the annotation.")

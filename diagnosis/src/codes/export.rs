@@ -15,7 +15,7 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN303,
         "The namespace of the Service is missing in the hub",
-        "The hub agent writes the ServiceImport to the namespace of the Service in the hub, and this namespace does not exist. By the standard API, only a hub agent with --namespace-policy=strict needs the namespace.",
+        "The hub agent writes the ServiceImport to the namespace of the Service in the hub, and this namespace does not exist. By the standard API, only a hub agent with --namespace-policy=strict or listed needs the namespace.",
     )
     .seen("Namespace in the hub", "kubectl --context HUB get namespace <namespace>")
     .remedy("Create the namespace in the hub.")
@@ -43,7 +43,7 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN307,
         "The namespace in the hub does not allow this exporter",
-        "The annotation exporters of the namespace in the hub does not list the exporting cluster.",
+        "The annotation exporters of the namespace in the hub does not list the exporting cluster. With --namespace-policy=listed of the hub agent, the annotation can also be missing.",
     )
     .seen("annotation exporters of the Namespace in the hub", "kubectl --context HUB get namespace <namespace> -o yaml")
     .remedy("Add the cluster id to the annotation exporters, or remove the annotation.")

@@ -2,18 +2,20 @@
 
 use super::evidence::{context_flag, created, quoted};
 use super::membership::{clock_offset, has_foreign_owner, holder, is_heard, is_of_go_agents};
-use super::walk::{age, listed, member_agent, need, optional, settled};
-use super::{Found, Rule, Site, Stop};
+use super::walk::{Walk, age, listed, member_agent, need, optional, settled};
+use super::{Found, Rule, Site, Stop, are_rights_enforced, claim::namespace_policy};
 use crate::codes::Code::{self, *};
 use crate::limits::LEASE_SECONDS;
 use crate::report::Evidence;
 use crate::snapshot::{AgentObjects, Failure, FailureClass, Listing, MissingRight, Reached, Snapshot};
 use fleetnet_api::crds::{self, Form};
-use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, GROUP};
+use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, GROUP, annotations};
+use fleetnet_core::hub::NamespacePolicy;
+use fleetnet_core::names::cluster_of;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
@@ -31,6 +33,7 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN108, Rule::Cluster(agent_is_ready)),
     (FN109, Rule::Cluster(agent_leads)),
     (FN110, Rule::Cluster(rights_of_agent)),
+    (FN111, Rule::Pair(namespace_is_listed)),
 ];
 
 /// Definitions of this version. Their generation takes milliseconds, and each cluster of each pair needs them.
@@ -315,6 +318,42 @@ pub(crate) fn flag_value<'a>(site: Site<'a>, name: &str) -> Option<&'a str> {
     let arguments = arguments(deployment(site).ok()??);
     let words: Vec<&str> = arguments.flat_map(|argument| argument.splitn(2, '=')).collect();
     words.windows(2).rev().find(|pair| pair[0].trim_start_matches('-') == name).map(|pair| pair[1])
+}
+
+/// FN111.
+fn namespace_is_listed(walk: &Walk<'_>) -> Found {
+    open_namespaces(walk.snapshot, |namespace| *namespace.name_any() == *walk.service.namespace)
+}
+
+/// FN111 for the namespaces of the hub that meet a condition. A hub without any list is open on purpose.
+pub(crate) fn open_namespaces(snapshot: &Snapshot, is_of_interest: impl Fn(&Namespace) -> bool) -> Found {
+    /// Number of namespaces that a message names.
+    const NAMED: usize = 10;
+    let hub = Site::Hub(&snapshot.hub);
+    if namespace_policy(snapshot) == NamespacePolicy::Listed {
+        return Ok(());
+    }
+    if !are_rights_enforced(snapshot) {
+        return Err(Stop::Skipped("the hub agent runs with --namespace-policy=off".to_owned()));
+    }
+    let namespaces = need(&snapshot.hub.namespaces, "Namespaces", hub)?;
+    let is_listed = |namespace: &&Namespace| {
+        [annotations::EXPORTERS, annotations::IMPORTERS].iter().any(|it| namespace.annotations().contains_key(*it))
+    };
+    if !namespaces.iter().any(|namespace| is_listed(&namespace)) {
+        return Err(Stop::Skipped("no namespace of the hub lists clusters: every member may do everything".to_owned()));
+    }
+    let is_of_users = |namespace: &&Namespace| {
+        let name = namespace.name_any();
+        !name.starts_with("kube-") && name != FLEET_SYSTEM_NAMESPACE && cluster_of(&name).is_none()
+    };
+    let open = namespaces.iter().filter(is_of_users).filter(|it| !is_listed(it) && is_of_interest(it));
+    let open: Vec<&Namespace> = open.collect();
+    let Some(first) = open.first() else { return Ok(()) };
+    let names: Vec<String> = open.iter().take(NAMED).map(|namespace| namespace.name_any()).collect();
+    let more = open.len().saturating_sub(NAMED);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    Err(hub.broken(*first, "metadata.annotations", format!("no list in {}{more}", names.join(", "))))
 }
 
 /// Recommended label of Kubernetes with the name of a program.

@@ -2,7 +2,7 @@
 
 use super::access::flag_value;
 use super::evidence::created;
-use super::export::{annotation, has, namespace};
+use super::export::{annotation, has, list_of, namespace};
 use super::pairs::{exclusive_holder, hub_namespace, is_allowed};
 use super::walk::{Walk, exporters, member_agent, older_than};
 use super::{Found, Rule, Site, Stop, standard};
@@ -14,6 +14,7 @@ use fleetnet_api::crd::{
 };
 use fleetnet_api::names::annotations;
 use fleetnet_core::features::Feature;
+use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::reasons::Reason;
 use kube::ResourceExt as _;
 
@@ -78,10 +79,10 @@ fn is_written(walk: &Walk<'_>) -> Found {
 fn is_allowed_to_import(walk: &Walk<'_>) -> Found {
     let importer = walk.importer()?;
     let Some(namespace) = namespace(walk)? else { return Err(Stop::Skipped("the namespace is missing".to_owned())) };
-    if is_allowed(namespace, annotations::IMPORTERS, &importer.id) || !are_rights_enforced(walk.snapshot) {
+    if is_allowed(walk.snapshot, Some(namespace), annotations::IMPORTERS, &importer.id) {
         return Ok(());
     }
-    let list = namespace.annotations().get(annotations::IMPORTERS).cloned().unwrap_or_default();
+    let list = list_of(namespace, annotations::IMPORTERS);
     Err(walk.hub().broken(namespace, &annotation(annotations::IMPORTERS), list))
 }
 
@@ -146,16 +147,22 @@ fn rights_are_enforced(walk: &Walk<'_>) -> Found {
 
 /// True unless the hub agent runs without rights of namespaces.
 pub(crate) fn are_rights_enforced(snapshot: &Snapshot) -> bool {
-    namespace_policy(snapshot) != Some("off")
+    namespace_policy(snapshot) != NamespacePolicy::Off
 }
 
 /// True if the hub agent denies every member in a namespace that does not exist in the hub, also by the standard API.
 pub(crate) fn is_namespace_required(snapshot: &Snapshot) -> bool {
-    namespace_policy(snapshot) == Some("strict")
+    matches!(namespace_policy(snapshot), NamespacePolicy::Strict | NamespacePolicy::Listed)
 }
 
-fn namespace_policy(snapshot: &Snapshot) -> Option<&str> {
-    flag_value(Site::Hub(&snapshot.hub), "namespace-policy")
+/// Returns the policy in the arguments of the hub agent's Deployment. A hub agent without the flag has the default.
+pub(crate) fn namespace_policy(snapshot: &Snapshot) -> NamespacePolicy {
+    match flag_value(Site::Hub(&snapshot.hub), "namespace-policy") {
+        Some("strict") => NamespacePolicy::Strict,
+        Some("listed") => NamespacePolicy::Listed,
+        Some("off") => NamespacePolicy::Off,
+        _ => NamespacePolicy::Enforce,
+    }
 }
 
 fn is_exclusive(mcs: &MultiClusterService) -> bool {

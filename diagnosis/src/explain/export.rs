@@ -1,11 +1,12 @@
 //! Steps FN3xx: export from the exporting member to the hub.
 
+use super::claim::is_namespace_required;
 use super::evidence::{changed, condition, created};
 use super::pairs::{hub_namespace, is_allowed};
 use super::walk::{
     Walk, in_namespace, listed, named, need, older_than, optional, ready_addresses, settled, stays_or_goes,
 };
-use super::{Found, Rule, Site, Stop, is_namespace_required, standard};
+use super::{Found, Rule, Site, Stop, standard};
 use crate::codes::Code::{self, *};
 use crate::limits::ANSWERED_SECONDS;
 use crate::report::Api;
@@ -188,13 +189,18 @@ fn weight_is_not_zero(walk: &Walk<'_>) -> Found {
 fn is_allowed_to_export(walk: &Walk<'_>) -> Found {
     let exporter = walk.exporter()?;
     if let Some(namespace) = namespace(walk)?
-        && !is_allowed(namespace, annotations::EXPORTERS, &exporter.id)
-        && super::claim::are_rights_enforced(walk.snapshot)
+        && !is_allowed(walk.snapshot, Some(namespace), annotations::EXPORTERS, &exporter.id)
     {
-        let list = namespace.annotations().get(annotations::EXPORTERS).cloned().unwrap_or_default();
+        let list = list_of(namespace, annotations::EXPORTERS);
         return Err(walk.hub().broken(namespace, &annotation(annotations::EXPORTERS), list));
     }
     valid_without(walk, &[Reason::ExporterNotAllowed.as_str()])
+}
+
+/// Returns the clusters that an annotation of a namespace lists, as a user reads them.
+pub(super) fn list_of(namespace: &Namespace, annotation: &str) -> String {
+    let list = namespace.annotations().get(annotation).cloned();
+    list.unwrap_or_else(|| "missing, and the hub agent runs with --namespace-policy=listed".to_owned())
 }
 
 /// FN308.

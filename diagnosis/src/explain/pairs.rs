@@ -2,11 +2,13 @@
 
 mod standard;
 
+use super::claim::{is_namespace_required, namespace_policy};
 use super::export::is_by;
 use super::walk::{Ends, exporters, imports, in_namespace, is_service, named};
 use crate::report::Api;
 use crate::snapshot::{Member, Snapshot};
 use fleetnet_api::names::annotations;
+use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::names::{cluster_of, member_namespace};
 use fleetnet_types::ObjectName;
 use kube::ResourceExt as _;
@@ -171,10 +173,21 @@ pub(crate) fn in_use_by(import: &fleetnet_api::crd::ServiceImport) -> InUseBy {
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// True if the annotation of a namespace in the hub lists this cluster, or does not exist.
-pub(crate) fn is_allowed(namespace: &k8s_openapi::api::core::v1::Namespace, annotation: &str, cluster: &str) -> bool {
-    let list = namespace.annotations().get(annotation);
-    list.is_none_or(|list| list.split(',').any(|entry| entry.trim() == cluster))
+/// True if the annotation of a namespace in the hub lists this cluster. Without the annotation, or without the namespace, the
+/// policy of the hub agent decides.
+pub(crate) fn is_allowed(
+    snapshot: &Snapshot,
+    namespace: Option<&k8s_openapi::api::core::v1::Namespace>,
+    annotation: &str,
+    cluster: &str,
+) -> bool {
+    let policy = namespace_policy(snapshot);
+    match namespace.map(|namespace| namespace.annotations().get(annotation)) {
+        _ if policy == NamespacePolicy::Off => true,
+        None => !is_namespace_required(snapshot),
+        Some(None) => policy != NamespacePolicy::Listed,
+        Some(Some(list)) => list.split(',').any(|entry| entry.trim() == cluster),
+    }
 }
 
 /// Returns the member namespace with the exclusive claim (type LoadBalancer) on the Service; `None` if nobody has it.

@@ -164,7 +164,7 @@ pub(super) fn not_in_namespace_lists(snapshot: &Snapshot) -> Found {
     let is_listed = |of: Option<String>, namespace: &str, annotation: &str| {
         let member = of.as_deref().and_then(cluster_of);
         let found: Option<&Namespace> = namespaces.iter().find(|it| it.name_any() == namespace);
-        member.zip(found).is_none_or(|(member, namespace)| is_allowed(namespace, annotation, &member))
+        member.is_none_or(|member| is_allowed(snapshot, found, annotation, &member))
     };
     let mut found = Vec::new();
     for export in internal_exports(snapshot)? {

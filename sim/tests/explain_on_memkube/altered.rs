@@ -42,6 +42,14 @@ faults! {
         lease.spec.as_mut().expect(READ).holder_identity = Some("host_0f1e2d3c".to_owned());
     },
     FN110: |it| importer(it).agent.missing_rights = Listing::of(vec![right()]),
+    FN111: |it| {
+        let namespaces = it.hub.namespaces.objects_mut().expect(READ);
+        let mut listed = namespaces[0].clone();
+        listed.metadata.name = Some("listed".to_owned());
+        let list = ("networking.fleet.azure.com/exporters".to_owned(), "nobody".to_owned());
+        listed.metadata.annotations = Some([list].into());
+        namespaces.push(listed);
+    },
     FN202: |it| exporter(it).missing_hub_rights = Listing::of(vec![right()]),
     FN209: |it| {
         let agents = it.hub.member_agents.objects_mut().expect(READ);

@@ -225,6 +225,7 @@ altered! {
     },
     FN303: |it| without_namespace(it, &["--namespace-policy=strict"]),
     FN303: |it| without_namespace(it, &["--namespace-policy", "strict"]),
+    FN303: |it| without_namespace(it, &["--namespace-policy=listed"]),
     FN410: |it| {
         for merged in it.hub.merged_imports.objects_mut().expect(READ) {
             merged.spec.clusters = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::endpoint_counts::counted;
 use super::value::{Bucket, Value};
-use super::{Effects, Key, NamespacePolicy, View, accepts, importers, records};
+use super::{Effects, Key, View, accepts, importers, records};
 use crate::index::Taken;
 use crate::model::{
     HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Namespace, Object, ServiceImport,
@@ -204,8 +204,8 @@ impl View {
         let name = namespace.meta.name.name.clone();
         let has_no_lists = namespace.exporters.is_none() && namespace.importers.is_none();
         let is_open = has_no_lists && namespace.source_ranges == SourceRanges::Any;
-        // fault T39.2: == NamespacePolicy::Strict ~> == NamespacePolicy::Off
-        let opens = self.namespace_policy == NamespacePolicy::Strict;
+        // fault T39.2: self.namespace_policy.needs_namespace() ~> false
+        let opens = self.namespace_policy.needs_namespace();
         let lists = |namespace: &Namespace| {
             (namespace.exporters.clone(), namespace.importers.clone(), namespace.source_ranges.clone())
         };

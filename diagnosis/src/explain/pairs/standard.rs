@@ -2,7 +2,6 @@
 
 use super::{Parties, member_of};
 use crate::explain::export::is_by;
-use crate::explain::is_namespace_required;
 use crate::explain::standard::{ImportState, import_state, imports_by_standard_api, is_ours, is_requested};
 use crate::explain::walk::{in_namespace, is_imported, is_service, named};
 use crate::report::Api;
@@ -88,10 +87,7 @@ fn imports(snapshot: &Snapshot, member: &Member, service: &ObjectName) -> bool {
 fn is_allowed(snapshot: &Snapshot, member: &Member, service: &ObjectName) -> bool {
     let Some(namespaces) = snapshot.hub.namespaces.known() else { return true };
     let namespace = namespaces.iter().find(|namespace| *namespace.name_any() == *service.namespace);
-    match namespace {
-        Some(namespace) => super::is_allowed(namespace, annotations::IMPORTERS, &member.id),
-        None => !is_namespace_required(snapshot),
-    }
+    super::is_allowed(snapshot, namespace, annotations::IMPORTERS, &member.id)
 }
 
 /// Returns the MergedServiceImports of a Service.

@@ -120,7 +120,7 @@ fn the_schema_accepts_the_cluster_ids_that_the_agents_accept() -> anyhow::Result
 fn each_namespace_policy_that_reads_namespaces_has_the_right_to_do_so() -> anyhow::Result<()> {
     harness::run(async {
         let helm = Helm::find().await?;
-        for (policy, reads) in [("enforce", true), ("strict", true), ("off", false)] {
+        for (policy, reads) in [("enforce", true), ("strict", true), ("listed", true), ("off", false)] {
             let text =
                 helm.template(Chart::HubAgent.name(), &[&format!("--set-string=namespacePolicy={policy}")]).await?;
             ensure!(text.contains(&format!("--namespace-policy={policy}")), "{policy}: {text}");
