@@ -112,6 +112,7 @@ fn hub_slices_as_the_go_agents_leave_them() {
         spec: exported_slice(),
         observed_generation: None,
         misnamed: false,
+        deleted: None,
     };
     let expected = Object::EndpointSliceExport(export.clone());
     assert_eq!(read(Kind::EndpointSliceExport, &fixture("EndpointSliceExport")), expected);

@@ -544,13 +544,23 @@ fn hub_slices() {
             };
             let server = Server::making(desired);
             let meta_before = meta(1, Finalizers::default());
-            let expected =
-                HubSlice { meta: meta_before, spec: first.clone(), observed_generation: None, misnamed: false };
+            let expected = HubSlice {
+                meta: meta_before,
+                spec: first.clone(),
+                observed_generation: None,
+                misnamed: false,
+                deleted: None,
+            };
             assert_eq!(server.read(), object(expected));
             let server = server.patched(patch).patched(Patch::Finalizers { kind, finalizers: finalizers.clone() });
             let meta_after = meta(3, finalizers.clone());
-            let expected =
-                HubSlice { meta: meta_after, spec: second.clone(), observed_generation: None, misnamed: false };
+            let expected = HubSlice {
+                meta: meta_after,
+                spec: second.clone(),
+                observed_generation: None,
+                misnamed: false,
+                deleted: None,
+            };
             assert_eq!(server.read(), object(expected));
         }
         classes

@@ -40,6 +40,10 @@ pub const HUB_OUTAGE_MICROS: i64 = 3_600_000_000;
 /// write `Join` again. What the agent deletes, no later write brings back.
 pub const FOUND_LEAVE_MICROS: i64 = 600_000_000;
 
+/// Longest time after the deletion of an exported slice in which a distributed slice waits for a replacement that only its importer
+/// can make possible: 60 s. An importer that is not hostile needs milliseconds, and the exporting member waits for the removal.
+pub const REPLACEMENT_WAIT_MICROS: i64 = 60_000_000;
+
 /// Time within which an importer acknowledges a preview: 1 s. An import takes milliseconds. After this time the hub agent writes the
 /// object, so an importer that does not import from the stream gets a change at most 1 s later than without it.
 pub const PREVIEW_ACKNOWLEDGEMENT_MICROS: i64 = 1_000_000;

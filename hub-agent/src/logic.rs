@@ -332,7 +332,7 @@ mod tests {
             ports: Vec::new(),
         };
         let spec = HubSliceSpec { reference, owner: ObjectName::new("work", "app"), content: content.into() };
-        HubSlice { meta, spec, observed_generation: None, misnamed: false }
+        HubSlice { meta, spec, observed_generation: None, misnamed: false, deleted: None }
     }
 
     /// Returns a fight over a distributed slice, in which another writer undoes this agent's writes. `by` is the name of this

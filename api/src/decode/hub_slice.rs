@@ -41,6 +41,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, Unread>) -> Result<HubSlice,
         spec: HubSliceSpec { reference, owner, content: content.into() },
         observed_generation: observed.and_then(|value| value.parse().ok()),
         misnamed,
+        deleted: known.deleted,
         meta: known.meta,
     })
 }

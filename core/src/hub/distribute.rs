@@ -17,6 +17,7 @@ use crate::feature_set::FeatureSet;
 use crate::handover;
 use crate::hub::leaving;
 use crate::hub::view::reader::Reader;
+use crate::limits::REPLACEMENT_WAIT_MICROS;
 use crate::model::{HubSlice, HubSliceSpec, Kind, Reference, SliceContent};
 use crate::names;
 use crate::plan::{Desired, Plan, Write};
@@ -57,11 +58,7 @@ pub fn plan_copy(view: Reader<'_>, name: &Text, importer: &Text, now: Timestamp)
         (None, Some(copy)) => withdraw(view, copy),
         (None, None) => Plan::default(),
         (Some(export), Some(copy)) if export.meta.deleting => {
-            if replacement_pending(view, export, copy, now) {
-                Plan::default()
-            } else {
-                withdraw(view, copy)
-            }
+            wait_for_replacement(view, export, copy, now).unwrap_or_else(|| withdraw(view, copy))
         }
         (Some(export), None) if export.meta.deleting => Plan::default(),
         (Some(export), copy) => distribute(view, export, &at, copy, now),
@@ -97,13 +94,13 @@ fn unmark_withdrawn(view: Reader<'_>, export: &HubSlice) -> Plan {
     Plan::one(Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta))
 }
 
-/// True if the distributed slice `removed` must stay until the importer has its replacement: another slice of the same
-/// Service and exporter. False if the importer does not import the Service.
-fn replacement_pending(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, now: Timestamp) -> bool {
+/// Returns the plan of a distributed slice `removed` that must stay until the importer has its replacement: another slice of the
+/// same Service and exporter. `None` if `removed` need not stay, or if the importer does not import the Service.
+fn wait_for_replacement(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, now: Timestamp) -> Option<Plan> {
     let importer = &removed.meta.name.namespace;
     let supply = supply::of_replacement(view, export, removed, now);
     if supply == Supply::Nothing {
-        return false;
+        return None;
     }
     // New slices are distributed only for accepted exporters. If the exporter is not accepted, only a slice that the importer
     // already has can be the replacement.
@@ -111,12 +108,13 @@ fn replacement_pending(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, 
     let features = view.features_of(importer, now);
     // fault O21.5: silent::is_withdrawn(view, export, features) ~> false
     if silent::is_withdrawn(view, export, features) {
-        return false; // endpoints of a silent member move to no other slice
+        return None; // endpoints of a silent member move to no other slice
     }
     let removed_content = preview::sent_content(view, removed);
     let of_member = |other: &&ObjectName| other.namespace == export.meta.name.namespace;
     let others = view.slice_exports_of(&export.spec.owner).filter(of_member);
-    others.filter_map(|other| view.slice_exports().live(other)).any(|other| {
+    let mut again = None;
+    let is_pending = others.filter_map(|other| view.slice_exports().live(other)).any(|other| {
         let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
         let copy = view.distributed_slices().live(&at);
         let slice = copy.map(|slice| preview::acknowledged_content(view, slice));
@@ -127,7 +125,22 @@ fn replacement_pending(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, 
         (gets_new_slices || slice.is_some())
             && desired.is_some_and(|desired| handover::replacement_pending(slice, &desired, removed_content))
             && holder(view, &at.name).is_some_and(|holder| holder.meta.name == other.meta.name)
-    })
+            && {
+                again = end_of_wait(view, export, &at);
+                // fault T41.1: again.is_none_or(|end| now < end) ~> true
+                again.is_none_or(|end| now < end)
+            }
+    });
+    // The key is also requeued when the replacement is created.
+    is_pending.then(|| Plan { again, ..Plan::default() })
+}
+
+/// Returns the time at which the removal of a deleted export's slice stops to wait for the replacement at `at`. `None` if the hub
+/// agent can write the replacement. An importer can prevent the write: it keeps a deleted slice, or makes it undecodable.
+fn end_of_wait(view: Reader<'_>, export: &HubSlice, at: &ObjectName) -> Option<Timestamp> {
+    let is_deleted = || view.distributed_slices().get(at).is_some_and(|slice| slice.meta.deleting);
+    let is_prevented = view.is_undecodable(Kind::EndpointSliceImport, at) || is_deleted();
+    export.deleted.filter(|_| is_prevented).map(|deleted| deleted.plus_micros(REPLACEMENT_WAIT_MICROS))
 }
 
 /// Adds the finalizer to an export before it is distributed, and removes the finalizer when nobody imports the slice any more.
@@ -268,12 +281,11 @@ fn write_to_importer(
         Some(slice) if is_of_undecodable(view, slice) => Plan::default(),
         // fault D12.1: !slice.misnamed && ~>
         Some(slice) if !slice.misnamed && desired.matches(&slice.spec) => preview::settled(view, slice),
-        Some(slice)
-            if preview::empties(view, slice, &desired.content) && replacement_pending(view, export, slice, now) =>
-        {
-            Plan::default() // this key is requeued when the replacement is created
+        Some(slice) => {
+            let empties = preview::empties(view, slice, &desired.content);
+            let wait = if empties { wait_for_replacement(view, export, slice, now) } else { None };
+            wait.unwrap_or_else(|| preview::change(view, slice, desired.spec(), now))
         }
-        Some(slice) => preview::change(view, slice, desired.spec(), now),
     }
 }
 

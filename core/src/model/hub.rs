@@ -147,6 +147,8 @@ pub struct HubSlice {
     /// True if `namespacedName` in the reference contradicts the fields `namespace` and `name`, because another writer edited
     /// it. The agents repair `namespacedName`, because Go agents read it.
     pub misnamed: bool,
+    /// Time at which somebody deleted the object, by the clock of the server; `None` unless the object is being deleted.
+    pub deleted: Option<Timestamp>,
 }
 
 /// Specification of EndpointSliceExport and EndpointSliceImport.

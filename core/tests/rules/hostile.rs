@@ -5,18 +5,22 @@ use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::oracle::{CLASSES, assert_settled, classes, state};
 use crate::support::agent::undecodable_change;
 use crate::support::build::{
-    Build, BuildNamespace, IntoObject, claim, content, endpoint, in_hub_of, internal_export, member_agent, named,
-    namespace, no_conflict, port, resolved, seconds, service, service_import, slice, slice_export,
+    Build, BuildHubSlice, BuildImport, BuildNamespace, IntoObject, claim, content, distributed_slice, endpoint,
+    in_hub_of, internal_export, member_agent, named, namespace, no_conflict, port, resolved, seconds, service,
+    service_import, slice, slice_export,
 };
 use crate::support::property::for_any;
+use crate::support::view::{claimed_hub_view, undecodable};
 use crate::support::world::{Who, World};
 use fastrand::Rng;
 use fleetnet_core::features::Features;
+use fleetnet_core::hub::Key;
 use fleetnet_core::model::{
-    AddressType, ConsumerType, EndpointPort, HubSliceSpec, ImportStatus, Kind, Object, PortSetStamp, Reference,
-    ServicePort, SessionAffinity, SliceContent,
+    AddressType, ConsumerType, EndpointPort, HubSlice, HubSliceSpec, ImportStatus, Kind, Meta, Object, PortSetStamp,
+    Reference, ServicePort, SessionAffinity, SliceContent,
 };
 use fleetnet_core::names;
+use fleetnet_core::plan::Write;
 use fleetnet_types::{ClusterId, ObjectName, Text, Uid};
 use histories::users::Action;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
@@ -413,6 +417,36 @@ fn a_member_that_may_neither_export_nor_import_changes_nothing_whatever_it_write
             settled(worlds).into_iter().chain(done).collect()
         },
     );
+}
+
+/// The member that exports a slice waits until all importers have lost it. So an importer must not delay this without end.
+#[test]
+fn an_importer_that_keeps_or_hides_its_slice_delays_the_removal_of_another_by_a_minute_at_most() {
+    let [going, stays] =
+        ["work/app-0", "work/app-1"].map(|name| slice_export("member-1", &slice(name).uid(name)).marked());
+    let going = HubSlice { deleted: Some(seconds(10)), ..going.with_addresses(&["10.0.0.1"], 1) }.deleting();
+    let stays = stays.with_addresses(&["10.0.0.2"], 1);
+    let removed = distributed_slice(HOSTILE, &HubSlice { deleted: None, ..going.clone() });
+    let removed = HubSlice { meta: Meta { deleting: false, ..removed.meta }, ..removed }.marked();
+    let emptied = distributed_slice(HOSTILE, &stays).with_addresses(&[], 1).marked();
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&[HOSTILE]);
+    let key = Key::Copy { slice: removed.meta.name.name.clone(), importer: removed.meta.name.namespace.clone() };
+    let of = |replacement: &HubSlice| {
+        let exports = [going.clone(), stays.clone()].map(Object::EndpointSliceExport);
+        let copies = [removed.clone(), replacement.clone()].map(Object::EndpointSliceImport);
+        claimed_hub_view(exports.into_iter().chain(copies).chain([import.clone().object()]))
+    };
+    let delete = [Write::delete(Kind::EndpointSliceImport, &removed.meta)];
+    let open = of(&emptied).plan(&key, seconds(1_000));
+    assert_eq!((open.writes.len(), open.again), (0, None), "the hub agent repairs the replacement, and is not late");
+
+    let mut hidden = of(&emptied);
+    undecodable(&mut hidden, Kind::EndpointSliceImport, &emptied.meta.name);
+    for (case, view) in [("hidden", hidden), ("kept", of(&emptied.clone().deleting()))] {
+        let waiting = view.plan(&key, seconds(69));
+        assert_eq!((waiting.writes.len(), waiting.again), (0, Some(seconds(70))), "{case}");
+        assert_eq!(view.plan(&key, seconds(70)).writes, delete, "{case}");
+    }
 }
 
 /// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test

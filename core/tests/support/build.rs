@@ -521,6 +521,7 @@ pub(crate) fn slice_export(cluster: &str, slice: &EndpointSlice) -> HubSlice {
         },
         observed_generation: None,
         misnamed: false,
+        deleted: None,
     }
 }
 

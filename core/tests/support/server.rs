@@ -24,12 +24,20 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
             stamp: None,
             precedence: Vec::new(),
         }),
-        Desired::EndpointSliceExport(spec) => {
-            Object::EndpointSliceExport(HubSlice { meta, spec, observed_generation: None, misnamed: false })
-        }
-        Desired::EndpointSliceImport(spec) => {
-            Object::EndpointSliceImport(HubSlice { meta, spec, observed_generation: None, misnamed: false })
-        }
+        Desired::EndpointSliceExport(spec) => Object::EndpointSliceExport(HubSlice {
+            meta,
+            spec,
+            observed_generation: None,
+            misnamed: false,
+            deleted: None,
+        }),
+        Desired::EndpointSliceImport(spec) => Object::EndpointSliceImport(HubSlice {
+            meta,
+            spec,
+            observed_generation: None,
+            misnamed: false,
+            deleted: None,
+        }),
         Desired::ServiceImport { controller, finalizer } => {
             let meta = Meta { finalizers: Finalizers { ours: finalizer, others: Vec::new() }, ..meta };
             let owners = controller.iter().map(owner).collect();
