@@ -33,6 +33,8 @@ mod shared;
 mod standard_service_export;
 mod standard_service_import;
 
+pub use multi_cluster_service::internal_load_balancer;
+
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_types::Undecodable;
 use lenient::{Field, Shape};

@@ -114,7 +114,8 @@ pub mod annotations {
     pub const WEIGHT: &str = "networking.fleet.azure.com/weight";
     /// Annotation of a MultiClusterService, set by users: `true` requests an internal load balancer of the derived Service.
     pub const AZURE_LOAD_BALANCER_INTERNAL: &str = "networking.fleet.azure.com/azure-load-balancer-internal";
-    /// Annotation of a derived Service, read by Azure: its load balancer is internal.
+    /// Annotation of a derived Service, read by Azure: its load balancer is internal. On a MultiClusterService, users can write it
+    /// instead of `networking.fleet.azure.com/azure-load-balancer-internal`.
     pub const SERVICE_AZURE_LOAD_BALANCER_INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
 
     /// Annotation of an InternalServiceImport: the type of the MultiClusterService; absent means LoadBalancer.

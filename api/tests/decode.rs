@@ -6,9 +6,10 @@ mod support;
 use fleetnet_api::decode::decode;
 use fleetnet_core::model::{
     AddressType, Announcement, Claims, ConsumerType, Endpoint, EndpointSlice, ExportedBy, HubSlice, ImportStatus,
-    ImportType, InternalServiceExport, InternalServiceImport, IpFamily, Kind, LoadBalancerStatus, MemberStatus,
-    MergedCluster, Meta, MultiClusterService, Multicluster, Namespace, Object, Owner, Place, PortSetStamp, Service,
-    ServiceExport, ServiceImport, ServiceType, SessionAffinity, StandardProperties, StandardServiceExport, TargetPort,
+    ImportType, InternalLoadBalancer, InternalServiceExport, InternalServiceImport, IpFamily, Kind, LoadBalancerStatus,
+    MemberStatus, MergedCluster, Meta, MultiClusterService, Multicluster, Namespace, Object, Owner, Place,
+    PortSetStamp, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity, StandardProperties,
+    StandardServiceExport, TargetPort,
 };
 use fleetnet_types::ClusterId;
 use fleetnet_types::{ObjectName, Timestamp, Uid, Undecodable};
@@ -531,10 +532,24 @@ fn a_derived_services_addresses_and_annotation_are_read() {
 
 #[test]
 fn what_users_set_on_a_multi_cluster_service_is_read() {
-    for (written, expected) in [("1", true), ("T", true), ("true", true), ("yes", false), ("false", false)] {
+    use InternalLoadBalancer::{Malformed, NotRequested, Requested};
+    let fleet = "networking.fleet.azure.com/azure-load-balancer-internal";
+    let azure = "service.beta.kubernetes.io/azure-load-balancer-internal";
+    for (annotations, expected) in [
+        (json!({}), NotRequested),
+        (json!({fleet: "1"}), Requested),
+        (json!({fleet: "T"}), Requested),
+        (json!({azure: "true"}), Requested),
+        (json!({azure: "TRUE", fleet: "false"}), Requested),
+        (json!({azure: "yes", fleet: "true"}), Requested),
+        (json!({fleet: "yes"}), Malformed),
+        (json!({azure: ""}), Malformed),
+        (json!({azure: "tRUE", fleet: "false"}), Malformed),
+        (json!({fleet: "false", azure: "0"}), NotRequested),
+    ] {
         let mut json = fixture("MultiClusterService");
         json["spec"]["type"] = "ClusterIP".into();
-        json["metadata"]["annotations"] = json!({ "networking.fleet.azure.com/azure-load-balancer-internal": written });
+        json["metadata"]["annotations"] = annotations;
         let Object::MultiClusterService(found) = read(Kind::MultiClusterService, &json) else { panic!() };
         assert_eq!((found.internal_load_balancer, found.consumer_type), (expected, ConsumerType::ClusterIp));
     }

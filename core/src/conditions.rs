@@ -9,6 +9,7 @@ mod standard;
 pub use standard::{INVALID_SERVICE_TYPE, NO_SERVICE};
 pub(crate) use standard::{has_outcome, merge_outcome};
 
+use crate::annotations::AZURE_LOAD_BALANCER_INTERNAL;
 use crate::limits::{PORTS_MAX, REPORTED_NAMES_MAX};
 use crate::message;
 use crate::model::{Condition, ExportState, InternalServiceExport, Kind, Meta};
@@ -229,6 +230,27 @@ impl ConditionValue {
              events of ServiceImport {service} in the hub name, or set spec.type to ClusterIP"
         );
         Self::new(ConditionStatus::True, Reason::LoadBalancerNotGranted, message)
+    }
+
+    /// Condition `Valid` False: the namespace has its maximum of load balancers (`--load-balancers-per-namespace`).
+    pub fn too_many_load_balancers(mcs: &ObjectName, cluster: &str, limit: usize) -> Self {
+        let message = format!(
+            "MultiClusterService {mcs} of cluster {cluster} gets no load balancer: its namespace may have at most {limit} \
+             (--load-balancers-per-namespace of the member agent), and others come first. Set spec.type to ClusterIP, or \
+             delete another MultiClusterService of type LoadBalancer of the namespace"
+        );
+        Self::new(ConditionStatus::False, Reason::TooManyLoadBalancers, message)
+    }
+
+    /// Condition `Valid` False: it is not known if the load balancer must be internal, so none is made.
+    pub fn internal_load_balancer_malformed(mcs: &ObjectName, cluster: &str) -> Self {
+        let message = format!(
+            "the load balancer of MultiClusterService {mcs} of cluster {cluster} is neither created nor changed: an \
+             annotation for an internal load balancer has a value other than true and false. Correct \
+             {AZURE_LOAD_BALANCER_INTERNAL} or service.beta.kubernetes.io/azure-load-balancer-internal of the \
+             MultiClusterService"
+        );
+        Self::new(ConditionStatus::False, Reason::InternalLoadBalancerInvalid, message)
     }
 
     /// Condition `Valid` Unknown: the ServiceImport of the MultiClusterService does not exist yet.

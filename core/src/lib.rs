@@ -26,6 +26,7 @@ extern crate self as fleetnet_core;
 mod support;
 
 pub mod admission;
+pub mod annotations;
 pub mod clocks;
 pub mod conditions;
 mod disputes;

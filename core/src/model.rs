@@ -307,6 +307,17 @@ pub enum ConsumerType {
     ClusterIp,
 }
 
+/// User's request for an internal load balancer. The greatest of several requests is used: a load balancer is public only if no
+/// annotation asks for another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InternalLoadBalancer {
+    #[default]
+    NotRequested,
+    /// The value of the annotation is neither true nor false, so the request is not known.
+    Malformed,
+    Requested,
+}
+
 /// User's request to import a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultiClusterService {
@@ -315,8 +326,8 @@ pub struct MultiClusterService {
     pub import_name: Text,
     /// `spec.type`.
     pub consumer_type: ConsumerType,
-    /// True if the user requests an internal load balancer for the derived Service.
-    pub internal_load_balancer: bool,
+    /// Request of the user for an internal load balancer of the derived Service.
+    pub internal_load_balancer: InternalLoadBalancer,
     /// Value of the label that contains the name of the ServiceImport; `None` without the label.
     pub import_label: Option<Text>,
     /// Value of the label that contains the name of the derived Service; `None` without the label.
@@ -328,6 +339,12 @@ pub struct MultiClusterService {
 }
 
 impl MultiClusterService {
+    /// Returns the creation time of a MultiClusterService that requests a load balancer; `None` if it requests none.
+    pub fn load_balancer_requested_since(&self) -> Option<Timestamp> {
+        let is_request = !self.meta.deleting && !self.import_name.is_empty();
+        (is_request && self.consumer_type == ConsumerType::LoadBalancer).then_some(self.meta.created)
+    }
+
     /// Returns the name of the ServiceImport that the user requests.
     pub fn import(&self) -> ObjectName {
         ObjectName::new(self.meta.name.namespace.clone(), self.import_name.clone())

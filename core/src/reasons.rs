@@ -77,6 +77,10 @@ reasons! {
     Normal ImportHeldByAnother,
     /// A Service stays imported as ClusterIP, because the hub does not grant type LoadBalancer.
     Normal LoadBalancerNotGranted,
+    /// A namespace has its maximum of load balancers.
+    Warning TooManyLoadBalancers,
+    /// The annotation for an internal load balancer of a MultiClusterService is malformed.
+    Warning InternalLoadBalancerInvalid,
     /// The namespace in the hub does not allow a cluster to import the Service.
     Warning ImporterNotAllowed,
     /// A MultiClusterService was deleted, and its ServiceImport and derived Service are removed.

@@ -69,6 +69,7 @@ fn settings() -> Settings {
         derived_service_grace_micros: 0,
         source_ranges: BTreeMap::new(),
         own_ranges: fleetnet_core::member::OwnRanges::default(),
+        load_balancers_per_namespace: None,
         announces: Some(announcement()),
         leader: "candidate".into(),
         takeover_after_micros: 60_000_000,

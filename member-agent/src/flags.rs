@@ -70,6 +70,11 @@ pub struct Flags {
     #[arg(long, value_name = "RANGES", default_value = "auto")]
     pub own_ranges: String,
 
+    /// Maximum number of load balancers for the MultiClusterServices of one namespace. Load balancers that exist stay, and the
+    /// oldest MultiClusterServices get the others. Default: no maximum.
+    #[arg(long, value_name = "NUMBER")]
+    pub load_balancers_per_namespace: Option<usize>,
+
     /// Flags of the EndpointSlice controller.
     #[command(flatten)]
     pub endpoints: EndpointFlags,

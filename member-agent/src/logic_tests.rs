@@ -27,6 +27,7 @@ fn member_by(standard_api: StandardApi, parts: Parts, registry: &Registry) -> Me
         fleet_system_namespace: "fleet-system".into(),
         source_ranges: BTreeMap::new(),
         own_ranges: fleetnet_core::member::OwnRanges::default(),
+        load_balancers_per_namespace: None,
         derived_service_grace_micros: 0,
         announces: None,
         leader: "one".into(),

@@ -162,6 +162,7 @@ impl Settings {
             fleet_system_namespace: flags.fleet_system_namespace.as_str().into(),
             source_ranges: source_ranges::parse(&flags.source_ranges)?,
             own_ranges: source_ranges::own(&flags.own_ranges)?,
+            load_balancers_per_namespace: flags.load_balancers_per_namespace,
             derived_service_grace_micros: i64::try_from(grace.as_micros())
                 .map_err(|_| UsageError("--derived-service-grace is too long".to_owned()))?,
             announces: parts.announcement(standard_api),

@@ -183,6 +183,7 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         takeover_after_micros: i64::try_from(setup.member_takeover_after.as_micros())?,
         source_ranges: setup.source_ranges.clone(),
         own_ranges: fleetnet_core::member::OwnRanges::default(),
+        load_balancers_per_namespace: None,
         membership: setup.membership.clone(),
         standard_api: setup.standard_api,
     };

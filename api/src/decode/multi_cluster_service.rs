@@ -5,7 +5,7 @@ use super::lenient::{Field, records};
 use super::meta::Known;
 use super::shared::{RawCondition, RawLoadBalancer, conditions, load_balancer};
 use crate::names::{annotations, labels};
-use fleetnet_core::model::{ConsumerType, MultiClusterService, Object};
+use fleetnet_core::model::{ConsumerType, InternalLoadBalancer, MultiClusterService, Object};
 use fleetnet_types::Text;
 use serde::Deserialize;
 
@@ -36,12 +36,17 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
     let spec = top.spec.or_undecodable("spec is not an object")?;
     let import = spec.service_import.or_undecodable("spec.serviceImport is not an object")?;
     let status = top.status.or_undecodable("status is not an object")?;
-    let internal = known.annotations.get(annotations::AZURE_LOAD_BALANCER_INTERNAL);
+    // Azure's documentation names its own annotation, which it reads only from Services.
+    // fault M27.1: annotations::AZURE_LOAD_BALANCER_INTERNAL, annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL ~> annotations::AZURE_LOAD_BALANCER_INTERNAL
+    let requests = [annotations::AZURE_LOAD_BALANCER_INTERNAL, annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL]
+        .into_iter()
+        .filter_map(|key| known.annotations.get(key))
+        .map(|written| internal_load_balancer(written));
     Ok(Object::MultiClusterService(MultiClusterService {
         // fault X4.5: import.name.or_undecodable("spec.serviceImport.name is not a string")? ~> import.name.or_default()
         import_name: import.name.or_undecodable("spec.serviceImport.name is not a string")?,
         consumer_type: consumer_type(spec.consumer_type.value().as_deref()),
-        internal_load_balancer: internal.is_some_and(|value| is_true(value)),
+        internal_load_balancer: requests.max().unwrap_or_default(),
         import_label: known.labels.get(labels::SERVICE_IMPORT).cloned(),
         derived_label: known.labels.get(labels::DERIVED_SERVICE).cloned(),
         conditions: conditions(status.conditions)?,
@@ -59,9 +64,15 @@ pub(super) fn consumer_type(name: Option<&str>) -> ConsumerType {
     }
 }
 
-/// True for every value of the annotation that Go's `strconv.ParseBool` reads as true. Users of the Go agents may have written
-/// any of these values.
-fn is_true(value: &str) -> bool {
-    // fault X10.4: "1" | "t" | ~>
-    matches!(value, "1" | "t" | "T" | "true" | "True" | "TRUE")
+/// Reads an annotation of a MultiClusterService for an internal load balancer as Go's `strconv.ParseBool` does, as the Go agents
+/// read it. Azure's cloud provider accepts only `true`.
+#[must_use]
+pub fn internal_load_balancer(written: &str) -> InternalLoadBalancer {
+    match written {
+        // fault X10.4: "1" | "t" | ~>
+        "1" | "t" | "T" | "true" | "True" | "TRUE" => InternalLoadBalancer::Requested,
+        "0" | "f" | "F" | "false" | "False" | "FALSE" => InternalLoadBalancer::NotRequested,
+        // fault M27.2: InternalLoadBalancer::Malformed ~> InternalLoadBalancer::NotRequested
+        _ => InternalLoadBalancer::Malformed,
+    }
 }

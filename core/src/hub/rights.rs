@@ -5,6 +5,7 @@
 //! An operator can turn off these rules ([`NamespacePolicy::Off`]), or have every member denied in a namespace that the hub does
 //! not have ([`NamespacePolicy::Strict`]), or also in a namespace without a list ([`NamespacePolicy::Listed`]).
 
+use crate::annotations::{EXPORTERS, IMPORTERS};
 use crate::hub::view::NamespacePolicy;
 use crate::hub::view::reader::Reader;
 use crate::model::{InternalServiceImport, Kind, Namespace};
@@ -105,7 +106,7 @@ fn named(view: Reader<'_>, clusters: Option<&BTreeSet<ClusterId>>, cluster: &Clu
 /// Returns the message for an export whose cluster has no right to export.
 pub(crate) fn exporter_denial_message(view: Reader<'_>, service: &ObjectName, cluster: &str) -> String {
     let is_listed = |namespace: &Namespace| namespace.exporters.is_some();
-    denial_message(view, &service.namespace, cluster, ("export from", "exporters"), is_listed)
+    denial_message(view, &service.namespace, cluster, ("export from", EXPORTERS), is_listed)
 }
 
 /// Returns the Event for a claim whose cluster has no right to import.
@@ -113,7 +114,7 @@ pub(crate) fn importer_event(view: Reader<'_>, claim: &InternalServiceImport) ->
     let cluster = names::cluster_of(&claim.meta.name.namespace).unwrap_or_default();
     let is_listed = |namespace: &Namespace| namespace.importers.is_some();
     let service = &claim.reference.source;
-    let message = denial_message(view, &service.namespace, &cluster, ("import from", "importers"), is_listed);
+    let message = denial_message(view, &service.namespace, &cluster, ("import from", IMPORTERS), is_listed);
     plan::event(COMPONENT, Kind::InternalServiceImport, &claim.meta, Reason::ImporterNotAllowed, message)
 }
 
@@ -130,8 +131,8 @@ fn denial_message(
         let missing = if found.is_some() { "has no such annotation" } else { "does not exist in the hub" };
         return format!(
             "cluster {cluster} may not {what} namespace {namespace} of the hub: its agent runs with \
-             --namespace-policy=listed, and the namespace {missing}. Add {cluster} to the annotation \
-             \"networking.fleet.azure.com/{annotation}\" of the namespace in the hub"
+             --namespace-policy=listed, and the namespace {missing}. Add {cluster} to the annotation {annotation} of the \
+             namespace in the hub"
         );
     }
     if found.is_none() {
@@ -141,7 +142,7 @@ fn denial_message(
         );
     }
     format!(
-        "cluster {cluster} may not {what} namespace {namespace} of the hub: the annotation \"{annotation}\" does not \
+        "cluster {cluster} may not {what} namespace {namespace} of the hub: the annotation {annotation} does not \
          list it. Add {cluster} there, or remove the annotation so that every cluster may"
     )
 }

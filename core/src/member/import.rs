@@ -7,6 +7,7 @@
 //! ```
 
 mod claim;
+mod load_balancer;
 mod multi_cluster_service;
 mod owned;
 mod silent;

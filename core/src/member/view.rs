@@ -82,6 +82,8 @@ pub struct Settings {
     pub source_ranges: BTreeMap<ClusterId, Vec<IpNet>>,
     /// Addresses of this cluster itself, which other clusters' endpoints must not have.
     pub own_ranges: OwnRanges,
+    /// Maximum number of load balancers for the MultiClusterServices of one namespace; `None` for no maximum.
+    pub load_balancers_per_namespace: Option<usize>,
     /// Features and version to announce to the hub; `None` if this process announces nothing.
     pub announces: Option<Announcement>,
     /// Identity of this process in its Leases. The MemberAgent shows it, so that two leaders of one cluster are detected.

@@ -9,7 +9,7 @@ use crate::support::build::{
 };
 use crate::support::view::{hub_view, member_view, planned, writes};
 use crate::support::world::{Who, World};
-use fleetnet_core::model::{Kind, Service};
+use fleetnet_core::model::{InternalLoadBalancer, Kind, Service};
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
 use fleetnet_core::{hub, member};
 use fleetnet_types::{ObjectName, Text};
@@ -170,8 +170,12 @@ fn b17_a_multi_cluster_service_for_an_internal_load_balancer_may_be_taken_back()
     world.run();
     let internal = |world: &World| derived(world, 1, "work-app").map(|service| service.internal_load_balancer);
     assert_eq!(internal(&world), Some(false));
-    for wanted in [true, false, true] {
-        edit_mcs(&mut world, 1, "work/app", |mcs| mcs.internal_load_balancer = wanted);
+    for (wanted, request) in [
+        (true, InternalLoadBalancer::Requested),
+        (false, InternalLoadBalancer::NotRequested),
+        (true, InternalLoadBalancer::Requested),
+    ] {
+        edit_mcs(&mut world, 1, "work/app", |mcs| mcs.internal_load_balancer = request);
         let mark = world.ledger.len();
         world.run();
         assert_eq!(internal(&world), Some(wanted));

@@ -8,14 +8,15 @@ use crate::support::build::{
 };
 use crate::support::view::{
     NOW, SEEN, blocking_reasons, events, events_of, member_view, observe_and_plan, observe_change, observe_removal,
-    planned, undecodable, writes,
+    planned, undecodable, with_objects, writes,
 };
-use crate::support::world::GRACE_MICROS;
+use crate::support::world::{GRACE_MICROS, settings};
 use fleetnet_core::limits::{ORPHAN_GRACE_MICROS, RESTORE_GRACE_MICROS};
 use fleetnet_core::member::{Key, Planner};
 use fleetnet_core::model::{
-    AddressType, Condition, ConsumerType, EndpointSlice, HubSlice, ImportStatus, InternalServiceImport, Kind,
-    LoadBalancerStatus, MultiClusterService, Object, Service, ServicePort, ServiceType, SessionAffinity,
+    AddressType, Condition, ConsumerType, EndpointSlice, HubSlice, ImportStatus, InternalLoadBalancer,
+    InternalServiceImport, Kind, LoadBalancerStatus, MultiClusterService, Object, Service, ServicePort, ServiceType,
+    SessionAffinity,
 };
 use fleetnet_core::plan::{Action, Controller, DerivedService, Desired, ImportedSlice, Patch, Plan, Sample, Write};
 use fleetnet_types::{Text, Timestamp, WatchState};
@@ -309,6 +310,131 @@ fn a_name_that_a_foreign_service_uses_is_left_alone() {
     assert_eq!(writes(&view, &app()), [status(&waiting, now(in_use), none())]);
     let plan = planned(&view, &app());
     assert_eq!((events_of(&plan), blocking_reasons(&plan)), (vec![("NameHeldByAnother", message)], events_of(&plan)));
+}
+
+/// Returns the view of an agent with a limit of load balancers. Other members export what the MultiClusterServices request.
+fn limited(limit: usize, requests: &[&MultiClusterService], services: &[Service]) -> Planner {
+    let mut settings = settings(0);
+    settings.load_balancers_per_namespace = Some(limit);
+    let imports = requests.iter().map(|mcs| {
+        let path = format!("{}/{}", mcs.meta.name.namespace, mcs.import_name);
+        service_import(&path).controlled_by(mcs).showing(resolved(&["member-2"])).object()
+    });
+    let objects = requests.iter().map(|mcs| (*mcs).clone().object()).chain(imports);
+    with_objects(Planner::new(settings), objects.chain(services.iter().cloned().map(IntoObject::object)))
+}
+
+fn too_many(mcs: &MultiClusterService) -> Condition {
+    let message = format!(
+        "MultiClusterService {} of cluster member-1 gets no load balancer: its namespace may have at most 1 \
+         (--load-balancers-per-namespace of the member agent), and others come first. Set spec.type to ClusterIP, or delete \
+         another MultiClusterService of type LoadBalancer of the namespace",
+        mcs.meta.name
+    );
+    condition("Valid", "False", "TooManyLoadBalancers", &message, 1)
+}
+
+#[test]
+fn a_namespace_gets_no_more_load_balancers_than_its_limit_and_the_oldest_come_first() {
+    let request = |name: &str, created: i64| {
+        let mcs = mcs(&format!("work/{name}")).importing(name).taken_on().created(seconds(created));
+        mcs.with_conditions(&[not_found()])
+    };
+    let key = |mcs: &MultiClusterService| Key::MultiClusterService(mcs.meta.name.clone());
+    let (old, new) = (request("zz", 1), request("app", 2));
+    let refused = |mcs: &MultiClusterService| [status(mcs, now(too_many(mcs)), none())];
+    let named = |mcs: &MultiClusterService, name: &str| [labels(mcs, true, &mcs.import_name, Some(name))];
+
+    let view = limited(1, &[&old, &new], &[]);
+    assert_eq!(writes(&view, &key(&old)), named(&old, "work-zz"), "the oldest comes first");
+    assert_eq!(writes(&view, &key(&new)), refused(&new));
+    assert_eq!(blocking_reasons(&planned(&view, &key(&new)))[0].0, "TooManyLoadBalancers");
+    let view = limited(2, &[&old, &new], &[]);
+    assert_eq!(writes(&view, &key(&new)), named(&new, "work-app"));
+    let view = limited(0, &[&old], &[]);
+    assert_eq!(writes(&view, &key(&old)).len(), 1);
+    assert_eq!(events(&view, &key(&old)), ["TooManyLoadBalancers"]);
+
+    // A load balancer that exists stays, also that of a younger MultiClusterService.
+    let holder = request("app", 2).deriving("work-app");
+    let service = derived_service("work-app", "work/app");
+    let view = limited(1, &[&old, &holder], std::slice::from_ref(&service));
+    assert_eq!(writes(&view, &key(&old)), refused(&old));
+    assert_eq!(writes(&view, &key(&holder)), [status(&holder, now(found()), none())]);
+
+    // Other namespaces, ClusterIP imports, and those that are being deleted without a load balancer do not count.
+    let other = mcs("other/app").taken_on().created(seconds(1));
+    let shared = request("shared", 1).consumed_as(ConsumerType::ClusterIp);
+    let going = request("going", 1).deleting();
+    let view = limited(1, &[&other, &shared, &going, &new], &[]);
+    assert_eq!(writes(&view, &key(&new)), named(&new, "work-app"));
+}
+
+#[test]
+fn an_import_over_the_limit_of_load_balancers_stays_a_cluster_ip_import() {
+    let holder = mcs("work/old").importing("old").taken_on().created(seconds(1)).deriving("work-old");
+    let changed = mcs("work/app").taken_on().created(seconds(2)).deriving("work-app").with_conditions(&[found()]);
+    let services = [
+        derived_service("work-old", "work/old"),
+        derived_service("work-app", "work/app").of_type(ServiceType::ClusterIp).ports(&[port("http", 81)]),
+    ];
+    let view = limited(1, &[&holder, &changed], &services);
+    let desired = DerivedService { consumer_type: ConsumerType::ClusterIp, ..derived(&changed) };
+    let mended = Write::patch(&services[1].meta, Patch::DerivedService(desired));
+    assert_eq!(writes(&view, &app()), [mended, status(&changed, now(too_many(&changed)), none())]);
+}
+
+#[test]
+fn the_next_import_gets_its_load_balancer_when_one_ends_or_its_type_changes() {
+    let holder = mcs("work/old").importing("old").taken_on().created(seconds(1)).deriving("work-old");
+    let waiting = mcs("work/app").taken_on().created(seconds(2)).with_conditions(&[not_found()]);
+    let service = derived_service("work-old", "work/old");
+    let mut view = limited(1, &[&holder, &waiting], std::slice::from_ref(&service));
+    let shared = holder.clone().consumed_as(ConsumerType::ClusterIp).generation(2).version(2);
+    assert!(observe_change(&mut view, shared.object()).contains(&app()), "the type changes");
+    let requeue = observe_change(&mut view, service.clone().of_type(ServiceType::ClusterIp).version(2).object());
+    assert!(requeue.contains(&app()), "its load balancer ends: {requeue:?}");
+    assert_eq!(writes(&view, &app()), [labels(&waiting, true, "app", Some("work-app"))]);
+
+    let mut view = limited(1, &[&holder, &waiting], std::slice::from_ref(&service));
+    observe_removal(&mut view, &service.object());
+    assert_eq!(
+        writes(&view, &app()),
+        [status(&waiting, now(too_many(&waiting)), none())],
+        "the older one makes it anew"
+    );
+    assert!(observe_removal(&mut view, &holder.object()).contains(&app()));
+    assert_eq!(writes(&view, &app()), [labels(&waiting, true, "app", Some("work-app"))]);
+}
+
+#[test]
+fn a_malformed_request_for_an_internal_load_balancer_makes_no_public_one() {
+    let message = |name: &str| {
+        format!(
+            "the load balancer of MultiClusterService {name} of cluster member-1 is neither created nor changed: an annotation \
+             for an internal load balancer has a value other than true and false. Correct \
+             networking.fleet.azure.com/azure-load-balancer-internal or \
+             service.beta.kubernetes.io/azure-load-balancer-internal of the MultiClusterService"
+        )
+    };
+    let invalid = condition("Valid", "False", "InternalLoadBalancerInvalid", &message("work/app"), 1);
+    let malformed = MultiClusterService {
+        internal_load_balancer: InternalLoadBalancer::Malformed,
+        ..mcs("work/app").taken_on().with_conditions(&[not_found()])
+    };
+    let import = service_import("work/app").controlled_by(&malformed).showing(resolved(&["member-2"]));
+    let view = member_view([malformed.clone().object(), import.clone().object()]);
+    assert_eq!(writes(&view, &app()), [status(&malformed, now(invalid.clone()), none())]);
+    assert_eq!(events(&view, &app()), ["InternalLoadBalancerInvalid"]);
+
+    // A public load balancer that exists is not changed, and an import of type ClusterIP needs none.
+    let present = malformed.clone().deriving("work-app");
+    let service = derived_service("work-app", "work/app").ports(&[port("http", 81)]);
+    let view = member_view([present.clone().object(), import.clone().object(), service.object()]);
+    assert_eq!(writes(&view, &app()), [status(&present, now(invalid), none())]);
+    let shared = malformed.consumed_as(ConsumerType::ClusterIp);
+    let view = member_view([shared.clone().object(), import.object()]);
+    assert_eq!(writes(&view, &app()), [labels(&shared, true, "app", Some("work-app"))]);
 }
 
 #[test]

@@ -494,7 +494,7 @@ fn of_exports_in_the_hub() -> Vec<Case> {
     let accepted = |cluster: &str, since| internal(cluster, 80, since).judged(no_conflict("work/app")).object();
     let loser = || internal("member-3", 81, 4);
     let mut back = internal("member-2", 80, 3).judged(no_conflict("work/app"));
-    let denial = "cluster member-2 may not export from namespace work of the hub: the annotation \"exporters\" does \
+    let denial = "cluster member-2 may not export from namespace work of the hub: the annotation networking.fleet.azure.com/exporters does \
                    not list it. Add member-2 there, or remove the annotation so that every cluster may";
     let denied = || crate::support::build::condition("Valid", "False", "ExporterNotAllowed", denial, 1);
     back.conditions.push(denied());
@@ -612,7 +612,7 @@ fn of_claims() -> Vec<Case> {
             "one may not import",
             hub_plan([exporter(), shown(&["member-1"]).object(), claim_of("member-2").object(), of_none]),
             ["InternalServiceImport ImporterNotAllowed: cluster member-2 may not import from namespace work of the \
-              hub: the annotation \"importers\" does not list it. Add member-2 there, or remove the annotation so \
+              hub: the annotation networking.fleet.azure.com/importers does not list it. Add member-2 there, or remove the annotation so \
               that every cluster may"],
         ),
     ]

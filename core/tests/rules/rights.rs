@@ -46,7 +46,7 @@ fn importers(clusters: &str) -> Object {
 }
 
 const EXPORT_DENIED: &str = "cluster member-2 may not export from namespace work of the hub: the annotation \
-                              \"exporters\" does not list it. Add member-2 there, or remove the annotation so that \
+                              networking.fleet.azure.com/exporters does not list it. Add member-2 there, or remove the annotation so that \
                               every cluster may";
 
 fn denied() -> Condition {
@@ -198,7 +198,7 @@ fn a_denied_claim_is_not_granted_and_emits_one_event() {
         .flat_map(|write| &write.events)
         .map(|event| (event.reason.as_str(), &*event.message))
         .collect();
-    let message = "cluster member-2 may not import from namespace work of the hub: the annotation \"importers\" does \
+    let message = "cluster member-2 may not import from namespace work of the hub: the annotation networking.fleet.azure.com/importers does \
                    not list it. Add member-2 there, or remove the annotation so that every cluster may";
     assert_eq!(updated, [("ImporterNotAllowed", message)]);
 
@@ -456,7 +456,7 @@ fn with_the_listed_policy_only_clusters_in_the_annotation_of_an_existing_namespa
         let message = format!(
             "cluster member-2 may not export from namespace work of the hub: its agent runs with \
              --namespace-policy=listed, and the namespace {why}. Add member-2 to the annotation \
-             \"networking.fleet.azure.com/exporters\" of the namespace in the hub"
+             networking.fleet.azure.com/exporters of the namespace in the hub"
         );
         let mut list = export.conditions.clone();
         let denied = condition("Valid", "False", "ExporterNotAllowed", &message, 1);
@@ -495,7 +495,7 @@ fn with_the_listed_policy_only_clusters_in_the_annotation_of_an_existing_namespa
         let message = format!(
             "cluster member-2 may not import from namespace work of the hub: its agent runs with \
              --namespace-policy=listed, and the namespace {why}. Add member-2 to the annotation \
-             \"networking.fleet.azure.com/importers\" of the namespace in the hub"
+             networking.fleet.azure.com/importers of the namespace in the hub"
         );
         let plan = planned(&view, &app());
         let events = plan.writes.iter().flat_map(|write| &write.events);

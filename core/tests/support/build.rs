@@ -4,11 +4,12 @@ use fleetnet_core::features::Features;
 use fleetnet_core::index::Stored;
 use fleetnet_core::model::{
     AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, ExportedBy,
-    Finalizers, HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalMemberCluster, InternalServiceExport,
-    InternalServiceImport, IpFamily, LoadBalancerIngress, LoadBalancerStatus, MemberAgent, MemberCluster, MemberStatus,
-    MembershipState, MergedImport, MergedServiceImport, Meta, MultiClusterService, Multicluster, Namespace, Object,
-    Owner, PortSetStamp, Reference, Service, ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity,
-    SliceContent, StandardProperties, StandardServiceExport, StandardServiceImport, TargetPort,
+    Finalizers, HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalLoadBalancer, InternalMemberCluster,
+    InternalServiceExport, InternalServiceImport, IpFamily, LoadBalancerIngress, LoadBalancerStatus, MemberAgent,
+    MemberCluster, MemberStatus, MembershipState, MergedImport, MergedServiceImport, Meta, MultiClusterService,
+    Multicluster, Namespace, Object, Owner, PortSetStamp, Reference, Service, ServiceExport, ServiceImport,
+    ServicePort, ServiceType, SessionAffinity, SliceContent, StandardProperties, StandardServiceExport,
+    StandardServiceImport, TargetPort,
 };
 use fleetnet_core::names::{self, SuffixLength};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
@@ -307,7 +308,7 @@ pub(crate) fn mcs(path: &str) -> MultiClusterService {
         import_name: name.name.clone(),
         meta: Meta { uid: format!("uid-mcs-{path}").into(), ..meta(name, 1) },
         consumer_type: ConsumerType::LoadBalancer,
-        internal_load_balancer: false,
+        internal_load_balancer: InternalLoadBalancer::NotRequested,
         import_label: None,
         derived_label: None,
         conditions: Vec::new(),

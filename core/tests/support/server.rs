@@ -1,10 +1,10 @@
 //! Effects of a write in a simulated API server: how a create or patch by an agent becomes the stored object.
 
 use fleetnet_core::model::{
-    Claims, ConsumerType, EndpointSlice, ExportedBy, Finalizers, HubSlice, ImportStatus, InternalServiceExport,
-    InternalServiceImport, IpFamily, LoadBalancerStatus, MemberAgent, MemberStatus, MergedServiceImport, Meta, Object,
-    Owner, Renewal, Service, ServiceImport, ServicePort, ServiceType, StandardImportStatus, StandardServiceImport,
-    TargetPort,
+    Claims, ConsumerType, EndpointSlice, ExportedBy, Finalizers, HubSlice, ImportStatus, InternalLoadBalancer,
+    InternalServiceExport, InternalServiceImport, IpFamily, LoadBalancerStatus, MemberAgent, MemberStatus,
+    MergedServiceImport, Meta, Object, Owner, Renewal, Service, ServiceImport, ServicePort, ServiceType,
+    StandardImportStatus, StandardServiceImport, TargetPort,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch, StandardDerivedService};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
@@ -267,7 +267,7 @@ pub(crate) fn specification(object: &Object) -> Object {
         Object::MultiClusterService(mcs) => {
             mcs.import_label = None;
             mcs.derived_label = None;
-            mcs.internal_load_balancer = false; // stored in an annotation
+            mcs.internal_load_balancer = InternalLoadBalancer::NotRequested; // stored in an annotation
         }
         Object::InternalServiceExport(export) => export.stamp = None,
         Object::InternalServiceImport(claim) => claim.consumer_type = ConsumerType::LoadBalancer, // stored in an annotation

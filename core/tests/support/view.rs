@@ -53,7 +53,8 @@ fn claims_of(import: &ServiceImport) -> Vec<Object> {
     import.claims.importers.values().map(|cluster| claim(cluster).object()).collect()
 }
 
-fn with_objects<V: View>(mut view: V, objects: impl IntoIterator<Item = Object>) -> V {
+/// Returns a view after it received these objects. All watches are complete.
+pub(crate) fn with_objects<V: View>(mut view: V, objects: impl IntoIterator<Item = Object>) -> V {
     for kind in V::KINDS {
         view.watched(*kind, WatchState::Complete, SEEN, &mut Vec::new());
     }

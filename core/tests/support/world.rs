@@ -151,6 +151,7 @@ pub(crate) fn settings(index: usize) -> Settings {
         derived_service_grace_micros: GRACE_MICROS,
         source_ranges: BTreeMap::new(),
         own_ranges: fleetnet_core::member::OwnRanges::default(),
+        load_balancers_per_namespace: None,
         announces: None,
         leader: format!("leader of {cluster}").into(),
         takeover_after_micros: 1_800_000_000,

@@ -118,4 +118,20 @@ pub(super) const CODES: &[Entry] = &[
     .seen("label app.kubernetes.io/managed-by of the object", "kubectl --context IMPORTER -n <namespace> get services,serviceimports.multicluster.x-k8s.io --show-labels")
     .remedy("Stop the other implementation and delete the object, or remove the label fleetnet/import of the namespace.")
     .reasons(&[Reason::NameHeldByAnother]),
+    Entry::new(
+        FN615,
+        "The namespace has its maximum of load balancers",
+        "The importer allows a number of load balancers for the MultiClusterServices of one namespace (--load-balancers-per-namespace). Others come first, so this MultiClusterService gets none.",
+    )
+    .seen("condition Valid of the MultiClusterService", "kubectl --context IMPORTER -n <namespace> get multiclusterservices -o yaml")
+    .remedy("Set spec.type of the MultiClusterService to ClusterIP, delete another one of type LoadBalancer in the namespace, or raise the limit.")
+    .reasons(&[Reason::TooManyLoadBalancers]),
+    Entry::new(
+        FN616,
+        "The annotation for an internal load balancer is malformed",
+        "An annotation of the MultiClusterService asks for an internal load balancer with a value other than true and false. So the importer makes no load balancer, which could be public.",
+    )
+    .seen("annotations and condition Valid of the MultiClusterService", "kubectl --context IMPORTER -n <namespace> get multiclusterservices -o yaml")
+    .remedy("Set networking.fleet.azure.com/azure-load-balancer-internal or service.beta.kubernetes.io/azure-load-balancer-internal to true or false.")
+    .reasons(&[Reason::InternalLoadBalancerInvalid]),
 ];

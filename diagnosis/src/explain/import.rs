@@ -33,12 +33,18 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN612, Rule::Pair(is_not_in_deletion)),
     (FN613, Rule::Standard(standard::shows_import)),
     (FN614, Rule::Standard(standard::names_are_free)),
+    (FN615, Rule::Fleet(is_within_limit)),
+    (FN616, Rule::Fleet(internal_is_readable)),
 ];
 
 /// Longest time for which an Event about a lost derived Service is news: Kubernetes keeps Events for an hour.
 const NEWS_SECONDS: i64 = 3_600;
 
-/// FN601. FN602 and FN603 report a name in use and a refused port.
+/// Reasons of the condition `Valid` for which the importer derives no Service, and that a later step reports.
+const REPORTED_LATER: [Reason; 4] =
+    [Reason::NameHeldByAnother, Reason::PortRefused, Reason::TooManyLoadBalancers, Reason::InternalLoadBalancerInvalid];
+
+/// FN601. Later steps report a derived Service that the importer refuses to make.
 fn is_derived(walk: &Walk<'_>) -> Found {
     if walk.api == Api::Standard {
         return standard::is_derived(walk);
@@ -49,7 +55,7 @@ fn is_derived(walk: &Walk<'_>) -> Found {
     let valid = walk.valid(mcs);
     let has_reason =
         |reason: Reason| valid.is_some_and(|valid| valid.status == "False" && valid.reason == reason.as_str());
-    if has_reason(Reason::NameHeldByAnother) || has_reason(Reason::PortRefused) {
+    if REPORTED_LATER.into_iter().any(has_reason) {
         return Err(Stop::Skipped("a later step reports it".to_owned()));
     }
     let name = walk.derived_name()?;
@@ -78,6 +84,16 @@ fn name_is_free(walk: &Walk<'_>) -> Found {
 /// FN603.
 fn ports_are_valid(walk: &Walk<'_>) -> Found {
     valid_without(walk, Reason::PortRefused)
+}
+
+/// FN615.
+fn is_within_limit(walk: &Walk<'_>) -> Found {
+    valid_without(walk, Reason::TooManyLoadBalancers)
+}
+
+/// FN616.
+fn internal_is_readable(walk: &Walk<'_>) -> Found {
+    valid_without(walk, Reason::InternalLoadBalancerInvalid)
 }
 
 /// FN604.

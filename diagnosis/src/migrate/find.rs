@@ -11,11 +11,11 @@ use fleetnet_api::crd::{
     AddressType, EndpointSliceExport, InternalServiceExport, InternalServiceImport, MultiClusterServiceType,
     ServiceExport, ServiceImport,
 };
-use fleetnet_api::decode::decode;
+use fleetnet_api::decode::{decode, internal_load_balancer};
 use fleetnet_api::names::{annotations, labels};
 use fleetnet_core::admission;
 use fleetnet_core::member::weight;
-use fleetnet_core::model::{self, Kind, Object, SilencePhase};
+use fleetnet_core::model::{self, InternalLoadBalancer, Kind, Object, SilencePhase};
 use fleetnet_core::names::{ENDPOINT_SLICE_LEASE, cluster_of, ports_fingerprint};
 use fleetnet_types::Text;
 use k8s_openapi::api::core::v1::{Namespace, Service};
@@ -104,6 +104,38 @@ pub(super) fn cluster_ip(_: &Snapshot, member: &Member) -> Found {
     let is_cluster_ip = |type_: Option<MultiClusterServiceType>| type_ == Some(MultiClusterServiceType::ClusterIP);
     let imports = imports.iter().filter(|import| is_cluster_ip(import.spec.type_));
     Ok(imports.map(|import| site.shown(import, "spec.type", "ClusterIP")).collect())
+}
+
+/// MultiClusterServices with the annotation of Azure for an internal load balancer, if the annotation of the fleet does not ask for one
+/// too. Go agents ignore the annotation of Azure.
+pub(super) fn internal_by_azure(_: &Snapshot, member: &Member) -> Found {
+    internal(member, |fleet, azure| {
+        azure == InternalLoadBalancer::Requested && fleet != InternalLoadBalancer::Requested
+    })
+}
+
+/// MultiClusterServices whose annotations for an internal load balancer have a value that fleetnet refuses.
+pub(super) fn internal_malformed(_: &Snapshot, member: &Member) -> Found {
+    internal(member, |fleet, azure| fleet.max(azure) == InternalLoadBalancer::Malformed)
+}
+
+/// Returns the MultiClusterServices of type LoadBalancer by their requests for an internal load balancer: that of the fleet's
+/// annotation, and that of Azure's annotation.
+fn internal(member: &Member, is_meant: fn(InternalLoadBalancer, InternalLoadBalancer) -> bool) -> Found {
+    let site = Site::Member(member);
+    let imports = need(&member.multi_cluster_services, "MultiClusterServices", site)?;
+    let keys = [annotations::AZURE_LOAD_BALANCER_INTERNAL, annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL];
+    let shown = imports.iter().filter_map(|import| {
+        let written = keys.map(|key| import.annotations().get(key));
+        let [fleet, azure] =
+            written.map(|it| it.map_or_else(InternalLoadBalancer::default, |it| internal_load_balancer(it)));
+        let balances = import.spec.type_ != Some(MultiClusterServiceType::ClusterIP);
+        let [of_fleet, of_azure] = keys;
+        let key = if written[1].is_some() { of_azure } else { of_fleet };
+        let value = written.into_iter().rev().flatten().next().map(String::as_str).unwrap_or_default();
+        (balances && is_meant(fleet, azure)).then(|| site.shown(import, &annotation(key), value))
+    });
+    Ok(shown.collect())
 }
 
 /// Accepted exports whose list of ports is another one than that of the ServiceImport.

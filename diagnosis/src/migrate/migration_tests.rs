@@ -34,6 +34,15 @@ fn exporters_are(snapshot: &mut Snapshot, list: &str) {
     set(&mut snapshot.hub.namespaces, "/metadata/annotations", json!({format!("{GROUP}/exporters"): list}));
 }
 
+/// Sets the annotations of the import for an internal load balancer: that of Azure, and perhaps that of the fleet.
+fn internal(snapshot: &mut Snapshot, azure: &str, fleet: Option<&str>) {
+    let mut annotations = json!({"service.beta.kubernetes.io/azure-load-balancer-internal": azure});
+    if let Some(fleet) = fleet {
+        annotations[format!("{GROUP}/azure-load-balancer-internal")] = json!(fleet);
+    }
+    set(&mut snapshot.members[EAST].multi_cluster_services, "/metadata/annotations", annotations);
+}
+
 /// Change of a snapshot.
 type Alter = fn(&mut Snapshot);
 type Case = (&'static str, Alter);
@@ -67,6 +76,10 @@ const TO_GO: &[(&[&str], Alter)] = &[
     }),
     (&["namespace-lists"], |fleet| exporters_are(fleet, "north, south")),
     (&[], |fleet| exporters_are(fleet, "north, west")),
+    (&["internal-load-balancer"], |fleet| internal(fleet, "true", None)),
+    (&["internal-load-balancer"], |fleet| internal(fleet, "T", Some("false"))),
+    (&[], |fleet| internal(fleet, "true", Some("true"))),
+    (&[], |fleet| internal(fleet, "false", None)),
     (&["standard-api"], |fleet| set(&mut fleet.hub.internal_exports, "/spec/multicluster", json!({"only": true}))),
     (&[], |fleet| set(&mut fleet.hub.internal_exports, "/spec/multicluster", json!({}))),
     (&["address"], |fleet| set_slice(fleet, "endpoints", json!([{"addresses": ["127.0.0.1"]}]))),
@@ -115,6 +128,11 @@ const TO_FLEETNET: &[(&[&str], Alter)] = &[
     }),
     (&[], |fleet| ports_in_other_order(fleet)),
     (&["namespace-lists"], |fleet| exporters_are(fleet, "")),
+    (&["internal-load-balancer"], |fleet| internal(fleet, "1", None)),
+    (&[], |fleet| internal(fleet, "true", Some("true"))),
+    (&["malformed-internal-load-balancer"], |fleet| internal(fleet, "yes", None)),
+    (&["malformed-internal-load-balancer"], |fleet| internal(fleet, "false", Some(""))),
+    (&[], |fleet| internal(fleet, "yes", Some("true"))),
     (&["ipv6"], |fleet| {
         set(&mut fleet.members[WEST].slices, "/addressType", json!("IPv6"));
         set(&mut fleet.members[WEST].slices, "/endpoints", json!([]));

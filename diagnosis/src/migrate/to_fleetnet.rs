@@ -49,6 +49,24 @@ pub(super) const ITEMS: &[Item] = &[
         find: Hub(find::not_in_namespace_lists),
     },
     Item {
+        id: "internal-load-balancer",
+        impact: Traffic,
+        agents: "importing member",
+        effect: "Go agents ignore the annotation service.beta.kubernetes.io/azure-load-balancer-internal of a MultiClusterService, so \
+                 its load balancer is public. fleetnet makes it internal, which changes its address.",
+        remedy: "Remove the annotation if the load balancer must stay public.",
+        find: Member(find::internal_by_azure),
+    },
+    Item {
+        id: "malformed-internal-load-balancer",
+        impact: Traffic,
+        agents: "importing member",
+        effect: "Go agents ignore an annotation for an internal load balancer with a value other than true and false. fleetnet neither \
+                 creates nor changes this load balancer.",
+        remedy: "Set the annotation to true or false, or remove it.",
+        find: Member(find::internal_malformed),
+    },
+    Item {
         id: "ipv6",
         impact: Traffic,
         agents: "exporting member, hub, importing member",

@@ -57,6 +57,15 @@ pub(super) const ITEMS: &[Item] = &[
         find: Member(find::cluster_ip),
     },
     Item {
+        id: "internal-load-balancer",
+        impact: Traffic,
+        agents: "importing member",
+        effect: "Go agents ignore the annotation service.beta.kubernetes.io/azure-load-balancer-internal of a MultiClusterService, so \
+                 its load balancer becomes public.",
+        remedy: "Set the annotation networking.fleet.azure.com/azure-load-balancer-internal to true, too.",
+        find: Member(find::internal_by_azure),
+    },
+    Item {
         id: "ports",
         impact: Traffic,
         agents: "hub",

@@ -155,6 +155,7 @@ mod tests {
             derived_service_grace_micros: 0,
             source_ranges: BTreeMap::new(),
             own_ranges: fleetnet_core::member::OwnRanges::default(),
+            load_balancers_per_namespace: None,
             announces,
             leader: "a-1".into(),
             takeover_after_micros: 1_800_000_000,

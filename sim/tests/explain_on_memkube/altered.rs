@@ -108,6 +108,14 @@ faults! {
         refuse_import(it, "PortRefused");
         nothing_is_derived(it);
     },
+    FN615: |it| {
+        refuse_import(it, "TooManyLoadBalancers");
+        nothing_is_derived(it);
+    },
+    FN616: |it| {
+        refuse_import(it, "InternalLoadBalancerInvalid");
+        nothing_is_derived(it);
+    },
     FN609: |it| {
         let services = importer(it).services.objects_mut().expect(READ);
         let derived = services.iter_mut().find(|it| it.metadata.namespace.as_deref() == Some("fleet-system"));

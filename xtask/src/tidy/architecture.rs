@@ -110,8 +110,10 @@ const RUNTIME_MAY_REQUEST: &[&str] = &[
 /// Name of the API group, in two parts so that this file passes the check for that name.
 const GROUP: (&str, &str) = ("networking.fleet", ".azure.com");
 
-/// Folders whose code may contain the name of the API group: `api`, and the code of tests.
-const NAMES_MAY_BE_IN: [&str; 3] = ["api/", "harness/", "tests/"];
+/// Folders and files whose code may contain the name of the API group: `api`, the code of tests, and texts that show users the names of
+/// annotations.
+const NAMES_MAY_BE_IN: [&str; 6] =
+    ["api/", "harness/", "tests/", "core/src/annotations.rs", "diagnosis/src/codes/", "diagnosis/src/migrate/to_"];
 
 /// Prefix of the names of Leases, both of the Go agents and of fleetnet. These names contain the name of the API group, and the
 /// check allows them outside of `api`.

@@ -1,6 +1,7 @@
 //! Import by a MultiClusterService: plans its ServiceImport. As soon as the ServiceImport has exporters, also plans the
 //! derived Service.
 
+use super::load_balancer::{self, Decision};
 use super::owned::{controlled_imports, orphaned_import};
 use super::{claim, derived_service, silent, slice};
 use crate::admission;
@@ -9,7 +10,9 @@ use crate::member::derived::as_desired;
 use crate::member::disputed;
 use crate::member::view::Key;
 use crate::member::view::Reader;
-use crate::model::{ConsumerType, Kind, LoadBalancerStatus, MultiClusterService, Service, ServiceImport, ServiceType};
+use crate::model::{
+    ConsumerType, InternalLoadBalancer, Kind, LoadBalancerStatus, MultiClusterService, Service, ServiceImport,
+};
 use crate::names;
 use crate::plan::{self, BlockingReason, Controller, DerivedService, Desired, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
@@ -314,9 +317,16 @@ fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, n
     let named = || mcs.derived_label.as_ref().map(|label| view.in_system(label.clone()));
     // fault M18.1: any_derived_service( ~> derived_service(
     let present = any_derived_service(view, mcs);
+    let (consumer_type, refusal) = match load_balancer::decide(view, mcs, import, present) {
+        // fault M4.1: mcs.consumer_type ~> ConsumerType::default()
+        Decision::AsRequested => (mcs.consumer_type, None),
+        // fault I7.1: ConsumerType::ClusterIp ~> mcs.consumer_type
+        Decision::ClusterIp(refusal) => (ConsumerType::ClusterIp, Some(refusal)),
+        Decision::Unchanged(refusal) => return set_blocked(view, mcs, refusal, now),
+    };
     let name = present
         .map(|service| service.meta.name.clone())
-        // fault M25.1: is_possible(view, mcs, name) && usable( ~> usable(
+        // fault M25.1: is_possible(view, mcs, name) && ~> (is_possible(view, mcs, name) || true) &&
         .or_else(|| named().filter(|name| is_possible(view, mcs, name) && usable(view, mcs, name)))
         .or_else(|| free_name(view, mcs));
     let Some(name) = name else {
@@ -328,10 +338,6 @@ fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, n
         let left = named().filter(|left| !usable(view, mcs, left)).map(|left| left_behind(mcs, &left, instead));
         return Plan::one(mark(mcs, Some(name.name)).with_events(left));
     }
-    let waits = waits_for_load_balancer(view, mcs, import, present);
-    // fault I7.1: if waits { ~> if waits && false {
-    // fault M4.1: else { mcs.consumer_type } ~> else { ConsumerType::default() }
-    let consumer_type = if waits { ConsumerType::ClusterIp } else { mcs.consumer_type };
     let desired = desired(view, mcs, import, present, consumer_type);
     let Some(service) = view.services().get(&name) else {
         let mut plan = Plan::one(Write::create(name, Desired::Service(desired)));
@@ -366,12 +372,8 @@ fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, n
         plan.join(rejection);
         return plan;
     }
-    // fault I7.2: waits ~> false
-    let valid = if waits {
-        Some(valid_condition(ConditionValue::load_balancer_not_granted(&import.meta.name, &view.settings().cluster)))
-    } else {
-        imported(view, mcs, import, &name)
-    };
+    // fault I7.2: refusal.map(valid_condition) ~> refusal.filter(|_| false).map(valid_condition)
+    let valid = refusal.map(valid_condition).or_else(|| imported(view, mcs, import, &name));
     if let Some(valid) = valid {
         // fault M3.2: service.load_balancer.clone ~> LoadBalancerStatus::default
         plan.writes.extend(set_status(view, mcs, &valid, service.load_balancer.clone(), now));
@@ -410,23 +412,6 @@ fn imported(
     Some(valid_condition(ConditionValue::found_service_import()).with_event_message(text))
 }
 
-/// True while the user requests type LoadBalancer, but the hub agent has not granted it and the import continues with type
-/// ClusterIP. While the claims are not listed yet, or one of them is undecodable, the present condition and derived Service decide.
-fn waits_for_load_balancer(
-    view: Reader<'_>,
-    mcs: &MultiClusterService,
-    import: &ServiceImport,
-    present: Option<&Service>,
-) -> bool {
-    // fault T38.2: && claim::undecodable(view, import).is_none() ~>
-    let known = view.complete(&[Kind::InternalServiceImport]) && claim::undecodable(view, import).is_none();
-    let says_so = || conditions::has_type_with_reason(&mcs.conditions, VALID, Reason::LoadBalancerNotGranted);
-    let is_cluster_ip = |service: &Service| !service.headless && service.service_type == ServiceType::ClusterIp;
-    mcs.consumer_type == ConsumerType::LoadBalancer
-        && !claim::is_granted_exclusively(view, import)
-        && if known { claim::is_shared_only(view, import) } else { says_so() || present.is_some_and(is_cluster_ip) }
-}
-
 /// Returns the derived Service of a MultiClusterService, even if a user edited the label that has the name of this Service.
 fn any_derived_service<'a>(view: Reader<'a>, mcs: &'a MultiClusterService) -> Option<&'a Service> {
     derived_service(view, mcs).or_else(|| derived_services(view, mcs).next())
@@ -463,7 +448,7 @@ fn desired(
         // fault F4.1: present.is_some_and(|service| service.dual_stack) || ~>
         dual_stack: present.is_some_and(|service| service.dual_stack)
             || view.ipv6_slices_of(&import.meta.name).next().is_some(),
-        internal_load_balancer: mcs.internal_load_balancer,
+        internal_load_balancer: mcs.internal_load_balancer == InternalLoadBalancer::Requested,
     }
 }
 

@@ -124,6 +124,12 @@ impl<'a> Reader<'a> {
         self.view.multi_cluster_services.iter().map(|mcs| &mcs.meta)
     }
 
+    /// Returns the MultiClusterServices of a namespace. A rule may read only if and since when they request a load balancer.
+    pub(crate) fn requests_in(self, namespace: &'a Text) -> impl Iterator<Item = &'a MultiClusterService> {
+        self.reads.note(Value::Requests(namespace.clone()));
+        self.view.multi_cluster_services.in_namespace(namespace)
+    }
+
     /// Returns the ServiceImports that the MultiClusterService with this UID controls.
     pub(crate) fn imports_of(self, mcs: &Uid) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.reads.note(Value::ImportsOf(mcs.clone()));

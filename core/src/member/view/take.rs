@@ -107,6 +107,7 @@ impl View {
                 let import = Some(before.import());
                 self.mcs_of_import.shift(import.clone(), None, name);
                 effects.moved(Bucket::MultiClusterServices, import, None);
+                effects.values.push(Value::Requests(name.namespace.clone()));
                 true
             }),
             Kind::InternalServiceExport => self.internal_exports.remove(name, uid).is_some_and(|before| {
@@ -349,9 +350,14 @@ impl View {
 
     fn take_multi_cluster_service(&mut self, mcs: MultiClusterService, effects: &mut Effects) -> bool {
         let (name, import) = (mcs.meta.name.clone(), mcs.import());
+        let request = mcs.load_balancer_requested_since();
         let Taken::Changed(before) = self.multi_cluster_services.take(mcs) else { return false };
         if before.is_none() {
             effects.keys.push(Key::MultiClusterService(name.clone()));
+        }
+        // fault M26.4: != Some(request) ~> == Some(request)
+        if before.as_ref().map(MultiClusterService::load_balancer_requested_since) != Some(request) {
+            effects.values.push(Value::Requests(name.namespace.clone()));
         }
         let before = before.map(|old| old.import());
         self.mcs_of_import.shift(before.clone(), Some(import.clone()), &name);

@@ -3,7 +3,7 @@
 use super::serving::Served;
 use crate::model::Kind;
 use crate::reads::ViewValue;
-use fleetnet_types::{ClusterId, ObjectName, Uid};
+use fleetnet_types::{ClusterId, ObjectName, Text, Uid};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Value {
@@ -13,6 +13,8 @@ pub(crate) enum Value {
     All(Kind),
     /// Names of all objects in a bucket of an index.
     Bucket(Bucket, ObjectName),
+    /// MultiClusterServices in this namespace, and if they request a load balancer.
+    Requests(Text),
     /// Names of the ServiceImports that the MultiClusterService with this UID controls.
     ImportsOf(Uid),
     /// Existence of any undecodable object.

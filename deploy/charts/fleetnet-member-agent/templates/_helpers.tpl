@@ -58,6 +58,9 @@
 {{- range $cluster, $ranges := .Values.sourceRanges }}
 - --source-ranges={{ $cluster }}={{ join "," $ranges }}
 {{- end }}
+{{- with toString .Values.loadBalancersPerNamespace }}
+- --load-balancers-per-namespace={{ . }}
+{{- end }}
 {{- if .Values.multiclusterApi.enabled }}
 - --multicluster-api=true
 - --multicluster-api-import={{ .Values.multiclusterApi.import }}

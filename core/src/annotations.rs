@@ -1,0 +1,12 @@
+//! Full names of the annotations that users write, for messages. A short name in a remedy would be an annotation that does nothing.
+
+/// Share of the traffic of a ServiceExport.
+pub const WEIGHT: &str = "networking.fleet.azure.com/weight";
+/// Request to export a headless Service, on its ServiceExport.
+pub const EXPORT_HEADLESS: &str = "networking.fleet.azure.com/export-headless";
+/// Clusters that may export the Services of a namespace of the hub.
+pub const EXPORTERS: &str = "networking.fleet.azure.com/exporters";
+/// Clusters that may import the Services of a namespace of the hub.
+pub const IMPORTERS: &str = "networking.fleet.azure.com/importers";
+/// Request for an internal load balancer, on its MultiClusterService.
+pub const AZURE_LOAD_BALANCER_INTERNAL: &str = "networking.fleet.azure.com/azure-load-balancer-internal";
