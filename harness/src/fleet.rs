@@ -246,7 +246,7 @@ pub async fn start_member(index: usize) -> anyhow::Result<ControlPlane> {
     let options = Options { name: format!("member-{}", index + 1), dual_stack: true, ..Options::default() };
     let mut member = ControlPlane::start(options).await?;
     apply_definitions(&member).await?;
-    for manifest in [manifests::MEMBER_AGENT, manifests::MEMBER_FLOW_CONTROL] {
+    for manifest in [manifests::MEMBER_AGENT, manifests::MEMBER_ADMISSION, manifests::MEMBER_FLOW_CONTROL] {
         manifests::apply(&member, manifest).await?;
     }
     member.clean_up().await?;

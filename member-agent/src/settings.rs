@@ -338,6 +338,7 @@ mod tests {
         assert_eq!(settings.member.derived_service_grace_micros, 30_000_000);
         assert_eq!(DERIVED_SERVICE_GRACE, Duration::from_secs(30));
         assert_eq!(settings.member.takeover_after_micros, 1_800_000_000);
+        assert_eq!(settings.member.load_balancers_per_namespace, None);
         assert_eq!(settings.leases.len(), 5);
     }
 
@@ -437,6 +438,16 @@ mod tests {
         assert_eq!(all, Membership { agents: MembershipAgent::ALL.to_vec(), on_leave: OnLeave::Delete });
         let unmanaged = with(&["--enable-v1beta1-apis=false"]).expect("valid").member.membership;
         assert_eq!(unmanaged.agents, []);
+    }
+
+    #[test]
+    fn a_namespace_may_have_a_limit_of_load_balancers_also_none_at_all() {
+        for limit in [0, 3] {
+            let flag = format!("--load-balancers-per-namespace={limit}");
+            let arguments = [&COMPLETE[..], &[&flag]].concat();
+            assert_eq!(settings(&arguments).expect("complete").member.load_balancers_per_namespace, Some(limit));
+        }
+        assert!(settings(&[&COMPLETE[..], &["--load-balancers-per-namespace=-1"]].concat()).is_err());
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! Annotations on a namespace may list its exporters and its importers; without a list, every member has the right. While a
 //! list is unknown, or the hub agent has no right to list namespaces, the hub agent grants nothing new and withdraws nothing.
-//! An operator can turn off these rules ([`NamespacePolicy::Off`]), or have every member denied in a namespace that the hub does
-//! not have ([`NamespacePolicy::Strict`]), or also in a namespace without a list ([`NamespacePolicy::Listed`]).
+//! An operator can turn off these rules ([`NamespacePolicy::Off`]). An operator can also have every member denied in a namespace
+//! that the hub does not have ([`NamespacePolicy::Strict`]), or also in one without a list ([`NamespacePolicy::Listed`]).
 
 use crate::annotations::{EXPORTERS, IMPORTERS};
 use crate::hub::view::NamespacePolicy;

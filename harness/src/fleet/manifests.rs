@@ -24,6 +24,8 @@ pub const METRICS_AUTH: &str = include_str!("../../../deploy/metrics-auth.yaml")
 pub const SLICE_STREAM: &str = include_str!("../../../deploy/slice-stream.yaml");
 /// Manifest with the admission policy of the hub.
 pub const HUB_ADMISSION: &str = include_str!("../../../deploy/hub-admission.yaml");
+/// Manifest with the admission policies of a member.
+pub const MEMBER_ADMISSION: &str = include_str!("../../../deploy/member-admission.yaml");
 /// Manifest with the flow control for the agents' requests in the hub.
 pub const HUB_FLOW_CONTROL: &str = include_str!("../../../deploy/hub-flow-control.yaml");
 /// Manifest with the flow control for the member agent's requests in its own cluster.

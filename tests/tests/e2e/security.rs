@@ -1,7 +1,8 @@
-//! Tests of what the API servers of a fleet enforce: the roles, the admission policy of the hub, and the flow control. The roles and
+//! Tests of what the API servers of a fleet enforce: the roles, the admission policies, and the flow control. The roles and
 //! objects are those of `deploy/`, the tokens are those of service accounts, and kube-apiserver is the real one.
 
 mod flow_control;
+mod member_policy;
 mod multicluster;
 mod policy;
 mod refused;

@@ -51,7 +51,7 @@ fn with_their_defaults_the_charts_render_the_objects_of_the_plain_manifests() ->
         equal(&helm, Chart::Crds, &[], &definitions).await?;
         let of_hub = [manifests::HUB_AGENT, manifests::HUB_ADMISSION, manifests::HUB_FLOW_CONTROL];
         equal(&helm, Chart::HubAgent, &[], &of_hub).await?;
-        let of_member = [manifests::MEMBER_AGENT, manifests::MEMBER_FLOW_CONTROL];
+        let of_member = [manifests::MEMBER_AGENT, manifests::MEMBER_ADMISSION, manifests::MEMBER_FLOW_CONTROL];
         equal(&helm, Chart::MemberAgent, &["--set=member.id=member-1"], &of_member).await?;
 
         let members = [MEMBER, "west"].map(manifests::of_member);
@@ -59,7 +59,8 @@ fn with_their_defaults_the_charts_render_the_objects_of_the_plain_manifests() ->
         equal(&helm, Chart::HubAgent, &["--set=members={member-1,west}"], &of_members).await?;
         let with_slices = manifests::MEMBER_AGENT.replace("--endpointslices=off", "--endpointslices=auto");
         let values = ["--set=member.id=member-1", "--set=endpointslices.mode=auto"];
-        let with_slices = [&with_slices, manifests::ENDPOINT_SLICES, manifests::MEMBER_FLOW_CONTROL];
+        let with_slices =
+            [&with_slices, manifests::ENDPOINT_SLICES, manifests::MEMBER_ADMISSION, manifests::MEMBER_FLOW_CONTROL];
         equal(&helm, Chart::MemberAgent, &values, &with_slices).await?;
 
         let of_managed = [manifests::of_member(MEMBER), manifests::of_managed_member(MEMBER)];
@@ -73,7 +74,8 @@ fn with_their_defaults_the_charts_render_the_objects_of_the_plain_manifests() ->
         let flags =
             "- --multicluster-api=true\n            - --multicluster-api-import=labelled\n            - --log-format";
         let with_api = manifests::MEMBER_AGENT.replace(end, flags);
-        let with_api = [&with_api, manifests::MULTICLUSTER_API, manifests::MEMBER_FLOW_CONTROL];
+        let with_api =
+            [&with_api, manifests::MULTICLUSTER_API, manifests::MEMBER_ADMISSION, manifests::MEMBER_FLOW_CONTROL];
         let values = ["--set=member.id=member-1", "--set=multiclusterApi.enabled=true"];
         equal(&helm, Chart::MemberAgent, &values, &with_api).await
     })
@@ -153,6 +155,7 @@ fn each_value_arrives_where_it_belongs() -> anyhow::Result<()> {
             "--endpointslices-takeover-after=1m",
             "--source-ranges=north=10.1.0.0/16,fd00:1::/32",
             "--source-ranges=east=10.2.0.0/16",
+            "--load-balancers-per-namespace=0",
             "--derived-service-grace=1m",
             "--multicluster-api=true",
             "--multicluster-api-import=all",
@@ -268,6 +271,8 @@ fn the_monitors_have_what_the_values_say(objects: &Objects, agent: &str) -> anyh
     let policy = &objects[&format!("NetworkPolicy fleet-system/{agent}")]["spec"];
     ensure!(policy["podSelector"]["matchLabels"]["app.kubernetes.io/name"] == agent, "{policy}");
     ensure!(policy["policyTypes"] == json!(["Ingress", "Egress"]), "{policy}");
+    let reaches_stream = policy["egress"].to_string().contains(r#""port":8443"#);
+    ensure!(reaches_stream == (agent == "member-agent"), "members reach the slice stream of the hub: {policy}");
     Ok(())
 }
 
@@ -341,6 +346,14 @@ fn protected_metrics_have_the_rights_of_the_plain_manifest_and_a_monitor_that_ca
             let endpoint = &objects[&format!("PodMonitor fleet-system/{agent}")]["spec"]["podMetricsEndpoints"][0];
             ensure!(endpoint["scheme"] == "https", "{endpoint}");
             ensure!(endpoint["tlsConfig"] == json!({"insecureSkipVerify": true}), "{endpoint}");
+            // A server that nobody checks must not get a token.
+            let token = "--set=podMonitor.authorization.credentials.name=prometheus-token";
+            let refused = helm.run(&[&["template", "release", chart.name()], values, &[token]].concat()).await?;
+            ensure!(refused.code != 0 && refused.err.contains("podMonitor.authorization needs"), "{refused:?}");
+            let certificate = "--set=metrics.certificateSecret=certificate";
+            let objects = rendered(&helm, chart, &[values, &[token, certificate]].concat()).await?;
+            let endpoint = &objects[&format!("PodMonitor fleet-system/{agent}")]["spec"]["podMetricsEndpoints"][0];
+            ensure!(endpoint["tlsConfig"].is_null() && endpoint["authorization"].is_object(), "{endpoint}");
         }
         Ok(())
     })
@@ -408,9 +421,10 @@ fn switches_leave_out_what_they_name() -> anyhow::Result<()> {
         ensure!(definitions.len() == crds::all(Form::Full).len(), "{:?}", definitions.keys());
         // Older API servers reject these kinds.
         for (chart, version, expected) in [
-            (Chart::HubAgent, "1.30.0", [2, 5]),
+            (Chart::HubAgent, "1.30.0", [4, 5]),
             (Chart::HubAgent, "1.29.15", [0, 5]),
             (Chart::HubAgent, "1.28.2-gke.100", [0, 0]),
+            (Chart::MemberAgent, "1.30.0", [4, 3]),
             (Chart::MemberAgent, "1.29.0", [0, 3]),
             (Chart::MemberAgent, "1.28.15", [0, 0]),
         ] {

@@ -156,8 +156,9 @@ fn in_namespaces_of_users_the_agent_writes_only_objects_with_its_own_label() -> 
             is_accepted(&send(&admin, request("DELETE", &theirs), None).await?)?;
         }
         others_are_not_reached(&admin, &agent).await?;
-        // In its own namespace, the policy does not apply.
-        let slice = KINDS[1].object("own", json!({}));
+        // In its own namespace, the policy does not apply: a slice may belong to any Service.
+        let mut slice = KINDS[1].object("own", KINDS[1].labels());
+        slice["metadata"]["labels"]["kubernetes.io/service-name"] = "app".into();
         let path = KINDS[1].path.replace("work", "fleet-system");
         is_accepted(&send(&agent, request("POST", &path), Some(&slice)).await?)
     })

@@ -1,6 +1,7 @@
-//! Tests of the admission policy in `deploy/hub-admission.yaml`, which keeps the objects of a member to its own id.
+//! Tests of the admission policies in `deploy/hub-admission.yaml`: the objects of a member name the member, and members and the hub
+//! agent do not change each other's objects.
 
-use super::{Answer, policy_is_used, reference, request, send};
+use super::{Answer, policy_is_used, reference, request, send, until};
 use anyhow::ensure;
 use fleetnet_api::crd::{InternalServiceExport, ServiceExport};
 use harness::eventually;
@@ -146,6 +147,91 @@ fn an_object_from_before_the_policy_can_be_changed_finalized_and_deleted_but_not
             is_accepted(patched(&member, naming(field, id)).await?)?;
             is_denied(&patched(&member, naming(field, OTHER)).await?, &kind, "one", id)?;
         }
+        Ok(())
+    })
+}
+
+/// Sends a merge patch of an object.
+async fn patched(client: &kube::Client, path: &str, patch: Value) -> anyhow::Result<Answer> {
+    send(client, request("PATCH", path), Some(&patch)).await
+}
+
+fn is_refused(answer: &Answer, why: &str) -> anyhow::Result<()> {
+    let by =
+        "ValidatingAdmissionPolicy 'fleetnet-member-objects' with binding 'fleetnet-member-objects' denied request: ";
+    let is_denied = answer.status == 403 && answer.body["reason"] == "Forbidden";
+    ensure!(
+        is_denied && answer.message().contains(by) && answer.message().contains(why),
+        "{answer:?}\nexpected: {why}"
+    );
+    Ok(())
+}
+
+#[test]
+fn members_and_the_hub_agent_do_not_change_each_others_objects_and_metadata_is_bounded() -> anyhow::Result<()> {
+    harness::run(async {
+        let fleet = Fleet::take(1).await?;
+        let (member, id) = (client(&fleet, &fleet.members[0]).await?, &*fleet.members[0].cluster_id);
+        let hub_agent = fleet.hub.access(HUB_AGENT).await?.client().await?;
+        let stamp = "networking.fleet.azure.com/ports-offered-since";
+        // The policy about ids is used before this one is, perhaps.
+        let exports = path(id, "internalserviceexports");
+        let probe = async || {
+            let mut forged = export("probe", id);
+            forged["metadata"]["annotations"] = json!({stamp: "x"});
+            send(&member, request("POST", &format!("{exports}?dryRun=All")), Some(&forged)).await
+        };
+        until("the policy is not used", |it| it.message().contains("which the hub agent writes"), probe).await?;
+
+        // What the hub agent writes.
+        let mut given = slice("one", id);
+        given["kind"] = "EndpointSliceImport".into();
+        let (all, one) = (path(id, "endpointsliceimports"), path(id, "endpointsliceimports") + "/one");
+        is_accepted(send(&hub_agent, request("POST", &all), Some(&given)).await?)?;
+        is_refused(&patched(&member, &one, json!({"spec": {"endpoints": []}})).await?, "which the hub agent writes")?;
+        let observed = json!({"networking.fleet.azure.com/last-observed-generation": "3"});
+        is_accepted(patched(&member, &one, json!({"metadata": {"annotations": observed}})).await?)?;
+        is_accepted(patched(&hub_agent, &one, json!({"spec": {"endpoints": []}})).await?)?;
+        is_accepted(patched(&member, &one, json!({"metadata": {"finalizers": []}})).await?)?;
+
+        // What the member writes.
+        let one = exports.clone() + "/one";
+        is_accepted(send(&member, request("POST", &exports), Some(&export("one", id))).await?)?;
+        let stamped = json!({"metadata": {"annotations": {stamp: "since"}}});
+        is_refused(&patched(&member, &one, stamped.clone()).await?, "ports-offered-since")?;
+        is_accepted(patched(&hub_agent, &one, stamped).await?)?;
+        for forged in [json!("earlier"), Value::Null] {
+            let forged = json!({"metadata": {"annotations": {stamp: forged}}});
+            is_refused(&patched(&member, &one, forged).await?, "ports-offered-since")?;
+        }
+        let ports = json!({"spec": {"ports": [{"name": "http", "port": 81, "protocol": "TCP"}]}});
+        is_refused(&patched(&hub_agent, &one, ports.clone()).await?, "which the member writes")?;
+        is_accepted(patched(&member, &one, ports).await?)?;
+
+        // Metadata of a member's objects.
+        let many = |number: usize| -> Value { (0..number).map(|index| (format!("a{index}"), json!("b"))).collect() };
+        let owner = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b"}]);
+        let finalizers: Vec<String> = (0..5).map(|index| format!("example.com/{index}")).collect();
+        for (metadata, why) in [
+            (json!({"annotations": many(9)}), "at most 8 annotations"),
+            (json!({"annotations": {"a": "b".repeat(1_025)}}), "at most 1024 characters"),
+            (json!({"labels": many(9)}), "at most 8 labels"),
+            (json!({"finalizers": finalizers}), "at most 4 finalizers"),
+            (json!({"ownerReferences": owner}), "must not have an owner"),
+        ] {
+            is_refused(&patched(&member, &one, json!({"metadata": metadata})).await?, why)?;
+            let mut made = export("two", id);
+            for (key, value) in metadata.as_object().into_iter().flatten() {
+                made["metadata"][key] = value.clone();
+            }
+            is_refused(&send(&member, request("POST", &exports), Some(&made)).await?, why)?;
+            // An object from before the policy can still be finalized.
+            is_accepted(patched(&fleet.hub.admin(), &one, json!({"metadata": metadata})).await?)?;
+            is_accepted(patched(&member, &one, json!({"spec": {"type": "ClusterIP"}})).await?)?;
+            let nothing = json!({"annotations": null, "labels": null, "finalizers": null, "ownerReferences": null});
+            is_accepted(patched(&fleet.hub.admin(), &one, json!({"metadata": nothing})).await?)?;
+        }
+        is_accepted(send(&member, request("DELETE", &one), None).await?)?;
         Ok(())
     })
 }
