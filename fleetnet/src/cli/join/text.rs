@@ -36,7 +36,8 @@ pub(crate) fn values(member: &str) -> Value {
     json!({"member": {"id": member}, "hub": {"existingSecret": secret::NAME}})
 }
 
-/// Returns the commands that make the token and the Secret of the member.
+/// Returns the commands that make the token and the Secret of the member. No command has the token in its arguments, which other users
+/// of the machine can read.
 pub(crate) fn member(subject: &Subject<'_>) -> Safe {
     let (hub, member) = (quoted(subject.hub_context), quoted(subject.member_context));
     let namespace = manifests::namespace(subject.member);
@@ -61,10 +62,10 @@ pub(crate) fn member(subject: &Subject<'_>) -> Safe {
         "kubectl --context {member} get namespace {FLEET_SYSTEM_NAMESPACE} > /dev/null 2>&1 || \
          kubectl --context {member} create namespace {FLEET_SYSTEM_NAMESPACE}
 token=\"$({token})\"
-kubectl --context {member} -n {FLEET_SYSTEM_NAMESPACE} create secret generic {} \\
+printf %s \"$token\" | kubectl --context {member} -n {FLEET_SYSTEM_NAMESPACE} create secret generic {} \\
   --from-literal=url={server} \\
   --from-literal=certificate-authority={authority} \\
-  --from-literal=token=\"$token\"
+  --from-file=token=/dev/stdin
 ",
         secret::NAME
     ))
@@ -134,7 +135,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("kubectl --context 'my west' -n fleet-system create secret generic fleetnet-hub"),
+            text.contains("| kubectl --context 'my west' -n fleet-system create secret generic fleetnet-hub"),
             "{text}"
         );
         let text = member(&subject(Some("https://h;rm -rf ~"), Token::NeverExpires)).to_string();
@@ -149,4 +150,5 @@ mod tests {
             assert_eq!(quoted(word), shown);
         }
     }
+        assert!(text.contains("\n  --from-file=token=/dev/stdin\n") && !text.contains("literal=token"), "{text}");
 }
