@@ -1,6 +1,8 @@
 //! Command line of `fleetnet`, and the checks of its options. These checks have no side effects.
 
-use crate::cli::{check, completion, explain, gather, join, latency, leave, migrate, services, status, version};
+use crate::cli::{
+    check, completion, explain, gather, join, latency, leave, migrate, rotate, services, status, version,
+};
 use crate::limits::{CHANGES_MAX, MEMBERS_MAX, REAL_MEMBERS_MAX};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use fleetnet_agent::flags::{exit_with_error, one_line};
@@ -66,8 +68,14 @@ pub(crate) enum Command {
     /// Deletes the ServiceExports and MultiClusterServices of the member, and removes the label fleetnet/import from its namespaces.
     /// Waits until the agents have removed everything that they made for them. Then removes the member's Secret and its namespace
     /// in the hub. A namespace with objects of others stays.
-    /// --dry-run shows the objects.
+    /// --dry-run shows the objects. Without --yes, the command asks before it deletes them.
     Leave(Box<leave::Options>),
+
+    /// Revoke all tokens of a member for the hub, and give the member a new one.
+    ///
+    /// Deletes the ServiceAccount of the member in the hub and creates it again, so that nobody can use an old token. Then writes the
+    /// Secret of the member with a new token.
+    Rotate(Box<rotate::Options>),
 
     /// Change between the Go agents of Azure/fleet-networking and fleetnet.
     Migrate(Box<migrate::Options>),

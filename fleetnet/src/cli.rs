@@ -18,6 +18,7 @@ pub(crate) mod leave;
 pub(crate) mod migrate;
 pub(crate) mod objects;
 pub(crate) mod output;
+pub(crate) mod rotate;
 pub(crate) mod services;
 pub(crate) mod status;
 pub(crate) mod version;

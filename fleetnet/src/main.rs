@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         Ok(Command::Latency(options)) => cli::run(cli::latency::run(*options)),
         Ok(Command::Leave(options)) => cli::run(cli::leave::run(*options)),
         Ok(Command::Migrate(options)) => cli::run(cli::migrate::run(*options)),
+        Ok(Command::Rotate(options)) => cli::run(cli::rotate::run(*options)),
         Ok(Command::Sandbox(options)) => sandbox::run(&options),
         Ok(Command::Services(options)) => cli::run(cli::services::run(*options)),
         Ok(Command::Status(options)) => cli::run(cli::status::run(*options)),

@@ -124,8 +124,8 @@ pub const TOKEN_REREAD_AFTER: Duration = Duration::from_secs(10);
 pub const TOKEN_READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// Life of a token that the agent requests, so that an outage of the hub of some weeks locks no member out. The hub may grant less.
 pub const TOKEN_LIFE: Duration = Duration::from_hours(30 * 24);
-/// Time between two renewals of a token, unless a third of its life is shorter. A stolen token is then of use for one life at
-/// most, and three renewals a day cost nothing.
+/// Time between two renewals of a token, unless a third of its life is shorter. Three renewals a day cost nothing. A renewal revokes no
+/// token: a stolen token is of use until it expires, and it can request the next one until its ServiceAccount is deleted.
 pub const TOKEN_RENEWAL_EVERY: Duration = Duration::from_hours(8);
 /// Shortest time between two renewals. The kubelet takes up to two minutes to update the token file.
 pub const TOKEN_RENEWAL_SOONEST: Duration = Duration::from_mins(3);

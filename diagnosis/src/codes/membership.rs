@@ -79,7 +79,7 @@ pub(super) const CODES: &[Entry] = &[
         "Two members have the same UID of the namespace kube-system, so both export the same slices.",
     )
     .seen("spec.clusterUid of two MemberAgents", "kubectl --context HUB get memberagents -A -o wide")
-    .remedy("Remove one of the two members with `fleetnet leave <member>`.")
+    .remedy("Remove the id that the cluster should not have with `fleetnet leave <member> --force`, which changes the hub only.")
     .reasons(&[Reason::SliceHeldByAnother]),
     Entry::new(
         FN210,

@@ -3,6 +3,7 @@
 pub(crate) mod connect;
 pub(crate) mod failure;
 pub(crate) mod members;
+pub(crate) mod proof;
 
 use failure::{Class, Failure};
 use fleetnet_runtime::client::kubeconfig_problem;

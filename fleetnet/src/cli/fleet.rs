@@ -3,6 +3,7 @@
 use super::contexts::connect::Cluster;
 use super::contexts::failure::{Class, Failure};
 use super::contexts::members::{self, Known};
+use super::contexts::proof::{self, Choice};
 use super::contexts::{ClusterFlags, Contexts};
 use super::exit::Stop;
 use super::join::pem;
@@ -30,6 +31,8 @@ pub(crate) struct Fleet {
     members: BTreeMap<String, Target>,
     /// Members that answered, by cluster id.
     reached: BTreeMap<String, Cluster>,
+    /// Members that the hub knows.
+    known: Known,
     limits: Limits,
     /// Contexts of the user that do not lead to a member.
     pub(crate) not_members: Vec<Failure>,
@@ -51,19 +54,21 @@ impl Fleet {
         let hub = Cluster::open(&contexts, &contexts.hub(flags)?, flags.request_timeout).await?;
         let limits = Limits { request: flags.request_timeout, whole };
         let (members, reached) = (BTreeMap::new(), BTreeMap::new());
-        let mut fleet = Self { hub, members, reached, limits, not_members: Vec::new() };
+        let known = Known::default();
+        let mut fleet = Self { hub, members, reached, known, limits, not_members: Vec::new() };
         if breadth == Breadth::Named && flags.context.is_empty() {
             return Ok(fleet);
         }
         progress.step(&format!("{}: looking for members", fleet.hub.context));
-        let known = Known::of(&fleet.hub).await.unwrap_or_default();
-        let found = members::find(&contexts, flags, &known).await;
+        fleet.known = Known::of(&fleet.hub).await.unwrap_or_default();
+        let found = members::find(&contexts, flags, &fleet.known).await;
         found.silent.iter().for_each(|failure| progress.detail(&failure.to_string()));
         fleet.members = found.reached.iter().map(|(id, cluster)| (id.clone(), target(cluster))).collect();
         fleet.reached = found.reached;
         for failure in found.failed.into_iter().chain(found.silent) {
             // A context with the name of a member most likely leads to it. Then the diagnosis says what is wrong with it.
-            let id = known.ids.iter().find(|id| **id == failure.context && !fleet.members.contains_key(*id));
+            let is_lost = |id: &&String| **id == failure.context && !fleet.members.contains_key(*id);
+            let id = fleet.known.ids.iter().find(is_lost);
             match id {
                 Some(id) if breadth == Breadth::All => {
                     fleet.members.insert(id.clone(), unreached(&failure));
@@ -98,6 +103,24 @@ impl Fleet {
     /// Returns a member that answered.
     pub(crate) fn member(&self, id: &str) -> Option<&Cluster> {
         self.reached.get(id)
+    }
+
+    /// Proves that the context of a member leads to the member, before a command changes objects there.
+    ///
+    /// # Errors
+    /// If the proof fails, or the cluster is also another member.
+    pub(crate) async fn prove(&self, id: &str, flags: &ClusterFlags) -> Result<(), Stop> {
+        let Some(cluster) = self.reached.get(id) else { return Ok(()) };
+        let otherwise = "check what `fleetnet status` shows";
+        let proven = proof::check(cluster.clone(), &self.known, id, Choice::of(flags), otherwise).await?;
+        if proven.others.is_empty() {
+            return Ok(());
+        }
+        Err(Stop::fault(format!(
+            "the cluster of context {} is also the member {}: take one of the members out first",
+            cluster.context,
+            proof::list(&proven.others)
+        )))
     }
 
     /// Returns what the user asked for and what is not in a snapshot.

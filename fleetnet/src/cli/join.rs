@@ -9,8 +9,8 @@
 pub(crate) mod manifests;
 pub(crate) mod secret;
 mod target;
-mod text;
-mod token;
+pub(crate) mod text;
+pub(crate) mod token;
 mod wait;
 
 use super::contexts::connect::Cluster;
@@ -35,7 +35,7 @@ use text::Subject;
 use token::Life;
 
 /// Life of a token if the user asks for none: 30 days.
-const DEFAULT_LIFE: Life = Life::For(Duration::from_secs(30 * 24 * 3600));
+pub(crate) const DEFAULT_LIFE: Life = Life::For(Duration::from_secs(30 * 24 * 3600));
 /// ConfigMap with the certificate authority of a cluster, which Kubernetes writes into each namespace.
 const ROOT_CA: &str = "kube-root-ca.crt";
 
@@ -106,7 +106,7 @@ pub(crate) fn member_id(written: &str) -> Result<String, String> {
     Err("use at most 50 lower-case letters, digits and dashes, with a letter or digit first and last".to_owned())
 }
 
-fn url(written: &str) -> Result<String, String> {
+pub(crate) fn url(written: &str) -> Result<String, String> {
     let uri: http::Uri = written.parse().map_err(|_| "use a URL such as https://hub.example:6443".to_owned())?;
     match (uri.scheme_str(), uri.host()) {
         (Some("https" | "http"), Some(_)) => Ok(written.trim_end_matches('/').to_owned()),
@@ -159,7 +159,7 @@ fn json_line(value: &Value) -> Safe {
 }
 
 /// Returns the life of a token as kubectl reads it.
-fn written(life: Life) -> String {
+pub(crate) fn written(life: Life) -> String {
     match life {
         Life::For(life) if life.as_secs().is_multiple_of(3600) => format!("{}h", life.as_secs() / 3600),
         Life::For(life) => format!("{}s", life.as_secs()),
@@ -223,15 +223,17 @@ async fn apply_all(
     }
     if let Some(member) = member {
         progress.step(&format!("{}: Secret {}", member.context, secret::NAME));
-        let settings = settings(hub, options).await?;
+        let settings = settings(hub, &options.member, options.hub_server.as_deref()).await?;
         warn_of_loopback(&settings.url, progress);
-        done.extend(secret::apply(hub, member, &options.member, &settings, options.token_ttl, differences).await?);
+        done.extend(
+            secret::apply(hub, member, &options.member, &settings, options.token_ttl, differences, None).await?,
+        );
     }
     Ok(())
 }
 
 /// Brings one object of the hub up to date.
-async fn apply_one(hub: &Cluster, wanted: &Value, differences: Differences) -> Result<Done, Stop> {
+pub(crate) async fn apply_one(hub: &Cluster, wanted: &Value, differences: Differences) -> Result<Done, Stop> {
     let (api, object) = (api_of(hub, wanted), Reference::of(wanted));
     let done = |action, note| Done { object: object.clone(), cluster: hub.context.clone(), action, note };
     for _ in 0..APPLY_TRIES {
@@ -268,14 +270,14 @@ fn dynamic(object: &Value) -> Result<DynamicObject, Stop> {
 }
 
 /// Returns the hub's address and certificate authority for the Secret of the member.
-async fn settings(hub: &Cluster, options: &Options) -> Result<Hub, Stop> {
-    let url = options.hub_server.clone().unwrap_or_else(|| hub.url().to_string().trim_end_matches('/').to_owned());
+pub(crate) async fn settings(hub: &Cluster, member: &str, server: Option<&str>) -> Result<Hub, Stop> {
+    let url = server.map_or_else(|| hub.url().to_string().trim_end_matches('/').to_owned(), str::to_owned);
     let authority = match &hub.config.root_cert {
         Some(certificates) if !certificates.is_empty() => pem(certificates),
         // The kubeconfig trusts the authorities of this machine, and the agent has none of them.
-        _ => authority_of_cluster(hub, &options.member).await?,
+        _ => authority_of_cluster(hub, member).await?,
     };
-    Ok(Hub { url, is_url_explicit: options.hub_server.is_some(), authority: STANDARD.encode(authority) })
+    Ok(Hub { url, is_url_explicit: server.is_some(), authority: STANDARD.encode(authority) })
 }
 
 /// Returns the certificate authority that Kubernetes writes into the member's namespace of the hub.

@@ -41,7 +41,8 @@ impl Action {
         }
     }
 
-    fn is_write(self) -> bool {
+    /// True if the action changes the object.
+    pub(crate) fn is_write(self) -> bool {
         matches!(self, Self::Created | Self::Updated | Self::Deleted | Self::Released)
     }
 

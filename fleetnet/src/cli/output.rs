@@ -138,6 +138,22 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{}", Safe::line(text));
 }
 
+/// True if a user can answer a question.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal()
+}
+
+/// Prints a question to standard error and reads the answer. Only `y` and `yes` agree.
+///
+/// # Errors
+/// If the question cannot be printed, or the answer cannot be read.
+pub(crate) fn ask(question: &str) -> io::Result<bool> {
+    write!(io::stderr(), "{} ", Safe::line(question))?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}
+
 /// Prints an error to standard error, on one line.
 pub(crate) fn error(text: &str) {
     let _ = writeln!(io::stderr(), "error: {}", Safe::line(text));

@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
 use memkube::serve::{self, Https};
 use memkube::{BoxError, Context, Definition, MemKube, Object, Options, Scope, Status, Strategy, User};
 use serde::Serialize;
@@ -127,6 +127,17 @@ impl Drop for Cluster {
             front.abort();
         }
     }
+}
+
+/// Writes the Secret for the hub into a cluster, with a token of a member.
+pub(crate) async fn hub_secret(cluster: &Cluster, member: &str) {
+    let claims = json!({"sub": format!("system:serviceaccount:fleet-member-{member}:member-agent"), "exp": EXPIRES});
+    let secrets: Api<Secret> = Api::namespaced(cluster.client(), "fleet-system");
+    if secrets.get_opt("fleetnet-hub").await.unwrap().is_some() {
+        secrets.delete("fleetnet-hub", &DeleteParams::default()).await.unwrap();
+    }
+    let secret = json!({"metadata": {"name": "fleetnet-hub"}, "stringData": {"token": token(&claims)}});
+    cluster.create::<Secret>("fleet-system", secret).await;
 }
 
 /// Server that accepts connections and never answers.

@@ -1,7 +1,7 @@
 //! Tests of `fleetnet leave`.
 
 use crate::fleet::Fleet;
-use crate::hub::{Cluster, folder};
+use crate::hub::{Cluster, folder, hub_secret};
 use crate::program::{Ended, run};
 use fleetnet_api::crd::{
     EndpointSliceImport, InternalServiceExport, MemberAgent, MultiClusterService, ServiceExport, multicluster,
@@ -49,7 +49,8 @@ async fn gone_member(hub: &Cluster) {
 async fn leave(clusters: &[&Cluster], more: &[&str]) -> Ended {
     let flags = clusters.iter().map(|cluster| format!("--kubeconfig={}", cluster.kubeconfig.display()));
     let flags: Vec<String> = flags.collect();
-    let arguments = ["leave", "west"].into_iter().chain(flags.iter().map(String::as_str)).chain(more.iter().copied());
+    let arguments =
+        ["leave", "west", "--yes"].into_iter().chain(flags.iter().map(String::as_str)).chain(more.iter().copied());
     run(arguments).await
 }
 
@@ -58,7 +59,9 @@ async fn a_member_of_a_real_fleet_leaves_and_nothing_is_left_behind() {
     let fleet = Fleet::start(2).await;
     let flags = fleet.flags(&["hub", "member-1", "member-2"]);
     let leave = |more: &[&str]| {
-        let arguments: Vec<String> = ["leave", "member-2"].iter().chain(more).map(|it| (*it).to_owned()).collect();
+        // The clusters of the sandbox have no Secret that names the member.
+        let named = ["leave", "member-2", "--yes", "--context", "kubectl@member-2"];
+        let arguments: Vec<String> = named.iter().chain(more).map(|it| (*it).to_owned()).collect();
         run(arguments.into_iter().chain(flags.clone()))
     };
     let planned = leave(&["--dry-run", "-o", "json"]).await.expect(0).json("Leave");
@@ -93,7 +96,9 @@ async fn a_member_that_uses_the_standard_api_leaves_and_nothing_is_left_behind()
     let fleet = Fleet::start_with(2, "multicluster").await;
     let flags = fleet.flags(&["hub", "member-1", "member-2"]);
     let leave = async |more: &[&str]| {
-        let arguments: Vec<String> = ["leave", "member-2"].iter().chain(more).map(|it| (*it).to_owned()).collect();
+        // The clusters of the sandbox have no Secret that names the member.
+        let named = ["leave", "member-2", "--yes", "--context", "kubectl@member-2"];
+        let arguments: Vec<String> = named.iter().chain(more).map(|it| (*it).to_owned()).collect();
         let left = run(arguments.into_iter().chain(flags.clone())).await.expect(0).json("Leave");
         let objects = left["objects"].as_array().unwrap().iter();
         objects.map(|it| format!("{} {} {}", it["action"], it["kind"], it["name"]).replace('"', "")).collect::<Vec<_>>()
@@ -125,7 +130,7 @@ async fn a_member_that_uses_the_standard_api_leaves_and_nothing_is_left_behind()
 #[tokio::test(flavor = "multi_thread")]
 async fn with_force_a_member_of_a_real_fleet_leaves_by_the_hub_alone() {
     let fleet = Fleet::start(2).await;
-    let arguments = ["leave", "member-2", "--force", "-o", "json"].map(str::to_owned);
+    let arguments = ["leave", "member-2", "--force", "--yes", "-o", "json"].map(str::to_owned);
     let done = run(arguments.into_iter().chain(fleet.flags(&["hub"]))).await.expect(0).json("Leave");
     let released = done["objects"].as_array().unwrap().iter().filter(|it| it["action"] == "released").count();
     assert_eq!(released, 0, "the hub agent removes its finalizers itself: {done}");
@@ -211,6 +216,134 @@ async fn another_cluster_than_the_members_is_refused() {
     assert!(namespace(&hub, NAMESPACE).await.is_some());
 }
 
+/// Returns the UID of a cluster.
+async fn uid(cluster: &Cluster) -> String {
+    namespace(cluster, "kube-system").await.unwrap().metadata.uid.unwrap()
+}
+
+/// Creates a member with the UID of its cluster in the hub, and an export of it in the hub.
+async fn heard(hub: &Cluster, member: &str, uid: &str) {
+    let kubeconfig = hub.kubeconfig.to_str().unwrap();
+    run(["join", member, "--apply", "--kubeconfig", kubeconfig]).await.expect(0);
+    let agent = json!({
+        "apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "MemberAgent", "metadata": {"name": member},
+        "spec": {"version": "1", "renewTime": "2026-11-22T03:48:02.123456Z", "clusterUid": uid},
+    });
+    hub.create::<MemberAgent>(&format!("fleet-member-{member}"), agent).await;
+}
+
+/// Creates an export and an import of a user.
+async fn used(cluster: &Cluster) {
+    cluster.server.make_namespace("work").await.unwrap();
+    let export = json!({
+        "apiVersion": "networking.fleet.azure.com/v1beta1", "kind": "ServiceExport", "metadata": {"name": "app"},
+    });
+    cluster.create::<ServiceExport>("work", export).await;
+    let import = json!({
+        "apiVersion": "networking.fleet.azure.com/v1beta1", "kind": "MultiClusterService", "metadata": {"name": "app"},
+        "spec": {"serviceImport": {"name": "app"}},
+    });
+    cluster.create::<MultiClusterService>("work", import).await;
+}
+
+async fn is_used(cluster: &Cluster) -> bool {
+    let exports: Api<ServiceExport> = Api::all(cluster.client());
+    let imports: Api<MultiClusterService> = Api::all(cluster.client());
+    let (exports, imports) = (exports.list(&ListParams::default()).await, imports.list(&ListParams::default()).await);
+    (exports.unwrap().items.len(), imports.unwrap().items.len()) == (1, 1)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_names_the_cluster_of_another_takes_nothing_of_it_along() {
+    let folder = folder();
+    let [hub, west, east] = [
+        Cluster::https(folder.path(), "hub").await,
+        Cluster::https(folder.path(), "west").await,
+        Cluster::https(folder.path(), "east").await,
+    ];
+    let of_east = uid(&east).await;
+    heard(&hub, "west", &of_east).await;
+    for (cluster, member) in [(&west, "west"), (&east, "east")] {
+        hub_secret(cluster, member).await;
+        used(cluster).await;
+    }
+    let clusters = [&hub, &west, &east];
+    // East has no MemberAgent, as a member with Go agents.
+    let ended = leave(&clusters, &[]).await.expect(2);
+    assert!(ended.errors.contains("context admin@east leads to the member east"), "{ended:?}");
+    heard(&hub, "east", &of_east).await;
+    for context in [&[][..], &["--context", "admin@east"]] {
+        let ended = leave(&clusters, context).await.expect(2);
+        assert!(ended.errors.contains("context admin@east leads to the member east"), "{ended:?}");
+    }
+    // The right context does not have the UID in the hub, and the message does not lead to another cluster.
+    let ended = leave(&clusters, &["--context", "admin@west"]).await.expect(2);
+    assert!(
+        ended.errors.contains("The member itself writes this UID") && ended.errors.contains("--force"),
+        "{ended:?}"
+    );
+    // The command looks for east, and another member has the same UID.
+    let flags = clusters.map(|cluster| format!("--kubeconfig={}", cluster.kubeconfig.display()));
+    let ended = run(["leave", "east", "--yes"].map(str::to_owned).into_iter().chain(flags)).await.expect(2);
+    assert!(ended.errors.contains("for east and for west: name the context of east with --context"), "{ended:?}");
+    assert!(is_used(&east).await && is_used(&west).await);
+
+    leave(&clusters, &["--force", "--wait=1s"]).await.expect(0);
+    assert!(namespace(&hub, NAMESPACE).await.is_none());
+    assert!(is_used(&east).await && namespace(&hub, "fleet-member-east").await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_two_ids_of_a_cluster_leaves_and_the_other_keeps_its_exports() {
+    let folder = folder();
+    let (hub, east) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "east").await);
+    let of_east = uid(&east).await;
+    for member in ["west", "east"] {
+        heard(&hub, member, &of_east).await;
+    }
+    used(&east).await;
+    let clusters = [&hub, &east];
+    // The Secret of the cluster is that of the id that stays.
+    hub_secret(&east, "east").await;
+    let ended = leave(&clusters, &["--context", "admin@east"]).await.expect(2);
+    assert!(ended.errors.contains("leads to the member east") && ended.errors.contains("--force"), "{ended:?}");
+    // It is that of the id that leaves.
+    hub_secret(&east, "west").await;
+    let ended = leave(&clusters, &["--context", "admin@east", "--wait=1s", "-o", "json"]).await.expect(0);
+    assert!(ended.errors.contains("is also the member east"), "{ended:?}");
+    let done = ended.json("Leave");
+    let kinds: Vec<&str> = done["objects"].as_array().unwrap().iter().filter_map(|it| it["kind"].as_str()).collect();
+    assert!(!kinds.contains(&"ServiceExport") && !kinds.contains(&"MultiClusterService"), "{done}");
+    assert!(is_used(&east).await && east.secret("fleet-system", "fleetnet-hub").await.is_none());
+    assert!(namespace(&hub, NAMESPACE).await.is_none() && namespace(&hub, "fleet-member-east").await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_does_not_say_which_member_it_is_must_be_named() {
+    let folder = folder();
+    let (hub, west) = joined(folder.path()).await;
+    heard(&hub, "west", &uid(&west).await).await;
+    let ended = leave(&[&hub, &west], &["--wait=1s"]).await.expect(2);
+    assert!(ended.errors.contains("nor a Deployment in fleet-system says that it is west"), "{ended:?}");
+    leave(&[&hub, &west], &["--wait=10s", "--context", "admin@west"]).await.expect(0);
+    assert!(namespace(&hub, NAMESPACE).await.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_terminal_nothing_is_deleted_unless_the_user_agrees_before() {
+    let folder = folder();
+    let hub = Cluster::https(folder.path(), "hub").await;
+    gone_member(&hub).await;
+    let kubeconfig = hub.kubeconfig.to_str().unwrap();
+    for more in [&[][..], &["--force"]] {
+        let arguments = ["leave", "west", "--kubeconfig", kubeconfig];
+        let ended = run(arguments.iter().chain(more)).await.expect(2);
+        assert!(ended.errors.contains("standard input is no terminal: use --yes, or --dry-run"), "{ended:?}");
+    }
+    assert!(namespace(&hub, NAMESPACE).await.is_some());
+    run(["leave", "west", "--kubeconfig", kubeconfig, "--force", "--dry-run"]).await.expect(0);
+}
+
 /// Returns a hub and its member west, which has the namespace `work`. No agent runs.
 async fn joined(folder: &Path) -> (Cluster, Cluster) {
     let (hub, west) = (Cluster::https(folder, "hub").await, Cluster::https(folder, "west").await);
@@ -265,6 +398,7 @@ async fn wrong_command_lines_are_usage_errors() {
         &["leave", "West"],
         &["leave", "west", "--force", "--context", "a"],
         &["leave", "west", "--wait=0s"],
+        &["leave", "west", "--context", "a", "--context", "b", "--yes"],
     ] {
         run(arguments).await.expect(2);
     }

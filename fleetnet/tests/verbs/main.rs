@@ -10,6 +10,7 @@ mod join;
 mod leave;
 mod migrate;
 mod program;
+mod rotate;
 mod terminal;
 mod version;
 mod views;

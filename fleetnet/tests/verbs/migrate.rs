@@ -1,7 +1,7 @@
 //! Tests of `fleetnet migrate`.
 
 use crate::fleet::Fleet;
-use crate::hub::{Cluster, folder};
+use crate::hub::{Cluster, folder, hub_secret};
 use crate::program::{Ended, run};
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, MemberAgent};
 use futures::StreamExt as _;
@@ -43,6 +43,7 @@ async fn migrate(arguments: &[&str], clusters: &[&Cluster]) -> Ended {
 async fn stopped_member(hub: &Cluster, west: &Cluster) {
     let kubeconfig = hub.kubeconfig.to_str().unwrap();
     run(["join", "west", "--apply", "--kubeconfig", kubeconfig]).await.expect(0);
+    hub_secret(west, "west").await;
     west.server.make_namespace("work").await.unwrap();
     let namespaces: Api<Namespace> = Api::all(west.client());
     let uid = namespaces.get("kube-system").await.unwrap().metadata.uid.unwrap();
@@ -110,9 +111,12 @@ async fn a_check_of_a_real_fleet_shows_the_objects_in_each_format_and_changes_no
     let ended = run(hub_only).await.expect(3);
     assert!(ended.errors.contains("member-1: no kubeconfig context leads to this cluster"), "{ended:?}");
 
-    for (cluster, holder) in [("member-2", "member-2: the agent"), ("--hub", "hub: the agent")] {
-        let arguments = ["migrate", "to-go", cluster].map(str::to_owned);
-        let ended = run(arguments.into_iter().chain(flags.clone())).await.expect(1);
+    // The clusters of the sandbox have no Secret that names the member.
+    for (cluster, holder) in
+        [(&["member-2", "--context=kubectl@member-2"][..], "member-2: the agent"), (&["--hub"], "hub: the agent")]
+    {
+        let arguments = ["migrate", "to-go"].iter().chain(cluster).map(|it| (*it).to_owned());
+        let ended = run(arguments.chain(flags.clone())).await.expect(1);
         assert!(ended.errors.contains(holder) && ended.errors.contains("0 replicas"), "{ended:?}");
         assert_eq!(ended.output, "");
     }
@@ -277,6 +281,24 @@ async fn another_cluster_with_the_id_of_the_member_is_refused() {
     let ended = migrate(&["to-go", "west"], &[&hub, &other]).await.expect(1);
     assert!(ended.errors.contains("no source slice of the member's exports"), "{ended:?}");
     assert_eq!(all::<EndpointSliceExport>(&hub).await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_names_the_cluster_of_another_gets_no_write_there() {
+    let folder = folder();
+    let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
+    stopped_member(&hub, &west).await;
+    // The cluster with this UID says that it is east.
+    hub_secret(&west, "east").await;
+    let ended = migrate(&["to-go", "west"], &[&hub, &west]).await.expect(2);
+    assert!(ended.errors.contains("leads to the member east"), "{ended:?}");
+    // It says that it is both.
+    agent_deployment(&west).await;
+    let ended = migrate(&["to-go", "west", "--context=admin@west"], &[&hub, &west]).await.expect(1);
+    assert!(ended.errors.contains("is also the member east"), "{ended:?}");
+    let slices: Vec<EndpointSlice> = all(&west).await;
+    assert_eq!(slices[0].metadata.annotations, None);
+    assert_eq!((all::<EndpointSliceExport>(&hub).await.len(), all::<MemberAgent>(&hub).await.len()), (2, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,9 +1,11 @@
-//! Tests of colours and progress on a pseudoterminal.
+//! Tests of colours, progress and questions on a pseudoterminal.
 
 use crate::hub::{Cluster, folder};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -80,4 +82,37 @@ async fn progress_is_on_standard_error_and_leaves_nothing_behind() {
     let written = on_a_terminal(&hub, Screen::Errors, &["--wait=1s"], &[]).await;
     assert!(written.contains("waiting until nothing is wrong"), "{written:?}");
     assert!(written.ends_with("\u{1b}[2K"), "the line of the spinner is cleared: {written:?}");
+}
+
+/// Runs `leave west --force` with a pseudoterminal as standard input, and answers its question. Returns its exit code and errors.
+fn answered(kubeconfig: &PathBuf, answer: &str) -> (i32, String) {
+    let mut keyboard = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap());
+    grantpt(&keyboard).unwrap();
+    unlockpt(&keyboard).unwrap();
+    let name = ptsname(&keyboard, Vec::new()).unwrap().into_string().unwrap();
+    let terminal = File::options().read(true).write(true).open(name).unwrap();
+    // The terminal keeps the answer until the program reads it.
+    writeln!(keyboard, "{answer}").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fleetnet"));
+    command.args(["leave", "west", "--force", "--wait=1s", "--kubeconfig"]).arg(kubeconfig).env_clear();
+    let ended = command.stdin(Stdio::from(terminal)).output().unwrap();
+    (ended.status.code().unwrap(), String::from_utf8(ended.stderr).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leave_asks_before_it_deletes_and_only_yes_agrees() {
+    let folder = folder();
+    let hub = Cluster::https(folder.path(), "hub").await;
+    hub.server.make_namespace("fleet-member-west").await.unwrap();
+    let namespaces: Api<Namespace> = Api::all(hub.client());
+    for (answer, code) in [("n", 1), ("", 1), ("yes", 0)] {
+        let kubeconfig = hub.kubeconfig.clone();
+        let running = spawn_blocking(move || answered(&kubeconfig, answer));
+        let ended = timeout(LIMIT, running).await.unwrap_or_else(|_| panic!("waited {LIMIT:?} for leave")).unwrap();
+        let question =
+            format!("Take the member west out? This deletes or changes 1 objects of context admin@hub ({}/)", hub.url);
+        assert!(ended.0 == code && ended.1.contains(&question), "{answer}: {ended:?}");
+        assert_eq!(ended.1.contains("nothing was changed"), code == 1, "{ended:?}");
+        assert_eq!(namespaces.get_opt("fleet-member-west").await.unwrap().is_some(), code == 1);
+    }
 }

@@ -245,7 +245,7 @@ async fn a_cluster_that_is_not_the_hub_does_not_look_like_a_healthy_fleet() {
         let text = format!("{}{}", ended.output, ended.errors);
         assert!(text.contains("--hub-context") && (text.contains("admin@west") || text.contains("FN107")), "{ended:?}");
     }
-    let leave = view(&["leave", "west"], &flags, &[]).await.expect(1);
+    let leave = view(&["leave", "west", "--yes"], &flags, &[]).await.expect(1);
     assert!(leave.errors.contains("context admin@west leads to a cluster without members"), "{leave:?}");
 }
 

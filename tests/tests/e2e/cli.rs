@@ -1,13 +1,16 @@
 //! Test of the command line on real API servers: members join, the state of the fleet is shown, and members leave.
 
 use crate::install::kubeconfig;
+use crate::tokens::is_accepted;
 use anyhow::{Context as _, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use harness::agent::Agent;
 use harness::control_plane::ControlPlane;
+use harness::eventually::Deadline;
 use harness::fleet::{FLEET_SYSTEM, manifests, start_hub, start_member};
 use harness::kubectl::Kubectl;
+use harness::limits::POLL;
 use harness::process::Ended;
 use harness::turn::Turn;
 use harness::user::{Consume, User};
@@ -21,6 +24,7 @@ use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
 use tokio::process::Command;
+use tokio::time::sleep;
 
 /// Namespace of the users.
 const USERS: &str = "work";
@@ -100,6 +104,7 @@ fn members_join_show_their_state_and_leave() -> anyhow::Result<()> {
         let kept = cli.json("join west --apply", 0).await?;
         ensure!(actions(&kept) == ["kept", "unchanged"], "{kept}");
         a_token_that_does_not_expire(&cli, &hub, &west).await?;
+        a_rotation_revokes_all_tokens(&cli, &hub, &west).await?;
 
         name(&west, "west").await?;
         name(&east, "east").await?;
@@ -129,7 +134,7 @@ async fn printed_commands_join_a_member(cli: &Cli, west: &ControlPlane) -> anyho
     kubectl.script(&format!("cd {}\n{script}", cli.folder.path().display())).await?;
     let applied = cli.json("join north --apply --context west", 0).await?;
     ensure!(actions(&applied) == ["unchanged"], "{applied}");
-    let left = cli.json("leave north --force", 0).await?;
+    let left = cli.json("leave north --force --yes", 0).await?;
     ensure!(actions(&left) == ["deleted"], "{left}");
     let secrets: Api<Secret> = Api::namespaced(west.admin(), FLEET_SYSTEM);
     secrets.delete("fleetnet-hub", &DeleteParams::default()).await?;
@@ -155,6 +160,27 @@ async fn a_token_that_does_not_expire(cli: &Cli, hub: &ControlPlane, west: &Cont
     let limited = cli.json("join west --apply --context west --token-ttl 24h", 0).await?;
     ensure!(actions(&limited) == ["kept", "unchanged", "updated"], "{limited}");
     ensure!(claims().await?["exp"].is_i64(), "the third expires");
+    Ok(())
+}
+
+/// After a rotation, the hub refuses each token from before, and accepts the one in the Secret.
+async fn a_rotation_revokes_all_tokens(cli: &Cli, hub: &ControlPlane, west: &ControlPlane) -> anyhow::Result<()> {
+    let secrets: Api<Secret> = Api::namespaced(west.admin(), FLEET_SYSTEM);
+    let token = async || {
+        let token = secrets.get("fleetnet-hub").await?.data.context("the Secret has keys")?.remove("token");
+        anyhow::Ok(String::from_utf8(token.context("the Secret has a token")?.0)?)
+    };
+    let old = token().await?;
+    ensure!(is_accepted(hub, &old).await?, "the token of join is valid");
+    let rotated = cli.json("rotate west --context west", 0).await?;
+    ensure!(actions(&rotated) == ["created", "deleted", "unchanged", "updated"], "{rotated}");
+    ensure!(is_accepted(hub, &token().await?).await?, "the new token is valid");
+    // An API server uses its answer about a token for 10 seconds.
+    let deadline = Deadline::start();
+    while is_accepted(hub, &old).await? {
+        deadline.check().context("the hub still accepts the old token")?;
+        sleep(POLL).await;
+    }
     Ok(())
 }
 
@@ -231,15 +257,15 @@ async fn members_leave(
     west_agent: Agent,
 ) -> anyhow::Result<()> {
     let namespaces: Api<Namespace> = Api::all(hub.admin());
-    let left = cli.json("leave east", 0).await?;
+    let left = cli.json("leave east --yes", 0).await?;
     ensure!(actions(&left) == ["deleted"], "{left}");
     eventually::gone(&namespaces, "fleet-member-east").await?;
     User::new(east.admin(), USERS).sees_no_slice("app").await?;
-    ensure!(cli.json("leave east", 0).await?["objects"][0]["action"] == "absent");
+    ensure!(cli.json("leave east --yes", 0).await?["objects"][0]["action"] == "absent");
     east_agent.kill().await?;
 
     west_agent.kill().await?;
-    let left = cli.json("leave west --force", 0).await?;
+    let left = cli.json("leave west --force --yes", 0).await?;
     ensure!(actions(&left) == ["deleted"], "the hub agent removes the finalizers of west's objects itself: {left}");
     eventually::gone(&namespaces, "fleet-member-west").await?;
     Ok(())

@@ -1,12 +1,19 @@
-//! Test of the renewal of a member's token for the hub, on real API servers. The test does the work of the kubelet: it writes the
-//! token of the Secret to the file that the agents read.
+//! Tests of a member's token for the hub, on real API servers: its renewal, and its rotation by the CLI. The tests do the work of the
+//! kubelet: they write the token of the Secret to the file that the agents read.
 
-use anyhow::{Context as _, ensure};
+use crate::install::kubeconfig;
+use anyhow::{Context as _, bail, ensure};
+use fleetnet_api::crd::MemberAgent;
 use fleetnet_runtime::token::claims::Claims;
-use harness::eventually;
+use harness::binaries;
+use harness::control_plane::{ADMIN, ControlPlane};
+use harness::eventually::{self, Deadline};
 use harness::fleet::{FLEET_SYSTEM, Fleet};
+use harness::kubeconfig::Access;
+use harness::limits::POLL;
 use harness::process::Ended;
 use k8s_openapi::ByteString;
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::PostParams;
@@ -14,6 +21,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
+use tokio::process::Command;
+use tokio::time::sleep;
 
 const SECRET: &str = "fleetnet-hub";
 /// Life of the tokens that the agent requests.
@@ -30,6 +39,59 @@ fn write(folder: &Path, token: &str) -> anyhow::Result<PathBuf> {
     fs::write(&unfinished, token)?;
     fs::rename(unfinished, &path)?;
     Ok(path)
+}
+
+/// True if a cluster accepts a token.
+pub(crate) async fn is_accepted(cluster: &ControlPlane, token: &str) -> anyhow::Result<bool> {
+    let access = Access { token: token.to_owned(), ..cluster.access(ADMIN).await? };
+    let reviews: Api<SelfSubjectReview> = Api::all(access.client().await?);
+    match reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 401 => Ok(false),
+        Err(error) => bail!("{error}"),
+    }
+}
+
+#[test]
+fn after_a_rotation_only_the_new_token_works_and_the_agent_goes_on_with_it() -> anyhow::Result<()> {
+    harness::run(async {
+        let fleet = Fleet::take(1).await?;
+        let (member, folder) = (&fleet.members[0], TempDir::with_prefix("fleetnet-rotation-")?);
+        let secrets: Api<Secret> = Api::namespaced(member.control_plane.admin(), FLEET_SYSTEM);
+        let first = fleet.hub.access(&member.hub_user).await?.token;
+        let stolen = fleet.hub.access(&member.hub_user).await?.token;
+        let path = write(folder.path(), &first)?;
+        let mut secret = Secret::default();
+        secret.metadata.name = Some(SECRET.to_owned());
+        secret.data = Some([("token".to_owned(), ByteString(first.clone().into()))].into());
+        secrets.create(&PostParams::default(), &secret).await?;
+        let agent = fleet.member_agent(member).await?.variable("CONFIG_PATH", path).start_ready().await?;
+        let agents: Api<MemberAgent> = Api::namespaced(fleet.hub.admin(), &member.hub_namespace);
+        eventually::exists(&agents, &member.cluster_id).await?;
+        for token in [&first, &stolen] {
+            ensure!(is_accepted(&fleet.hub, token).await?, "the token is valid before the rotation");
+        }
+
+        let config = folder.path().join("kubeconfig");
+        fs::write(&config, kubeconfig(&[("west", &member.control_plane), ("hub", &fleet.hub)]).await?)?;
+        let mut rotate = Command::new(binaries::find("fleetnet").await?);
+        rotate.args(["rotate", &member.cluster_id, "--hub-context", "hub", "--context", "west"]);
+        let ended = rotate.env_clear().env("KUBECONFIG", config).kill_on_drop(true).output().await?;
+        ensure!(ended.status.success(), "{ended:?}");
+        let new = token(&secrets.get(SECRET).await?).context("a token")?;
+        ensure!(is_accepted(&fleet.hub, &new).await?, "the new token is valid");
+        // An API server uses its answer about a token for 10 seconds.
+        let deadline = Deadline::start();
+        while is_accepted(&fleet.hub, &first).await? || is_accepted(&fleet.hub, &stolen).await? {
+            deadline.check().context("the hub still accepts an old token")?;
+            sleep(POLL).await;
+        }
+        write(folder.path(), &new)?;
+        eventually::renewal(&agents, &member.cluster_id, POLL).await?;
+        ensure!(agent.terminate().await? == Ended::Exited(0), "{}", agent.log().tail());
+        secrets.delete(SECRET, &kube::api::DeleteParams::default()).await?;
+        Ok(())
+    })
 }
 
 #[test]

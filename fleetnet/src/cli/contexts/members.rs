@@ -5,7 +5,8 @@ use super::failure::{Class, Failure};
 use super::{ClusterFlags, Contexts};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
-use fleetnet_core::names::cluster_of;
+use fleetnet_core::names::{cluster_of, member_of_agent};
+use fleetnet_types::ObjectName;
 use futures::StreamExt as _;
 use futures::stream;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -29,8 +30,8 @@ pub(crate) struct Known {
     is_complete: bool,
     /// Cluster ids, from the namespaces of the hub.
     pub(crate) ids: BTreeSet<String>,
-    /// Cluster ids by the UID of the cluster, from MemberAgents.
-    by_uid: BTreeMap<String, String>,
+    /// UIDs of the clusters by cluster id, from MemberAgents. A member writes the UID itself, so two members may have the same one.
+    uids: BTreeMap<String, String>,
 }
 
 impl Known {
@@ -45,10 +46,27 @@ impl Known {
         let agents: Api<MemberAgent> = Api::all(hub.client.clone());
         let agents = hub.find(agents.list(&ListParams::default())).await?.map(|list| list.items).unwrap_or_default();
         let uid = |agent: &MemberAgent| {
-            let id = cluster_of(&agent.namespace()?)?;
-            Some((agent.spec.cluster_uid.clone()?, id.to_string()))
+            let id = member_of_agent(&ObjectName::new(agent.namespace()?, agent.name_any()))?;
+            Some((id.to_string(), agent.spec.cluster_uid.clone()?))
         };
-        Ok(Self { is_complete: true, ids: ids.collect(), by_uid: agents.iter().filter_map(uid).collect() })
+        Ok(Self { is_complete: true, ids: ids.collect(), uids: agents.iter().filter_map(uid).collect() })
+    }
+
+    /// Returns the UID of a member's cluster, as its MemberAgent says.
+    pub(crate) fn uid_of(&self, id: &str) -> Option<&str> {
+        self.uids.get(id).map(String::as_str)
+    }
+
+    /// Returns the members whose MemberAgent has this UID.
+    pub(crate) fn claimants(&self, uid: &str) -> BTreeSet<String> {
+        self.uids.iter().filter(|(_, of)| *of == uid).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Returns what a hub knows if its members are those with a UID.
+    #[cfg(test)]
+    pub(crate) fn with_uids(uids: &[(&str, &str)]) -> Self {
+        let uids: BTreeMap<_, _> = uids.iter().map(|(id, uid)| ((*id).to_owned(), (*uid).to_owned())).collect();
+        Self { is_complete: true, ids: uids.keys().cloned().collect(), uids }
     }
 }
 
@@ -109,28 +127,45 @@ fn list(ids: &BTreeSet<String>) -> String {
     if ids.is_empty() { "none".to_owned() } else { ids.iter().cloned().collect::<Vec<_>>().join(", ") }
 }
 
-/// Returns the id of a cluster in the fleet; `None` if it is no member. The UID decides, because an agent with the id may not
-/// own the id. A cluster that the hub has never heard of is recognized by the Deployment of its agent.
+/// Returns the id of a cluster in the fleet; `None` if it is no member.
 async fn id_of(cluster: &Cluster, known: &Known) -> Result<Option<String>, Failure> {
-    let uid = uid(cluster).await;
-    if let Ok(uid) = &uid
-        && let Some(id) = known.by_uid.get(uid)
-    {
-        return Ok(Some(id.clone()));
-    }
-    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), FLEET_SYSTEM_NAMESPACE);
-    let deployments = cluster.find(deployments.list(&ListParams::default())).await;
-    match (deployments, &uid) {
-        (Ok(deployments), _) => {
-            let id = deployments.and_then(|list| list.items.iter().find_map(id_in));
-            // The hub knows the UID of this member's cluster: this one has the same id in another fleet.
-            let is_of_another = |id: &String| known.by_uid.values().any(|other| other == id);
-            Ok(id.filter(|id| !known.is_complete || known.ids.contains(id) && !(uid.is_ok() && is_of_another(id))))
-        }
-        // Without rights for Deployments, the UID is enough to know that this is no member.
-        (Err(_), Ok(_)) => Ok(None),
+    let (uid, own) = tokio::join!(uid(cluster), deployed(cluster));
+    match (uid, own) {
         (Err(failure), Err(_)) => Err(failure),
+        // Without rights for Deployments, the UID is enough.
+        (uid, own) => recognized(known, uid.ok().as_deref(), &own.unwrap_or_default())
+            .map_err(|why| Failure::new(Class::Other, &why).at(&cluster.context, Some(cluster.url()))),
     }
+}
+
+/// Returns the member that a cluster is, by its UID and by the ids in the Deployments of its agents. Where both agree, they decide.
+/// Otherwise the UID decides, because an agent with an id may not own the id.
+///
+/// # Errors
+/// If several members name this cluster, and the cluster does not say which one it is.
+fn recognized(known: &Known, uid: Option<&str>, own: &BTreeSet<String>) -> Result<Option<String>, String> {
+    let claimants = uid.map(|uid| known.claimants(uid)).unwrap_or_default();
+    // The hub does not know the UID of this member's cluster. Otherwise, this cluster has the same id in another fleet.
+    let is_unheard =
+        |id: &&String| !known.is_complete || known.ids.contains(*id) && (uid.is_none() || known.uid_of(id).is_none());
+    let own = own.iter().find(|id| claimants.contains(*id)).or_else(|| own.iter().find(is_unheard));
+    match (own, claimants.len()) {
+        (Some(id), _) => Ok(Some(id.clone())),
+        (None, 0 | 1) => Ok(claimants.into_iter().next()),
+        (None, _) => {
+            Err(format!("the members {} have its UID in the hub, and no Deployment says which it is", list(&claimants)))
+        }
+    }
+}
+
+/// Returns the ids in the Deployments of the agents of a cluster, of fleetnet or in Go.
+///
+/// # Errors
+/// If the cluster does not answer, or this user may not list Deployments.
+pub(crate) async fn deployed(cluster: &Cluster) -> Result<BTreeSet<String>, Failure> {
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), FLEET_SYSTEM_NAMESPACE);
+    let list = cluster.find(deployments.list(&ListParams::default())).await?;
+    Ok(list.iter().flat_map(|list| list.items.iter().filter_map(id_in)).collect())
 }
 
 /// Returns the member's id in the Deployment of its agent.
@@ -142,8 +177,29 @@ fn id_in(deployment: &Deployment) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::id_in;
+    use super::{Known, id_in, recognized};
     use k8s_openapi::api::apps::v1::Deployment;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_member_that_names_the_cluster_of_another_is_not_taken_for_it() {
+        let east = BTreeSet::from(["east".to_owned()]);
+        let none = BTreeSet::new();
+        let forged = Known::with_uids(&[("east", "uid"), ("zz", "uid")]);
+        let found = |known: &Known, uid: Option<&str>, own: &BTreeSet<String>| recognized(known, uid, own);
+        assert_eq!(found(&forged, Some("uid"), &east), Ok(Some("east".to_owned())));
+        assert!(found(&forged, Some("uid"), &none).unwrap_err().contains("east, zz"));
+        // East has no MemberAgent, such as a member with Go agents.
+        let mut go = Known::with_uids(&[("zz", "uid")]);
+        go.ids.insert("east".to_owned());
+        assert_eq!(found(&go, Some("uid"), &east), Ok(Some("east".to_owned())));
+        assert_eq!(found(&go, Some("uid"), &none), Ok(Some("zz".to_owned())));
+        assert_eq!(found(&go, Some("other"), &none), Ok(None));
+        // A cluster with the id of a member whose cluster has another UID is of another fleet.
+        assert_eq!(found(&Known::with_uids(&[("east", "other")]), Some("uid"), &east), Ok(None));
+        assert_eq!(found(&Known::with_uids(&[("east", "other")]), None, &east), Ok(Some("east".to_owned())));
+        assert_eq!(found(&Known::default(), Some("uid"), &east), Ok(Some("east".to_owned())));
+    }
 
     #[test]
     fn the_id_is_in_the_deployment_of_the_manifest() {

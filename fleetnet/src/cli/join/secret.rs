@@ -20,7 +20,7 @@ pub(crate) const NAME: &str = "fleetnet-hub";
 /// Keys of the Secret. `certificate-authority` is the base64 text of the PEM.
 const URL: &str = "url";
 const AUTHORITY: &str = "certificate-authority";
-const TOKEN: &str = "token";
+pub(crate) const TOKEN: &str = "token";
 
 /// What the Secret must say about the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,8 @@ pub(crate) fn plan(present: &BTreeMap<String, String>, hub: &Hub, differences: D
     plan
 }
 
-/// Brings the Secret of a member up to date, and its namespace. A token that the hub accepts stays.
+/// Brings the Secret of a member up to date, and its namespace. A token that the hub accepts stays, unless it has a `defect` that the
+/// caller knows. An API server may accept a revoked token for some seconds more.
 pub(crate) async fn apply(
     hub: &Cluster,
     member: &Cluster,
@@ -72,6 +73,7 @@ pub(crate) async fn apply(
     settings: &Hub,
     asked: Option<Life>,
     differences: Differences,
+    defect: Option<String>,
 ) -> Result<Vec<Done>, Stop> {
     let mut done = vec![namespace(member).await?];
     let secrets: Api<Secret> = Api::namespaced(member.client.clone(), FLEET_SYSTEM_NAMESPACE);
@@ -84,7 +86,7 @@ pub(crate) async fn apply(
 
     let token = data.get(TOKEN).map(String::as_str).unwrap_or_default();
     let now = to_jiff(Clock::system().now());
-    let defect = match token::defect(token, id, now, asked) {
+    let defect = match defect.or_else(|| token::defect(token, id, now, asked)) {
         Some(defect) => Some(defect),
         None => refusal(hub, token, id).await?,
     };

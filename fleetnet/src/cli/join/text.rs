@@ -71,6 +71,18 @@ printf %s \"$token\" | kubectl --context {member} -n {FLEET_SYSTEM_NAMESPACE} cr
     ))
 }
 
+/// Returns the commands that replace the Secret of the member by one with a new token.
+pub(crate) fn replace(subject: &Subject<'_>) -> Safe {
+    let delete = format!(
+        "kubectl --context {} -n {FLEET_SYSTEM_NAMESPACE} delete secret {} --ignore-not-found\n",
+        quoted(subject.member_context),
+        secret::NAME
+    );
+    let mut text = Safe::block(&delete);
+    text.push(&member(subject));
+    text
+}
+
 /// Returns everything as one text that kubectl can apply to the hub: the rest is in comments.
 pub(crate) fn all(subject: &Subject<'_>, objects: &[Value]) -> Safe {
     let (hub_context, id) = (subject.hub_context, subject.member);
@@ -138,6 +150,7 @@ mod tests {
             text.contains("| kubectl --context 'my west' -n fleet-system create secret generic fleetnet-hub"),
             "{text}"
         );
+        assert!(text.contains("\n  --from-file=token=/dev/stdin\n") && !text.contains("literal=token"), "{text}");
         let text = member(&subject(Some("https://h;rm -rf ~"), Token::NeverExpires)).to_string();
         assert!(text.contains("--from-literal=url='https://h;rm -rf ~' \\\n"), "{text}");
         assert!(text.contains("get secret member-agent-token"), "{text}");
@@ -150,5 +163,4 @@ mod tests {
             assert_eq!(quoted(word), shown);
         }
     }
-        assert!(text.contains("\n  --from-file=token=/dev/stdin\n") && !text.contains("literal=token"), "{text}");
 }

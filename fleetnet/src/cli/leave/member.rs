@@ -3,15 +3,12 @@
 use super::{Log, standard};
 use crate::cli::contexts::connect::Cluster;
 use crate::cli::contexts::failure::Class;
-use crate::cli::contexts::members::uid;
-use crate::cli::contexts::{ClusterFlags, Contexts};
 use crate::cli::exit::Stop;
 use crate::cli::join::secret;
 use crate::cli::objects::{Action, Reference, write_failed};
 use crate::limits::POLL;
 use fleetnet_api::crd::{MemberAgent, MultiClusterService, ServiceExport, ServiceImport};
 use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, STANDARD_GROUP, labels};
-use futures::future::join_all;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -20,41 +17,6 @@ use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use tokio::time::Instant;
-
-/// Finds the context of a member: the one that the user names, or the one whose cluster has the UID in the MemberAgent.
-pub(super) async fn connect(
-    contexts: &Contexts,
-    flags: &ClusterFlags,
-    member: &str,
-    agent: Option<&MemberAgent>,
-) -> Result<Cluster, Stop> {
-    let owner = agent.and_then(|agent| agent.spec.cluster_uid.clone());
-    if let Some(context) = flags.context.first() {
-        let cluster = Cluster::connect(contexts, context, flags.request_timeout).await?;
-        let uid = uid(&cluster).await?;
-        return match owner {
-            Some(owner) if owner != uid => Err(Stop::usage(format!(
-                "context {context} is not the cluster of the member {member}: its UID is {uid}, and the hub knows {owner}: name \
-                 the right --context"
-            ))),
-            _ => Ok(cluster),
-        };
-    }
-    let missing = |why: &str| {
-        Stop::usage(format!(
-            "{why}: name the context of the member {member} with --context, or use --force if the member is gone"
-        ))
-    };
-    let owner = owner.ok_or_else(|| missing("the hub does not know the UID of the member's cluster"))?;
-    let names = contexts.names();
-    let candidates = names.iter().map(|context| async move {
-        let cluster = Cluster::connect(contexts, context, flags.request_timeout).await.ok()?;
-        let uid = uid(&cluster).await.ok()?;
-        Some((cluster, uid))
-    });
-    let found = join_all(candidates).await.into_iter().flatten().find(|(_, uid)| *uid == owner);
-    found.map(|(cluster, _)| cluster).ok_or_else(|| missing("no context leads to the member's cluster"))
-}
 
 /// Deletes the exports and imports of the member by the fleet's API.
 pub(super) async fn withdraw(member: &Cluster, log: &mut Log<'_>) -> Result<(), Stop> {

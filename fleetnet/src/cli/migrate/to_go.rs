@@ -67,6 +67,9 @@ pub(super) async fn run(options: Options) -> Result<Exit, Stop> {
     let breadth = if options.hub { Breadth::Named } else { Breadth::All };
     let mut fleet = Fleet::find(&options.clusters, breadth, options.timeout, &progress).await?;
     fleet.only(options.member.as_deref());
+    if let Some(member) = &options.member {
+        fleet.prove(member, &options.clusters).await?;
+    }
     let mut done = Vec::new();
     let result = return_to_go(&options, &fleet, &progress, &mut done).await;
     drop(progress);
