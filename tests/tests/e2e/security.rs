@@ -63,14 +63,21 @@ async fn until(
     }
 }
 
-/// Waits until the hub uses the admission policy: it refuses an object that names another member.
+/// Waits until the hub uses both admission policies: it refuses an object that names another member, and a token for a year.
 async fn policy_is_used(member: &kube::Client, cluster_id: &str) -> anyhow::Result<()> {
     let path = policy::path(cluster_id, "internalserviceimports");
     let forged = policy::claim("probe", "another-member");
     let path = format!("{path}?dryRun=All");
     let what = "the hub does not use the policy";
     let ask = async || send(member, request("POST", &path), Some(&forged)).await;
-    until(what, |it| it.message().contains(policy::DENIED), ask).await.map(drop)
+    until(what, |it| it.message().contains(policy::DENIED), ask).await?;
+    let path = format!("/api/v1/namespaces/fleet-member-{cluster_id}/serviceaccounts/member-agent/token?dryRun=All");
+    let year = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+                      "spec": {"audiences": [], "expirationSeconds": 31_536_000}});
+    let ask = async || send(member, request("POST", &path), Some(&year)).await;
+    until("the hub does not use the policy about tokens", |it| it.message().contains(policy::TOKEN_DENIED), ask)
+        .await
+        .map(drop)
 }
 
 /// Returns a reference to an object of a cluster, as in an export or a claim.

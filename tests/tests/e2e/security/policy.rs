@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 /// Start of the message with which kube-apiserver refuses a request because of the policy. The name of the object comes before.
 pub(super) const DENIED: &str =
     "ValidatingAdmissionPolicy 'fleetnet-member-id' with binding 'fleetnet-member-id' denied request: ";
+/// Start of the message with which kube-apiserver refuses a request because of the policy about tokens.
+pub(super) const TOKEN_DENIED: &str =
+    "ValidatingAdmissionPolicy 'fleetnet-member-tokens' with binding 'fleetnet-member-tokens' denied request: ";
 /// Id of a cluster that is not the member.
 const OTHER: &str = "another-member";
 

@@ -1,6 +1,6 @@
 //! Test that kube-apiserver refuses each role what the role does not need.
 
-use super::policy::DENIED;
+use super::policy::{DENIED, TOKEN_DENIED};
 use super::requests::{Expected, Request, Role, catalogue};
 use super::{Answer, policy_is_used, request, send, until};
 use anyhow::{Context as _, ensure};
@@ -77,7 +77,7 @@ async fn sent(client: &kube::Client, it: &Request, path: &str) -> anyhow::Result
 fn flaw(it: &Request, answer: &Answer, user: &str) -> Option<String> {
     let message = answer.message();
     let by_rbac = message.contains(&format!("User \"{user}\" cannot "));
-    let by_policy = message.contains(DENIED);
+    let by_policy = message.contains(DENIED) || message.contains(TOKEN_DENIED);
     let is_expected = match it.expected {
         Expected::Allowed => return None,
         Expected::Refused => by_rbac,
