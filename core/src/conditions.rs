@@ -9,7 +9,7 @@ mod standard;
 pub use standard::{INVALID_SERVICE_TYPE, NO_SERVICE};
 pub(crate) use standard::{has_outcome, merge_outcome};
 
-use crate::annotations::AZURE_LOAD_BALANCER_INTERNAL;
+use crate::annotations::{AZURE_LOAD_BALANCER_INTERNAL, WEIGHT};
 use crate::limits::{PORTS_MAX, REPORTED_NAMES_MAX};
 use crate::message;
 use crate::model::{Condition, ExportState, InternalServiceExport, Kind, Meta};
@@ -141,7 +141,7 @@ impl ConditionValue {
 
     /// Condition `Valid` False: the weight annotation of the ServiceExport is malformed.
     pub fn invalid_weight(service: &ObjectName, error: &str) -> Self {
-        let message = format!("serviceExport {service} has an invalid weight annotation, err = {error}");
+        let message = format!("serviceExport {service} has an invalid annotation {WEIGHT}: {error}");
         Self::new(ConditionStatus::False, Reason::ServiceExportInvalidWeightAnnotation, message)
     }
 

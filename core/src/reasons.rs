@@ -51,7 +51,7 @@ reasons! {
     Warning ServiceImported,
     /// A Service or slice has more ports than the limit.
     Warning TooManyPorts,
-    /// The weight annotation of a ServiceExport is malformed.
+    /// The annotation networking.fleet.azure.com/weight of a ServiceExport is malformed.
     Warning ServiceExportInvalidWeightAnnotation,
     /// The namespace in the hub does not allow a cluster to export the Service.
     Warning ExporterNotAllowed,

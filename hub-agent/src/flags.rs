@@ -27,8 +27,8 @@ pub struct Flags {
     #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
     pub health_probe_bind_address: String,
 
-    /// Use of the annotations `exporters` and `importers` on namespaces of the hub, which list the clusters that may export and
-    /// import.
+    /// Use of the annotations `networking.fleet.azure.com/exporters` and `networking.fleet.azure.com/importers` on namespaces of the
+    /// hub, which list the clusters that may export and import.
     #[arg(long, value_name = "POLICY", default_value = "enforce", value_enum)]
     pub namespace_policy: NamespacePolicyFlag,
 

@@ -8,6 +8,7 @@ mod layout;
 mod limits;
 mod metrics;
 mod modules;
+mod names;
 mod reasons;
 mod source;
 mod supply;
@@ -46,6 +47,11 @@ const RULES: &[Rule] = &[
         broken: supply::crates_that_are_denied,
     },
     Rule { asks: "deny.toml allows the license of every crate", broken: supply::licenses_that_are_not_allowed },
+    Rule {
+        asks: "messages and docs have the full names of our annotations and labels",
+        broken: names::short_names_of_annotations,
+    },
+    Rule { asks: "messages name annotations and labels that are there", broken: names::names_that_are_not_there },
     Rule { asks: "every queue has a limit, named in its crate's limits.rs", broken: limits::queues_without_limit },
     Rule {
         asks: "in the agents every limit is in its crate's limits.rs, and other numbers say above why they are none",

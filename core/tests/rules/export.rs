@@ -192,8 +192,8 @@ fn an_ineligible_service_is_withdrawn_and_reported() {
 #[test]
 fn an_invalid_weight_changes_nothing_but_the_condition() {
     let source = service("work/app");
-    let message = "serviceExport work/app has an invalid weight annotation, err = the weight annotation is not a valid \
-                   integer: many";
+    let message = "serviceExport work/app has an invalid annotation networking.fleet.azure.com/weight: it is \
+                   not a valid integer: many";
     let invalid = condition("Valid", "False", "ServiceExportInvalidWeightAnnotation", message, 1);
     let export = accepted_export("work/app").weighing("many");
     let updated = [now(invalid.clone()), no_conflict("work/app")];

@@ -66,8 +66,10 @@ fn a_headless_service_is_exported_where_its_export_asks_for_it() {
     let reported = assert_ineligible(&headless, &plain_export, Features::ALL);
     assert_eq!(
         reported,
-        ["service work/app is not eligible for export: it is headless; set the annotation \"export-headless\" of the \
-          ServiceExport to \"true\" to export it"]
+        [
+            "service work/app is not eligible for export: it is headless; set the annotation networking.fleet.azure.com/export-headless of the \
+          ServiceExport to \"true\" to export it"
+        ]
     );
     let requested = ServiceExport { headless: true, ..plain_export };
     let reported = assert_ineligible(&headless, &requested, Features::ALL.without(Feature::Headless));

@@ -77,7 +77,7 @@ fn of_services() -> Vec<Case> {
             "it is headless",
             export_plan([service("work/app").headless().object(), fresh().object()]),
             ["ServiceExport ServiceIneligible: service work/app is not eligible for export: it is headless; set the \
-              annotation \"export-headless\" of the ServiceExport to \"true\" to export it"],
+              annotation networking.fleet.azure.com/export-headless of the ServiceExport to \"true\" to export it"],
         ),
         case(
             "the hub does not understand that",
@@ -110,8 +110,8 @@ fn of_services() -> Vec<Case> {
         case(
             "its weight says nothing",
             export_plan([app(), fresh().weighing("many").object()]),
-            ["ServiceExport ServiceExportInvalidWeightAnnotation: serviceExport work/app has an invalid weight \
-              annotation, err = the weight annotation is not a valid integer: many. The existing export continues \
+            ["ServiceExport ServiceExportInvalidWeightAnnotation: serviceExport work/app has an invalid \
+              annotation networking.fleet.azure.com/weight: it is not a valid integer: many. The existing export continues \
               unchanged. Correct the annotation"],
         ),
         case(

@@ -27,17 +27,17 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN404,
         "The namespace in the hub does not allow this importer",
-        "The annotation importers of the namespace in the hub does not list the importing cluster. With --namespace-policy=listed of the hub agent, the annotation can also be missing.",
+        "The annotation networking.fleet.azure.com/importers of the namespace in the hub does not list the importing cluster. With --namespace-policy=listed of the hub agent, the annotation can also be missing.",
     )
-    .seen("annotation importers of the Namespace in the hub", "kubectl --context HUB get namespace <namespace> -o yaml")
-    .remedy("Add the cluster id to the annotation importers, or remove the annotation.")
+    .seen("annotation networking.fleet.azure.com/importers of the Namespace in the hub", "kubectl --context HUB get namespace <namespace> -o yaml")
+    .remedy("Add the cluster id to the annotation networking.fleet.azure.com/importers, or remove the annotation.")
     .reasons(&[Reason::ImporterNotAllowed]),
     Entry::new(
         FN405,
         "Another cluster has the exclusive claim",
         "A Service has at most one importer of type LoadBalancer (the default), and another cluster is this importer.",
     )
-    .seen("annotation service-in-use-by of the ServiceImport in the hub", "kubectl --context HUB -n <namespace> get serviceimport <name> -o yaml")
+    .seen("annotation networking.fleet.azure.com/service-in-use-by of the ServiceImport in the hub", "kubectl --context HUB -n <namespace> get serviceimport <name> -o yaml")
     .remedy("Set spec.type of the MultiClusterService to ClusterIP, or delete the MultiClusterService of the other cluster.")
     .reasons(&[Reason::ImportHeldByAnother, Reason::LoadBalancerNotGranted]),
     Entry::new(
@@ -59,7 +59,7 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN408,
         "The hub agent does not enforce who may export and import",
-        "The hub agent runs with --namespace-policy=off, so it ignores the annotations exporters and importers.",
+        "The hub agent runs with --namespace-policy=off, so it ignores the annotations networking.fleet.azure.com/exporters and networking.fleet.azure.com/importers.",
     )
     .seen("arguments of the hub agent", "kubectl --context HUB -n fleet-system get deployment hub-agent -o yaml")
     .remedy("Run the hub agent without --namespace-policy=off, or remove the annotations.")

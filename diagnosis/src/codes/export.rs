@@ -26,27 +26,27 @@ pub(super) const CODES: &[Entry] = &[
         "The Service is of type ExternalName, has more than 1,000 ports, or is headless without the annotation or the hub's support. Or the agents made it for an import.",
     )
     .seen("condition Valid of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking <name> -o yaml")
-    .remedy("For a headless Service, set the annotation export-headless to \"true\" and upgrade the hub agent. Otherwise change the Service, or delete the ServiceExport of a derived Service.")
+    .remedy("For a headless Service, set the annotation networking.fleet.azure.com/export-headless to \"true\" and upgrade the hub agent. Otherwise change the Service, or delete the ServiceExport of a derived Service.")
     .reasons(&[Reason::ServiceIneligible, Reason::ServiceImported, Reason::TooManyPorts, Reason::NotUnderstood]),
     Entry::new(
         FN305,
         "The weight of the export is malformed",
-        "The annotation weight of the ServiceExport is not an integer from 0 to 1000.",
+        "The annotation networking.fleet.azure.com/weight of the ServiceExport is not an integer from 0 to 1000.",
     )
     .seen("condition Valid and annotation of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking <name> -o yaml")
-    .remedy("Set the annotation weight to an integer from 0 to 1000, or remove it.")
+    .remedy("Set the annotation networking.fleet.azure.com/weight to an integer from 0 to 1000, or remove it.")
     .reasons(&[Reason::ServiceExportInvalidWeightAnnotation]),
     Entry::new(FN306, "The weight of the export is 0", "The export is withdrawn on purpose: weight 0 means no traffic.")
         .seen("condition Withdrawn of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking <name> -o yaml")
-        .remedy("Set the annotation weight to a value above 0.")
+        .remedy("Set the annotation networking.fleet.azure.com/weight to a value above 0.")
         .reasons(&[Reason::WeightIsZero]),
     Entry::new(
         FN307,
         "The namespace in the hub does not allow this exporter",
-        "The annotation exporters of the namespace in the hub does not list the exporting cluster. With --namespace-policy=listed of the hub agent, the annotation can also be missing.",
+        "The annotation networking.fleet.azure.com/exporters of the namespace in the hub does not list the exporting cluster. With --namespace-policy=listed of the hub agent, the annotation can also be missing.",
     )
-    .seen("annotation exporters of the Namespace in the hub", "kubectl --context HUB get namespace <namespace> -o yaml")
-    .remedy("Add the cluster id to the annotation exporters, or remove the annotation.")
+    .seen("annotation networking.fleet.azure.com/exporters of the Namespace in the hub", "kubectl --context HUB get namespace <namespace> -o yaml")
+    .remedy("Add the cluster id to the annotation networking.fleet.azure.com/exporters, or remove the annotation.")
     .reasons(&[Reason::ExporterNotAllowed]),
     Entry::new(
         FN308,

@@ -10,7 +10,7 @@ pub(super) const CODES: &[Entry] = &[
         "The derived Service is missing",
         "The hub grants the import, and the importer has no derived Service: in fleet-system, or by the standard API in the namespace of the Service.",
     )
-    .seen("label derived-service of the MultiClusterService, or Service derived-<hash>", "kubectl --context IMPORTER get services -n fleet-system")
+    .seen("label networking.fleet.azure.com/derived-service of the MultiClusterService, or Service derived-<hash>", "kubectl --context IMPORTER get services -n fleet-system")
     .remedy("Read the condition Valid of the MultiClusterService, or Ready of the ServiceImport of the standard API, and the log of the member agent in the importer. The standard API needs the rights of deploy/multicluster-api.yaml.")
     .reasons(&[Reason::WriteRefused, Reason::WriteDenied]),
     Entry::new(
@@ -51,7 +51,7 @@ pub(super) const CODES: &[Entry] = &[
         "An imported slice is older than the distributed slice",
         "The importer has not imported the generation that the hub distributes for more than 10 s.",
     )
-    .seen("annotation last-observed-generation of the EndpointSlice", "kubectl --context IMPORTER -n fleet-system get endpointslices -o yaml")
+    .seen("annotation networking.fleet.azure.com/last-observed-generation of the EndpointSlice", "kubectl --context IMPORTER -n fleet-system get endpointslices -o yaml")
     .remedy("Read the log of the member agent in the importer: retries, throttled requests (429), age of its watches."),
     Entry::new(
         FN607,

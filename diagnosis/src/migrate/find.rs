@@ -202,14 +202,14 @@ pub(super) fn not_in_namespace_lists(snapshot: &Snapshot) -> Found {
     for export in internal_exports(snapshot)? {
         let reference = &export.spec.service_reference;
         if !is_listed(export.namespace(), &reference.namespace, annotations::EXPORTERS) {
-            let why = format!("annotation exporters of the namespace {}", reference.namespace);
+            let why = format!("annotation {} of the namespace {}", annotations::EXPORTERS, reference.namespace);
             found.push(hub.shown(export, "metadata.namespace", why));
         }
     }
     for claim in claims(snapshot)? {
         let reference = &claim.spec.service_import_reference;
         if !is_listed(claim.namespace(), &reference.namespace, annotations::IMPORTERS) {
-            let why = format!("annotation importers of the namespace {}", reference.namespace);
+            let why = format!("annotation {} of the namespace {}", annotations::IMPORTERS, reference.namespace);
             found.push(hub.shown(claim, "metadata.namespace", why));
         }
     }

@@ -18,7 +18,7 @@ pub(super) const ITEMS: &[Item] = &[
         impact: Traffic,
         agents: "exporting member",
         effect: "Go agents withdrew the slices of this export with an invalid weight. fleetnet exports them again.",
-        remedy: "Set the annotation weight to an integer from 0 to 1000, or remove it.",
+        remedy: "Set the annotation networking.fleet.azure.com/weight to an integer from 0 to 1000, or remove it.",
         find: Member(find::exports_of_invalid_weight),
     },
     Item {
@@ -45,7 +45,7 @@ pub(super) const ITEMS: &[Item] = &[
         agents: "hub",
         effect: "An annotation of the Service's namespace in the hub does not list this member. fleetnet does not accept its export \
                  or claim. Go agents ignore the annotation.",
-        remedy: "Add the member to the annotation exporters or importers, or remove the annotation.",
+        remedy: "Add the member to the annotation networking.fleet.azure.com/exporters or networking.fleet.azure.com/importers, or remove the annotation.",
         find: Hub(find::not_in_namespace_lists),
     },
     Item {

@@ -19,7 +19,7 @@ pub(super) const ITEMS: &[Item] = &[
         impact: Traffic,
         agents: "exporting member",
         effect: "Go agents withdraw the slices of an export with an invalid weight.",
-        remedy: "Set the annotation weight to an integer from 0 to 1000, or remove it.",
+        remedy: "Set the annotation networking.fleet.azure.com/weight to an integer from 0 to 1000, or remove it.",
         find: Member(find::exports_of_invalid_weight),
     },
     Item {
@@ -53,7 +53,7 @@ pub(super) const ITEMS: &[Item] = &[
         impact: Traffic,
         agents: "importing member",
         effect: "Go agents make the derived Service a load balancer, which can get a public address.",
-        remedy: "Set the annotation azure-load-balancer-internal to true, or delete the MultiClusterService.",
+        remedy: "Set the annotation networking.fleet.azure.com/azure-load-balancer-internal to true, or delete the MultiClusterService.",
         find: Member(find::cluster_ip),
     },
     Item {

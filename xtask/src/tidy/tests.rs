@@ -1,7 +1,7 @@
 //! Check that this tree follows every rule of `tidy`, and tests that every rule finds violations.
 
 use super::source::Tree;
-use super::{RULES, Rule, architecture, behaviour, citations, docs, layout, limits, metrics, reasons};
+use super::{RULES, Rule, architecture, behaviour, citations, docs, layout, limits, metrics, names, reasons};
 use programs::root;
 
 fn tree(files: &[(&str, &str)]) -> Tree {
@@ -409,4 +409,33 @@ fn a_bug_without_a_row_is_found() {
     let code = "// B1, B1b and B23; not B100, AB2 or B2xy.\nconst B7: &str = \"B8\";\n";
     let tree = tree(&[("docs/behaviour.md", table), ("core/src/lib.rs", code)]);
     assert_eq!(citations::unknown_bugs(&tree), ["core/src/lib.rs:1: B23", "docs/behaviour.md:5: B4"]);
+}
+
+#[test]
+fn a_short_name_of_an_annotation_in_a_message_or_a_page_is_found() {
+    let group = concat!("networking.fleet", ".azure.com");
+    let definitions = ["weight", "export-headless", "last-seen", "exporters"]
+        .map(|name| format!("    pub const X: &str = \"{group}/{name}\";\n"));
+    let code = format!(
+        "// annotation weight\n\
+         const A: &str = \"set the annotation weight\";\n\
+         const B: &str = \"its weight is 0, the annotation {group}/weight\";\n\
+         const C: &str = \"set the annotation \\\n    \\\"export-headless\\\" to true\";\n\
+         const D: &str = \"label last-seen, flag --last-seen-time, export-headless-too\";\n\
+         const E: &str = \"the weight annotation, annotation {group}/wait\";\n"
+    );
+    let page = format!(
+        "Set `export-headless`.\nThe annotation `exporters`.\nThe exporters.\nAnnotation {group}/exporters, last-seen.\n"
+    );
+    let tree = tree(&[("api/src/names.rs", &definitions.concat()), ("core/src/lib.rs", &code), ("docs/a.md", &page)]);
+    let expected = [
+        "core/src/lib.rs:2: weight",
+        "core/src/lib.rs:4: export-headless",
+        "core/src/lib.rs:6: last-seen",
+        "core/src/lib.rs:7: weight",
+        "docs/a.md:1: export-headless",
+        "docs/a.md:2: exporters",
+    ];
+    assert_eq!(names::short_names_of_annotations(&tree), expected);
+    assert_eq!(names::names_that_are_not_there(&tree), [format!("core/src/lib.rs:7: {group}/wait")]);
 }

@@ -100,9 +100,9 @@ pub fn weight(annotation: Option<&str>) -> Result<i64, String> {
     // fault S6.2: 1 ~> 0
     let Some(written) = annotation else { return Ok(1) };
     match written.parse::<i64>() {
-        Err(_) => Err(format!("the weight annotation is not a valid integer: {written}")),
+        Err(_) => Err(format!("it is not a valid integer: {written}")),
         Ok(weight) if !(0..=WEIGHT_MAX).contains(&weight) => {
-            Err(format!("the weight annotation is not in the range [0, {WEIGHT_MAX}]: {written}"))
+            Err(format!("it is not in the range [0, {WEIGHT_MAX}]: {written}"))
         }
         Ok(weight) => Ok(weight),
     }
@@ -170,10 +170,10 @@ mod tests {
             (Some("0"), Ok(0)),
             (Some("1000"), Ok(1000)),
             (Some("+7"), Ok(7)),
-            (Some("1001"), Err("the weight annotation is not in the range [0, 1000]: 1001".to_owned())),
-            (Some("-1"), Err("the weight annotation is not in the range [0, 1000]: -1".to_owned())),
-            (Some("1.5"), Err("the weight annotation is not a valid integer: 1.5".to_owned())),
-            (Some(""), Err("the weight annotation is not a valid integer: ".to_owned())),
+            (Some("1001"), Err("it is not in the range [0, 1000]: 1001".to_owned())),
+            (Some("-1"), Err("it is not in the range [0, 1000]: -1".to_owned())),
+            (Some("1.5"), Err("it is not a valid integer: 1.5".to_owned())),
+            (Some(""), Err("it is not a valid integer: ".to_owned())),
         ];
         for (written, expected) in table {
             assert_eq!(weight(written), expected, "{written:?}");

@@ -5,6 +5,7 @@ use super::eligibility::{Eligibility, denial, eligibility};
 use super::in_hub::{exports_in_hub, has_earlier_export};
 use super::recorded::{self, is_being_withdrawn, shows_outcome};
 use super::standard::{self, Request};
+use crate::annotations::EXPORT_HEADLESS;
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::feature_set::FeatureSet;
 use crate::limits::PORTS_MAX;
@@ -129,11 +130,13 @@ fn valid_condition(value: ConditionValue) -> DesiredCondition {
     DesiredCondition::new(VALID, value, COMPONENT)
 }
 
-fn why_ineligible(service: &Service) -> &'static str {
+fn why_ineligible(service: &Service) -> String {
     match service.service_type {
-        ServiceType::ExternalName => "it is of type ExternalName and has no endpoints of its own",
+        ServiceType::ExternalName => "it is of type ExternalName and has no endpoints of its own".to_owned(),
         ServiceType::ClusterIp | ServiceType::NodePort | ServiceType::LoadBalancer => {
-            "it is headless; set the annotation \"export-headless\" of the ServiceExport to \"true\" to export it"
+            format!(
+                "it is headless; set the annotation {EXPORT_HEADLESS} of the ServiceExport to \"true\" to export it"
+            )
         }
     }
 }
