@@ -46,6 +46,14 @@ const ADDITIONS: [(&[&str], &str, &str); 10] = [
     (&["ServiceImport"], STATUS, "conditions"),
 ];
 
+/// Patterns that fleetnet widens. Each row has the kind, the field (as a JSON pointer into the schema of a version), and the pattern of
+/// the Go form. From Kubernetes 1.36, the name of a Service may begin with a digit (KEP-5311).
+const WIDENED: [(&str, &str, &str); 1] = [(
+    "MultiClusterService",
+    "/properties/spec/properties/serviceImport/properties/name",
+    "^([a-z]([-a-z0-9]*[a-z0-9])?)$",
+)];
+
 /// Parts of the schemas in which fleetnet limits the length of lists and texts. Each row has the kinds, and the part as a JSON
 /// pointer into the schema of a version. The Go form has no such limits.
 const LIMITED: [(&[&str], &str); 2] = [
@@ -234,6 +242,9 @@ fn leave_out_additions(schema: &mut Value, kind: &str) {
         if kinds.contains(&kind) {
             object_at(schema, pointer).remove(key).expect("every addition stands in the full form");
         }
+    }
+    for (_, pointer, pattern) in WIDENED.iter().filter(|(of, ..)| *of == kind) {
+        object_at(schema, pointer).insert("pattern".into(), json!(pattern));
     }
     for (kinds, pointer) in LIMITED {
         if kinds.contains(&kind) {

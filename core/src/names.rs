@@ -120,7 +120,8 @@ pub fn joined_with_uid(namespace: &str, name: &str, uid: &str) -> Text {
     format!("{}-{suffix}", cut(&plain, LABEL_CHARS_MAX - 1 - suffix.len())).into()
 }
 
-/// True if a Service may have this name (RFC 1035 label).
+/// True if a Service may have this name on every server (RFC 1035 label). From Kubernetes 1.36, it may also begin with a digit
+/// (KEP-5311), but older servers reject such a name.
 pub fn is_dns_1035_label(name: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     name.len() <= LABEL_CHARS_MAX
@@ -129,7 +130,7 @@ pub fn is_dns_1035_label(name: &str) -> bool {
         && name.chars().all(inner)
 }
 
-/// True if a namespace can have this name (RFC 1123 label).
+/// True if a namespace can have this name (RFC 1123 label), and a Service from Kubernetes 1.36.
 pub fn is_dns_1123_label(name: &str) -> bool {
     name.len() <= LABEL_CHARS_MAX && is_part_of_subdomain(name)
 }

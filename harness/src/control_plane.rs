@@ -313,6 +313,8 @@ fn api_server_arguments(options: &Options, folder: &Path, etcd: &Port, port: &Po
         ("--authorization-mode", "RBAC"),
         ("--service-account-issuer", "https://kubernetes.default.svc"),
         ("--disable-admission-plugins", "ServiceAccount"),
+        // On by default from Kubernetes 1.36, so that the names of Services are those of newer servers and of memkube.
+        ("--feature-gates", "RelaxedServiceNameValidation=true"),
         // The audit log is one file that is never rotated, because its reader follows it.
         ("--audit-log-maxsize", "100000"),
     ]);

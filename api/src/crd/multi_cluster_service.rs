@@ -42,7 +42,7 @@ pub struct MultiClusterServiceSpec {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct ServiceImportRef {
     /// Name of the Service.
-    #[schemars(length(max = 63), regex(pattern = r"^([a-z]([-a-z0-9]*[a-z0-9])?)$"))]
+    #[schemars(length(max = 63), regex(pattern = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)$"))]
     pub name: String,
 }
 

@@ -120,6 +120,19 @@ fn b3_names_that_are_too_long_or_no_label_are_cut_and_end_in_digits_of_the_uid()
 }
 
 #[test]
+fn a_derived_service_of_go_agents_whose_name_begins_with_a_digit_keeps_it_and_gets_slices() {
+    let mut world = World::new(2);
+    let path = "2048-game/3scale";
+    export(&mut world, 0, path, 80, &["10.0.0.1"]);
+    world.create(Who::Member(1), derived_service("2048-game-3scale", path).object());
+    world.create(Who::Member(1), mcs(path).taken_on().deriving("2048-game-3scale").object());
+    world.run();
+    assert_eq!(names(&world, Who::Member(1), Kind::Service), ["2048-game-3scale"]);
+    assert_eq!(bound(&world, 1, "2048-game-3scale"), ["10.0.0.1"]);
+    assert_settled(&world);
+}
+
+#[test]
 fn b3_a_claim_whose_name_another_import_holds_gets_one_of_its_own() {
     let mcs = mcs("a/b-c").taken_on();
     let import = service_import("a/b-c").controlled_by(&mcs).uid("0a1b2c3d-aaaa");

@@ -23,14 +23,14 @@ pub fn subdomain(name: &str, prefix: bool) -> Option<&'static str> {
     broken(name.len() <= SUBDOMAIN_BYTES && name.split('.').all(|part| is_label(part, is_lower_or_digit)), SUBDOMAIN)
 }
 
-/// Checks a lowercase RFC 1123 label, the form of names of namespaces.
+/// Checks a lowercase RFC 1123 label, the form of names of namespaces and Services.
 #[must_use]
 pub fn label(name: &str, prefix: bool) -> Option<&'static str> {
     let name = masked(name, prefix);
     broken(name.len() <= LABEL_BYTES && is_label(&name, is_lower_or_digit), LABEL)
 }
 
-/// Checks a DNS-1035 label, the form of names of Services.
+/// Checks a DNS-1035 label, the form of the names in a CustomResourceDefinition.
 #[must_use]
 pub fn label_1035(name: &str, prefix: bool) -> Option<&'static str> {
     let name = masked(name, prefix);

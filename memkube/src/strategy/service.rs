@@ -71,7 +71,7 @@ impl Strategy for Service {
     }
 
     fn check_name(&self, name: &str, prefix: bool) -> Option<&'static str> {
-        names::label_1035(name, prefix)
+        names::label(name, prefix)
     }
 
     fn returns_deleted(&self) -> bool {
