@@ -261,6 +261,10 @@ fn parts_for_the_standard_api_are_read_and_what_would_end_an_export_makes_the_ob
     ] {
         undecodable(Kind::InternalServiceExport, &export(&part));
     }
+}
+
+#[test]
+fn places_of_exports_are_read_and_malformed_ones_are_left_out() {
     let places = |places: Value| {
         let mut json = fixture("InternalServiceExport");
         json["status"]["precedence"] = places;
@@ -277,6 +281,10 @@ fn parts_for_the_standard_api_are_read_and_what_would_end_an_export_makes_the_ob
     assert_eq!(read_places(json!([malformed, place])), [expected]);
     assert_eq!(read_places(json!(7)), []);
     undecodable(Kind::InternalServiceExport, &places(many(17, &place)));
+}
+
+#[test]
+fn a_merged_import_is_read_and_what_would_end_an_import_makes_it_undecodable() {
     let merged = |spec: Value| {
         let mut json = least("fleet-member-a", "app");
         json["spec"] = spec;

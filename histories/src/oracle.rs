@@ -478,10 +478,7 @@ fn anonymous(mut object: Object) -> Object {
         Object::InternalServiceExport(export) => {
             calm(&mut export.conditions);
             forget(&mut export.reference);
-            export.stamp = export.stamp.take().map(|mut stamp| {
-                stamp.since = Timestamp::default();
-                stamp
-            });
+            export.stamp.iter_mut().for_each(|stamp| stamp.since = Timestamp::default());
         }
         Object::InternalServiceImport(claim) => {
             claim.status.clusters.sort();

@@ -38,16 +38,7 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         Patch::Finalizers { finalizers, kind: _ } => {
             json!({ "metadata": { "finalizers": parts::finalizers(kind, finalizers) } })
         }
-        Patch::InternalServiceExport { reference, content } => {
-            let mut body = internal_service_export(reference, content);
-            let part = content.multicluster.as_ref();
-            // The age of the port set ends with the export by the fleet's API.
-            // fault H21.1 (encode::the_age_of_the_ports_ends_with_the_export_by_the_fleets_api): ExportedBy::StandardApi ~> ExportedBy::StandardApi && false
-            if part.is_some_and(|part| part.exported_by == ExportedBy::StandardApi) {
-                body["metadata"]["annotations"][annotations::PORTS_OFFERED_SINCE] = Value::Null;
-            }
-            body
-        }
+        Patch::InternalServiceExport { reference, content } => changed_export(reference, content),
         Patch::MemberAgent(renewal) => member_agent(renewal),
         Patch::MemberAgentStatus(member) => return status(member_status(member)),
         Patch::InternalMemberClusterStatus(agents) => {
@@ -95,6 +86,17 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         Patch::ImportedSlice(slice) => imported_slice(slice),
     };
     (None, body)
+}
+
+/// Returns the patch of an export. The age of its port set ends with the export by the fleet's API.
+fn changed_export(reference: &Reference, content: &ExportContent) -> Value {
+    let mut body = internal_service_export(reference, content);
+    let part = content.multicluster.as_ref();
+    // fault H21.1 (encode::the_age_of_the_ports_ends_with_the_export_by_the_fleets_api): ExportedBy::StandardApi ~> ExportedBy::StandardApi && false
+    if part.is_some_and(|part| part.exported_by == ExportedBy::StandardApi) {
+        body["metadata"]["annotations"][annotations::PORTS_OFFERED_SINCE] = Value::Null;
+    }
+    body
 }
 
 fn status(status: Value) -> (Option<&'static str>, Value) {

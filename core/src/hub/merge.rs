@@ -10,25 +10,18 @@
 //! | has the protocol and number of a merged port, under another name | the cluster serves the merged port under its name |
 //! | otherwise | it becomes a merged port |
 
+pub use super::precedence::Exported;
+
 use super::precedence;
 use crate::admission;
 use crate::limits::{MERGED_CLUSTERS_MAX, PORTS_MAX};
 use crate::model::{
-    ImportType, InternalServiceExport, IpFamily, MergedCluster, MergedImport, Multicluster, Place, ServedPort,
-    ServicePort, SessionAffinity, StandardProperties,
+    ImportType, InternalServiceExport, IpFamily, MergedCluster, MergedImport, Place, ServedPort, ServicePort,
+    SessionAffinity, StandardProperties,
 };
 use crate::names;
-use fleetnet_types::{ClusterId, ObjectName, Text};
+use fleetnet_types::{ObjectName, Text};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Export of a Service by the standard API.
-#[derive(Clone, Copy)]
-pub struct Exported<'a> {
-    /// Exporting cluster, from the export's namespace.
-    pub cluster: &'a ClusterId,
-    pub export: &'a InternalServiceExport,
-    pub multicluster: &'a Multicluster,
-}
 
 /// Property of which exports can disagree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

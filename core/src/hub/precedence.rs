@@ -13,12 +13,20 @@
 //! and that come back within [`RECREATION_MICROS`]: their ServiceExports decide. The hub agent records the places in the status of the
 //! InternalServiceExports, which no member can write. The younger exports remember the place of an export that is created again.
 
-use super::merge::Exported;
 use crate::conditions;
 use crate::limits::{EXPORT_CREATED_MAX, PLACES_MAX, RECREATION_MICROS};
-use crate::model::Place;
+use crate::model::{InternalServiceExport, Multicluster, Place};
 use fleetnet_types::{ClusterId, Timestamp};
 use std::collections::BTreeMap;
+
+/// Export of a Service by the standard API.
+#[derive(Clone, Copy)]
+pub struct Exported<'a> {
+    /// Exporting cluster, from the export's namespace.
+    pub cluster: &'a ClusterId,
+    pub export: &'a InternalServiceExport,
+    pub multicluster: &'a Multicluster,
+}
 
 /// Returns the exports of a Service with their places, the oldest first.
 pub(super) fn ordered(exports: Vec<Exported<'_>>) -> Vec<(Exported<'_>, Place)> {

@@ -1,7 +1,19 @@
-//! Comparison of a derived Service with its desired state, for both APIs.
+//! Derived Services of both APIs: how to tell them from others, and the comparison of one with its desired state.
 
+use crate::member::view::Reader;
 use crate::model::{ConsumerType, Service, ServicePort, ServiceType, TargetPort};
+use crate::names;
 use crate::plan::{DerivedService, StandardDerivedService};
+use fleetnet_types::{ObjectName, Text};
+
+/// True if the agents made a Service for an import, by either API. The slices of such a Service are of other clusters.
+pub(super) fn is_derived(view: Reader<'_>, service: &Service) -> bool {
+    let ObjectName { namespace, name: _ } = &service.meta.name;
+    // fault S26.3: service.derived_from.is_some() && *namespace == view.settings().fleet_system_namespace ~> false
+    let by_fleet_api = service.derived_from.is_some() && *namespace == view.settings().fleet_system_namespace;
+    let of = |name: &Text| names::standard_derived(&ObjectName { namespace: namespace.clone(), name: name.clone() });
+    by_fleet_api || service.imports.as_ref().is_some_and(|name| of(name) == service.meta.name)
+}
 
 /// True if the derived Service equals its desired state in all fields that this agent owns.
 pub(super) fn as_desired(service: &Service, desired: &DerivedService) -> bool {

@@ -101,6 +101,13 @@ fn of_services() -> Vec<Case> {
               clusters that run it",
             ],
         ),
+    ]
+}
+
+fn of_services_over_a_limit() -> Vec<Case> {
+    let app = || service("work/app").object();
+    let fresh = || service_export("work/app");
+    vec![
         case(
             "it has too many ports",
             export_plan([service("work/app").ports(&vec![port("http", 80); 1001]).object(), fresh().object()]),
@@ -661,6 +668,7 @@ fn of_slices_in_the_hub() -> Vec<Case> {
 fn all() -> Vec<Case> {
     let member = [
         of_services(),
+        of_services_over_a_limit(),
         of_outcomes(),
         of_source_slices(),
         of_mcs(),

@@ -6,7 +6,9 @@ use fleetnet_core::model::{
     MergedServiceImport, Meta, Object, Owner, Renewal, Service, ServiceImport, ServicePort, ServiceType,
     StandardImportStatus, StandardServiceImport, TargetPort,
 };
-use fleetnet_core::plan::{Controller, DerivedService, Desired, ImportedSlice, Patch, StandardDerivedService};
+use fleetnet_core::plan::{
+    Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, StandardDerivedService,
+};
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 
 /// Returns the object that a POST creates. `Cluster::create` and `Cluster::store` add UID and version.
@@ -145,19 +147,23 @@ fn renewed(meta: Meta, renewal: Renewal) -> MemberAgent {
     }
 }
 
+fn set_exported(export: &mut InternalServiceExport, content: ExportContent) {
+    export.ports = content.ports;
+    export.headless = content.headless;
+    export.session_affinity = content.session_affinity;
+    export.multicluster = content.multicluster;
+    if export.multicluster.as_ref().is_some_and(|part| part.exported_by == ExportedBy::StandardApi) {
+        export.stamp = None;
+    }
+}
+
 pub(crate) fn merge(object: &mut Object, patch: Patch) {
     match (object, patch) {
         (object, Patch::Finalizers { finalizers, kind: _ }) => object.meta_mut().finalizers = finalizers,
         (Object::ServiceExport(export), Patch::ServiceExportConditions(list)) => export.conditions = list,
         (Object::InternalServiceExport(export), Patch::InternalServiceExport { reference, content }) => {
             export.reference = reference;
-            export.ports = content.ports;
-            export.headless = content.headless;
-            export.session_affinity = content.session_affinity;
-            export.multicluster = content.multicluster;
-            if export.multicluster.as_ref().is_some_and(|part| part.exported_by == ExportedBy::StandardApi) {
-                export.stamp = None;
-            }
+            set_exported(export, content);
         }
         (Object::MemberAgent(agent), Patch::MemberAgent(renewal)) => {
             agent.member = renewal.announcement;

@@ -7,10 +7,10 @@ use super::standard;
 use crate::conditions::{self, CONFLICT, VALID};
 use crate::features::Feature;
 use crate::limits::{PORTS_MAX, WEIGHT_MAX};
+use crate::member::derived::is_derived;
 use crate::member::view::Reader;
 use crate::model::{Condition, InternalServiceExport, Kind, Meta, Service, ServiceExport, ServiceType};
-use crate::names;
-use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
+use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
 
 /// Eligibility of a Service for export.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,15 +69,6 @@ pub(crate) fn eligibility<'a>(view: Reader<'a>, export: &ServiceExport, now: Tim
         Ok(0) => Eligibility::WeightZero(service),
         Ok(_) => Eligibility::Eligible(service),
     }
-}
-
-/// True if the agents made a Service for an import, by either API. The slices of such a Service are of other clusters.
-pub(super) fn is_derived(view: Reader<'_>, service: &Service) -> bool {
-    let ObjectName { namespace, name: _ } = &service.meta.name;
-    // fault S26.3: service.derived_from.is_some() && *namespace == view.settings().fleet_system_namespace ~> false
-    let by_fleet_api = service.derived_from.is_some() && *namespace == view.settings().fleet_system_namespace;
-    let of = |name: &Text| names::standard_derived(&ObjectName { namespace: namespace.clone(), name: name.clone() });
-    by_fleet_api || service.imports.as_ref().is_some_and(|name| of(name) == service.meta.name)
 }
 
 /// True if the hub supports headless Services; `None` if unknown. While the agent only assumes that the hub does not support

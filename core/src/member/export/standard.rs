@@ -3,11 +3,11 @@
 //! The ServiceExport of the standard API has no finalizer. So an InternalServiceExport that only this API requests is removed when its
 //! ServiceExport is gone, also after a restart of the agent.
 
-use super::eligibility::is_derived;
 use super::in_hub::{exports_in_hub, has_earlier_export, live_exports};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, READY, VALID};
 use crate::features::Feature;
 use crate::limits::PORTS_MAX;
+use crate::member::derived::is_derived;
 use crate::member::view::{Leaving, Reader, StandardApi};
 use crate::model::{
     Condition, ExportedBy, InternalServiceExport, Kind, Meta, Multicluster, Service, ServiceType, StandardProperties,
