@@ -136,8 +136,8 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Pl
     }
 }
 
-/// True if a Service has a derived Service, but no import that needs it: no cluster exports the Service by the standard API, or the import is
-/// headless. `None` while the MergedServiceImports are not listed.
+/// True if a Service has a derived Service, but no import that needs it: no cluster exports the Service by the standard API,
+/// or the import is headless. `None` while the MergedServiceImports are not listed.
 pub(super) fn is_unneeded(view: Reader<'_>, service: &ObjectName) -> Option<bool> {
     // Without a derived Service, no grace period runs.
     let is_over = derived_service(view, service).is_none();
@@ -212,8 +212,8 @@ impl Import<'_> {
         plan
     }
 
-    /// Deletes the derived Service: at once, or after a grace period in which no import needs it. Until then it stays with its slices, so
-    /// that clients can use the address that they have resolved, and keep it if an export comes back.
+    /// Deletes the derived Service: at once, or after a grace period in which no import needs it. Until then it stays with its
+    /// slices, so that clients can use the address that they have resolved, and keep it if an export comes back.
     fn retire(&self, view: Reader<'_>, unneeded_since: Option<Timestamp>, now: Timestamp) -> Plan {
         let Some(derived) = self.own_derived().filter(|derived| !derived.meta.deleting) else { return Plan::default() };
         let grace = view.settings().derived_service_grace_micros;
@@ -273,8 +273,8 @@ impl Import<'_> {
         Plan::one(Write::patch(&present.meta, Patch::StandardService(desired)))
     }
 
-    /// Returns the desired state of the derived Service. Its first family is immutable, so it is always the default of the cluster: then no
-    /// change of the import changes an address. For any other family, the Service requests both.
+    /// Returns the desired state of the derived Service. Its first family is immutable, so it is always the default of the
+    /// cluster: then no change of the import changes an address. For any other family, the Service requests both.
     fn desired(&self, view: Reader<'_>, merged: &MergedServiceImport) -> StandardDerivedService {
         let families = &merged.import.properties.families;
         // The first family of the API server's Service is the default family of the cluster.
@@ -290,8 +290,9 @@ impl Import<'_> {
         }
     }
 
-    /// Returns the addresses of the derived Service that clients can use: those of the families that all exporters have. If this cluster has
-    /// none of these families, clients can use the exporters that have another family. `None` while the addresses are not known.
+    /// Returns the addresses of the derived Service that clients can use: those of the families that all exporters have. If this
+    /// cluster has none of these families, clients can use the exporters that have another family. `None` while the addresses
+    /// are not known.
     fn addresses(&self, view: Reader<'_>, merged: &MergedServiceImport, derived: &Service) -> Option<Addresses> {
         let families = &merged.import.properties.families;
         let all = || derived.families.iter().copied().zip(derived.cluster_ips.iter().cloned());
