@@ -421,7 +421,7 @@ fn switches_leave_out_what_they_name() -> anyhow::Result<()> {
         ensure!(definitions.len() == crds::all(Form::Full).len(), "{:?}", definitions.keys());
         // Older API servers reject these kinds.
         for (chart, version, expected) in [
-            (Chart::HubAgent, "1.30.0", [4, 5]),
+            (Chart::HubAgent, "1.30.0", [6, 5]),
             (Chart::HubAgent, "1.29.15", [0, 5]),
             (Chart::HubAgent, "1.28.2-gke.100", [0, 0]),
             (Chart::MemberAgent, "1.30.0", [4, 3]),
