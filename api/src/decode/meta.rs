@@ -12,7 +12,7 @@ use std::fmt;
 
 /// Keys of the labels and annotations that are decoded. All others are skipped, because users may write any number of them, of
 /// any length.
-const READ: [&str; 23] = [
+const READ: [&str; 24] = [
     annotations::AZURE_LOAD_BALANCER_INTERNAL,
     annotations::EXPORTED,
     annotations::EXPORTERS,
