@@ -145,7 +145,7 @@ fn a_multi_cluster_service_as_the_go_agents_leave_it() {
         meta: kept(meta("work", "svc0", "485b1ed9-7491-4be7-8b2d-62e2d2b038f7", 254, 1)),
         import_name: text("svc0"),
         consumer_type: ConsumerType::LoadBalancer,
-        internal_load_balancer: false,
+        internal_load_balancer: InternalLoadBalancer::NotRequested,
         import_label: Some(text("svc0")),
         derived_label: Some(text("work-svc0")),
         conditions: vec![condition("Valid", "True", "FoundServiceImport", "found valid service import", MADE)],

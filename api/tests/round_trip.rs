@@ -10,12 +10,13 @@ use fleetnet_api::decode::decode;
 use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::model::{
     Address, AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice,
-    ExportedBy, Finalizers, HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalServiceExport,
-    InternalServiceImport, IpFamily, Kind, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberAgent,
-    MemberCounts, MemberStatus, MergedCluster, MergedImport, MergedServiceImport, Meta, MultiClusterService,
-    Multicluster, Object, Owner, Place, PortNumber, PortSetStamp, Reference, Renewal, ServedPort, Service,
-    ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity, Silence, SilencePhase, SilentMember,
-    SliceContent, SliceStreamOffer, StandardLabels, StandardProperties, TargetPort, Treatment,
+    ExportedBy, Finalizers, HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalLoadBalancer,
+    InternalServiceExport, InternalServiceImport, IpFamily, Kind, LoadBalancerIngress, LoadBalancerPort,
+    LoadBalancerStatus, MemberAgent, MemberCounts, MemberStatus, MergedCluster, MergedImport, MergedServiceImport,
+    Meta, MultiClusterService, Multicluster, Object, Owner, Place, PortNumber, PortSetStamp, Reference, Renewal,
+    ServedPort, Service, ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity, Silence,
+    SilencePhase, SilentMember, SliceContent, SliceStreamOffer, StandardLabels, StandardProperties, TargetPort,
+    Treatment,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
@@ -678,7 +679,7 @@ fn multi_cluster_services() {
                 meta: meta(if step == 0 { 3 } else { 5 }, finalizers.clone()),
                 import_name: text("app"),
                 consumer_type: ConsumerType::ClusterIp,
-                internal_load_balancer: false,
+                internal_load_balancer: InternalLoadBalancer::NotRequested,
                 import_label,
                 derived_label,
                 conditions: conditions[step].clone(),

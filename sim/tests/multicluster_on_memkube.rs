@@ -2,7 +2,6 @@
 //! the main job with processes and real control planes.
 
 use anyhow::{Context as _, ensure};
-use fleetnet_api::crd::InternalServiceExport;
 use fleetnet_api::crd::multicluster::{ServiceExport, ServiceImport};
 use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport};
 use fleetnet_core::hub::NamespacePolicy;

@@ -6,8 +6,9 @@ use crate::times;
 use fleetnet_core::limits::LATENCY_MINUTES;
 use fleetnet_core::member::latency::BUCKETS_MILLISECONDS;
 use fleetnet_core::model::{
-    AgentStatus, Announcement, ConsumerType, ExportedBy, HubSliceSpec, LatencyChange, LatencyReport, MemberStatus,
-    MergedImport, OriginLatency, Reference, Renewal, Silence, SilentMember, SliceStreamOffer, SliceStreamReport,
+    AgentStatus, Announcement, Condition, ConsumerType, ExportedBy, HubSliceSpec, LatencyChange, LatencyReport,
+    MemberStatus, MergedImport, OriginLatency, Place, Reference, Renewal, Silence, SilentMember, SliceStreamOffer,
+    SliceStreamReport,
 };
 use fleetnet_core::plan::{DerivedService, ExportContent, ImportedSlice, Patch};
 use fleetnet_types::{ClusterId, ObjectName, Text};
@@ -24,10 +25,7 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         | Patch::ServiceImportConditions(conditions) => {
             return status(json!({ "conditions": parts::conditions(conditions) }));
         }
-        Patch::InternalServiceExportMerge { conditions, precedence } => {
-            let precedence: Vec<Value> = precedence.iter().map(parts::place).collect();
-            return status(json!({ "conditions": parts::conditions(conditions), "precedence": precedence }));
-        }
+        Patch::InternalServiceExportMerge { conditions, precedence } => return status(merge(conditions, precedence)),
         Patch::MultiClusterServiceStatus { conditions, load_balancer } => {
             let load_balancer = parts::load_balancer(load_balancer);
             return status(json!({ "conditions": parts::conditions(conditions), "loadBalancer": load_balancer }));
@@ -86,6 +84,12 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         Patch::ImportedSlice(slice) => imported_slice(slice),
     };
     (None, body)
+}
+
+/// Returns the status of an export after the merge by the standard API.
+fn merge(conditions: &[Condition], precedence: &[Place]) -> Value {
+    let precedence: Vec<Value> = precedence.iter().map(parts::place).collect();
+    json!({ "conditions": parts::conditions(conditions), "precedence": precedence })
 }
 
 /// Returns the patch of an export. The age of its port set ends with the export by the fleet's API.

@@ -706,6 +706,8 @@ fn every_reason_has_a_message() {
     reported.extend([Reason::AgentJoined, Reason::AgentLeft, Reason::MemberLeaves, Reason::LeavePostponed]);
     // `silence.rs` checks the messages about silent members.
     reported.extend([Reason::MemberSilent, Reason::ManyMembersSilent, Reason::MemberReturning, Reason::MemberReturned]);
+    // `import.rs` checks the messages about load balancers.
+    reported.extend([Reason::TooManyLoadBalancers, Reason::InternalLoadBalancerInvalid]);
     // `standard_import.rs` checks the messages about imports by the standard API.
     reported.extend([Reason::IPFamilyNotSupported]);
     assert_eq!(reported, Reason::ALL.iter().copied().collect());
