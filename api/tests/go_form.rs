@@ -108,6 +108,7 @@ fn the_full_form_adds_exactly_these_fields_and_bounds() {
     expected.extend(limits_of_ports());
     expected.extend(limits_of_references());
     expected.extend(part_for_the_standard_api());
+    expected.extend(precedence());
     let (go, full) = (facts(Form::Go), facts(Form::Full));
     let added = full
         .iter()
@@ -141,13 +142,41 @@ fn part_for_the_standard_api() -> Vec<String> {
         list(field, 32).into_iter().chain(of_pair).chain(texts.into_iter().flatten()).collect::<Vec<_>>()
     };
     let family = ["type = \"string\"", "enum[0] = \"IPv4\"", "enum[1] = \"IPv6\""];
-    [format!("{part} type = \"object\""), format!("{part}.only type = \"boolean\"")]
+    let created = format!("{part}.exportCreationTimestamp");
+    let plain = [
+        format!("{part} type = \"object\""),
+        format!("{part}.only type = \"boolean\""),
+        format!("{part}.recreated type = \"boolean\""),
+        format!("{created} type = \"string\""),
+        format!("{created} format = \"date-time\""),
+    ];
+    plain
         .into_iter()
         .chain(["internalTrafficPolicy", "trafficDistribution"].into_iter().flat_map(|field| text(field, 63)))
         .chain(list("ipFamilies", 2))
         .chain(family.map(|bound| format!("{part}.ipFamilies[] {bound}")))
         .chain(["exportedLabels", "exportedAnnotations"].into_iter().flat_map(pairs))
         .collect()
+}
+
+fn precedence() -> Vec<String> {
+    let of_list =
+        ["type = \"array\"", "x-kubernetes-list-type = \"atomic\"", "maxItems = 16"].map(|it| format!(" {it}"));
+    let of_place = [
+        " type = \"object\"",
+        " required[0] = \"cluster\"",
+        " required[1] = \"exportCreationTimestamp\"",
+        " required[2] = \"since\"",
+        ".cluster type = \"string\"",
+        ".cluster minLength = 1",
+        ".cluster maxLength = 63",
+        ".exportCreationTimestamp type = \"string\"",
+        ".exportCreationTimestamp format = \"date-time\"",
+        ".since type = \"string\"",
+        ".since format = \"date-time\"",
+    ];
+    let all = of_list.into_iter().chain(of_place.map(|it| format!("[]{it}")));
+    all.map(|it| format!("InternalServiceExport v1alpha1: + status.precedence{it}")).collect()
 }
 
 fn additions_to_slices(kind: &str) -> Vec<String> {

@@ -6,7 +6,9 @@ use crate::support::build::{
     slice, slice_export, standard_export,
 };
 use crate::support::standard;
-use crate::support::view::{NOW, SEEN, member_view, observe_change, observe_removal, planned, undecodable, writes};
+use crate::support::view::{
+    NOW, SEEN, events_of, member_view, observe_change, observe_removal, planned, undecodable, writes,
+};
 use fleetnet_core::features::Features;
 use fleetnet_core::limits::FOUND_LEAVE_MICROS;
 use fleetnet_core::member::{Key, Membership, OnLeave, Planner, StandardApi};
@@ -270,11 +272,10 @@ fn a_member_that_leaves_ends_the_standard_api_before_it_says_so_and_keeps_what_u
     let leave = internal_member_cluster("member-1", MembershipState::Leave);
     let requeue = observe_change(&mut view, leave.clone().object());
     assert!(keys().iter().all(|key| requeue.contains(key)), "{requeue:?}");
-    let writes_of_export = writes(&view, &keys()[0]);
-    let events = writes_of_export.iter().flat_map(|write| &write.events);
+    let of_export = planned(&view, &keys()[0]);
     let expected = "the fleet manager has asked cluster member-1 to leave, so it exports nothing. Delete this \
                     ServiceExport, or let the cluster join again";
-    assert_eq!(events.map(|it| (it.reason.as_str(), &*it.message)).collect::<Vec<_>>(), [("MemberLeaves", expected)]);
+    assert_eq!(events_of(&of_export), [("MemberLeaves", expected)]);
     let expected: [&[&str]; 4] = [
         &["delete InternalServiceExport", "patch StandardServiceExport"],
         &["delete EndpointSliceExport"],

@@ -146,6 +146,7 @@ pub(super) const CODES: &[Entry] = &[
         Reason::WriteRefused,
         Reason::NameHeldByAnother,
         Reason::MemberLeaves,
+        Reason::LeavePostponed,
     ]),
     Entry::new(
         FN320,

@@ -256,7 +256,7 @@ mod tests {
         for object in [Object::SystemNamespace(namespace), Object::MemberAgent(agent)] {
             view.applied(object, NOW, &mut Vec::new());
         }
-        for kind in [Kind::MemberAgent, Kind::SystemNamespace] {
+        for kind in [Kind::MemberAgent, Kind::SystemNamespace, Kind::EndpointSlice] {
             view.watch_state(kind, WatchState::Complete, NOW, &mut Vec::new());
         }
         view.slice_stream.chosen = SliceStreamUse::Offered;

@@ -215,7 +215,7 @@ mod tests {
 
     fn merged(importer: &str, clusters: &[&str]) -> State {
         let clusters: Vec<_> = clusters.iter().map(|cluster| json!({"cluster": cluster})).collect();
-        let spec = json!({"service": {"namespace": "standard", "name": "app"}, "type": "ClusterSetIP", "ports": [],
+        let spec = json!({"serviceReference": {"namespace": "standard", "name": "app"}, "type": "ClusterSetIP", "ports": [],
             "clusters": clusters});
         state(Kind::MergedServiceImport, &format!("fleet-member-{importer}/standard-app-0"), &json!({"spec": spec}))
     }
