@@ -2,7 +2,7 @@
 
 use crate::bare::Bare;
 use crate::exposition::Exposition;
-use crate::limits::{QUIET, SETTLED};
+use crate::limits::{METRICS, QUIET, SETTLED};
 use crate::stream::certificate::Certificate;
 use anyhow::{Context as _, ensure};
 use fleetnet_runtime::client::Cluster;
@@ -160,6 +160,7 @@ impl Environment {
     /// Returns metrics and processor time of each agent.
     pub async fn scrape(&self) -> anyhow::Result<BTreeMap<Role, Scrape>> {
         let mut scrapes = BTreeMap::new();
+        tokio::time::sleep(METRICS).await;
         for (role, agent) in &self.agents {
             let (status, text) = agent.get("/metrics").await?;
             ensure!(status == 200, "{status}: {text}");

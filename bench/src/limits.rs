@@ -15,6 +15,8 @@ pub const CHANGE: Duration = Duration::from_secs(10);
 pub const WATCH_SECONDS: u32 = 7_200;
 /// Time without writes after which the agents of a fleet count as settled.
 pub const QUIET: Duration = Duration::from_secs(2);
+/// Time after which an agent encodes its metrics again. Longer than a second, for which all clients get the same text.
+pub const METRICS: Duration = Duration::from_millis(1_100);
 /// Time limit for the agents of a fleet to settle.
 pub const SETTLED: Duration = Duration::from_secs(60);
 /// Maximum number of endpoints of a slice. The addresses of a slice in the bench differ only in the last octet, so a slice cannot

@@ -485,7 +485,10 @@ fn anonymous(mut object: Object) -> Object {
             forget(&mut claim.reference);
         }
         Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => forget(&mut slice.spec.reference),
-        Object::Service(service) => (service.families, service.internal_traffic_policy) = (Vec::new(), None), // of the server
+        Object::Service(service) => {
+            // The server sets these fields.
+            (service.families, service.cluster_ips, service.internal_traffic_policy) = (Vec::new(), Vec::new(), None);
+        }
         Object::Namespace(_)
         | Object::SystemNamespace(_)
         | Object::MemberAgent(_)

@@ -13,6 +13,8 @@ use crate::scale::content::cluster_id;
 use crate::scale::fleet::Fleet;
 use crate::scale::scenario::{Api, Scenario};
 use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fleetnet_core::names::member_namespace;
 use fleetnet_proto::TOKEN_AUDIENCE;
 use futures::future::try_join_all;
@@ -86,8 +88,9 @@ pub async fn measure(importers: u32, size: &Size) -> anyhow::Result<FanOut> {
     let memory_of_objects = memory_of(agent.pid())?;
 
     let members = scenario.importers(0).map(|member| {
-        let (cluster, token) = (cluster_id(member), format!("token of {member}"));
-        let user = User::new(&format!("system:serviceaccount:{}:member-agent", &*member_namespace(&cluster)));
+        let cluster = cluster_id(member);
+        let name = format!("system:serviceaccount:{}:member-agent", &*member_namespace(&cluster));
+        let (token, user) = (token_of(&name), User::new(&name));
         fleet.hub().memkube.set_token_for(&token, TOKEN_AUDIENCE, Some(user));
         (cluster, token)
     });
@@ -149,4 +152,11 @@ async fn change(fleet: &mut Fleet, agent: &Agent, way: &mut Way, rate: u32, seco
         hub_microseconds_per_arrival: per(processor.as_secs_f64() * 1e6, arrived.len()),
         arrived: Quantiles::of(arrived),
     })
+}
+
+/// Returns what a member sends as its token. The hub agent reads the claims, and its API server knows the whole token.
+fn token_of(account: &str) -> String {
+    let claims = serde_json::json!({ "sub": account, "aud": [TOKEN_AUDIENCE], "exp": u32::MAX });
+    let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+    format!("{}.{}.{}", part("{}"), part(&claims.to_string()), part("signed"))
 }

@@ -69,7 +69,7 @@ const BUGS: &[Known] = &[
     known("a member is judged at the first look, 5 s before the limit", "O14.1", "judgements", "death", 18),
     known("no timer waits for the next heartbeat to a fleet manager", "O10.3", "memberships", "leave", 1),
     known("a member does not ask for the slices of an import of the standard API", "MI6.1", "settled", "", 3),
-    known("the last endpoints of a Service without ports are withdrawn", "O20.9", "standard", "death", 1),
+    known("the last endpoints of a Service without ports are withdrawn", "O20.9", "standard", "death", 105),
 ];
 
 /// Last seed of a search for a bug without a known seed.
