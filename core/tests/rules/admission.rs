@@ -250,7 +250,7 @@ fn the_event_about_an_own_address_names_the_address() {
 fn an_import_changes_when_an_address_becomes_one_of_this_cluster_and_when_it_ceases_to_be_one() {
     let distributed = distributed(&["10.2.0.1", "10.96.0.11", "172.16.0.9"], 4);
     let present = imported_as(&distributed, &["10.2.0.1", "10.96.0.11", "172.16.0.9"], 4);
-    let mut view = view_of(&distributed, Some(present.clone()));
+    let mut view = view_of(&distributed, Some(present));
     assert_eq!(writes(&view, &key(&distributed)), []);
     let patched = |view: &Planner| {
         let plan = planned(view, &key(&distributed));

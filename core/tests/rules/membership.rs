@@ -242,7 +242,7 @@ fn leaving_by_standard_api() -> (Planner, StandardServiceExport) {
     observe_change(&mut view, joined.object());
     standard::settle(&mut view, &Key::StandardImport(named("work/app")));
     observe_change(&mut view, Object::EndpointSliceImport(distributed.clone()));
-    standard::settle(&mut view, &Key::SliceImport(ObjectName::new("work", distributed.meta.name.name.clone())));
+    standard::settle(&mut view, &Key::SliceImport(ObjectName::new("work", distributed.meta.name.name)));
     let slice_export = slice_export("member-1", &source);
     let exported =
         [service("work/app").object(), export.clone().object(), internal.object(), source.object()].into_iter();

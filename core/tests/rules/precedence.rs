@@ -98,7 +98,7 @@ fn in_hub(view: &Planner, number: i64) -> InternalServiceExport {
 #[test]
 fn a_service_that_is_created_again_keeps_the_place_of_its_service_export() {
     let (oldest, other, third) = (export(1, 10, 10), export(2, 15, 15), export(3, 17, 17));
-    let mut view = hub(&[oldest.clone(), other.clone(), third.clone()]);
+    let mut view = hub(&[oldest.clone(), other.clone(), third]);
     assert_eq!(order(&view), [1, 2, 3]);
     goes(&mut view, &oldest);
     assert_eq!(order(&view), [2, 3]);
@@ -131,7 +131,7 @@ fn an_export_that_is_new_to_the_hub_is_never_placed_before_one_that_the_hub_know
     ]);
     assert_eq!(order(&view), [1, 2], "the hub agent has seen neither before");
     let by_fleet = InternalServiceExport { multicluster: None, ..export(2, 1, 0) };
-    let mut view = hub(&[known.clone(), by_fleet.port_set_since(seconds(1))]);
+    let mut view = hub(&[known, by_fleet.port_set_since(seconds(1))]);
     comes(&mut view, &export(2, 1, 0).port_set_since(seconds(1)).version(9));
     assert_eq!(order(&view), [1, 2], "its InternalServiceExport is older, but was of the fleet's API");
     let returned = recreated(export(1, 110, 10));

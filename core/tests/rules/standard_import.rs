@@ -219,12 +219,13 @@ fn no_change_of_families_changes_an_address() {
     let uid = derived(&view).expect("a Service").meta.uid;
     let import_only = &["patch StandardServiceImport"][..];
     let both = &["patch Service", "patch StandardServiceImport"][..];
-    let table: [(&[IpFamily], &[&str], Vec<IpFamily>, Vec<String>); 6] = [
+    type Row<'a> = (&'a [IpFamily], &'a [&'a str], Vec<IpFamily>, Vec<String>);
+    let table: [Row<'_>; 6] = [
         (&[four, six], both, vec![four, six], vec![v4.clone(), v6.clone()]),
         (&[six], import_only, vec![six], vec![v6.clone()]),
         (&[six, four], import_only, vec![four, six], vec![v4.clone(), v6.clone()]),
         (&[four], import_only, vec![four], vec![v4.clone()]),
-        (&[], import_only, vec![four, six], vec![v4.clone(), v6.clone()]),
+        (&[], import_only, vec![four, six], vec![v4.clone(), v6]),
         (&[four], import_only, vec![four], vec![v4.clone()]),
     ];
     for (version, (families, expected, shown_families, addresses)) in (10..).zip(table) {

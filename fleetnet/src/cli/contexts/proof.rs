@@ -88,7 +88,7 @@ pub(crate) async fn check(
     otherwise: &str,
 ) -> Result<Proven, Stop> {
     let uid = uid(&cluster).await?;
-    let own = statement(&cluster).await?;
+    let own = Box::pin(statement(&cluster)).await?;
     match verdict(known, id, &uid, &own, choice) {
         Ok(others) => Ok(Proven { cluster, others, holder: own.holder }),
         Err(why) => Err(Stop::usage(format!("context {} {why}, or {otherwise}", cluster.context))),
