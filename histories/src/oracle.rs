@@ -486,7 +486,6 @@ fn anonymous(mut object: Object) -> Object {
         }
         Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => forget(&mut slice.spec.reference),
         Object::Service(service) => {
-            // The server sets these fields.
             (service.families, service.cluster_ips, service.internal_traffic_policy) = (Vec::new(), Vec::new(), None);
         }
         Object::Namespace(_)
