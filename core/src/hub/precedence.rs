@@ -42,12 +42,21 @@ pub(super) fn ordered(exports: Vec<Exported<'_>>) -> Vec<(Exported<'_>, Place)> 
     let known: Vec<_> = known.into_iter().map(|it| (it, known_since(&it).unwrap_or_default())).collect();
     new.sort_by_key(|it| (arrival(it), it.cluster));
     let mut placed: Vec<(Exported<'_>, Timestamp)> = Vec::with_capacity(new.len());
+    // The first `arrived` new exports arrived before the present one. `latest` is the latest place of these and of the known exports.
+    let (mut arrived, mut latest) = (0, known.iter().map(|(_, since)| *since).max());
     for it in new {
-        let came_before = placed.iter().filter(|(other, _)| arrival(other) < arrival(&it));
-        // fault MC13.2: !came_back_together(other, &it) ~> true || !came_back_together(other, &it)
-        let before = known.iter().chain(came_before).filter(|(other, _)| !came_back_together(other, &it));
-        // fault MC13.3: before.map(|(_, since)| since.plus_micros(1)).max() ~> before.map(|(_, since)| since.plus_micros(1)).max().filter(|_| false)
-        let after_others = before.map(|(_, since)| since.plus_micros(1)).max();
+        while let Some((_, since)) = placed.get(arrived).filter(|(other, _)| arrival(other) < arrival(&it)) {
+            (arrived, latest) = (arrived + 1, latest.max(Some(*since)));
+        }
+        let of_others = || {
+            // fault MC13.2: !came_back_together(other, &it) ~> true || !came_back_together(other, &it)
+            let others = known.iter().chain(&placed[..arrived]).filter(|(other, _)| !came_back_together(other, &it));
+            others.map(|(_, since)| *since).max()
+        };
+        // Only an export that the hub has lost need not come after each other one.
+        let before = if it.multicluster.is_recreated { of_others() } else { latest };
+        // fault MC13.3: before.map(|since| since.plus_micros(1)) ~> before.map(|since| since.plus_micros(1)).filter(|_| false)
+        let after_others = before.map(|since| since.plus_micros(1));
         let since = age(&it).max(after_others.unwrap_or(Timestamp(i64::MIN)));
         placed.push((it, since));
     }
