@@ -26,8 +26,8 @@ pub(crate) fn sources(member: &Arc<Cluster>, hub: &Arc<Cluster>, settings: &Sett
     // form.
     sources.push(SourceSpec { optional: true, ..convert::source(Kind::MemberAgent, hub, Some(hub_namespace)) });
     // Optional: the UID of the namespace `kube-system` distinguishes this cluster from another cluster with the same cluster id.
-    // Without the right to read the namespace, the agent does not make this check. The heartbeat needs this watch, so it is a watch of
-    // its own, whatever else the agent may read.
+    // Without the right to read the namespace, the agent does not make this check. The heartbeat needs this watch, so it does not
+    // depend on other rights.
     let system = convert::source(Kind::SystemNamespace, member, None);
     sources.push(SourceSpec { optional: true, name: Some("kube-system"), ..system });
     if settings.member.standard_api != StandardApi::Off && settings.parts.in_fleet() {

@@ -31,7 +31,7 @@ enum Lacks {
 }
 use Lacks::{HubAgent, Member, MemberInHub};
 
-/// What goes on without the right: `H` is the heartbeat, `F` the way of endpoints by the fleet's API, `S` that by the standard API.
+/// Work that goes on without the right: `H` is the heartbeat, `F` the way of endpoints by the fleet's API, `S` that by the standard API.
 type GoesOn = &'static str;
 
 /// Readiness of an agent that lacks the right from its start.
@@ -42,7 +42,7 @@ enum Probe {
 }
 use Probe::{NotReady, Ready};
 
-/// Who lacks the right to list and watch what, what goes on, the label `kind` of the watch in metrics with its state, and the readiness.
+/// Agent and kind without the right to list and watch, work that goes on, label `kind` of the watch in metrics with its state, readiness.
 type Row = (Lacks, &'static str, GoesOn, (&'static str, &'static str), Probe);
 
 const TABLE: [Row; 26] = [

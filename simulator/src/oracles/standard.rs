@@ -1,5 +1,6 @@
-//! While nobody changes anything that an import of the standard API depends on, the import stays as it is: the addresses of its derived
-//! Service, its endpoints, and the export that decides conflicts. Faults are no reason to change them, nor is a restore of the hub.
+//! An import of the standard API stays as it is while nobody changes anything that it depends on. This concerns the addresses of its
+//! derived Service, its endpoints, and the export that decides conflicts. Neither faults nor a restore of the hub are a reason to change
+//! them.
 //!
 //! The endpoints of a silent member may be draining, and are withdrawn if the hub agent says so. A ready endpoint must be left.
 
