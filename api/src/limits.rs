@@ -7,8 +7,16 @@ pub const LABEL_BYTES_MAX: usize = 63;
 /// Maximum length of the name of an object in bytes. The limit applies to UIDs, cluster ids and resourceVersions too.
 pub const NAME_BYTES_MAX: usize = 253;
 
-/// Maximum length of an address of an endpoint in bytes: the length of a fully qualified domain name.
+/// Maximum number of addresses of one endpoint in the CustomResourceDefinitions: the limit of an EndpointSlice. The agents keep
+/// fewer ([`fleetnet_core::limits::ADDRESSES_MAX`]).
+pub const ADDRESSES_WRITTEN_MAX: usize = 100;
+
+/// Maximum length of an address of an endpoint in the CustomResourceDefinitions, in bytes: the length of a fully qualified domain
+/// name.
 pub const ADDRESS_BYTES_MAX: usize = 253;
+
+/// Maximum length of an address that the agents keep, in bytes: the length of an IPv6 address that ends with an IPv4 address.
+pub const IP_BYTES_MAX: usize = 45;
 
 /// Maximum length of the name of a zone in bytes.
 pub const ZONE_BYTES_MAX: usize = 253;

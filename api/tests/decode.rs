@@ -95,6 +95,7 @@ fn slices_as_the_go_agents_leave_them() {
         imported: false,
         relabelled: false,
         excess: 0,
+        further_addresses: 0,
         content: content(&["10.1.0.13", "172.16.0.2"]),
         observed_generation: None,
     };
@@ -344,6 +345,7 @@ fn what_is_left_out_is_read_as_the_api_means_it() {
         imported: false,
         relabelled: false,
         excess: 0,
+        further_addresses: 0,
         content: fleetnet_core::model::SliceContent {
             address_type: AddressType::Other(text("")),
             endpoints: Vec::new(),
@@ -694,9 +696,7 @@ fn limited() -> Vec<(Kind, &'static str, &'static str, Value, Value)> {
             ("/spec/endpoints", list(1000, endpoint.clone())),
             ("/spec/endpoints", list(1000, json!({}))),
             ("/spec/endpoints", list(1000, json!(7))),
-            ("/spec/endpoints/0/addresses", list(100, json!("10.0.0.1"))),
             ("/spec/ports", list(1000, json!({ "port": 80 }))),
-            ("/spec/endpoints/0/addresses/0", (text(253), text(254))),
             ("/spec/endpoints/0/hostname", (text(63), text(64))),
             ("/spec/endpoints/0/zone", (text(253), text(254))),
             ("/spec/ports/0/name", (text(63), text(64))),
@@ -782,24 +782,81 @@ fn flood(endpoint: &str, count: usize) -> Vec<u8> {
 #[test]
 fn what_is_beyond_a_limit_is_not_kept_while_an_object_is_decoded() {
     let hundred = format!("{{\"addresses\":[{}\"10.0.0.1\"]}}", "\"10.0.0.1\",".repeat(99));
-    for (endpoint, count) in [
-        ("{}", 500_000),
-        ("7", 750_000),
-        ("{\"addresses\":[\"1\"]}", 75_000),
-        (&*format!("{{\"addresses\":[{}\"1\"]}}", "\"1\",".repeat(350_000)), 1),
-        (&*hundred, 1_200),
-    ] {
+    let many = format!("{{\"addresses\":[{}\"1\"]}}", "\"1\",".repeat(350_000));
+    for (endpoint, count) in
+        [("{}", 500_000), ("7", 750_000), ("{\"addresses\":[\"1\"]}", 75_000), (&*many, 1), (&*hundred, 1_200)]
+    {
         let json = flood(endpoint, count);
         assert!(json.len() > 1_000_000);
         let mut undecodable = None;
         let used = allocation_counter::measure(|| undecodable = decode(Kind::EndpointSliceExport, &json).err());
         let why = undecodable.map(|undecodable| undecodable.why).unwrap_or_default();
-        assert!(why.contains("more than"), "{why}");
-        // The slice with 100 addresses in each endpoint is rejected only after 1000 endpoints are decoded, so the decoder may
-        // use 16 MiB. For all other slices, the decoder may use 512 KiB.
-        let most = if endpoint == hundred { 16 << 20 } else { 512 << 10 };
+        assert!(why.contains("more than") || endpoint == many, "{why}");
+        // With 100 addresses in each endpoint, 1000 endpoints with 8 addresses are decoded before the error.
+        let most = if endpoint == hundred { 1 << 20 } else { 512 << 10 };
         assert!(used.bytes_max < most, "{} bytes for {count} times {:.30}", used.bytes_max, endpoint);
     }
+}
+
+/// Returns the number of bytes that a decoded EndpointSliceExport keeps.
+fn bytes_kept(kind: Kind, json: &Value) -> u64 {
+    let json = json.to_string();
+    let mut slice = None;
+    let used = allocation_counter::measure(|| slice = decode(kind, json.as_bytes()).ok());
+    assert!(slice.is_some(), "a bound of addresses never makes a slice undecodable");
+    u64::try_from(used.bytes_current).expect("memory is kept")
+}
+
+#[test]
+fn of_the_addresses_of_an_endpoint_the_first_8_that_may_be_ip_addresses_are_kept() {
+    let longest = "0000:0000:0000:0000:0000:ffff:255.255.255.255";
+    assert_eq!(longest.len(), 45);
+    let mut given = vec![json!(7), json!("a".repeat(46)), json!(longest)];
+    given.extend((1..=20).map(|it| json!(format!("10.0.0.{it}"))));
+    let kept = ["0000:0000:0000:0000:0000:ffff:255.255.255.255"].into_iter().map(str::to_owned);
+    let kept: Vec<String> = kept.chain((1..=7).map(|it| format!("10.0.0.{it}"))).collect();
+    let endpoints = json!([{ "addresses": given }, { "addresses": ["10.1.0.1"] }]);
+    for (kind, name) in
+        [(Kind::EndpointSliceExport, "EndpointSliceExport"), (Kind::EndpointSliceImport, "EndpointSliceImport")]
+    {
+        let mut json = fixture(name);
+        json["spec"]["endpoints"] = endpoints.clone();
+        let (Object::EndpointSliceExport(found) | Object::EndpointSliceImport(found)) = read(kind, &json) else {
+            panic!()
+        };
+        assert_eq!(addresses(&found.spec.content.endpoints), [kept.clone(), vec!["10.1.0.1".to_owned()]]);
+    }
+    let mut json = fixture("EndpointSlice of a user");
+    json["endpoints"] = endpoints;
+    let Object::EndpointSlice(found) = read(Kind::EndpointSlice, &json) else { panic!() };
+    assert_eq!(addresses(&found.content.endpoints)[0], kept);
+    assert_eq!(found.further_addresses, 13);
+}
+
+#[test]
+fn a_slice_keeps_nothing_for_what_is_no_address() {
+    let many = |endpoint: Value| vec![endpoint; 1_000];
+    for (kind, name) in
+        [(Kind::EndpointSliceExport, "EndpointSliceExport"), (Kind::EndpointSlice, "EndpointSlice of a user")]
+    {
+        let with = |address_type: &str, endpoints: Vec<Value>| {
+            let mut json = fixture(name);
+            let spec = if kind == Kind::EndpointSlice { &mut json } else { &mut json["spec"] };
+            spec["addressType"] = address_type.into();
+            spec["endpoints"] = endpoints.into();
+            json
+        };
+        let empty = bytes_kept(kind, &with("IPv4", Vec::new()));
+        let hostile = json!({ "addresses": vec!["a"; 100], "hostname": "h".repeat(63), "zone": "z" });
+        assert!(bytes_kept(kind, &with("IPv4", many(hostile))) < empty + 1_024, "texts that are no addresses");
+        let name = json!({ "addresses": ["a.example"] });
+        assert!(bytes_kept(kind, &with("FQDN", many(name))) < empty + 1_024, "names");
+    }
+    let mut json = fixture("EndpointSliceExport");
+    json["spec"]["endpoints"] = vec![json!({ "addresses": ["localhost", "10.0.0.1"] }); 5].into();
+    let Object::EndpointSliceExport(found) = read(Kind::EndpointSliceExport, &json) else { panic!() };
+    let kept: Vec<usize> = found.spec.content.endpoints.iter().map(|endpoint| endpoint.addresses.len()).collect();
+    assert_eq!(kept, [2, 2, 2, 1, 1], "a message lists three");
 }
 
 #[test]

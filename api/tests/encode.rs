@@ -437,6 +437,8 @@ fn the_hub_agent_answers_a_member_agent_in_its_status() {
     });
     assert_eq!(answer(Some(offer)), expected);
     let healthy = patched_status(Kind::MemberAgent, Patch::MemberAgentStatus(MemberStatus::default()));
+    let limits = (&healthy["status"]["refusedObjects"], &healthy["status"]["distributionLimited"]);
+    assert_eq!(limits, (&Value::Null, &Value::Null), "a member within its limits");
     assert_eq!((&healthy["status"]["silence"], &healthy["status"]["silentMembers"]), (&Value::Null, &Value::Null));
     assert_eq!(answer(None)["status"]["sliceStream"], Value::Null, "the offer is withdrawn");
 }

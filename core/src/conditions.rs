@@ -13,7 +13,7 @@ use crate::annotations::{AZURE_LOAD_BALANCER_INTERNAL, WEIGHT};
 use crate::limits::{PORTS_MAX, REPORTED_NAMES_MAX};
 use crate::message;
 use crate::model::{Condition, ExportState, InternalServiceExport, Kind, Meta};
-use crate::plan::{self, Event};
+use crate::plan::{self, BlockingReason, Event};
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
 
@@ -185,6 +185,11 @@ impl ConditionValue {
     /// names that it may have.
     pub fn name_held_by_another(message: String) -> Self {
         Self::new(ConditionStatus::False, Reason::NameHeldByAnother, message)
+    }
+
+    /// Condition `Valid` False: the export of a Service cannot begin.
+    pub fn export_blocked(reason: &BlockingReason) -> Self {
+        Self::new(ConditionStatus::False, reason.reason, reason.message.clone())
     }
 
     /// Condition `Valid` False: a server rejected the content of a write that the agent made for this object. An example is the

@@ -47,6 +47,14 @@ impl Announced {
         *self != before
     }
 
+    /// Returns the last announced features.
+    pub(crate) fn features(self) -> Option<Features> {
+        match self {
+            Self::Never => None,
+            Self::Features(features) | Self::Lost { features, .. } => Some(features),
+        }
+    }
+
     /// True if the last announcement has this feature.
     pub(crate) fn has(self, feature: Feature) -> bool {
         match self {

@@ -74,6 +74,12 @@ impl Features {
         Self(self.0 & !(1 << feature as u8))
     }
 
+    /// Returns the features of both sets.
+    #[must_use]
+    pub(crate) const fn common(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// Returns the names of the features, in the order of announcements.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         Feature::ALL.into_iter().filter(move |feature| self.has(*feature)).map(Feature::name)

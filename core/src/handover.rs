@@ -3,7 +3,8 @@
 //!
 //! So an agent removes a slice only after the other slices of the same Service and exporter are written in the same cluster. If
 //! a server rejects these writes, the old slice stays. The agents of exporter, hub and importer each apply this rule
-//! independently. Only removals wait, and they wait only for additions, so there is no deadlock.
+//! independently. Only removals wait, and they wait only for additions, so there is no deadlock. A limit of additions must let a replacement
+//! pass.
 
 use crate::model::{Address, Endpoint, SliceContent};
 use crate::work;

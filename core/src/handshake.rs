@@ -120,6 +120,32 @@ const COUNTED: [Kind; 4] =
 /// Plans the status that the hub agent writes to a MemberAgent. Each renewal by the member requeues this plan, but a change of
 /// the counted objects does not. So the counts cost at most one write for each renewal.
 pub fn plan_member(view: HubReader<'_>, cluster: &ClusterId, now: Timestamp) -> Plan {
+    // fault T52.1: .blocked_by(exceeded(view, cluster)) ~> .blocked_by(exceeded(view, cluster).filter(|_| false))
+    plan_status(view, cluster, now).blocked_by(exceeded(view, cluster))
+}
+
+/// Returns the limits that a member exceeds, with messages.
+fn exceeded(view: HubReader<'_>, cluster: &ClusterId) -> impl Iterator<Item = BlockingReason> + use<> {
+    let namespace = names::member_namespace(cluster);
+    let refused = view.budgets().refused(&namespace);
+    let too_large = (refused > 0).then(|| {
+        format!(
+            "objects of cluster {cluster} exceed the memory that the hub agent keeps for a member, so it uses their last known state, and \
+             not yet those that are new. Remove exports or endpoints in cluster {cluster}, or raise --member-memory of the hub agent"
+        )
+    });
+    let limited = view.budgets().is_fan_out_full(&namespace).then(|| {
+        format!(
+            "the exports of cluster {cluster} cause as many objects in the namespaces of other members as they may, so no further \
+             cluster imports them. Remove exports in cluster {cluster}, or raise --member-fan-out of the hub agent"
+        )
+    });
+    let too_large = too_large.map(|message| BlockingReason { reason: Reason::MemberTooLarge, message });
+    let limited = limited.map(|message| BlockingReason { reason: Reason::DistributionLimited, message });
+    too_large.into_iter().chain(limited)
+}
+
+fn plan_status(view: HubReader<'_>, cluster: &ClusterId, now: Timestamp) -> Plan {
     let namespace = names::member_namespace(cluster);
     if !view.complete(&[Kind::MemberAgent]) {
         return Plan::default(); // the MemberAgents are not listed yet, or the hub does not have this kind

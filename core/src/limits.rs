@@ -86,8 +86,24 @@ pub const EXPORTED_ANNOTATION_BYTES_MAX: usize = 1_024;
 /// Maximum number of endpoints of a slice in the hub, ready and draining together: the limit of an EndpointSlice.
 pub const ENDPOINTS_MAX: usize = 1_000;
 
-/// Maximum number of addresses of one endpoint: the limit of an EndpointSlice.
-pub const ADDRESSES_MAX: usize = 100;
+/// Maximum number of addresses of one endpoint that the agents keep. kube-proxy uses the first address only, and
+/// kube-controller-manager writes one.
+pub const ADDRESSES_MAX: usize = 8;
+
+/// Default of `--max-imported-slices`: slices of one Service from one exporting cluster. At the usual 100 endpoints in a slice, 100 slices
+/// have [`IMPORTED_ENDPOINTS`]. During an update, slices are not full.
+pub const IMPORTED_SLICES: usize = 400;
+
+/// Default of `--max-imported-endpoints`: endpoints of one Service from one exporting cluster, such as those of 5,000 pods with addresses
+/// of two families. kube-proxy has a rule for each endpoint on each node.
+pub const IMPORTED_ENDPOINTS: usize = 10_000;
+
+/// Default of `--max-exports-per-namespace`: a quarter of the quota of a member's InternalServiceExports in the hub.
+pub const EXPORTS_PER_NAMESPACE: usize = 500;
+
+/// Number of slices that a namespace may export for each two Services of `--max-exports-per-namespace`: the quota of a member has 5,000
+/// slices and 2,000 Services.
+pub(crate) const SLICES_PER_TWO_EXPORTS: usize = 5;
 
 /// Maximum number of names that a message lists. For further names, the message has only their number. Messages must be
 /// readable, and an Event has at most 1024 characters.
@@ -162,6 +178,9 @@ pub const LATENCY_ORIGINS_MAX: usize = 256;
 /// MemberAgent again.
 // fault U7.2: 60_000_000 ~> 0
 pub const ANNOUNCEMENT_GRACE_MICROS: i64 = 60_000_000;
+
+/// Time between two gains of features by a member: 60 s. Each gain can change each slice that is distributed to the member.
+pub const FEATURE_GAIN_MICROS: i64 = 60_000_000;
 
 /// Time that a peer has for its first announcement after the hub gets the CRD of MemberAgent: 6 min. A peer without the CRD
 /// checks every 5 minutes if the CRD exists, and then has 1 more minute to write the announcement.

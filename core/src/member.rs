@@ -28,5 +28,6 @@ pub use export::weight;
 pub use planner::{Planner, ReadValues};
 pub use standard_import::NEVER_IMPORTING;
 pub use view::{
-    Key, Membership, OnLeave, ServiceLatency, Settings, SliceStreamServer, SliceStreamUse, StandardApi, StreamEnd, View,
+    ImportLimits, Key, Limits, Membership, OnLeave, ServiceLatency, Settings, SliceStreamServer, SliceStreamUse,
+    StandardApi, StreamEnd, View,
 };

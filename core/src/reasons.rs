@@ -51,6 +51,10 @@ reasons! {
     Warning ServiceImported,
     /// A Service or slice has more ports than the limit.
     Warning TooManyPorts,
+    /// A namespace has as many exports as it may have.
+    Warning TooManyExports,
+    /// An endpoint of a slice has more addresses than the limit.
+    Warning TooManyAddresses,
     /// The annotation networking.fleet.azure.com/weight of a ServiceExport is malformed.
     Warning ServiceExportInvalidWeightAnnotation,
     /// The namespace in the hub does not allow a cluster to export the Service.
@@ -95,6 +99,8 @@ reasons! {
     Warning AddressRefused,
     /// Some ports of a slice or Service are not imported.
     Warning PortRefused,
+    /// An exporting cluster has more slices or endpoints of a Service than are imported.
+    Warning TooManyEndpoints,
     /// The peer agent does not announce the feature that an object needs.
     Warning NotUnderstood,
     /// A derived Service lost the labels that name its MultiClusterService.
@@ -125,6 +131,10 @@ reasons! {
     Normal MemberReturning,
     /// A member that was silent renews again.
     Normal MemberReturned,
+    /// The objects of a member exceed the memory that the hub agent keeps for a member.
+    Warning MemberTooLarge,
+    /// The exports of a member cause as many objects in the namespaces of other members as they may.
+    Warning DistributionLimited,
     /// A server rejected a write for its content.
     Warning WriteRefused,
     /// A server denied a write, or lacks the object's kind or namespace.

@@ -160,10 +160,10 @@ pub fn slice_name(app: usize, slice: usize) -> String {
 }
 
 /// Returns the addresses of endpoints of a Service in a member. Slices of one Service share addresses, because endpoints move between
-/// them. Services share none, so that an endpoint in the wrong one is found.
+/// them. Services share none, so that an endpoint in the wrong one is found. None is in 10.0.0.0/16, the range of a cluster's Services.
 #[must_use]
 pub fn addresses(member: usize, app: usize, endpoints: &[u8]) -> Vec<String> {
-    endpoints.iter().map(|last| format!("10.{member}.{app}.{last}")).collect()
+    endpoints.iter().map(|last| format!("10.{}.{app}.{last}", member + 1)).collect()
 }
 
 /// Returns the strategy of random actions. [`WEIGHT`] is the sum of the weights.

@@ -1,6 +1,6 @@
 //! Command line of the hub agent: the flags of the Go hub manager and our own.
 
-use crate::limits::{OBJECT_LAG_MAX, SILENCE_BETWEEN_MIN, SILENCE_SOFT_MIN};
+use crate::limits::{MEMBER_FAN_OUT, MEMBER_MEMORY_MIB, OBJECT_LAG_MAX, SILENCE_BETWEEN_MIN, SILENCE_SOFT_MIN};
 use clap::{Parser, ValueEnum};
 use fleetnet_agent::flags::CommonFlags;
 use fleetnet_agent::go_flags::parse_duration;
@@ -59,6 +59,16 @@ pub struct Flags {
     /// least a minute more than --silence-soft.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     pub silence_hard: Duration,
+
+    /// Memory that the exports and claims of one member may take in the hub agent, in MiB. The hub agent does not use objects above it,
+    /// until there is room. 0 turns it off.
+    #[arg(long, value_name = "MIB", default_value_t = MEMBER_MEMORY_MIB)]
+    pub member_memory: u32,
+
+    /// Number of objects that the hub agent creates in the namespaces of other members for the exports of one member: distributed slices
+    /// and imports of the standard API. At this number, those that exist stay, and no further ones are created. 0 turns it off.
+    #[arg(long, value_name = "OBJECTS", default_value_t = MEMBER_FAN_OUT)]
+    pub member_fan_out: u32,
 
     /// Accepted for compatibility with the Go agent. Has no effect: this agent does not poll.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, hide = true)]

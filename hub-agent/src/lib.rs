@@ -8,6 +8,8 @@ mod flags;
 #[doc(hidden)]
 pub mod fuzzing;
 mod heartbeats;
+#[cfg(test)]
+mod hostile_bytes_tests;
 mod limits;
 mod logic;
 pub mod metrics;
@@ -18,7 +20,7 @@ mod states;
 pub mod stream;
 
 pub use flags::Flags;
-pub use limits::{OBJECT_LAG, SILENCE};
+pub use limits::{MEMBER_FAN_OUT, MEMBER_MEMORY_MIB, OBJECT_LAG, SILENCE};
 pub use logic::Hub;
 
 use fleetnet_agent::convert;
@@ -57,6 +59,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         let leads = logic.leads();
         let membership = flags.common.enable_v1beta1_apis.then_some(flags.force_delete_wait_time);
         let logic = logic.with_force_delete(membership).with_silence(silence);
+        let logic = logic.with_member_memory(flags.member_memory).with_member_fan_out(flags.member_fan_out);
         let runner = context.runner(logic, sources(&hub, policy, membership));
         let (statuses, mut manager) = (vec![runner.status()], context.manager());
         if let Some(listener) = slice_stream::Listener::open(&flags, &listeners).await? {

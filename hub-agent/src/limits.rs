@@ -73,6 +73,14 @@ pub(crate) const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 /// whose answers it does not read, a client can make one keep 240 KiB, so all of them keep 60 MiB.
 pub(crate) const CONNECTIONS_MAX: usize = 256;
 
+/// Default of `--member-memory`, in MiB: the memory that the objects of one member may take. The smallest objects of a full quota take
+/// 30 MiB, and a member of the fleet in the benches takes 1 MiB. The container of the hub agent may have 256 MiB.
+pub const MEMBER_MEMORY_MIB: u32 = 32;
+
+/// Default of `--member-fan-out`: the number of objects in other member namespaces that the exports of one member may cause. One takes
+/// about 1.2 kB in the hub agent, so all take about 60 MB.
+pub const MEMBER_FAN_OUT: u32 = 50_000;
+
 /// Defaults of `--silence-soft` and `--silence-hard`.
 pub const SILENCE: SilenceLimits = SilenceLimits { soft_micros: 60_000_000, hard_micros: 600_000_000 };
 

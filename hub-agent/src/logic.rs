@@ -22,6 +22,7 @@ use fleetnet_runtime::{
 };
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 use prometheus::Registry;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -38,6 +39,9 @@ pub struct Hub {
     states: States,
     bodies: SliceBodies,
     streams: Streams,
+    /// Keys of distributed slices that their importers requeued, until their next plan without writes. Their work counts for the
+    /// importers.
+    by_importers: BTreeSet<Key>,
 }
 
 /// Effect of a plan on the hub agent.
@@ -47,6 +51,7 @@ pub struct Effect {
     blocking_reasons: Vec<BlockingReason>,
     preview: Option<Preview>,
     look: Option<Look>,
+    has_writes: bool,
 }
 
 impl Hub {
@@ -68,6 +73,7 @@ impl Hub {
             states,
             bodies: SliceBodies::default(),
             streams: Streams::default(),
+            by_importers: BTreeSet::new(),
         })
     }
 
@@ -92,6 +98,26 @@ impl Hub {
         self
     }
 
+    /// Sets the value of `--member-memory`: the memory that the objects of one member may take, in MiB. 0 is no limit.
+    #[must_use]
+    pub fn with_member_memory(mut self, mib: u32) -> Self {
+        self.view.budgets.limit = usize::try_from(mib).ok().filter(|mib| *mib > 0).map(|mib| mib << 20);
+        self
+    }
+
+    /// Sets the value of `--member-fan-out`: the number of objects that the exports of one member may cause. 0 is no limit.
+    #[must_use]
+    pub fn with_member_fan_out(mut self, objects: u32) -> Self {
+        self.view.budgets.fan_out_limit = usize::try_from(objects).ok().filter(|objects| *objects > 0);
+        self
+    }
+
+    /// True if objects of the member with this member namespace exceed its memory.
+    #[cfg(test)]
+    pub(crate) fn refuses(&self, namespace: &str) -> bool {
+        self.view.budgets.refused(&namespace.into()) > 0
+    }
+
     /// Returns a channel that is true while this replica leads.
     #[must_use]
     pub fn leads(&self) -> watch::Receiver<bool> {
@@ -114,7 +140,7 @@ impl Hub {
         }
     }
 
-    /// Returns the Events about what the operator of the hub declares for a member.
+    /// Returns the Events about what blocks a member: limits that it exceeds, and what the operator of the hub declares for it.
     fn member_events(&self, key: &Key, blocking_reasons: &[BlockingReason]) -> Vec<plan::Event> {
         let Key::Member(cluster) = key else { return Vec::new() };
         let Some(agent) = self.view.member_agents.get(&names::member_agent(cluster)) else { return Vec::new() };
@@ -123,6 +149,25 @@ impl Hub {
             plan::event_about(about.clone(), COMPONENT, *reason, message.clone())
         };
         blocking_reasons.iter().map(event).collect()
+    }
+
+    /// Records if an importer requeued these keys, by the kind of the object that changed.
+    fn note_cause(&mut self, source: Kind, keys: &[Key]) {
+        let is_of_importer = matches!(
+            source,
+            Kind::MemberAgent
+                | Kind::EndpointSliceImport
+                | Kind::InternalServiceImport
+                | Kind::ServiceImport
+                | Kind::MergedServiceImport
+        );
+        for key in keys.iter().filter(|key| matches!(key, Key::Copy { .. })) {
+            if is_of_importer {
+                self.by_importers.insert(key.clone());
+            } else {
+                self.by_importers.remove(key);
+            }
+        }
     }
 
     /// Names the member whose source slice went back, so that the stream of an importer ends.
@@ -170,8 +215,10 @@ impl Logic for Hub {
             }
             Change::Applied(_) | Change::Removed { .. } | Change::Undecodable { .. } => {}
         }
+        let first = requeue.len();
         if !matches!(source, Kind::InternalServiceExport | Kind::InternalServiceImport) {
-            return self.view.apply(source, change, at, requeue);
+            self.view.apply(source, change, at, requeue);
+            return self.note_cause(source, &requeue[first..]);
         }
         let name = match &change {
             Change::Applied(object) => object.meta().name.clone(),
@@ -180,6 +227,11 @@ impl Logic for Hub {
         let before = State::of(&self.view, source, &name);
         self.view.apply(source, change, at, requeue);
         self.states.changed(before, State::of(&self.view, source, &name));
+        self.note_cause(source, &requeue[first..]);
+    }
+
+    fn wanted_again(&mut self) -> Option<(Kind, ObjectName)> {
+        self.view.budgets.wanted_again()
     }
 
     fn watch(&mut self, source: Kind, news: WatchNews, at: Timestamp, requeue: &mut Vec<Key>) {
@@ -228,13 +280,16 @@ impl Logic for Hub {
         let events = convert::events(self.member_events(key, &blocking_reasons));
         Plan {
             events,
-            effect: Some(Effect { reads, blocking_reasons, preview, look }),
+            effect: Some(Effect { reads, blocking_reasons, preview, look, has_writes: !plan.writes.is_empty() }),
             ..convert::plan_with(plan, |write| self.bodies.verb(write))
         }
     }
 
     fn planned(&mut self, key: &Key, effect: Effect, at: Timestamp) {
-        let Effect { reads, blocking_reasons, preview, look } = effect;
+        let Effect { reads, blocking_reasons, preview, look, has_writes } = effect;
+        if !has_writes {
+            self.by_importers.remove(key);
+        }
         if let Some(look) = look {
             self.view.looked(key, look, at);
         }
@@ -250,10 +305,13 @@ impl Logic for Hub {
     }
 
     /// Returns the flow (unit of fair queueing) of a key. All slices of an exporting member share one flow, all Services of a
-    /// namespace share one flow, and all MemberAgents share one flow.
+    /// namespace share one flow, and all MemberAgents share one flow. Work on distributed slices that an importer causes has the flow of
+    /// the importer, so it does not delay changes of the exporters.
     fn flow(&self, key: &Key) -> Flow {
         let id = match key {
             Key::Service(service) | Key::MergedImport { service, .. } => FlowId::of(&service.namespace),
+            // fault Q15.1 (logic::work_that_an_importer_causes_has_the_flow_of_the_importer): if self.by_importers.contains(key) ~> if false && self.by_importers.contains(key)
+            Key::Copy { importer, .. } if self.by_importers.contains(key) => FlowId::of(importer),
             Key::Slice(name) | Key::Copy { slice: name, .. } => self
                 .view
                 .slice_export_named(name)
@@ -298,13 +356,15 @@ impl Logic for Hub {
 
 #[cfg(test)]
 mod tests {
-    use super::{BlockingReason, Effect, Hub, Kind, Logic, NamespacePolicy, ObjectName, Reason, Registry, Timestamp};
+    use super::{
+        BlockingReason, Effect, FlowId, Hub, Kind, Logic, NamespacePolicy, ObjectName, Reason, Registry, Timestamp,
+    };
     use fleetnet_core::hub::Key;
     use fleetnet_core::model::{
         AddressType, Finalizers, HubSlice, HubSliceSpec, Meta, Object, Reference, SliceContent,
     };
     use fleetnet_runtime::{Change, Fight, WatchNews, WatchState};
-    use fleetnet_types::Timestamp as CoreTimestamp;
+    use fleetnet_types::{Text, Timestamp as CoreTimestamp};
 
     /// Returns the exported slice of the Service `work/app`.
     fn slice_export() -> HubSlice {
@@ -407,6 +467,48 @@ mod tests {
         let Some(effect) = plan.effect else { panic!("a plan has the values that it read") };
         hub.planned(&key, Effect { blocking_reasons: vec![blocked], ..effect }, now);
         assert_eq!(counted(), Some(1), "the effect of a plan is counted once it is applied");
+    }
+
+    #[test]
+    fn work_that_an_importer_causes_has_the_flow_of_the_importer() {
+        let mut hub = Hub::new(NamespacePolicy::Off, &Registry::new()).expect("its metric is new");
+        let (now, export) = (Timestamp::EPOCH, slice_export());
+        let (name, importer) = (export.meta.name.name.clone(), Text::from("fleet-member-b"));
+        let key = Key::Copy { slice: name.clone(), importer: importer.clone() };
+        let see = |hub: &mut Hub, kind, object| {
+            let mut requeue = Vec::new();
+            hub.observe(kind, Change::Applied(object), now, &mut requeue);
+            hub.plan(&key, now);
+            requeue
+        };
+        see(&mut hub, Kind::EndpointSliceExport, Object::EndpointSliceExport(export.clone()));
+        let (of_exporter, of_importer) = (FlowId::of("fleet-member-a"), FlowId::of("fleet-member-b"));
+        assert_eq!(hub.flow(&key).id, of_exporter);
+        let mut copy = export.clone();
+        copy.meta.name.namespace = importer;
+        let requeued = see(&mut hub, Kind::EndpointSliceImport, Object::EndpointSliceImport(copy.clone()));
+        assert!(requeued.contains(&key), "{requeued:?}");
+        assert_eq!(hub.flow(&key).id, of_importer, "an edit of its copy");
+        assert_eq!(hub.flow(&Key::Slice(name)).id, of_exporter, "the export itself is the exporter's");
+        for kind in KINDS {
+            hub.watch(kind, WatchNews::State(WatchState::Complete), now, &mut Vec::new());
+        }
+        let effect = hub.plan(&key, now).effect.expect("a plan has an effect");
+        hub.planned(&key, Effect { has_writes: true, ..effect }, now);
+        assert_eq!(hub.flow(&key).id, of_importer, "its writes wait in the same flow");
+        let mut changed = export;
+        changed.spec.reference.generation = 2;
+        changed.meta.resource_version = 2;
+        let requeued = see(&mut hub, Kind::EndpointSliceExport, Object::EndpointSliceExport(changed));
+        assert!(requeued.contains(&key), "{requeued:?}");
+        assert_eq!(hub.flow(&key).id, of_exporter, "a change of the exporter");
+        copy.meta.resource_version = 3;
+        copy.spec.reference.generation = 7;
+        see(&mut hub, Kind::EndpointSliceImport, Object::EndpointSliceImport(copy));
+        assert_eq!(hub.flow(&key).id, of_importer);
+        let effect = hub.plan(&key, now).effect.expect("a plan has an effect");
+        hub.planned(&key, Effect { has_writes: false, ..effect }, now);
+        assert_eq!(hub.flow(&key).id, of_exporter, "nothing is left of it");
     }
 
     #[test]

@@ -75,6 +75,18 @@ pub struct Flags {
     #[arg(long, value_name = "NUMBER")]
     pub load_balancers_per_namespace: Option<usize>,
 
+    /// Slices of one Service that this cluster imports from one exporting cluster. Those that are imported stay. 0: no limit.
+    #[arg(long, value_name = "SLICES", default_value = "400")]
+    pub max_imported_slices: u32,
+
+    /// Endpoints of one Service that this cluster imports from one exporting cluster. 0: no limit.
+    #[arg(long, value_name = "ENDPOINTS", default_value = "10000")]
+    pub max_imported_endpoints: u32,
+
+    /// Services of one namespace that this cluster exports, and two and a half times as many slices. Exports that exist stay. 0: no limit.
+    #[arg(long, value_name = "SERVICES", default_value = "500")]
+    pub max_exports_per_namespace: u32,
+
     /// Flags of the EndpointSlice controller.
     #[command(flatten)]
     pub endpoints: EndpointFlags,

@@ -14,6 +14,7 @@ use fleetnet_core::member::latency::Import;
 use fleetnet_core::member::{Key, Planner, ReadValues, Settings};
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{BlockingReason, Event as CoreEvent, Plan as CorePlan, Sample, Write, event_about};
+use fleetnet_core::reasons::Reason;
 use fleetnet_runtime::{
     Change, Event, Fight, Flow, FlowId, Logic, Plan, ProcessNews, Urgency, WatchNews, WriteEnd, WriteEnded,
     WriteFailure, WriteNews,
@@ -361,6 +362,8 @@ impl Logic for Member {
         let events = match key {
             Key::Heartbeat => self.identity.events(&blocking_reasons, self.view.own_cluster_uid()),
             Key::StandardImport(service) => self.foreign_import_events(service, &blocking_reasons),
+            // fault T54.7 (logic_tests::a_service_with_too_many_endpoints_of_an_exporter_is_reported_to_its_user): key), &blocking_reasons) ~> key).filter(|_| false), &blocking_reasons)
+            Key::SliceImport(_) => too_many_endpoints(self.about(key), &blocking_reasons),
             _ => Vec::new(),
         };
         let acknowledged = plan.acknowledged;
@@ -439,6 +442,16 @@ impl Logic for Member {
         self.view.disputed(named, over, convert::fight_message(fight), requeue);
         convert::fight_event(about, fight, COMPONENT)
     }
+}
+
+/// Returns an Event about the user's object if not all endpoints of a Service are imported. The engine posts an equal Event again only after
+/// ten minutes.
+fn too_many_endpoints(about: Option<(Kind, ObjectName, Uid)>, blocking_reasons: &[BlockingReason]) -> Vec<CoreEvent> {
+    let too_many = blocking_reasons.iter().find(|it| it.reason == Reason::TooManyEndpoints);
+    let event = about
+        .zip(too_many)
+        .map(|(about, BlockingReason { reason, message })| event_about(about, COMPONENT, *reason, message.clone()));
+    event.into_iter().collect()
 }
 
 #[cfg(test)]

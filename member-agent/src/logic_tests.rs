@@ -34,6 +34,7 @@ fn member_by(standard_api: StandardApi, parts: Parts, registry: &Registry) -> Me
         takeover_after_micros: 0,
         membership: Membership::default(),
         standard_api,
+        limits: fleetnet_core::member::Limits::default(),
     };
     let latencies = Latencies::new("member-1", registry).expect("the only ones");
     Member::new(settings, parts, latencies, BlockingReasons::new(registry).expect("the only one"))
@@ -171,6 +172,29 @@ fn importer() -> Member {
         export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE).chain([Kind::MemberAgent]),
     );
     member
+}
+
+#[test]
+fn a_service_with_too_many_endpoints_of_an_exporter_is_reported_to_its_user() {
+    let mut member = importer();
+    let key = Key::SliceImport(ObjectName::new("fleet-system", "app-1"));
+    assert_eq!(plan(&mut member, &key).events, [], "all is imported");
+    member.view.settings.limits.imports.endpoints = 1;
+    let reference = json!({ "clusterId": "member-2", "namespace": "work", "name": "app-1" });
+    let metadata = json!({
+        "namespace": "fleet-member-member-1", "name": "app-1", "uid": "uid-app-1", "resourceVersion": "2",
+        "finalizers": ["networking.fleet.azure.com/endpointsliceimport-cleanup"],
+    });
+    let spec = json!({
+        "endpoints": [{ "addresses": ["10.1.0.1"] }, { "addresses": ["10.1.0.2"] }],
+        "endpointSliceReference": reference, "ownerServiceReference": { "namespace": "work", "name": "app" },
+    });
+    hears(&mut member, Kind::EndpointSliceImport, &json!({ "metadata": metadata, "spec": spec }));
+    let plan = plan(&mut member, &key);
+    let [event] = &plan.events[..] else { panic!("one Event: {:?}", plan.events) };
+    assert_eq!((event.source, event.name.to_string()), (Kind::MultiClusterService, "work/app".to_owned()));
+    assert_eq!((event.reason, event.severity), ("TooManyEndpoints", fleetnet_types::Severity::Warning));
+    assert!(!event.message.contains("app-1"), "one Event for all slices: {}", event.message);
 }
 
 #[test]

@@ -170,12 +170,24 @@ impl Settings {
             takeover_after_micros: takeover_after_micros(flags.member_takeover_after)?,
             membership,
             standard_api,
+            limits: member::Limits {
+                imports: member::ImportLimits {
+                    slices: number(flags.max_imported_slices),
+                    endpoints: number(flags.max_imported_endpoints),
+                },
+                exports_per_namespace: number(flags.max_exports_per_namespace),
+            },
         };
         let hub = if alone { None } else { Some(hub(flags)?) };
         let token_secret = token_secret(flags, hub.as_ref())?;
         let slice_stream = slice_stream(flags)?;
         Ok(Self { member, hub, parts, leases, token_secret, slice_stream, endpoints })
     }
+}
+
+/// Returns the value of a flag in which 0 is no limit.
+fn number(flag: u32) -> usize {
+    usize::try_from(flag).ok().filter(|number| *number > 0).unwrap_or(usize::MAX)
 }
 
 /// Checks `--member-takeover-after` (`after`). A member stops its writes to the hub when half of `after` has passed since its

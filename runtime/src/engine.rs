@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use crate::backoff::Jitter;
@@ -31,10 +31,12 @@ use crate::retries::Retries;
 use crate::rivals::Inquiries;
 use crate::run::SourceStatus;
 use crate::slots::{ClusterIndex, Slots, Target};
+use crate::tasks::unless_panicked;
 use crate::unfinished::Unfinished;
 use crate::versions::{Progress, Versions};
 use crate::watch::{WatchEvent, WatchMessage};
-use fleetnet_types::Timestamp;
+use crate::writer;
+use fleetnet_types::{ObjectName, Timestamp};
 
 /// State of the engine. The module [`crate::turns`] drives it.
 pub(crate) struct Engine<L: Logic> {
@@ -59,6 +61,10 @@ pub(crate) struct Engine<L: Logic> {
     /// Running GETs about fights. In a fight, another writer undoes this agent's writes to an object. The GET shows the name of
     /// this writer.
     pub(crate) inquiries: Inquiries<L>,
+    /// Running GET of an object that the view did not keep before. At most one runs at a time.
+    pub(crate) rereads: JoinSet<(ObjectName, writer::Reread<L>)>,
+    /// Source of the object that the running GET reads.
+    pub(crate) reread: Option<L::Source>,
     /// Planned writes that are not carried out yet.
     pub(crate) unfinished: Unfinished<L::Key, (Target<L::Source>, &'static str)>,
     /// Name of each cluster, with the reported start of its oldest unfinished write.
@@ -152,6 +158,8 @@ impl<L: Logic> Engine<L> {
             slots: Slots::new(clusters.len(), WRITES_PER_SECOND_CEILING),
             writes: JoinSet::new(),
             inquiries: Inquiries::new(clusters.len()),
+            rereads: JoinSet::new(),
+            reread: None,
             unfinished: Unfinished::new(clusters.len()),
             clusters: clusters.into_iter().map(|name| (name, None)).collect(),
             creating: BTreeMap::new(),
@@ -369,6 +377,41 @@ impl<L: Logic> Engine<L> {
             }
         }
         self.concern(keys, at, decoding + working.elapsed());
+        self.read_again();
+    }
+
+    /// Reads an object that the view did not keep before and has room for now.
+    fn read_again(&mut self) {
+        if self.reread.is_some() {
+            return;
+        }
+        let Some((id, name)) = self.logic.wanted_again() else { return };
+        let Some(source) = self.sources.get(&id) else { return };
+        self.rereads.spawn(writer::read(Arc::clone(&source.spec), name));
+        self.reread = Some(id);
+    }
+
+    /// Handles the end of a read of an object that the view did not keep before. The view may not have the object although its version
+    /// is known.
+    pub(crate) fn on_reread(&mut self, joined: Result<(ObjectName, writer::Reread<L>), JoinError>) {
+        let (id, found) = (self.reread.take(), unless_panicked(joined).ok());
+        let Some((id, (name, found))) = id.zip(found) else { return self.read_again() };
+        let mut news = Vec::new();
+        match (self.sources.get_mut(&id), found) {
+            (Some(source), writer::Reread::Found(observed)) => {
+                let is_known =
+                    source.versions.known(&observed.name) == Some((&observed.uid, observed.resource_version));
+                // fault V15.1: if is_known ~> if is_known && false
+                if is_known {
+                    news.push(Change::Applied(observed.object));
+                } else {
+                    source.versions.answered(observed, &mut news);
+                }
+            }
+            (Some(_), writer::Reread::Undecodable) => news.push(Change::Undecodable { name }),
+            (_, writer::Reread::Nothing) | (None, _) => {}
+        }
+        self.learn(id, news, Arrival { at: self.clock.now(), decoding: Duration::ZERO });
     }
 
     /// Queues the keys that a change of the time `at` concerns. `spent` is the processor time of storing it.

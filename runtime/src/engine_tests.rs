@@ -138,6 +138,44 @@ async fn messages_of_other_parts_of_the_process_are_handled_in_order_and_requeue
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_that_the_view_did_not_keep_is_read_once_more_when_there_is_room() {
+    let world = World::new().await;
+    for name in ["a", "b"] {
+        world.hub.put(Source::Namespace, name, "1");
+    }
+    world.bring_events().await;
+    world.pass(1).await;
+    world.hub.forget_log();
+    world.record().applied.clear();
+    let wants = |names: &[&'static str]| {
+        let names = names.iter().map(|name| (Source::Namespace, ObjectName::new("ns", *name)));
+        world.record().wanted_again.extend(names);
+    };
+    wants(&["a", "gone", "undecodable", "b"]);
+    let broken = failure(500, "InternalError", "the server broke", ("", ""));
+    world.hub.fault(Method::GET, "namespaces/a", 1, Fault::Answer(broken.0, &[], broken.1));
+    world.hub.fault(Method::GET, "namespaces/undecodable", 1, Fault::Answer(200, &[], json!({"spec": 1})));
+    world.hub.put(Source::Namespace, "c", "1");
+    world.bring_events().await;
+    world.pass(4_000).await;
+    assert_eq!(world.hub.log(), ["GET namespaces/a"], "one after the other");
+    assert_eq!(world.record().applied, ["c"]);
+    world.pass(4_000).await;
+    let gets = ["a", "gone", "undecodable", "b"].map(|name| format!("GET namespaces/{name}"));
+    assert_eq!(world.hub.log(), gets, "an object that the server does not show holds back no other");
+    assert_eq!(world.record().applied, ["c", "b"], "a version reaches the view, though it is known");
+    assert_eq!(world.record().undecodable, ["undecodable"]);
+    // While a GET waits, a newer state comes from the watch. The GET shows it again.
+    wants(&["a"]);
+    world.hub.put(Source::Namespace, "a", "2");
+    world.bring_events().await;
+    world.pass(1).await;
+    assert_eq!(world.record().applied, ["c", "b", "a", "a"]);
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log().len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_settled_world_costs_no_writes_and_no_plans() {
     let mut world = World::new().await;
     world.claim("a", "1").await;

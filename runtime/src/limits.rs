@@ -30,6 +30,8 @@ pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of bytes that the agent reads of a response to a write. An object in etcd has at most 1.5 MiB, and its JSON is
 /// only a little longer.
 pub const ANSWER_BYTES: usize = 8 << 20;
+/// Wait before the next attempt to read an object that the view has room for now, after an attempt failed.
+pub(crate) const READ_AGAIN: Duration = Duration::from_secs(5);
 /// Timeout for the final writes of an agent that stops (`ProcessNews::Stops`).
 pub(crate) const STOP_ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of final writes in flight.

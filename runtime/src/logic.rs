@@ -48,6 +48,12 @@ pub trait Logic: Sized + Send + 'static {
         requeue: &mut Vec<Self::Key>,
     );
 
+    /// Returns an object that the view did not keep when it observed the object, and has room for now. The engine reads the object once
+    /// more, and passes it to [`Logic::observe`]. Called after each change and each such read.
+    fn wanted_again(&mut self) -> Option<(Self::Source, ObjectName)> {
+        None
+    }
+
     /// Handles a change of a source's watch. Pushes the keys to plan again.
     fn watch(&mut self, source: Self::Source, news: WatchNews, at: Timestamp, requeue: &mut Vec<Self::Key>);
 

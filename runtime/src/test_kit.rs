@@ -159,6 +159,8 @@ pub(crate) struct Record {
     pub(crate) connected: Vec<(Source, bool)>,
     /// Messages of other parts of the process.
     pub(crate) received: Vec<String>,
+    /// Objects that the agent asks to read again.
+    pub(crate) wanted_again: VecDeque<(Source, ObjectName)>,
     /// Content of the agent's last write before it stops, if it has one.
     pub(crate) last_word: Option<&'static str>,
 }
@@ -264,6 +266,10 @@ impl Logic for Copier {
             }
         };
         requeue.extend(self.keys_of(source, &name));
+    }
+
+    fn wanted_again(&mut self) -> Option<(Source, ObjectName)> {
+        lock(&self.record).wanted_again.pop_front()
     }
 
     fn watch(&mut self, source: Source, news: WatchNews, _at: Timestamp, requeue: &mut Vec<String>) {

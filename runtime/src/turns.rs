@@ -97,6 +97,9 @@ impl<L: Logic> Engine<L> {
         while let Some(answer) = self.inquiries.try_join_next() {
             self.on_inquired(answer);
         }
+        while let Some(read) = self.rereads.try_join_next() {
+            self.on_reread(read);
+        }
         let begun = Instant::now();
         for _ in 0..WATCH_MESSAGES_PER_TURN {
             if begun.elapsed() >= TURN {
@@ -161,6 +164,7 @@ impl<L: Logic> Engine<L> {
             },
             Some(ended) = self.writes.join_next() => self.on_joined(ended),
             Some(answer) = self.inquiries.join_next() => self.on_inquired(answer),
+            Some(read) = self.rereads.join_next() => self.on_reread(read),
             message = inputs.messages.recv() => match message {
                 Some(message) => self.on_watch(message),
                 None if inputs.shutdown.is_requested() => {}

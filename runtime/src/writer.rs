@@ -14,12 +14,12 @@ use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::answers::{ApiStatus, Ending, contains, is_replaced_by, never_sent, retry_after, with_causes};
 use crate::clock::Clock;
 use crate::lease::Leadership;
-use crate::limits::{ANSWER_BYTES, WRITE_TIMEOUT};
+use crate::limits::{ANSWER_BYTES, READ_AGAIN, WRITE_TIMEOUT};
 use crate::logic::{Logic, Observed, Request, SourceSpec, Verb, WriteEnd};
 use crate::response::Response;
 use crate::rivals;
@@ -184,6 +184,30 @@ pub(crate) async fn rivals<L: Logic>(spec: Arc<SourceSpec<L>>, target: &Target<L
         }
         Err(_) => rivals::of(&Value::Null, ""),
     }
+}
+
+/// Outcome of a read of an object.
+pub(crate) enum Reread<L: Logic> {
+    Found(Observed<L::Object>),
+    Undecodable,
+    /// The object is gone, or the server did not answer.
+    Nothing,
+}
+
+/// Reads an object. After a failure, waits before it returns.
+pub(crate) async fn read<L: Logic>(spec: Arc<SourceSpec<L>>, name: ObjectName) -> (ObjectName, Reread<L>) {
+    let answer = Addressed { spec: &spec, name: &name }.get().await;
+    let found = match answer {
+        Ok(answer) if answer.status.is_success() => {
+            (spec.decode)(&answer.body).map_or(Reread::Undecodable, Reread::Found)
+        }
+        Ok(answer) if answer.status == StatusCode::NOT_FOUND => Reread::Nothing,
+        Ok(_) | Err(_) => {
+            sleep(READ_AGAIN).await;
+            Reread::Nothing
+        }
+    };
+    (name, found)
 }
 
 /// Object that the requests of a write address: its source and its name.

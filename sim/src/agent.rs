@@ -79,6 +79,8 @@ pub struct Setup {
     pub namespace_policy: NamespacePolicy,
     /// Use of the standard API. Only for member agents.
     pub standard_api: StandardApi,
+    /// Limits of the member agent.
+    pub limits: fleetnet_core::member::Limits,
     /// Number of this replica of the agent, for its slice streams.
     pub replica: usize,
     /// Network of the slice streams, with the connection whose pauses hold them back too; `None` if the agents use none.
@@ -106,6 +108,7 @@ impl Setup {
             membership: Membership::default(),
             namespace_policy: NamespacePolicy::default(),
             standard_api: StandardApi::Off,
+            limits: fleetnet_core::member::Limits::default(),
             replica: 0,
             streams: None,
             object_lag: OBJECT_LAG,
@@ -148,6 +151,8 @@ pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     let policy = setup.namespace_policy;
     let logic = Hub::new(policy, &registry)?
         .with_object_lag(setup.object_lag)
+        .with_member_memory(hub_agent::MEMBER_MEMORY_MIB)
+        .with_member_fan_out(hub_agent::MEMBER_FAN_OUT)
         .with_silence(setup.silence)
         .with_force_delete(setup.force_delete);
     let leads = logic.leads();
@@ -186,6 +191,7 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         load_balancers_per_namespace: None,
         membership: setup.membership.clone(),
         standard_api: setup.standard_api,
+        limits: setup.limits,
     };
     let endpoints = setup.endpointslices.clone();
     let settings = member_agent::Settings {

@@ -242,6 +242,7 @@ impl Fleet {
             streams: self.has_stream(place).then(|| (self.streams.clone(), line.clone())),
             object_lag: OBJECT_LAG,
             standard_api: self.options.standard_api,
+            limits: fleetnet_core::member::Limits::default(),
             silence: self.options.silence,
             replica,
         };

@@ -1,8 +1,10 @@
 //! EndpointSliceExport: an exported slice, in the exporting member's namespace in the hub.
 
 use super::shared::{ExportedObjectReference, OwnerServiceReference};
-use crate::limits::{ADDRESS_BYTES_MAX, APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, ZONE_BYTES_MAX};
-use fleetnet_core::limits::{ADDRESSES_MAX, ENDPOINTS_MAX, PORTS_MAX};
+use crate::limits::{
+    ADDRESS_BYTES_MAX, ADDRESSES_WRITTEN_MAX, APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, ZONE_BYTES_MAX,
+};
+use fleetnet_core::limits::{ENDPOINTS_MAX, PORTS_MAX};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,7 +59,7 @@ pub enum AddressType {
 #[serde(rename_all = "camelCase")]
 pub struct Endpoint {
     /// Addresses of the endpoint, of the slice's address type.
-    #[schemars(length(min = 1, max = ADDRESSES_MAX), inner(length(min = 1, max = ADDRESS_BYTES_MAX)))]
+    #[schemars(length(min = 1, max = ADDRESSES_WRITTEN_MAX), inner(length(min = 1, max = ADDRESS_BYTES_MAX)))]
     pub addresses: Vec<String>,
     /// Host name of the endpoint, if its Service is headless and gives it one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,8 +1,8 @@
 //! Content of a slice (addresses and ports), which every kind with a slice has.
 
-use super::lenient::{Few, Field, Short, records};
-use crate::limits::{ADDRESS_BYTES_MAX, APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, ZONE_BYTES_MAX};
-use fleetnet_core::limits::{ADDRESSES_MAX, ENDPOINTS_MAX, PORTS_MAX};
+use super::lenient::{Few, Field, First, Short, records};
+use crate::limits::{APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, ZONE_BYTES_MAX};
+use fleetnet_core::limits::{ADDRESSES_MAX, ENDPOINTS_MAX, PORTS_MAX, REPORTED_NAMES_MAX};
 use fleetnet_core::model::{Address, AddressType, Endpoint, EndpointPort, PortNumber, SliceContent};
 use fleetnet_types::Text;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RawEndpoint {
-    addresses: Field<Few<Short<Address, ADDRESS_BYTES_MAX>, ADDRESSES_MAX>>,
+    addresses: Field<First<Address, ADDRESSES_MAX>>,
     conditions: Field<RawEndpointConditions>,
     hostname: Field<Short<Box<str>, LABEL_BYTES_MAX>>,
     zone: Field<Short<Text, ZONE_BYTES_MAX>>,
@@ -34,23 +34,27 @@ pub(super) struct RawEndpointPort {
 
 records!(RawEndpoint, RawEndpointConditions, RawEndpointPort);
 
-/// Returns the content of a source slice or imported slice. In these slices, the conditions of an endpoint show its state.
+/// Returns the content of a source slice or imported slice, and the number of addresses beyond [`ADDRESSES_MAX`] of an endpoint.
+/// In these slices, the conditions of an endpoint show its state.
 pub(super) fn content(
     address_type: AddressType,
     endpoints: Field<Vec<RawEndpoint>>,
     ports: Field<Vec<RawEndpointPort>>,
-) -> Result<SliceContent, &'static str> {
+) -> Result<(SliceContent, usize), &'static str> {
     // fault X4.1: endpoints.or_undecodable("endpoints is not a list")? ~> endpoints.or_default()
     let raw = endpoints.or_undecodable("endpoints is not a list")?;
-    let (mut ready, mut draining, mut zones) = (Vec::with_capacity(raw.len()), Vec::new(), Zones::default());
+    let mut lists = Endpoints::of(&address_type);
+    let (mut ready, mut draining) = (Vec::with_capacity(raw.len()), Vec::new());
     for raw in raw {
         match raw.state() {
-            State::Ready => ready.extend(endpoint(raw, &mut zones)),
-            State::Draining => draining.extend(endpoint(raw, &mut zones)),
+            State::Ready => ready.extend(lists.endpoint(raw)),
+            State::Draining => draining.extend(lists.endpoint(raw)),
             State::Down => {}
         }
     }
-    Ok(SliceContent { address_type, endpoints: ready, draining, ports: endpoint_ports(ports) })
+    let further = lists.further;
+    ready.shrink_to_fit();
+    Ok((SliceContent { address_type, endpoints: ready, draining, ports: endpoint_ports(ports) }, further))
 }
 
 /// Endpoints of a slice in the hub. More than [`ENDPOINTS_MAX`] endpoints are an error.
@@ -71,11 +75,13 @@ pub(super) fn hub_content(
     if endpoints.len() + draining.len() > ENDPOINTS_MAX {
         return Err("endpoints and drainingEndpoints have more than 1000 elements together");
     }
-    let mut zones = Zones::default();
+    let mut lists = Endpoints::of(&address_type);
     let mut list = |raw: Vec<RawEndpoint>| {
         // `collect` would keep the larger memory of `raw`.
         let mut list = Vec::with_capacity(raw.len());
-        list.extend(raw.into_iter().filter_map(|raw| endpoint(raw, &mut zones)));
+        list.extend(raw.into_iter().filter_map(|raw| lists.endpoint(raw)));
+        // fault T50.4 (decode::a_slice_keeps_nothing_for_what_is_no_address): list.shrink_to_fit(); ~>
+        list.shrink_to_fit();
         list
     };
     let (endpoints, draining) = (list(endpoints), list(draining));
@@ -125,12 +131,45 @@ impl RawEndpoint {
     }
 }
 
-/// Returns the decoded endpoint; `None` if the endpoint has no address.
-fn endpoint(raw: RawEndpoint, zones: &mut Zones) -> Option<Endpoint> {
-    let addresses: Vec<Address> = raw.addresses.list().or_default().into_iter().map(Short::into_text).collect();
-    let hostname = raw.hostname.text().value().filter(|hostname| !hostname.is_empty());
-    let zone = raw.zone.text().value().filter(|zone| !zone.is_empty()).map(|zone| zones.shared(zone));
-    (!addresses.is_empty()).then_some(Endpoint { addresses, hostname, zone })
+/// Decoder of the endpoints of one slice.
+struct Endpoints {
+    zones: Zones,
+    /// True if the addresses of the slice are IP addresses. No agent distributes others.
+    is_of_ips: bool,
+    /// Number of addresses so far that are no IP addresses.
+    malformed: usize,
+    /// Number of addresses so far that are beyond [`ADDRESSES_MAX`] of their endpoint.
+    further: usize,
+}
+
+impl Endpoints {
+    fn of(address_type: &AddressType) -> Self {
+        // fault T50.2 (decode::a_slice_keeps_nothing_for_what_is_no_address): !matches!(address_type, AddressType::Other(_)) ~> { let _ = address_type; true }
+        let is_of_ips = !matches!(address_type, AddressType::Other(_));
+        Self { zones: Zones::default(), is_of_ips, malformed: 0, further: 0 }
+    }
+
+    /// Returns the decoded endpoint; `None` if the endpoint has no address that the agents keep. Of the texts that are no IP addresses,
+    /// only as many are kept as a message of the importer lists.
+    fn endpoint(&mut self, raw: RawEndpoint) -> Option<Endpoint> {
+        if !self.is_of_ips {
+            return None;
+        }
+        let First { elements: mut addresses, further } = raw.addresses.or_default();
+        self.further += further;
+        addresses.retain(|address| {
+            self.malformed += usize::from(address.ip().is_none());
+            // fault T50.1 (decode::a_slice_keeps_nothing_for_what_is_no_address): || self.malformed <= REPORTED_NAMES_MAX ~> || self.malformed <= usize::MAX
+            address.ip().is_some() || self.malformed <= REPORTED_NAMES_MAX
+        });
+        // fault T50.5 (decode::a_slice_keeps_nothing_for_what_is_no_address): if self.malformed > 0 ~> if false
+        if self.malformed > 0 {
+            addresses.shrink_to_fit();
+        }
+        let hostname = raw.hostname.text().value().filter(|hostname| !hostname.is_empty());
+        let zone = raw.zone.text().value().filter(|zone| !zone.is_empty()).map(|zone| self.zones.shared(zone));
+        (!addresses.is_empty()).then_some(Endpoint { addresses, hostname, zone })
+    }
 }
 
 /// Zones of a slice's endpoints. Many endpoints have the same zone, so each distinct zone is stored once.

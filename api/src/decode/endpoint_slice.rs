@@ -27,7 +27,7 @@ impl Top for RawSlice {
 
 pub(super) fn read(known: Known, top: RawSlice) -> Result<Object, &'static str> {
     let address_type = address_type(&top.address_type.or_default());
-    let content = content(address_type, top.endpoints, top.ports)?;
+    let (content, further_addresses) = content(address_type, top.endpoints, top.ports)?;
     let observed = known.annotations.get(annotations::LAST_OBSERVED_GENERATION);
     let managed_by = known.labels.get(labels::MANAGED_BY);
     let standard = known.labels.get(labels::MULTICLUSTER_SERVICE_NAME).map(|service| StandardLabels {
@@ -41,6 +41,7 @@ pub(super) fn read(known: Known, top: RawSlice) -> Result<Object, &'static str> 
         imported: managed_by.is_some_and(|value| &**value == labels::MANAGED_BY_IMPORT),
         relabelled: false,
         content,
+        further_addresses,
         excess: 0,
         observed_generation: observed.and_then(|value| value.parse().ok()),
         meta: known.meta,

@@ -4,6 +4,7 @@
 //! Only a value over its limit ([`Few`], [`Short`]) ends the decoding, immediately. So the decoder neither stores nor reads the
 //! part of a member's input that is beyond a limit.
 
+use crate::limits::IP_BYTES_MAX;
 use fleetnet_core::model::{Address, TargetPort};
 use fleetnet_types::{ConditionStatus, Text, Timestamp};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -125,7 +126,8 @@ impl Shape for Box<str> {
 
 impl Shape for Address {
     fn text(text: &str) -> Option<Self> {
-        Some(text.into())
+        // fault X12.2 (decode::of_the_addresses_of_an_endpoint_the_first_8_that_may_be_ip_addresses_are_kept): (text.len() <= IP_BYTES_MAX) ~> (text.len() <= IP_BYTES_MAX + 1)
+        (text.len() <= IP_BYTES_MAX).then(|| text.into())
     }
 }
 
@@ -230,16 +232,40 @@ impl<T, const MOST: usize> Field<Few<T, MOST>> {
     }
 }
 
+/// First `MOST` valid elements of a list. Further elements are skipped and only counted, so a longer list is no error.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct First<T, const MOST: usize> {
+    pub(super) elements: Vec<T>,
+    /// Number of the elements that were skipped.
+    pub(super) further: usize,
+}
+
+impl<T, const MOST: usize> Default for First<T, MOST> {
+    fn default() -> Self {
+        Self { elements: Vec::new(), further: 0 }
+    }
+}
+
+impl<T: Shape, const MOST: usize> Shape for First<T, MOST> {
+    fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
+        let mut first = Self::default();
+        // fault X12.1 (decode::of_the_addresses_of_an_endpoint_the_first_8_that_may_be_ip_addresses_are_kept): first.elements.len() < MOST ~> true
+        while first.elements.len() < MOST {
+            let Some(element) = list.next_element::<Field<T>>()? else { return Ok(Some(first)) };
+            keep(&mut first.elements, element.value());
+        }
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            first.further += 1;
+        }
+        Ok(Some(first))
+    }
+}
+
 /// Text of at most `LONGEST` bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Short<T, const LONGEST: usize>(T);
 
 impl<T, const LONGEST: usize> Short<T, LONGEST> {
-    /// Returns the text without the wrapper that limits its length.
-    pub(super) fn into_text(self) -> T {
-        self.0
-    }
-
     /// Returns the text without the wrapper that limits its length.
     pub(super) fn as_text(&self) -> &T {
         &self.0

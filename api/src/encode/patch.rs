@@ -52,10 +52,7 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         Patch::MultiClusterService { finalizers, import_label, derived_label } => json!({
             "metadata": {
                 "finalizers": parts::finalizers(kind, finalizers),
-                "labels": {
-                    labels::SERVICE_IMPORT: import_label.as_deref(),
-                    labels::DERIVED_SERVICE: derived_label.as_deref(),
-                },
+                "labels": labels_of(import_label.as_deref(), derived_label.as_deref()),
             },
         }),
         Patch::ServiceImportOwners { others, controller, finalizers } => json!({
@@ -70,9 +67,7 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
                 "finalizers": parts::finalizers(kind, finalizers),
             },
         }),
-        Patch::ConsumerType(consumer) => {
-            json!({ "metadata": { "annotations": consumer_annotation(*consumer) } })
-        }
+        Patch::ConsumerType(consumer) => json!({ "metadata": { "annotations": consumer_annotation(*consumer) } }),
         Patch::InternalServiceImport(reference) => {
             json!({ "spec": { "serviceImportReference": parts::reference(reference) } })
         }
@@ -84,6 +79,11 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         Patch::ImportedSlice(slice) => imported_slice(slice),
     };
     (None, body)
+}
+
+/// Returns the labels of a MultiClusterService.
+fn labels_of(import: Option<&str>, derived: Option<&str>) -> Value {
+    json!({ labels::SERVICE_IMPORT: import, labels::DERIVED_SERVICE: derived })
 }
 
 /// Returns the status of an export after the merge by the standard API.

@@ -270,6 +270,8 @@ fn write_to_importer(
 ) -> Plan {
     match view.distributed_slices().get(&at) {
         None if view.is_undecodable(Kind::EndpointSliceImport, &at) => Plan::default(), // the slice exists, but is undecodable
+        // fault T53.1: !may_fan_out(view, export, &at.namespace, desired.features) ~> false && !may_fan_out(view, export, &at.namespace, desired.features)
+        None if !may_fan_out(view, export, &at.namespace, desired.features) => Plan::default(), // the key of the exporter reports it
         None => {
             let desired = Desired::EndpointSliceImport(desired.spec());
             // fault D1.2: Write::create(at, ~> Write::create(ObjectName { namespace: export.meta.name.namespace.clone(), ..at },
@@ -287,6 +289,25 @@ fn write_to_importer(
             wait.unwrap_or_else(|| preview::change(view, slice, desired.spec(), now))
         }
     }
+}
+
+/// True if an export may be distributed to one more importer. At the limit of its member, it may replace another slice of the Service: this
+/// one waits until the importer has the new one.
+fn may_fan_out(view: Reader<'_>, export: &HubSlice, importer: &Text, features: FeatureSet) -> bool {
+    let exporter = &export.meta.name.namespace;
+    if view.may_fan_out(exporter) {
+        return true;
+    }
+    let of_exporter = view.slice_exports_of(&export.spec.owner).filter(|name| name.namespace == *exporter);
+    let (mut wanted, mut present) = (0_usize, 0_usize);
+    for export in of_exporter.filter_map(|name| view.slice_exports().get(name)) {
+        let at = ObjectName { namespace: importer.clone(), name: export.meta.name.name.clone() };
+        present += usize::from(view.distributed_slices().live(&at).is_some());
+        let content = features.slice(&export.spec.content).filter(|_| !export.meta.deleting);
+        wanted += usize::from(content.is_some_and(|content| !content.endpoints.is_empty()));
+    }
+    // fault T53.4: present >= wanted ~> false && present >= wanted
+    present >= wanted
 }
 
 /// True if slices with this name are distributed. Distributed slices that were made from an undecodable export do not count.

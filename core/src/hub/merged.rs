@@ -68,6 +68,8 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
     };
     plan.join(match (present, wanted) {
         (None, None) => Plan::default(),
+        // fault T53.2: !may_fan_out(view, service) ~> false && !may_fan_out(view, service)
+        (None, Some(_)) if !may_fan_out(view, service) => Plan::default(), // the keys of the exporters report it
         (None, Some(import)) if names::can_be_service(service) => {
             let desired = Desired::MergedServiceImport { service: service.clone(), import };
             Plan::one(Write::create(at, desired))
@@ -82,6 +84,12 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
         }
     });
     plan
+}
+
+/// True if one of the exporters of a Service may cause further objects in other member namespaces.
+fn may_fan_out(view: Reader<'_>, service: &ObjectName) -> bool {
+    let mut exports = view.standard_exports(service);
+    exports.any(|export| view.may_fan_out(&export.meta.name.namespace))
 }
 
 /// Deletes MergedServiceImports of a Service that have another name. Another writer changed the Service in such an object.
@@ -164,7 +172,7 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
     for (cluster, export) in exports_by_cluster(view, service) {
         // An export that is undecodable may disagree. Exports without an outcome get one, because their slices wait for it.
         // fault MC11.1: conditions::merge_outcome(&export.conditions).is_some() && ~> false &&
-        if conditions::merge_outcome(&export.conditions).is_some() && has_undecodable_export(view, service) {
+        if conditions::merge_outcome(&export.conditions).is_some() && has_undecodable_part(view, service) {
             continue;
         }
         if beside.writes.iter().any(|write| write.at == export.meta.name) {
@@ -199,11 +207,18 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
     plan
 }
 
-/// True if a member has an undecodable InternalServiceExport with the usual name for this Service.
-fn has_undecodable_export(view: Reader<'_>, service: &ObjectName) -> bool {
-    let name = names::joined(&service.namespace, &service.name);
-    // fault MC11.2: view.undecodable_named(Kind::InternalServiceExport, &name).next().is_some() ~> { let _ = name; true }
-    name.is_some_and(|name| view.undecodable_named(Kind::InternalServiceExport, &name).next().is_some())
+/// True if a member has an undecodable InternalServiceExport with the usual name for this Service, and importers have the Service from it.
+/// Other members could hold back all outcomes by such an object.
+fn has_undecodable_part(view: Reader<'_>, service: &ObjectName) -> bool {
+    let Some(name) = names::joined(&service.namespace, &service.name) else { return false };
+    let is_part = |cluster: &ClusterId| {
+        let at = |importer: &Text| ObjectName { namespace: importer.clone(), name: names::merged_import_name(service) };
+        let present = view.merged_importers(service).filter_map(|importer| view.merged_import(&at(importer)));
+        present.flat_map(|present| present.import.clusters.clone()).any(|part| part.cluster == *cluster)
+    };
+    let undecodable = view.undecodable_named(Kind::InternalServiceExport, &name);
+    // fault MC11.2: is_part(&cluster) ~> is_part(&cluster) || true
+    undecodable.filter_map(|at| names::cluster_of(&at.namespace)).any(|cluster| is_part(&cluster))
 }
 
 /// Returns the outcome of the merge, for all exports.

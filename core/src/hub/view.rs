@@ -13,11 +13,13 @@
 //! | [`reader`] | the reads of a plan |
 //! | [`holders`] | of the exports of a source slice, the one that is distributed |
 //! | [`previews`] | slice streams, and the previews that were sent over them |
+//! | [`budget`] | the memory that the objects of each member may take |
 //! | `endpoint_counts` | how many ready endpoints each member exports of a Service |
 //! | [`merged`] | the merged imports of the standard API |
 //! | `merged_imports` | the MergedServiceImports of all importers |
 //! | [`hearing`] | when this process saw the last renewal of each member |
 
+pub mod budget;
 mod endpoint_counts;
 pub(crate) mod hearing;
 pub(crate) mod holders;
@@ -39,6 +41,7 @@ use crate::model::{
 use crate::names;
 use crate::undecodable::Undecodable;
 use crate::watches::Watches;
+use budget::Budgets;
 use endpoint_counts::EndpointCounts;
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 use hearing::{Hearings, SilenceLimits};
@@ -120,6 +123,8 @@ pub struct View {
     pub watches: Watches,
     /// Objects that exist but do not decode. The tables keep the last decoded state of these objects, if there is one.
     undecodable: Undecodable,
+    /// Memory that the objects of each member take.
+    pub budgets: Budgets,
     pub internal_exports: Table<InternalServiceExport>,
     /// Claims (InternalServiceImports) of all members.
     pub claims: Table<InternalServiceImport>,
@@ -150,9 +155,11 @@ pub struct View {
     /// From the name of a slice to its distributed slices.
     distributed_slices_named: Index<Text>,
     /// From the name of a slice to the number of its distributed slices that are not being deleted.
-    copies: BTreeMap<Text, i32>,
+    copies: BTreeMap<Text, isize>,
     /// From each member namespace to the announcement of this member.
     announced: BTreeMap<Text, Announced>,
+    /// Last time at which each member gained a feature, by its member namespace.
+    gains: BTreeMap<Text, Timestamp>,
     /// From a source slice to its holder: the one of its exports that is distributed.
     pub(super) holders: Holders,
     /// From each Service to the writes of the hub agent that other writers undo.
@@ -205,6 +212,7 @@ impl View {
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
         self.announced.values_mut().for_each(|announced| announced.clock_set(micros));
+        self.gains.values_mut().for_each(|at| *at = at.plus_micros(micros));
         // fault J4.3: self.previews_clock_set(micros); ~>
         self.previews_clock_set(micros);
         // fault O14.5: self.hearings_clock_set(micros); ~>

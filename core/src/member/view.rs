@@ -21,6 +21,7 @@
 //! | `previews` | contents of distributed slices that the slice stream delivers before their objects |
 //! | [`serving`] | which exporting members serve a derived Service |
 //! | `hub_status` | what the hub agent writes to the MemberAgent |
+//! | [`shares`] | how many slices and endpoints of a Service are imported from one exporting cluster |
 //! | `standard` | ServiceExports of the standard API |
 //! | `slice_stream` | which server the slice stream connects to, and if the stream is open |
 
@@ -35,6 +36,7 @@ pub(crate) mod reader;
 pub(crate) mod records;
 mod restore;
 pub(crate) mod serving;
+pub(crate) mod shares;
 mod slice_stream;
 mod standard;
 mod take;
@@ -46,6 +48,7 @@ use crate::admission::own::{OwnAddresses, OwnRanges};
 use crate::disputes::Disputes;
 use crate::feature_set::{Announced, FeatureSet};
 use crate::index::{Index, Table};
+use crate::limits::{EXPORTS_PER_NAMESPACE, SLICES_PER_TWO_EXPORTS};
 use crate::member::latency;
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, HubSliceSpec, InternalMemberCluster, InternalServiceExport,
@@ -60,11 +63,13 @@ use membership::Leave;
 use owner::Owners;
 use records::{Facts, Records};
 use serving::Serving;
+use shares::Shares;
 use std::collections::{BTreeMap, BTreeSet};
 use value::{Fact, Value};
 
 pub(crate) use reader::{Leaving, Reader};
 pub use records::ServiceLatency;
+pub use shares::ImportLimits;
 pub(crate) use slice_stream::HubLeads;
 pub use slice_stream::{SliceStream, SliceStreamServer, SliceStreamUse, StreamEnd};
 
@@ -93,6 +98,33 @@ pub struct Settings {
     pub takeover_after_micros: i64,
     pub membership: Membership,
     pub standard_api: StandardApi,
+    pub limits: Limits,
+}
+
+/// Limits that the flags of the member agent set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub imports: ImportLimits,
+    /// Value of the flag `--max-exports-per-namespace`: Services of one namespace that may be exported.
+    pub exports_per_namespace: usize,
+}
+
+impl Limits {
+    /// Returns the maximum number of exports of a kind from one namespace. The quota of a member in the hub has as many slices for each
+    /// Service.
+    pub(crate) fn exports_from_namespace(&self, kind: Kind) -> usize {
+        if kind == Kind::EndpointSliceExport {
+            self.exports_per_namespace.saturating_mul(SLICES_PER_TWO_EXPORTS) / 2
+        } else {
+            self.exports_per_namespace
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { imports: ImportLimits::default(), exports_per_namespace: EXPORTS_PER_NAMESPACE }
+    }
 }
 
 /// Use of the standard API by a member.
@@ -234,6 +266,9 @@ pub struct View {
     /// Silent members, by the last list of the hub agent.
     silent_members: BTreeMap<ClusterId, Treatment>,
     serving: Serving,
+    shares: Shares,
+    /// Numbers of InternalServiceExports and EndpointSliceExports, by kind and by the namespace of their sources.
+    exported_from: BTreeMap<(Kind, Text), usize>,
     owners: Owners,
     /// False while the watch of this cluster's EndpointSlices has no contact with the API server. Then no heartbeat is written.
     pub(super) slices_followed: bool,
@@ -285,6 +320,8 @@ impl View {
             memberships: Table::default(),
             leave: Leave::default(),
             restore: None,
+            shares: Shares::default(),
+            exported_from: BTreeMap::new(),
             slices_of: Index::default(),
             internal_exports_of: Index::default(),
             slice_exports_of: Index::default(),

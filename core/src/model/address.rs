@@ -6,8 +6,8 @@ use std::net::IpAddr;
 /// Address of an endpoint, parsed once when the object is decoded. When the agent writes the address again, the text is byte
 /// for byte the text that was decoded.
 ///
-/// A text that is no IP address is kept too: the hub agent distributes the text unchanged. The importer does not import this
-/// address and names the text in an Event.
+/// A text that is no IP address is kept too: the importer does not import this address and names the text in an Event. The decoder
+/// keeps only a few such texts of a slice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address(Form);
 
@@ -28,6 +28,18 @@ impl Address {
             Form::Canonical(address) => Some(*address),
             Form::Spelled(spelled) => Some(spelled.0),
             Form::NoAddress(_) => None,
+        }
+    }
+}
+
+impl Address {
+    /// Returns the number of bytes that the address keeps on the heap.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        // An allocation takes up to 32 bytes beside its content.
+        match &self.0 {
+            Form::Canonical(_) => 0,
+            Form::Spelled(spelled) => size_of::<(IpAddr, Box<str>)>() + spelled.1.len() + 64,
+            Form::NoAddress(text) => text.len() + 32,
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct EndpointPort {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Endpoint {
-    /// Addresses of the endpoint: 1 to 100 addresses of the same backend.
+    /// Addresses of the endpoint: 1 to 8 addresses of the same backend.
     pub addresses: Vec<Address>,
     /// Host name of the endpoint, such as `db-0` for a pod of a StatefulSet; `None` if the endpoint has no host name.
     pub hostname: Option<Box<str>>,
@@ -60,6 +60,8 @@ pub struct EndpointSlice {
     /// True if another writer edited the managed-by label of this imported slice. [`crate::member::View`] sets this field.
     pub relabelled: bool,
     pub content: SliceContent,
+    /// Number of addresses that `content` lacks, because their endpoint has more than [`crate::limits::ADDRESSES_MAX`].
+    pub further_addresses: usize,
     /// Hash of excess content in an imported slice; 0 if there is none. Excess is content of the fields that the agent owns,
     /// but that the agent did not write.
     /// Examples are a hint, or an endpoint that is not ready. Another writer added the excess, or a webhook changed the

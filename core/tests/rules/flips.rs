@@ -158,6 +158,18 @@ impl Fleet {
         });
     }
 
+    /// Renews the MemberAgents that exist, as the member agents do every 10 s. The hub agent counts gained features at a renewal.
+    fn renew(&mut self) {
+        let now = self.world.now;
+        for member in 0..MEMBERS {
+            let cluster = cluster_id(member);
+            self.world.edit(Who::Hub, Kind::MemberAgent, &in_hub_of(&cluster, &cluster), |object| {
+                let Object::MemberAgent(agent) = object else { return };
+                agent.renewed = Some(now);
+            });
+        }
+    }
+
     fn make_service(&mut self) {
         let (session_affinity, headless) = (self.session_affinity, self.headless);
         let app = Service { session_affinity, headless, ..service("work/app") };
@@ -377,6 +389,8 @@ fn whatever_is_announced_and_withdrawn_all_end_with_what_all_support() {
                 (0..7).for_each(|_| _ = fleet.world.step());
             }
         }
+        fleet.world.run_for(LONG_MICROS);
+        fleet.renew();
         fleet.world.run_for(LONG_MICROS);
         for class in IMPORTERS.flat_map(|importer| fleet.assert_imported(importer)) {
             *seen.borrow_mut().entry(class).or_default() += 1;

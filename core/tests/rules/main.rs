@@ -32,6 +32,7 @@ mod interleavings;
 mod ledger;
 mod life_cycles_of_exports;
 mod life_cycles_of_imports;
+mod limits;
 mod lost_definition;
 mod membership;
 mod merge;

@@ -260,8 +260,12 @@ fn a_cluster_with_an_undecodable_export_stays_in_the_import_and_keeps_its_place(
 fn an_outcome_stays_while_an_export_of_the_service_is_undecodable() {
     let judged = |number, condition: Condition| InternalServiceExport { conditions: vec![condition], ..export(number) };
     let disagrees = verdict("True", "PortConflict", "they disagree");
-    let mut view = hub_view([judged(1, disagrees).object(), export(3).object()]);
+    let mut all = given(2, &import_of(&[export(1), with_port(3, 81), export(5)]));
+    all.meta.finalizers.ours = true;
+    let mut view = hub_view([judged(1, disagrees).object(), export(3).object(), all.object()]);
     assert_eq!(writes(&view, &app()).len(), 2);
+    undecodable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-4", "work-app"));
+    assert_eq!(writes(&view, &app()).len(), 2, "of a cluster that is no part of the import");
     undecodable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-5", "work-other"));
     assert_eq!(writes(&view, &app()).len(), 2, "of another Service");
     undecodable(&mut view, Kind::InternalServiceExport, &in_hub_of("member-5", "work-app"));

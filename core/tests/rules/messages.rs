@@ -2,14 +2,16 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildNamespace,
-    BuildService, IntoObject, accepted_export, claim, conflict, derived_service, distributed_slice, found,
+    BuildService, BuildSlice, IntoObject, accepted_export, claim, conflict, derived_service, distributed_slice, found,
     imported_slice, in_system, internal_export, mcs, member_agent, named, namespace, no_conflict, not_found, port,
     resolved, seconds, service, service_export, service_import, slice, slice_export, valid,
 };
-use crate::support::view::{claimed_hub_view, hub_view, member_view, planned, undecodable};
+use crate::support::view::{
+    claimed_hub_view, hub_view, limited_hub_view, limited_member_view, member_view, planned, undecodable,
+};
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub;
-use fleetnet_core::member::Key;
+use fleetnet_core::member::{ImportLimits, Key, Limits};
 use fleetnet_core::model::{
     AddressType, Condition, EndpointSlice, ImportStatus, ImportType, InternalServiceExport, Kind, MultiClusterService,
     Object, ServiceExport, ServiceImport, ServiceType,
@@ -189,6 +191,8 @@ fn of_source_slices() -> Vec<Case> {
     six.content.address_type = AddressType::IPv6;
     let mut fully_qualified = slice("work/app-1");
     fully_qualified.content.address_type = AddressType::Other("FQDN".into());
+    let mut many_addresses = slice("work/app-1");
+    many_addresses.further_addresses = 2;
     let app = slice("work/app-1").uid("0a1b2c3d");
     let names = [SuffixLength::Short, SuffixLength::Long].map(|length| {
         let (slice_uid, export_uid) = (&*app.meta.uid, "uid-export-work/app");
@@ -218,6 +222,14 @@ fn of_source_slices() -> Vec<Case> {
             plan(vec![fully_qualified.object()]),
             ["log NotUnderstood: EndpointSlice work/app-1 of cluster member-1 is not exported: no cluster can import \
               slices of address type FQDN"],
+        ),
+        case(
+            "an endpoint has more addresses than the agents keep",
+            plan(vec![many_addresses.object()]),
+            [
+                "log TooManyAddresses: EndpointSlice work/app-1 of cluster member-1 is exported without 2 of its addresses: of \
+              each endpoint, the first 8 addresses are exported. Write the other addresses as endpoints of their own",
+            ],
         ),
         (
             "others have both names of a slice in the hub",
@@ -665,6 +677,64 @@ fn of_slices_in_the_hub() -> Vec<Case> {
     ]
 }
 
+fn of_limits() -> Vec<Case> {
+    let limits = |slices, endpoints| Limits { imports: ImportLimits { slices, endpoints }, exports_per_namespace: 1 };
+    let other = internal_export("member-1", &service("work/other")).object();
+    let exporting = limited_member_view(
+        limits(1, 1),
+        [service("work/app").object(), service_export("work/app").marked().object(), other],
+    );
+    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let export = slice_export("member-2", &slice("work/app-1").endpoints(&["10.0.0.1", "10.0.0.2"]));
+    let importing = limited_member_view(
+        limits(1, 1),
+        [
+            mcs.clone().object(),
+            service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"])).object(),
+            derived_service("work-app", "work/app").object(),
+            Object::EndpointSliceImport(distributed_slice("member-1", &export).marked()),
+        ],
+    );
+    let agent = member_agent("member-1", Features::ALL, Features::ALL);
+    let of_member = |bytes, fan_out| {
+        let export = slice_export("member-1", &slice("work/app-1"));
+        let copies =
+            ["member-2", "member-3"].map(|importer| Object::EndpointSliceImport(distributed_slice(importer, &export)));
+        let objects = [agent.clone().object(), Object::EndpointSliceExport(export)];
+        let mut view = limited_hub_view(bytes, fan_out, objects.into_iter().chain(copies));
+        view.announces = fleetnet_core::model::Announcement::new("1.0.0", Features::ALL);
+        planned(&view, &hub::Key::Member("member-1".into()))
+    };
+    let too_large = "objects of cluster member-1 exceed the memory that the hub agent keeps for a member, so it uses their last known \
+                     state, and not yet those that are new. Remove exports or endpoints in cluster member-1, or raise --member-memory \
+                     of the hub agent";
+    let limited = "the exports of cluster member-1 cause as many objects in the namespaces of other members as they may, so no further \
+                   cluster imports them. Remove exports in cluster member-1, or raise --member-fan-out of the hub agent";
+    let of_agent = |reason: &str, message: &str| vec![format!("log {reason}: {message}")];
+    let too_many = "service work/app of cluster member-1 cannot be exported: namespace work has 1 exported Services already, and may \
+                    have no more. Delete ServiceExports of other Services, or raise --max-exports-per-namespace of the member agent";
+    vec![
+        (
+            "a namespace has as many exports as it may have",
+            planned(&exporting, &Key::Export(named("work/app"))),
+            vec![
+                format!("ServiceExport TooManyExports: {too_many}"),
+                "ServiceExport ServicePendingConflictResolution: service work/app is pending export conflict resolution".to_owned(),
+                format!("log TooManyExports: {too_many}"),
+            ],
+        ),
+        case(
+            "an exporter has too many endpoints",
+            planned(&importing, &Key::SliceImport(in_system(&export.meta.name.name))),
+            ["log TooManyEndpoints: service work/app of cluster member-2 has more than 1 slices or 1 endpoints, so cluster member-1 \
+              does not import all of its endpoints. Reduce them in cluster member-2, or raise --max-imported-slices and \
+              --max-imported-endpoints of the member agent of cluster member-1"],
+        ),
+        ("the objects of a member are too large", of_member(Some(1), None), of_agent("MemberTooLarge", too_large)),
+        ("a member causes many objects", of_member(None, Some(2)), of_agent("DistributionLimited", limited)),
+    ]
+}
+
 fn all() -> Vec<Case> {
     let member = [
         of_services(),
@@ -675,6 +745,7 @@ fn all() -> Vec<Case> {
         of_unknown_imports(),
         of_blocked_mcs(),
         of_imported_slices(),
+        of_limits(),
     ];
     let hub = [of_new_exports_in_the_hub(), of_exports_in_the_hub(), of_claims(), of_slices_in_the_hub()];
     member.into_iter().chain(hub).flatten().collect()

@@ -188,6 +188,7 @@ pub(crate) fn slice(path: &str) -> EndpointSlice {
         standard: None,
         relabelled: false,
         excess: 0,
+        further_addresses: 0,
         content: content(&["10.0.0.1"]),
         observed_generation: None,
     }

@@ -69,6 +69,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
                 standard: None,
                 relabelled: false,
                 excess: 0,
+                further_addresses: 0,
                 content: wanted.content.clone(),
                 observed_generation: None,
             };

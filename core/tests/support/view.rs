@@ -4,6 +4,7 @@ use super::agent::{KindChange, View, applied, assert_targets_are_distinct, remov
 use super::build::{Build, BuildClaim, IntoObject, claim, seconds};
 use super::reworded::assert_reworded_plan_is_the_same;
 use super::world::settings;
+use fleetnet_core::member::Limits;
 use fleetnet_core::model::{Kind, Object, ServiceImport};
 use fleetnet_core::plan::{Plan, Write};
 use fleetnet_core::{hub, member};
@@ -17,6 +18,22 @@ pub(crate) const NOW: Timestamp = Timestamp(20_500_000);
 /// Returns a view of the agent of member-1. The view contains these objects, and all watches are complete.
 pub(crate) fn member_view(objects: impl IntoIterator<Item = Object>) -> member::Planner {
     with_objects(member::Planner::new(settings(0)), objects)
+}
+
+/// The same with other limits.
+pub(crate) fn limited_member_view(limits: Limits, objects: impl IntoIterator<Item = Object>) -> member::Planner {
+    with_objects(member::Planner::new(member::Settings { limits, ..settings(0) }), objects)
+}
+
+/// Returns a view of the hub agent with limits for the bytes of each member, and for the objects that its exports cause.
+pub(crate) fn limited_hub_view(
+    bytes: Option<usize>,
+    fan_out: Option<usize>,
+    objects: impl IntoIterator<Item = Object>,
+) -> hub::Planner {
+    let mut view = hub::Planner::default();
+    (view.budgets.limit, view.budgets.fan_out_limit) = (bytes, fan_out);
+    with_objects(view, objects)
 }
 
 /// Returns a view of the hub agent. The view contains these objects, and all watches are complete.
@@ -53,11 +70,16 @@ fn claims_of(import: &ServiceImport) -> Vec<Object> {
     import.claims.importers.values().map(|cluster| claim(cluster).object()).collect()
 }
 
-/// Returns a view after it received these objects. All watches are complete.
-pub(crate) fn with_objects<V: View>(mut view: V, objects: impl IntoIterator<Item = Object>) -> V {
+/// Completes all watches of a view.
+pub(crate) fn complete<V: View>(view: &mut V) {
     for kind in V::KINDS {
         view.watched(*kind, WatchState::Complete, SEEN, &mut Vec::new());
     }
+}
+
+/// Returns a view after it received these objects. All watches are complete.
+pub(crate) fn with_objects<V: View>(mut view: V, objects: impl IntoIterator<Item = Object>) -> V {
+    complete(&mut view);
     for object in objects {
         observe_and_plan(&mut view, applied(object), SEEN);
     }

@@ -157,6 +157,7 @@ pub(crate) fn settings(index: usize) -> Settings {
         takeover_after_micros: 1_800_000_000,
         membership: Membership::default(),
         standard_api: fleetnet_core::member::StandardApi::Off,
+        limits: fleetnet_core::member::Limits::default(),
     }
 }
 

@@ -50,5 +50,5 @@ pub(super) const CODES: &[Entry] = &[
     )
     .seen("the object, and fleetnet_unreadable_objects_total", "kubectl --context HUB get internalserviceexports,endpointsliceexports -A -o yaml")
     .remedy("Repair or delete the object. Find the client that wrote it: the agents never write such an object.")
-    .reasons(&[Reason::ObjectUnreadable, Reason::NameRefused]),
+    .reasons(&[Reason::ObjectUnreadable, Reason::NameRefused, Reason::MemberTooLarge, Reason::DistributionLimited]),
 ];

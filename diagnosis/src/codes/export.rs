@@ -103,14 +103,15 @@ pub(super) const CODES: &[Entry] = &[
     )
     .seen("no EndpointSliceExport with the UID of the EndpointSlice", "kubectl --context HUB -n fleet-member-<member> get endpointsliceexports -o yaml")
     .remedy("Check the ResourceQuota of the member's namespace in the hub, and read the log of the member agent.")
-    .reasons(&[Reason::NameHeldByAnother, Reason::WriteDenied, Reason::WriteRefused]),
+    .reasons(&[Reason::NameHeldByAnother, Reason::TooManyExports, Reason::WriteDenied, Reason::WriteRefused]),
     Entry::new(
         FN315,
         "The exported slices are older than those of the exporter",
         "Endpoints of an EndpointSliceExport differ from those of its EndpointSlice for more than 10 s.",
     )
     .seen("spec.endpoints of the EndpointSliceExport against the EndpointSlice", "kubectl --context HUB -n fleet-member-<member> get endpointsliceexports -o yaml")
-    .remedy("Read the log of the member agent in the exporter: retries, throttled requests (429), age of its watches."),
+    .remedy("Read the log of the member agent in the exporter: retries, throttled requests (429), age of its watches.")
+    .reasons(&[Reason::TooManyAddresses]),
     Entry::new(
         FN316,
         "The Service has no ready endpoint in the exporter",
@@ -142,6 +143,7 @@ pub(super) const CODES: &[Entry] = &[
     .remedy("Do what the message of the condition Ready says.")
     .reasons(&[
         Reason::TooManyPorts,
+        Reason::TooManyExports,
         Reason::ExporterNotAllowed,
         Reason::WriteRefused,
         Reason::NameHeldByAnother,

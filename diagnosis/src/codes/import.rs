@@ -52,7 +52,8 @@ pub(super) const CODES: &[Entry] = &[
         "The importer has not imported the generation that the hub distributes for more than 10 s.",
     )
     .seen("annotation networking.fleet.azure.com/last-observed-generation of the EndpointSlice", "kubectl --context IMPORTER -n fleet-system get endpointslices -o yaml")
-    .remedy("Read the log of the member agent in the importer: retries, throttled requests (429), age of its watches."),
+    .remedy("Read the log of the member agent in the importer: retries, throttled requests (429), age of its watches.")
+    .reasons(&[Reason::TooManyEndpoints]),
     Entry::new(
         FN607,
         "Addresses of a slice are refused",

@@ -161,6 +161,7 @@ mod tests {
             takeover_after_micros: 1_800_000_000,
             membership: fleetnet_core::member::Membership::default(),
             standard_api: fleetnet_core::member::StandardApi::Off,
+            limits: fleetnet_core::member::Limits::default(),
         })
     }
 

@@ -131,7 +131,30 @@ impl View {
             // fault D17.6: of_before.iter().chain(&of_after) ~> of_before.iter().take(0)
             effects.values.extend(of_before.iter().chain(&of_after).cloned().map(Value::Exporters));
         }
+        let services: Vec<ObjectName> = of_before.iter().chain(&of_after).cloned().collect();
+        let exports = |view: &Self| -> Vec<bool> {
+            services.iter().map(|it| view.standard_exports_of.get_in(it, &name.namespace).next().is_some()).collect()
+        };
+        let before = exports(self);
         self.standard_exports_of.shift(of_before, of_after, name);
+        let after = exports(self);
+        for (service, (before, after)) in services.iter().zip(before.into_iter().zip(after)) {
+            let by = isize::from(after) - isize::from(before);
+            if by == 0 {
+                continue;
+            }
+            let objects = isize::try_from(self.merged_imports.number_of(service)).unwrap_or(isize::MAX);
+            // fault T53.3: by * objects ~> by * objects * 0
+            self.add_fan_out(std::slice::from_ref(&name.namespace), by * objects, effects);
+        }
+    }
+
+    /// Returns the members that export a Service by the standard API, by their member namespaces.
+    fn standard_exporters(&self, service: &ObjectName) -> Vec<Text> {
+        let mut exporters: Vec<Text> =
+            self.standard_exports_of.get(service).map(|export| export.namespace.clone()).collect();
+        exporters.dedup();
+        exporters
     }
 
     pub(super) fn take_merged_import(&mut self, mut object: MergedServiceImport, effects: &mut Effects) -> bool {
@@ -142,6 +165,10 @@ impl View {
         let used_before = before.as_ref().filter(|before| is_used(before)).map(|before| before.service.clone());
         let before = before.map(|before| before.service);
         if before.as_ref() != Some(&service) {
+            if let Some(before) = &before {
+                self.add_fan_out(&self.standard_exporters(before), -1, effects);
+            }
+            self.add_fan_out(&self.standard_exporters(&service), 1, effects);
             effects.values.push(Value::Importer(service.clone(), name.namespace.clone()));
             // fault MC5.3: Key::merged_import(&service, &name.namespace) ~> Key::Service(service.clone())
             effects.keys.push(Key::merged_import(&service, &name.namespace));
@@ -156,6 +183,7 @@ impl View {
         before: MergedServiceImport,
         effects: &mut Effects,
     ) {
+        self.add_fan_out(&self.standard_exporters(&before.service), -1, effects);
         let used_before = is_used(&before).then_some(before.service);
         self.use_changed(&name.namespace, used_before, None, effects);
     }

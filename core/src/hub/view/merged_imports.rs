@@ -121,6 +121,13 @@ impl MergedImports {
         importers.filter(|(_, kept)| kept.is_used()).map(|(importer, _)| importer)
     }
 
+    /// Returns the number of objects of a Service.
+    pub(super) fn number_of(&self, service: &ObjectName) -> usize {
+        let named = self.named.get(&names::merged_import_name(service));
+        let importers = named.into_iter().flat_map(|named| named.importers.values()).inspect(|_| work::step());
+        importers.filter(|kept| !kept.is_misnamed()).count() + self.misnamed.get(service).count()
+    }
+
     /// Returns the import of another importer of the Service.
     pub(super) fn import_beside(&self, object: &MergedServiceImport) -> Option<&Arc<MergedImport>> {
         let named = self.named.get(&object.meta.name.name)?;

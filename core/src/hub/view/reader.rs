@@ -2,6 +2,7 @@
 //! Rules have no other way to the view.
 
 use super::View;
+use super::budget::Budgets;
 use super::previews::{Lagging, Sent};
 use super::value::{Bucket, Source, Value};
 use crate::disputes::Disputes;
@@ -95,6 +96,13 @@ impl<'a> Reader<'a> {
     pub(crate) fn has_copies(self, name: &Text) -> bool {
         self.reads.note(Value::HasCopies(name.clone()));
         self.view.copies.contains_key(name)
+    }
+
+    /// True if a member may cause one more object in other member namespaces, by its member namespace. If it may not, the plan is made
+    /// again when a tenth of them is gone.
+    pub(crate) fn may_fan_out(self, namespace: &Text) -> bool {
+        self.reads.note(Value::FanOut(namespace.clone()));
+        self.view.budgets.may_fan_out(namespace)
     }
 
     /// Returns the namespace whose annotations may list exporters, importers and source ranges. Other changes of the namespace do not requeue.
@@ -366,6 +374,11 @@ impl<'a> Reader<'a> {
     /// Returns the disputes. A dispute names the key that it requeues.
     pub(crate) fn disputes(self) -> &'a Disputes<Key> {
         &self.view.disputes
+    }
+
+    /// Returns the budgets of the members. A change of what a member exceeds requeues the key of the member.
+    pub(crate) fn budgets(self) -> &'a Budgets {
+        &self.view.budgets
     }
 
     /// Returns the numbers of objects in a member namespace now. A change of a number requeues nothing.

@@ -3,7 +3,9 @@
 use super::endpoint_counts::counted;
 use super::value::{Bucket, Value};
 use super::{Effects, Key, View, accepts, importers, records};
+use crate::features::Features;
 use crate::index::Taken;
+use crate::limits::FEATURE_GAIN_MICROS;
 use crate::model::{
     HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Namespace, Object, ServiceImport,
     SliceContent,
@@ -17,7 +19,12 @@ impl View {
     /// Stores a change of an object, which the agent saw at the time `at`.
     pub(in crate::hub) fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp) -> Effects {
         let mut effects = Effects::default();
-        match change {
+        let name = match &change {
+            Change::Applied(object) => object.meta().name.clone(),
+            Change::Undecodable { name } | Change::Removed { name, .. } => name.clone(),
+        };
+        let (bytes, refused) = (self.bytes_kept(kind, &name), self.budgets.refused(&name.namespace));
+        match self.budgets.admit(kind, change, bytes) {
             Change::Applied(object) => {
                 if self.undecodable.remove(kind, &object.meta().name) {
                     self.decodability_changed(kind, &object.meta().name, &mut effects);
@@ -36,6 +43,8 @@ impl View {
                 self.forget(kind, &name, &uid, at, &mut effects);
             }
         }
+        self.budgets.kept(&name.namespace, bytes, self.bytes_kept(kind, &name));
+        effects.keys.extend(self.refusal_changed(&name.namespace, refused));
         effects
     }
 
@@ -142,6 +151,7 @@ impl View {
             self.distributed_slices.compact(copy, |copy| share(&mut copy.spec.content, &content));
         }
         if before.is_none() {
+            self.add_fan_out(std::slice::from_ref(&name.namespace), self.number_of_copies(&name.name), effects);
             self.slice_exports_named.insert(name.name.clone(), name.clone());
             effects.values.push(Value::SliceExportsNamed(name.name.clone()));
             effects.keys.push(Key::Slice(name.name.clone()));
@@ -170,7 +180,7 @@ impl View {
             effects.keys.push(Key::copy(&name.name, &name.namespace));
         }
         let was_live = before.is_some_and(|old| !old.meta.deleting);
-        self.count_copy(&name.name, i32::from(is_live) - i32::from(was_live), effects);
+        self.count_copy(&name.name, isize::from(is_live) - isize::from(was_live), effects);
         true
     }
 
@@ -187,7 +197,9 @@ impl View {
     }
 
     /// Adds to the number of distributed slices with this name that are not being deleted.
-    fn count_copy(&mut self, name: &Text, by: i32, effects: &mut Effects) {
+    fn count_copy(&mut self, name: &Text, by: isize, effects: &mut Effects) {
+        let exporters: Vec<Text> = self.slice_exports_named.get(name).map(|export| export.namespace.clone()).collect();
+        self.add_fan_out(&exporters, by, effects);
         let before = self.copies.get(name).copied().unwrap_or_default();
         let after = before + by;
         if after == 0 {
@@ -198,6 +210,11 @@ impl View {
         if (before == 0) != (after == 0) {
             effects.values.push(Value::HasCopies(name.clone()));
         }
+    }
+
+    /// Returns the number of distributed slices with this name that are not being deleted.
+    fn number_of_copies(&self, name: &Text) -> isize {
+        self.copies.get(name).copied().unwrap_or_default()
     }
 
     fn take_namespace(&mut self, namespace: Namespace, effects: &mut Effects) -> bool {
@@ -251,6 +268,7 @@ impl View {
                 self.count_endpoints(&name.namespace, Some(counted(&before)), None, effects);
                 self.slice_exports_of.remove(&before.spec.owner, name);
                 effects.moved(Bucket::SliceExports, Some(&before.spec.owner), None);
+                self.add_fan_out(std::slice::from_ref(&name.namespace), -self.number_of_copies(&name.name), effects);
                 // fault A3.1: self.slice_exports_named.remove(&name.name, name); ~>
                 self.slice_exports_named.remove(&name.name, name);
                 effects.values.push(Value::SliceExportsNamed(name.name.clone()));
@@ -258,7 +276,7 @@ impl View {
                 true
             }),
             Kind::EndpointSliceImport => self.distributed_slices.remove(name, uid).is_some_and(|before| {
-                self.count_copy(&name.name, -i32::from(!before.meta.deleting), effects);
+                self.count_copy(&name.name, -isize::from(!before.meta.deleting), effects);
                 self.object_gone(name);
                 self.distributed_slices_named.remove(&name.name, name);
                 effects.values.push(Value::DistributedSlicesNamed(name.name.clone()));
@@ -340,14 +358,32 @@ impl View {
         let announcement =
             self.member_agents.live(name).map(|agent| &agent.member).filter(|member| !member.version.is_empty());
         let announcement = announcement.map(|member| member.known_features());
+        let announcement = announcement.map(|features| self.gained(namespace, features, at));
         let changed = self.announced.entry(namespace.clone()).or_default().record(announcement, at);
         // fault T36.1: self.announced.retain(|_, announced| !announced.is_over(at)); ~>
         self.announced.retain(|_, announced| !announced.is_over(at)); // drops expired announcements of members that left
+        self.gains.retain(|namespace, _| self.announced.contains_key(namespace));
         if changed {
             // fault U6.3, F7.2: effects.values.push(Value::Announced(namespace.clone())); ~>
             effects.values.push(Value::Announced(namespace.clone()));
             self.member_announced(namespace, effects);
         }
+    }
+}
+
+impl View {
+    /// Returns the features of a member that count now. A lost feature counts at once. Gained features count at most once a minute, because
+    /// each gain writes the slices of the member again. The next renewal asks again.
+    fn gained(&mut self, namespace: &Text, announced: Features, at: Timestamp) -> Features {
+        let before = self.announced.get(namespace).and_then(|announced| announced.features());
+        let Some(before) = before.filter(|before| before.common(announced) != announced) else { return announced };
+        let last = self.gains.get(namespace);
+        // fault U25.1: at < last.plus_micros(FEATURE_GAIN_MICROS) ~> false
+        if last.is_some_and(|last| at < last.plus_micros(FEATURE_GAIN_MICROS)) {
+            return before.common(announced);
+        }
+        self.gains.insert(namespace.clone(), at);
+        announced
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) enum Value {
     ClaimsIn(ObjectName, Text),
     /// Existence of a slice with this name that is distributed to any importer, and not being deleted.
     HasCopies(Text),
+    /// Right of the member with this member namespace to cause further objects in other member namespaces.
+    FanOut(Text),
     /// Lists of exporters, importers and source ranges of a namespace.
     Lists(Text),
     /// Merged import of a Service, or its absence.

@@ -2,7 +2,7 @@
 //! resolution to the ServiceExport.
 
 use super::eligibility::{Eligibility, denial, eligibility};
-use super::in_hub::{exports_in_hub, has_earlier_export};
+use super::in_hub::{cannot_begin, exports_in_hub, free_name, has_earlier_export};
 use super::recorded::{self, is_being_withdrawn, shows_outcome};
 use super::standard::{self, Request};
 use crate::annotations::EXPORT_HEADLESS;
@@ -34,7 +34,7 @@ pub(crate) fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestam
     let writes_to_hub = plan.writes.iter().any(|write| write.kind() == Kind::InternalServiceExport);
     // fault ME5.3: .filter(|_| writes_to_hub) ~> .filter(|_| writes_to_hub || true)
     let rejection = view.rejection(&Key::Export(service.clone())).filter(|_| writes_to_hub);
-    plan.join(standard::plan_conditions(view, service, names_in_use, rejection, now));
+    plan.join(standard::plan_conditions(view, service, rejection, now));
     // fault ME5.4: plan.plan_again_at(standard::again(view, now)) ~> {}
     plan.plan_again_at(standard::again(view, now));
     plan
@@ -251,7 +251,7 @@ fn update_export(
     valid: DesiredCondition,
     now: Timestamp,
 ) -> Plan {
-    let taken = names_in_use(view, service);
+    let blocking = cannot_begin(view, service);
     let rejection = view.rejection(&Key::Export(service.meta.name.clone()));
     let mut to_hub = Plan::default();
     if view.complete(&[Kind::InternalServiceExport])
@@ -265,7 +265,7 @@ fn update_export(
         // fault U14.3: to_hub.plan_again_at(hub.again(exports_in_hub(view, &service.meta.name).find(is_fuller))) ~> let _ = is_fuller
         to_hub.plan_again_at(hub.again(exports_in_hub(view, &service.meta.name).find(is_fuller)));
     }
-    let valid = unless_blocked(view, export, service, valid, taken.as_deref());
+    let valid = unless_blocked(view, export, service, valid, blocking.as_ref());
     let rejection = rejection.filter(|_| !to_hub.writes.is_empty());
     let mut wanted: Vec<DesiredCondition> = unless_rejected(export, &to_hub, valid, rejection).into_iter().collect();
     wanted.extend(outcome_of_hub(view, export, service));
@@ -274,7 +274,7 @@ fn update_export(
     let blocking_reason = |reason| move |message| BlockingReason { reason, message };
     let mut plan = Plan::default()
         .blocked_by(rejection.map(str::to_owned).map(blocking_reason(Reason::WriteRefused)))
-        .blocked_by(taken.map(blocking_reason(Reason::NameHeldByAnother)));
+        .blocked_by(blocking);
     if let Some(write) = set_conditions(view, export, &wanted, now) {
         plan.push(write);
         if has_earlier_export(view, service) {
@@ -306,14 +306,14 @@ fn unless_rejected(
     }
 }
 
-/// Returns the condition `Valid`: False if this cluster has no right to export the Service, or if other exports in the hub have
-/// all possible names of its export. Otherwise returns `valid`.
+/// Returns the condition `Valid`: False if this cluster has no right to export the Service, or if its export cannot begin
+/// ([`cannot_begin`]). Otherwise returns `valid`.
 fn unless_blocked(
     view: Reader<'_>,
     export: &ServiceExport,
     service: &Service,
     valid: DesiredCondition,
-    names_in_use: Option<&str>,
+    blocking: Option<&BlockingReason>,
 ) -> DesiredCondition {
     if valid.value().status != ConditionStatus::True {
         return valid;
@@ -325,7 +325,7 @@ fn unless_blocked(
             OUTCOME_COMPONENT,
         );
     }
-    names_in_use.map_or(valid, |message| valid_condition(ConditionValue::name_held_by_another(message.to_owned())))
+    blocking.map_or(valid, |blocking| valid_condition(ConditionValue::export_blocked(blocking)))
 }
 
 fn pending(service: &ObjectName, component: &'static str) -> DesiredCondition {
@@ -409,6 +409,8 @@ fn export_to_hub(
     }
     if !exists
         && fits
+        // fault S30.1: view.may_export_more(Kind::InternalServiceExport, &name.namespace) ~> true
+        && view.may_export_more(Kind::InternalServiceExport, &name.namespace)
         // fault A1.2: service) { ~> service).filter(|_| false) {
         && let Some(at) = free_name(view, service)
     {
@@ -459,18 +461,6 @@ fn is_up_to_date(present: &InternalServiceExport, service: &Service, hub: Featur
         || hub.is_assumed() && (present.headless && service.headless || present_content == fuller())
 }
 
-/// Returns a free name for a new InternalServiceExport: `<namespace>-<name>`, or if another export has this name, the same name
-/// with digits of the Service's UID (B3 in docs/behaviour.md). `None` if both names are in use. Also `None` if an undecodable
-/// object has one of them, because it may be the export of this Service.
-fn free_name(view: Reader<'_>, service: &Service) -> Option<ObjectName> {
-    let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
-    if view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_some() {
-        return None;
-    }
-    // fault N1.1, N1.4: find(|at| view.internal_exports().get(at).is_none() ~> next(
-    view.names_in_hub(name, uid).find(|at| view.internal_exports().get(at).is_none())
-}
-
 fn reference(view: Reader<'_>, service: &Service, now: Timestamp) -> Reference {
     Reference {
         cluster: view.settings().cluster.clone(),
@@ -480,29 +470,6 @@ fn reference(view: Reader<'_>, service: &Service, now: Timestamp) -> Reference {
         generation: service.meta.generation,
         exported_since: Some(view.service_changed_at(&service.meta.name).unwrap_or(now)),
     }
-}
-
-/// Returns the message for a Service that cannot be exported, because other exports use all possible names of its
-/// InternalServiceExport. The condition `Valid` shows the message. The agent retries exports with this condition when a name
-/// becomes free.
-fn names_in_use(view: Reader<'_>, service: &Service) -> Option<String> {
-    let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
-    let known = view.complete(&[Kind::InternalServiceExport])
-        && exports_in_hub(view, name).next().is_none()
-        && view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_none();
-    // fault R5.1: if !known ~> if true || !known
-    if !known || free_name(view, service).is_some() {
-        return None;
-    }
-    let taken = view.names_in_hub(name, uid).filter_map(|at| view.internal_exports().get(&at));
-    let taken: Vec<String> =
-        taken.map(|taken| format!("{} (of Service {})", taken.meta.name, taken.reference.source)).collect();
-    Some(format!(
-        "service {name} of cluster {} cannot be exported: another export in the hub uses each name that its \
-         InternalServiceExport may have: {}. Delete one of these, or give the Service another name",
-        view.settings().cluster,
-        taken.join(", ")
-    ))
 }
 
 /// Returns one status write that sets the desired conditions and emits their Events; `None` if the ServiceExport already has

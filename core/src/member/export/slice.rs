@@ -5,7 +5,7 @@ use super::source::{Hub, Source, best, exports_of, supported_slice, unsupported_
 use super::standard;
 use super::withdrawal::{replacement_pending, withdraw_all};
 use crate::handover;
-use crate::limits::PORTS_MAX;
+use crate::limits::{ADDRESSES_MAX, PORTS_MAX};
 use crate::member::view::Reader;
 use crate::model::{AddressType, EndpointSlice, HubSlice, HubSliceSpec, Kind, Meta, Reference};
 use crate::names::{self, SuffixLength};
@@ -41,7 +41,7 @@ pub(crate) fn plan_slice(view: Reader<'_>, slice: &ObjectName, now: Timestamp) -
         Some((source, _)) if source.content.ports.len() > PORTS_MAX => {
             Plan::default().blocked_by([too_many_ports(view, &source)])
         }
-        Some((source, export)) => ensure(view, &source, export, hub),
+        Some((source, export)) => ensure(view, &source, export, hub).blocked_by(too_many_addresses(view, source.slice)),
     };
     let for_hub = view.slices().live(slice).map(|slice| hub.features.slice(&slice.content));
     let is_other =
@@ -98,11 +98,55 @@ fn too_many_ports(view: Reader<'_>, source: &Source<'_>) -> BlockingReason {
     BlockingReason { reason: Reason::TooManyPorts, message }
 }
 
+/// Returns the blocking reason of a slice whose namespace has as many exported slices as it may have.
+fn too_many_slices(view: Reader<'_>, slice: &EndpointSlice) -> BlockingReason {
+    let message = format!(
+        "EndpointSlice {} of cluster {} is not exported: its namespace has {} exported slices already, and may have no more. Delete \
+         ServiceExports of other Services, or raise --max-exports-per-namespace of the member agent",
+        slice.meta.name,
+        view.settings().cluster,
+        view.settings().limits.exports_from_namespace(Kind::EndpointSliceExport)
+    );
+    BlockingReason { reason: Reason::TooManyExports, message }
+}
+
+/// Returns the blocking reason of a slice with endpoints that have more addresses than the agents keep. The first addresses are
+/// exported.
+fn too_many_addresses(view: Reader<'_>, slice: &EndpointSlice) -> Option<BlockingReason> {
+    let message = || {
+        format!(
+            "EndpointSlice {} of cluster {} is exported without {} of its addresses: of each endpoint, the first {ADDRESSES_MAX} \
+             addresses are exported. Write the other addresses as endpoints of their own",
+            slice.meta.name,
+            view.settings().cluster,
+            slice.further_addresses
+        )
+    };
+    // fault E17.1: slice.further_addresses > 0 ~> slice.further_addresses > 1
+    (slice.further_addresses > 0).then(|| BlockingReason { reason: Reason::TooManyAddresses, message: message() })
+}
+
+/// True if one more slice of a Service may be exported. At the limit of its namespace, it may replace another slice of the Service: this
+/// one waits until the new one is exported.
+fn may_export_more(view: Reader<'_>, source: &Source<'_>, service: &ObjectName, hub: Hub) -> bool {
+    if view.may_export_more(Kind::EndpointSliceExport, &source.slice.meta.name.namespace) {
+        return true;
+    }
+    let sources = view.slices_of(service).filter_map(|slice| supported_slice(view, slice, hub));
+    let wanted = sources.filter(|source| !source.content.endpoints.is_empty()).count();
+    // fault S30.4: view.exported_slices(service) >= wanted ~> false && view.exported_slices(service) >= wanted
+    view.exported_slices(service) >= wanted
+}
+
 /// Creates or updates the export of a source slice. When this export is up to date, removes other exports of the same source
 /// slice.
 fn ensure(view: Reader<'_>, source: &Source<'_>, export: &Meta, hub: Hub) -> Plan {
     // fault A6.2: export)) else ~> export).filter(|_| false)) else
     let Some(kept) = best(view, source.slice).or_else(|| misnamed(view, source.slice, export)) else {
+        // fault S30.3: !may_export_more(view, source, &export.name, hub) ~> false
+        if !may_export_more(view, source, &export.name, hub) {
+            return Plan::default().blocked_by([too_many_slices(view, source.slice)]);
+        }
         return match free_name(view, source.slice, export) {
             Some(at) => {
                 let desired = Desired::EndpointSliceExport(spec(view, source, export, None));

@@ -3,7 +3,7 @@
 //! The ServiceExport of the standard API has no finalizer. So an InternalServiceExport that only this API requests is removed when its
 //! ServiceExport is gone, also after a restart of the agent.
 
-use super::in_hub::{exports_in_hub, has_earlier_export, live_exports};
+use super::in_hub::{cannot_begin, exports_in_hub, has_earlier_export, live_exports};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, READY, VALID};
 use crate::features::Feature;
 use crate::limits::PORTS_MAX;
@@ -14,7 +14,7 @@ use crate::model::{
     StandardServiceExport,
 };
 use crate::names;
-use crate::plan::{Patch, Plan, Write};
+use crate::plan::{BlockingReason, Patch, Plan, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Timestamp};
 use std::sync::Arc;
@@ -172,15 +172,8 @@ fn is_denied(internal: &InternalServiceExport) -> bool {
     conditions::find_denial(&internal.conditions).is_some()
 }
 
-/// Plans the conditions of the ServiceExport. `names_in_use` returns the message if the InternalServiceExport has no free name.
-/// `rejection` is the message of the hub, if the plan repeats a write that the hub rejected.
-pub(super) fn plan_conditions(
-    view: Reader<'_>,
-    service: &ObjectName,
-    names_in_use: impl Fn(Reader<'_>, &Service) -> Option<String>,
-    rejection: Option<&str>,
-    now: Timestamp,
-) -> Plan {
+/// Plans the conditions of the ServiceExport. `rejection` is the message of the hub, if the plan repeats a write that the hub rejected.
+pub(super) fn plan_conditions(view: Reader<'_>, service: &ObjectName, rejection: Option<&str>, now: Timestamp) -> Plan {
     if view.settings().standard_api == StandardApi::Off || view.is_undecodable(Kind::StandardServiceExport, service) {
         return Plan::default();
     }
@@ -209,7 +202,7 @@ pub(super) fn plan_conditions(
         Some(source) => {
             wanted.push(condition(VALID, ConditionValue::standard_export_is_valid(service)).without_event());
             let outcome = live_exports(view, source).find_map(verdict);
-            let problem = problem(view, source, names_in_use, rejection, now);
+            let problem = problem(view, source, rejection, now);
             let is_denied = live_exports(view, source).any(is_denied);
             wanted.extend(state(view, export, outcome, problem));
             let is_withdrawn = request(view, service, now) == Request::None;
@@ -247,13 +240,7 @@ fn no_outcome(export: &StandardServiceExport) -> Option<DesiredCondition> {
 }
 
 /// Returns why the hub does not have the export of a valid Service: reason and message. `None` if nothing prevents it.
-fn problem(
-    view: Reader<'_>,
-    source: &Service,
-    names_in_use: impl Fn(Reader<'_>, &Service) -> Option<String>,
-    rejection: Option<&str>,
-    now: Timestamp,
-) -> Option<(Reason, String)> {
+fn problem(view: Reader<'_>, source: &Service, rejection: Option<&str>, now: Timestamp) -> Option<(Reason, String)> {
     let name = &source.meta.name;
     if source.ports.len() > PORTS_MAX {
         return Some((Reason::TooManyPorts, ConditionValue::too_many_ports(name, source.ports.len()).message));
@@ -270,7 +257,7 @@ fn problem(
     if let Some(message) = rejection {
         return Some((Reason::WriteRefused, message.to_owned()));
     }
-    names_in_use(view, source).map(|message| (Reason::NameHeldByAnother, message))
+    cannot_begin(view, source).map(|BlockingReason { reason, message }| (reason, message))
 }
 
 /// Returns the condition `Ready`. `None` while the hub's answer is not known and the condition exists.

@@ -9,6 +9,7 @@ use crate::handover;
 use crate::limits::{HUB_OUTAGE_MICROS, ORPHAN_GRACE_MICROS, RESTORE_GRACE_MICROS};
 use crate::member::view::HubLeads;
 use crate::member::view::reader::{Admitted, Reader};
+use crate::member::view::shares::Grant;
 use crate::model::{EndpointSlice, HubSlice, Kind};
 use crate::names;
 use crate::plan::{self, Action, BlockingReason, Desired, Event, ImportedSlice, Patch, Plan, Sample, Write};
@@ -53,11 +54,36 @@ pub(crate) fn plan_slice(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> P
         Some(distributed) => match target::target(view, at, distributed, now) {
             // fault P2.1: again, ~> again: again.or(Some(now.plus_micros(2_000_000))),
             Found::Waits(again) => Plan { again, ..Plan::default() },
-            Found::Target(target) => import(view, &Import { at, distributed, target }, present, now),
+            Found::Target(target) => within_share(view, &Import { at, distributed, target }, present, now),
             // fault MI13.3: remove(view, distributed, present) ~> Plan::default()
             Found::Ended => remove(view, distributed, present),
         },
     }
+}
+
+/// Imports the part of a distributed slice that the limits of its Service and exporter allow.
+fn within_share(view: Reader<'_>, parts: &Import<'_>, present: Option<&EndpointSlice>, now: Timestamp) -> Plan {
+    let grant = view.grant(parts.distributed);
+    let plan = match grant {
+        // fault T54.6: remove(view, parts.distributed, present) ~> import(view, parts, present, now)
+        Grant::Nothing => remove(view, parts.distributed, present),
+        Grant::First(_) | Grant::Whole => import(view, parts, present, now),
+    };
+    if grant == Grant::Whole { plan } else { plan.blocked_by([too_many(view, parts.distributed)]) }
+}
+
+/// Returns the blocking reason of a Service with more slices or endpoints of one exporter than are imported. It does not name the slice, so
+/// its user gets one Event for all of them.
+fn too_many(view: Reader<'_>, distributed: &HubSlice) -> BlockingReason {
+    let (service, exporter) = (&distributed.spec.owner, &distributed.spec.reference.cluster);
+    let (settings, limits) = (view.settings(), view.settings().limits.imports);
+    let message = format!(
+        "service {service} of cluster {exporter} has more than {} slices or {} endpoints, so cluster {} does not import all of its \
+         endpoints. Reduce them in cluster {exporter}, or raise --max-imported-slices and --max-imported-endpoints of the member agent \
+         of cluster {}",
+        limits.slices, limits.endpoints, settings.cluster, settings.cluster
+    );
+    BlockingReason { reason: Reason::TooManyEndpoints, message }
 }
 
 /// Import of a distributed slice.
@@ -121,7 +147,7 @@ fn is_perhaps_replaced(view: Reader<'_>, at: &ObjectName, distributed: &HubSlice
     others(view, at, distributed).any(|(at, other)| {
         let present = view.slices().live(&at);
         let present = present.filter(|present| is_ours(view, other, present)).map(|present| &present.content);
-        handover::replacement_pending(present, &other.spec.content, &removed.content)
+        handover::replacement_pending(present, view.admitted(other).content, &removed.content)
     })
 }
 

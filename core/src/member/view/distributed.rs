@@ -1,12 +1,14 @@
 //! Distributed slices (EndpointSliceImports) in the member's view: their validated contents, and the indexes of them.
 
-use super::value::Bucket;
+use super::shares::{Counted, granted};
+use super::value::{Bucket, Value};
 use super::{Admission, Effects, Key, View};
 use crate::admission::{Source, admit, has_ipv6};
 use crate::index::Taken;
 use crate::model::{HubSlice, Kind, SliceContent};
 use fleetnet_types::{ObjectName, Text};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 impl View {
     pub(super) fn take_distributed_slice(&mut self, slice: HubSlice, effects: &mut Effects) -> bool {
@@ -18,7 +20,9 @@ impl View {
     pub(super) fn store_distributed_slice(&mut self, slice: HubSlice, effects: &mut Effects) -> bool {
         let (name, owner) = (slice.meta.name.clone(), slice.spec.owner.clone());
         let origin = slice.spec.reference.cluster.clone();
+        let counted = Counted::of(&slice);
         let Taken::Changed(before) = self.distributed_slices.take(slice) else { return false };
+        self.shift_share(&name.name, before.as_ref().and_then(Counted::of).as_ref(), counted.as_ref(), effects);
         if before.is_none() {
             effects.keys.push(Key::SliceImport(self.in_system(name.name.clone())));
         }
@@ -52,9 +56,11 @@ impl View {
         let is_foreign = reference.cluster != self.settings.cluster;
         let own = is_foreign.then_some((&self.own_addresses, &self.settings.own_ranges));
         let admitted = admit(&slice.spec.content, Source { ranges, own });
-        // fault F4.2: !slice.meta.deleting && has_ipv6(&admitted.content) ~> has_ipv6(&admitted.content) && false
-        let is_six = !slice.meta.deleting && has_ipv6(&admitted.content);
-        if let Cow::Owned(content) = admitted.content {
+        // fault T54.3: self.shares.grant(slice) ~> super::shares::Grant::Whole
+        let content = granted(admitted.content, self.shares.grant(slice));
+        // fault F4.2: !slice.meta.deleting && has_ipv6(&content) ~> has_ipv6(&content) && false
+        let is_six = !slice.meta.deleting && has_ipv6(&content);
+        if let Cow::Owned(content) = content {
             let not_imported = admitted.not_imported;
             // The same parts keep the generation that had them first.
             let since = before.filter(|before| before.not_imported == not_imported).map(|before| before.since);
@@ -82,6 +88,7 @@ impl View {
     pub(super) fn forget_distributed_slice(&mut self, name: &ObjectName, before: HubSlice, effects: &mut Effects) {
         // fault T22.3: self.admissions.remove(&name.name); ~>
         self.admissions.remove(&name.name);
+        self.shift_share(&name.name, Counted::of(&before).as_ref(), None, effects);
         self.previews.remove(&name.name);
         self.distributed_slices_from.remove(&before.spec.reference.cluster, name);
         let owner = before.spec.owner;
@@ -93,6 +100,22 @@ impl View {
         self.shift_contested(name, &owner, None, effects);
         self.review_serving_of(&name.name, &owner, effects);
         effects.moved(Bucket::DistributedSlices, Some(owner), None);
+    }
+
+    /// Counts a distributed slice. Validates the other slices again of which another part is imported now.
+    fn shift_share(&mut self, name: &Text, before: Option<&Counted>, after: Option<&Counted>, effects: &mut Effects) {
+        let mut changed = BTreeSet::new();
+        self.shares.shift(before, after, self.settings.limits.imports, &mut changed);
+        changed.remove(name);
+        for other in changed.into_iter().map(|other| self.in_hub(other)).collect::<Vec<_>>() {
+            let Some(owner) = self.distributed_slices.get(&other).map(|slice| slice.spec.owner.clone()) else {
+                continue;
+            };
+            let has_ipv6 = self.admit(&other);
+            self.shift_ipv6(&other, Some(&owner), has_ipv6.then_some(&owner), effects);
+            self.review_serving_of(&other.name, &owner, effects);
+            effects.values.push(Value::Object(Kind::EndpointSliceImport, other));
+        }
     }
 
     /// Updates what the imported slices of a distributed slice serve: the slice of the fleet's API and that of the standard API.

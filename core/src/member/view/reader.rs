@@ -4,6 +4,7 @@
 use super::HubLeads;
 use super::membership::Leave;
 use super::serving::Served;
+use super::shares::Grant;
 use super::value::{Bucket, Fact, Value};
 use super::{Key, Membership, OnLeave, Settings, View};
 use crate::admission::{NOTHING, NotImported};
@@ -145,6 +146,24 @@ impl<'a> Reader<'a> {
             not_imported: &admission.not_imported,
             not_imported_since: (!admission.not_imported.is_empty()).then_some(admission.since),
         })
+    }
+
+    /// True if further Services (InternalServiceExports) or slices (EndpointSliceExports) of a namespace may be exported.
+    pub(crate) fn may_export_more(self, kind: Kind, namespace: &Text) -> bool {
+        self.reads.note(Value::MayExportMore(kind, namespace.clone()));
+        self.view.may_export_more(kind, namespace)
+    }
+
+    /// Returns the number of exported slices of a Service, without those that are being deleted. A change of the number requeues nothing.
+    pub(crate) fn exported_slices(self, service: &ObjectName) -> usize {
+        let exports = self.view.slice_exports.iter();
+        exports.filter(|export| export.spec.owner == *service && !export.meta.deleting).count()
+    }
+
+    /// Returns the part of a distributed slice that is imported. A change of it requeues the slice.
+    pub(crate) fn grant(self, distributed: &HubSlice) -> Grant {
+        self.reads.note(Value::Object(Kind::EndpointSliceImport, distributed.meta.name.clone()));
+        self.view.shares.grant(distributed)
     }
 
     /// True if all these kinds are completely listed, so that a plan may rely on the absence of an object.

@@ -7,7 +7,7 @@ use crate::model::{
     EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MultiClusterService,
     Object, Service, ServiceExport, ServiceImport, ServicePort, SessionAffinity, SliceContent,
 };
-use fleetnet_types::{Change, ObjectName, Timestamp, Uid};
+use fleetnet_types::{Change, ObjectName, Text, Timestamp, Uid};
 use std::borrow::Cow;
 
 impl View {
@@ -112,6 +112,7 @@ impl View {
             }),
             Kind::InternalServiceExport => self.internal_exports.remove(name, uid).is_some_and(|before| {
                 let service = Some(before.reference.source);
+                self.count_export(kind, service.as_ref(), None, effects);
                 self.internal_exports_of.shift(service.clone(), None, name);
                 effects.moved(Bucket::InternalExports, service, None);
                 true
@@ -124,6 +125,7 @@ impl View {
             }),
             Kind::EndpointSliceExport => self.slice_exports.remove(name, uid).is_some_and(|before| {
                 let source = before.spec.reference.source;
+                self.count_export(kind, Some(&source), None, effects);
                 self.slice_exports_of.remove(&source, name);
                 self.settle_changes(&source, at);
                 effects.moved(Bucket::SliceExports, Some(source), None);
@@ -321,6 +323,7 @@ impl View {
             self.records.outcome_seen(&service, since, at);
         }
         let before = before.map(|old| old.reference.source);
+        self.count_export(Kind::InternalServiceExport, before.as_ref(), Some(&service), effects);
         self.internal_exports_of.shift(before.clone(), Some(service.clone()), &name);
         if before.as_ref() != Some(&service) {
             // fault S14.2: effects.keys.push(Key::Export(service.clone())); ~>
@@ -334,6 +337,7 @@ impl View {
         let (name, source) = (export.meta.name.clone(), export.spec.reference.source.clone());
         let Taken::Changed(before) = self.slice_exports.take(export) else { return false };
         let before = before.map(|old| old.spec.reference.source);
+        self.count_export(Kind::EndpointSliceExport, before.as_ref(), Some(&source), effects);
         self.slice_exports_of.shift(before.clone(), Some(source.clone()), &name);
         for source in before.iter().chain([&source]) {
             self.settle_changes(source, at);
@@ -344,6 +348,38 @@ impl View {
         }
         effects.moved(Bucket::SliceExports, before, Some(source));
         true
+    }
+
+    /// Counts an export in the hub, whose source was `before` and is `after` now.
+    fn count_export(
+        &mut self,
+        kind: Kind,
+        before: Option<&ObjectName>,
+        after: Option<&ObjectName>,
+        effects: &mut Effects,
+    ) {
+        let (before, after) = (before.map(|source| &source.namespace), after.map(|source| &source.namespace));
+        if before == after {
+            return;
+        }
+        for (namespace, by) in before.map(|namespace| (namespace, -1)).into_iter().chain(after.map(|it| (it, 1))) {
+            let could = self.may_export_more(kind, namespace);
+            let number = self.exported_from.entry((kind, namespace.clone())).or_default();
+            *number = number.saturating_add_signed(by);
+            if *number == 0 {
+                self.exported_from.remove(&(kind, namespace.clone()));
+            }
+            // fault S30.2: != could ~> != could && false
+            if self.may_export_more(kind, namespace) != could {
+                effects.values.push(Value::MayExportMore(kind, namespace.clone()));
+            }
+        }
+    }
+
+    /// True if further Services or slices of a namespace may be exported.
+    pub(crate) fn may_export_more(&self, kind: Kind, namespace: &Text) -> bool {
+        let number = self.exported_from.get(&(kind, namespace.clone())).copied().unwrap_or_default();
+        number < self.settings.limits.exports_from_namespace(kind)
     }
 
     // === MultiClusterServices and ServiceImports ===

@@ -25,6 +25,8 @@ pub(crate) enum Value {
     FollowsHub,
     /// Exporting members that serve a derived Service.
     Serving(Served),
+    /// Right of this namespace to have further exports of a kind in the hub.
+    MayExportMore(Kind, Text),
     /// Treatment of the endpoints of this exporting member.
     Treatment(ClusterId),
     /// Right of this process to write to the hub.
