@@ -89,7 +89,7 @@ macro_rules! codes {
 
 codes! {
     FN101 FN102 FN103 FN104 FN105 FN106 FN107 FN108 FN109 FN110 FN111
-    FN201 FN202 FN203 FN204 FN205 FN206 FN207 FN208 FN209 FN210 FN211 FN212 FN213 FN214
+    FN201 FN202 FN203 FN204 FN205 FN206 FN207 FN208 FN209 FN210 FN211 FN212 FN213 FN214 FN215
     FN301 FN302 FN303 FN304 FN305 FN306 FN307 FN308 FN309 FN310 FN311 FN312 FN313 FN314 FN315 FN316 FN317 FN318
     FN319 FN320
     FN401 FN402 FN403 FN404 FN405 FN406 FN407 FN408 FN409 FN410 FN411
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn each_of_the_84_codes_has_one_complete_entry_in_the_order_of_the_codes() {
-        assert_eq!(Code::ALL.len(), 84);
+        assert_eq!(Code::ALL.len(), 85);
         assert!(table().map(|entry| entry.code).eq(Code::ALL.iter().copied()));
         for entry in table() {
             for text in [entry.title, entry.meaning, entry.evidence, entry.confirm, entry.remedy] {
@@ -210,7 +210,7 @@ mod tests {
         let mut titles: Vec<&str> = table().map(|entry| entry.title).collect();
         titles.sort_unstable();
         titles.dedup();
-        assert_eq!(titles.len(), 84);
+        assert_eq!(titles.len(), 85);
     }
 
     #[test]
@@ -226,7 +226,10 @@ mod tests {
         let notices: Vec<&str> = table().filter(|entry| entry.is_notice).map(|entry| entry.code.id()).collect();
         assert_eq!(
             notices,
-            ["FN106", "FN111", "FN210", "FN212", "FN320", "FN408", "FN604", "FN610", "FN611", "FN705", "FN706"]
+            [
+                "FN106", "FN111", "FN210", "FN212", "FN215", "FN320", "FN408", "FN604", "FN610", "FN611", "FN705",
+                "FN706"
+            ]
         );
     }
 

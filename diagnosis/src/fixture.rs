@@ -193,6 +193,7 @@ fn member(id: &str) -> Member {
         service_imports: Listing::of(Vec::new()),
         standard_exports: Listing::NotDefined,
         standard_imports: Listing::NotDefined,
+        nodes: Listing::NotAsked,
         namespaces: Listing::of(vec![built_in(namespace("shop"))]),
         services: Listing::of(Vec::new()),
         slices: Listing::of(Vec::new()),

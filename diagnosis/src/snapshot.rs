@@ -10,7 +10,7 @@ use fleetnet_api::crd::{
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Event, Namespace, Pod, ResourceQuota, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, ResourceQuota, Service, ServiceAccount};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use std::collections::BTreeMap;
@@ -55,6 +55,8 @@ pub struct Member {
     pub agent: AgentObjects,
     /// UID of the namespace kube-system, which identifies the cluster.
     pub cluster_uid: Option<String>,
+    /// Nodes; read only for `check`.
+    pub nodes: Listing<Node>,
     /// Secret with the address of the hub and the token of the member agent.
     pub hub_secret: Listing<HubSecret>,
     pub service_exports: Listing<ServiceExport>,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::fixture::{at, built_in, healthy};
 use crate::snapshot::{Connection, Listing};
+use serde_json::json;
 
 fn row<'a>(check: &'a Check, cluster: &str, code: Code) -> &'a CheckRow {
     let categories = check.categories.iter().filter(|category| category.cluster == cluster);
@@ -36,6 +37,41 @@ fn a_fault_is_an_error_with_a_hint_and_a_notice_is_a_warning() {
     assert_eq!((silent.result, silent.hint), (CheckResult::Error, Code::FN206.entry().remedy));
     assert_eq!(silent.detail, "hub: MemberAgent fleet-member-west/west spec.renewTime: 2027-01-15T12:09:55Z");
     assert_eq!(row(&check, "west", Code::FN706).result, CheckResult::Warning);
+}
+
+#[test]
+fn pod_ranges_and_node_addresses_that_two_clusters_have_are_a_warning_in_both() {
+    let nodes = |objects: &[(&str, &str)]| {
+        let node = |(range, address): &(&str, &str)| {
+            let addresses = json!([{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": "n"}]);
+            built_in(
+                json!({"metadata": {"name": "n"}, "spec": {"podCIDRs": [range]}, "status": {"addresses": addresses}}),
+            )
+        };
+        Listing::of(objects.iter().map(node).collect())
+    };
+    let found = |east: &[(&str, &str)], west: &[(&str, &str)]| {
+        let mut snapshot = healthy();
+        (snapshot.members[0].nodes, snapshot.members[1].nodes) = (nodes(east), nodes(west));
+        let check = check(&snapshot, Stage::Installed);
+        ["east", "west"].map(|cluster| {
+            let row = row(&check, cluster, Code::FN215);
+            (row.result, row.detail.clone())
+        })
+    };
+    let same = found(&[("10.244.0.0/24", "192.168.1.1")], &[("10.244.1.0/24", "192.168.1.2")]);
+    assert_eq!(same, [(CheckResult::Ok, String::new()), (CheckResult::Ok, String::new())]);
+    let [east, west] = found(
+        &[("10.243.0.0/24", "192.168.1.1"), ("10.244.0.0/24", "192.168.1.2")],
+        &[("10.244.0.0/25", "192.168.1.3"), ("10.244.0.128/25", "192.168.1.4")],
+    );
+    assert_eq!((east.0, west.0), (CheckResult::Warning, CheckResult::Warning));
+    assert_eq!(east.1, "east: Node n spec.podCIDRs: 10.244.0.0/24, and 10.244.0.0/24 is in cluster west");
+    assert_eq!(west.1, "west: Node n spec.podCIDRs: 10.244.0.0/25, and 10.244.0.0/24 is in cluster east");
+    let [east, _] = found(&[("fd00::/64", "10.1.0.7")], &[("10.1.0.0/16", "fd01::1")]);
+    assert_eq!(east.1, "east: Node n status.addresses: 10.1.0.7/32, and 10.1.0.0/16 is in cluster west");
+    let unread = row(&check(&healthy(), Stage::Installed), "west", Code::FN215).result;
+    assert_eq!(unread, CheckResult::Skipped, "who may not read Nodes gets no answer");
 }
 
 #[test]

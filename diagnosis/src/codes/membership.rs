@@ -119,4 +119,12 @@ pub(super) const CODES: &[Entry] = &[
     .seen("definitions, and spec.features (member agent) and status.features (hub agent) of the MemberAgent", "kubectl --context HUB get memberagents -A -o yaml")
     .remedy("Install deploy/multicluster in members and start their agents with --multicluster-api. If the hub or its agent lacks it, upgrade deploy/crds, the roles and the hub agent (docs/multicluster-api.md).")
     .reasons(&[Reason::NotUnderstood]),
+    Entry::new(
+        FN215,
+        "Two clusters have the same addresses",
+        "A Node of the member has a pod range or an address that lies in a range of another cluster. So an endpoint address does not say in which of the two clusters its pod is, and clients can reach a wrong pod.",
+    )
+    .seen("spec.podCIDRs and status.addresses of Nodes", "kubectl --context MEMBER get nodes -o yaml")
+    .remedy("Give the clusters pod ranges that do not overlap. If this range is only announced and not used between clusters, nothing is to do.")
+    .notice(),
 ];

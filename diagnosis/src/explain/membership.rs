@@ -10,10 +10,12 @@ use crate::limits::{ANSWERED_SECONDS, CLOCK_MILLISECONDS, SILENT_SECONDS};
 use crate::snapshot::{HubSecret, Listing, Member, Snapshot, TokenClaims};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_core::names::AGENT_LEASE_PREFIX;
+use fleetnet_core::ranges::IpNet;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{Namespace, Node, Secret, ServiceAccount};
 use kube::ResourceExt as _;
+use std::net::IpAddr;
 
 pub(super) const RULES: &[(Code, Rule)] = &[
     (FN201, Rule::Member(namespace)),
@@ -30,6 +32,7 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN212, Rule::Member(clock)),
     (FN213, Rule::Member(namespace_stays)),
     (FN214, Rule::Standard(standard::is_on)),
+    (FN215, Rule::Member(has_its_own_addresses)),
 ];
 
 /// FN201.
@@ -244,6 +247,33 @@ pub(crate) fn namespace_stays(snapshot: &Snapshot, member: &Member) -> Found {
     let remaining = conditions.filter(|condition| condition.status == "True").filter_map(|it| it.message.clone());
     let value = format!("{} {}", deleted.0, remaining.collect::<Vec<_>>().join("; "));
     Err(Site::Hub(&snapshot.hub).broken(namespace, "metadata.deletionTimestamp", value.trim()).at(Some(deleted.0)))
+}
+
+/// FN215.
+pub(crate) fn has_its_own_addresses(snapshot: &Snapshot, member: &Member) -> Found {
+    let nodes = optional(&member.nodes, "Nodes")?;
+    for other in snapshot.members.iter().filter(|other| other.id != member.id) {
+        let theirs = other.nodes.objects().flat_map(ranges).map(|(_, range)| range).collect();
+        let theirs = IpNet::aggregate(&theirs);
+        for (node, (field, range)) in nodes.iter().flat_map(|node| ranges(node).map(move |range| (node, range))) {
+            if let Some(same) = theirs.iter().find(|it| it.contains(&range) || range.contains(*it)) {
+                let value = format!("{range}, and {same} is in cluster {}", other.id);
+                return Err(Site::Member(member).broken(node, field, value));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the pod ranges and the addresses of a Node, each with its field.
+fn ranges(node: &Node) -> impl Iterator<Item = (&'static str, IpNet)> {
+    let of_pods = node.spec.iter().flat_map(|spec| spec.pod_cidrs.iter().flatten());
+    let addresses = node.status.iter().flat_map(|status| status.addresses.iter().flatten());
+    let of_pods = of_pods.filter_map(|range| range.parse().ok()).map(|range| ("spec.podCIDRs", range));
+    // Addresses of other types are names, and external addresses can be those of a NAT that clusters share.
+    let internal = addresses.filter(|address| address.type_ == "InternalIP");
+    let internal = internal.filter_map(|it| it.address.parse::<IpAddr>().ok()).map(IpNet::from);
+    of_pods.chain(internal.map(|address| ("status.addresses", address)))
 }
 
 /// Skips a step about a member whose namespace is terminating: FN213 reports it.

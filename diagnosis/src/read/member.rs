@@ -36,6 +36,9 @@ pub(super) async fn read(server: &Server<'_>, id: &str, scope: &Scope) -> Member
         Scope::Status | Scope::Services | Scope::Check | Scope::Service(_) => {
             (member.hub_secret, member.cluster_uid) = tokio::join!(hub_secret(server), cluster_uid(server));
             member.agent.missing_rights = rights::of_member_agent(server, &member.agent).await;
+            if matches!(scope, Scope::Check) {
+                member.nodes = server.list(None, &parameters, None).await;
+            }
         }
     }
     if let Scope::Service(service) = scope {

@@ -8,7 +8,7 @@ use fleetnet_diagnosis::explain::Filter;
 use fleetnet_diagnosis::latency::{Origin, Summary};
 use fleetnet_diagnosis::snapshot::{Listing, Member, MissingRight};
 use fleetnet_diagnosis::{Snapshot, explain};
-use k8s_openapi::api::core::v1::ContainerState;
+use k8s_openapi::api::core::v1::{ContainerState, Node};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, FieldsV1, ManagedFieldsEntry, Time};
 use serde_json::json;
 use std::sync::LazyLock;
@@ -65,6 +65,11 @@ faults! {
             fields_v1: Some(FieldsV1(json!({"f:spec": {"f:renewTime": {}}}))),
             ..ManagedFieldsEntry::default()
         }]);
+    },
+    FN215: |it| {
+        let node = json!({"metadata": {"name": "node"}, "spec": {"podCIDRs": ["10.244.0.0/24"]}});
+        let nodes: Listing<Node> = Listing::of(vec![serde_json::from_value(node).expect(READ)]);
+        (exporter(it).nodes, importer(it).nodes) = (nodes.clone(), nodes);
     },
     FN308: |it| {
         let export = &mut exporter(it).service_exports.objects_mut().expect(READ)[0];
