@@ -13,6 +13,9 @@
 //! their names. If another process takes one of the Leases first, the candidate releases the Leases that it has taken. So two
 //! candidates never wait for each other.
 //!
+//! A process that starts in the same pod after a crash takes the Leases of the crashed process at once. A replica in another pod waits
+//! until they expire.
+//!
 //! A candidate reads the Leases again and again, as client-go does. It also watches them, so it reads them at once when their holder
 //! releases them.
 
@@ -40,6 +43,9 @@ use crate::{
 };
 
 use record::{Lease, RecordError, Renewal};
+
+/// Environment variable with the UID of this process's pod. The manifests set it by the downward API.
+pub const POD_UID: &str = "POD_UID";
 
 /// Settings of a leader election.
 #[derive(Clone)]
@@ -136,12 +142,26 @@ impl LeaseConfig {
     }
 }
 
-/// Returns an identity that no other process has: `<kind>_<hostname>_<uuid>`.
+/// Returns an identity that no other process has: `<kind>_<hostname>_<uuid>`, or `<kind>_<hostname>_<pod UID>.<uuid>` in a pod that
+/// tells its UID in the environment variable [`POD_UID`].
 ///
 /// The kind shows whether agents of different kinds compete for the same Lease by mistake. Identities of client-go have no kind.
 #[must_use]
 pub fn identity(kind: &str) -> String {
-    format!("{kind}_{}_{}", hostname(), Uuid::new_v4())
+    let pod = std::env::var(POD_UID).ok().filter(|uid| Uuid::try_parse(uid).is_ok());
+    let pod = pod.map_or_else(String::new, |uid| format!("{uid}."));
+    format!("{kind}_{}_{pod}{}", hostname(), Uuid::new_v4())
+}
+
+/// True if a holder was an earlier process of this agent in the same pod. This process has ended: the kubelet starts a container again
+/// only when its last process is gone. So its Lease is free.
+fn is_earlier_process(holder: &str, ours: &str) -> bool {
+    let pod = |identity: &str| {
+        let (agent, process) = identity.rsplit_once('_')?;
+        Some((agent.to_owned(), process.rsplit_once('.')?.0.to_owned()))
+    };
+    // fault K18.1: pod(holder).is_some() && pod(holder) == pod(ours) ~> pod(holder) == pod(ours)
+    holder != ours && pod(holder).is_some() && pod(holder) == pod(ours)
 }
 
 /// Starts a task that takes part in an election until leadership is lost or `release` is sent.

@@ -325,6 +325,45 @@ async fn a_lease_of_another_is_taken_once_we_have_seen_it_unchanged_for_its_dura
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_process_takes_the_lease_of_the_crashed_process_of_its_pod_at_once_and_no_other() {
+    let ours = "hub-agent_host.example_pod-1.b";
+    for (holder, is_earlier) in [
+        ("hub-agent_host.example_pod-1.a", true),
+        ("hub-agent_host.example_pod-2.a", false),
+        ("member-agent_host.example_pod-1.a", false),
+        ("hub-agent_other.example_pod-1.a", false),
+        ("hub-agent_host.example_pod-1", false),
+        ("hub-agent_host.example_a", false),
+        ("host.example_a", false),
+    ] {
+        let server = Server::default();
+        server.put_lease("one", holder, "2027-01-15T08:00:00.000000Z");
+        let start = Instant::now();
+        Candidate::start(&server, ours, &["one"]).leads().await;
+        assert_eq!(start.elapsed() < Duration::from_secs(1), is_earlier, "{holder} after {:?}", start.elapsed());
+        assert_eq!(server.holder("one"), ours);
+    }
+    // Without the UID of the pod, two processes of one host are never taken for one another.
+    let server = Server::default();
+    server.put_lease("one", "hub-agent_host.example_a", "2027-01-15T08:00:00.000000Z");
+    let start = Instant::now();
+    Candidate::start(&server, "hub-agent_host.example_b", &["one"]).leads().await;
+    assert!(start.elapsed() >= Duration::from_secs(15), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frozen_process_ends_when_the_next_process_of_its_pod_has_its_lease() {
+    let server = Server::default();
+    let mut earlier = Candidate::start(&server, "hub-agent_host_pod.a", &["one"]);
+    earlier.leads().await;
+    let mut next = Candidate::start(&server, "hub-agent_host_pod.b", &["one"]);
+    next.leads().await;
+    let error = earlier.loses().await;
+    assert!(error.contains("hub-agent_host_pod.b has taken it"), "{error}");
+    assert!(next.is_leading());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lease_that_changes_is_never_taken_though_its_holders_clock_is_years_behind() {
     let server = Server::default();
     let mut candidate = Candidate::start(&server, "a", &["one"]);

@@ -229,7 +229,8 @@ impl Fleet {
         self.started += 1;
         let (line, group) = (Line::default(), format!("{REPLICA}{replica}"));
         let setup = |kind: &str| Setup {
-            identity: format!("{kind}_{}_{}", self.options.seed, self.started),
+            // Like a container that starts again in its pod.
+            identity: format!("{kind}_{}_{place:?}-{replica}.{}", self.options.seed, self.started),
             clock: self.own_clocks.get(&place).unwrap_or(&self.clock).clone(),
             lease: self.options.lease,
             derived_service_grace: self.options.derived_service_grace,

@@ -112,11 +112,15 @@ impl Lease {
     }
 
     /// Returns the identity of another process that holds the Lease. `None` if the Lease is free, expired or held by this
-    /// process.
+    /// process, or by an earlier process in its pod.
     ///
     /// The Lease has expired if this process has seen no change of it for the lease duration that the holder wrote.
     pub(super) fn other_holder(&self) -> Option<&str> {
         let holder = self.holder().filter(|holder| *holder != self.identity)?;
+        // fault K18.2: super::is_earlier_process(holder, &self.identity) ~> false
+        if super::is_earlier_process(holder, &self.identity) {
+            return None;
+        }
         let promised = self.spec("leaseDurationSeconds").and_then(Value::as_u64).filter(|seconds| *seconds > 0);
         // fault K1.2: promised.map_or(self.lease_duration, Duration::from_secs) ~> self.lease_duration
         let duration = promised.map_or(self.lease_duration, Duration::from_secs);

@@ -82,6 +82,9 @@
 {{- define "fleetnet-member-agent.env" -}}
 - {name: MEMBER_CLUSTER_NAME, value: {{ .Values.member.id | quote }}}
 - {name: CONFIG_PATH, value: /hub/token}
+# A container that starts again after a crash leads at once.
+- name: POD_UID
+  valueFrom: {fieldRef: {fieldPath: metadata.uid}}
 - name: HUB_SERVER_URL
 {{- with .Values.hub.url }}
   value: {{ . | quote }}
