@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{EnvVar, PodSpec, Secret};
 use kube::Api;
 use std::fs;
 use std::path::Path;
+use uuid::Uuid;
 
 /// Starts an agent with the settings of its Deployment, and waits until it is ready. `folder` is for the files.
 pub async fn start(control_plane: &ControlPlane, name: &'static str, folder: &Path) -> anyhow::Result<Agent> {
@@ -63,8 +64,12 @@ async fn value_of(control_plane: &ControlPlane, variable: &EnvVar) -> anyhow::Re
     if let Some(value) = &variable.value {
         return Ok(value.clone());
     }
-    let source = variable.value_from.as_ref().and_then(|source| source.secret_key_ref.as_ref());
-    let source = source.context("it has a value, or a Secret's")?;
+    let source = variable.value_from.as_ref().context("it has a value, or a source of one")?;
+    if source.field_ref.as_ref().is_some_and(|field| field.field_path == "metadata.uid") {
+        return Ok(Uuid::new_v4().to_string()); // no pod has this process
+    }
+    let source =
+        source.secret_key_ref.as_ref().context("it has a value, the UID of the pod or the value of a Secret")?;
     key(control_plane, &source.name, &source.key).await
 }
 

@@ -172,6 +172,7 @@ fn each_value_arrives_where_it_belongs() -> anyhow::Result<()> {
         let expected = json!([
             {"name": "MEMBER_CLUSTER_NAME", "value": "west"},
             {"name": "CONFIG_PATH", "value": "/hub/token"},
+            {"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
             {"name": "HUB_SERVER_URL", "value": "https://hub.example.com:6443"},
             {"name": "HUB_CERTIFICATE_AUTHORITY", "value": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="},
             {"name": "HTTPS_PROXY", "value": "http://proxy.example.com:3128"},

@@ -213,7 +213,12 @@ fn members_and_the_hub_agent_do_not_change_each_others_objects_and_metadata_is_b
 
         // Metadata of a member's objects.
         let many = |number: usize| -> Value { (0..number).map(|index| (format!("a{index}"), json!("b"))).collect() };
-        let owner = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b"}]);
+        // The owner exists. Otherwise, the garbage collector deletes the object.
+        let name = format!("fleet-member-{id}");
+        let namespace = request("GET", &format!("/api/v1/namespaces/{name}"));
+        let namespace = is_accepted(send(&fleet.hub.admin(), namespace, None).await?)?;
+        let uid = &namespace["metadata"]["uid"];
+        let owner = json!([{"apiVersion": "v1", "kind": "Namespace", "name": name, "uid": uid}]);
         let finalizers: Vec<String> = (0..5).map(|index| format!("example.com/{index}")).collect();
         for (metadata, why) in [
             (json!({"annotations": many(9)}), "at most 8 annotations"),
