@@ -23,6 +23,7 @@ use port::Port;
 use programs::control_plane::{Program, locate};
 use serde_json::{Value, json};
 use std::ffi::OsString;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, fs};
@@ -53,6 +54,32 @@ pub struct Options {
     pub compaction_interval: Option<Duration>,
     /// True if Services can have addresses of both families, IPv4 first.
     pub dual_stack: bool,
+    /// Address at which the API server serves, and the ranges of Services' addresses, for clusters whose nodes and pods exist. If
+    /// `None`, the API server serves on loopback.
+    pub network: Option<Network>,
+}
+
+/// Network of a control plane whose nodes and pods exist.
+#[derive(Clone, Copy, Debug)]
+pub struct Network {
+    /// Address of the API server that nodes and pods can reach.
+    pub address: Ipv4Addr,
+    /// Ranges of Services' addresses: `--service-cluster-ip-range`.
+    pub service_ranges: &'static str,
+}
+
+impl Options {
+    fn address(&self) -> Ipv4Addr {
+        self.network.map_or(Ipv4Addr::LOCALHOST, |network| network.address)
+    }
+
+    fn service_ranges(&self) -> &'static str {
+        match self.network {
+            Some(network) => network.service_ranges,
+            None if self.dual_stack => DUAL_STACK,
+            None => IPV4,
+        }
+    }
 }
 
 /// Running control plane. Its programs end when this value is dropped, or when the test process ends in any way.
@@ -109,7 +136,7 @@ impl ControlPlane {
         let (etcd, etcd_port) = start_etcd(&options.name, &folder.path().join("etcd"), Some(folder.path())).await?;
         // From here on, etcd's supervisor removes the folder, even if this process is killed.
         let folder = folder.keep();
-        let port = Port::reserve()?;
+        let port = Port::reserve(options.address())?;
         let (api_server, access) = start_api_server(&options, &folder, &etcd_port, &port, &tokens).await?;
         let admin = access.first().context("the first user is the admin")?.client().await?;
         let audit = Audit::new(folder.join("audit.log"), admin.clone());
@@ -267,7 +294,7 @@ impl ControlPlane {
 /// Starts etcd on a reserved port, and waits until it serves. If `scratch` is given, the supervisor of etcd removes this folder after
 /// etcd has ended.
 async fn start_etcd(name: &str, data: &Path, scratch: Option<&Path>) -> anyhow::Result<(Process, Port)> {
-    let port = Port::reserve()?;
+    let port = Port::reserve(Ipv4Addr::LOCALHOST)?;
     let client_url = port.url("http");
     let mut arguments = flags(&[
         ("--listen-client-urls", &client_url),
@@ -303,13 +330,16 @@ const IPV4: &str = "10.0.0.0/16";
 const DUAL_STACK: &str = "10.0.0.0/16,2001:db8:1::/112";
 
 fn api_server_arguments(options: &Options, folder: &Path, etcd: &Port, port: &Port) -> Vec<OsString> {
+    let address = port.address.ip().to_string();
     let mut arguments = flags(&[
         ("--etcd-servers", &etcd.url("http")),
-        ("--secure-port", &port.number.to_string()),
-        ("--bind-address", "127.0.0.1"),
-        ("--advertise-address", "127.0.0.1"),
+        ("--secure-port", &port.address.port().to_string()),
+        ("--bind-address", &address),
+        ("--advertise-address", &address),
         ("--endpoint-reconciler-type", "none"),
-        ("--service-cluster-ip-range", if options.dual_stack { DUAL_STACK } else { IPV4 }),
+        ("--service-cluster-ip-range", options.service_ranges()),
+        // The fake kubelets of the crate `packets` have no host names that can be resolved.
+        ("--kubelet-preferred-address-types", "InternalIP"),
         ("--authorization-mode", "RBAC"),
         ("--service-account-issuer", "https://kubernetes.default.svc"),
         ("--disable-admission-plugins", "ServiceAccount"),

@@ -87,6 +87,12 @@ impl Fleet {
         Self::of(Arc::new(hub), members.into_iter().map(Arc::new).collect(), turn).admitted().await
     }
 
+    /// Returns a fleet of servers that the caller has started and prepared ([`install_hub`], [`install_member`]).
+    pub async fn of_servers(hub: ControlPlane, members: Vec<ControlPlane>) -> anyhow::Result<Self> {
+        let turn = Turn::with_own_servers().await;
+        Self::of(Arc::new(hub), members.into_iter().map(Arc::new).collect(), turn).admitted().await
+    }
+
     fn of(hub: Arc<ControlPlane>, members: Vec<Arc<ControlPlane>>, turn: Turn) -> Self {
         let test = TESTS.fetch_add(1, Ordering::Relaxed) + 1;
         let members = members.into_iter().enumerate().map(|(index, it)| Member::new(index, it, test)).collect();
@@ -232,12 +238,18 @@ pub async fn create_namespace(client: &Client, name: &str) -> kube::Result<()> {
 /// Starts a hub with the CRDs, the manifests of `deploy/` for the hub agent, and the controllers of [`ControlPlane::clean_up`].
 pub async fn start_hub() -> anyhow::Result<ControlPlane> {
     let mut hub = ControlPlane::start(Options { name: "hub".to_owned(), ..Options::default() }).await?;
-    apply_definitions(&hub).await?;
-    for manifest in [manifests::HUB_AGENT, manifests::HUB_ADMISSION, manifests::HUB_FLOW_CONTROL] {
-        manifests::apply(&hub, manifest).await?;
-    }
+    install_hub(&hub).await?;
     hub.clean_up().await?;
     Ok(hub)
+}
+
+/// Applies the CRDs and the manifests of `deploy/` for the hub agent.
+pub async fn install_hub(hub: &ControlPlane) -> anyhow::Result<()> {
+    apply_definitions(hub).await?;
+    for manifest in [manifests::HUB_AGENT, manifests::HUB_ADMISSION, manifests::HUB_FLOW_CONTROL] {
+        manifests::apply(hub, manifest).await?;
+    }
+    Ok(())
 }
 
 /// Starts the member cluster with this index, from 0, with the CRDs, the manifests of `deploy/` for the member agent, and the
@@ -245,12 +257,18 @@ pub async fn start_hub() -> anyhow::Result<ControlPlane> {
 pub async fn start_member(index: usize) -> anyhow::Result<ControlPlane> {
     let options = Options { name: format!("member-{}", index + 1), dual_stack: true, ..Options::default() };
     let mut member = ControlPlane::start(options).await?;
-    apply_definitions(&member).await?;
-    for manifest in [manifests::MEMBER_AGENT, manifests::MEMBER_ADMISSION, manifests::MEMBER_FLOW_CONTROL] {
-        manifests::apply(&member, manifest).await?;
-    }
+    install_member(&member).await?;
     member.clean_up().await?;
     Ok(member)
+}
+
+/// Applies the CRDs and the manifests of `deploy/` for the member agent.
+pub async fn install_member(member: &ControlPlane) -> anyhow::Result<()> {
+    apply_definitions(member).await?;
+    for manifest in [manifests::MEMBER_AGENT, manifests::MEMBER_ADMISSION, manifests::MEMBER_FLOW_CONTROL] {
+        manifests::apply(member, manifest).await?;
+    }
+    Ok(())
 }
 
 /// Creates a member's namespace in the hub and gives the member's agent access to it.
