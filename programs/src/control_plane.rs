@@ -1,5 +1,5 @@
-//! Command `cargo xtask controlplane`: etcd, etcdutl, kube-apiserver, kube-controller-manager and kubectl for tests and for
-//! the sandbox's `--real`.
+//! Command `cargo xtask controlplane`: etcd, etcdutl, kube-apiserver, kube-controller-manager, kube-proxy and kubectl for tests
+//! and for the sandbox's `--real`.
 //!
 //! The programs are built once from `tools/controlplane` ([`crate::go`]).
 //!
@@ -24,7 +24,11 @@ pub enum Program {
     ApiServer,
     /// kube-controller-manager, for the controllers of EndpointSlices, namespaces and garbage collection.
     ControllerManager,
+    /// kube-proxy, which sends the packets of Services to their endpoints.
+    Proxy,
     Kubectl,
+    /// Our kubelet-streams: `exec` and `logs` of the pods of one node.
+    KubeletStreams,
 }
 
 impl Program {
@@ -37,7 +41,9 @@ impl Program {
             Self::EtcdUtility => "etcdutl",
             Self::ApiServer => "kube-apiserver",
             Self::ControllerManager => "kube-controller-manager",
+            Self::Proxy => "kube-proxy",
             Self::Kubectl => "kubectl",
+            Self::KubeletStreams => "kubelet-streams",
         }
     }
 }
@@ -96,7 +102,11 @@ fn ready_made(folder: &Path, program: Program) -> anyhow::Result<Option<PathBuf>
         return Ok(Some(file));
     }
     match program {
-        Program::EtcdUtility | Program::ControllerManager | Program::Kubectl => Ok(None),
+        Program::EtcdUtility
+        | Program::ControllerManager
+        | Program::Proxy
+        | Program::Kubectl
+        | Program::KubeletStreams => Ok(None),
         Program::Etcd | Program::ApiServer => bail!(
             "{ASSETS_VARIABLE} is {}, but there is no {} in it: point it at a folder with etcd and kube-apiserver, or \
              unset it to have both built with Go",

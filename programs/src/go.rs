@@ -49,12 +49,25 @@ impl Build {
 
     fn binary(&self) -> anyhow::Result<PathBuf> {
         let mut hash = Sha256::new();
-        for name in ["go.mod", "go.sum", "main.go"] {
-            hash.update(self.read(name)?);
+        for name in ["go.mod", "go.sum", "main.go"].map(str::to_owned).into_iter().chain(self.other_sources()?) {
+            hash.update(self.read(&name)?);
             hash.update([0]);
         }
         let key: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         Ok(self.cache.join(format!("{}-{key}", self.module.folder)))
+    }
+
+    /// Returns the names of the Go files besides main.go, in order.
+    fn other_sources(&self) -> anyhow::Result<Vec<String>> {
+        let mut names = Vec::new();
+        let folder = fs::read_dir(&self.sources);
+        for entry in folder.with_context(|| format!("cannot list {}", self.sources.display()))? {
+            names.extend(
+                entry?.file_name().into_string().ok().filter(|name| name.ends_with(".go") && name != "main.go"),
+            );
+        }
+        names.sort();
+        Ok(names)
     }
 
     fn build(&self, binary: &Path) -> anyhow::Result<()> {

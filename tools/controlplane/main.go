@@ -1,5 +1,5 @@
-// Command controlplane is a Kubernetes control plane in one file: etcd, etcdutl, kube-apiserver, kube-controller-manager
-// and kubectl, told apart by the first argument. The end-to-end tests and the demo run on it.
+// Command controlplane is a Kubernetes control plane in one file: etcd, etcdutl, kube-apiserver, kube-controller-manager,
+// kube-proxy and kubectl, told apart by the first argument. The end-to-end tests and the demo run on it.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 
 	// Registered by upstream's own mains too: without them the programs lack their client and version metrics.
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
@@ -30,6 +31,7 @@ var programs = map[string]func(arguments []string) int{
 	"etcdutl":                 run(newEtcdutlCommand),
 	"kube-apiserver":          run(apiserver.NewAPIServerCommand),
 	"kube-controller-manager": run(controllermanager.NewControllerManagerCommand),
+	"kube-proxy":              run(proxy.NewProxyCommand),
 	"kubectl":                 run(kubectl.NewDefaultKubectlCommand),
 }
 
