@@ -1,0 +1,176 @@
+//! Fleet with real traffic: [`Fleet`].
+
+use crate::dns;
+use crate::network::{self, NodeNetwork};
+use crate::node::{Node, ProxyMode};
+use crate::scheduler::Scheduler;
+use anyhow::Context as _;
+use fleetnet_api::crds;
+use futures::future::{try_join, try_join_all};
+use harness::agent::Agent;
+use harness::control_plane::{ControlPlane, Network, Options};
+use harness::fleet::{self, FLEET_SYSTEM, install_hub, install_member, manifests};
+use harness::process::Process;
+use harness::user::User;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
+use kube::api::DeleteParams;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// Controllers of a member.
+const CONTROLLERS: [&str; 8] = [
+    "daemonset-controller",
+    "deployment-controller",
+    "endpointslice-controller",
+    "garbage-collector-controller",
+    "job-controller",
+    "namespace-controller",
+    "replicaset-controller",
+    "statefulset-controller",
+];
+/// Requests in a second of kube-controller-manager. The default of 20 would delay rollouts.
+const UNHURRIED: [(&str, &str); 2] = [("--kube-api-qps", "500"), ("--kube-api-burst", "1000")];
+/// Port of the slice stream.
+const STREAM_PORT: u16 = 8443;
+
+/// Settings of a fleet.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Number of nodes of each member.
+    pub nodes: Vec<u8>,
+    pub proxy_mode: ProxyMode,
+    /// True if members get changes of slices over the slice stream.
+    pub slice_stream: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { nodes: vec![1, 1], proxy_mode: ProxyMode::Nftables, slice_stream: true }
+    }
+}
+
+/// Running fleet in the namespaces of [`crate::inside`].
+#[derive(Debug)]
+pub struct Fleet {
+    /// Members in the order of their numbers, which begin at 1. Rust drops the fields in order, so pods end before their API servers.
+    pub members: Vec<Member>,
+    pub servers: fleet::Fleet,
+    settings: Settings,
+}
+
+/// Member with nodes.
+#[derive(Debug)]
+pub struct Member {
+    pub nodes: Vec<Node>,
+    _scheduler: Scheduler,
+    _controllers: Process,
+}
+
+/// Agents of a fleet.
+#[derive(Debug)]
+pub struct Agents {
+    pub hub: Agent,
+    /// Agents of the members, in the order of the members.
+    pub members: Vec<Agent>,
+}
+
+impl Fleet {
+    /// Starts a hub, members with nodes, and a DNS server in each member. The agents do not run yet.
+    pub async fn start(settings: Settings) -> anyhow::Result<Self> {
+        let networks = networks(&settings);
+        network::make(&networks.concat()).await?;
+        let folder = env::temp_dir().join("nodes");
+        fs::create_dir_all(&folder)?;
+        let started = try_join_all((1..=networks.len()).map(start_member));
+        let (hub, servers) = try_join(start_hub(&settings), started).await?;
+        let (servers, controllers): (Vec<_>, Vec<_>) = servers.into_iter().unzip();
+        let servers = fleet::Fleet::of_servers(hub, servers).await?;
+        let members = servers.members.iter().zip(&networks).zip(controllers);
+        let members = members.map(async |((member, networks), controllers)| {
+            start_nodes(&member.control_plane, networks, settings.proxy_mode, &folder, controllers).await
+        });
+        let members = try_join_all(members).await?;
+        Ok(Self { members, servers, settings })
+    }
+
+    /// Returns a user of the member with this index, from 0, in a namespace.
+    #[must_use]
+    pub fn user(&self, index: usize, namespace: &str) -> User {
+        User::new(self.servers.members[index].control_plane.admin(), namespace)
+    }
+
+    /// Starts the agents, and waits until they are ready. The member agents also use the standard API, and import all its exports.
+    pub async fn start_agents(&self) -> anyhow::Result<Agents> {
+        let hub = self.servers.hub_agent().await?;
+        let hub = if self.settings.slice_stream {
+            let address = format!("{}:{STREAM_PORT}", network::ROOT);
+            hub.flag("--slice-stream-bind-address", &address).flag("--slice-stream-advertise-address", &address)
+        } else {
+            hub
+        };
+        let members = self.servers.members.iter().map(async |member| {
+            let agent = self.servers.member_agent(member).await?;
+            let agent = agent.flag("--multicluster-api", "true").flag("--multicluster-api-import", "all");
+            // kube-controller-manager makes the slices of the cluster's own Services.
+            agent.flag("--endpointslices", "off").start_ready().await
+        });
+        let (hub, members) = try_join(hub.start_ready(), try_join_all(members)).await?;
+        Ok(Agents { hub, members })
+    }
+
+    /// Returns the folder with the files of a node: a folder for each pod with the logs of its containers.
+    #[must_use]
+    pub fn node_folder(node: &Node) -> PathBuf {
+        env::temp_dir().join("nodes").join(&node.name)
+    }
+}
+
+/// Returns the networks of the nodes of each member.
+fn networks(settings: &Settings) -> Vec<Vec<NodeNetwork>> {
+    let members = (1..).zip(&settings.nodes);
+    members.map(|(member, nodes)| (1..=*nodes).map(|node| NodeNetwork { member, node }).collect()).collect()
+}
+
+fn options(name: String) -> Options {
+    let network = Network { address: network::ROOT, service_ranges: network::SERVICE_RANGES };
+    Options { name, network: Some(network), ..Options::default() }
+}
+
+async fn start_hub(settings: &Settings) -> anyhow::Result<ControlPlane> {
+    let mut hub = ControlPlane::start(options("hub".to_owned())).await?;
+    install_hub(&hub).await?;
+    if settings.slice_stream {
+        manifests::apply(&hub, manifests::SLICE_STREAM).await?;
+    }
+    hub.clean_up().await?;
+    Ok(hub)
+}
+
+async fn start_member(number: usize) -> anyhow::Result<(ControlPlane, Process)> {
+    let member = ControlPlane::start(options(format!("member-{number}"))).await?;
+    install_member(&member).await?;
+    let definitions: Vec<String> = crds::multicluster().iter().map(crds::yaml).collect();
+    member.apply_definitions(&definitions).await?;
+    manifests::apply(&member, manifests::MULTICLUSTER_API).await?;
+    // The agents run as processes, so the Deployment in the manifest must make no pods.
+    let deployments: Api<Deployment> = Api::namespaced(member.admin(), FLEET_SYSTEM);
+    deployments.delete("member-agent", &DeleteParams::default()).await.context("no Deployment of the member agent")?;
+    let controllers = member.start_controller_manager(&CONTROLLERS, &UNHURRIED).await?;
+    Ok((member, controllers))
+}
+
+async fn start_nodes(
+    control_plane: &ControlPlane,
+    networks: &[NodeNetwork],
+    mode: ProxyMode,
+    folder: &Path,
+    controllers: Process,
+) -> anyhow::Result<Member> {
+    let nodes = networks.iter().map(|network| Node::start(control_plane, *network, mode, folder));
+    let nodes = try_join_all(nodes).await?;
+    let names = nodes.iter().map(|node| node.name.clone()).collect();
+    let scheduler = Scheduler::start(control_plane.admin(), names);
+    dns::start(control_plane, folder).await?;
+    Ok(Member { nodes, _scheduler: scheduler, _controllers: controllers })
+}

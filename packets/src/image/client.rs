@@ -1,0 +1,203 @@
+//! Image `client`: sends requests at a fixed rate, whether or not earlier ones have been answered, and counts lost ones.
+//!
+//! It writes each lost request as a line of JSON ([`super::result::Loss`]), and the counts ([`super::result::Totals`]) when it ends.
+//! Its control port answers `GET /result` with the counts so far, and `POST /stop` with the counts after the last request has ended.
+
+use super::result::{Loss, Tally, Totals};
+use super::server;
+use super::target::{Failure, Ports, Protocol, Target};
+use crate::clock;
+use crate::limits::UNDER_WAY;
+use anyhow::Context as _;
+use clap::Args;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use parking_lot::Mutex;
+use std::io::Write as _;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior};
+
+/// Port of a client that answers with the counts.
+pub const CONTROL_PORT: u16 = 9090;
+
+/// Sends requests at a fixed rate, and counts those that are lost.
+#[derive(Args, Clone, Debug)]
+pub struct Arguments {
+    /// Where requests go, such as http://10.96.1.2:80/, tcp://app:81 or udp://app:80.
+    #[arg(long)]
+    target: String,
+    /// Requests in a second.
+    #[arg(long, default_value_t = 100)]
+    rate: u32,
+    /// Milliseconds until a request without an answer is lost.
+    #[arg(long, default_value_t = 2000)]
+    timeout: u64,
+    /// Use a connection again after its answer.
+    #[arg(long)]
+    keep_alive: bool,
+    /// End after this number of requests.
+    #[arg(long)]
+    count: Option<u64>,
+    /// The port that answers with the counts.
+    #[arg(long, default_value_t = CONTROL_PORT)]
+    control_port: u16,
+}
+
+struct Client {
+    target: Target,
+    limit: Duration,
+    keep_alive: bool,
+    control_port: u16,
+    ports: Mutex<Ports>,
+    /// Kept connections that no request uses.
+    idle: Mutex<Vec<TcpStream>>,
+    tally: Mutex<Tally>,
+    under_way: watch::Sender<usize>,
+    stopped: watch::Sender<bool>,
+}
+
+/// Sends requests until SIGTERM.
+///
+/// # Errors
+/// If the target is none, or the control port is taken.
+pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let client = Arc::new(Client {
+        target: arguments.target.parse()?,
+        limit: Duration::from_millis(arguments.timeout),
+        keep_alive: arguments.keep_alive,
+        control_port: arguments.control_port,
+        ports: Mutex::new(Ports::new()),
+        idle: Mutex::default(),
+        tally: Mutex::default(),
+        under_way: watch::Sender::new(0),
+        stopped: watch::Sender::new(false),
+    });
+    let control = TcpListener::bind((Ipv6Addr::UNSPECIFIED, arguments.control_port)).await;
+    let control = control.context("the control port is taken")?;
+    let asked = Arc::clone(&client);
+    let answer = move |request| {
+        let client = Arc::clone(&asked);
+        async move { client.answer(&request).await }
+    };
+    tokio::spawn(server::serve(control, std::future::pending(), answer));
+    let sending = send(&client, arguments.rate, arguments.count);
+    tokio::select! {
+        () = sending => {}
+        _ = terminate.recv() => {}
+    }
+    if arguments.count.is_none() && *client.stopped.borrow() {
+        // The counts can still be asked for.
+        terminate.recv().await;
+    }
+    println!("{}", serde_json::to_string(&client.stop().await)?);
+    Ok(())
+}
+
+/// Sends requests until the client is stopped, or until this number of requests is sent.
+async fn send(client: &Arc<Client>, rate: u32, count: Option<u64>) {
+    let mut ticks = tokio::time::interval(Duration::from_secs(1) / rate.max(1));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let mut stopped = client.stopped.subscribe();
+    let mut sent = 0;
+    while count.is_none_or(|count| sent < count) {
+        tokio::select! {
+            due = ticks.tick() => client.start(due),
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        }
+        sent += 1;
+    }
+}
+
+impl Client {
+    /// Starts a request that was due at this time.
+    fn start(self: &Arc<Self>, due: Instant) {
+        let at = clock::now().as_microsecond() - micros(due.elapsed());
+        if *self.under_way.borrow() >= UNDER_WAY {
+            self.lose(at, &Failure { kind: "local", message: "too many requests are under way".to_owned() });
+            return;
+        }
+        self.under_way.send_modify(|number| *number += 1);
+        let client = Arc::clone(self);
+        tokio::spawn(async move {
+            let outcome = tokio::time::timeout(client.limit, client.request()).await;
+            match outcome {
+                Ok(Ok(name)) => {
+                    let latency = u32::try_from(micros(due.elapsed())).unwrap_or(u32::MAX);
+                    client.tally.lock().add_answer(name.trim(), at, latency);
+                }
+                Ok(Err(failure)) => client.lose(at, &failure),
+                Err(_) => client.lose(at, &Failure { kind: "timeout", message: "no answer".to_owned() }),
+            }
+            client.under_way.send_modify(|number| *number -= 1);
+        });
+    }
+
+    fn lose(&self, at: i64, failure: &Failure) {
+        self.tally.lock().add_loss(failure.kind);
+        let loss = Loss { at, kind: failure.kind.to_owned(), message: failure.message.clone() };
+        let line = serde_json::to_string(&loss).unwrap_or_default();
+        // Nobody reads standard output any more if this fails.
+        let _ = writeln!(std::io::stdout(), "{line}");
+    }
+
+    async fn request(&self) -> Result<String, Failure> {
+        let port = self.ports.lock().next(self.control_port);
+        if self.target.protocol == Protocol::Udp {
+            return self.target.exchange_datagram(port).await;
+        }
+        let kept = self.take_idle();
+        let mut stream = match kept {
+            Some(stream) => stream,
+            None => self.target.connect(port).await?,
+        };
+        let answer = self.target.exchange(&mut stream, self.keep_alive).await?;
+        if self.keep_alive {
+            self.idle.lock().push(stream);
+        }
+        Ok(answer)
+    }
+
+    /// Takes a kept connection. Those that the server has closed in the meantime are left out.
+    fn take_idle(&self) -> Option<TcpStream> {
+        let mut idle = self.idle.lock();
+        while let Some(stream) = idle.pop() {
+            let read = stream.try_read(&mut [0]);
+            if read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock) {
+                return Some(stream);
+            }
+        }
+        None
+    }
+
+    /// Stops sending, waits until the last request has ended, and returns the counts.
+    async fn stop(&self) -> Totals {
+        self.stopped.send_replace(true);
+        // The sender lives as long as `self`.
+        let _ = self.under_way.subscribe().wait_for(|number| *number == 0).await;
+        self.tally.lock().totals()
+    }
+
+    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let totals = match (request.method(), request.uri().path()) {
+            (&Method::GET, "/result") => self.tally.lock().totals(),
+            (&Method::POST, "/stop") => self.stop().await,
+            _ => {
+                let mut answer = Response::new(Full::default());
+                *answer.status_mut() = StatusCode::NOT_FOUND;
+                return answer;
+            }
+        };
+        Response::new(Full::new(Bytes::from(serde_json::to_vec(&totals).unwrap_or_default())))
+    }
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,64 @@
+//! HTTP server of the images: [`serve`].
+
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+/// Time that open connections have after the stop.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Serves until `stop` ends. Then no connection is accepted any more, and open ones end after their present answer.
+pub(super) async fn serve<F>(
+    listener: TcpListener,
+    stop: impl Future<Output = ()>,
+    answer: impl Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+) where
+    F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
+{
+    let (stopped, _) = tokio::sync::watch::channel(false);
+    let mut connections = JoinSet::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            accepted = listener.accept() => {
+                if let Ok((stream, _)) = accepted {
+                    connections.spawn(serve_one(stream, stopped.subscribe(), answer.clone()));
+                }
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    drop(listener);
+    stopped.send_replace(true);
+    let ended = async { while connections.join_next().await.is_some() {} };
+    // Connections that are still open after this time are reset.
+    let _ = tokio::time::timeout(DRAIN, ended).await;
+}
+
+async fn serve_one<F>(
+    stream: TcpStream,
+    mut stopped: tokio::sync::watch::Receiver<bool>,
+    answer: impl Fn(Request<Incoming>) -> F,
+) where
+    F: Future<Output = Response<Full<Bytes>>>,
+{
+    let service = service_fn(|request| {
+        let answer = answer(request);
+        async move { Ok::<_, Infallible>(answer.await) }
+    });
+    let mut connection = std::pin::pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+    // The client sees errors too, and counts them.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}

@@ -1,0 +1,165 @@
+//! Test inside of namespaces of its own: [`inside`].
+//!
+//! The test program starts itself again, with new mount, network and PID namespaces. The kernel removes everything in them when the
+//! test ends in any way: processes, network devices, rules of nftables and files of the test. So a test never changes the network of
+//! the machine, and several tests can use the same addresses.
+
+use anyhow::{Context as _, ensure};
+use harness::binaries;
+use parking_lot::Mutex;
+use programs::control_plane::{self, Program};
+use programs::coredns;
+use std::env;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Environment variable of the test program inside of its namespaces.
+const INSIDE: &str = "FLEETNET_PACKETS_INSIDE";
+/// Environment variable with the value `required` where tests that cannot run must fail.
+const REQUIREMENT: &str = "FLEETNET_PACKETS";
+/// Programs of the machine that a bed needs.
+const TOOLS: [&str; 7] = ["unshare", "nsenter", "setpriv", "mount", "sysctl", "ip", "nft"];
+/// Programs of this workspace that run inside. They are built before, because there is no network inside.
+const BINARIES: [&str; 4] = ["fleetnet-supervisor", "hub-agent", "member-agent", "packets"];
+/// Arguments of `setpriv` and `unshare`. `setpriv` lets the kernel kill `unshare` if the test program is killed, and `unshare` lets it
+/// kill process 1 of the new PID namespace, and so all processes in it.
+const NAMESPACES: [&str; 12] = [
+    "--pdeathsig",
+    "KILL",
+    "unshare",
+    "--mount",
+    "--net",
+    "--pid",
+    "--fork",
+    "--kill-child",
+    "--mount-proc",
+    "--propagation",
+    "private",
+    "--",
+];
+/// Script of process 1. It stays process 1 while the test runs, because a shell reaps processes whose parents have ended. The named
+/// network namespaces and the temporary files of the test are in a file system of their own.
+const SCRIPT: &str =
+    "mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/netns /run/fleetnet && ip link set lo up && \"$@\"
+exit $?";
+/// Folder for temporary files inside.
+const TEMPORARY: &str = "/run/fleetnet";
+
+/// One bed at a time in a test program: beds measure time, and each one needs two cores.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Runs a test inside of namespaces of its own.
+///
+/// The caller must be the test function itself, because the name of the test is taken from the name of the closure.
+///
+/// # Errors
+/// If the test fails. If the machine cannot run the test, it is reported as not run on standard error, or fails if the environment
+/// variable `FLEETNET_PACKETS` is `required`.
+pub fn inside<F>(test: F) -> anyhow::Result<()>
+where
+    F: AsyncFnOnce() -> anyhow::Result<()>,
+{
+    inside_with(&[], test)
+}
+
+/// Runs a test as [`inside`] does, if the machine also has these programs.
+pub fn inside_with<F>(tools: &[&str], test: F) -> anyhow::Result<()>
+where
+    F: AsyncFnOnce() -> anyhow::Result<()>,
+{
+    let name = name_of::<F>()?;
+    if env::var_os(INSIDE).is_some() {
+        println!("{}", begins(name));
+        return harness::run(test());
+    }
+    if let Some(reason) = obstacle(tools) {
+        ensure!(env::var_os(REQUIREMENT).is_none_or(|value| value != "required"), "{name} cannot run: {reason}");
+        // Written directly: the test framework does not show the output of a test that passes.
+        writeln!(std::io::stderr(), "not run: {name}: {reason}")?;
+        return Ok(());
+    }
+    let _turn = ONE_AT_A_TIME.lock();
+    prepare()?;
+    run_again(name)
+}
+
+/// Returns the name of the test that the closure belongs to, as the test program knows it.
+fn name_of<F>() -> anyhow::Result<&'static str> {
+    let path = std::any::type_name::<F>();
+    let (_, path) = path.split_once("::").with_context(|| format!("{path} has no name of a crate"))?;
+    Ok(path.split("::{{closure}}").next().unwrap_or(path))
+}
+
+/// Line with which a test inside begins.
+fn begins(name: &str) -> String {
+    format!("{name} runs in its own namespaces")
+}
+
+/// Returns the reason why this machine cannot run a test; `None` if it can.
+fn obstacle(more: &[&str]) -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("it needs root".to_owned());
+    }
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let is_there = |tool: &str| env::split_paths(&folders).any(|folder| folder.join(tool).is_file());
+    if let Some(tool) = TOOLS.iter().chain(more).find(|tool| !is_there(tool)) {
+        return Some(format!("it needs the program {tool}"));
+    }
+    let tried = Command::new("setpriv").args(NAMESPACES).args(["nft", "list", "ruleset"]).output();
+    match tried {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => {
+            let message = String::from_utf8_lossy(&output.stderr);
+            Some(format!("it cannot make namespaces with nftables: {}", message.trim()))
+        }
+        Err(error) => Some(format!("it cannot make namespaces: {error}")),
+    }
+}
+
+/// Builds the programs that tests need.
+fn prepare() -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    for binary in BINARIES {
+        runtime.block_on(binaries::find(binary))?;
+    }
+    control_plane::locate(Program::Proxy)?;
+    coredns::locate()?;
+    Ok(())
+}
+
+fn run_again(name: &str) -> anyhow::Result<()> {
+    let program = env::current_exe().context("cannot tell where this program is")?;
+    let mut child = command(&program, name).spawn().context("cannot start setpriv")?;
+    let pipes = child.stdout.take().zip(child.stderr.take()).context("a pipe that was asked for is not there")?;
+    let begun = AtomicBool::new(false);
+    // These threads print, so that the test framework shows the output only if the test fails.
+    std::thread::scope(|scope| {
+        let (output, errors) = pipes;
+        scope.spawn(|| {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                begun.fetch_or(line.ends_with(&begins(name)), Ordering::Relaxed);
+                println!("{line}");
+            }
+        });
+        scope.spawn(|| {
+            for line in BufReader::new(errors).lines().map_while(Result::ok) {
+                eprintln!("{line}");
+            }
+        });
+    });
+    let status = child.wait()?;
+    ensure!(status.success(), "{name} failed in its namespaces ({status})");
+    ensure!(begun.into_inner(), "no test with the name {name} ran in namespaces");
+    Ok(())
+}
+
+fn command(program: &Path, name: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(NAMESPACES).args(["sh", "-c", SCRIPT, "sh"]).arg(program);
+    command.args([name, "--exact", "--nocapture", "--include-ignored"]);
+    command.env(INSIDE, name).env("TMPDIR", TEMPORARY);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}

@@ -1,0 +1,116 @@
+//! Kubelet without containers: [`Kubelet`].
+//!
+//! A pod is a network namespace, and a container is a process in it, as process 1 of a PID namespace. So signals work as in a
+//! container. Images have no content: the images `serve` and `client` stand for commands of the program `packets`, and all other
+//! containers run their command with the programs of the machine.
+//!
+//! These parts of a kubelet are missing: volumes, service account tokens, init containers, startup probes, postStart hooks, resources,
+//! Events, hostNetwork, and variables from other objects.
+
+mod container;
+mod hook;
+mod pod;
+mod probe;
+mod process;
+mod status;
+
+use crate::follow::{Change, follow};
+use crate::inside_namespace::Inside;
+use crate::network::NodeNetwork;
+use harness::kubeconfig::Access;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::WatchParams;
+use kube::{Api, Client, ResourceExt as _};
+use parking_lot::Mutex;
+use pod::Seen;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Settings of a kubelet.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Access to the API server of the kubelet's cluster.
+    pub access: Access,
+    pub network: NodeNetwork,
+    /// Name of the kubelet's Node.
+    pub node: String,
+    /// Folder for the logs of containers and the resolver settings of pods.
+    pub folder: PathBuf,
+    /// Program that the images `serve` and `client` stand for.
+    pub images: PathBuf,
+}
+
+/// Running kubelet of one node. Its pods are killed when this value is dropped, and their objects stay as they are.
+#[derive(Debug)]
+pub struct Kubelet(#[expect(dead_code, reason = "ends the kubelet when it is dropped")] Inside);
+
+/// Node, as its pods see it.
+struct Node {
+    settings: Settings,
+    client: Client,
+    numbers: Mutex<Numbers>,
+}
+
+/// Numbers of the pods' addresses.
+#[derive(Default)]
+struct Numbers {
+    taken: BTreeSet<u16>,
+    last: u16,
+}
+
+impl Kubelet {
+    /// Starts the kubelet of a node whose network exists.
+    pub fn start(settings: Settings) -> anyhow::Result<Self> {
+        let namespace = settings.network.namespace();
+        let work = async move || {
+            let client = settings.access.client().await?;
+            run(Arc::new(Node { settings, client, numbers: Mutex::default() })).await;
+            Ok(())
+        };
+        Ok(Self(Inside::start(&namespace, work)?))
+    }
+}
+
+/// Runs the pods of a node.
+async fn run(node: Arc<Node>) {
+    let selection = WatchParams::default().fields(&format!("spec.nodeName={}", node.settings.node));
+    let mut known: BTreeMap<String, watch::Sender<Seen>> = BTreeMap::new();
+    let see = |change| match change {
+        Change::Gone(uid) => {
+            if let Some(sender) = known.remove(&uid) {
+                sender.send_replace(Seen::Gone);
+            }
+        }
+        Change::Applied(pod) => {
+            let (uid, pod) = (pod.uid().unwrap_or_default(), Arc::new(*pod));
+            if let Some(sender) = known.get(&uid) {
+                sender.send_replace(Seen::Present(pod));
+            } else if !has_ended(&pod) {
+                let (sender, seen) = watch::channel(Seen::Present(Arc::clone(&pod)));
+                known.insert(uid, sender);
+                tokio::spawn(pod::run(Arc::clone(&node), pod, seen));
+            }
+        }
+    };
+    match follow(&Api::all(node.client.clone()), &selection, see).await {}
+}
+
+/// True if the pod has ended under an earlier kubelet and is not being deleted.
+fn has_ended(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed")) && pod.metadata.deletion_timestamp.is_none()
+}
+
+impl Numbers {
+    /// Takes the next free number for the addresses of a pod.
+    fn take(&mut self) -> u16 {
+        loop {
+            self.last = NodeNetwork::next(self.last);
+            if self.taken.insert(self.last) {
+                return self.last;
+            }
+        }
+    }
+}

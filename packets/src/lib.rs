@@ -1,0 +1,35 @@
+//! Fleets whose members have real traffic, without containers. Tests send packets through an unmodified kube-proxy.
+//!
+//! The crate `harness` has the control planes and the agents. This crate adds the network, and what runs on nodes:
+//!
+//! ```text
+//! isolation (a test in mount, network and PID namespaces of its own; nothing stays behind)
+//! fleet (hub + members with nodes, and the agents)
+//!   ├─ network (addresses, the bridge, nodes and pods as network namespaces)
+//!   ├─ node (Node object, kube-proxy)
+//!   │    └─ kubelet (pods of a node: processes, probes, graceful deletion) ── inside_namespace (its thread)
+//!   ├─ scheduler (binds pods to nodes)
+//!   └─ dns (CoreDNS as a pod behind the Service kube-dns)
+//! image (programs of pods: serve, client) ── bin/packets
+//! workload (servers and clients of tests)
+//! follow (watch of pods), http (smallest client), shell (calls of `ip`), clock, limits
+//! ```
+
+pub mod clock;
+mod dns;
+pub mod fleet;
+mod follow;
+pub mod http;
+pub mod image;
+mod inside_namespace;
+mod isolation;
+pub mod kubelet;
+mod limits;
+pub mod network;
+pub mod node;
+pub mod scheduler;
+mod shell;
+pub mod workload;
+
+pub use fleet::{Fleet, Settings};
+pub use isolation::{inside, inside_with};

@@ -1,0 +1,144 @@
+//! Workloads of tests: servers, clients and their results.
+
+use crate::http;
+use crate::image::client::CONTROL_PORT;
+use crate::image::result::Totals;
+use anyhow::{Context as _, ensure};
+use harness::eventually::{self, Deadline};
+use harness::limits::{EVENTUALLY, POLL};
+use harness::user::User;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Pod, Service};
+use serde_json::{Value, json};
+use std::net::{IpAddr, SocketAddr};
+
+/// Settings of a Deployment of servers.
+#[derive(Clone, Copy, Debug)]
+pub struct Servers<'a> {
+    pub name: &'a str,
+    pub replicas: u32,
+    /// Seconds that the preStop hook sleeps. `None` for no hook.
+    pub pre_stop: Option<u32>,
+}
+
+impl Servers<'_> {
+    /// Creates the Deployment, and waits until all its pods are ready.
+    pub async fn create(self, user: &User) -> anyhow::Result<()> {
+        let Self { name, replicas, pre_stop } = self;
+        let lifecycle = pre_stop.map(|seconds| json!({"preStop": {"sleep": {"seconds": seconds}}}));
+        let container = json!({
+            "name": "server", "image": "serve", "lifecycle": lifecycle,
+            "readinessProbe": {"httpGet": {"port": 8080, "path": "/ready"}, "periodSeconds": 1},
+        });
+        user.create::<Deployment>(json!({
+            "metadata": {"name": name},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [container]},
+            }},
+        }))
+        .await?;
+        self.are_rolled_out(user).await
+    }
+
+    /// Creates the Service of the servers, with port 80 for HTTP, of both families.
+    pub async fn create_service(self, user: &User) -> anyhow::Result<Service> {
+        user.create(json!({
+            "metadata": {"name": self.name},
+            "spec": {"ipFamilyPolicy": "PreferDualStack", "selector": {"app": self.name}, "ports": [
+                {"name": "http", "port": 80, "targetPort": 8080},
+                {"name": "udp", "protocol": "UDP", "port": 80, "targetPort": 8080},
+            ]},
+        }))
+        .await
+    }
+
+    /// Replaces all pods by a rolling update, and waits until the old ones are gone.
+    pub async fn roll(self, user: &User, version: u32) -> anyhow::Result<()> {
+        let template = json!({"metadata": {"annotations": {"version": version.to_string()}}});
+        user.merge::<Deployment>(self.name, json!({"spec": {"template": template}})).await?;
+        self.are_rolled_out(user).await
+    }
+
+    /// Waits until all pods are ready and no pods of an older version exist.
+    async fn are_rolled_out(self, user: &User) -> anyhow::Result<()> {
+        let replicas = i32::try_from(self.replicas)?;
+        let is_complete = |deployment: &Deployment| {
+            let Some(status) = &deployment.status else { return false };
+            let counts = [status.replicas, status.updated_replicas, status.ready_replicas];
+            status.observed_generation == deployment.metadata.generation && counts == [Some(replicas); 3]
+        };
+        let what = format!("the rollout of {}", self.name);
+        eventually::object(&user.api::<Deployment>(), self.name, &what, is_complete).await?;
+        let selection = kube::api::WatchParams::default().labels(&format!("app={}", self.name));
+        let what = format!("the old pods of {} to be gone", self.name);
+        let wanted = usize::try_from(self.replicas)?;
+        eventually::objects(&user.api::<Pod>(), &selection, &what, |pods| pods.len() == wanted).await.map(drop)
+    }
+}
+
+/// Running client.
+#[derive(Clone, Debug)]
+pub struct Client {
+    name: String,
+    control: SocketAddr,
+}
+
+impl Client {
+    /// Creates a pod with a client that sends requests at this rate, and waits until it runs.
+    pub async fn create(user: &User, name: &str, target: &str, more: &[&str]) -> anyhow::Result<Self> {
+        let arguments: Vec<String> =
+            [format!("--target={target}")].into_iter().chain(more.iter().map(|it| (*it).to_owned())).collect();
+        user.create::<Pod>(pod(name, json!({"name": "client", "image": "client", "args": arguments}))).await?;
+        let is_running = |pod: &Pod| address(pod).is_some();
+        let pod =
+            eventually::object(&user.api::<Pod>(), name, &format!("the client {name} to run"), is_running).await?;
+        let address = address(&pod).context("a pod that runs has an address")?;
+        Ok(Self { name: name.to_owned(), control: (address, CONTROL_PORT).into() })
+    }
+
+    /// Returns the counts so far.
+    pub async fn totals(&self) -> anyhow::Result<Totals> {
+        self.ask("GET", "/result").await
+    }
+
+    /// Stops the client, and returns the counts after its last request.
+    pub async fn stop(&self) -> anyhow::Result<Totals> {
+        self.ask("POST", "/stop").await
+    }
+
+    /// Waits until the counts fulfil `condition`.
+    pub async fn counts(&self, what: &str, condition: impl Fn(&Totals) -> bool) -> anyhow::Result<Totals> {
+        let deadline = Deadline::start();
+        loop {
+            // The client opens its port a moment after its start.
+            let shown = match self.totals().await {
+                Ok(totals) if condition(&totals) => return Ok(totals),
+                Ok(totals) => format!("{totals:?}"),
+                Err(error) => format!("{error:#}"),
+            };
+            deadline.check().with_context(|| format!("{} waits for {what}: {shown}", self.name))?;
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn ask(&self, method: &str, path: &str) -> anyhow::Result<Totals> {
+        let (status, body) = http::call(method, self.control, path, EVENTUALLY).await?;
+        ensure!(status == 200, "{} answers {status} {body}", self.name);
+        serde_json::from_str(&body).with_context(|| body)
+    }
+}
+
+/// Returns a pod with one container that does not start again.
+fn pod(name: &str, container: Value) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"containers": [container], "restartPolicy": "Never"}})
+}
+
+/// Returns the address of a pod that runs.
+fn address(pod: &Pod) -> Option<IpAddr> {
+    let status = pod.status.as_ref()?;
+    if status.phase.as_deref() != Some("Running") {
+        return None;
+    }
+    status.pod_ip.as_ref()?.parse().ok()
+}

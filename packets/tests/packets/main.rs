@@ -1,0 +1,4 @@
+//! Tests with real packets, in one program.
+
+mod pods;
+mod requests;
