@@ -5,10 +5,12 @@ use crate::network::{self, NodeNetwork};
 use crate::node::{Node, ProxyMode};
 use crate::scheduler::Scheduler;
 use anyhow::Context as _;
+use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::crds;
 use futures::future::{try_join, try_join_all};
 use harness::agent::Agent;
 use harness::control_plane::{ControlPlane, Network, Options};
+use harness::eventually;
 use harness::fleet::{self, FLEET_SYSTEM, install_hub, install_member, manifests};
 use harness::process::Process;
 use harness::user::User;
@@ -116,7 +118,20 @@ impl Fleet {
             agent.flag("--endpointslices", "off").start_ready().await
         });
         let (hub, members) = try_join(hub.start_ready(), try_join_all(members)).await?;
+        if self.settings.slice_stream {
+            for member in &self.servers.members {
+                self.is_connected(member).await?;
+            }
+        }
         Ok(Agents { hub, members })
+    }
+
+    /// Waits until a member has its slice stream.
+    async fn is_connected(&self, member: &fleet::Member) -> anyhow::Result<()> {
+        let reports: Api<MemberAgent> = Api::namespaced(self.servers.hub.admin(), &member.hub_namespace);
+        let has_stream = |agent: &MemberAgent| agent.spec.slice_stream.as_ref().is_some_and(|report| report.connected);
+        let what = format!("the slice stream of {}", member.cluster_id);
+        eventually::object(&reports, &member.cluster_id, &what, has_stream).await.map(drop)
     }
 
     /// Returns the folder with the files of a node: a folder for each pod with the logs of its containers.

@@ -41,12 +41,13 @@ impl Servers<'_> {
         self.are_rolled_out(user).await
     }
 
-    /// Creates the Service of the servers, with port 80 for HTTP, of both families.
+    /// Creates the Service of the servers, of both families: HTTP and UDP at port 80, and TCP at port 81.
     pub async fn create_service(self, user: &User) -> anyhow::Result<Service> {
         user.create(json!({
             "metadata": {"name": self.name},
             "spec": {"ipFamilyPolicy": "PreferDualStack", "selector": {"app": self.name}, "ports": [
                 {"name": "http", "port": 80, "targetPort": 8080},
+                {"name": "tcp", "port": 81, "targetPort": 8081},
                 {"name": "udp", "protocol": "UDP", "port": 80, "targetPort": 8080},
             ]},
         }))

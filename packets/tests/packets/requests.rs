@@ -26,14 +26,16 @@ async fn own_service(proxy_mode: ProxyMode) -> anyhow::Result<()> {
     let service = APP.create_service(&user).await?;
     let addresses = service.spec.as_ref().and_then(|spec| spec.cluster_ips.clone()).unwrap_or_default();
     let [four, six] = &addresses[..] else { anyhow::bail!("not of both families: {addresses:?}") };
-    for (name, target) in [
-        ("http", format!("http://{four}:80")),
-        ("http6", format!("http://[{six}]:80")),
-        ("udp", format!("udp://{four}:80")),
-        ("name", "http://app:80".to_owned()),
+    for (name, target, more) in [
+        ("http", format!("http://{four}:80"), "--rate=50"),
+        ("http6", format!("http://[{six}]:80"), "--rate=50"),
+        ("kept", format!("http://{four}:80"), "--keep-alive"),
+        ("tcp", format!("tcp://{four}:81"), "--rate=50"),
+        ("udp", format!("udp://{four}:80"), "--rate=50"),
+        ("name", "http://app:80".to_owned(), "--rate=50"),
     ] {
-        let client = Client::create(&user, name, &target, &["--rate=50"]).await?;
-        client.counts("answers of both pods", |totals| totals.servers.len() == 2).await?;
+        let client = Client::create(&user, name, &target, &[more]).await?;
+        client.counts("answers", |totals| totals.servers.values().any(|server| server.answers > 20)).await?;
         client.stop().await?;
     }
 
@@ -58,7 +60,7 @@ fn a_request_arrives_through_kube_proxy_in_iptables_mode() -> anyhow::Result<()>
     packets::inside_with(&["iptables", "ip6tables"], async || own_service(ProxyMode::Iptables).await)
 }
 
-/// Fleet of an exporting and an importing member, whose agents run.
+/// Fleet of an exporting member with two nodes and an importing member with one, whose agents run.
 struct Shared {
     exporter: User,
     importer: User,
@@ -69,7 +71,7 @@ struct Shared {
 
 impl Shared {
     async fn start() -> anyhow::Result<Self> {
-        let fleet = Fleet::start(Settings::default()).await?;
+        let fleet = Fleet::start(Settings { nodes: vec![2, 1], ..Settings::default() }).await?;
         let namespace = fleet.servers.namespace("shared").await?;
         let agents = fleet.start_agents().await?;
         let [exporter, importer] = [0, 1].map(|index| fleet.user(index, &namespace));
