@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use std::io::Write as _;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
@@ -38,9 +39,9 @@ pub struct Arguments {
     /// Milliseconds until a request without an answer is lost.
     #[arg(long, default_value_t = 2000)]
     timeout: u64,
-    /// Use a connection again after its answer.
-    #[arg(long)]
-    keep_alive: bool,
+    /// Keep this number of connections, and use them in turn. With 0, each request has a new connection.
+    #[arg(long, default_value_t = 0)]
+    connections: usize,
     /// End after this number of requests.
     #[arg(long)]
     count: Option<u64>,
@@ -52,11 +53,12 @@ pub struct Arguments {
 struct Client {
     target: Target,
     limit: Duration,
-    keep_alive: bool,
     control_port: u16,
     ports: Mutex<Ports>,
-    /// Kept connections that no request uses.
-    idle: Mutex<Vec<TcpStream>>,
+    /// Kept connections. A request waits until the earlier one on its connection has ended.
+    kept: Vec<tokio::sync::Mutex<Option<TcpStream>>>,
+    /// Number of requests so far.
+    turn: AtomicUsize,
     tally: Mutex<Tally>,
     under_way: watch::Sender<usize>,
     stopped: watch::Sender<bool>,
@@ -71,10 +73,10 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let client = Arc::new(Client {
         target: arguments.target.parse()?,
         limit: Duration::from_millis(arguments.timeout),
-        keep_alive: arguments.keep_alive,
         control_port: arguments.control_port,
         ports: Mutex::new(Ports::new()),
-        idle: Mutex::default(),
+        kept: (0..arguments.connections).map(|_| tokio::sync::Mutex::default()).collect(),
+        turn: AtomicUsize::new(0),
         tally: Mutex::default(),
         under_way: watch::Sender::new(0),
         stopped: watch::Sender::new(false),
@@ -152,28 +154,20 @@ impl Client {
         if self.target.protocol == Protocol::Udp {
             return self.target.exchange_datagram(port).await;
         }
-        let kept = self.take_idle();
-        let mut stream = match kept {
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let Some(kept) = turn.checked_rem(self.kept.len()).map(|turn| &self.kept[turn]) else {
+            let mut stream = self.target.connect(port).await?;
+            return self.target.exchange(&mut stream, false).await;
+        };
+        let mut kept = kept.lock().await;
+        // Taken out, so that a connection that fails is not used again.
+        let mut stream = match kept.take().filter(is_open) {
             Some(stream) => stream,
             None => self.target.connect(port).await?,
         };
-        let answer = self.target.exchange(&mut stream, self.keep_alive).await?;
-        if self.keep_alive {
-            self.idle.lock().push(stream);
-        }
+        let answer = self.target.exchange(&mut stream, true).await?;
+        *kept = Some(stream);
         Ok(answer)
-    }
-
-    /// Takes a kept connection. Those that the server has closed in the meantime are left out.
-    fn take_idle(&self) -> Option<TcpStream> {
-        let mut idle = self.idle.lock();
-        while let Some(stream) = idle.pop() {
-            let read = stream.try_read(&mut [0]);
-            if read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock) {
-                return Some(stream);
-            }
-        }
-        None
     }
 
     /// Stops sending, waits until the last request has ended, and returns the counts.
@@ -196,6 +190,11 @@ impl Client {
         };
         Response::new(Full::new(Bytes::from(serde_json::to_vec(&totals).unwrap_or_default())))
     }
+}
+
+/// True if the server has not closed a connection that no request uses.
+fn is_open(stream: &TcpStream) -> bool {
+    stream.try_read(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
 fn micros(time: Duration) -> i64 {

@@ -29,7 +29,7 @@ async fn own_service(proxy_mode: ProxyMode) -> anyhow::Result<()> {
     for (name, target, more) in [
         ("http", format!("http://{four}:80"), "--rate=50"),
         ("http6", format!("http://[{six}]:80"), "--rate=50"),
-        ("kept", format!("http://{four}:80"), "--keep-alive"),
+        ("kept", format!("http://{four}:80"), "--connections=4"),
         ("tcp", format!("tcp://{four}:81"), "--rate=50"),
         ("udp", format!("udp://{four}:80"), "--rate=50"),
         ("name", "http://app:80".to_owned(), "--rate=50"),
