@@ -39,7 +39,7 @@ pub(crate) struct TestArgs {
 }
 
 /// Packages whose integration tests make up the end-to-end suite. These tests start processes and wait for them in real time.
-const END_TO_END: [&str; 2] = ["fleetnet-tests", "fleetnet"];
+const END_TO_END: [&str; 3] = ["fleetnet-tests", "fleetnet", "packets"];
 /// Programs of other packages that also belong to the end-to-end suite.
 ///
 /// Each of these programs simulates many whole fleets: one for every write at which an agent can crash, or one for every seed. In

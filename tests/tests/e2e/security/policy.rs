@@ -170,6 +170,14 @@ fn is_refused(answer: &Answer, why: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns a reference to the member namespace as an owner. An owner that does not exist would make the garbage collector delete the object.
+async fn namespace_as_owner(fleet: &Fleet, id: &str) -> anyhow::Result<Value> {
+    let name = format!("fleet-member-{id}");
+    let namespace = request("GET", &format!("/api/v1/namespaces/{name}"));
+    let namespace = is_accepted(send(&fleet.hub.admin(), namespace, None).await?)?;
+    Ok(json!({"apiVersion": "v1", "kind": "Namespace", "name": name, "uid": namespace["metadata"]["uid"]}))
+}
+
 #[test]
 fn members_and_the_hub_agent_do_not_change_each_others_objects_and_metadata_is_bounded() -> anyhow::Result<()> {
     harness::run(async {
@@ -213,12 +221,7 @@ fn members_and_the_hub_agent_do_not_change_each_others_objects_and_metadata_is_b
 
         // Metadata of a member's objects.
         let many = |number: usize| -> Value { (0..number).map(|index| (format!("a{index}"), json!("b"))).collect() };
-        // The owner exists. Otherwise, the garbage collector deletes the object.
-        let name = format!("fleet-member-{id}");
-        let namespace = request("GET", &format!("/api/v1/namespaces/{name}"));
-        let namespace = is_accepted(send(&fleet.hub.admin(), namespace, None).await?)?;
-        let uid = &namespace["metadata"]["uid"];
-        let owner = json!([{"apiVersion": "v1", "kind": "Namespace", "name": name, "uid": uid}]);
+        let owner = json!([namespace_as_owner(&fleet, id).await?]);
         let finalizers: Vec<String> = (0..5).map(|index| format!("example.com/{index}")).collect();
         for (metadata, why) in [
             (json!({"annotations": many(9)}), "at most 8 annotations"),
