@@ -849,7 +849,9 @@ fn a_slice_keeps_nothing_for_what_is_no_address() {
         let empty = bytes_kept(kind, &with("IPv4", Vec::new()));
         let hostile = json!({ "addresses": vec!["a"; 100], "hostname": "h".repeat(63), "zone": "z" });
         assert!(bytes_kept(kind, &with("IPv4", many(hostile))) < empty + 1_024, "texts that are no addresses");
-        let name = json!({ "addresses": ["a.example"] });
+        let mixed = json!({ "addresses": ["10.0.0.1", "a", "a", "a", "a", "a", "a", "a"] });
+        assert!(bytes_kept(kind, &with("IPv4", many(mixed))) < empty + 100 * 1_000, "an address beside other texts");
+        let name = json!({ "addresses": ["a.example", "10.0.0.1"] });
         assert!(bytes_kept(kind, &with("FQDN", many(name))) < empty + 1_024, "names");
     }
     let mut json = fixture("EndpointSliceExport");

@@ -67,9 +67,23 @@ fn is_unsafe(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conditions::ConditionValue;
+    use crate::model::Kind;
+    use crate::plan::{BlockingReason, event_about};
+    use crate::reasons::Reason;
     use property::{cases, for_any};
     use proptest::collection::vec;
     use proptest::prelude::any;
+
+    #[test]
+    fn conditions_and_events_have_visible_and_short_messages() {
+        let long = format!("a\nb{}", "c".repeat(2 * MESSAGE_CHARS_MAX));
+        let reason = BlockingReason { reason: Reason::TooManyExports, message: long.clone() };
+        let condition = ConditionValue::export_blocked(&reason).message;
+        let object = (Kind::Service, ObjectName::new("work", "app"), "uid".into());
+        let event = event_about(object, "test", Reason::TooManyExports, long.clone()).message;
+        assert_eq!([condition, event], [text(long.clone()), text(long)]);
+    }
 
     #[test]
     fn any_text_is_visible_and_short_in_a_message() {

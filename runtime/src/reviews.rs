@@ -90,7 +90,6 @@ fn on_this_runtime(client: Client) -> Client {
     let service = service_fn(move |request: Request<Body>| {
         let client = client.clone();
         let mut sending = JoinSet::new();
-        // fault K14.2: &runtime ~> &{ let _ = &runtime; Handle::current() }
         sending.spawn_on(async move { client.send(request).await }, &runtime);
         async move {
             let sent = sending.join_next().await.map(unless_panicked);

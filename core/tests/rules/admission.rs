@@ -193,7 +193,8 @@ fn api_server(address: &str) -> Object {
 fn view_with_own(own_ranges: OwnRanges, others: impl IntoIterator<Item = Object>) -> Planner {
     let mut view = Planner::new(Settings { own_ranges, ..settings(0) });
     let own = [own_service("shop/db", "10.96.0.10"), api_server("172.16.0.1")];
-    for object in own.into_iter().chain(imported()).chain(others) {
+    // The own addresses become known last.
+    for object in imported().into_iter().chain(others).chain(own) {
         view.applied(object, SEEN, &mut Vec::new());
     }
     for kind in <Planner as crate::support::agent::View>::KINDS {

@@ -192,7 +192,7 @@ fn of_source_slices() -> Vec<Case> {
     let mut fully_qualified = slice("work/app-1");
     fully_qualified.content.address_type = AddressType::Other("FQDN".into());
     let mut many_addresses = slice("work/app-1");
-    many_addresses.further_addresses = 2;
+    many_addresses.further_addresses = 1;
     let app = slice("work/app-1").uid("0a1b2c3d");
     let names = [SuffixLength::Short, SuffixLength::Long].map(|length| {
         let (slice_uid, export_uid) = (&*app.meta.uid, "uid-export-work/app");
@@ -227,7 +227,7 @@ fn of_source_slices() -> Vec<Case> {
             "an endpoint has more addresses than the agents keep",
             plan(vec![many_addresses.object()]),
             [
-                "log TooManyAddresses: EndpointSlice work/app-1 of cluster member-1 is exported without 2 of its addresses: of \
+                "log TooManyAddresses: EndpointSlice work/app-1 of cluster member-1 is exported without 1 of its addresses: of \
               each endpoint, the first 8 addresses are exported. Write the other addresses as endpoints of their own",
             ],
         ),

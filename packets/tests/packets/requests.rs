@@ -118,7 +118,7 @@ fn requests_to_an_imported_service_reach_the_pods_of_the_exporter() -> anyhow::R
 fn no_request_is_lost_in_a_rolling_update_of_the_exporter() -> anyhow::Result<()> {
     packets::inside(async || {
         let shared = Shared::start().await?;
-        let app = Servers { name: "app", replicas: 4, pre_stop: Some(5) };
+        let app = Servers { name: "app", replicas: 4, pre_stop: Some(10) };
         app.create(&shared.exporter).await?;
         app.create_service(&shared.exporter).await?;
         let address = shared.export("app").await?;
