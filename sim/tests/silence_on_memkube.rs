@@ -145,8 +145,7 @@ fn a_member_that_flaps_is_trusted_later_each_time() -> anyhow::Result<()> {
             trio.fleet.kill(Place::Member(0)).await;
             trio.routes.are_within(DRAINED, &[OF_TWO]).await?;
             trio.fleet.start(Place::Member(0))?;
-            // The agent takes over when the Lease of the killed one has expired.
-            sleep(Duration::from_secs(20)).await;
+            sleep(Duration::from_secs(2)).await;
             let phase = trio.phase(1).await?;
             ensure!((hold == 0) == (phase == "Returned") || hold == 10, "{hold}: {phase}");
             trio.routes.are_within(Duration::from_secs(hold + 1), &BOTH).await?;
