@@ -115,7 +115,8 @@ impl Unchanged {
             return Ok(false);
         };
         let winner = merged.import.clusters.first().map(|part| part.cluster.clone());
-        match winner.filter(|_| seen.after.is_some()) {
+        // An importer whose agent does not run keeps an import from before a change while it is being deleted.
+        match winner.filter(|_| seen.after.is_some() && !merged.meta.deleting) {
             Some(winner) => self.winners.insert(importer, winner),
             None => self.winners.remove(&importer),
         };
