@@ -1,21 +1,23 @@
-//! Test inside of namespaces of its own: [`inside`].
+//! Test or program inside of namespaces of its own: [`inside`], [`run_inside`].
 //!
-//! The test program starts itself again, with new mount, network and PID namespaces. The kernel removes everything in them when the
-//! test ends in any way: processes, network devices, rules of nftables and files of the test. So a test never changes the network of
-//! the machine, and several tests can use the same addresses.
+//! The program starts itself again, with new mount, network and PID namespaces. The kernel removes everything in them when the
+//! program ends in any way: processes, network devices, rules of nftables and files. So a test never changes the network of the
+//! machine, and several tests can use the same addresses.
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use harness::binaries;
 use parking_lot::Mutex;
 use programs::control_plane::{self, Program};
 use programs::coredns;
 use std::env;
+use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-/// Environment variable of the test program inside of its namespaces.
+/// Environment variable of the program inside of its namespaces.
 const INSIDE: &str = "FLEETNET_PACKETS_INSIDE";
 /// Environment variable with the value `required` where tests that cannot run must fail.
 const REQUIREMENT: &str = "FLEETNET_PACKETS";
@@ -23,7 +25,7 @@ const REQUIREMENT: &str = "FLEETNET_PACKETS";
 const TOOLS: [&str; 7] = ["unshare", "nsenter", "setpriv", "mount", "sysctl", "ip", "nft"];
 /// Programs of this workspace that run inside. They are built before, because there is no network inside.
 const BINARIES: [&str; 4] = ["fleetnet-supervisor", "hub-agent", "member-agent", "packets"];
-/// Arguments of `setpriv` and `unshare`. `setpriv` lets the kernel kill `unshare` if the test program is killed, and `unshare` lets it
+/// Arguments of `setpriv` and `unshare`. `setpriv` lets the kernel kill `unshare` if the first program is killed, and `unshare` lets it
 /// kill process 1 of the new PID namespace, and so all processes in it.
 const NAMESPACES: [&str; 12] = [
     "--pdeathsig",
@@ -39,8 +41,8 @@ const NAMESPACES: [&str; 12] = [
     "private",
     "--",
 ];
-/// Script of process 1. It stays process 1 while the test runs, because a shell reaps processes whose parents have ended. The named
-/// network namespaces and the temporary files of the test are in a file system of their own.
+/// Script of process 1. It stays process 1 while the program runs, because a shell reaps processes whose parents have ended. The named
+/// network namespaces and the temporary files of the program are in a file system of their own.
 const SCRIPT: &str =
     "mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/netns /run/fleetnet && ip link set lo up && \"$@\"
 exit $?";
@@ -83,6 +85,31 @@ where
     let _turn = ONE_AT_A_TIME.lock();
     prepare()?;
     run_again(name)
+}
+
+/// Runs the main part of a program inside of namespaces of its own.
+///
+/// The program starts itself again with the same arguments. `work` runs only in the second process. Both processes have the same
+/// standard output and standard error.
+///
+/// # Errors
+/// If the machine cannot run a bed, or if `work` fails.
+///
+/// # Panics
+/// In the second process, if `work` takes longer than `limit`.
+pub fn run_inside(limit: Duration, work: impl AsyncFnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    if env::var_os(INSIDE).is_some() {
+        return harness::run_within(limit, work());
+    }
+    if let Some(reason) = obstacle(&[]) {
+        bail!("this machine cannot run fleets with real traffic: {reason}");
+    }
+    prepare()?;
+    let program = env::current_exe().context("cannot tell where this program is")?;
+    let status = command(&program, env::args_os().skip(1)).env(INSIDE, "program").status();
+    let status = status.context("cannot start setpriv")?;
+    ensure!(status.success(), "{} failed in its namespaces ({status})", program.display());
+    Ok(())
 }
 
 /// Returns the name of the test that the closure belongs to, as the test program knows it.
@@ -131,7 +158,10 @@ fn prepare() -> anyhow::Result<()> {
 
 fn run_again(name: &str) -> anyhow::Result<()> {
     let program = env::current_exe().context("cannot tell where this program is")?;
-    let mut child = command(&program, name).spawn().context("cannot start setpriv")?;
+    let arguments = [name, "--exact", "--nocapture", "--include-ignored"].map(OsString::from);
+    let mut command = command(&program, arguments);
+    command.env(INSIDE, name).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().context("cannot start setpriv")?;
     let pipes = child.stdout.take().zip(child.stderr.take()).context("a pipe that was asked for is not there")?;
     let begun = AtomicBool::new(false);
     // These threads print, so that the test framework shows the output only if the test fails.
@@ -155,11 +185,10 @@ fn run_again(name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn command(program: &Path, name: &str) -> Command {
+/// Returns the call of a program inside of new namespaces.
+fn command(program: &Path, arguments: impl IntoIterator<Item = OsString>) -> Command {
     let mut command = Command::new("setpriv");
-    command.args(NAMESPACES).args(["sh", "-c", SCRIPT, "sh"]).arg(program);
-    command.args([name, "--exact", "--nocapture", "--include-ignored"]);
-    command.env(INSIDE, name).env("TMPDIR", TEMPORARY);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(NAMESPACES).args(["sh", "-c", SCRIPT, "sh"]).arg(program).args(arguments);
+    command.env("TMPDIR", TEMPORARY).stdin(Stdio::null());
     command
 }

@@ -3,7 +3,7 @@
 //! The crate `harness` has the control planes and the agents. This crate adds the network, and what runs on nodes:
 //!
 //! ```text
-//! isolation (a test in mount, network and PID namespaces of its own; nothing stays behind)
+//! isolation (a test or program in mount, network and PID namespaces of its own; nothing stays behind)
 //! fleet (hub + members with nodes, and the agents)
 //!   ├─ network (addresses, the bridge, nodes and pods as network namespaces)
 //!   ├─ node (Node object, kube-proxy)
@@ -32,4 +32,4 @@ mod shell;
 pub mod workload;
 
 pub use fleet::{Fleet, Settings};
-pub use isolation::{inside, inside_with};
+pub use isolation::{inside, inside_with, run_inside};
