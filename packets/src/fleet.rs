@@ -1,6 +1,7 @@
 //! Fleet with real traffic: [`Fleet`].
 
 use crate::dns;
+use crate::kubelet::Times;
 use crate::network::{self, NodeNetwork};
 use crate::node::{Node, ProxyMode};
 use crate::scheduler::Scheduler;
@@ -75,6 +76,14 @@ pub struct Agents {
     pub hub: Agent,
     /// Agents of the members, in the order of the members.
     pub members: Vec<Agent>,
+}
+
+impl Member {
+    /// Returns the times of all pods that the member has had.
+    #[must_use]
+    pub fn pod_times(&self) -> Times {
+        self.nodes.iter().flat_map(Node::pod_times).collect()
+    }
 }
 
 impl Fleet {

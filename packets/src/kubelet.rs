@@ -24,6 +24,7 @@ use kube::{Api, Client, ResourceExt as _};
 use parking_lot::Mutex;
 use pod::Seen;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -44,13 +45,30 @@ pub struct Settings {
 
 /// Running kubelet of one node. Its pods are killed when this value is dropped, and their objects stay as they are.
 #[derive(Debug)]
-pub struct Kubelet(#[expect(dead_code, reason = "ends the kubelet when it is dropped")] Inside);
+pub struct Kubelet {
+    times: Arc<Mutex<Times>>,
+    _thread: Inside,
+}
+
+/// Times of pods, by the names of the pods.
+pub type Times = BTreeMap<String, PodTimes>;
+
+/// Times of a pod, in microseconds since 1970. Times in objects of Kubernetes have whole seconds only.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PodTimes {
+    pub address: Ipv4Addr,
+    /// First time at which the kubelet wrote the condition Ready with the status True.
+    pub ready: Option<i64>,
+    /// Time at which the kubelet saw the time of deletion.
+    pub deleted: Option<i64>,
+}
 
 /// Node, as its pods see it.
 struct Node {
     settings: Settings,
     client: Client,
     numbers: Mutex<Numbers>,
+    times: Arc<Mutex<Times>>,
 }
 
 /// Numbers of the pods' addresses.
@@ -64,12 +82,20 @@ impl Kubelet {
     /// Starts the kubelet of a node whose network exists.
     pub fn start(settings: Settings) -> anyhow::Result<Self> {
         let namespace = settings.network.namespace();
+        let times: Arc<Mutex<Times>> = Arc::default();
+        let written = Arc::clone(&times);
         let work = async move || {
             let client = settings.access.client().await?;
-            run(Arc::new(Node { settings, client, numbers: Mutex::default() })).await;
+            run(Arc::new(Node { settings, client, numbers: Mutex::default(), times: written })).await;
             Ok(())
         };
-        Ok(Self(Inside::start(&namespace, work)?))
+        Ok(Self { times, _thread: Inside::start(&namespace, work)? })
+    }
+
+    /// Returns the times of all pods so far, also of pods that are gone.
+    #[must_use]
+    pub fn times(&self) -> Times {
+        self.times.lock().clone()
     }
 }
 

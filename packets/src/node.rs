@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::http;
-use crate::kubelet::{self, Kubelet};
+use crate::kubelet::{self, Kubelet, Times};
 use crate::limits::ANSWER;
 use crate::network::{NodeNetwork, member_ranges};
 use crate::shell::namespace_file;
@@ -49,7 +49,7 @@ pub struct Node {
     pub name: String,
     pub network: NodeNetwork,
     proxy: Option<Process>,
-    _kubelet: Kubelet,
+    kubelet: Kubelet,
     _streams: Process,
 }
 
@@ -74,7 +74,7 @@ impl Node {
         let kubelet = Kubelet::start(settings)?;
         let streams = start_streams(network, &folder.join(&name)).await?;
         let proxy = start_proxy(control_plane, network, mode, folder).await?;
-        let node = Self { name, network, proxy: Some(proxy), _kubelet: kubelet, _streams: streams };
+        let node = Self { name, network, proxy: Some(proxy), kubelet, _streams: streams };
         node.proxy_is_ready().await?;
         Ok(node)
     }
@@ -83,6 +83,12 @@ impl Node {
     #[must_use]
     pub fn tail(&self) -> String {
         self.proxy.as_ref().map(|proxy| proxy.log().tail()).unwrap_or_default()
+    }
+
+    /// Returns the times of all pods that the node has had.
+    #[must_use]
+    pub fn pod_times(&self) -> Times {
+        self.kubelet.times()
     }
 
     /// Ends kube-proxy. Its rules stay as they are.

@@ -1,8 +1,8 @@
 //! Life of one pod: [`run`].
 
-use super::Node;
 use super::container::{Container, Status};
 use super::status::Reporter;
+use super::{Node, PodTimes};
 use crate::limits::RETRY;
 use crate::network;
 use anyhow::Context as _;
@@ -67,6 +67,12 @@ impl Place {
 
     pub(super) fn containers(&self) -> &[ContainerSpec] {
         self.pod.spec.as_ref().map_or(&[], |spec| &spec.containers)
+    }
+
+    /// Changes the times of the pod.
+    pub(super) fn record(&self, change: impl FnOnce(&mut PodTimes)) {
+        let none = PodTimes { address: self.address(), ready: None, deleted: None };
+        change(self.node.times.lock().entry(self.pod.name_any()).or_insert(none));
     }
 
     /// Returns `namespace/name` of the pod, for messages.

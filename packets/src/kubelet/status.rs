@@ -43,6 +43,7 @@ impl Reporter {
     /// Tells that the pod is being deleted. Containers that end do not start again.
     pub(super) fn pod_ends(&mut self) {
         self.ends = true;
+        self.place.record(|times| times.deleted = Some(clock::now().as_microsecond()));
     }
 
     /// Writes the status at each change.
@@ -77,6 +78,9 @@ impl Reporter {
 
     fn status(&mut self, statuses: &[Status]) -> Value {
         let is_ready = statuses.iter().all(|status| status.is_ready);
+        if is_ready {
+            self.place.record(|times| times.ready = times.ready.or_else(|| Some(clock::now().as_microsecond())));
+        }
         let conditions =
             [("PodScheduled", true), ("Initialized", true), ("ContainersReady", is_ready), ("Ready", is_ready)]
                 .map(|(kind, holds)| self.condition(kind, holds));
