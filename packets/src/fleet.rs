@@ -4,12 +4,13 @@ use crate::dns;
 use crate::kubelet::Times;
 use crate::network::{self, NodeNetwork};
 use crate::node::{Node, ProxyMode};
+use crate::replicas::Replicas;
 use crate::scheduler::Scheduler;
 use anyhow::Context as _;
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::crds;
 use futures::future::{try_join, try_join_all};
-use harness::agent::Agent;
+use harness::agent::{Agent, AgentSpec};
 use harness::control_plane::{ControlPlane, Network, Options};
 use harness::eventually;
 use harness::fleet::{self, FLEET_SYSTEM, install_hub, install_member, manifests};
@@ -34,7 +35,7 @@ const CONTROLLERS: [&str; 8] = [
 ];
 /// Requests in a second of kube-controller-manager. The default of 20 would delay rollouts.
 const UNHURRIED: [(&str, &str); 2] = [("--kube-api-qps", "500"), ("--kube-api-burst", "1000")];
-/// Port of the slice stream.
+/// Port of the slice stream of the first replica of the hub agent. The second replica has the next port.
 const STREAM_PORT: u16 = 8443;
 
 /// Settings of a fleet.
@@ -113,26 +114,53 @@ impl Fleet {
 
     /// Starts the agents, and waits until they are ready. The member agents also use the standard API, and import all its exports.
     pub async fn start_agents(&self) -> anyhow::Result<Agents> {
-        let hub = self.servers.hub_agent().await?;
-        let hub = if self.settings.slice_stream {
-            let address = format!("{}:{STREAM_PORT}", network::ROOT);
-            hub.flag("--slice-stream-bind-address", &address).flag("--slice-stream-advertise-address", &address)
-        } else {
-            hub
-        };
-        let members = self.servers.members.iter().map(async |member| {
-            let agent = self.servers.member_agent(member).await?;
-            let agent = agent.flag("--multicluster-api", "true").flag("--multicluster-api-import", "all");
-            // kube-controller-manager makes the slices of the cluster's own Services.
-            agent.flag("--endpointslices", "off").start_ready().await
-        });
+        let hub = self.hub_agent(0).await?;
+        let members = self.servers.members.iter();
+        let members = members.map(async |member| self.member_agent(member).await?.start_ready().await);
         let (hub, members) = try_join(hub.start_ready(), try_join_all(members)).await?;
+        self.are_connected().await?;
+        Ok(Agents { hub, members })
+    }
+
+    /// Starts two replicas of each agent, and waits until they are ready. Their Leases have the durations of the flags' defaults. Returns
+    /// the hub agent's replicas, and then those of the members' agents.
+    pub async fn start_replicas(&self) -> anyhow::Result<Vec<Replicas>> {
+        let hub = [self.hub_agent(0).await?, self.hub_agent(1).await?];
+        let mut replicas = vec![Replicas::start("hub", &self.servers.hub, hub).await?];
+        for member in &self.servers.members {
+            let specs = [self.member_agent(member).await?, self.member_agent(member).await?];
+            replicas.push(Replicas::start(&member.cluster_id, &member.control_plane, specs).await?);
+        }
+        self.are_connected().await?;
+        Ok(replicas)
+    }
+
+    /// Returns the settings of a replica of the hub agent. Replicas have numbers from 0.
+    async fn hub_agent(&self, replica: u16) -> anyhow::Result<AgentSpec> {
+        let agent = self.servers.hub_agent().await?;
+        if !self.settings.slice_stream {
+            return Ok(agent);
+        }
+        let address = format!("{}:{}", network::ROOT, STREAM_PORT + replica);
+        Ok(agent.flag("--slice-stream-bind-address", &address).flag("--slice-stream-advertise-address", &address))
+    }
+
+    /// Returns the settings of a member's agent.
+    async fn member_agent(&self, member: &fleet::Member) -> anyhow::Result<AgentSpec> {
+        let agent = self.servers.member_agent(member).await?;
+        let agent = agent.flag("--multicluster-api", "true").flag("--multicluster-api-import", "all");
+        // kube-controller-manager makes the slices of the cluster's own Services.
+        Ok(agent.flag("--endpointslices", "off"))
+    }
+
+    /// Waits until all members have their slice streams, if the fleet has slice streams.
+    async fn are_connected(&self) -> anyhow::Result<()> {
         if self.settings.slice_stream {
             for member in &self.servers.members {
                 self.is_connected(member).await?;
             }
         }
-        Ok(Agents { hub, members })
+        Ok(())
     }
 
     /// Waits until a member has its slice stream.

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! isolation (a test or program in mount, network and PID namespaces of its own; nothing stays behind)
-//! fleet (hub + members with nodes, and the agents)
+//! fleet (hub + members with nodes, and the agents) ── replicas (two processes of an agent)
 //!   ├─ network (addresses, the bridge, nodes and pods as network namespaces)
 //!   ├─ node (Node object, kube-proxy)
 //!   │    └─ kubelet (pods of a node: processes, probes, graceful deletion) ── inside_namespace (its thread)
@@ -27,6 +27,7 @@ pub mod kubelet;
 mod limits;
 pub mod network;
 pub mod node;
+pub mod replicas;
 pub mod scheduler;
 mod shell;
 pub mod workload;

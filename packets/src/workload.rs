@@ -54,6 +54,18 @@ impl Servers<'_> {
         .await
     }
 
+    /// Changes the number of pods to `replicas`, and waits until there are as many pods and all are ready.
+    pub async fn scale(self, user: &User) -> anyhow::Result<()> {
+        user.merge::<Deployment>(self.name, json!({"spec": {"replicas": self.replicas}})).await?;
+        self.are_rolled_out(user).await
+    }
+
+    /// Deletes the Deployment and the Service. Their pods end later.
+    pub async fn delete(self, user: &User) -> anyhow::Result<()> {
+        user.delete::<Service>(self.name).await?;
+        user.delete::<Deployment>(self.name).await
+    }
+
     /// Replaces all pods by a rolling update, and waits until the old ones are gone.
     pub async fn roll(self, user: &User, version: u32) -> anyhow::Result<()> {
         let template = json!({"metadata": {"annotations": {"version": version.to_string()}}});

@@ -1,0 +1,111 @@
+//! Two replicas of an agent, each of which is a pod: [`Replicas`].
+
+use crate::clock;
+use anyhow::Context as _;
+use harness::agent::{Agent, AgentSpec};
+use harness::control_plane::ControlPlane;
+use harness::eventually::Deadline;
+use harness::fleet::FLEET_SYSTEM;
+use harness::limits::POLL;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::ListParams;
+use serde::Serialize;
+
+/// Variable with the UID of an agent's pod.
+const POD_UID: &str = "POD_UID";
+
+/// Process that follows a killed one.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Successor {
+    /// Container of the same pod that starts again.
+    SamePod,
+    /// Process of a new pod. The other replica takes over.
+    NewPod,
+}
+
+/// Running replicas of one agent. They are killed when this value is dropped.
+#[derive(Debug)]
+pub struct Replicas {
+    /// Name of the agent in messages.
+    name: String,
+    leases: Api<Lease>,
+    replicas: Vec<Replica>,
+    /// Number of pods so far.
+    pods: u32,
+}
+
+#[derive(Debug)]
+struct Replica {
+    spec: AgentSpec,
+    pod_uid: String,
+    /// `None` only while the agent is killed.
+    agent: Option<Agent>,
+}
+
+impl Replicas {
+    /// Starts two replicas, one after the other, so that the first one leads.
+    pub(crate) async fn start(name: &str, control_plane: &ControlPlane, specs: [AgentSpec; 2]) -> anyhow::Result<Self> {
+        let leases = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
+        let mut replicas = Self { name: name.to_owned(), leases, replicas: Vec::new(), pods: 0 };
+        for spec in specs {
+            // The harness sets longer Leases. These are the defaults of the flags.
+            let spec = spec.flag("--leader-election-lease-duration", "15s");
+            let spec = spec.flag("--leader-election-renew-deadline", "10s");
+            let pod_uid = replicas.new_pod();
+            let agent = spec.clone().variable(POD_UID, &pod_uid).start_ready().await?;
+            replicas.replicas.push(Replica { spec, pod_uid, agent: Some(agent) });
+            replicas.leader().await?;
+        }
+        Ok(replicas)
+    }
+
+    /// Returns the UID of a new pod.
+    fn new_pod(&mut self) -> String {
+        self.pods += 1;
+        format!("00000000-0000-4000-8000-{:012x}", self.pods)
+    }
+
+    /// Kills the leader with SIGKILL, and starts its successor at once. Returns the time of the kill, in microseconds since 1970.
+    pub async fn kill_leader(&mut self, successor: Successor) -> anyhow::Result<i64> {
+        let leader = self.leader().await?;
+        let agent = self.replicas[leader].agent.take().context("a replica runs")?;
+        let killed = clock::now().as_microsecond();
+        agent.kill().await?;
+        if successor == Successor::NewPod {
+            self.replicas[leader].pod_uid = self.new_pod();
+        }
+        let replica = &mut self.replicas[leader];
+        replica.agent = Some(replica.spec.clone().variable(POD_UID, &replica.pod_uid).start().await?);
+        Ok(killed)
+    }
+
+    /// Waits until all replicas are ready and one of them leads.
+    pub async fn are_ready(&self) -> anyhow::Result<()> {
+        for replica in &self.replicas {
+            replica.agent.as_ref().context("a replica runs")?.ready().await?;
+        }
+        self.leader().await.map(drop)
+    }
+
+    /// Returns the index of the replica that holds all Leases. Waits until there is one.
+    async fn leader(&self) -> anyhow::Result<usize> {
+        let deadline = Deadline::start();
+        loop {
+            let leases = self.leases.list(&ListParams::default()).await?;
+            let holders: Vec<String> = leases
+                .into_iter()
+                .map(|lease| lease.spec.and_then(|it| it.holder_identity).unwrap_or_default())
+                .collect();
+            let leads = |replica: &Replica| {
+                !holders.is_empty() && holders.iter().all(|holder| holder.contains(&replica.pod_uid))
+            };
+            if let Some(index) = self.replicas.iter().position(leads) {
+                return Ok(index);
+            }
+            deadline.check().with_context(|| format!("no agent of {} holds all Leases: {holders:?}", self.name))?;
+            tokio::time::sleep(POLL).await;
+        }
+    }
+}
