@@ -9,6 +9,7 @@ pub struct Quantiles {
     /// Number of measured durations.
     pub count: usize,
     pub p50_milliseconds: f64,
+    pub p90_milliseconds: f64,
     pub p99_milliseconds: f64,
     pub longest_milliseconds: f64,
 }
@@ -23,6 +24,7 @@ impl Quantiles {
         Self {
             count: samples.len(),
             p50_milliseconds: rank(50),
+            p90_milliseconds: rank(90),
             p99_milliseconds: rank(99),
             longest_milliseconds: milliseconds(*longest),
         }
@@ -50,8 +52,8 @@ mod tests {
     fn percentiles_are_samples() {
         let of = Quantiles::of((1..=200).rev().map(Duration::from_millis).collect());
         assert_eq!(
-            (of.count, of.p50_milliseconds, of.p99_milliseconds, of.longest_milliseconds),
-            (200, 100.0, 198.0, 200.0)
+            (of.count, of.p50_milliseconds, of.p90_milliseconds, of.p99_milliseconds, of.longest_milliseconds),
+            (200, 100.0, 180.0, 198.0, 200.0)
         );
         assert_eq!(Quantiles::of(Vec::new()), Quantiles::default());
         assert_eq!(Quantiles::of(vec![Duration::from_micros(1_500)]).p99_milliseconds, 1.5);
