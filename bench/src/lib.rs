@@ -8,6 +8,7 @@
 //! controllers (comparison of the EndpointSlice controller with the controller of kube-controller-manager)
 //! scale       (cost by the numbers of members, Services and importers, on memkube)
 //! silence     (time until importers stop using a dead member's endpoints, on memkube)
+//! requests    (lost requests and delays of changes, with real traffic)
 //! slices      (measurement of the EndpointSlice library alone, in memory)
 //! ```
 
@@ -23,6 +24,7 @@ pub mod limits;
 pub mod objects;
 pub mod quantiles;
 pub mod report;
+pub mod requests;
 pub mod restart;
 pub mod scale;
 pub mod silence;

@@ -8,7 +8,7 @@ use bench::size::{SMOKE, Size};
 use bench::slices::{self, compare};
 use bench::users::Users;
 use bench::world::World;
-use bench::{churn, import, restart, scale, silence, soak, stream};
+use bench::{churn, import, requests, restart, scale, silence, soak, stream};
 use clap::{Parser, Subcommand};
 
 /// Measures the agents on real control planes, against the same writes made by hand, and the EndpointSlice library alone.
@@ -42,6 +42,8 @@ enum What {
     Stream(stream::Size),
     /// A member that dies and returns: how long others use its endpoints, on servers in memory.
     Silence(silence::Size),
+    /// Requests to an imported Service, beside requests in the exporting cluster: lost ones, and delays of changes. Needs root.
+    Requests(requests::Size),
     /// Hours of changes with random faults: what arrives at the end, and what the agents need meanwhile.
     Soak(soak::Size),
     /// The EndpointSlice library on a folder of scenarios; a line of JSON for each.
@@ -65,6 +67,7 @@ fn main() -> anyhow::Result<()> {
         What::Scale(size) => return measure_scale(&if smoke { scale::size::Size::smoke() } else { size }),
         What::Stream(size) => return measure_stream(&if smoke { stream::Size::smoke() } else { size }),
         What::Silence(size) => return measure_silence(&if smoke { silence::Size::smoke() } else { size }),
+        What::Requests(size) => return measure_requests(&if smoke { requests::Size::smoke() } else { size }),
         What::Soak(size) => return soak(if smoke { soak::SMOKE } else { size }, smoke),
         What::EndpointSlice(options) => return slices::run(&options, print_line),
         What::Compare(options) => return compare_files(&options),
@@ -100,6 +103,15 @@ fn measure_silence(size: &silence::Size) -> anyhow::Result<()> {
     println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
     eprint!("{}", bench::report::table(&report.targets));
     Ok(())
+}
+
+fn measure_requests(size: &requests::Size) -> anyhow::Result<()> {
+    packets::run_inside(bench::limits::REQUESTS, async || {
+        let report = requests::measure(size).await?;
+        println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
+        eprint!("{}\n{}", bench::report::table(&report.targets), report.table());
+        Ok(())
+    })
 }
 
 fn measure_stream(size: &stream::Size) -> anyhow::Result<()> {

@@ -1,0 +1,114 @@
+//! Measurement of requests to an imported Service, on the fleet with real traffic of `packets/`. Two clients send the same requests:
+//! one in the exporting cluster itself, which is the baseline, and one in the importing cluster.
+//!
+//! ```text
+//! setup (fleet, two replicas of each agent) ── traffic (servers, clients, counts)
+//! changes (one pod more, one pod less), rollouts, kills (of agents, during rollouts) ── imports (addresses in the importer, with times)
+//! report (JSON, targets, table)
+//! ```
+
+pub mod changes;
+pub mod imports;
+pub mod kills;
+pub mod report;
+pub mod rollouts;
+pub mod setup;
+pub mod traffic;
+
+use anyhow::Context as _;
+use report::Report;
+use serde::Serialize;
+use setup::Setup;
+use std::str::FromStr;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Scenario {
+    /// Time from a pod's readiness until its first answer.
+    Ready,
+    /// Time from a pod's deletion until the last request to it.
+    Deleted,
+    /// Requests lost in rolling updates.
+    Rollout,
+    /// Requests lost in rolling updates in which an agent is killed.
+    Kills,
+}
+
+impl Scenario {
+    const ALL: [Self; 4] = [Self::Ready, Self::Deleted, Self::Rollout, Self::Kills];
+}
+
+/// preStop hook of pods: seconds that it sleeps, or `none`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub struct PreStop(pub Option<u32>);
+
+impl FromStr for PreStop {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let seconds = || text.parse().map(Some).with_context(|| format!("{text}: a number of seconds, or none"));
+        Ok(Self(if text == "none" { None } else { seconds()? }))
+    }
+}
+
+/// How much there is of everything.
+#[derive(Clone, Debug, clap::Args, Serialize)]
+pub struct Size {
+    /// What is measured.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Scenario::ALL)]
+    pub scenario: Vec<Scenario>,
+    /// Number of changes, of rolling updates, and of kills of each kind. Without it: 50, 200 and 12.
+    #[arg(long)]
+    pub times: Option<u32>,
+    /// Requests in a second of each client. Each request has a new connection.
+    #[arg(long, default_value_t = 500)]
+    pub rate: u32,
+    /// Pods of a rolling update.
+    #[arg(long, default_value_t = 10)]
+    pub pods: u32,
+    /// Seconds that the preStop hooks of the pods in rolling updates sleep; `none` for no hook.
+    #[arg(long, value_delimiter = ',', default_values = ["5", "2", "none"])]
+    pub pre_stop: Vec<PreStop>,
+}
+
+/// Numbers of changes, rolling updates and kills if `--times` is not given.
+const TIMES: [u32; 3] = [50, 200, 12];
+
+impl Size {
+    /// Returns the size of the smoke run, which runs every step in a short time.
+    #[must_use]
+    pub fn smoke() -> Self {
+        let pre_stop = vec![PreStop(Some(5))];
+        Self { scenario: Scenario::ALL.to_vec(), times: Some(1), rate: 100, pods: 4, pre_stop }
+    }
+
+    /// Returns the numbers of changes, rolling updates and kills.
+    fn numbers(&self) -> [u32; 3] {
+        TIMES.map(|number| self.times.unwrap_or(number))
+    }
+}
+
+/// Measures the scenarios of `size` in one fleet, one after the other.
+pub async fn measure(size: &Size) -> anyhow::Result<Report> {
+    let mut setup = Setup::start().await?;
+    let [changes, rollouts, kills] = size.numbers();
+    let has = |scenario| size.scenario.contains(&scenario);
+    let mut report = Report::new(size);
+    if has(Scenario::Ready) || has(Scenario::Deleted) {
+        report.rows.extend(changes::measure(&setup, size, changes).await?);
+    }
+    if has(Scenario::Rollout) {
+        for pre_stop in &size.pre_stop {
+            report.rows.extend(rollouts::measure(&setup, size, *pre_stop, rollouts).await?);
+        }
+    }
+    if has(Scenario::Kills) {
+        for successor in kills::SUCCESSORS {
+            let (rows, killed) = kills::measure(&mut setup, size, successor, kills).await?;
+            report.rows.extend(rows);
+            report.kills.extend(killed);
+        }
+    }
+    Ok(report.with_targets())
+}

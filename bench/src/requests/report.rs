@@ -1,0 +1,216 @@
+//! Results of the measurement, compared with targets.
+
+use super::{PreStop, Scenario, Size};
+use crate::environment::Role;
+use crate::quantiles::Quantiles;
+use crate::report::{Target, processors, target};
+use packets::image::result::Totals;
+use packets::replicas::Successor;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Place of a client.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// Exporting cluster, behind the Service's own address: the baseline.
+    Local,
+    /// Importing cluster, behind the address of the import.
+    Importer,
+}
+
+impl Side {
+    pub const ALL: [Self; 2] = [Self::Local, Self::Importer];
+
+    pub(super) fn index(self) -> usize {
+        match self {
+            Self::Local => 0,
+            Self::Importer => 1,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Importer => "importer",
+        }
+    }
+}
+
+/// Requests of a client.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Counts {
+    pub sent: u64,
+    pub lost: u64,
+    /// Lost requests by the kind of failure.
+    pub kinds: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    pub(super) fn between(before: &Totals, after: &Totals) -> Self {
+        let since = |(kind, count): (&String, &u64)| {
+            let more = count - before.kinds.get(kind).copied().unwrap_or_default();
+            (more > 0).then(|| (kind.clone(), more))
+        };
+        let kinds = after.kinds.iter().filter_map(since).collect();
+        Self { sent: after.sent - before.sent, lost: after.lost - before.lost, kinds }
+    }
+}
+
+/// Results of one scenario and client.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    pub scenario: Scenario,
+    pub pre_stop: PreStop,
+    /// Process that followed each killed leader. `None` if none was killed.
+    pub successor: Option<Successor>,
+    pub client: Side,
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Measured times. `None` for scenarios that count only.
+    pub time: Option<Quantiles>,
+}
+
+impl Row {
+    fn name(&self) -> String {
+        let scenario = match self.scenario {
+            Scenario::Ready => "pod ready",
+            Scenario::Deleted => "pod deleted",
+            Scenario::Rollout => "rollout",
+            Scenario::Kills => "kills",
+        };
+        let PreStop(seconds) = self.pre_stop;
+        let hook = seconds.map_or_else(|| "no preStop".to_owned(), |seconds| format!("preStop {seconds} s"));
+        let successor = self.successor.map_or_else(String::new, |successor| format!(", {}", name(successor)));
+        format!("{scenario}, {hook}{successor}")
+    }
+}
+
+fn name(successor: Successor) -> &'static str {
+    match successor {
+        Successor::SamePod => "same pod",
+        Successor::NewPod => "new pod",
+    }
+}
+
+/// Kill of an agent during a rolling update.
+#[derive(Clone, Debug, Serialize)]
+pub struct Kill {
+    /// Agent that was killed.
+    pub agent: Role,
+    pub successor: Successor,
+    /// From the kill until the importer has a pod that became ready after the kill.
+    pub next_import_milliseconds: Option<f64>,
+    /// Requests of each client that were lost in this rolling update.
+    pub lost: BTreeMap<Side, u64>,
+}
+
+/// Results of all scenarios.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    pub size: Size,
+    /// Number of processors that agents, servers, clients and the bench share.
+    pub processors: usize,
+    /// True if the agents are optimized builds.
+    pub optimized: bool,
+    pub rows: Vec<Row>,
+    pub kills: Vec<Kill>,
+    pub targets: Vec<Target>,
+}
+
+impl Report {
+    pub(super) fn new(size: &Size) -> Self {
+        let (size, optimized) = (size.clone(), !cfg!(debug_assertions));
+        Self { size, processors: processors(), optimized, rows: Vec::new(), kills: Vec::new(), targets: Vec::new() }
+    }
+
+    /// Compares the results with their targets.
+    pub(super) fn with_targets(mut self) -> Self {
+        let pairs = self.rows.chunks_exact(2).flat_map(|pair| targets_of(&pair[0], &pair[1]));
+        self.targets = pairs.collect();
+        for (successor, at_most) in [(Successor::SamePod, 2_000.0), (Successor::NewPod, 3_000.0)] {
+            let kills = self.kills.iter().filter(|kill| kill.successor == successor);
+            let times = kills.filter_map(|kill| kill.next_import_milliseconds);
+            if let Some(longest) = times.reduce(f64::max) {
+                let name = format!("kills, {}: next import, longest, ms", name(successor));
+                self.targets.push(target(&name, at_most, longest));
+            }
+        }
+        self
+    }
+
+    /// Returns two tables in Markdown: a row for each scenario and client, and a row for each kill.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut text = String::from(
+            "| scenario | client | sent | lost | kinds | ms: p50 / p90 / longest |\n|---|---|---|---|---|---|\n",
+        );
+        for row in &self.rows {
+            let Row { client, counts, time, .. } = row;
+            let kinds: Vec<String> = counts.kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+            let shown = |it: &Quantiles| {
+                format!("{:.0} / {:.0} / {:.0}", it.p50_milliseconds, it.p90_milliseconds, it.longest_milliseconds)
+            };
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} | {} |",
+                row.name(),
+                client.name(),
+                counts.sent,
+                counts.lost,
+                kinds.join(", "),
+                time.as_ref().map(shown).unwrap_or_default(),
+            );
+        }
+        if !self.kills.is_empty() {
+            text.push_str(
+                "\n| killed agent | successor | next import, ms | lost: local | importer |\n|---|---|---|---|---|\n",
+            );
+        }
+        for Kill { agent, successor, next_import_milliseconds, lost } in &self.kills {
+            let next = next_import_milliseconds.map_or_else(|| "none".to_owned(), |time| format!("{time:.0}"));
+            let [local, importer] = Side::ALL.map(|side| lost.get(&side).copied().unwrap_or_default());
+            let _ = writeln!(text, "| {agent:?} | {} | {next} | {local} | {importer} |", name(*successor));
+        }
+        text
+    }
+}
+
+/// Seconds of a preStop hook with which no request may be lost, whatever the baseline loses.
+const ENOUGH: u32 = 5;
+
+/// Returns the targets of the importer, given the results of the baseline in the same run.
+fn targets_of(local: &Row, importer: &Row) -> Vec<Target> {
+    let name = importer.name();
+    let lost = |row: &Row| f64::from(u32::try_from(row.counts.lost).unwrap_or(u32::MAX));
+    let PreStop(seconds) = importer.pre_stop;
+    let at_most = if seconds.is_some_and(|seconds| seconds >= ENOUGH) { 0.0 } else { lost(local) };
+    let mut targets = vec![target(&format!("{name}: lost by the importer"), at_most, lost(importer))];
+    if let (Some(local), Some(importer)) = (&local.time, &importer.time) {
+        let more = |of: fn(&Quantiles) -> f64| of(importer) - of(local);
+        targets.push(target(&format!("{name}: p50 above the baseline, ms"), 30.0, more(|it| it.p50_milliseconds)));
+        targets.push(target(&format!("{name}: p90 above the baseline, ms"), 30.0, more(|it| it.p90_milliseconds)));
+    }
+    targets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counts;
+    use packets::image::result::Totals;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn counts_are_the_difference_of_two_results() {
+        let totals = |sent, lost, kinds: &[(&str, u64)]| {
+            let kinds = kinds.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
+            Totals { sent, lost, kinds, ..Totals::default() }
+        };
+        let before = totals(100, 3, &[("refused", 3)]);
+        let after = totals(300, 5, &[("refused", 3), ("timeout", 2)]);
+        let kinds = BTreeMap::from([("timeout".to_owned(), 2)]);
+        assert_eq!(Counts::between(&before, &after), Counts { sent: 200, lost: 2, kinds });
+    }
+}
