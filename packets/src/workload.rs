@@ -19,16 +19,20 @@ pub struct Servers<'a> {
     pub replicas: u32,
     /// Seconds that the preStop hook sleeps. `None` for no hook.
     pub pre_stop: Option<u32>,
+    /// Seconds until the first probe of readiness.
+    pub probe_delay: u32,
 }
 
 impl Servers<'_> {
     /// Creates the Deployment, and waits until all its pods are ready.
     pub async fn create(self, user: &User) -> anyhow::Result<()> {
-        let Self { name, replicas, pre_stop } = self;
+        let Self { name, replicas, pre_stop, probe_delay } = self;
         let lifecycle = pre_stop.map(|seconds| json!({"preStop": {"sleep": {"seconds": seconds}}}));
         let container = json!({
             "name": "server", "image": "serve", "lifecycle": lifecycle,
-            "readinessProbe": {"httpGet": {"port": 8080, "path": "/ready"}, "periodSeconds": 1},
+            "readinessProbe": {
+                "httpGet": {"port": 8080, "path": "/ready"}, "periodSeconds": 1, "initialDelaySeconds": probe_delay,
+            },
         });
         user.create::<Deployment>(json!({
             "metadata": {"name": name},

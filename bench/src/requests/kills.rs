@@ -29,7 +29,7 @@ pub(super) async fn measure(
         Successor::SamePod => "kills-same-pod",
         Successor::NewPod => "kills-new-pod",
     };
-    let servers = Servers { name, replicas: size.pods, pre_stop: Some(PRE_STOP) };
+    let servers = Servers { name, replicas: size.pods, pre_stop: Some(PRE_STOP), probe_delay: 0 };
     let imports = Imports::watch(setup.fleet.servers.members[1].control_plane.admin());
     let traffic = setup.serve(servers, size.rate).await?;
     let mut kills = Vec::new();

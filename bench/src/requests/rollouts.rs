@@ -10,7 +10,7 @@ use packets::workload::Servers;
 pub(super) async fn measure(setup: &Setup, size: &Size, pre_stop: PreStop, times: u32) -> anyhow::Result<Vec<Row>> {
     let PreStop(seconds) = pre_stop;
     let name = format!("rollout-{}", seconds.unwrap_or_default());
-    let servers = Servers { name: &name, replicas: size.pods, pre_stop: seconds };
+    let servers = Servers { name: &name, replicas: size.pods, pre_stop: seconds, probe_delay: 0 };
     let traffic = setup.serve(servers, size.rate).await?;
     for number in 1..=times {
         eprintln!("rolling update {number} of {times}, {pre_stop:?}");

@@ -11,7 +11,7 @@ use packets::{Fleet, Settings};
 use serde_json::json;
 
 /// Servers of most tests.
-const APP: Servers<'static> = Servers { name: "app", replicas: 2, pre_stop: None };
+const APP: Servers<'static> = Servers { name: "app", replicas: 2, pre_stop: None, probe_delay: 0 };
 
 fn cluster_ip(service: &Service) -> anyhow::Result<&str> {
     service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()).context("a Service has an address")
@@ -118,7 +118,7 @@ fn requests_to_an_imported_service_reach_the_pods_of_the_exporter() -> anyhow::R
 fn no_request_is_lost_in_a_rolling_update_of_the_exporter() -> anyhow::Result<()> {
     packets::inside(async || {
         let shared = Shared::start().await?;
-        let app = Servers { name: "app", replicas: 4, pre_stop: Some(10) };
+        let app = Servers { name: "app", replicas: 4, pre_stop: Some(10), probe_delay: 0 };
         app.create(&shared.exporter).await?;
         app.create_service(&shared.exporter).await?;
         let address = shared.export("app").await?;
