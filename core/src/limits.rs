@@ -94,8 +94,8 @@ pub const ADDRESSES_MAX: usize = 8;
 /// have [`IMPORTED_ENDPOINTS`]. During an update, slices are not full.
 pub const IMPORTED_SLICES: usize = 400;
 
-/// Default of `--max-imported-endpoints`: endpoints of one Service from one exporting cluster, such as those of 5,000 pods with addresses
-/// of two families. kube-proxy has a rule for each endpoint on each node.
+/// Default of `--max-imported-endpoints`: endpoints of one Service from one exporting cluster. 5,000 pods with addresses of two families
+/// have as many. kube-proxy has a rule for each endpoint on each node.
 pub const IMPORTED_ENDPOINTS: usize = 10_000;
 
 /// Default of `--max-exports-per-namespace`: a quarter of the quota of a member's InternalServiceExports in the hub.

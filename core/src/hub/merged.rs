@@ -169,10 +169,11 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
         return plan;
     }
     let merged = view.merged(service).map(|merged| (merged, outcome(service, merged)));
+    let has_undecodable_part = has_undecodable_part(view, service);
     for (cluster, export) in exports_by_cluster(view, service) {
         // An export that is undecodable may disagree. Exports without an outcome get one, because their slices wait for it.
         // fault MC11.1: conditions::merge_outcome(&export.conditions).is_some() && ~> false &&
-        if conditions::merge_outcome(&export.conditions).is_some() && has_undecodable_part(view, service) {
+        if conditions::merge_outcome(&export.conditions).is_some() && has_undecodable_part {
             continue;
         }
         if beside.writes.iter().any(|write| write.at == export.meta.name) {
@@ -213,8 +214,8 @@ fn has_undecodable_part(view: Reader<'_>, service: &ObjectName) -> bool {
     let Some(name) = names::joined(&service.namespace, &service.name) else { return false };
     let is_part = |cluster: &ClusterId| {
         let at = |importer: &Text| ObjectName { namespace: importer.clone(), name: names::merged_import_name(service) };
-        let present = view.merged_importers(service).filter_map(|importer| view.merged_import(&at(importer)));
-        present.flat_map(|present| present.import.clusters.clone()).any(|part| part.cluster == *cluster)
+        let mut present = view.merged_importers(service).filter_map(|importer| view.merged_import(&at(importer)));
+        present.any(|present| present.import.clusters.iter().any(|part| part.cluster == *cluster))
     };
     let undecodable = view.undecodable_named(Kind::InternalServiceExport, &name);
     // fault MC11.2: is_part(&cluster) ~> is_part(&cluster) || true

@@ -190,7 +190,12 @@ impl View {
     }
 
     /// Adds to the numbers of objects in other member namespaces that the exports of these members cause, by their member namespaces.
-    pub(super) fn add_fan_out(&mut self, exporters: &[Text], by: isize, effects: &mut Effects) {
+    pub(super) fn add_fan_out<'a>(
+        &mut self,
+        exporters: impl IntoIterator<Item = &'a Text>,
+        by: isize,
+        effects: &mut Effects,
+    ) {
         for namespace in exporters {
             if self.budgets.add_fan_out(namespace, by) {
                 effects.values.push(Value::FanOut(namespace.clone()));

@@ -131,21 +131,16 @@ impl View {
             // fault D17.6: of_before.iter().chain(&of_after) ~> of_before.iter().take(0)
             effects.values.extend(of_before.iter().chain(&of_after).cloned().map(Value::Exporters));
         }
-        let services: Vec<ObjectName> = of_before.iter().chain(&of_after).cloned().collect();
-        let exports = |view: &Self| -> Vec<bool> {
-            services.iter().map(|it| view.standard_exports_of.get_in(it, &name.namespace).next().is_some()).collect()
+        let exports = |view: &Self, service: &ObjectName| {
+            view.standard_exports_of.get_in(service, &name.namespace).next().is_some()
         };
-        let before = exports(self);
-        self.standard_exports_of.shift(of_before, of_after, name);
-        let after = exports(self);
-        for (service, (before, after)) in services.iter().zip(before.into_iter().zip(after)) {
-            let by = isize::from(after) - isize::from(before);
-            if by == 0 {
-                continue;
-            }
-            let objects = isize::try_from(self.merged_imports.number_of(service)).unwrap_or(isize::MAX);
+        let begins = of_after.clone().filter(|service| !exports(self, service));
+        self.standard_exports_of.shift(of_before.clone(), of_after, name);
+        let ends = of_before.filter(|service| !exports(self, service));
+        for (service, by) in ends.map(|it| (it, -1)).into_iter().chain(begins.map(|it| (it, 1))) {
+            let objects = isize::try_from(self.merged_imports.number_of(&service)).unwrap_or(isize::MAX);
             // fault T53.3: by * objects ~> by * objects * 0
-            self.add_fan_out(std::slice::from_ref(&name.namespace), by * objects, effects);
+            self.add_fan_out([&name.namespace], by * objects, effects);
         }
     }
 

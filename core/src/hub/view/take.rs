@@ -151,7 +151,7 @@ impl View {
             self.distributed_slices.compact(copy, |copy| share(&mut copy.spec.content, &content));
         }
         if before.is_none() {
-            self.add_fan_out(std::slice::from_ref(&name.namespace), self.number_of_copies(&name.name), effects);
+            self.add_fan_out([&name.namespace], self.number_of_copies(&name.name), effects);
             self.slice_exports_named.insert(name.name.clone(), name.clone());
             effects.values.push(Value::SliceExportsNamed(name.name.clone()));
             effects.keys.push(Key::Slice(name.name.clone()));
@@ -268,7 +268,7 @@ impl View {
                 self.count_endpoints(&name.namespace, Some(counted(&before)), None, effects);
                 self.slice_exports_of.remove(&before.spec.owner, name);
                 effects.moved(Bucket::SliceExports, Some(&before.spec.owner), None);
-                self.add_fan_out(std::slice::from_ref(&name.namespace), -self.number_of_copies(&name.name), effects);
+                self.add_fan_out([&name.namespace], -self.number_of_copies(&name.name), effects);
                 // fault A3.1: self.slice_exports_named.remove(&name.name, name); ~>
                 self.slice_exports_named.remove(&name.name, name);
                 effects.values.push(Value::SliceExportsNamed(name.name.clone()));

@@ -145,7 +145,7 @@ impl Share {
         }
         let (mut room, mut excess) = (limits.endpoints, Excess { last: None, of_last: None });
         for (place, endpoints) in self.slices.iter().take(limits.slices) {
-            // A slice whose import has not begun comes whole or not at all, so that it takes no room of those that are imported.
+            // A slice whose import has not begun comes whole or not at all. So it takes no room of those that are imported.
             // fault T54.8: place.0 && *endpoints > room && excess.last.is_some() ~> false
             let is_new = place.0 && *endpoints > room && excess.last.is_some();
             if is_new || room == 0 && *endpoints > 0 {
