@@ -5,7 +5,7 @@ use crate::{Hub, MEMBER_FAN_OUT, MEMBER_MEMORY_MIB};
 use fleetnet_api::decode::decode;
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::model::Kind;
-use fleetnet_runtime::{Change, Logic as _, WatchNews, WatchState};
+use fleetnet_runtime::{Change, Logic as _};
 use fleetnet_types::Timestamp;
 use prometheus::Registry;
 use serde_json::{Value, json};
@@ -78,17 +78,7 @@ fn hub() -> Hub {
         .expect("its metrics are new")
         .with_member_memory(MEMBER_MEMORY_MIB)
         .with_member_fan_out(MEMBER_FAN_OUT);
-    for kind in [
-        Kind::InternalServiceExport,
-        Kind::InternalServiceImport,
-        Kind::ServiceImport,
-        Kind::EndpointSliceExport,
-        Kind::EndpointSliceImport,
-        Kind::MemberAgent,
-        Kind::MergedServiceImport,
-    ] {
-        hub.watch(kind, WatchNews::State(WatchState::Complete), Timestamp::EPOCH, &mut Vec::new());
-    }
+    hub.complete();
     hub
 }
 

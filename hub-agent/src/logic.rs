@@ -112,6 +112,28 @@ impl Hub {
         self
     }
 
+    /// Completes the watches that the agent needs.
+    #[cfg(test)]
+    pub(crate) fn complete(&mut self) {
+        for kind in [
+            Kind::InternalServiceExport,
+            Kind::InternalServiceImport,
+            Kind::ServiceImport,
+            Kind::EndpointSliceExport,
+            Kind::EndpointSliceImport,
+            Kind::Namespace,
+            Kind::MemberAgent,
+            Kind::MergedServiceImport,
+        ] {
+            self.watch(
+                kind,
+                WatchNews::State(fleetnet_runtime::WatchState::Complete),
+                Timestamp::EPOCH,
+                &mut Vec::new(),
+            );
+        }
+    }
+
     /// True if objects of the member with this member namespace exceed its memory.
     #[cfg(test)]
     pub(crate) fn refuses(&self, namespace: &str) -> bool {
@@ -363,7 +385,7 @@ mod tests {
     use fleetnet_core::model::{
         AddressType, Finalizers, HubSlice, HubSliceSpec, Meta, Object, Reference, SliceContent,
     };
-    use fleetnet_runtime::{Change, Fight, WatchNews, WatchState};
+    use fleetnet_runtime::{Change, Fight};
     use fleetnet_types::{Text, Timestamp as CoreTimestamp};
 
     /// Returns the exported slice of the Service `work/app`.
@@ -427,16 +449,6 @@ mod tests {
         assert_eq!(requeue, [service], "its condition changes back");
     }
 
-    const KINDS: [Kind; 7] = [
-        Kind::InternalServiceExport,
-        Kind::InternalServiceImport,
-        Kind::ServiceImport,
-        Kind::EndpointSliceExport,
-        Kind::EndpointSliceImport,
-        Kind::Namespace,
-        Kind::MemberAgent,
-    ];
-
     #[test]
     fn a_plan_made_twice_is_the_same_and_counts_nothing() {
         let registry = Registry::new();
@@ -450,9 +462,7 @@ mod tests {
             now,
             &mut Vec::new(),
         );
-        for kind in KINDS {
-            hub.watch(kind, WatchNews::State(WatchState::Complete), now, &mut Vec::new());
-        }
+        hub.complete();
         let plan = hub.plan(&key, now);
         assert_eq!(format!("{:?}", hub.plan(&key, now)), format!("{plan:?}"));
         let counted = || {
@@ -490,9 +500,7 @@ mod tests {
         assert!(requeued.contains(&key), "{requeued:?}");
         assert_eq!(hub.flow(&key).id, of_importer, "an edit of its copy");
         assert_eq!(hub.flow(&Key::Slice(name)).id, of_exporter, "the export itself is the exporter's");
-        for kind in KINDS {
-            hub.watch(kind, WatchNews::State(WatchState::Complete), now, &mut Vec::new());
-        }
+        hub.complete();
         let effect = hub.plan(&key, now).effect.expect("a plan has an effect");
         hub.planned(&key, Effect { has_writes: true, ..effect }, now);
         assert_eq!(hub.flow(&key).id, of_importer, "its writes wait in the same flow");
