@@ -70,14 +70,7 @@ impl Kubelet {
             return unless_gone(pods.delete(&name, &DeleteParams::default().grace_period(0)).await.map(drop));
         }
         if pod.spec.as_ref().is_none_or(|spec| spec.node_name.is_none()) {
-            let binding = json!({
-                "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
-                "target": {"apiVersion": "v1", "kind": "Node", "name": NODE},
-            });
-            let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/binding");
-            let request = http::Request::post(path).header(http::header::CONTENT_TYPE, "application/json");
-            let bound = self.client.request::<Value>(request.body(serde_json::to_vec(&binding)?)?).await;
-            return unless_gone(bound.map(drop)); // the watch then shows the pod again
+            return bind(&self.client, pod, NODE).await; // the watch then shows the pod again
         }
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
         if phase == Some("Running") {
@@ -113,6 +106,18 @@ impl Kubelet {
             "containerStatuses": containers.collect::<Vec<_>>(),
         }))
     }
+}
+
+/// Binds a pod to a Node, unless the pod is gone or has a Node.
+pub async fn bind(client: &Client, pod: &Pod, node: &str) -> anyhow::Result<()> {
+    let (name, namespace) = (pod.name_any(), pod.namespace().unwrap_or_default());
+    let binding = json!({
+        "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name, "uid": pod.uid()},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+    });
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/binding");
+    let request = http::Request::post(path).header(http::header::CONTENT_TYPE, "application/json");
+    unless_gone(client.request::<Value>(request.body(serde_json::to_vec(&binding)?)?).await.map(drop))
 }
 
 /// Takes a missing object, or one that somebody else has changed before, as a success: the watch shows what comes next.

@@ -19,7 +19,7 @@ use harness::user::User;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::DeleteParams;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{env, fs};
 
 /// Controllers of a member.
@@ -169,12 +169,6 @@ impl Fleet {
         let has_stream = |agent: &MemberAgent| agent.spec.slice_stream.as_ref().is_some_and(|report| report.connected);
         let what = format!("the slice stream of {}", member.cluster_id);
         eventually::object(&reports, &member.cluster_id, &what, has_stream).await.map(drop)
-    }
-
-    /// Returns the folder with the files of a node: a folder for each pod with the logs of its containers.
-    #[must_use]
-    pub fn node_folder(node: &Node) -> PathBuf {
-        env::temp_dir().join("nodes").join(&node.name)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use crate::follow::{Change, follow};
 use crate::limits::RETRY;
+use harness::pods::bind;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::WatchParams;
 use kube::{Api, Client, ResourceExt as _};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tokio::task::JoinHandle;
 
@@ -46,7 +46,12 @@ fn place(client: &Client, nodes: &[String], placed: &mut BTreeMap<String, String
         let Some(node) = selected(&pod, nodes).min_by_key(|node| pods_on(node)).cloned() else { return };
         placed.insert(uid, node.clone());
         let client = client.clone();
-        tokio::spawn(async move { bind(&client, &pod, &node).await });
+        tokio::spawn(async move {
+            while let Err(error) = bind(&client, &pod, &node).await {
+                eprintln!("{} cannot be bound to {node}: {error:#}", pod.name_any());
+                tokio::time::sleep(RETRY).await;
+            }
+        });
     }
 }
 
@@ -55,24 +60,4 @@ fn selected<'a>(pod: &'a Pod, nodes: &'a [String]) -> impl Iterator<Item = &'a S
     let selector = pod.spec.as_ref().and_then(|spec| spec.node_selector.as_ref());
     let wanted = selector.and_then(|selector| selector.get("kubernetes.io/hostname"));
     nodes.iter().filter(move |node| wanted.is_none_or(|wanted| wanted == *node))
-}
-
-async fn bind(client: &Client, pod: &Pod, node: &str) {
-    let (name, namespace) = (pod.name_any(), pod.namespace().unwrap_or_default());
-    let binding = json!({
-        "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name, "uid": pod.uid()},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
-    });
-    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/binding");
-    loop {
-        let request = http::Request::post(&path).header(http::header::CONTENT_TYPE, "application/json");
-        let Ok(request) = request.body(binding.to_string().into_bytes()) else { return };
-        match client.request::<Value>(request).await {
-            // Gone, or bound before.
-            Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => return,
-            Err(error) => eprintln!("{namespace}/{name} cannot be bound to {node}: {error}"),
-            Ok(_) => return,
-        }
-        tokio::time::sleep(RETRY).await;
-    }
 }

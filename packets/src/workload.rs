@@ -4,6 +4,7 @@ use crate::http;
 use crate::image::client::CONTROL_PORT;
 use crate::image::result::Totals;
 use anyhow::{Context as _, ensure};
+use fleetnet_api::crd::multicluster::ServiceImport;
 use harness::eventually::{self, Deadline};
 use harness::limits::{EVENTUALLY, POLL};
 use harness::user::User;
@@ -92,6 +93,22 @@ impl Servers<'_> {
         let wanted = usize::try_from(self.replicas)?;
         eventually::objects(&user.api::<Pod>(), &selection, &what, |pods| pods.len() == wanted).await.map(drop)
     }
+}
+
+/// Returns the first address of a Service.
+///
+/// # Errors
+/// If the Service has no address.
+pub fn cluster_ip(service: &Service) -> anyhow::Result<&str> {
+    service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()).context("a Service has an address")
+}
+
+/// Exports a Service of the cluster `exporting` over the standard API. Returns the IPv4 address of the import in the importer.
+pub async fn export(exporter: &User, exporting: &str, importer: &User, service: &str) -> anyhow::Result<String> {
+    exporter.export_standard(service, json!({})).await?;
+    let import: ServiceImport = importer.sees_ready_import(service, &[exporting]).await?;
+    let mut addresses = import.spec.ips.into_iter().flatten();
+    addresses.find(|address| !address.contains(':')).context("a ready import has an IPv4 address")
 }
 
 /// Running client.

@@ -2,14 +2,11 @@
 
 use super::traffic::Traffic;
 use crate::limits::REQUESTS_SETTLED;
-use anyhow::Context as _;
-use fleetnet_api::crd::multicluster::{ServiceExport, ServiceImport};
+use fleetnet_api::crd::multicluster::ServiceExport;
 use harness::user::User;
-use k8s_openapi::api::core::v1::Service;
 use packets::replicas::Replicas;
-use packets::workload::{Client, Servers};
+use packets::workload::{self, Client, Servers, cluster_ip};
 use packets::{Fleet, Settings};
-use serde_json::json;
 
 /// Fleet of an exporting and an importing member, with two replicas of each agent. The fields are dropped in order, so the agents end
 /// before their API servers.
@@ -36,11 +33,9 @@ impl Setup {
     pub async fn serve(&self, servers: Servers<'_>, rate: u32) -> anyhow::Result<Traffic> {
         servers.create(&self.exporter).await?;
         let service = servers.create_service(&self.exporter).await?;
-        let own = cluster_ip(&service).context("a Service has an address")?;
-        self.exporter.export_standard(servers.name, json!({})).await?;
+        let own = cluster_ip(&service)?;
         let exporting = &self.fleet.servers.members[0].cluster_id;
-        let import = self.importer.sees_ready_import(servers.name, &[exporting]).await?;
-        let imported = import_ip(&import).context("a ready import has an IPv4 address")?;
+        let imported = &workload::export(&self.exporter, exporting, &self.importer, servers.name).await?;
         let rate = format!("--rate={rate}");
         let start = async |user: &User, address: &str| {
             let name = format!("client-of-{}", servers.name);
@@ -61,12 +56,4 @@ impl Setup {
         self.exporter.delete::<ServiceExport>(servers.name).await?;
         servers.delete(&self.exporter).await
     }
-}
-
-fn cluster_ip(service: &Service) -> Option<&str> {
-    service.spec.as_ref()?.cluster_ip.as_deref()
-}
-
-fn import_ip(import: &ServiceImport) -> Option<&str> {
-    import.spec.ips.iter().flatten().map(String::as_str).find(|address| !address.contains(':'))
 }

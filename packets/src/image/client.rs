@@ -1,9 +1,9 @@
 //! Image `client`: sends requests at a fixed rate, whether or not earlier ones have been answered, and counts lost ones.
 //!
-//! It writes each lost request as a line of JSON ([`super::result::Loss`]), and the counts ([`super::result::Totals`]) when it ends.
+//! Each lost request is a line of JSON in its output ([`super::result::Loss`]). The last line has the counts ([`super::result::Totals`]).
 //! Its control port answers `GET /result` with the counts so far, and `POST /stop` with the counts after the last request has ended.
 
-use super::result::{Loss, Tally, Totals};
+use super::result::{Loss, Totals};
 use super::server;
 use super::target::{Failure, Ports, Protocol, Target};
 use crate::clock;
@@ -14,6 +14,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use parking_lot::Mutex;
+use std::convert::Infallible;
 use std::io::Write as _;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub const CONTROL_PORT: u16 = 9090;
 /// Sends requests at a fixed rate, and counts those that are lost.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// Where requests go, such as http://10.96.1.2:80/, tcp://app:81 or udp://app:80.
+    /// Target of the requests, such as http://10.96.1.2:80/, tcp://app:81 or udp://app:80.
     #[arg(long)]
     target: String,
     /// Requests in a second.
@@ -42,9 +43,6 @@ pub struct Arguments {
     /// Keep this number of connections, and use them in turn. With 0, each request has a new connection.
     #[arg(long, default_value_t = 0)]
     connections: usize,
-    /// End after this number of requests.
-    #[arg(long)]
-    count: Option<u64>,
     /// The port that answers with the counts.
     #[arg(long, default_value_t = CONTROL_PORT)]
     control_port: u16,
@@ -59,7 +57,7 @@ struct Client {
     kept: Vec<tokio::sync::Mutex<Option<TcpStream>>>,
     /// Number of requests so far.
     turn: AtomicUsize,
-    tally: Mutex<Tally>,
+    totals: Mutex<Totals>,
     under_way: watch::Sender<usize>,
     stopped: watch::Sender<bool>,
 }
@@ -77,7 +75,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         ports: Mutex::new(Ports::new()),
         kept: (0..arguments.connections).map(|_| tokio::sync::Mutex::default()).collect(),
         turn: AtomicUsize::new(0),
-        tally: Mutex::default(),
+        totals: Mutex::default(),
         under_way: watch::Sender::new(0),
         stopped: watch::Sender::new(false),
     });
@@ -89,31 +87,25 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         async move { client.answer(&request).await }
     };
     tokio::spawn(server::serve(control, std::future::pending(), answer));
-    let sending = send(&client, arguments.rate, arguments.count);
     tokio::select! {
-        () = sending => {}
+        // A stopped client still answers with the counts.
+        never = send(&client, arguments.rate) => match never {},
         _ = terminate.recv() => {}
-    }
-    if arguments.count.is_none() && *client.stopped.borrow() {
-        // The counts can still be asked for.
-        terminate.recv().await;
     }
     println!("{}", serde_json::to_string(&client.stop().await)?);
     Ok(())
 }
 
-/// Sends requests until the client is stopped, or until this number of requests is sent.
-async fn send(client: &Arc<Client>, rate: u32, count: Option<u64>) {
+/// Sends requests until the client is stopped. Never returns.
+async fn send(client: &Arc<Client>, rate: u32) -> Infallible {
     let mut ticks = tokio::time::interval(Duration::from_secs(1) / rate.max(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut stopped = client.stopped.subscribe();
-    let mut sent = 0;
-    while count.is_none_or(|count| sent < count) {
+    loop {
         tokio::select! {
             due = ticks.tick() => client.start(due),
-            _ = stopped.wait_for(|stopped| *stopped) => return,
+            _ = stopped.wait_for(|stopped| *stopped) => std::future::pending().await,
         }
-        sent += 1;
     }
 }
 
@@ -130,10 +122,7 @@ impl Client {
         tokio::spawn(async move {
             let outcome = tokio::time::timeout(client.limit, client.request()).await;
             match outcome {
-                Ok(Ok(name)) => {
-                    let latency = u32::try_from(micros(due.elapsed())).unwrap_or(u32::MAX);
-                    client.tally.lock().add_answer(name.trim(), at, latency);
-                }
+                Ok(Ok(name)) => client.totals.lock().add_answer(name.trim(), at),
                 Ok(Err(failure)) => client.lose(at, &failure),
                 Err(_) => client.lose(at, &Failure { kind: "timeout", message: "no answer".to_owned() }),
             }
@@ -142,7 +131,7 @@ impl Client {
     }
 
     fn lose(&self, at: i64, failure: &Failure) {
-        self.tally.lock().add_loss(failure.kind);
+        self.totals.lock().add_loss(failure.kind);
         let loss = Loss { at, kind: failure.kind.to_owned(), message: failure.message.clone() };
         let line = serde_json::to_string(&loss).unwrap_or_default();
         // Nobody reads standard output any more if this fails.
@@ -175,12 +164,12 @@ impl Client {
         self.stopped.send_replace(true);
         // The sender lives as long as `self`.
         let _ = self.under_way.subscribe().wait_for(|number| *number == 0).await;
-        self.tally.lock().totals()
+        self.totals.lock().clone()
     }
 
     async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let totals = match (request.method(), request.uri().path()) {
-            (&Method::GET, "/result") => self.tally.lock().totals(),
+            (&Method::GET, "/result") => self.totals.lock().clone(),
             (&Method::POST, "/stop") => self.stop().await,
             _ => {
                 let mut answer = Response::new(Full::default());

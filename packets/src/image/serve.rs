@@ -37,24 +37,16 @@ pub struct Arguments {
     /// The port for UDP.
     #[arg(long, default_value_t = 8080)]
     udp_port: u16,
-    /// Milliseconds after the start until it is ready.
-    #[arg(long, default_value_t = 0)]
-    ready_after: u64,
-    /// Milliseconds that each answer takes.
-    #[arg(long, default_value_t = 0)]
-    delay: u64,
-    /// Milliseconds that it goes on after SIGTERM.
-    #[arg(long, default_value_t = 0)]
-    linger: u64,
 }
 
 /// Behaviour of the server, which requests can change.
+#[derive(Debug)]
 struct State {
     name: String,
     settings: Mutex<Settings>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Settings {
     is_ready: bool,
     status: StatusCode,
@@ -67,13 +59,7 @@ struct Settings {
 /// If a port is taken.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
-    let settings = Settings {
-        is_ready: arguments.ready_after == 0,
-        status: StatusCode::OK,
-        delay: Duration::from_millis(arguments.delay),
-    };
-    let state = Arc::new(State { name: arguments.name.clone(), settings: Mutex::new(settings) });
-    tokio::spawn(become_ready(Arc::clone(&state), Duration::from_millis(arguments.ready_after)));
+    let state = Arc::new(State::named(arguments.name));
     let http = TcpListener::bind((Ipv6Addr::UNSPECIFIED, arguments.http_port)).await.context("the port for HTTP")?;
     let tcp = TcpListener::bind((Ipv6Addr::UNSPECIFIED, arguments.tcp_port)).await.context("the port for TCP")?;
     let udp = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, arguments.udp_port)).await.context("the port for UDP")?;
@@ -81,7 +67,6 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     tokio::spawn(serve_udp(udp, Arc::clone(&state)));
     let stop = async {
         terminate.recv().await;
-        tokio::time::sleep(Duration::from_millis(arguments.linger)).await;
     };
     let answer = move |request| {
         let state = Arc::clone(&state);
@@ -89,11 +74,6 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     };
     server::serve(http, stop, answer).await;
     Ok(())
-}
-
-async fn become_ready(state: Arc<State>, after: Duration) {
-    tokio::time::sleep(after).await;
-    state.settings.lock().is_ready = true;
 }
 
 async fn serve_tcp(listener: TcpListener, state: Arc<State>) {
@@ -124,6 +104,11 @@ async fn serve_udp(socket: UdpSocket, state: Arc<State>) {
 }
 
 impl State {
+    fn named(name: String) -> Self {
+        let settings = Settings { is_ready: true, status: StatusCode::OK, delay: Duration::ZERO };
+        Self { name, settings: Mutex::new(settings) }
+    }
+
     async fn delay(&self) {
         let delay = self.settings.lock().delay;
         if !delay.is_zero() {
@@ -161,5 +146,23 @@ impl State {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::State;
+    use std::time::Duration;
+
+    #[test]
+    fn what_is_told_changes_and_the_rest_stays() {
+        let state = State::named("app-1".to_owned());
+        state.set("ready=false&delay=250").expect("two settings");
+        state.set("status=500").expect("one setting");
+        let settings = *state.settings.lock();
+        assert_eq!((settings.is_ready, settings.delay), (false, Duration::from_millis(250)));
+        assert_eq!(settings.status, 500);
+        assert!(state.set("size=7").is_err());
+        assert!(state.set("delay=long").is_err());
     }
 }

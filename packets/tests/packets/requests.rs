@@ -1,21 +1,13 @@
 //! Requests arrive: in a cluster, and in another cluster of the fleet.
 
-use anyhow::{Context as _, ensure};
-use fleetnet_api::crd::multicluster::ServiceImport;
-use harness::fleet::Member;
+use anyhow::ensure;
 use harness::user::{Consume, User};
-use k8s_openapi::api::core::v1::Service;
 use packets::node::ProxyMode;
-use packets::workload::{Client, Servers};
+use packets::workload::{self, Client, Servers, cluster_ip};
 use packets::{Fleet, Settings};
-use serde_json::json;
 
 /// Servers of most tests.
 const APP: Servers<'static> = Servers { name: "app", replicas: 2, pre_stop: None, probe_delay: 0 };
-
-fn cluster_ip(service: &Service) -> anyhow::Result<&str> {
-    service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()).context("a Service has an address")
-}
 
 /// Sends requests to a Service of the same cluster. Then stops kube-proxy, and sends requests to a new Service.
 async fn own_service(proxy_mode: ProxyMode) -> anyhow::Result<()> {
@@ -80,11 +72,8 @@ impl Shared {
 
     /// Exports a Service over the standard API. Returns the address of the import in the importer.
     async fn export(&self, service: &str) -> anyhow::Result<String> {
-        self.exporter.export_standard(service, json!({})).await?;
-        let exporter: &Member = &self.fleet.servers.members[0];
-        let import: ServiceImport = self.importer.sees_ready_import(service, &[&exporter.cluster_id]).await?;
-        let mut addresses = import.spec.ips.into_iter().flatten();
-        addresses.find(|address| !address.contains(':')).context("a ready import has an IPv4 address")
+        let exporting = &self.fleet.servers.members[0].cluster_id;
+        workload::export(&self.exporter, exporting, &self.importer, service).await
     }
 }
 
