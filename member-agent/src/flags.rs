@@ -75,7 +75,7 @@ pub struct Flags {
     #[arg(long, value_name = "NUMBER")]
     pub load_balancers_per_namespace: Option<usize>,
 
-    /// Slices of one Service that this cluster imports from one exporting cluster. Those that are imported stay. 0: no limit.
+    /// Slices of one Service that this cluster imports from one exporting cluster. Those whose import has begun come first. 0: no limit.
     #[arg(long, value_name = "SLICES", default_value = "400")]
     pub max_imported_slices: u32,
 
