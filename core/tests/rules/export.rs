@@ -211,8 +211,16 @@ fn an_invalid_weight_changes_nothing_but_the_condition() {
 
     // While the weight is malformed, the agent starts no new export.
     let fresh = service_export("work/app").weighing("many").with_conditions(&[invalid]);
-    let view = member_view([source.object(), fresh.object()]);
+    let view = member_view([source.clone().object(), fresh.clone().object()]);
     assert_eq!(writes(&view, &app()), []);
+
+    // A hub that was restored has exports that the agent had withdrawn. One of this Service is an existing export again. One of an
+    // earlier Service is withdrawn again.
+    let restored = internal_export("member-1", &source);
+    let view = member_view([source.clone().object(), fresh.clone().object(), restored.clone().object()]);
+    assert_eq!(writes(&view, &app()), [Write::add_finalizer(Kind::ServiceExport, &fresh.meta)]);
+    let view = member_view([source.uid("another").object(), fresh.object(), restored.clone().object()]);
+    assert_eq!(writes(&view, &app()), [Write::delete(Kind::InternalServiceExport, &restored.meta)]);
 }
 
 fn with_ports(count: i32) -> Service {

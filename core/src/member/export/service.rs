@@ -2,7 +2,7 @@
 //! resolution to the ServiceExport.
 
 use super::eligibility::{Eligibility, denial, eligibility};
-use super::in_hub::{cannot_begin, exports_in_hub, free_name, has_earlier_export};
+use super::in_hub::{cannot_begin, exports_in_hub, free_name, has_earlier_export, live_exports};
 use super::recorded::{self, is_being_withdrawn, shows_outcome};
 use super::standard::{self, Request};
 use crate::annotations::EXPORT_HEADLESS;
@@ -116,13 +116,16 @@ fn unchanged(
     if export.meta.finalizers.ours {
         return update_export(view, export, service, valid, now);
     }
-    let mut plan = set_conditions(view, export, &[valid], now).map_or_else(Plan::default, Plan::one);
-    let of_standard_api = |it: &InternalServiceExport| !it.is_of_fleet_api();
-    let is_requested = matches!(standard::request(view, &export.meta.name, now), Request::Export(..));
-    // fault ME3.2: || exports_in_hub(view, &export.meta.name).any(of_standard_api) ~> || { let _ = of_standard_api; false }
-    if is_requested || exports_in_hub(view, &export.meta.name).any(of_standard_api) {
-        plan.join(withdraw_from_hub(view, &export.meta.name, now)); // the fleet's API has exported nothing
+    let set = set_conditions(view, export, &[valid], now);
+    // fault S5.3: live_exports(view, service).any(InternalServiceExport::is_of_fleet_api) ~> false
+    if live_exports(view, service).any(InternalServiceExport::is_of_fleet_api) {
+        // The hub was restored, or somebody has removed the finalizer: the export is an existing one.
+        return Plan::one(set.unwrap_or_else(|| Write::add_finalizer(Kind::ServiceExport, &export.meta)));
     }
+    let mut plan = set.map_or_else(Plan::default, Plan::one);
+    // The fleet's API exports nothing of this Service. An export of an earlier Service is in a hub that was restored.
+    // fault ME3.2, S5.4: plan.join(withdraw_from_hub(view, &export.meta.name, now)); ~>
+    plan.join(withdraw_from_hub(view, &export.meta.name, now));
     plan
 }
 
