@@ -6,7 +6,7 @@
 use crate::go_flags::{self, parse_bool, parse_duration};
 use clap::{ArgAction, Args, Parser};
 use fleetnet_core::names;
-use fleetnet_runtime::lease::LeaseConfig;
+use fleetnet_runtime::lease::{LeaseConfig, LeaseTimes};
 use fleetnet_runtime::logging::LogFormat;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,15 +34,15 @@ pub struct CommonFlags {
     pub leader_election_namespace: String,
 
     /// Time without a change of a Lease after which another replica may take it.
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = parse_duration)]
     pub leader_election_lease_duration: Duration,
 
-    /// Time without a successful renewal after which the leader stops.
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    /// Time without a successful renewal after which the leader stops writing.
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
     pub leader_election_renew_deadline: Duration,
 
     /// Time between two attempts to acquire or renew a Lease.
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_duration)]
     pub leader_election_retry_period: Duration,
 
     /// Follow the members of the fleet that a manager defines in the hub: InternalMemberCluster (member agent) and MemberCluster (hub
@@ -130,9 +130,11 @@ impl CommonFlags {
             namespace: self.leader_election_namespace.clone(),
             names,
             identity,
-            lease_duration: self.leader_election_lease_duration,
-            renew_deadline: self.leader_election_renew_deadline,
-            retry_period: self.leader_election_retry_period,
+            times: LeaseTimes {
+                duration: self.leader_election_lease_duration,
+                renew_deadline: self.leader_election_renew_deadline,
+                retry_period: self.leader_election_retry_period,
+            },
         })
     }
 }
@@ -225,9 +227,10 @@ mod tests {
         let common = flags(&[]).expect("defaults are valid");
         assert!(common.leader_elect && common.enable_v1beta1_apis && !common.enable_traffic_manager_feature);
         assert_eq!(common.leader_election_namespace, "fleet-system");
-        assert_eq!(common.leader_election_lease_duration, Duration::from_secs(15));
-        assert_eq!(common.leader_election_renew_deadline, Duration::from_secs(10));
-        assert_eq!(common.leader_election_retry_period, Duration::from_secs(2));
+        let LeaseTimes { duration, renew_deadline, retry_period } = LeaseTimes::default();
+        assert_eq!(common.leader_election_lease_duration, duration);
+        assert_eq!(common.leader_election_renew_deadline, renew_deadline);
+        assert_eq!(common.leader_election_retry_period, retry_period);
     }
 
     #[test]
@@ -248,7 +251,7 @@ mod tests {
         let table = [
             (vec!["--leader-elect=maybe"], "--leader-elect"),
             (vec!["--leader-election-lease-duration=5"], "--leader-election-lease-duration"),
-            (vec!["--leader-election-lease-duration=5s"], "--leader-election-renew-deadline"),
+            (vec!["--leader-election-lease-duration=2s"], "--leader-election-renew-deadline"),
             (vec!["--enable-traffic-manager-feature"], "run the Go go-agent"),
             (vec!["--leader-election-namespace="], "--leader-election-namespace \"\" is not the name of a namespace"),
             (vec!["--leader-election-namespace=a b"], "--leader-election-namespace \"a b\" is not"),

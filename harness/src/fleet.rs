@@ -203,8 +203,8 @@ pub fn on_free_ports(spec: AgentSpec) -> AgentSpec {
         .flag("--health-probe-bind-address", FREE)
 }
 
-/// Gives an agent Leases of 60 s. With the default flags, an agent ends if its API server does not respond for 10 s, and no
-/// test starts the agent again. On a busy machine the API server may need longer.
+/// Gives an agent Leases of 60 s. With the default flags, an agent does not lead for a while if its API server does not respond for
+/// 2 s. On a busy machine the API server may need longer.
 #[must_use]
 pub fn with_long_leases(spec: AgentSpec) -> AgentSpec {
     spec.flag("--leader-election-lease-duration", "60s").flag("--leader-election-renew-deadline", "50s")

@@ -114,6 +114,12 @@ impl Heartbeats {
         }
     }
 
+    /// Ends the metrics, when this replica does not lead any more.
+    pub(crate) fn follow(&mut self) {
+        self.leads = false;
+        self.members.keys().for_each(|member| self.hide(member));
+    }
+
     /// Moves all times on this agent's clock after a step of the clock.
     pub(crate) fn clock_set(&mut self, microseconds: i64) {
         self.members.values_mut().for_each(|heard| heard.at = heard.at.plus_micros(microseconds));
@@ -130,10 +136,14 @@ impl Heartbeats {
 
     fn forget(&mut self, member: &ClusterId) {
         if self.members.remove(member).is_some() {
-            self.ages.forget(&[member]);
-            // Fails if no renewal arrived live, so that there is no series.
-            let _ = self.offsets.remove_label_values(&[&**member]);
+            self.hide(member);
         }
+    }
+
+    fn hide(&self, member: &ClusterId) {
+        self.ages.forget(&[member]);
+        // Fails if no renewal arrived live, so that there is no series.
+        let _ = self.offsets.remove_label_values(&[&**member]);
     }
 }
 

@@ -29,7 +29,6 @@ use fleetnet_agent::launch::{self, Part, Process};
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::model::Kind;
 use fleetnet_runtime::client::Cluster;
-use fleetnet_runtime::manager::Manager;
 use fleetnet_runtime::{SourceSpec, lease};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -65,7 +64,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         if let Some(listener) = slice_stream::Listener::open(&flags, &listeners).await? {
             let client = hub.requests.clone();
             let server = stream::Server::new(&runner, leads, client, context.clock.clone(), &registry)?;
-            manager = listener.tasks(server, runner.inbox()).fold(manager, Manager::with_task);
+            manager = listener.tasks(server, runner.inbox()).fold(manager, |manager, task| manager.with_task(|_| task));
         }
         let manager = manager.with_agent(runner);
         Ok(Part { manager, statuses, own_cluster: hub, leases: leases(), blocked: None })

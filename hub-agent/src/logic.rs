@@ -286,6 +286,12 @@ impl Logic for Hub {
                 self.silent.lead();
                 self.streams.accept();
             }
+            ProcessNews::Follows => {
+                self.heartbeats.follow();
+                self.silent.follow();
+                // fault K3.5 (failover_on_memkube::streams_are_between_leaders_whoever_leads): self.streams.stop(&mut self.view, at, requeue) ~> {}
+                self.streams.stop(&mut self.view, at, requeue);
+            }
             ProcessNews::ClockSet { microseconds } => {
                 self.view.clock_set(microseconds);
                 self.heartbeats.clock_set(microseconds);

@@ -45,6 +45,12 @@ impl Silent {
         self.members.keys().for_each(|member| self.show(member));
     }
 
+    /// Ends the metric, when this replica does not lead any more.
+    pub(crate) fn follow(&mut self) {
+        self.leads = false;
+        self.gauges.reset();
+    }
+
     fn show(&self, member: &ClusterId) {
         if let Some(value) = self.members.get(member).filter(|_| self.leads) {
             self.gauges.with_label_values(&[&**member]).set(*value);

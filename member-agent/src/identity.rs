@@ -42,6 +42,12 @@ impl IdentityReport {
         self.leads = true;
     }
 
+    /// Stops to emit Events, because another process may lead. What a later leader reports counts as its first report.
+    pub(crate) fn follows(&mut self) {
+        self.leads = false;
+        self.emitted.clear();
+    }
+
     /// Returns an Event for each blocking reason about the cluster id that was not reported yet.
     pub(crate) fn events(&self, blocking_reasons: &[BlockingReason], cluster_uid: Option<&Uid>) -> Vec<Event> {
         let Some(uid) = cluster_uid.filter(|_| self.leads) else { return Vec::new() };

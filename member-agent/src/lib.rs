@@ -84,7 +84,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         }
         if let (Some(secret), Some(hub)) = (&settings.token_secret, &hub) {
             let renewal = token::renew(secret, hub, &member, &context.identity, &registry)?;
-            part.manager = part.manager.with_leader_task(renewal);
+            part.manager = part.manager.with_task(renewal);
         }
         Ok(part)
     })
@@ -120,7 +120,7 @@ pub fn part(
         if settings.parts.import {
             let (cluster, client) = (settings.member.cluster.clone(), hub.requests.clone());
             let task = stream::task(&runner, cluster, dialer, client, context.clock.clone(), registry)?;
-            part.manager = part.manager.with_leader_task(task);
+            part.manager = part.manager.with_task(task);
         }
         response_sink = runner.response_sink(Kind::EndpointSlice);
         part.statuses.push(runner.status());

@@ -75,7 +75,7 @@ pub(crate) const STREAM_ENDS: Definition = Definition {
     kind: Kind::Counter,
     labels: &["reason"],
     help: "Number of slice streams that ended or were not opened. reason: no_service_account, token, connection and refused \
-           before it is open; status, closed, silent, broken, moved, token_renewed and stopped after that.",
+           before it is open; status, closed, silent, broken, moved, token_renewed, not_leading and stopped after that.",
 };
 
 pub const ALL: &[Definition] = &[

@@ -28,6 +28,7 @@ use fleetnet_core::model::HubSliceSpec;
 use fleetnet_runtime::FlowId;
 use fleetnet_runtime::backoff::Jitter;
 use fleetnet_runtime::clock::Clock as WallClock;
+use fleetnet_runtime::lease::Leadership;
 use fleetnet_runtime::run::Runner;
 use fleetnet_types::{ClusterId, Text};
 use futures::future::{BoxFuture, FutureExt as _};
@@ -103,10 +104,12 @@ pub fn task(
     hub: kube::Client,
     clock: WallClock,
     registry: &Registry,
-) -> Result<BoxFuture<'static, ()>, prometheus::Error> {
+) -> prometheus::Result<impl FnOnce(watch::Receiver<Leadership>) -> BoxFuture<'static, ()> + Send + use<>> {
     let metrics = client::Metrics::new(registry)?;
     // Another seed for each member, so that members do not connect at the same time after a restart of the hub agent.
     let jitter = Jitter::new(FlowId::of(&cluster).0);
     let inbox = runner.inbox();
-    Ok(client::Client { cluster, dialer, hub, clock, inbox, metrics, jitter }.run().boxed())
+    Ok(move |leadership| {
+        client::Client { cluster, leadership, dialer, hub, clock, inbox, metrics, jitter }.run().boxed()
+    })
 }

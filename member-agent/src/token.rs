@@ -5,18 +5,20 @@ use crate::settings::TokenSecret;
 use fleetnet_runtime::FlowId;
 use fleetnet_runtime::backoff::Jitter;
 use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::lease::Leadership;
 use fleetnet_runtime::token::renewal::{Outcome, Renewal, RenewalError};
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, FutureExt as _};
 use prometheus::Registry;
+use tokio::sync::watch;
 
-/// Returns the task that renews the token. Its metrics are registered at once, so that each replica exports them.
+/// Returns the task that renews the token while this process leads. Its metrics are registered at once, so that each replica exports them.
 pub(crate) fn renew(
     secret: &TokenSecret,
     hub: &Cluster,
     member: &Cluster,
     identity: &str,
     registry: &Registry,
-) -> prometheus::Result<BoxFuture<'static, ()>> {
+) -> prometheus::Result<impl FnOnce(watch::Receiver<Leadership>) -> BoxFuture<'static, ()> + Send + use<>> {
     let renewals = TOKEN_RENEWALS.counters(registry)?;
     let failing = TOKEN_RENEWAL_FAILING.gauge(registry)?;
     for result in ["done", "unneeded", "failed"] {
@@ -38,5 +40,6 @@ pub(crate) fn renew(
         secret_name: secret.name.clone(),
         token_file: secret.token_file.clone(),
     };
-    Ok(Box::pin(renewal.run(Jitter::new(FlowId::of(identity).0), report)))
+    let jitter = Jitter::new(FlowId::of(identity).0);
+    Ok(move |leadership| renewal.run(leadership, jitter, report).boxed())
 }

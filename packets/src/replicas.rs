@@ -51,8 +51,8 @@ impl Replicas {
         let mut replicas = Self { name: name.to_owned(), leases, replicas: Vec::new(), pods: 0 };
         for spec in specs {
             // The harness sets longer Leases. These are the defaults of the flags.
-            let spec = spec.flag("--leader-election-lease-duration", "15s");
-            let spec = spec.flag("--leader-election-renew-deadline", "10s");
+            let spec = spec.flag("--leader-election-lease-duration", "3s");
+            let spec = spec.flag("--leader-election-renew-deadline", "2s");
             let pod_uid = replicas.new_pod();
             let agent = spec.clone().variable(POD_UID, &pod_uid).start_ready().await?;
             replicas.replicas.push(Replica { spec, pod_uid, agent: Some(agent) });

@@ -447,6 +447,18 @@ impl<L: Logic> Engine<L> {
         self.requeue(left);
     }
 
+    /// Stops leading. The next leader makes the writes that are left. This process remembers them in case that it leads again.
+    pub(crate) fn step_down(&mut self) {
+        if !std::mem::replace(&mut self.leads, false) {
+            return;
+        }
+        // fault K3.4 (engine_tests::who_loses_leadership_has_no_unfinished_writes_any_more): self.unfinished = Unfinished::new(self.clusters.len()); ~>
+        self.unfinished = Unfinished::new(self.clusters.len());
+        self.clusters.iter_mut().for_each(|(_, reported)| *reported = None);
+        self.metrics.no_unfinished();
+        self.tell_process(ProcessNews::Follows);
+    }
+
     pub(crate) fn known(&self, target: &Target<L::Source>) -> State {
         let source = self.sources.get(&target.source)?;
         source.versions.known(&target.name).map(|(uid, version)| (uid.clone(), version))

@@ -17,6 +17,7 @@ use crate::versions::Mark;
 use crate::watch::WatchEvent;
 
 const TEN_MINUTES: u64 = 600_000;
+const FOLLOWING: Leadership = Leadership::Waiting { holder: None };
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_lead_keeps_its_view_warm_and_writes_nothing() {
@@ -1421,13 +1422,15 @@ async fn a_last_plan_that_fails_does_not_delay_the_stop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_lost_its_lease_makes_no_last_plan() {
+async fn an_agent_that_does_not_lead_any_more_makes_no_last_plan() {
     let world = World::new().await;
     world.record().last_word = Some("goodbye");
-    world.leadership.send_replace(Leadership::Lost);
+    world.leadership.send_replace(FOLLOWING);
+    world.pass(3_000).await;
+    world.trigger.request();
     world.pass(3_000).await;
     assert_eq!(world.hub.log(), [""; 0]);
-    assert_eq!(world.engine.await.expect("no panic"), Finished { stop: Stop::LeadershipLost, drained: true });
+    assert_eq!(world.engine.await.expect("no panic"), Finished { stop: Stop::Requested, drained: true });
 }
 
 #[tokio::test(start_paused = true)]
@@ -1463,24 +1466,73 @@ async fn a_graceful_stop_waits_ten_seconds_at_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_loses_leadership_stops_planning_at_once_and_ends_after_draining() {
+async fn who_loses_leadership_writes_nothing_more_until_it_leads_again() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(2)));
+    world.hub.fault(Method::POST, "copies/b", 1, Fault::Answer(500, &[], json!({})));
     world.claim("a", "1").await;
-    world.pass(1).await;
-    world.leadership.send_replace(Leadership::Lost);
     world.claim("b", "1").await;
-    world.pass(1_000).await;
-    assert!(!world.engine.is_finished());
-    assert_eq!(world.engine.await.expect("no panic"), Finished { stop: Stop::LeadershipLost, drained: true });
-    assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
+    world.pass(1).await;
+    world.leadership.send_replace(FOLLOWING);
+    world.claim("a", "2").await;
+    world.claim("c", "1").await;
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.record().followed, 1);
+    assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/b = 1", "GET copies/b"]);
+    assert_eq!(world.receipts(), ["a=1"], "what was in flight has ended");
+
+    world.leadership.send_replace(LEADING);
+    world.pass(1).await;
+    assert_eq!(world.record().led_after_plans.len(), 2);
+    let mut later = world.hub.log().split_off(3);
+    later.sort();
+    assert_eq!(later, ["PATCH copies/a@101 = 2", "POST copies/b = 1", "POST copies/c = 1"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_election_that_died_counts_as_lost() {
+async fn what_another_leader_has_written_meanwhile_is_not_written_again() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", 1, Fault::Answer(500, &[], json!({})));
+    world.claim("a", "1").await;
+    world.pass(1).await;
+    world.leadership.send_replace(FOLLOWING);
+    world.pass(1).await;
+    world.hub.put(Source::Copy, "a", "1");
+    world.bring_events().await;
+    world.pass(1_000).await;
+    let before = world.hub.log();
+    world.leadership.send_replace(LEADING);
+    world.pass(TEN_MINUTES).await;
+    assert_eq!(world.hub.log(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_loses_leadership_has_no_unfinished_writes_any_more() {
+    let mut world = World::new().await;
+    world.hub.fault(Method::POST, "copies/a", 100, Fault::Answer(500, &[], json!({})));
+    world.claim("a", "1").await;
+    world.pass(60_000).await;
+    let ages = |world: &World| {
+        let families = world.metrics.gather();
+        let family = families.iter().find(|family| family.name() == "fleetnet_oldest_unfinished_change_seconds");
+        family.map_or(Vec::new(), |family| family.get_metric().iter().map(|it| it.get_gauge().get_value()).collect())
+    };
+    assert!(ages(&world).iter().any(|age| *age > 0.0), "{:?}", ages(&world));
+    world.leadership.send_replace(FOLLOWING);
+    world.pass(60_000).await;
+    assert_eq!(ages(&world), [0.0; 0]);
+    world.hub.put(Source::Copy, "a", "1");
+    world.bring_events().await;
+    world.leadership.send_replace(LEADING);
+    world.pass(1).await;
+    assert!(ages(&world).iter().all(|age| *age == 0.0), "{:?}", ages(&world));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_election_that_died_ends_the_agent() {
     let world = World::new().await;
     drop(world.leadership);
-    assert_eq!(world.engine.await.expect("no panic").stop, Stop::LeadershipLost);
+    assert_eq!(world.engine.await.expect("no panic").stop, Stop::ElectionEnded);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,40 +4,46 @@
 //! A process regards the Lease of another holder as expired after the process has *itself* seen no change of the Lease for the
 //! lease duration, on its local monotonic clock. Wrong wall clocks therefore do not matter.
 //!
-//! A leader stops when it has not renewed for the renew deadline, counted from the time at which it sent its last successful
+//! A leader stops writing when it has not renewed for the renew deadline, counted from the time at which it sent its last successful
 //! renewal. The renew deadline is shorter than the lease duration, so the leader stops before another process may take over. A
 //! process that did not run for a while (SIGSTOP, a frozen machine) may handle other events first when it goes on. So everything that
-//! writes asks [`Leadership::may_write`], which knows the deadline.
+//! writes asks [`Leadership::may_write`], which knows the deadline. Unlike a program with client-go, the process does not end: it is a
+//! candidate again, and its views stay in memory.
 //!
 //! With several Leases, a candidate first reads all of them. If all Leases are free, the candidate takes them in the order of
 //! their names. If another process takes one of the Leases first, the candidate releases the Leases that it has taken. So two
 //! candidates never wait for each other.
 //!
+//! The replicas of an agent have the same Leases, so the first one decides between them. It lives as long as the settings say. The others
+//! only keep agents of another kind away. They live longer, and are renewed less often: 5 Leases would otherwise cost 10 writes a second.
+//! When the first Lease of a holder has expired, its others are free too.
+//!
 //! A process that starts in the same pod after a crash takes the Leases of the crashed process at once. A replica in another pod waits
 //! until they expire.
 //!
-//! A candidate reads the Leases again and again, as client-go does. It also watches them, so it reads them at once when their holder
-//! releases them.
+//! A candidate watches the Leases, so it knows when the holder renewed them last. It reads them when one expires, when one is released,
+//! and again and again while no watch shows a change.
 
+mod changes;
 mod record;
-mod release;
 
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::{BoxFuture, join_all, select_all};
+use futures::future::join_all;
+use futures::stream::{BoxStream, SelectAll, StreamExt as _, select_all};
 use kube::Client;
+use serde_json::Value;
 use tokio::{
     sync::{oneshot, watch},
     task::JoinHandle,
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep_until},
 };
 use uuid::Uuid;
 
 use crate::{
     backoff::Jitter,
     clock::Clock,
-    limits::{LEASE_RETRY_JITTER, LEASE_WATCH_PAUSE},
+    limits::{LEASE_RETRY_JITTER, LEASE_TIMES, OTHER_LEASES},
     logic::FlowId,
     metrics::Metrics,
 };
@@ -57,12 +63,35 @@ pub struct LeaseConfig {
     pub names: Vec<String>,
     /// Identity of this process, which must be unique. See [`identity`].
     pub identity: String,
-    /// Time without a renewal after which other processes may take the Lease. 15 s by default.
-    pub lease_duration: Duration,
-    /// Time without a renewal after which a leader stops writing. 10 s by default; shorter than `lease_duration`.
+    pub times: LeaseTimes,
+}
+
+/// Durations of a leader election. The default is that of the flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseTimes {
+    /// Time without a renewal after which other processes may take the Lease.
+    pub duration: Duration,
+    /// Time without a renewal after which a leader stops writing. Shorter than `duration`.
     pub renew_deadline: Duration,
-    /// Time between two renewals, and the shortest time between two attempts to acquire. 2 s by default.
+    /// Time between two renewals, and the shortest time between two attempts to acquire.
     pub retry_period: Duration,
+}
+
+impl Default for LeaseTimes {
+    fn default() -> Self {
+        LEASE_TIMES
+    }
+}
+
+impl LeaseTimes {
+    /// Returns the durations of the Leases after the first one. None is shorter than that of the first.
+    fn of_others(self) -> Self {
+        Self {
+            duration: self.duration.max(OTHER_LEASES.duration),
+            renew_deadline: self.renew_deadline.max(OTHER_LEASES.renew_deadline),
+            retry_period: self.retry_period.max(OTHER_LEASES.retry_period),
+        }
+    }
 }
 
 /// Leadership state of this process. Only a leader writes to clusters.
@@ -77,8 +106,6 @@ pub enum Leadership {
         /// Time at which leadership ends if the Leases are not renewed before. `None` for a process without Leases.
         until: Option<Instant>,
     },
-    /// This process has lost leadership. It never becomes the leader again and must end.
-    Lost,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,18 +122,26 @@ impl Leadership {
             // fault K3.2: Instant::now() < until ~> true
             Self::Leading { until } => until.is_none_or(|until| Instant::now() < until),
             // fault K6.1: false ~> true
-            Self::Waiting { .. } | Self::Lost => false,
+            Self::Waiting { .. } => false,
         }
     }
 }
 
-/// Error that ends an election. An election that releases the Leases on request ends without an error.
+/// Settings with which no election is possible.
 #[derive(Debug, thiserror::Error)]
-pub enum LeaseError {
-    #[error("leader election is not possible: {0}")]
-    Settings(&'static str),
-    #[error("leadership was lost: Lease {namespace}/{lease}: {cause}")]
-    Lost { namespace: String, lease: String, cause: String },
+#[error("leader election is not possible: {0}")]
+pub struct LeaseError(&'static str);
+
+/// Waits until this process leads. Returns false if the election has ended without that.
+pub async fn leads(leadership: &mut watch::Receiver<Leadership>) -> bool {
+    leadership.wait_for(Leadership::may_write).await.is_ok()
+}
+
+/// Waits until this process does not lead. Waits forever if the election has ended, because the process then ends too.
+pub async fn no_longer_leads(leadership: &mut watch::Receiver<Leadership>) {
+    if leadership.wait_for(|state| !state.may_write()).await.is_err() {
+        std::future::pending::<()>().await;
+    }
 }
 
 impl LeaseConfig {
@@ -117,23 +152,23 @@ impl LeaseConfig {
     /// retry period, or the lease duration is at most the renew deadline.
     pub fn validate(&self) -> Result<(), LeaseError> {
         if self.names.is_empty() || self.names.iter().any(String::is_empty) {
-            return Err(LeaseError::Settings("a Lease needs a name"));
+            return Err(LeaseError("a Lease needs a name"));
         }
         if self.identity.is_empty() {
-            return Err(LeaseError::Settings("a candidate needs an identity"));
+            return Err(LeaseError("a candidate needs an identity"));
         }
-        if self.retry_period.is_zero() {
-            return Err(LeaseError::Settings("the retry period (--leader-election-retry-period) must be above zero"));
+        if self.times.retry_period.is_zero() {
+            return Err(LeaseError("the retry period (--leader-election-retry-period) must be above zero"));
         }
-        if self.renew_deadline <= self.retry_period.mul_f64(LEASE_RETRY_JITTER) {
-            return Err(LeaseError::Settings(
+        if self.times.renew_deadline <= self.times.retry_period.mul_f64(LEASE_RETRY_JITTER) {
+            return Err(LeaseError(
                 "the renew deadline (--leader-election-renew-deadline) must be above 1.2 times the retry period \
                  (--leader-election-retry-period)",
             ));
         }
         // fault K7.1: <= ~> <
-        if self.lease_duration <= self.renew_deadline {
-            return Err(LeaseError::Settings(
+        if self.times.duration <= self.times.renew_deadline {
+            return Err(LeaseError(
                 "the lease duration (--leader-election-lease-duration) must be above the renew deadline \
                  (--leader-election-renew-deadline)",
             ));
@@ -164,37 +199,37 @@ fn is_earlier_process(holder: &str, ours: &str) -> bool {
     holder != ours && pod(holder).is_some() && pod(holder) == pod(ours)
 }
 
-/// Starts a task that takes part in an election until leadership is lost or `release` is sent.
+/// Starts a task that takes part in an election until `release` is sent or dropped.
 ///
-/// On `release`, the task releases the Leases that it holds and ends with `Ok`. If `release` is dropped unsent, the task also
-/// ends, but does not release the Leases. A process that stops with writes in flight must not let others start early.
+/// On `release`, the task releases the Leases that it holds. If `release` is dropped unsent, the task ends, but does not release the
+/// Leases. A process that stops with writes in flight must not let others start early.
 ///
-/// The task ends with an error when leadership is lost, or immediately if the settings are invalid.
+/// # Errors
+/// If the settings are invalid.
 pub fn elect(
     config: LeaseConfig,
     clock: &Clock,
     metrics: Metrics,
     release: oneshot::Receiver<()>,
-) -> (watch::Receiver<Leadership>, JoinHandle<Result<(), LeaseError>>) {
+) -> Result<(watch::Receiver<Leadership>, JoinHandle<()>), LeaseError> {
+    config.validate()?;
     let (state, receiver) = watch::channel(Leadership::Waiting { holder: None });
     let mut names = config.names.clone();
     names.sort();
     names.dedup();
-    let election = Election {
-        leases: names.iter().map(|name| Lease::new(&config, name, clock)).collect(),
-        jitter: Jitter::new(FlowId::of(&config.identity).0),
-        logged: None,
-        config,
-        metrics,
-        state,
-    };
-    (receiver, tokio::spawn(election.run(release)))
+    let times = |place: usize| if place == 0 { config.times } else { config.times.of_others() };
+    let leases = names.iter().enumerate().map(|(place, name)| Lease::new(&config, name, times(place), clock)).collect();
+    let jitter = Jitter::new(FlowId::of(&config.identity).0);
+    let election = Election { leases, jitter, deposed: None, logged: None, config, metrics, state };
+    Ok((receiver, tokio::spawn(election.run(release))))
 }
 
 struct Election {
     config: LeaseConfig,
     /// Leases that the leader must hold, in the order of their names.
     leases: Vec<Lease>,
+    /// Last holder of the first Lease that lost it, by its expiry or by the end of its process. It holds no other Lease any more.
+    deposed: Option<String>,
     metrics: Metrics,
     state: watch::Sender<Leadership>,
     jitter: Jitter,
@@ -202,46 +237,45 @@ struct Election {
     logged: Option<String>,
 }
 
+/// Changes of the Leases at these places, from their watches. `None` after a deletion.
+type Changes = SelectAll<BoxStream<'static, (usize, Option<Value>)>>;
+
 impl Election {
-    async fn run(mut self, mut release: oneshot::Receiver<()>) -> Result<(), LeaseError> {
-        self.config.validate()?;
+    async fn run(mut self, mut release: oneshot::Receiver<()>) {
         self.show(false);
-        let released = tokio::select! {
-            biased;
-            released = &mut release => Some(released),
-            () = self.acquire() => None,
-        };
-        let result = match released {
-            Some(released) => Ok(released),
-            None => {
-                self.show(true);
-                self.state.send_replace(self.leading());
-                tracing::info!(leases = ?self.config.names, identity = self.config.identity, "leading");
-                tokio::select! {
-                    biased;
-                    released = &mut release => Ok(released),
-                    error = self.keep() => Err(error),
-                }
+        let released = loop {
+            tokio::select! {
+                biased;
+                released = &mut release => break released,
+                () = self.acquire() => {}
             }
+            self.show(true);
+            self.state.send_replace(self.leading());
+            tracing::info!(leases = ?self.config.names, identity = self.config.identity, "leading");
+            let (lease, cause) = tokio::select! {
+                biased;
+                released = &mut release => break released,
+                lost = self.keep() => lost,
+            };
+            self.state.send_replace(Leadership::Waiting { holder: None });
+            self.show(false);
+            self.leases.iter_mut().for_each(Lease::lose);
+            tracing::warn!(
+                lease = format!("{}/{lease}", self.config.namespace),
+                cause,
+                "leadership was lost: this process writes nothing until it leads again"
+            );
         };
         self.show(false);
-        match result {
+        if released.is_ok() {
             // fault K5.1: self.release_all().await ~> {}
-            Ok(Ok(())) => self.release_all().await,
-            Ok(Err(_)) => {}
-            Err(error) => {
-                self.state.send_replace(Leadership::Lost);
-                return Err(error);
-            }
+            self.release_all().await;
         }
-        Ok(())
     }
 
-    /// Waits until this process holds all Leases. Tries again after each failed attempt, at the latest when the wait is over, and at
-    /// once when a holder releases its Lease.
+    /// Waits until this process holds all Leases.
     async fn acquire(&mut self) {
-        let mut released: Option<BoxFuture<'static, ()>> = None;
-        let mut pause = Duration::ZERO;
+        let mut changes: Option<Changes> = None;
         loop {
             let holder = match self.try_all().await {
                 Ok(None) => return,
@@ -260,38 +294,41 @@ impl Election {
                 *state = waiting;
                 changed
             });
-            let wait = self.config.retry_period.mul_f64(1.0 + LEASE_RETRY_JITTER * self.jitter.fraction());
-            released = released.or_else(|| self.released(pause));
-            let watched = async {
-                match &mut released {
-                    Some(released) => released.await,
-                    None => std::future::pending().await,
-                }
-            };
+            self.wait(changes.get_or_insert_with(|| self.watch())).await;
+        }
+    }
+
+    /// Waits until the Leases must be read: one expires or is released, or no watch has shown a change for a while.
+    async fn wait(&mut self, changes: &mut Changes) {
+        let pause = self.config.times.retry_period.mul_f64(1.0 + LEASE_RETRY_JITTER * self.jitter.fraction());
+        let mut read_at = Instant::now() + pause;
+        loop {
+            let now = Instant::now();
+            // fault K1.4 (lease_tests::a_watched_lease_is_taken_at_the_moment_of_its_expiry): filter_map(Lease::expires_at) ~> filter_map(|_| None::<Instant>)
+            let expiry = self.leases.iter().filter_map(Lease::expires_at).filter(|at| *at > now).min();
             tokio::select! {
                 biased;
-                () = sleep(wait) => {}
-                // fault K5.9 (lease_tests::a_released_lease_is_taken_at_once): () = watched => ~> () = std::future::pending() =>
-                () = watched => {
-                    released = None;
-                    // A read after a release may still show the holder: another replica was faster, or the read is old. Without
-                    // a pause, old reads would let this replica read and watch in an endless loop.
-                    // fault K5.10 (lease_tests::a_release_that_reads_do_not_show_is_looked_at_once_a_second): LEASE_WATCH_PAUSE ~> Duration::ZERO
-                    pause = LEASE_WATCH_PAUSE;
+                () = sleep_until(expiry.map_or(read_at, |at| at.min(read_at))) => return,
+                Some((place, lease)) = changes.next() => {
+                    self.leases[place].see(lease);
+                    // fault K5.9 (lease_tests::a_released_lease_is_taken_at_once): self.leases[place].is_free() ~> false
+                    if self.leases[place].is_free() {
+                        return;
+                    }
+                    read_at = Instant::now() + pause;
                 }
             }
         }
     }
 
-    /// Watches the Leases that existed at the last read, after a pause. The future returns when one of them is released.
-    fn released(&self, pause: Duration) -> Option<BoxFuture<'static, ()>> {
+    /// Watches the Leases that existed at the last read, from that read.
+    fn watch(&self) -> Changes {
         let LeaseConfig { client, namespace, .. } = &self.config;
-        let watch = |lease: &Lease| {
-            let after = lease.version()?.to_owned();
-            Some(release::released(client.clone(), namespace.clone(), lease.name.clone(), after).boxed())
+        let watch = |(place, lease): (usize, &Lease)| {
+            let changes = changes::of(client.clone(), namespace, &lease.name, lease.version());
+            changes.map(move |lease| (place, lease)).boxed()
         };
-        let watches: Vec<_> = self.leases.iter().filter_map(watch).collect();
-        (!watches.is_empty()).then(|| sleep(pause).then(|()| select_all(watches)).map(drop).boxed())
+        select_all(self.leases.iter().enumerate().map(watch))
     }
 
     /// Takes all Leases or none. Returns `None` if this process has taken all Leases, or the other process that holds one of
@@ -303,9 +340,15 @@ impl Election {
         for (lease, look) in self.leases.iter().zip(looks) {
             look.map_err(|error| (lease.name.clone(), error))?;
         }
-        // fault K4.1: &self.leases ~> self.leases.iter().take(1)
-        for lease in &self.leases {
-            if let Some(identity) = lease.other_holder() {
+        if let Some(deposed) = self.leases.first().and_then(Lease::deposed) {
+            self.deposed = Some(deposed.to_owned());
+        }
+        // fault K4.1: self.leases.iter().enumerate() ~> self.leases.iter().take(1).enumerate()
+        for (place, lease) in self.leases.iter().enumerate() {
+            // fault K4.3: self.deposed.as_deref() == Some(holder) ~> false
+            // fault K4.4: place > 0 && ~>
+            let is_deposed = |holder: &str| place > 0 && self.deposed.as_deref() == Some(holder);
+            if let Some(identity) = lease.other_holder().filter(|holder| !is_deposed(holder)) {
                 return Ok(Some(Holder { lease: lease.name.clone(), identity: identity.to_owned() }));
             }
         }
@@ -320,31 +363,34 @@ impl Election {
         Ok(None)
     }
 
-    /// Renews the Leases as long as possible. Returns the reason why leadership was lost.
-    async fn keep(&mut self) -> LeaseError {
-        let mut next_round = Instant::now() + self.config.retry_period;
+    /// Renews the Leases as long as possible. Returns the Lease with which leadership was lost, and the cause.
+    async fn keep(&mut self) -> (String, String) {
         loop {
             // Leadership ends at the renew deadline, also while a renewal waits for a response.
             let (deadline, lease) = self.deadline();
-            let missed = self.lost(&lease, format!("not renewed for {:?}", self.config.renew_deadline));
+            let missed = (lease, "not renewed in time".to_owned());
+            let due = self.leases.iter().filter_map(Lease::renewal_due).min().unwrap_or(deadline);
             tokio::select! {
                 biased;
                 () = sleep_until(deadline) => return missed,
-                () = sleep_until(next_round) => {}
+                () = sleep_until(due) => {}
             }
-            next_round = Instant::now() + self.config.retry_period;
+            let now = Instant::now();
+            let are_due = self.leases.iter_mut().filter(|lease| lease.renewal_due() <= Some(now));
+            let renew =
+                async |lease: &mut Lease| (lease.name.clone(), lease.renew(self.config.times.retry_period).await);
             let renewals = tokio::select! {
                 biased;
                 () = sleep_until(deadline) => return missed,
-                renewals = join_all(self.leases.iter_mut().map(Lease::renew)) => renewals,
+                renewals = join_all(are_due.map(renew)) => renewals,
             };
-            for (lease, renewal) in self.leases.iter().zip(renewals) {
+            for (lease, renewal) in renewals {
                 match renewal {
                     Renewal::Renewed => {}
-                    // fault K3.1: return self.lost(&lease.name, format!("{holder} has taken it")) ~> drop(holder)
-                    Renewal::Taken(holder) => return self.lost(&lease.name, format!("{holder} has taken it")),
+                    // fault K3.1: return (lease, format!("{holder} has taken it")) ~> drop(holder)
+                    Renewal::Taken(holder) => return (lease, format!("{holder} has taken it")),
                     Renewal::Failed(error) => {
-                        tracing::warn!(lease = lease.name, %error, "a Lease could not be renewed; the agent retries");
+                        tracing::warn!(lease, %error, "a Lease could not be renewed; the agent retries");
                     }
                 }
             }
@@ -358,19 +404,12 @@ impl Election {
 
     /// Returns the time at which leadership ends without another renewal, and the Lease with the earliest such time.
     fn deadline(&self) -> (Instant, String) {
-        let since = |lease: &Lease| lease.acquired_since();
-        let oldest = self.leases.iter().filter_map(|lease| Some((since(lease)?, &lease.name))).min();
-        let (since, name) = oldest.expect("a leader holds at least one Lease: the names are not empty");
-        // fault K2.2: renew_deadline ~> lease_duration
-        (since + self.config.renew_deadline, name.clone())
+        let deadline = |lease: &Lease| Some((lease.deadline()?, lease.name.clone()));
+        self.leases.iter().filter_map(deadline).min().expect("a leader holds all Leases: the names are not empty")
     }
 
     fn leading(&self) -> Leadership {
         Leadership::Leading { until: Some(self.deadline().0) }
-    }
-
-    fn lost(&self, lease: &str, cause: String) -> LeaseError {
-        LeaseError::Lost { namespace: self.config.namespace.clone(), lease: lease.to_owned(), cause }
     }
 
     async fn release_all(&mut self) {

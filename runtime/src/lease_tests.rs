@@ -10,7 +10,7 @@ use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody}
 use hyper::body::Frame;
 use kube::client::Body;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::*;
 use fleetnet_types::Timestamp;
@@ -43,6 +43,8 @@ struct State {
     old: Option<Value>,
     /// True if candidates have no right to watch.
     denies_watches: bool,
+    /// True if the server ends each watch at once.
+    ends_watches: bool,
     /// Time that the server takes for a response.
     delay: Duration,
     /// Function that the server calls before each request, to change a Lease at that moment.
@@ -116,6 +118,9 @@ impl Server {
         self.0.lock().unwrap().log.push(format!("WATCH {name}"));
         if self.0.lock().unwrap().denies_watches {
             return response(403, &json!({"code": 403, "message": "not for you"}));
+        }
+        if self.0.lock().unwrap().ends_watches {
+            return response(200, &json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "1"}}}));
         }
         let server = self.clone();
         let lines = stream::unfold(after, move |after| {
@@ -202,7 +207,7 @@ impl State {
 /// Process that takes part in an election, and the ways to stop it.
 struct Candidate {
     state: watch::Receiver<Leadership>,
-    task: JoinHandle<Result<(), LeaseError>>,
+    task: JoinHandle<()>,
     release: oneshot::Sender<()>,
 }
 
@@ -211,10 +216,27 @@ impl Candidate {
         Self::with_clock(server, identity, names, &Clock::virtual_at(START))
     }
 
+    fn with_default_times(server: &Server, identity: &str, names: &[&str]) -> Self {
+        Self::run(
+            LeaseConfig { times: LeaseTimes::default(), ..config(server, identity, names) },
+            &Clock::virtual_at(START),
+        )
+    }
+
     fn with_clock(server: &Server, identity: &str, names: &[&str], clock: &Clock) -> Self {
+        Self::run(config(server, identity, names), clock)
+    }
+
+    fn run(config: LeaseConfig, clock: &Clock) -> Self {
         let (release, released) = oneshot::channel();
-        let (state, task) = elect(config(server, identity, names), clock, Metrics::unregistered(), released);
+        let (state, task) = elect(config, clock, Metrics::unregistered(), released).unwrap();
         Self { state, task, release }
+    }
+
+    /// Ends the process without a release, as SIGKILL does.
+    async fn kill(self) {
+        self.task.abort();
+        self.task.await.unwrap_err();
     }
 
     async fn reaches(&mut self, wanted: impl FnMut(&Leadership) -> bool) {
@@ -233,14 +255,14 @@ impl Candidate {
         self.reaches(|state| *state == waiting).await;
     }
 
-    async fn loses(mut self) -> String {
-        self.reaches(|state| *state == Leadership::Lost).await;
-        self.task.await.unwrap().unwrap_err().to_string()
+    async fn loses(&mut self) {
+        assert!(self.is_leading());
+        self.reaches(|state| !state.may_write()).await;
     }
 
     async fn stop(self) {
         self.release.send(()).unwrap();
-        self.task.await.unwrap().unwrap();
+        self.task.await.unwrap();
     }
 
     fn is_leading(&self) -> bool {
@@ -254,9 +276,11 @@ fn config(server: &Server, identity: &str, names: &[&str]) -> LeaseConfig {
         namespace: NAMESPACE.to_owned(),
         names: names.iter().map(|name| (*name).to_owned()).collect(),
         identity: identity.to_owned(),
-        lease_duration: Duration::from_secs(15),
-        renew_deadline: Duration::from_secs(10),
-        retry_period: Duration::from_secs(2),
+        times: LeaseTimes {
+            duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        },
     }
 }
 
@@ -352,15 +376,15 @@ async fn a_process_takes_the_lease_of_the_crashed_process_of_its_pod_at_once_and
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_frozen_process_ends_when_the_next_process_of_its_pod_has_its_lease() {
+async fn a_process_stops_leading_when_the_next_process_of_its_pod_has_its_lease() {
     let server = Server::default();
     let mut earlier = Candidate::start(&server, "hub-agent_host_pod.a", &["one"]);
     earlier.leads().await;
     let mut next = Candidate::start(&server, "hub-agent_host_pod.b", &["one"]);
     next.leads().await;
-    let error = earlier.loses().await;
-    assert!(error.contains("hub-agent_host_pod.b has taken it"), "{error}");
-    assert!(next.is_leading());
+    earlier.loses().await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(next.is_leading() && !earlier.is_leading(), "a process that has led waits for others of its pod too");
 }
 
 #[tokio::test(start_paused = true)]
@@ -510,7 +534,7 @@ async fn a_released_lease_is_taken_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_that_reads_do_not_show_is_looked_at_once_a_second() {
+async fn a_release_that_reads_do_not_show_is_looked_at_once_in_each_retry_period() {
     let server = Server::default();
     server.0.lock().unwrap().delay = Duration::from_millis(1);
     server.put_lease("one", "other", "2027-01-15T08:00:00.000000Z");
@@ -522,9 +546,117 @@ async fn a_release_that_reads_do_not_show_is_looked_at_once_a_second() {
     server.forget_log();
     tokio::time::sleep(Duration::from_secs(10)).await;
     let requests = server.0.lock().unwrap().log.len();
-    assert!((10..=40).contains(&requests), "{requests} requests in 10 s");
+    assert!((2..=6).contains(&requests), "{requests} requests in 10 s");
     server.0.lock().unwrap().old = None;
     candidate.leads().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watched_lease_is_taken_at_the_moment_of_its_expiry() {
+    for into_period in [1, 900, 1_900].map(Duration::from_millis) {
+        let server = Server::default();
+        let mut first = Candidate::start(&server, "a", &["one"]);
+        first.leads().await;
+        let mut second = Candidate::start(&server, "b", &["one"]);
+        second.waits_for("one", "a").await;
+        tokio::time::sleep(Duration::from_secs(20) + into_period).await;
+        server.forget_log();
+        first.kill().await;
+        let killed = Instant::now();
+        second.leads().await;
+        let late = (killed.elapsed() + into_period).saturating_sub(Duration::from_secs(15));
+        assert!(late <= Duration::from_millis(5), "{late:?} after the expiry");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_watch_shows_renewals_nobody_reads_the_lease() {
+    let server = Server::default();
+    let mut first = Candidate::start(&server, "a", &["one"]);
+    first.leads().await;
+    let mut second = Candidate::start(&server, "b", &["one"]);
+    second.waits_for("one", "a").await;
+    server.forget_log();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let reads = server.0.lock().unwrap().log.iter().filter(|entry| entry.starts_with("GET")).count();
+    assert_eq!(reads, 0, "reads in 10 minutes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_at_once_is_begun_again_once_a_second() {
+    let server = Server::default();
+    server.0.lock().unwrap().ends_watches = true;
+    server.put_lease("one", "other", "2027-01-15T08:00:00.000000Z");
+    let mut candidate = Candidate::start(&server, "a", &["one"]);
+    candidate.waits_for("one", "other").await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let watches = server.0.lock().unwrap().log.iter().filter(|entry| entry.starts_with("WATCH")).count();
+    assert!((9..=11).contains(&watches), "{watches} watches in 10 s");
+    candidate.leads().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_other_leases_of_a_killed_leader_are_free_when_its_first_one_has_expired() {
+    let names = ["one", "three", "two"];
+    let server = Server::default();
+    let mut first = Candidate::with_default_times(&server, "a", &names);
+    first.leads().await;
+    let mut second = Candidate::with_default_times(&server, "b", &names);
+    second.waits_for("one", "a").await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    first.kill().await;
+    let killed = Instant::now();
+    second.leads().await;
+    assert!(killed.elapsed() <= Duration::from_millis(3_005), "{:?}", killed.elapsed());
+    assert!(names.iter().all(|name| server.holder(name) == "b"));
+
+    // An agent of another kind is not deposed with them.
+    let server = Server::default();
+    server.put_lease("one", "a", "2027-01-15T08:00:00.000000Z");
+    server.put("two", json!({"holderIdentity": "other", "leaseDurationSeconds": 60}));
+    let begun = Instant::now();
+    let mut candidate = Candidate::with_default_times(&server, "b", &["one", "two"]);
+    candidate.leads().await;
+    assert!(begun.elapsed() >= Duration::from_secs(60), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_was_deposed_once_and_leads_again_is_waited_for() {
+    let server = Server::default();
+    let lead_again = || ["one", "two"].map(|name| server.put_lease(name, "other", "2027-01-15T08:00:00.000000Z"));
+    lead_again();
+    let mut candidate = Candidate::start(&server, "a", &["one", "two"]);
+    candidate.leads().await;
+    for _ in 0..3 {
+        lead_again();
+        candidate.loses().await;
+        let lost = Instant::now();
+        candidate.leads().await;
+        assert!(lost.elapsed() >= Duration::from_secs(12), "{:?}", lost.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn five_leases_cost_three_writes_a_second() {
+    let server = Server::default();
+    let mut candidate = Candidate::with_default_times(&server, "a", &["1", "2", "3", "4", "5"]);
+    candidate.leads().await;
+    server.forget_log();
+    tokio::time::sleep(Duration::from_millis(60_100)).await;
+    assert_eq!(server.writes().len(), 120 + 4 * 15);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_loses_one_lease_among_several_leads_again_with_all_of_them() {
+    let server = Server::default();
+    let mut candidate = Candidate::with_default_times(&server, "a", &["one", "two"]);
+    candidate.leads().await;
+    server.put("two", json!({"holderIdentity": "thief", "leaseDurationSeconds": 5}));
+    candidate.loses().await;
+    candidate.leads().await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(candidate.is_leading());
+    assert_eq!((server.holder("one"), server.holder("two")), ("a".to_owned(), "a".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -533,7 +665,7 @@ async fn a_stop_without_a_release_leaves_the_lease_to_expire() {
     let mut candidate = Candidate::start(&server, "a", &["one"]);
     candidate.leads().await;
     drop(candidate.release);
-    candidate.task.await.unwrap().unwrap();
+    candidate.task.await.unwrap();
     assert_eq!(server.holder("one"), "a");
 }
 
@@ -557,9 +689,12 @@ async fn leadership_is_lost_ten_seconds_after_the_last_renewal_was_sent_and_befo
         let last_renewal = Instant::now() - Duration::from_millis(500);
         server.fault(Some((fault, true)));
 
-        let error = candidate.loses().await;
+        candidate.loses().await;
         assert_eq!(last_renewal.elapsed(), Duration::from_secs(10));
-        assert_eq!(error, "leadership was lost: Lease fleet-system/one: not renewed for 10s");
+
+        server.fault(None);
+        candidate.leads().await;
+        assert_eq!(server.lease("one").unwrap()["spec"]["leaseTransitions"], 0, "nobody else has led");
     }
 }
 
@@ -571,9 +706,14 @@ async fn the_time_that_an_answer_is_under_way_is_not_added_to_the_deadline() {
     let mut candidate = Candidate::start(&server, "a", &["one"]);
     candidate.leads().await;
     assert_eq!(start.elapsed(), Duration::from_secs(6), "a look and a write, sent after 3 s");
+    tokio::time::sleep(Duration::from_millis(1)).await;
     server.fault(Some((Fault::Silent, true)));
     candidate.loses().await;
-    assert_eq!(start.elapsed(), Duration::from_secs(13));
+    assert_eq!(
+        start.elapsed(),
+        Duration::from_secs(16),
+        "the first renewal was sent after 6 s, and answered after 9 s"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -600,10 +740,12 @@ async fn leadership_is_lost_at_once_when_another_has_the_lease() {
     candidate.leads().await;
     let start = Instant::now();
     server.put_lease("one", "thief", "2027-01-15T08:00:00.000000Z");
-    let error = candidate.loses().await;
-    assert_eq!(error, "leadership was lost: Lease fleet-system/one: thief has taken it");
+    candidate.loses().await;
     assert_eq!(start.elapsed(), Duration::from_secs(2));
+    candidate.waits_for("one", "thief").await;
     assert_eq!(server.holder("one"), "thief");
+    candidate.leads().await;
+    assert_eq!(start.elapsed(), Duration::from_secs(17), "it leads again when the other has not renewed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -711,8 +853,8 @@ async fn losing_one_of_several_leases_is_losing() {
     let mut candidate = Candidate::start(&server, "a", &["one", "two"]);
     candidate.leads().await;
     server.put_lease("two", "thief", "2027-01-15T08:00:00.000000Z");
-    let error = candidate.loses().await;
-    assert_eq!(error, "leadership was lost: Lease fleet-system/two: thief has taken it");
+    candidate.loses().await;
+    candidate.waits_for("two", "thief").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -756,23 +898,24 @@ async fn settings_out_of_order_are_rejected_by_flag() {
     good.validate().unwrap();
     let rejection = |config: LeaseConfig| config.validate().unwrap_err().to_string();
     let seconds = Duration::from_secs;
+    let with = |times| LeaseConfig { times, ..good.clone() };
     assert!(
-        rejection(LeaseConfig { lease_duration: seconds(10), ..good.clone() })
+        rejection(with(LeaseTimes { duration: seconds(10), ..good.times }))
             .contains("--leader-election-lease-duration")
     );
     assert!(
-        rejection(LeaseConfig { renew_deadline: seconds(2), ..good.clone() })
+        rejection(with(LeaseTimes { renew_deadline: seconds(2), ..good.times }))
             .contains("--leader-election-renew-deadline")
     );
     assert!(
-        rejection(LeaseConfig { retry_period: seconds(0), ..good.clone() }).contains("--leader-election-retry-period")
+        rejection(with(LeaseTimes { retry_period: seconds(0), ..good.times }))
+            .contains("--leader-election-retry-period")
     );
     assert!(rejection(LeaseConfig { names: Vec::new(), ..good.clone() }).contains("name"));
 
     let (_release, released) = oneshot::channel();
     let bad = LeaseConfig { identity: String::new(), ..good };
-    let (_, task) = elect(bad, &Clock::virtual_at(START), Metrics::unregistered(), released);
-    assert!(matches!(task.await.unwrap(), Err(LeaseError::Settings(_))));
+    assert!(elect(bad, &Clock::virtual_at(START), Metrics::unregistered(), released).is_err());
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::lease::LeaseTimes;
+
 /// Maximum number of watch messages that wait for the engine. If the channel is full, a watch stops reading, which slows the
 /// server's stream.
 pub const WATCH_CHANNEL_MESSAGES: usize = 1024;
@@ -233,9 +235,24 @@ pub const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 pub const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of bytes of a response about a Lease that the agent reads.
 pub const LEASE_BYTES: usize = 256 << 10;
-/// Time after which a candidate watches a Lease again if it cannot watch it, for example without the right to do so.
+/// Default durations of the Lease that decides between the replicas of an agent. A replica takes over at most 3 s after the last
+/// renewal of a leader that was killed.
+pub const LEASE_TIMES: LeaseTimes = LeaseTimes {
+    duration: Duration::from_secs(3),
+    renew_deadline: Duration::from_secs(2),
+    retry_period: Duration::from_millis(500),
+};
+/// Durations of the other Leases of an agent, which keep only agents of another kind away. As in client-go, but renewed less often.
+pub(crate) const OTHER_LEASES: LeaseTimes = LeaseTimes {
+    duration: Duration::from_secs(15),
+    renew_deadline: Duration::from_secs(10),
+    retry_period: Duration::from_secs(4),
+};
+/// Expiry of a Lease whose holder promises more than a clock can have.
+pub(crate) const LEASE_LONGEST: Duration = Duration::from_hours(24 * 365);
+/// Time after which a candidate watches a Lease again if it has no right to watch it.
 pub const LEASE_WATCH_RETRY: Duration = Duration::from_mins(1);
-/// Time after which a candidate watches a Lease again when the server has ended the watch, or the watch has shown a release.
+/// Time after which a candidate watches a Lease again when the watch has ended or failed.
 pub const LEASE_WATCH_PAUSE: Duration = Duration::from_secs(1);
 /// Factor for the jitter of a candidate for a Lease, as in client-go. The candidate tries again after 1 to 1 + 1.2 = 2.2 retry
 /// periods.

@@ -116,6 +116,8 @@ pub enum ProcessNews {
     /// This replica starts to lead: from now on, the writes of its plans are sent. Until now, another replica may have led. This
     /// replica saw the writes of that leader through its watches.
     Leads,
+    /// This replica does not lead any more, and may lead again later. Another replica may lead meanwhile.
+    Follows,
     /// The wall clock was set by this many microseconds, negative if it was set back. The agent moves the times that it
     /// remembers by the same amount, so that no wait becomes longer or shorter. Times in objects do not move.
     ClockSet { microseconds: i64 },

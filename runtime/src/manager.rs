@@ -17,13 +17,13 @@ use crate::tasks::unless_panicked;
 pub use crate::turns::{Finished, Stop};
 
 type Agent = Box<dyn FnOnce(channel::Receiver<Leadership>, Shutdown) -> BoxFuture<'static, Finished> + Send>;
+type Task = Box<dyn FnOnce(channel::Receiver<Leadership>) -> BoxFuture<'static, ()> + Send>;
 
 /// Agents of one process. They lead together, and all of them stop when one of them stops.
 pub struct Manager {
     agents: Vec<Agent>,
     lease: Option<LeaseConfig>,
-    leader_tasks: Vec<BoxFuture<'static, ()>>,
-    tasks: Vec<BoxFuture<'static, ()>>,
+    tasks: Vec<Task>,
     clock: Clock,
     metrics: Metrics,
 }
@@ -56,24 +56,19 @@ impl ProcessContext {
 /// Reason why a process ended without a request to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Another process may lead now, so this process must stop writing.
-    #[error(
-        "leadership was lost: another replica may have taken the Lease, or it could not be renewed in time; this \
-         process ends, so that it starts again as a candidate"
-    )]
-    LeadershipLost,
-    #[error("leader election failed: {0}")]
+    #[error(transparent)]
     Lease(#[from] LeaseError),
-    /// All watches have ended without a shutdown. Only a bug can cause this, because a watch retries after every failure.
-    #[error("the watches have ended: this is a bug in this agent, please report it")]
-    WatchesEnded,
+    /// All watches or the leader election have ended without a shutdown. Only a bug can cause this, because both retry after every
+    /// failure.
+    #[error("the watches or the leader election have ended: this is a bug in this agent, please report it")]
+    Ended,
 }
 
 impl Manager {
     /// Returns a manager without agents, which leads without a Lease, for a single instance.
     #[must_use]
     pub fn new(clock: Clock, metrics: Metrics) -> Self {
-        Self { agents: Vec::new(), lease: None, leader_tasks: Vec::new(), tasks: Vec::new(), clock, metrics }
+        Self { agents: Vec::new(), lease: None, tasks: Vec::new(), clock, metrics }
     }
 
     /// Adds an agent.
@@ -99,33 +94,25 @@ impl Manager {
         self
     }
 
-    /// Adds a task beside the agents. It begins when this process leads for the first time, and ends with [`Manager::run`].
+    /// Adds a task beside the agents, which asks for itself whether this process leads. It ends with [`Manager::run`].
     #[must_use]
-    pub fn with_leader_task(mut self, task: BoxFuture<'static, ()>) -> Self {
-        self.leader_tasks.push(task);
+    pub fn with_task(
+        mut self,
+        task: impl FnOnce(channel::Receiver<Leadership>) -> BoxFuture<'static, ()> + Send + 'static,
+    ) -> Self {
+        self.tasks.push(Box::new(task));
         self
     }
 
-    /// Adds a task beside the agents, also while this process does not lead. It ends with [`Manager::run`].
-    #[must_use]
-    pub fn with_task(mut self, task: BoxFuture<'static, ()>) -> Self {
-        self.tasks.push(task);
-        self
-    }
-
-    /// Runs the agents until a stop is requested or leadership is lost. Releases the Leases when the writes of all agents have
-    /// ended.
+    /// Runs the agents until a stop is requested. Releases the Leases when the writes of all agents have ended.
     ///
     /// # Errors
     /// If the process ended for another reason than a request to stop.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), RunError> {
-        let election = Election::begin(self.lease, &self.clock, &self.metrics);
+        let election = Election::begin(self.lease, &self.clock, &self.metrics)?;
         let mut beside = JoinSet::new();
-        for task in self.leader_tasks {
-            beside.spawn(once_leading(election.leadership.clone(), task));
-        }
         for task in self.tasks {
-            beside.spawn(task);
+            beside.spawn(task(election.leadership.clone()));
         }
         let (trigger, stopped) = Shutdown::new();
         let begin = |agent: Agent| agent(election.leadership.clone(), stopped.clone());
@@ -138,55 +125,39 @@ impl Manager {
         trigger.request();
         let mut ended: Vec<Finished> = first.into_iter().collect();
         ended.extend(running.collect::<Vec<_>>().await);
-        // A process that does not lead any more must not write.
+        // A process that has released its Leases must not write.
         beside.shutdown().await;
         // fault K5.5: ended.iter().all(|agent| agent.drained) ~> true
-        let elected = election.end(ended.iter().all(|agent| agent.drained)).await;
+        election.end(ended.iter().all(|agent| agent.drained)).await;
         // An agent that stopped because another agent stopped says that this was requested.
-        let unrequested = ended.iter().map(|agent| agent.stop).find(|stop| *stop != Stop::Requested);
-        match unrequested {
-            None => Ok(elected?),
-            Some(Stop::LeadershipLost) => Err(elected.err().map_or(RunError::LeadershipLost, RunError::Lease)),
-            Some(_) => Err(RunError::WatchesEnded),
-        }
+        let is_unrequested = ended.iter().any(|agent| agent.stop != Stop::Requested);
+        if is_unrequested { Err(RunError::Ended) } else { Ok(()) }
     }
 }
-
-/// Runs a task as soon as this process leads. A process that has lost leadership never leads again.
-async fn once_leading(mut leadership: channel::Receiver<Leadership>, task: BoxFuture<'static, ()>) {
-    // fault K11.6 (manager_tests::only_a_leader_runs_its_task): Leadership::may_write ~> |_| true
-    if leadership.wait_for(Leadership::may_write).await.is_ok() {
-        task.await;
-    }
-}
-
-type ElectionTask = JoinHandle<Result<(), LeaseError>>;
 
 /// Running leader election, or its replacement for a process without a Lease.
 struct Election {
     leadership: channel::Receiver<Leadership>,
-    task: Option<(oneshot::Sender<()>, ElectionTask)>,
+    task: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
     /// Sender for a process without a Lease. Kept alive, because a closed channel means that the election task has ended.
     _alone: Option<channel::Sender<Leadership>>,
 }
 
 impl Election {
-    fn begin(lease: Option<LeaseConfig>, clock: &Clock, metrics: &Metrics) -> Self {
+    fn begin(lease: Option<LeaseConfig>, clock: &Clock, metrics: &Metrics) -> Result<Self, LeaseError> {
         let Some(config) = lease else {
             let alone = channel::Sender::new(Leadership::Leading { until: None });
-            return Self { leadership: alone.subscribe(), task: None, _alone: Some(alone) };
+            return Ok(Self { leadership: alone.subscribe(), task: None, _alone: Some(alone) });
         };
         let (release, released) = oneshot::channel();
-        let (leadership, task) = lease::elect(config, clock, metrics.clone(), released);
-        Self { leadership, task: Some((release, task)), _alone: None }
+        let (leadership, task) = lease::elect(config, clock, metrics.clone(), released)?;
+        Ok(Self { leadership, task: Some((release, task)), _alone: None })
     }
 
     /// Ends the election and releases the Leases. If writes may still be in flight (`drained` is false), the Leases are not
     /// released and expire later.
-    async fn end(self, drained: bool) -> Result<(), LeaseError> {
-        let Some((release, task)) = self.task else {
-            return Ok(());
-        };
+    async fn end(self, drained: bool) {
+        let Some((release, task)) = self.task else { return };
         // fault K5.2: drained ~> true
         if drained {
             // Sending fails if the election task has already finished, which is fine.
@@ -194,7 +165,8 @@ impl Election {
         } else {
             drop(release);
         }
-        unless_panicked(task.await).unwrap_or(Ok(()))
+        // Nobody cancels the task.
+        let _ = unless_panicked(task.await);
     }
 }
 

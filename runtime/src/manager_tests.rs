@@ -9,17 +9,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::stream;
+use futures::{FutureExt as _, stream};
 use http::{Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::*;
 use crate::client::Cluster;
+use crate::lease::LeaseTimes;
 use crate::listeners::Listeners;
 use crate::logic::SourceSpec;
 use crate::reviews::Reviews;
@@ -143,9 +145,11 @@ fn lease(client: &kube::Client) -> LeaseConfig {
         namespace: "ns".to_owned(),
         names: vec!["toy".to_owned()],
         identity: "toy_1".to_owned(),
-        lease_duration: Duration::from_secs(15),
-        renew_deadline: Duration::from_secs(10),
-        retry_period: Duration::from_secs(2),
+        times: LeaseTimes {
+            duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        },
     }
 }
 
@@ -192,21 +196,23 @@ async fn an_agent_that_does_not_lead_watches_and_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_leader_runs_its_task() {
+async fn a_task_beside_the_agents_knows_who_leads_and_ends_before_the_leases_are_released() {
     for (lease_holder, begins) in [(None, true), (Some("another"), false)] {
         let log = Log::default();
         let client = server(&log, Unusual { lease_holder, ..Unusual::default() });
-        let task = {
-            let log = Arc::clone(&log);
-            let guard = end_of_task(Arc::clone(&log));
-            Box::pin(async move {
-                log.lock().expect("no panic").push("task".to_owned());
+        let guard = end_of_task(Arc::clone(&log));
+        let of_task = Arc::clone(&log);
+        let task = |mut leadership: watch::Receiver<Leadership>| {
+            let task = async move {
+                assert!(crate::lease::leads(&mut leadership).await);
+                of_task.lock().expect("no panic").push("task".to_owned());
                 std::future::pending::<()>().await;
                 drop(guard);
-            })
+            };
+            task.boxed()
         };
         let (trigger, shutdown) = Shutdown::new();
-        let manager = manager().with_agent(runner(&client)).with_lease(lease(&client)).with_leader_task(task);
+        let manager = manager().with_agent(runner(&client)).with_lease(lease(&client)).with_task(task);
         let running = tokio::spawn(manager.run(shutdown));
         // Between two renewals: a renewal that the stop cuts off would make the release of the Lease uncertain.
         sleep(Duration::from_secs(13)).await;
@@ -259,7 +265,10 @@ async fn an_agent_without_a_lease_leads_at_once() {
 async fn settings_of_the_lease_that_contradict_each_other_end_the_agent_with_the_reason() {
     let log = Log::default();
     let client = server(&log, Unusual::default());
-    let wrong = LeaseConfig { lease_duration: Duration::from_secs(5), ..lease(&client) };
+    let wrong = LeaseConfig {
+        times: LeaseTimes { duration: Duration::from_secs(2), ..LeaseTimes::default() },
+        ..lease(&client)
+    };
     let (_trigger, shutdown) = Shutdown::new();
     let error = manager().with_agent(runner(&client)).with_lease(wrong).run(shutdown).await.expect_err("not possible");
     assert!(error.to_string().contains("lease duration"), "{error}");
@@ -320,7 +329,7 @@ async fn an_agent_that_ends_takes_the_others_with_it() {
     };
     let manager = manager().with_agent(runner(&client)).with(ends).with_lease(lease(&client));
     let ended = timeout(Duration::from_secs(60), manager.run(shutdown)).await.expect("the other agent ends too");
-    assert!(matches!(ended, Err(RunError::WatchesEnded)), "{ended:?}");
+    assert!(matches!(ended, Err(RunError::Ended)), "{ended:?}");
     assert_eq!(lines(&log).last().map(String::as_str), Some("PUT lease []"));
 }
 

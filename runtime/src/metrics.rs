@@ -323,6 +323,11 @@ impl Metrics {
         self.inner.writes_suppressed.with_label_values(&[side, kind, verb]).inc();
     }
 
+    /// Removes the ages of unfinished changes, which only a leader exports.
+    pub(crate) fn no_unfinished(&self) {
+        self.inner.oldest_unfinished.forget_with(self.controller);
+    }
+
     /// Sets the metric that shows whether this process holds a Lease.
     pub fn leader(&self, lease: &str, leads: bool) {
         self.inner.leader.with_label_values(&[lease]).set(i64::from(leads));

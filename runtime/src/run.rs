@@ -100,7 +100,7 @@ impl<L: Logic> Runner<L> {
         Some(ResponseSink::new(spec, self.messages.downgrade(), self.clock.clone()))
     }
 
-    /// Runs the agent until a stop is requested or leadership is lost. The agent then stops planning, and waits for the writes in
+    /// Runs the agent until a stop is requested. The agent then stops planning, and waits for the writes in
     /// flight up to [`crate::limits::DRAIN_TIMEOUT`]. Returns the logic in its last state.
     pub async fn run(self, leadership: channel::Receiver<Leadership>, shutdown: Shutdown) -> (L, Finished) {
         let clusters = self.sources.iter().map(|source| source.cluster.name.as_str());

@@ -153,6 +153,8 @@ pub(crate) struct Record {
     pub(crate) ended: Vec<(String, WriteEnd, usize)>,
     /// Number of plans made before each time that the agent started to lead.
     pub(crate) led_after_plans: Vec<usize>,
+    /// Number of times that the agent stopped leading.
+    pub(crate) followed: usize,
     /// Key that the agent asks to plan when it starts to lead.
     pub(crate) to_plan_when_it_leads: Option<String>,
     /// Sources whose watch has lost its connection (false) or has it again (true).
@@ -297,6 +299,7 @@ impl Logic for Copier {
                 record.led_after_plans.push(plans);
                 requeue.extend(record.to_plan_when_it_leads.take());
             }
+            ProcessNews::Follows => record.followed += 1,
             ProcessNews::ClockSet { microseconds } => record.clock_set.push(microseconds),
             ProcessNews::Stops => requeue.extend(record.last_word.map(|_| LAST.to_owned())),
         }

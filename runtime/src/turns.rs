@@ -11,7 +11,6 @@ use tokio::task::{JoinError, yield_now};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::engine::Engine;
-use crate::lease::Leadership;
 use crate::limits::{
     DRAIN_TIMEOUT, LAST_WRITES_IN_FLIGHT, LONGEST_SLEEP, PLANS_PER_TURN, STOP_ANNOUNCEMENT_TIMEOUT, TURN,
     WATCH_MESSAGES_PER_TURN,
@@ -34,7 +33,7 @@ pub(crate) struct Inputs<L: Logic> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     Requested,
-    LeadershipLost,
+    ElectionEnded,
     WatchesEnded,
 }
 
@@ -50,15 +49,16 @@ impl<L: Logic> Engine<L> {
     /// Runs the engine's loop until it must stop, then waits for the writes in flight. Returns the agent's logic as it then is.
     pub(crate) async fn run(mut self, mut inputs: Inputs<L>) -> (L, Finished) {
         let stop = loop {
-            if let Some(stop) = self.must_stop(&inputs) {
-                break stop;
+            if inputs.shutdown.is_requested() {
+                break Stop::Requested;
             }
             self.take_what_is_there(&mut inputs);
-            let leads = self.leadership.borrow().may_write();
+            let leads = self.leadership.borrow_and_update().may_write();
             if leads {
                 self.take_over();
                 self.plan_some();
             } else {
+                self.step_down();
                 self.leave_some_to_leader();
             }
             self.report();
@@ -79,13 +79,6 @@ impl<L: Logic> Engine<L> {
             self.write_last_plans().await;
         }
         (self.logic, Finished { stop, drained })
-    }
-
-    fn must_stop(&mut self, inputs: &Inputs<L>) -> Option<Stop> {
-        if inputs.shutdown.is_requested() {
-            return Some(Stop::Requested);
-        }
-        matches!(*self.leadership.borrow_and_update(), Leadership::Lost).then_some(Stop::LeadershipLost)
     }
 
     /// Handles all finished writes and at most [`WATCH_MESSAGES_PER_TURN`] watch messages before the next plans. So a burst of
@@ -160,7 +153,7 @@ impl<L: Logic> Engine<L> {
             () = inputs.shutdown.requested() => {}
             // If the task that renews the Lease has ended, this process must not continue as the leader.
             changed = self.leadership.changed() => if changed.is_err() {
-                return Some(Stop::LeadershipLost);
+                return Some(Stop::ElectionEnded);
             },
             Some(ended) = self.writes.join_next() => self.on_joined(ended),
             Some(answer) = self.inquiries.join_next() => self.on_inquired(answer),

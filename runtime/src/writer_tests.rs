@@ -44,7 +44,7 @@ async fn a_write_that_was_begun_before_the_deadline_is_not_sent_after_it() {
     let (outcome, requests) =
         carried_out_by(&Leadership::Leading { until: later }, delete(), false, vec![gone()]).await;
     assert_eq!((outcome.result, requests.len()), (WriteResult::Done, 1));
-    for leadership in [Leadership::Leading { until: Some(Instant::now()) }, Leadership::Lost] {
+    for leadership in [Leadership::Leading { until: Some(Instant::now()) }, Leadership::Waiting { holder: None }] {
         let (outcome, requests) = carried_out_by(&leadership, delete(), false, Vec::new()).await;
         assert!(requests.is_empty(), "{requests:?}");
         let WriteResult::Failed { message, .. } = outcome.result else { panic!("{:?}", outcome.result) };

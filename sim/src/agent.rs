@@ -11,7 +11,7 @@ use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::IpNet;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Clock;
-use fleetnet_runtime::lease::{self, LeaseConfig};
+use fleetnet_runtime::lease::{self, LeaseConfig, LeaseTimes};
 use fleetnet_runtime::manager::{ProcessContext, RunError};
 use fleetnet_runtime::metrics::Metrics;
 use fleetnet_runtime::run::SourceStatus;
@@ -28,30 +28,6 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
-
-/// Durations of leader election.
-#[derive(Clone, Copy, Debug)]
-pub struct LeaseTimes {
-    /// Time after which another candidate may acquire a Lease that its holder did not renew.
-    pub lease: Duration,
-    /// Time without a successful renewal after which a leader stops.
-    pub renew: Duration,
-    pub retry: Duration,
-}
-
-impl LeaseTimes {
-    /// Short durations for tests that wait for a new leader. Even with these durations, an agent that gets no processor time for
-    /// some seconds stays the leader.
-    pub const SHORT: Self =
-        Self { lease: Duration::from_secs(6), renew: Duration::from_secs(5), retry: Duration::from_millis(500) };
-}
-
-/// Default values of the agents' flags.
-impl Default for LeaseTimes {
-    fn default() -> Self {
-        Self { lease: Duration::from_secs(15), renew: Duration::from_secs(10), retry: Duration::from_secs(2) }
-    }
-}
 
 /// Settings of an agent, except its connections to clusters.
 #[derive(Clone, Debug)]
@@ -163,7 +139,7 @@ pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
         let (server, task) = hub_agent::stream::Server::new(&runner, leads, client, setup.clock.clone(), &registry)?;
         let offer = streams.serve(setup.replica, server, line.clone());
         runner.inbox().try_send(hub_agent::stream::Message::Offer(offer))?;
-        manager = manager.with_task(task);
+        manager = manager.with_task(|_| task);
     }
     let manager = manager.with_agent(runner);
     let part = Part { manager, statuses, own_cluster: hub, leases: hub_agent::leases(), blocked: None };
@@ -226,9 +202,7 @@ fn run(name: String, part: Part, registry: Registry, setup: &Setup) -> Agent {
         namespace: FLEET_SYSTEM.to_owned(),
         names: leases,
         identity: setup.identity.clone(),
-        lease_duration: setup.lease.lease,
-        renew_deadline: setup.lease.renew,
-        retry_period: setup.lease.retry,
+        times: setup.lease,
     };
     let (stop, stopped) = Shutdown::new();
     let (end, ended) = watch::channel(None);

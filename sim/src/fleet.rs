@@ -1,6 +1,6 @@
 //! Simulated fleet: a hub, its members and their agents.
 
-use crate::agent::{self, Agent, Ended, LeaseTimes, MEMBER_TAKEOVER_AFTER, Setup};
+use crate::agent::{self, Agent, Ended, MEMBER_TAKEOVER_AFTER, Setup};
 use crate::limits::{AUDIT_ENTRIES, READY, STOP};
 use crate::line::Line;
 use crate::server::{ADMIN, Server};
@@ -12,6 +12,7 @@ use fleetnet_core::member::{Membership, StandardApi};
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::IpNet;
 use fleetnet_runtime::clock::{Clock, to_jiff};
+use fleetnet_runtime::lease::LeaseTimes;
 use fleetnet_types::{ClusterId, Text, Timestamp};
 use futures::future::join_all;
 use hub_agent::{OBJECT_LAG, SILENCE};

@@ -13,7 +13,7 @@ pub mod partition;
 pub mod server;
 pub mod stream;
 
-pub use agent::{Agent, LeaseTimes};
+pub use agent::Agent;
 pub use fleet::{Fleet, Options};
 pub use server::Server;
 

@@ -19,12 +19,10 @@ pub const SLOW_RECOVERY: Duration = Duration::from_mins(25);
 pub const RECOVERY: Duration = Duration::from_mins(6);
 /// Time at the end in which no agent may write anything but heartbeats and Leases.
 pub const SILENCE: Duration = Duration::from_mins(2);
-/// Time between two looks at the agents: a kubelet restarts those that have ended.
-pub const KUBELET: Duration = Duration::from_secs(1);
+/// Time between two looks at the agents.
+pub const LOOK: Duration = Duration::from_secs(1);
 /// Time in which requests arrive that a fault held back until its end.
 pub const LATE: Duration = Duration::from_secs(1);
-/// Time after which a kubelet starts an agent that has ended.
-pub const RESTART: Duration = Duration::from_secs(10);
 /// Time without a fault after which no importer may write endpoints that their source no longer has. A watch that fell silent is
 /// noticed after 85 s (`runtime/src/limits.rs`), a dead agent is replaced after 25 s, and a failed write is repeated after 30 s.
 pub const FRESHNESS: Duration = Duration::from_mins(4);

@@ -66,8 +66,8 @@ pub const SETTLED: &str = "settled";
 pub const PROMPT: &str = "prompt";
 /// Nobody writes to a fleet at rest.
 pub const SILENCE: &str = "silence";
-/// No agent panics.
-pub const PANICS: &str = "panics";
+/// No agent panics or ends by itself.
+pub const ENDS: &str = "ends";
 /// No agent sends requests without end.
 pub const REQUESTS: &str = "requests";
 
@@ -142,6 +142,9 @@ pub struct Finding {
     pub message: String,
 }
 
+/// Begin of the name of the Lease that decides between the replicas of an agent.
+const FIRST_LEASE: &str = "2bf2b407.hub.";
+
 /// The rules, and what they found. Clones share both.
 #[derive(Clone)]
 pub struct Watchers(Arc<Mutex<State>>);
@@ -160,6 +163,8 @@ struct State {
     last_of: BTreeMap<Place, String>,
     /// Replica that holds the Lease of each agent, and since when.
     leaders: BTreeMap<Place, (usize, Timestamp)>,
+    /// Last write of each Lease of an agent.
+    renewed: BTreeMap<(Place, String), Timestamp>,
     /// Begin of a second, and the number of requests of each agent since then.
     requests: (Timestamp, BTreeMap<Place, u32>),
     /// Time until which requests that were held back arrive.
@@ -195,6 +200,7 @@ impl Watchers {
             last_write: None,
             last_of: BTreeMap::new(),
             leaders: BTreeMap::new(),
+            renewed: BTreeMap::new(),
             requests: (start, BTreeMap::new()),
             late_until: Timestamp(0),
         };
@@ -250,6 +256,8 @@ impl Watchers {
 
     /// The hub was restored from a backup.
     pub fn restored(&self) {
+        // A Lease from the backup names a holder from before.
+        self.0.lock().renewed.clear();
         self.0.lock().rules.iter_mut().for_each(|(_, rule)| rule.restored());
     }
 
@@ -304,14 +312,21 @@ impl OnServer {
     fn lease(&self, commit: &Commit<'_>) {
         let holder = commit.user.and_then(|user| Some((agent_of(self.place, user)?, replica_of(user)?)));
         let Some((agent, replica)) = holder.filter(|(agent, _)| *agent == self.place) else { return };
-        let lease = commit.change.after.decode();
-        let is_held =
-            lease.get("spec").and_then(|spec| spec["holderIdentity"].as_str()).is_some_and(|id| !id.is_empty());
-        let leaders = &mut self.watchers.0.lock().leaders;
-        if !is_held {
-            leaders.remove(&agent);
-        } else if leaders.get(&agent).is_none_or(|(leader, _)| *leader != replica) {
-            leaders.insert(agent, (replica, self.clock.now()));
+        let [before, after] = [commit.change.before.as_ref(), Some(&commit.change.after)]
+            .map(|state| state.map(|state| leaders::Held::of(&state.decode())).unwrap_or_default());
+        let (name, at) = (commit.change.after.key.name().to_owned(), self.clock.now());
+        let state = &mut *self.watchers.0.lock();
+        let renewed = state.renewed.insert((agent, name.clone()), at);
+        if let Some(renewed) = renewed.filter(|_| name.starts_with(FIRST_LEASE))
+            && let Err(message) = leaders::may_follow(&before, &after, at.since(renewed))
+        {
+            let message = format!("Lease {name} of the agent of {agent:?}: {message}");
+            state.found.get_or_insert(Finding { rule: "leaders", at, message });
+        }
+        if after.holder.is_empty() {
+            state.leaders.remove(&agent);
+        } else if state.leaders.get(&agent).is_none_or(|(leader, _)| *leader != replica) {
+            state.leaders.insert(agent, (replica, at));
         }
     }
 }

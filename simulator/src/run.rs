@@ -3,8 +3,8 @@
 use crate::coverage::{self, Counts, Coverage, Table};
 use crate::disturbances::{Active, Disturbance, Kind};
 use crate::limits::{
-    ACTION, FORCE_DELETE, FRESHNESS, HEARTBEAT_SECONDS, KUBELET, LAST_CHANGES, LATE, LONGEST_MOMENT, PROMPT,
-    QUIET_FAULTS, RECOVERY, RESTART, SILENCE, SILENCE_ENDS, SLOW_FRESHNESS, SLOW_RECOVERY,
+    ACTION, FORCE_DELETE, FRESHNESS, HEARTBEAT_SECONDS, LAST_CHANGES, LATE, LONGEST_MOMENT, LOOK, PROMPT, QUIET_FAULTS,
+    RECOVERY, SILENCE, SILENCE_ENDS, SLOW_FRESHNESS, SLOW_RECOVERY,
 };
 use crate::oracles::{self, Finding, Watchers};
 use crate::script::{Script, What};
@@ -19,11 +19,9 @@ use fleetnet_types::Timestamp;
 use futures::FutureExt as _;
 use histories::oracle;
 use histories::users::{Action, MEMBERS};
-use sim::agent::Ended;
 use sim::fleet::Place;
 use sim::manager::Manager;
 use sim::{Fleet, Options};
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -85,8 +83,6 @@ struct Run {
     /// True if faults have begun in a run with quiet users.
     has_begun: bool,
     has_standard_api: bool,
-    /// Times at which a kubelet starts a replica again.
-    restarts: BTreeMap<(Place, usize), Timestamp>,
     looks: Looks,
 }
 
@@ -156,7 +152,6 @@ impl Run {
             counts,
             has_begun: false,
             has_standard_api: script.standard.is_some(),
-            restarts: BTreeMap::new(),
             looks,
         })
     }
@@ -267,47 +262,22 @@ impl Run {
             if left.is_zero() {
                 break;
             }
-            tokio::time::sleep(left.min(KUBELET)).await;
+            tokio::time::sleep(left.min(LOOK)).await;
             self.looks.fetch_add(1, Ordering::Relaxed);
             self.watchers.passed(self.world.now());
-            self.keep_running().await?;
+            self.still_run();
             self.world.retry_later().await?;
         }
         Ok(())
     }
 
-    /// Starts agents that have ended, as a kubelet does.
-    async fn keep_running(&mut self) -> anyhow::Result<()> {
-        let now = self.world.now();
-        let ended: Vec<_> = self
-            .world
-            .fleet
-            .replicas()
-            .filter_map(|(place, replica, agent, _)| {
-                let ended = agent.ended().now_or_never()??;
-                Some((place, replica, ended))
-            })
-            .collect();
-        for (place, replica, ended) in ended {
-            self.trace.add(now, || format!("the agent of {place:?} ended: {ended:?}"));
-            if let Ended::Failed(why) = &ended
-                && why.contains("panicked")
-            {
-                self.watchers.find(oracles::PANICS, now, format!("the agent of {place:?} panicked: {why}"));
-            }
-            self.counts.add(Table::Faults, "an agent ended by itself");
-            self.world.fleet.kill_replica(place, replica).await;
-            self.restarts.insert((place, replica), now + RESTART);
-        }
-        let due: Vec<(Place, usize)> =
-            self.restarts.iter().filter(|(_, at)| **at <= now).map(|(replica, _)| *replica).collect();
-        for (place, replica) in due {
-            self.restarts.remove(&(place, replica));
-            if self.world.fleet.replica(place, replica).is_none() {
-                self.world.fleet.start_replica(place, replica)?;
+    /// Finds agents that have ended by themselves. No fault of a server or of a network ends an agent.
+    fn still_run(&self) {
+        for (place, _, agent, _) in self.world.fleet.replicas() {
+            if let Some(Some(ended)) = agent.ended().now_or_never() {
+                self.watchers.find(oracles::ENDS, self.world.now(), format!("the agent of {place:?} ended: {ended:?}"));
             }
         }
-        Ok(())
     }
 
     /// Makes the last changes, and checks that they arrive promptly.
@@ -369,7 +339,7 @@ impl Run {
                 let what = "a member counts as silent although it sends heartbeats".to_owned();
                 self.watchers.find(oracles::SETTLED, now, what);
             }
-            self.advance_by(KUBELET).await?;
+            self.advance_by(LOOK).await?;
         }
         Ok(())
     }

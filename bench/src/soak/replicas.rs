@@ -94,9 +94,12 @@ impl Replica {
     pub(super) async fn terminate(&mut self) -> anyhow::Result<()> {
         let Some(agent) = self.agent.take() else { return Ok(()) };
         let ended = agent.terminate().await?;
-        // A leader whose server did not answer has lost its Leases and ends with code 1.
-        let is_clean = matches!(ended, harness::process::Ended::Exited(0 | 1));
-        ensure!(is_clean, "{} ended with {ended:?}\n{}", self.name, agent.log().tail());
+        ensure!(
+            ended == harness::process::Ended::Exited(0),
+            "{} ended with {ended:?}\n{}",
+            self.name,
+            agent.log().tail()
+        );
         Ok(())
     }
 }

@@ -22,12 +22,10 @@ use futures::future::{join_all, try_join_all};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use sim::LeaseTimes;
 use sim::agent::Setup;
 use sim::fleet::{HUB_AGENT, MEMBER_AGENT, hub_user};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -38,25 +36,14 @@ pub(crate) const HUB: &str = "hub";
 /// interval of heartbeats.
 pub(crate) const SILENCE: SilenceLimits = SilenceLimits { soft_micros: 15_000_000, hard_micros: 600_000_000 };
 
-/// Durations of the hub agent's Lease in the scenario `hub-down`. Nothing restarts an agent that loses its Lease while the hub is away.
-const PATIENT: LeaseTimes = LeaseTimes {
-    lease: Duration::from_secs(60), // no limit: longer than the outage
-    renew: Duration::from_secs(50), // no limit: longer than the outage
-    retry: Duration::from_secs(2),  // no limit: the default of the agents
-};
-
 /// Running fleet of the sandbox.
 pub(crate) struct Fleet {
     pub(crate) api: Api,
     pub(crate) hub: Server,
     /// Members in the order of their numbers, from `member-1`.
     pub(crate) members: Vec<Member>,
-    /// True if the scenario will kill the agent of the last member.
-    has_a_victim: bool,
     /// Limits of silence, if they are not the default.
     silence: Option<SilenceLimits>,
-    /// Durations of the hub agent's Lease.
-    hub_lease: LeaseTimes,
     /// Running agents, by the index of their member. The key of the hub agent is `None`.
     agents: Mutex<BTreeMap<Option<usize>, Agent>>,
     failures: Failures,
@@ -88,14 +75,11 @@ impl Fleet {
             (Server::Memory(started.0), started.1.into_iter().map(Server::Memory).collect::<Vec<_>>())
         };
         let members = names.into_iter().zip(servers).map(|(name, server)| Member { name, server }).collect();
-        let has_a_victim = matches!(options.scenario, Some(Scenario::AgentKilled | Scenario::MemberSilent));
         let has_silence = matches!(options.scenario, Some(Scenario::MemberSilent | Scenario::HubDown));
         let silence = has_silence.then_some(SILENCE);
-        let is_hub_down = options.scenario == Some(Scenario::HubDown);
-        let hub_lease = if is_hub_down { PATIENT } else { LeaseTimes::default() };
         let (agents, failures) = (Mutex::default(), Failures::default());
         let (api, stage) = (options.api, stage.clone());
-        let fleet = Self { api, hub, members, has_a_victim, silence, hub_lease, agents, failures, stage };
+        let fleet = Self { api, hub, members, silence, agents, failures, stage };
         fleet.make_namespaces().await?;
         fleet.start_agents().await?;
         let clusters = std::iter::once(HUB.to_owned()).chain(fleet.member_names()).collect();
@@ -172,10 +156,10 @@ impl Fleet {
     async fn start_agents(&self) -> anyhow::Result<()> {
         let mut agents = self.agents.lock().await;
         let hub = self.hub.cluster(HUB, HUB_AGENT).await?;
-        let (silence, lease) = (self.silence, self.hub_lease);
+        let silence = self.silence;
         let start = move || {
             let usual = Setup::usual("hub-agent");
-            sim::agent::of_hub(Arc::clone(&hub), Setup { lease, silence: silence.or(usual.silence), ..usual })
+            sim::agent::of_hub(Arc::clone(&hub), Setup { silence: silence.or(usual.silence), ..usual })
         };
         agents.insert(None, Agent::keep(start, self.stage.clone(), self.failures.clone())?);
         for index in 0..self.members.len() {
@@ -190,14 +174,13 @@ impl Fleet {
         let Member { name, server } = &self.members[index];
         let member = server.cluster("member", MEMBER_AGENT).await?;
         let hub = self.hub.cluster(HUB, &hub_user(&member_namespace(name))).await?;
-        let is_victim = self.has_a_victim && index + 1 == self.members.len();
-        let (name, lease) = (name.clone(), if is_victim { LeaseTimes::SHORT } else { LeaseTimes::default() });
+        let name = name.clone();
         let standard_api = match self.api {
             Api::Fleet => StandardApi::Off,
             Api::Multicluster => StandardApi::LabelledNamespaces,
         };
         let start = move || {
-            let setup = Setup { lease, standard_api, ..Setup::usual("member-agent") };
+            let setup = Setup { standard_api, ..Setup::usual("member-agent") };
             sim::agent::of_member(&name, Arc::clone(&member), &hub, setup)
         };
         Agent::keep(start, self.stage.clone(), self.failures.clone())

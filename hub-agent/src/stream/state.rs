@@ -35,7 +35,7 @@ impl Streams {
         self.leads.send_replace(true);
     }
 
-    /// Ends all streams, because the process stops. The objects of their previews are due.
+    /// Ends all streams, because the process stops or does not lead any more. The objects of their previews are due.
     pub(crate) fn stop(&mut self, view: &mut Planner, at: Timestamp, requeue: &mut Vec<Key>) {
         self.leads.send_replace(false);
         for (importer, outbox) in std::mem::take(&mut self.open) {

@@ -48,7 +48,7 @@ impl EndpointsAgent {
         self.status.subscribe()
     }
 
-    /// Runs the controller until a stop is requested or leadership is lost. Begins a new run each time that the controller
+    /// Runs the controller until a stop is requested. Begins a new run each time that the controller
     /// becomes active or inactive.
     pub async fn run(
         mut self,

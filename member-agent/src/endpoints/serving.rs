@@ -273,6 +273,7 @@ impl Logic for Serving {
                 }
                 requeue.push(Key::Takeover);
             }
+            ProcessNews::Follows => self.leads = false,
             ProcessNews::ClockSet { microseconds } => self.takeover.clock_set(microseconds),
             ProcessNews::Stops => {} // slices stay as they are
         }

@@ -12,6 +12,7 @@ use fleetnet_proto::v1::{Hello, subscribe_request};
 use fleetnet_proto::{PROTOCOL_VERSION, SliceStreamClient, TOKEN_AUDIENCE};
 use fleetnet_runtime::backoff::{Backoff, Jitter};
 use fleetnet_runtime::clock::Clock;
+use fleetnet_runtime::lease::{self, Leadership};
 use fleetnet_runtime::token::audience::{self, AudienceToken, AudienceTokenError};
 use fleetnet_runtime::with_causes;
 use fleetnet_types::ClusterId;
@@ -43,6 +44,7 @@ impl Metrics {
 /// Client of the slice stream of one member.
 pub(crate) struct Client {
     pub(crate) cluster: ClusterId,
+    pub(crate) leadership: watch::Receiver<Leadership>,
     /// Dialer to the hub agent; `None` while the hub has no slice stream.
     pub(crate) dialer: watch::Receiver<Option<Dialer>>,
     /// Client of the hub, which issues the tokens.
@@ -104,15 +106,17 @@ fn reason(end: &End) -> Reason {
         End::Broken(_) => Reason("broken", "MalformedMessage"),
         End::TokenIsOld => Reason("token_renewed", "TokenRenewed"),
         End::Moved => Reason("moved", "AddressChanged"),
+        End::NotLeading => Reason("not_leading", "NotLeading"),
     }
 }
 
 impl Client {
-    /// Opens one stream after another, until the engine has ended.
+    /// Opens one stream after another while this process leads, until the engine has ended.
     pub(crate) async fn run(mut self) {
         let backoff = Backoff::new(STREAM_RETRY_FIRST, STREAM_RETRY_LONGEST);
         let mut failures = 0;
-        while !self.inbox.is_closed() {
+        // fault K3.6 (failover_on_memkube::streams_are_between_leaders_whoever_leads): lease::leads(&mut self.leadership).await ~> true
+        while !self.inbox.is_closed() && lease::leads(&mut self.leadership).await {
             let Ok(dialer) = self.dialer.wait_for(Option::is_some).await.map(|dialer| dialer.clone()) else { return };
             let Some(dialer) = dialer else { continue };
             let begun = Instant::now();
@@ -128,7 +132,7 @@ impl Client {
                     if begun.elapsed() >= STREAM_STABLE {
                         failures = 0;
                     }
-                    matches!(end, End::TokenIsOld | End::Moved | End::EngineEnded)
+                    matches!(end, End::TokenIsOld | End::Moved | End::NotLeading | End::EngineEnded)
                 }
                 Err(error) => {
                     self.ended(&error.reason(), &error.for_hub()).await;
@@ -168,6 +172,8 @@ impl Client {
     async fn stop(&mut self, renew_after: Duration) -> End {
         tokio::select! {
             () = sleep(renew_after) => End::TokenIsOld,
+            // fault K3.7 (failover_on_memkube::streams_are_between_leaders_whoever_leads): lease::no_longer_leads(&mut self.leadership) => ~> () = std::future::pending() =>
+            () = lease::no_longer_leads(&mut self.leadership) => End::NotLeading,
             changed = self.dialer.changed() => match changed {
                 Ok(()) => End::Moved,
                 Err(_) => std::future::pending().await,

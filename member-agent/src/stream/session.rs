@@ -31,6 +31,8 @@ pub(super) enum End {
     TokenIsOld,
     /// The address of the hub agent changed.
     Moved,
+    /// This process does not lead any more.
+    NotLeading,
 }
 
 impl fmt::Display for End {
@@ -43,6 +45,7 @@ impl fmt::Display for End {
             Self::Broken(why) => formatter.write_str(why),
             Self::TokenIsOld => formatter.write_str("the token is replaced"),
             Self::Moved => formatter.write_str("the address of the hub agent changed"),
+            Self::NotLeading => formatter.write_str("this replica does not lead any more"),
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::stream::{client, client::Client};
 use fleetnet_proto::{SliceStream, SliceStreamServer};
 use fleetnet_runtime::backoff::Jitter;
 use fleetnet_runtime::clock::to_jiff;
+use fleetnet_runtime::lease::Leadership;
 use fleetnet_types::Timestamp;
 use futures::stream::{self, BoxStream, StreamExt as _};
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -92,6 +93,7 @@ async fn client(dialer: watch::Receiver<Option<Dialer>>) -> (Client, mpsc::Recei
     accounts.create(&PostParams::default(), &account).await.expect("a new account");
     let client = Client {
         cluster: "member-1".into(),
+        leadership: watch::channel(Leadership::Leading { until: None }).1,
         dialer,
         hub: server.client(User::new("system:serviceaccount:default:agent")),
         clock,

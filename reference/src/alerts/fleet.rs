@@ -84,11 +84,10 @@ pub(super) const ALERTS: &[Alert] = &[
             "kubectl --context CLUSTER -n fleet-system get deployments,pods -l app.kubernetes.io/name=AGENT -o wide",
             "kubectl --context CLUSTER -n fleet-system logs -l app.kubernetes.io/name=AGENT --previous --tail=20",
         ],
-        meaning: "An agent ends when it loses its Lease, when a setting is wrong, or when the node ends it for its memory.",
+        meaning: "An agent ends when a setting is wrong, or when the node ends it for its memory.",
         steps: &[
             "Read the end of the log of the previous container: `kubectl logs --previous`. An agent that ends by itself says why in its last line.",
             "Look at the pod's last state: `OOMKilled` means that its memory limit is too small for this fleet (docs/performance.md).",
-            "If it lost its Lease because the API server was slow, see FleetnetWritesFailing.",
         ],
     },
     Alert {

@@ -49,7 +49,7 @@ pub(super) fn pods(agent: Agent) -> Vec<Panel> {
     let restarts = Panel::number(
         "Restarts",
         "0 in the time range.",
-        "read the log of the previous container, `kubectl logs --previous`. An agent that lost its Lease also restarts.",
+        "read the log of the previous container, `kubectl logs --previous`.",
     )
     .alert("FleetnetAgentRestarting")
     .limit(ORANGE, 1.0);

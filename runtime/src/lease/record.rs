@@ -8,9 +8,10 @@ use kube::{Client, client::Body};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout};
 
+use super::LeaseTimes;
 use crate::answers::with_causes;
 use crate::clock::{Clock, micro_time};
-use crate::limits::LEASE_BYTES;
+use crate::limits::{LEASE_BYTES, LEASE_LONGEST};
 
 /// One Lease object, and this process's identity as its holder.
 pub(super) struct Lease {
@@ -19,7 +20,7 @@ pub(super) struct Lease {
     namespace: String,
     pub(super) name: String,
     identity: String,
-    lease_duration: Duration,
+    times: LeaseTimes,
     request_timeout: Duration,
     /// Lease as the server last returned it. `None` if it did not exist.
     object: Option<Value>,
@@ -30,8 +31,12 @@ pub(super) struct Lease {
     /// Time at which this process *sent* its last successful write that took or renewed the Lease. `None` if this process does
     /// not hold the Lease.
     acquired_since: Option<Instant>,
+    /// Time of the next renewal. `None` if this process does not hold the Lease.
+    renewal_due: Option<Instant>,
     /// True if a write got no response but may have reached the server.
     uncertain: bool,
+    /// True until this process holds the Lease for the first time. Afterwards another process of its pod is a later one.
+    is_first: bool,
 }
 
 /// Reason why a read or write of a Lease failed.
@@ -74,28 +79,55 @@ pub(super) enum Renewal {
 }
 
 impl Lease {
-    pub(super) fn new(config: &super::LeaseConfig, name: &str, clock: &Clock) -> Self {
+    pub(super) fn new(config: &super::LeaseConfig, name: &str, times: LeaseTimes, clock: &Clock) -> Self {
         Self {
             client: config.client.clone(),
             clock: clock.clone(),
             namespace: config.namespace.clone(),
             name: name.to_owned(),
             identity: config.identity.clone(),
-            lease_duration: config.lease_duration,
+            times,
             // Half of the renew deadline, so that a second attempt is possible after a lost response.
-            // fault K2.3: config.renew_deadline / 2 ~> config.renew_deadline
-            request_timeout: config.renew_deadline / 2,
+            // fault K2.3: times.renew_deadline / 2 ~> times.renew_deadline
+            request_timeout: times.renew_deadline / 2,
             object: None,
             seen_at: Instant::now(),
             acquired_since: None,
+            renewal_due: None,
             uncertain: false,
+            is_first: true,
         }
     }
 
-    /// Returns the time at which this process sent its last successful write that took or renewed the Lease. `None` if this
-    /// process does not hold the Lease.
-    pub(super) fn acquired_since(&self) -> Option<Instant> {
-        self.acquired_since
+    /// Returns the time at which this process stops leading without another renewal. `None` if this process does not hold the Lease.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        // fault K2.2: renew_deadline ~> duration
+        self.acquired_since.map(|since| since + self.times.renew_deadline)
+    }
+
+    /// Returns the time of the next renewal. `None` if this process does not hold the Lease.
+    pub(super) fn renewal_due(&self) -> Option<Instant> {
+        self.renewal_due
+    }
+
+    /// Returns the time at which the Lease expires for this process. `None` if no other process holds it.
+    pub(super) fn expires_at(&self) -> Option<Instant> {
+        self.holder().filter(|holder| *holder != self.identity)?;
+        let promised = self.spec("leaseDurationSeconds").and_then(Value::as_u64).filter(|seconds| *seconds > 0);
+        // fault K1.2: promised.map_or(self.times.duration, Duration::from_secs) ~> self.times.duration
+        let duration = promised.map_or(self.times.duration, Duration::from_secs);
+        // A time that no clock can have is never reached.
+        Some(self.seen_at.checked_add(duration).unwrap_or_else(|| self.seen_at + LEASE_LONGEST))
+    }
+
+    /// Forgets that this process holds the Lease.
+    pub(super) fn lose(&mut self) {
+        (self.acquired_since, self.renewal_due) = (None, None);
+    }
+
+    /// True if the Lease has no holder.
+    pub(super) fn is_free(&self) -> bool {
+        self.holder().is_none()
     }
 
     /// Reads the Lease from the server.
@@ -118,15 +150,18 @@ impl Lease {
     pub(super) fn other_holder(&self) -> Option<&str> {
         let holder = self.holder().filter(|holder| *holder != self.identity)?;
         // fault K18.2: super::is_earlier_process(holder, &self.identity) ~> false
-        if super::is_earlier_process(holder, &self.identity) {
+        // fault K18.3: self.is_first && ~>
+        if self.is_first && super::is_earlier_process(holder, &self.identity) {
             return None;
         }
-        let promised = self.spec("leaseDurationSeconds").and_then(Value::as_u64).filter(|seconds| *seconds > 0);
-        // fault K1.2: promised.map_or(self.lease_duration, Duration::from_secs) ~> self.lease_duration
-        let duration = promised.map_or(self.lease_duration, Duration::from_secs);
-        // fault K1.1: self.seen_at.elapsed() >= duration ~> true
-        let expired = self.seen_at.elapsed() >= duration;
+        // fault K1.1: self.expires_at()? <= Instant::now() ~> true
+        let expired = self.expires_at()? <= Instant::now();
         (!expired).then_some(holder)
+    }
+
+    /// Returns the other process that the Lease names as its holder, if it holds the Lease no longer.
+    pub(super) fn deposed(&self) -> Option<&str> {
+        self.holder().filter(|holder| *holder != self.identity && self.other_holder().is_none())
     }
 
     /// Returns the resourceVersion of the Lease at the last read. `None` if the Lease did not exist.
@@ -142,7 +177,7 @@ impl Lease {
         let transitions = self.spec("leaseTransitions").and_then(Value::as_i64).unwrap_or(0);
         let mut changes = Map::new();
         changes.insert("holderIdentity".to_owned(), json!(self.identity));
-        changes.insert("leaseDurationSeconds".to_owned(), json!(whole_seconds(self.lease_duration)));
+        changes.insert("leaseDurationSeconds".to_owned(), json!(whole_seconds(self.times.duration)));
         changes.insert("renewTime".to_owned(), json!(now));
         if !ours {
             changes.insert("acquireTime".to_owned(), json!(now));
@@ -152,11 +187,14 @@ impl Lease {
         self.write(changes).await?;
         // fault K2.1: sent_at ~> Instant::now()
         self.acquired_since = Some(sent_at);
+        self.is_first = false;
+        self.renewal_due = Some(sent_at + self.times.retry_period);
         Ok(())
     }
 
-    /// Renews the Lease. This process must hold the Lease.
-    pub(super) async fn renew(&mut self) -> Renewal {
+    /// Renews the Lease. This process must hold the Lease. The next attempt after a failed one is due after `retry`.
+    pub(super) async fn renew(&mut self, retry: Duration) -> Renewal {
+        self.renewal_due = Some(Instant::now() + retry);
         match self.take().await {
             Ok(()) => return Renewal::Renewed,
             // Another process changed or deleted the Lease, or an earlier write of this process succeeded but its response was
@@ -170,7 +208,7 @@ impl Lease {
         match self.holder() {
             Some(other) if other != self.identity => {
                 let other = other.to_owned();
-                self.acquired_since = None;
+                self.lose();
                 Renewal::Taken(other)
             }
             _ => match self.take().await {
@@ -205,7 +243,7 @@ impl Lease {
         changes.insert("leaseDurationSeconds".to_owned(), json!(1));
         changes.insert("renewTime".to_owned(), json!(now));
         changes.insert("acquireTime".to_owned(), json!(now));
-        self.acquired_since = None;
+        self.lose();
         self.write(changes).await
     }
 
@@ -229,7 +267,8 @@ impl Lease {
         Ok(())
     }
 
-    fn see(&mut self, object: Option<Value>) {
+    /// Stores the Lease as the server has it.
+    pub(super) fn see(&mut self, object: Option<Value>) {
         let spec = |object: &Option<Value>| object.as_ref().map(|object| object["spec"].clone());
         // fault K1.3: spec(&object) != spec(&self.object) ~> object != self.object
         if spec(&object) != spec(&self.object) {

@@ -15,13 +15,14 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{Method, Request, StatusCode, header};
 use kube::Client;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::{sync::watch, time::sleep};
 
 use super::{TokenError, claims::Claims, read_token, token_request};
 use crate::{
     answers::with_causes,
     backoff::{Backoff, Jitter},
     client::Cluster,
+    lease::{self, Leadership},
     limits::{
         TOKEN_LIFE, TOKEN_RENEWAL_EVERY, TOKEN_RENEWAL_RETRY_FIRST, TOKEN_RENEWAL_RETRY_LONGEST, TOKEN_RENEWAL_SOONEST,
     },
@@ -84,12 +85,17 @@ mod step {
 }
 
 impl Renewal {
-    /// Renews the token at once, and then again and again. Runs while this process leads; dropping the future ends it. `report`
-    /// gets the outcome of each attempt.
-    pub async fn run(self, mut jitter: Jitter, report: impl Fn(&Result<Outcome, RenewalError>)) {
+    /// Renews the token at once, and then again and again, while this process leads. `report` gets the outcome of each attempt.
+    pub async fn run(
+        self,
+        mut leadership: watch::Receiver<Leadership>,
+        mut jitter: Jitter,
+        report: impl Fn(&Result<Outcome, RenewalError>),
+    ) {
         let retry = Backoff::new(TOKEN_RENEWAL_RETRY_FIRST, TOKEN_RENEWAL_RETRY_LONGEST);
         let mut failures = 0;
-        loop {
+        // fault K11.6 (renewal_tests::only_a_leader_renews_its_token): lease::leads(&mut leadership).await ~> { let _ = &mut leadership; true }
+        while lease::leads(&mut leadership).await {
             let outcome = self.attempt().await;
             report(&outcome);
             let wait = match &outcome {

@@ -114,7 +114,8 @@ impl World {
             });
             std::fs::write(self.folder.path().join("token"), &self.state.lock().unwrap().stored).unwrap();
         };
-        let run = self.renewal().run(Jitter::new(1), report);
+        let (_state, leadership) = watch::channel(Leadership::Leading { until: None });
+        let run = self.renewal().run(leadership, Jitter::new(1), report);
         tokio::time::timeout(time, run).await.unwrap_err();
         outcomes.into_inner().unwrap()
     }
@@ -244,4 +245,21 @@ async fn the_error_names_what_failed_and_the_remedy() {
         let failed = World::expiring().with(change).run(Duration::from_secs(5)).await;
         assert!(failed[0].contains(part), "{part}: {failed:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_leader_renews_its_token() {
+    let world = World::expiring();
+    let (state, leadership) = watch::channel(Leadership::Waiting { holder: None });
+    let outcomes = Mutex::new(0);
+    let run = world.renewal().run(leadership, Jitter::new(1), |_| *outcomes.lock().unwrap() += 1);
+    let mut run = std::pin::pin!(run);
+    tokio::time::timeout(Duration::from_hours(24), &mut run).await.unwrap_err();
+    assert_eq!(*outcomes.lock().unwrap(), 0);
+    state.send_replace(Leadership::Leading { until: None });
+    tokio::time::timeout(Duration::from_secs(1), &mut run).await.unwrap_err();
+    assert_eq!(*outcomes.lock().unwrap(), 1);
+    state.send_replace(Leadership::Waiting { holder: None });
+    tokio::time::timeout(Duration::from_hours(24), &mut run).await.unwrap_err();
+    assert_eq!(*outcomes.lock().unwrap(), 1);
 }

@@ -3,6 +3,7 @@
 use crate::faults::ServerFaults;
 use crate::support::OnMemkube;
 use anyhow::{Context as _, ensure};
+use fleetnet_runtime::lease::LeaseTimes;
 use fleetnet_tests::environment::{Backend as _, Environment};
 use fleetnet_tests::snapshot::{Snapshot, differences, take_snapshot};
 use harness::audit::Ledger;
@@ -15,7 +16,7 @@ use memkube::Verb;
 use parking_lot::Mutex;
 use sim::fleet::Place;
 use sim::server::FLEET_SYSTEM;
-use sim::{Fleet, LeaseTimes, Options, Server};
+use sim::{Fleet, Options, Server};
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, LazyLock};
@@ -62,11 +63,11 @@ pub(crate) struct Trial {
     derived: Option<Service>,
 }
 
-/// Returns ten times the default durations of leader election. These tests do not test leader election, and renewals of Leases
-/// would be most of their requests.
+/// Returns long durations of leader election. These tests do not test leader election, and renewals of Leases would be most of their
+/// requests.
 fn rare_leases() -> LeaseTimes {
-    let [lease, renew, retry] = [150, 100, 20].map(Duration::from_secs);
-    LeaseTimes { lease, renew, retry }
+    let [duration, renew_deadline, retry_period] = [150, 100, 20].map(Duration::from_secs);
+    LeaseTimes { duration, renew_deadline, retry_period }
 }
 
 /// Runs a test on a fleet whose agents do not run yet.

@@ -1,6 +1,8 @@
-//! Only the replica that holds the Lease writes. The last requests of another replica may be late.
+//! Only the replica that holds the Lease writes. The last requests of another replica may be late. No replica takes the Lease of another
+//! one that has renewed it in time.
 
 use super::{Oracle, Seen};
+use serde_json::Value;
 use std::time::Duration;
 
 /// Longest time that a request is on its way: an agent waits 10 s for an answer.
@@ -23,6 +25,38 @@ impl Oracle for OnlyLeaders {
         }
         Ok(true)
     }
+}
+
+/// Holder of a Lease.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    /// Identity of the holder; empty if there is none.
+    pub(super) holder: String,
+    /// Time without a renewal after which the Lease is free.
+    duration: Duration,
+}
+
+impl Held {
+    pub(super) fn of(lease: &serde_json::Map<String, Value>) -> Self {
+        let spec = lease.get("spec").unwrap_or(&Value::Null);
+        Self {
+            holder: spec["holderIdentity"].as_str().unwrap_or_default().to_owned(),
+            duration: Duration::from_secs(spec["leaseDurationSeconds"].as_u64().unwrap_or_default()),
+        }
+    }
+
+    fn pod(&self) -> Option<&str> {
+        Some(self.holder.rsplit_once('.')?.0)
+    }
+}
+
+/// Checks the change of a Lease that was last written so long ago. A Lease of a process that lives is not taken.
+pub(super) fn may_follow(before: &Held, after: &Held, unchanged: Duration) -> Result<(), String> {
+    let is_taken = !before.holder.is_empty() && !after.holder.is_empty() && before.holder != after.holder;
+    if is_taken && before.pod() != after.pod() && unchanged < before.duration {
+        return Err(format!("{} took it from {} after {unchanged:?}", after.holder, before.holder));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -48,6 +82,25 @@ mod tests {
             let leads_since = Some((1, seen(Place::Hub, None, None, Some(&service)).at));
             let committed = OnlyLeaders.committed(&Seen { replica: Some(replica), leader: leads_since, ..change });
             assert_eq!(committed.is_ok(), is_right, "{why}: {committed:?}");
+        }
+    }
+
+    #[test]
+    fn the_lease_of_a_process_that_lives_is_not_taken() {
+        let held = |holder: &str| {
+            let spec = json!({"spec": {"holderIdentity": holder, "leaseDurationSeconds": 3}});
+            Held::of(spec.as_object().expect("an object"))
+        };
+        let second = Duration::from_secs(1);
+        for (from, to, unchanged, is_right) in [
+            ("pod-1.a", "pod-1.a", second, true),
+            ("pod-1.a", "pod-2.b", 3 * second, true),
+            ("pod-1.a", "pod-1.b", second, true),
+            ("pod-1.a", "", second, true),
+            ("", "pod-1.a", second, true),
+            ("pod-1.a", "pod-2.b", second, false),
+        ] {
+            assert_eq!(may_follow(&held(from), &held(to), unchanged).is_ok(), is_right, "{from} {to} {unchanged:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tests of two replicas of each agent on real control planes: a leader that is killed, that stops, and that is frozen.
 //! `sim/tests/failover_on_memkube.rs` checks the exact durations on paused time.
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use harness::agent::{Agent, AgentSpec};
 use harness::fleet::Fleet;
 use harness::process::Ended;
@@ -13,8 +13,8 @@ use tokio::time::Instant;
 const BEFORE: &[&str] = &["10.1.0.1"];
 const AFTER: &[&str] = &["10.1.0.2", "10.1.0.3"];
 
-/// Limit for a takeover after a kill: the documented 20 s, and what a busy machine adds. `failover_on_memkube` checks exact times.
-const AFTER_KILL: Duration = Duration::from_secs(40);
+/// Limit for a takeover after a kill: the documented 3 s, and what a busy machine adds. `failover_on_memkube` checks exact times.
+const AFTER_KILL: Duration = Duration::from_secs(20);
 /// Limit for a takeover after a clean stop: the documented second, and what a busy machine adds.
 const AFTER_STOP: Duration = Duration::from_secs(10);
 
@@ -30,7 +30,7 @@ struct Pair {
 
 /// Gives an agent Leases with the default durations, so that a takeover is possible while the test waits.
 fn with_default_leases(spec: AgentSpec) -> AgentSpec {
-    spec.flag("--leader-election-lease-duration", "15s").flag("--leader-election-renew-deadline", "10s")
+    spec.flag("--leader-election-lease-duration", "3s").flag("--leader-election-renew-deadline", "2s")
 }
 
 /// Gives an agent Leases that a replica reads once in minutes, so that it takes over in time only if it watches them.
@@ -125,8 +125,8 @@ fn leaders_that_go_on_after_their_leases_were_taken_undo_nothing() -> anyhow::Re
             leader.thaw().await?;
         }
         for leader in &pair.leaders {
-            let ended = leader.wait().await.context("a leader without its Lease ends")?;
-            ensure!(ended == Ended::Exited(1), "it ended with {ended:?}");
+            let lost = |line: &str| line.contains("leadership was lost").then_some(());
+            leader.log().find("that it does not lead any more", lost).await?;
         }
         pair.importer.sees("app", AFTER).await?;
         let ledger = pair.fleet.since(&mark).await?.objects();
