@@ -125,15 +125,26 @@ fn a_slice_is_imported_beside_its_service_import_in_one_write_for_each_change() 
 
 #[test]
 fn a_slice_whose_labels_were_edited_while_no_agent_ran_is_labelled_again() {
-    let distributed = distributed().marked();
+    let unmarked = distributed();
+    let distributed = unmarked.clone().marked();
     let before = with_slices(std::slice::from_ref(&distributed));
     let present = imported(&before, &distributed).expect("it is imported");
+    let without_manager = EndpointSlice { imported: false, ..present };
+    let without_labels = EndpointSlice { service: None, standard: None, ..without_manager.clone() };
+    let without_annotation = EndpointSlice { observed_generation: None, ..without_manager.clone() };
+    // The hub may have lost the distributed slice meanwhile, and with it the finalizer.
     let mut view = without_slices();
-    observe_change(&mut view, EndpointSlice { imported: false, ..present.clone() }.object());
-    observe_change(&mut view, distributed.clone().object());
-    assert_eq!(settle(&mut view, &key(&distributed)), ["patch EndpointSlice"]);
+    observe_change(&mut view, without_labels.clone().object());
+    observe_change(&mut view, unmarked.object());
+    assert_eq!(settle(&mut view, &key(&distributed)), ["patch EndpointSliceImport", "patch EndpointSlice"]);
+    for edited in [without_manager, without_labels.clone(), without_annotation] {
+        let mut view = without_slices();
+        observe_change(&mut view, edited.object());
+        observe_change(&mut view, distributed.clone().object());
+        assert_eq!(settle(&mut view, &key(&distributed)), ["patch EndpointSlice"]);
+    }
     let mut view = without_slices();
-    observe_change(&mut view, EndpointSlice { imported: false, standard: None, ..present }.object());
+    observe_change(&mut view, EndpointSlice { observed_generation: None, ..without_labels }.object());
     observe_change(&mut view, distributed.clone().object());
     assert_eq!(writes(&view, &key(&distributed)), [], "it looks as if somebody else had made it");
     assert_eq!(planned(&view, &key(&distributed)).blocking_reasons.len(), 1);

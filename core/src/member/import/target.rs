@@ -104,10 +104,12 @@ pub(super) fn import_of_other_api<'a>(
 
 /// True if the agents imported `present`, an EndpointSlice with the name of the distributed slice.
 ///
-/// Normally its managed-by label shows this. Another writer may have edited the label while no agent ran. So it is also enough
-/// that the distributed slice has our finalizer and that `present` has the labels of an import.
+/// Normally its managed-by label shows this. Another writer may have edited the label while no agent ran. So it is also enough that
+/// `present` has the annotation of an import, or that it has the labels of an import and the distributed slice has our finalizer.
 pub(super) fn is_ours(view: Reader<'_>, distributed: &HubSlice, present: &EndpointSlice) -> bool {
-    present.imported || distributed.meta.finalizers.ours && has_labels(view, distributed, present)
+    // fault MI12.5: present.observed_generation.is_some() ~> false
+    let is_marked = present.imported || present.observed_generation.is_some();
+    is_marked || distributed.meta.finalizers.ours && has_labels(view, distributed, present)
 }
 
 fn has_labels(view: Reader<'_>, distributed: &HubSlice, present: &EndpointSlice) -> bool {
