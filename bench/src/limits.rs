@@ -57,9 +57,6 @@ pub const DEATHS: Duration = Duration::from_secs(3_600);
 pub const SCALE: Duration = Duration::from_secs(7_200);
 /// Time limit of the measurement of requests. 200 rolling updates of each kind take three hours.
 pub const REQUESTS: Duration = Duration::from_secs(6 * 3_600);
-/// Pause between changes. It is longer than the 2 s after which a client gives up a request, and than the second that kube-proxy waits
-/// between two changes of its rules.
-pub const REQUESTS_SETTLED: Duration = Duration::from_secs(3);
 /// Interval at which counts of clients and imported addresses are read.
 pub const REQUESTS_CHECK: Duration = Duration::from_millis(100);
 /// Time from the start of a rolling update until an agent is killed.

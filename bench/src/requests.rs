@@ -4,11 +4,13 @@
 //! ```text
 //! setup (fleet, two replicas of each agent) ── traffic (servers, clients, counts)
 //! changes (one pod more, one pod less), rollouts, kills (of agents, during rollouts) ── imports (addresses in the importer, with times)
+//! interruptions (frozen leaders, outages, restarts, changes by users)
 //! report (JSON, targets, table)
 //! ```
 
 pub mod changes;
 pub mod imports;
+pub mod interruptions;
 pub mod kills;
 pub mod report;
 pub mod rollouts;
@@ -16,9 +18,10 @@ pub mod setup;
 pub mod traffic;
 
 use anyhow::Context as _;
+use packets::interruptions::Interruption;
+use packets::pair::Pair;
 use report::Report;
 use serde::Serialize;
-use setup::Setup;
 use std::str::FromStr;
 
 /// What is measured.
@@ -33,10 +36,33 @@ pub enum Scenario {
     Rollout,
     /// Requests lost in rolling updates in which an agent is killed.
     Kills,
+    /// Requests lost while agents, API servers or users interrupt the work of the fleet.
+    Interruptions,
 }
 
 impl Scenario {
-    const ALL: [Self; 4] = [Self::Ready, Self::Deleted, Self::Rollout, Self::Kills];
+    const ALL: [Self; 5] = [Self::Ready, Self::Deleted, Self::Rollout, Self::Kills, Self::Interruptions];
+}
+
+/// Connections of the clients in rolling updates.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Connections {
+    /// A new one for each request.
+    New,
+    /// As many as at the start, for all requests. A connection that ends is replaced.
+    Kept,
+}
+
+impl Connections {
+    const ALL: [Self; 2] = [Self::New, Self::Kept];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Kept => "kept",
+        }
+    }
 }
 
 /// preStop hook of pods: seconds that it sleeps, or `none`.
@@ -58,10 +84,10 @@ pub struct Size {
     /// What is measured.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Scenario::ALL)]
     pub scenario: Vec<Scenario>,
-    /// Number of changes, of rolling updates, and of kills of each kind. Without it: 50, 200 and 12.
+    /// Number of changes, of rolling updates, of kills of each kind, and of interruptions of each kind. Without it: 50, 200, 12 and 3.
     #[arg(long)]
     pub times: Option<u32>,
-    /// Requests in a second of each client. Each request has a new connection.
+    /// Requests in a second of each client.
     #[arg(long, default_value_t = 500)]
     pub rate: u32,
     /// Pods of a rolling update.
@@ -70,44 +96,65 @@ pub struct Size {
     /// Seconds that the preStop hooks of the pods in rolling updates sleep; `none` for no hook.
     #[arg(long, value_delimiter = ',', default_values = ["5", "2", "none"])]
     pub pre_stop: Vec<PreStop>,
+    /// Connections of the clients in rolling updates.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Connections::ALL)]
+    pub connections: Vec<Connections>,
+    /// Seconds for which the hub does not answer.
+    #[arg(long, default_value_t = 300)]
+    pub outage: u64,
 }
 
-/// Numbers of changes, rolling updates and kills if `--times` is not given.
-const TIMES: [u32; 3] = [50, 200, 12];
+/// Numbers of changes, rolling updates, kills and interruptions if `--times` is not given.
+const TIMES: [u32; 4] = [50, 200, 12, 3];
 
 impl Size {
     /// Returns the size of the smoke run, which runs every step in a short time.
     #[must_use]
     pub fn smoke() -> Self {
         let pre_stop = vec![PreStop(Some(5))];
-        Self { scenario: Scenario::ALL.to_vec(), times: Some(1), rate: 100, pods: 4, pre_stop }
+        Self {
+            scenario: Scenario::ALL.to_vec(),
+            times: Some(1),
+            rate: 100,
+            pods: 4,
+            pre_stop,
+            connections: Connections::ALL.to_vec(),
+            outage: 10,
+        }
     }
 
-    /// Returns the numbers of changes, rolling updates and kills.
-    fn numbers(&self) -> [u32; 3] {
+    /// Returns the numbers of changes, rolling updates, kills and interruptions.
+    fn numbers(&self) -> [u32; 4] {
         TIMES.map(|number| self.times.unwrap_or(number))
     }
 }
 
 /// Measures the scenarios of `size` in one fleet, one after the other.
 pub async fn measure(size: &Size) -> anyhow::Result<Report> {
-    let mut setup = Setup::start().await?;
-    let [changes, rollouts, kills] = size.numbers();
+    let mut pair = Pair::start("requests").await?;
+    let [changes, rollouts, kills, interrupted] = size.numbers();
     let has = |scenario| size.scenario.contains(&scenario);
     let mut report = Report::new(size);
     if has(Scenario::Ready) || has(Scenario::Deleted) {
-        report.rows.extend(changes::measure(&setup, size, changes).await?);
+        report.rows.extend(changes::measure(&pair, size, changes).await?);
     }
     if has(Scenario::Rollout) {
-        for pre_stop in &size.pre_stop {
-            report.rows.extend(rollouts::measure(&setup, size, *pre_stop, rollouts).await?);
+        for connections in &size.connections {
+            for pre_stop in &size.pre_stop {
+                report.rows.extend(rollouts::measure(&pair, size, *connections, *pre_stop, rollouts).await?);
+            }
         }
     }
     if has(Scenario::Kills) {
         for successor in kills::SUCCESSORS {
-            let (rows, killed) = kills::measure(&mut setup, size, successor, kills).await?;
+            let (rows, killed) = kills::measure(&mut pair, size, successor, kills).await?;
             report.rows.extend(rows);
             report.kills.extend(killed);
+        }
+    }
+    if has(Scenario::Interruptions) {
+        for interruption in Interruption::ALL {
+            report.rows.extend(interruptions::measure(interruption, &mut pair, size, interrupted).await?);
         }
     }
     Ok(report.with_targets())

@@ -12,6 +12,7 @@
 //!   └─ dns (CoreDNS as a pod behind the Service kube-dns)
 //! image (programs of pods: serve, client) ── bin/packets
 //! workload (servers and clients of tests)
+//! pair (an exporter, an importer, and replicas of their agents) ── interruptions (what happens to them while clients send requests)
 //! follow (watch of pods), http (smallest client), shell (calls of `ip`), clock, limits
 //! ```
 
@@ -22,11 +23,13 @@ mod follow;
 pub mod http;
 pub mod image;
 mod inside_namespace;
+pub mod interruptions;
 mod isolation;
 pub mod kubelet;
-mod limits;
+pub mod limits;
 pub mod network;
 pub mod node;
+pub mod pair;
 pub mod replicas;
 pub mod scheduler;
 mod shell;

@@ -18,3 +18,6 @@ pub(crate) const ANSWER: Duration = Duration::from_secs(10);
 pub(crate) const ANSWER_BYTES: usize = 1 << 20;
 /// Maximum number of requests that a client has under way. Further requests count as failed.
 pub(crate) const UNDER_WAY: usize = 10_000;
+/// Pause between changes. It is longer than the 2 s after which a client gives up a request, and than the second that kube-proxy waits
+/// between two changes of its rules.
+pub const SETTLED: Duration = Duration::from_secs(3);

@@ -11,6 +11,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::ListParams;
 use serde::Serialize;
+use std::time::Duration;
 
 /// Variable with the UID of an agent's pod.
 const POD_UID: &str = "POD_UID";
@@ -79,6 +80,30 @@ impl Replicas {
         let replica = &mut self.replicas[leader];
         replica.agent = Some(replica.spec.clone().variable(POD_UID, &replica.pod_uid).start().await?);
         Ok(killed)
+    }
+
+    /// Freezes the leader (SIGSTOP) for this time.
+    pub async fn freeze_leader(&self, time: Duration) -> anyhow::Result<()> {
+        let leader = self.leader().await?;
+        let agent = self.replicas[leader].agent.as_ref().context("a replica runs")?;
+        agent.freeze().await?;
+        tokio::time::sleep(time).await;
+        agent.thaw().await
+    }
+
+    /// Stops each replica and starts its successor in a new pod, one replica after the other, as a rolling update of a Deployment.
+    pub async fn replace(&mut self) -> anyhow::Result<()> {
+        for index in 0..self.replicas.len() {
+            let pod_uid = self.new_pod();
+            let replica = &mut self.replicas[index];
+            if let Some(agent) = replica.agent.take() {
+                agent.terminate().await?;
+            }
+            replica.pod_uid = pod_uid;
+            replica.agent = Some(replica.spec.clone().variable(POD_UID, &replica.pod_uid).start_ready().await?);
+            self.leader().await?;
+        }
+        Ok(())
     }
 
     /// Waits until all replicas are ready and one of them leads.

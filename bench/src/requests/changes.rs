@@ -1,13 +1,13 @@
 //! Measurement of single changes: one pod more, then one pod less.
 
-use super::report::Row;
-use super::setup::Setup;
-use super::{PreStop, Scenario, Size};
-use crate::limits::REQUESTS_SETTLED;
+use super::report::{Allowed, Row};
+use super::{Connections, PreStop, Scenario, Size, setup};
 use crate::quantiles::Quantiles;
 use anyhow::{Context as _, ensure};
 use packets::image::result::Totals;
 use packets::kubelet::{PodTimes, Times};
+use packets::limits::SETTLED;
+use packets::pair::Pair;
 use packets::workload::Servers;
 use std::time::Duration;
 
@@ -26,34 +26,35 @@ const PROBE_DELAY: u32 = 2;
 type Samples = [Vec<Duration>; 2];
 
 /// Adds and removes one pod, again and again.
-pub(super) async fn measure(setup: &Setup, size: &Size, times: u32) -> anyhow::Result<Vec<Row>> {
-    let traffic = setup.serve(FEW, size.rate).await?;
+pub(super) async fn measure(pair: &Pair, size: &Size, times: u32) -> anyhow::Result<Vec<Row>> {
+    let traffic = setup::serve(pair, FEW, size.rate, Connections::New).await?;
     let (mut ready, mut deleted) = (Samples::default(), Samples::default());
     for number in 1..=times {
         eprintln!("change {number} of {times}");
-        let before = pods(setup);
-        MANY.scale(&setup.exporter).await?;
-        let (pod, at) = changed(&before, &pods(setup), |times| times.ready)?;
+        let before = pods(pair);
+        MANY.scale(&pair.exporter).await?;
+        let (pod, at) = changed(&before, &pods(pair), |times| times.ready)?;
         let totals = traffic.has_answers_of(&pod).await?;
         add(&mut ready, &totals, |totals| totals.servers.get(&pod).map(|server| server.first), at)?;
         // kube-proxy delays a change that follows another one within a second.
-        tokio::time::sleep(REQUESTS_SETTLED).await;
+        tokio::time::sleep(SETTLED).await;
 
-        let before = pods(setup);
-        FEW.scale(&setup.exporter).await?;
-        let (pod, at) = changed(&before, &pods(setup), |times| times.deleted)?;
+        let before = pods(pair);
+        FEW.scale(&pair.exporter).await?;
+        let (pod, at) = changed(&before, &pods(pair), |times| times.deleted)?;
         let totals = traffic.totals().await?;
         add(&mut deleted, &totals, |totals| totals.servers.get(&pod).map(|server| server.last), at)?;
-        tokio::time::sleep(REQUESTS_SETTLED).await;
+        tokio::time::sleep(SETTLED).await;
     }
     let counts = traffic.stop().await?;
-    setup.end(FEW).await?;
+    setup::end(pair, FEW).await?;
     let mut rows = Vec::new();
     for (scenario, samples) in [(Scenario::Ready, ready), (Scenario::Deleted, deleted)] {
         let row = |((client, counts), samples)| Row {
             scenario,
             pre_stop: PreStop(FEW.pre_stop),
-            successor: None,
+            detail: String::new(),
+            allowed: Allowed::Baseline,
             client,
             counts,
             time: Some(Quantiles::of(samples)),
@@ -65,8 +66,8 @@ pub(super) async fn measure(setup: &Setup, size: &Size, times: u32) -> anyhow::R
     Ok(rows)
 }
 
-fn pods(setup: &Setup) -> Times {
-    setup.fleet.members[0].pod_times()
+fn pods(pair: &Pair) -> Times {
+    pair.fleet.members[0].pod_times()
 }
 
 /// Returns the only pod that has got a time since `before`, with this time.

@@ -1,26 +1,27 @@
 //! Measurement of rolling updates in each of which the leader of one agent is killed.
 
 use super::imports::Imports;
-use super::report::{Kill, Row};
-use super::setup::Setup;
-use super::{PreStop, Scenario, Size, traffic};
+use super::report::{self, Allowed, Kill, Row};
+use super::{Connections, PreStop, Scenario, Size, setup, traffic};
 use crate::environment::Role;
-use crate::limits::{REQUESTS_BEFORE_KILL, REQUESTS_SETTLED};
+use crate::limits::REQUESTS_BEFORE_KILL;
 use crate::quantiles::milliseconds;
+use packets::limits::SETTLED;
+use packets::pair::Pair;
 use packets::replicas::Successor;
 use packets::workload::Servers;
 use std::time::Duration;
 
 /// Processes that follow a killed leader, each measured apart.
 pub(super) const SUCCESSORS: [Successor; 2] = [Successor::SamePod, Successor::NewPod];
-/// Agents in the order of [`Setup::agents`].
+/// Agents in the order of [`Pair::agents`].
 const AGENTS: [Role; 3] = [Role::Hub, Role::Exporter, Role::Importer];
 /// Seconds of the preStop hook.
 const PRE_STOP: u32 = 5;
 
 /// Kills this number of leaders, those of the three agents in turn.
 pub(super) async fn measure(
-    setup: &mut Setup,
+    pair: &mut Pair,
     size: &Size,
     successor: Successor,
     times: u32,
@@ -30,8 +31,8 @@ pub(super) async fn measure(
         Successor::NewPod => "kills-new-pod",
     };
     let servers = Servers { name, replicas: size.pods, pre_stop: Some(PRE_STOP), probe_delay: 0 };
-    let imports = Imports::watch(setup.fleet.servers.members[1].control_plane.admin());
-    let traffic = setup.serve(servers, size.rate).await?;
+    let imports = Imports::watch(pair.fleet.servers.members[1].control_plane.admin());
+    let traffic = setup::serve(pair, servers, size.rate, Connections::New).await?;
     let mut kills = Vec::new();
     for (number, (index, agent)) in (1..=times).zip(AGENTS.iter().enumerate().cycle()) {
         eprintln!("kill {number} of {times}: {agent:?}, {successor:?}");
@@ -39,14 +40,14 @@ pub(super) async fn measure(
         let kill = async {
             // The rolling update has begun, and old pods end.
             tokio::time::sleep(REQUESTS_BEFORE_KILL).await;
-            setup.agents[index].kill_leader(successor).await
+            pair.agents[index].kill_leader(successor).await
         };
-        let ((), killed) = futures::try_join!(servers.roll(&setup.exporter, number), kill)?;
-        let mut pods = setup.fleet.members[0].pod_times();
+        let ((), killed) = futures::try_join!(servers.roll(&pair.exporter, number), kill)?;
+        let mut pods = pair.fleet.members[0].pod_times();
         pods.retain(|pod, _| pod.starts_with(name));
         let next = imports.complete(&pods, killed).await?;
-        setup.agents[index].are_ready().await?;
-        tokio::time::sleep(REQUESTS_SETTLED).await;
+        pair.agents[index].are_ready().await?;
+        tokio::time::sleep(SETTLED).await;
         let counts = traffic::counts(&before, &traffic.totals().await?);
         let next = next.and_then(|time| u64::try_from(time).ok()).map(Duration::from_micros);
         kills.push(Kill {
@@ -57,11 +58,12 @@ pub(super) async fn measure(
         });
     }
     let counts = traffic.stop().await?;
-    setup.end(servers).await?;
+    setup::end(pair, servers).await?;
     let row = |(client, counts)| Row {
         scenario: Scenario::Kills,
         pre_stop: PreStop(Some(PRE_STOP)),
-        successor: Some(successor),
+        detail: report::name(successor).to_owned(),
+        allowed: Allowed::None,
         client,
         counts,
         time: None,

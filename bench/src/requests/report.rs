@@ -58,13 +58,25 @@ impl Counts {
     }
 }
 
+/// Requests that the importer's client may lose.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Allowed {
+    None,
+    /// As many as the client of the exporting cluster loses in the same run.
+    Baseline,
+    /// Any number: the measurement counts them.
+    Counted,
+}
+
 /// Results of one scenario and client.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     pub scenario: Scenario,
     pub pre_stop: PreStop,
-    /// Process that followed each killed leader. `None` if none was killed.
-    pub successor: Option<Successor>,
+    /// What else belongs to the scenario; empty for nothing.
+    pub detail: String,
+    pub allowed: Allowed,
     pub client: Side,
     #[serde(flatten)]
     pub counts: Counts,
@@ -79,15 +91,16 @@ impl Row {
             Scenario::Deleted => "pod deleted",
             Scenario::Rollout => "rollout",
             Scenario::Kills => "kills",
+            Scenario::Interruptions => "interruption",
         };
         let PreStop(seconds) = self.pre_stop;
         let hook = seconds.map_or_else(|| "no preStop".to_owned(), |seconds| format!("preStop {seconds} s"));
-        let successor = self.successor.map_or_else(String::new, |successor| format!(", {}", name(successor)));
-        format!("{scenario}, {hook}{successor}")
+        let detail = if self.detail.is_empty() { String::new() } else { format!(", {}", self.detail) };
+        format!("{scenario}, {hook}{detail}")
     }
 }
 
-fn name(successor: Successor) -> &'static str {
+pub(super) fn name(successor: Successor) -> &'static str {
     match successor {
         Successor::SamePod => "same pod",
         Successor::NewPod => "new pod",
@@ -178,16 +191,17 @@ impl Report {
     }
 }
 
-/// Seconds of a preStop hook with which no request may be lost, whatever the baseline loses.
-const ENOUGH: u32 = 5;
-
 /// Returns the targets of the importer, given the results of the baseline in the same run.
 fn targets_of(local: &Row, importer: &Row) -> Vec<Target> {
     let name = importer.name();
     let lost = |row: &Row| f64::from(u32::try_from(row.counts.lost).unwrap_or(u32::MAX));
-    let PreStop(seconds) = importer.pre_stop;
-    let at_most = if seconds.is_some_and(|seconds| seconds >= ENOUGH) { 0.0 } else { lost(local) };
-    let mut targets = vec![target(&format!("{name}: lost by the importer"), at_most, lost(importer))];
+    let at_most = match importer.allowed {
+        Allowed::None => Some(0.0),
+        Allowed::Baseline => Some(lost(local)),
+        Allowed::Counted => None,
+    };
+    let lost = |at_most| target(&format!("{name}: lost by the importer"), at_most, lost(importer));
+    let mut targets: Vec<Target> = at_most.map(lost).into_iter().collect();
     if let (Some(local), Some(importer)) = (&local.time, &importer.time) {
         let more = |of: fn(&Quantiles) -> f64| of(importer) - of(local);
         targets.push(target(&format!("{name}: p50 above the baseline, ms"), 30.0, more(|it| it.p50_milliseconds)));

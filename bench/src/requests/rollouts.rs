@@ -1,26 +1,43 @@
 //! Measurement of rolling updates.
 
-use super::report::Row;
-use super::setup::Setup;
-use super::{PreStop, Scenario, Size};
-use crate::limits::REQUESTS_SETTLED;
+use super::report::{Allowed, Row};
+use super::{Connections, PreStop, Scenario, Size, setup};
+use packets::limits::SETTLED;
+use packets::pair::Pair;
 use packets::workload::Servers;
 
+/// Seconds of a preStop hook with which no request may be lost on a new connection, whatever the baseline loses.
+const ENOUGH: u32 = 5;
+
 /// Counts the requests that are lost in rolling updates of pods with this preStop hook.
-pub(super) async fn measure(setup: &Setup, size: &Size, pre_stop: PreStop, times: u32) -> anyhow::Result<Vec<Row>> {
+pub(super) async fn measure(
+    pair: &Pair,
+    size: &Size,
+    connections: Connections,
+    pre_stop: PreStop,
+    times: u32,
+) -> anyhow::Result<Vec<Row>> {
     let PreStop(seconds) = pre_stop;
-    let name = format!("rollout-{}", seconds.unwrap_or_default());
+    let name = format!("rollout-{}-{}", connections.as_str(), seconds.unwrap_or_default());
     let servers = Servers { name: &name, replicas: size.pods, pre_stop: seconds, probe_delay: 0 };
-    let traffic = setup.serve(servers, size.rate).await?;
+    let traffic = setup::serve(pair, servers, size.rate, connections).await?;
     for number in 1..=times {
-        eprintln!("rolling update {number} of {times}, {pre_stop:?}");
-        servers.roll(&setup.exporter, number).await?;
+        eprintln!("rolling update {number} of {times}, {connections:?} connections, {pre_stop:?}");
+        servers.roll(&pair.exporter, number).await?;
         // Requests to the last old pods still end in this rolling update.
-        tokio::time::sleep(REQUESTS_SETTLED).await;
+        tokio::time::sleep(SETTLED).await;
     }
     let counts = traffic.stop().await?;
-    setup.end(servers).await?;
-    let row =
-        |(client, counts)| Row { scenario: Scenario::Rollout, pre_stop, successor: None, client, counts, time: None };
+    setup::end(pair, servers).await?;
+    let is_enough = connections == Connections::New && seconds.is_some_and(|seconds| seconds >= ENOUGH);
+    let row = |(client, counts)| Row {
+        scenario: Scenario::Rollout,
+        pre_stop,
+        detail: format!("{} connections", connections.as_str()),
+        allowed: if is_enough { Allowed::None } else { Allowed::Baseline },
+        client,
+        counts,
+        time: None,
+    };
     Ok(counts.map(row).to_vec())
 }

@@ -1,11 +1,12 @@
 //! Clients in both clusters, and their counts: [`Traffic`].
 
 use super::report::{Counts, Side};
-use crate::limits::{REQUESTS_CHECK, REQUESTS_SETTLED};
+use crate::limits::REQUESTS_CHECK;
 use anyhow::Context as _;
 use futures::future::try_join_all;
 use harness::eventually::Deadline;
 use packets::image::result::Totals;
+use packets::limits::SETTLED;
 use packets::workload::Client;
 
 /// Running clients in the order of [`Side::ALL`], with their counts at the start of the measurement.
@@ -43,7 +44,7 @@ impl Traffic {
     /// Ends the measurement. Returns the counts of each client from its start to its end.
     pub async fn stop(&self) -> anyhow::Result<[(Side, Counts); 2]> {
         // The last rules of kube-proxy are part of the measurement.
-        tokio::time::sleep(REQUESTS_SETTLED).await;
+        tokio::time::sleep(SETTLED).await;
         let after = try_join_all(self.clients.iter().map(Client::stop)).await?;
         Ok(counts(&self.before, &after))
     }

@@ -1,10 +1,17 @@
 //! Requests arrive: in a cluster, and in another cluster of the fleet.
 
 use anyhow::ensure;
+use fleetnet_api::crd::multicluster::ServiceExport;
 use harness::user::{Consume, User};
+use packets::image::result::Totals;
+use packets::interruptions::{Interruption, PRE_STOP};
+use packets::limits::SETTLED;
 use packets::node::ProxyMode;
+use packets::pair::Pair;
+use packets::replicas::Successor;
 use packets::workload::{self, Client, Servers, cluster_ip};
 use packets::{Fleet, Settings};
+use std::time::Duration;
 
 /// Servers of most tests.
 const APP: Servers<'static> = Servers { name: "app", replicas: 2, pre_stop: None, probe_delay: 0 };
@@ -111,8 +118,7 @@ fn no_request_is_lost_in_a_rolling_update_of_the_exporter() -> anyhow::Result<()
         app.create(&shared.exporter).await?;
         app.create_service(&shared.exporter).await?;
         let address = shared.export("app").await?;
-        let client =
-            Client::create(&shared.importer, "client", &format!("http://{address}:80"), &["--rate=100"]).await?;
+        let client = Client::create(&shared.importer, "client", &format!("http://{address}:80"), &STEADY).await?;
         client.counts("answers of all pods", |totals| totals.servers.len() == 4).await?;
         let before = client.totals().await?;
         app.roll(&shared.exporter, 2).await?;
@@ -123,4 +129,90 @@ fn no_request_is_lost_in_a_rolling_update_of_the_exporter() -> anyhow::Result<()
         ensure!(after.sent - before.sent >= 500, "too few requests: {after:?}, before: {before:?}");
         Ok(())
     })
+}
+
+#[test]
+fn an_ended_export_refuses_requests_and_a_new_one_has_the_same_address() -> anyhow::Result<()> {
+    packets::inside(async || {
+        let shared = Shared::start().await?;
+        let Shared { exporter, importer, .. } = &shared;
+        APP.create(exporter).await?;
+        APP.create_service(exporter).await?;
+        let address = shared.export("app").await?;
+        let client = Client::create(importer, "client", &format!("http://{address}:80"), &["--rate=50"]).await?;
+        client.counts("answers of both pods", |totals| totals.servers.len() == 2).await?;
+        exporter.delete::<ServiceExport>("app").await?;
+        let refused = |totals: &Totals| totals.kinds.get("refused").is_some_and(|count| *count > 0);
+        client.counts("refused requests", refused).await?;
+        ensure!(shared.export("app").await? == address, "the derived Service stays during its grace period");
+        let again = client.totals().await?;
+        let answers = |totals: &Totals| totals.servers.values().map(|server| server.answers).sum::<u64>();
+        client.counts("answers again", |totals| answers(totals) >= answers(&again) + 20).await?;
+        Ok(())
+    })
+}
+
+/// Settings of clients that must lose nothing. A pod that is gone never answers, and a pod of a busy machine may be slow.
+const STEADY: [&str; 2] = ["--rate=100", "--timeout=10000"];
+/// Time for which the hub does not answer.
+const OUTAGE: Duration = Duration::from_secs(6);
+
+/// Lets these interruptions and kills happen in one fleet, and checks after each that a client in the importer has lost nothing.
+async fn nothing_is_lost(interruptions: &[Interruption], successors: &[Successor]) -> anyhow::Result<()> {
+    let mut pair = Pair::start("interrupted").await?;
+    let app = Servers { name: "app", replicas: 3, pre_stop: Some(PRE_STOP), probe_delay: 0 };
+    app.create(&pair.exporter).await?;
+    app.create_service(&pair.exporter).await?;
+    let address = workload::export(&pair.exporter, pair.exporting(), &pair.importer, "app").await?;
+    let client = Client::create(&pair.importer, "client", &format!("http://{address}:80"), &STEADY).await?;
+    let mut before = client.counts("answers of all pods", |totals| totals.servers.len() == 3).await?;
+    let mut version = 0;
+    for interruption in interruptions {
+        version += 1;
+        interruption.happen(&mut pair, app, OUTAGE, version).await?;
+        before = lost_nothing(&client, &before, interruption.detail()).await?;
+    }
+    for successor in successors {
+        version += 1;
+        let kill = async {
+            for agent in &mut pair.agents {
+                agent.kill_leader(*successor).await?;
+            }
+            anyhow::Ok(())
+        };
+        futures::try_join!(app.roll(&pair.exporter, version), kill)?;
+        before = lost_nothing(&client, &before, &format!("leaders were killed: {successor:?}")).await?;
+    }
+    let after = client.stop().await?;
+    ensure!(after.lost == before.lost, "lost requests at the end: {after:?}, before: {before:?}");
+    Ok(())
+}
+
+/// Checks that a client has sent requests and lost none. Returns its counts.
+async fn lost_nothing(client: &Client, before: &Totals, what: &str) -> anyhow::Result<Totals> {
+    tokio::time::sleep(SETTLED).await;
+    let after = client.totals().await?;
+    ensure!(after.sent >= before.sent + 300, "{what}: too few requests: {after:?}, before: {before:?}");
+    ensure!(after.lost == before.lost, "{what}: lost requests: {after:?}, before: {before:?}");
+    Ok(after)
+}
+
+#[test]
+fn no_request_is_lost_while_leaders_are_killed_or_frozen_in_rolling_updates() -> anyhow::Result<()> {
+    packets::inside(async || {
+        nothing_is_lost(&[Interruption::LeadersFrozen], &[Successor::SamePod, Successor::NewPod]).await
+    })
+}
+
+#[test]
+fn no_request_is_lost_while_servers_are_down_and_agents_are_replaced() -> anyhow::Result<()> {
+    packets::inside(async || {
+        let each = [Interruption::HubDown, Interruption::ServersDown, Interruption::AgentsRestarted];
+        nothing_is_lost(&each, &[]).await
+    })
+}
+
+#[test]
+fn no_request_is_lost_while_users_change_ports_and_the_api() -> anyhow::Result<()> {
+    packets::inside(async || nothing_is_lost(&[Interruption::Ports, Interruption::BothApis], &[]).await)
 }

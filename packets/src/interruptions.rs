@@ -1,0 +1,164 @@
+//! What interrupts the work of a fleet while clients send requests: [`Interruption`].
+
+use crate::limits::SETTLED;
+use crate::pair::Pair;
+use crate::workload::{self, Servers};
+use fleetnet_api::crd::multicluster::{ServiceExport, ServiceImport};
+use fleetnet_api::crd::{MultiClusterService, ServiceExport as ServiceExportOfFleet};
+use harness::eventually;
+use harness::user::Consume;
+use k8s_openapi::api::core::v1::Service;
+use serde_json::json;
+use std::time::Duration;
+
+/// Something that interrupts the work of the fleet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Interruption {
+    /// During a rolling update, the leader of each agent in turn is frozen (SIGSTOP), and goes on later.
+    LeadersFrozen,
+    /// The hub's API server does not answer. No endpoint changes.
+    HubDown,
+    /// The same during a rolling update. The importer keeps endpoints of pods that are gone.
+    HubDownInRollout,
+    /// The API server of each cluster in turn does not answer.
+    ServersDown,
+    /// Each replica of each agent stops and starts again, as in an upgrade.
+    AgentsRestarted,
+    /// A user ends the export, and begins it again before the grace period of the derived Service ends.
+    Reexport,
+    /// A user adds a port to the Service, and removes it.
+    Ports,
+    /// A user also exports and imports the Service by the fleet's API, and ends that.
+    BothApis,
+}
+
+/// Seconds of the preStop hook with which no request may be lost: more than a takeover from a frozen leader and its causes.
+pub const PRE_STOP: u32 = 10;
+/// Time for which a leader is frozen: twice as long as its Lease.
+const FROZEN: Duration = Duration::from_secs(6);
+/// Time for which an API server of a member does not answer.
+const SERVER_DOWN: Duration = Duration::from_secs(10);
+/// Time between the end of an export and its new beginning. The grace period is 30 s.
+const UNEXPORTED: Duration = Duration::from_secs(5);
+
+impl Interruption {
+    pub const ALL: [Self; 8] = [
+        Self::LeadersFrozen,
+        Self::HubDown,
+        Self::HubDownInRollout,
+        Self::ServersDown,
+        Self::AgentsRestarted,
+        Self::Reexport,
+        Self::Ports,
+        Self::BothApis,
+    ];
+
+    /// Returns what happens, in words.
+    #[must_use]
+    pub fn detail(self) -> &'static str {
+        match self {
+            Self::LeadersFrozen => "leaders are frozen in rolling updates",
+            Self::HubDown => "the hub is down",
+            Self::HubDownInRollout => "the hub is down in rolling updates",
+            Self::ServersDown => "API servers are down",
+            Self::AgentsRestarted => "agents are replaced",
+            Self::Reexport => "the export ends and begins again",
+            Self::Ports => "a port comes and goes",
+            Self::BothApis => "the fleet's API comes and goes",
+        }
+    }
+
+    /// True if the importer's clients lose requests, whatever the agents do.
+    #[must_use]
+    pub fn loses(self) -> bool {
+        // The importer cannot know of the new pods. Who ends an export wants no requests.
+        matches!(self, Self::HubDownInRollout | Self::Reexport)
+    }
+
+    /// Lets it happen. `outage` is the time for which the hub does not answer, and `number` the number of the next rolling update.
+    pub async fn happen(
+        self,
+        pair: &mut Pair,
+        servers: Servers<'_>,
+        outage: Duration,
+        number: u32,
+    ) -> anyhow::Result<()> {
+        match self {
+            Self::LeadersFrozen => {
+                let freeze = async {
+                    for agent in &pair.agents {
+                        agent.freeze_leader(FROZEN).await?;
+                    }
+                    anyhow::Ok(())
+                };
+                futures::try_join!(servers.roll(&pair.exporter, number), freeze).map(drop)
+            }
+            Self::HubDown => down(pair, 0, outage).await,
+            Self::HubDownInRollout => {
+                futures::try_join!(down(pair, 0, outage), servers.roll(&pair.exporter, number)).map(drop)
+            }
+            Self::ServersDown => {
+                for cluster in 0..=pair.fleet.members.len() {
+                    down(pair, cluster, SERVER_DOWN).await?;
+                    tokio::time::sleep(SETTLED).await;
+                }
+                Ok(())
+            }
+            Self::AgentsRestarted => {
+                for agent in &mut pair.agents {
+                    agent.replace().await?;
+                }
+                Ok(())
+            }
+            Self::Reexport => reexport(pair, servers.name).await,
+            Self::Ports => ports(pair, servers.name).await,
+            Self::BothApis => both_apis(pair, servers.name).await,
+        }
+    }
+}
+
+/// Freezes the API server of a cluster for a while: 0 for the hub, then the members.
+async fn down(pair: &Pair, cluster: usize, time: Duration) -> anyhow::Result<()> {
+    let servers = &pair.fleet.servers;
+    let server = match cluster {
+        0 => &servers.hub,
+        member => &servers.members[member - 1].control_plane,
+    };
+    server.freeze().await?;
+    tokio::time::sleep(time).await;
+    server.thaw().await
+}
+
+async fn reexport(pair: &Pair, service: &str) -> anyhow::Result<()> {
+    pair.exporter.delete::<ServiceExport>(service).await?;
+    tokio::time::sleep(UNEXPORTED).await;
+    workload::export(&pair.exporter, pair.exporting(), &pair.importer, service).await.map(drop)
+}
+
+async fn ports(pair: &Pair, service: &str) -> anyhow::Result<()> {
+    let before: Service = pair.exporter.api().get(service).await?;
+    let ports = before.spec.and_then(|spec| spec.ports).unwrap_or_default();
+    let mut more = serde_json::to_value(&ports)?;
+    if let Some(more) = more.as_array_mut() {
+        more.push(json!({"name": "more", "port": 9090, "targetPort": 8080}));
+    }
+    for (wanted, count) in [(more, ports.len() + 1), (serde_json::to_value(&ports)?, ports.len())] {
+        pair.exporter.merge::<Service>(service, json!({"spec": {"ports": wanted}})).await?;
+        let has_ports = |import: &ServiceImport| import.spec.ports.len() == count;
+        let imports = pair.importer.api::<ServiceImport>();
+        eventually::object(&imports, service, &format!("the import to have {count} ports"), has_ports).await?;
+        tokio::time::sleep(SETTLED).await;
+    }
+    Ok(())
+}
+
+async fn both_apis(pair: &Pair, service: &str) -> anyhow::Result<()> {
+    let Pair { exporter, importer, .. } = pair;
+    exporter.export(service).await?;
+    importer.import(service, service, Consume::ClusterIp).await?;
+    importer.derived_service(service).await?;
+    tokio::time::sleep(SETTLED).await;
+    importer.delete::<MultiClusterService>(service).await?;
+    exporter.delete::<ServiceExportOfFleet>(service).await?;
+    importer.no_derived_service(service).await
+}
