@@ -244,8 +244,9 @@ pub(crate) fn concerns(object: &Object) -> bool {
         Object::Service(service) if service.derived_from.is_some() => {
             service.derived_from.as_ref().is_some_and(is_here)
         }
-        // Somebody may have removed the labels.
+        // Somebody may have removed the labels, or forged the export under another name.
         Object::EndpointSlice(slice) if slice.meta.name.name.contains(&format!("-{DERIVED}-")) => true,
+        Object::EndpointSlice(slice) if slice.service.as_ref().is_some_and(|it| it.starts_with(DERIVED)) => true,
         Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => {
             &*slice.spec.owner.namespace == NAMESPACE
         }
