@@ -335,7 +335,10 @@ impl Logic for Member {
     fn process(&mut self, news: ProcessNews, _at: Timestamp, requeue: &mut Vec<Key>) {
         match news {
             ProcessNews::Leads => self.identity.leads(),
-            ProcessNews::Follows => self.identity.follows(),
+            ProcessNews::Follows => {
+                self.identity.follows();
+                self.view.follows();
+            }
             ProcessNews::ClockSet { microseconds } => {
                 self.view.clock_set(microseconds);
                 self.stream.clock_set(microseconds);

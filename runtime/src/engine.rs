@@ -47,7 +47,7 @@ pub(crate) struct Engine<L: Logic> {
     /// engine requeues these keys when this replica becomes the leader.
     pub(crate) left_to_leader: BTreeSet<L::Key>,
     /// True if the queues are those of a leader: this replica has planned as the leader.
-    pub(crate) leads: bool,
+    pub(crate) leads: Option<bool>,
     pub(crate) leadership: watch::Receiver<Leadership>,
     /// For each queued key, the oldest change since the key's last plan. For the latency metrics.
     pub(crate) news: BTreeMap<L::Key, News>,
@@ -149,7 +149,7 @@ impl<L: Logic> Engine<L> {
             sources,
             queue: FairQueue::default(),
             left_to_leader: BTreeSet::new(),
-            leads: false,
+            leads: None,
             leadership,
             news: BTreeMap::new(),
             again: Timers::default(),
@@ -439,7 +439,7 @@ impl<L: Logic> Engine<L> {
 
     /// Starts to lead, and requeues the keys whose writes the previous leader has not made.
     pub(crate) fn take_over(&mut self) {
-        if !std::mem::replace(&mut self.leads, true) {
+        if self.leads.replace(true) != Some(true) {
             self.clusters.iter().for_each(|(name, _)| self.metrics.oldest_unfinished(name, None));
             self.tell_process(ProcessNews::Leads);
         }
@@ -449,7 +449,8 @@ impl<L: Logic> Engine<L> {
 
     /// Stops leading. The next leader makes the writes that are left. This process remembers them in case that it leads again.
     pub(crate) fn step_down(&mut self) {
-        if !std::mem::replace(&mut self.leads, false) {
+        // The logic may have led in an earlier engine, so it is told in the first turn too.
+        if self.leads.replace(false) == Some(false) {
             return;
         }
         // fault K3.4 (engine_tests::who_loses_leadership_has_no_unfinished_writes_any_more): self.unfinished = Unfinished::new(self.clusters.len()); ~>

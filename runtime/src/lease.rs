@@ -36,7 +36,7 @@ use serde_json::Value;
 use tokio::{
     sync::{oneshot, watch},
     task::JoinHandle,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 use uuid::Uuid;
 
@@ -277,7 +277,9 @@ impl Election {
     async fn acquire(&mut self) {
         let mut changes: Option<Changes> = None;
         loop {
-            let holder = match self.try_all().await {
+            let tried = self.try_all().await;
+            let is_failed = tried.is_err();
+            let holder = match tried {
                 Ok(None) => return,
                 Ok(Some(holder)) => {
                     self.log_holder(&holder);
@@ -294,13 +296,20 @@ impl Election {
                 *state = waiting;
                 changed
             });
-            self.wait(changes.get_or_insert_with(|| self.watch())).await;
+            let changes = changes.get_or_insert_with(|| self.watch());
+            let pause = self.config.times.retry_period.mul_f64(1.0 + LEASE_RETRY_JITTER * self.jitter.fraction());
+            if is_failed {
+                // Changes must not shorten the pause after a failure: they may be those of the attempt itself.
+                // fault K5.11 (lease_tests::a_lease_that_can_never_be_taken_costs_few_requests): sleep(pause).await ~> {}
+                sleep(pause).await;
+            } else {
+                self.wait(changes, pause).await;
+            }
         }
     }
 
     /// Waits until the Leases must be read: one expires or is released, or no watch has shown a change for a while.
-    async fn wait(&mut self, changes: &mut Changes) {
-        let pause = self.config.times.retry_period.mul_f64(1.0 + LEASE_RETRY_JITTER * self.jitter.fraction());
+    async fn wait(&mut self, changes: &mut Changes, pause: Duration) {
         let mut read_at = Instant::now() + pause;
         loop {
             let now = Instant::now();
@@ -340,8 +349,10 @@ impl Election {
         for (lease, look) in self.leases.iter().zip(looks) {
             look.map_err(|error| (lease.name.clone(), error))?;
         }
-        if let Some(deposed) = self.leases.first().and_then(Lease::deposed) {
-            self.deposed = Some(deposed.to_owned());
+        match self.leases.first().map(|first| (first.deposed(), first.other_holder())) {
+            Some((Some(deposed), _)) => self.deposed = Some(deposed.to_owned()),
+            Some((None, Some(_))) => self.deposed = None,
+            _ => {}
         }
         // fault K4.1: self.leases.iter().enumerate() ~> self.leases.iter().take(1).enumerate()
         for (place, lease) in self.leases.iter().enumerate() {
@@ -352,13 +363,16 @@ impl Election {
                 return Ok(Some(Holder { lease: lease.name.clone(), identity: identity.to_owned() }));
             }
         }
-        for index in 0..self.leases.len() {
-            if let Err(error) = self.leases[index].take().await {
-                let name = self.leases[index].name.clone();
-                // fault K4.2: self.release_all().await ~>
-                self.release_all().await;
-                return Err((name, error));
-            }
+        let Some((first, others)) = self.leases.split_first_mut() else { return Ok(None) };
+        let mut taken = vec![first.take().await];
+        if taken.iter().all(Result::is_ok) {
+            taken.extend(join_all(others.iter_mut().map(Lease::take)).await);
+        }
+        if let Some((index, error)) = taken.into_iter().enumerate().find_map(|(index, it)| Some((index, it.err()?))) {
+            let name = self.leases[index].name.clone();
+            // fault K4.2: self.release_all().await ~>
+            self.release_all().await;
+            return Err((name, error));
         }
         Ok(None)
     }

@@ -39,6 +39,8 @@ struct State {
     version: u64,
     /// Present fault of the server, if any. The second value is true if the fault also applies to reads.
     fault: Option<(Fault, bool)>,
+    /// Present fault of the requests about one Lease.
+    fault_of: Option<(String, Fault)>,
     /// Lease that each read returns in place of the present one.
     old: Option<Value>,
     /// True if candidates have no right to watch.
@@ -99,7 +101,8 @@ impl Server {
         if let Some(before) = &mut state.before {
             before(method, &name, &mut state.leases);
         }
-        match state.fault.filter(|(_, all)| *all || *method != Method::GET) {
+        let of_lease = state.fault_of.as_ref().filter(|(lease, _)| *lease == name).map(|(_, fault)| (*fault, true));
+        match of_lease.or(state.fault).filter(|(_, all)| *all || *method != Method::GET) {
             Some((Fault::Silent, _)) => None,
             Some((Fault::Fails, _)) => Some((500, json!({"message": "etcd is away"}))),
             Some((Fault::Forbids, _)) => Some((403, json!({"message": "not for you"}))),
@@ -167,6 +170,10 @@ impl Server {
 
     fn fault(&self, fault: Option<(Fault, bool)>) {
         self.0.lock().unwrap().fault = fault;
+    }
+
+    fn fault_of(&self, lease: &str, fault: Option<Fault>) {
+        self.0.lock().unwrap().fault_of = fault.map(|fault| (lease.to_owned(), fault));
     }
 
     fn before(&self, hook: impl FnMut(&Method, &str, &mut BTreeMap<String, Value>) + Send + 'static) {
@@ -889,6 +896,40 @@ async fn a_right_that_is_missing_is_waited_for() {
     assert_eq!(*candidate.state.borrow(), Leadership::Waiting { holder: None });
     server.fault(None);
     candidate.leads().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_can_never_be_taken_costs_few_requests() {
+    let server = Server::default();
+    server.put("one", json!({"holderIdentity": ""}));
+    server.before(|method, name, leases| {
+        // Somebody else creates the second Lease at each attempt, and deletes it.
+        match (method, name) {
+            (&Method::POST, "two") => {
+                drop(leases.insert("two".to_owned(), json!({"metadata": {"resourceVersion": "1000"}})))
+            }
+            (&Method::GET, "two") => drop(leases.remove("two")),
+            _ => {}
+        }
+    });
+    let candidate = Candidate::with_default_times(&server, "a", &["one", "two"]);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let requests = server.0.lock().unwrap().log.len();
+    assert!((100..=1_000).contains(&requests), "{requests} requests in a minute");
+    assert!(!candidate.is_leading());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_answer_about_another_lease_costs_no_leadership() {
+    let server = Server::default();
+    let mut candidate = Candidate::with_default_times(&server, "a", &["one", "two"]);
+    candidate.leads().await;
+    server.fault_of("two", Some(Fault::Silent));
+    tokio::time::sleep(Duration::from_millis(5_900)).await;
+    server.fault_of("two", None);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(candidate.is_leading());
+    assert_eq!(server.lease("one").unwrap()["spec"]["leaseTransitions"], 0);
 }
 
 #[tokio::test(start_paused = true)]

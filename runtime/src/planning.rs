@@ -107,6 +107,8 @@ impl<L: Logic> Engine<L> {
         let plan = self.logic.plan(key, at);
         self.apply_effect(key, plan.effect, at);
         self.news.remove(key);
+        // The slot may be reserved from a time in which this replica led.
+        self.slots.planned(key);
         if plan.writes.is_empty() && plan.again.is_none() {
             self.left_to_leader.remove(key);
         } else {

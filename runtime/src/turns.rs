@@ -211,7 +211,7 @@ impl<L: Logic> Engine<L> {
 
     /// Plans the keys of the agent's last writes, and sends these writes if the servers respond in time.
     async fn write_last_plans(&mut self) {
-        if !self.leads {
+        if self.leads != Some(true) {
             return;
         }
         let (now, mut keys) = (self.clock.now(), Vec::new());

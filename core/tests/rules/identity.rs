@@ -376,6 +376,22 @@ fn clones_of_a_cluster_are_reported_and_not_stopped() {
     assert_eq!(renewed_by(&mut view, own), [""; 0], "a minute later it is over");
 }
 
+#[test]
+fn replicas_of_one_cluster_that_lead_by_turns_are_no_clones() {
+    let mut view = seeing(100, []);
+    for (second, leader) in
+        [(110, "leader of member-1"), (120, "its replica"), (130, "leader of member-1"), (140, "its replica")]
+    {
+        if leader == "its replica" {
+            view.follows();
+        }
+        let renewed = Some(seconds(second));
+        let agent = MemberAgent { leader: Some(leader.into()), renewed, ..owned_by(OWN) };
+        view.applied(agent.object(), seconds(second), &mut Vec::new());
+        assert_eq!(blocking_reasons(&view.plan(&Key::Heartbeat, seconds(second))), [("", ""); 0], "{leader}");
+    }
+}
+
 // === Random histories of two clusters with the same id ===
 
 /// Cluster with one agent process. The model has only the state that decides which cluster owns the cluster id.

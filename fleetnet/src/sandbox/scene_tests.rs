@@ -3,11 +3,9 @@
 use super::*;
 use crate::args::Options;
 use crate::limits::SETTLES;
-use crate::sandbox::event::AgentState;
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::DeleteParams;
 use sim::server::FLEET_SYSTEM;
 use tokio::sync::mpsc;
 use tokio::time::advance;
@@ -42,37 +40,24 @@ fn stage() -> (Stage, mpsc::UnboundedReceiver<Event>) {
 }
 
 /// Waits for this number of events in which an agent has this state.
-async fn agents_are(state: AgentState, times: usize, events: &mut mpsc::UnboundedReceiver<Event>) {
-    let mut seen = 0;
-    while seen < times {
-        let event = events.recv().await.unwrap();
-        seen += usize::from(matches!(event, Event::Agent { state: reported, .. } if reported == state));
-    }
-}
-
 #[test]
-fn after_a_stop_of_the_whole_process_all_agents_come_back_and_changes_arrive() -> anyhow::Result<()> {
+fn after_a_stop_of_the_whole_process_all_agents_lead_again_and_changes_arrive() -> anyhow::Result<()> {
     sim::paused(async {
-        let (stage, mut events) = stage();
+        let (stage, _events) = stage();
         let fleet = Fleet::start(&options(), &stage).await?;
         let watches = Watches::open(&fleet, &stage);
         let mut scene = Scene::new(&options(), &fleet, &watches, &stage);
         assert_eq!(scene.set().await?, Vec::<String>::new());
 
         // Simulates a process that was stopped and resumed (SIGSTOP, SIGCONT): when it runs again, the renew deadline of every
-        // leader (10 s) has passed.
+        // leader has passed.
         advance(Duration::from_secs(13)).await;
-        agents_are(AgentState::Restarted, 3, &mut events).await;
-        assert_eq!(fleet.failures().all().len(), 3, "{:?}", fleet.failures());
 
         let begun = Instant::now();
         let (_, _, address) = scene.begin_change().await?;
         assert_eq!(scene.all_as_expected(SET_UP).await, Vec::<String>::new());
-        assert!(
-            begun.elapsed() < Duration::from_secs(20),
-            "as long as it takes a Lease to run out: {:?}",
-            begun.elapsed()
-        );
+        assert!(begun.elapsed() < Duration::from_secs(5), "the agents lead again: {:?}", begun.elapsed());
+        assert_eq!(fleet.failures().all(), Vec::<String>::new());
         assert_eq!(watches.look(|world| world.arrived(&address)), 2);
         assert_eq!(scene.make_change().await?, None);
         fleet.end().await
@@ -93,21 +78,6 @@ fn the_first_change_that_is_lost_is_the_last() -> anyhow::Result<()> {
         assert_eq!(wrong, ["change 1: 10.1.0.101 of member-1 is in 1 of 2 importers"]);
         assert!(begun.elapsed() < ARRIVAL + Duration::from_secs(5), "{:?}", begun.elapsed());
         assert_eq!((scene.counted, scene.lost, scene.cost.sums().total), (0, 1, 0), "it is no part of the average");
-        fleet.end().await
-    })
-}
-
-#[test]
-fn an_agent_that_loses_its_lease_is_a_failure_at_once() -> anyhow::Result<()> {
-    sim::paused(async {
-        let (stage, _events) = stage();
-        let fleet = Fleet::start(&options(), &stage).await?;
-        let leases: Api<Lease> = Api::namespaced(fleet.hub.admin(), FLEET_SYSTEM);
-        let name = leases.list(&ListParams::default()).await?.items[0].metadata.name.clone().unwrap();
-        let robbed = serde_json::json!({"spec": {"holderIdentity": "thief"}});
-        leases.patch(&name, &PatchParams::default(), &Patch::Merge(robbed)).await?;
-        fleet.failures().any().await;
-        assert!(fleet.failures().all()[0].contains("thief has taken it"), "{:?}", fleet.failures());
         fleet.end().await
     })
 }

@@ -49,6 +49,8 @@ impl Streams {
         let FromStream { importer, outbox, news } = message;
         let is_open = self.open.get(&importer).is_some_and(|open| Arc::ptr_eq(open, &outbox));
         match news {
+            // fault K3.8 (state::a_stream_that_begins_too_late_is_closed): !*self.leads.borrow() ~> false
+            News::Began if !*self.leads.borrow() => outbox.close(Closed::Stopping),
             News::Began => {
                 if let Some(old) = self.open.insert(importer.clone(), outbox) {
                     // fault J11.1: old.close(Closed::Superseded); ~> drop(old);
@@ -120,6 +122,7 @@ mod tests {
     #[tokio::test]
     async fn a_new_stream_ends_the_old_one_and_late_messages_of_it_are_dropped() {
         let (mut streams, mut view) = (Streams::default(), Planner::default());
+        streams.accept();
         let outboxes = [(); 2].map(|()| Arc::new(Outbox::default()));
         let mut receive = |streams: &mut Streams, outbox, news| {
             streams.receive(message(outbox, news), &mut view, Timestamp::EPOCH, &mut Vec::new());
@@ -143,6 +146,7 @@ mod tests {
     #[tokio::test]
     async fn a_preview_that_is_not_valid_any_more_ends_the_stream() {
         let (mut streams, outbox) = (Streams::default(), Arc::new(Outbox::default()));
+        streams.accept();
         streams.receive(message(&outbox, News::Began), &mut Planner::default(), Timestamp::EPOCH, &mut Vec::new());
         streams.send(&key("app-1"), Preview::EndStream);
         assert_eq!(outbox.closed().now_or_never(), Some(Closed::Outdated));
@@ -159,5 +163,13 @@ mod tests {
         streams.stop(&mut Planner::default(), Timestamp::EPOCH, &mut Vec::new());
         assert_eq!(outbox.closed().now_or_never(), Some(Closed::Stopping));
         assert!(!*leads.borrow());
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_begins_too_late_is_closed() {
+        let (mut streams, outbox) = (Streams::default(), Arc::new(Outbox::default()));
+        streams.receive(message(&outbox, News::Began), &mut Planner::default(), Timestamp::EPOCH, &mut Vec::new());
+        assert_eq!(outbox.closed().now_or_never(), Some(Closed::Stopping));
+        assert!(streams.open.is_empty());
     }
 }

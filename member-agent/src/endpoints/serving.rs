@@ -273,7 +273,11 @@ impl Logic for Serving {
                 }
                 requeue.push(Key::Takeover);
             }
-            ProcessNews::Follows => self.leads = false,
+            ProcessNews::Follows => {
+                self.leads = false;
+                // fault Y4.6 (serving_tests::a_replica_that_follows_again_is_inactive): requeue.push(Key::Takeover); ~>
+                requeue.push(Key::Takeover);
+            }
             ProcessNews::ClockSet { microseconds } => self.takeover.clock_set(microseconds),
             ProcessNews::Stops => {} // slices stay as they are
         }

@@ -141,6 +141,22 @@ fn serving_beside_another_controller_still_waits_for_the_leader() {
 }
 
 #[test]
+fn a_replica_that_follows_again_is_inactive() {
+    let mut runs = Runs::new(Mode::On);
+    runs.leads(NOON);
+    runs.decide(NOON);
+    assert!(runs.is_active());
+    runs.requeue.clear();
+    runs.serving.process(ProcessNews::Follows, NOON, &mut runs.requeue);
+    assert!(runs.requeue.contains(&Key::Takeover));
+    runs.decide(NOON);
+    assert!(!runs.is_active());
+    runs.leads(NOON);
+    runs.decide(NOON);
+    assert!(runs.is_active());
+}
+
+#[test]
 fn who_begins_to_lead_where_there_is_no_lease_looks_on_first() {
     let mut runs = following();
     let name = ObjectName::new("kube-system", "kube-controller-manager");

@@ -118,7 +118,8 @@ impl Client {
         // fault K3.6 (failover_on_memkube::streams_are_between_leaders_whoever_leads): lease::leads(&mut self.leadership).await ~> true
         while !self.inbox.is_closed() && lease::leads(&mut self.leadership).await {
             let Ok(dialer) = self.dialer.wait_for(Option::is_some).await.map(|dialer| dialer.clone()) else { return };
-            let Some(dialer) = dialer else { continue };
+            // Leadership may have been lost meanwhile.
+            let Some(dialer) = dialer.filter(|_| self.leadership.borrow().may_write()) else { continue };
             let begun = Instant::now();
             let is_planned = match self.open(&dialer).await {
                 Ok((session, renew_after)) => {

@@ -87,9 +87,10 @@ impl Lease {
             name: name.to_owned(),
             identity: config.identity.clone(),
             times,
-            // Half of the renew deadline, so that a second attempt is possible after a lost response.
-            // fault K2.3: times.renew_deadline / 2 ~> times.renew_deadline
-            request_timeout: times.renew_deadline / 2,
+            // Half of the renew deadline of the first Lease, so that a second attempt is possible after a lost response. No request about
+            // another Lease delays the first one for longer.
+            // fault K2.3: config.times.renew_deadline / 2 ~> config.times.renew_deadline
+            request_timeout: config.times.renew_deadline / 2,
             object: None,
             seen_at: Instant::now(),
             acquired_since: None,

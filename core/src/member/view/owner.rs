@@ -65,7 +65,7 @@ impl Sighting {
 
 /// Leaders that renew the MemberAgent for this cluster.
 ///
-/// Normally an old leader does not renew again after a new leader. But two clusters have the same UID if one is a clone of the
+/// Normally an old leader does not renew again after a new leader, unless the new one has followed meanwhile. But two clusters have the same UID if one is a clone of the
 /// other. Then their leaders renew alternately.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Leaders {
@@ -93,6 +93,13 @@ impl Leaders {
 }
 
 impl View {
+    /// Notes that this process does not lead any more. Another process of this cluster may lead before it leads again.
+    pub fn follows(&mut self) {
+        // A leader that comes back after another one of its cluster is no clone.
+        // fault O9.5: Leaders::default() ~> std::mem::take(&mut self.owners.leaders)
+        self.owners.leaders = Leaders::default();
+    }
+
     /// Returns the ownership of this cluster's id.
     pub fn ownership(&self, now: Timestamp) -> Ownership {
         if self.settings.announces.is_none() {
