@@ -906,7 +906,7 @@ async fn a_lease_that_can_never_be_taken_costs_few_requests() {
         // Somebody else creates the second Lease at each attempt, and deletes it.
         match (method, name) {
             (&Method::POST, "two") => {
-                drop(leases.insert("two".to_owned(), json!({"metadata": {"resourceVersion": "1000"}})))
+                drop(leases.insert("two".to_owned(), json!({"metadata": {"resourceVersion": "1000"}})));
             }
             (&Method::GET, "two") => drop(leases.remove("two")),
             _ => {}
