@@ -46,7 +46,7 @@ pub(crate) struct Engine<L: Logic> {
     /// Keys that were last planned while another replica was the leader, if that plan had writes or asked for a later plan. The
     /// engine requeues these keys when this replica becomes the leader.
     pub(crate) left_to_leader: BTreeSet<L::Key>,
-    /// True if the queues are those of a leader: this replica has planned as the leader.
+    /// True if the queues are those of a leader: this replica has planned as the leader. `None` before the first turn.
     pub(crate) leads: Option<bool>,
     pub(crate) leadership: watch::Receiver<Leadership>,
     /// For each queued key, the oldest change since the key's last plan. For the latency metrics.
@@ -449,7 +449,7 @@ impl<L: Logic> Engine<L> {
 
     /// Stops leading. The next leader makes the writes that are left. This process remembers them in case that it leads again.
     pub(crate) fn step_down(&mut self) {
-        // The logic may have led in an earlier engine, so it is told in the first turn too.
+        // The first turn also tells the logic, which may have led in an earlier engine.
         if self.leads.replace(false) == Some(false) {
             return;
         }

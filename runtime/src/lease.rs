@@ -29,7 +29,7 @@ mod record;
 
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::{self, FutureExt as _, join_all};
 use futures::stream::{BoxStream, SelectAll, StreamExt as _, select_all};
 use kube::Client;
 use serde_json::Value;
@@ -228,7 +228,8 @@ struct Election {
     config: LeaseConfig,
     /// Leases that the leader must hold, in the order of their names.
     leases: Vec<Lease>,
-    /// Last holder of the first Lease that lost it, by its expiry or by the end of its process. It holds no other Lease any more.
+    /// Last process that the first Lease named as its holder, if it had lost it then: by the expiry or by its end. It holds no other
+    /// Lease any more.
     deposed: Option<String>,
     metrics: Metrics,
     state: watch::Sender<Leadership>,
@@ -250,7 +251,7 @@ impl Election {
                 () = self.acquire() => {}
             }
             self.show(true);
-            self.state.send_replace(self.leading());
+            self.state.send_replace(leading(&self.deadlines()));
             tracing::info!(leases = ?self.config.names, identity = self.config.identity, "leading");
             let (lease, cause) = tokio::select! {
                 biased;
@@ -349,16 +350,16 @@ impl Election {
         for (lease, look) in self.leases.iter().zip(looks) {
             look.map_err(|error| (lease.name.clone(), error))?;
         }
-        match self.leases.first().map(|first| (first.deposed(), first.other_holder())) {
-            Some((Some(deposed), _)) => self.deposed = Some(deposed.to_owned()),
-            Some((None, Some(_))) => self.deposed = None,
-            _ => {}
+        if let Some(first) = self.leases.first()
+            && let Some(named) = first.named()
+        {
+            // fault K4.4: first.other_holder().is_none().then(|| named.to_owned()) ~> first.other_holder().is_none().then(|| named.to_owned()).or(self.deposed.take())
+            self.deposed = first.other_holder().is_none().then(|| named.to_owned());
         }
-        // fault K4.1: self.leases.iter().enumerate() ~> self.leases.iter().take(1).enumerate()
-        for (place, lease) in self.leases.iter().enumerate() {
+        // fault K4.1: &self.leases ~> self.leases.iter().take(1)
+        for lease in &self.leases {
             // fault K4.3: self.deposed.as_deref() == Some(holder) ~> false
-            // fault K4.4: place > 0 && ~>
-            let is_deposed = |holder: &str| place > 0 && self.deposed.as_deref() == Some(holder);
+            let is_deposed = |holder: &str| self.deposed.as_deref() == Some(holder);
             if let Some(identity) = lease.other_holder().filter(|holder| !is_deposed(holder)) {
                 return Ok(Some(Holder { lease: lease.name.clone(), identity: identity.to_owned() }));
             }
@@ -377,53 +378,40 @@ impl Election {
         Ok(None)
     }
 
-    /// Renews the Leases as long as possible. Returns the Lease with which leadership was lost, and the cause.
+    /// Renews the Leases as long as possible, each one for itself: a slow answer about one of them delays no other. Returns the Lease with
+    /// which leadership was lost, and the cause.
     async fn keep(&mut self) -> (String, String) {
-        loop {
+        let (retry, state) = (self.config.times.retry_period, &self.state);
+        let deadlines = watch::Sender::new(self.deadlines());
+        let keep = async |(place, lease): (usize, &mut Lease)| loop {
             // Leadership ends at the renew deadline, also while a renewal waits for a response.
-            let (deadline, lease) = self.deadline();
-            let missed = (lease, "not renewed in time".to_owned());
-            let due = self.leases.iter().filter_map(Lease::renewal_due).min().unwrap_or(deadline);
-            tokio::select! {
+            let deadline = deadlines.borrow()[place];
+            let renewal = tokio::select! {
                 biased;
-                () = sleep_until(deadline) => return missed,
-                () = sleep_until(due) => {}
-            }
-            let now = Instant::now();
-            let are_due = self.leases.iter_mut().filter(|lease| lease.renewal_due() <= Some(now));
-            let renew =
-                async |lease: &mut Lease| (lease.name.clone(), lease.renew(self.config.times.retry_period).await);
-            let renewals = tokio::select! {
-                biased;
-                () = sleep_until(deadline) => return missed,
-                renewals = join_all(are_due.map(renew)) => renewals,
+                () = sleep_until(deadline) => return (lease.name.clone(), "not renewed in time".to_owned()),
+                renewal = lease.renew_when_due(retry) => renewal,
             };
-            for (lease, renewal) in renewals {
-                match renewal {
-                    Renewal::Renewed => {}
-                    // fault K3.1: return (lease, format!("{holder} has taken it")) ~> drop(holder)
-                    Renewal::Taken(holder) => return (lease, format!("{holder} has taken it")),
-                    Renewal::Failed(error) => {
-                        tracing::warn!(lease, %error, "a Lease could not be renewed; the agent retries");
-                    }
+            match renewal {
+                Renewal::Renewed => {}
+                // fault K3.1: return (lease.name.clone(), format!("{holder} has taken it")) ~> drop(holder)
+                Renewal::Taken(holder) => return (lease.name.clone(), format!("{holder} has taken it")),
+                Renewal::Failed(error) => {
+                    tracing::warn!(lease = lease.name, %error, "a Lease could not be renewed; the agent retries");
                 }
             }
+            deadlines.send_modify(|all| all[place] = lease.deadline().unwrap_or(all[place]));
             // Wakes nobody: the later deadline matters only to those who ask.
-            self.state.send_if_modified(|state| {
-                *state = self.leading();
+            state.send_if_modified(|state| {
+                *state = leading(&deadlines.borrow());
                 false
             });
-        }
+        };
+        future::select_all(self.leases.iter_mut().enumerate().map(|lease| keep(lease).boxed())).await.0
     }
 
-    /// Returns the time at which leadership ends without another renewal, and the Lease with the earliest such time.
-    fn deadline(&self) -> (Instant, String) {
-        let deadline = |lease: &Lease| Some((lease.deadline()?, lease.name.clone()));
-        self.leases.iter().filter_map(deadline).min().expect("a leader holds all Leases: the names are not empty")
-    }
-
-    fn leading(&self) -> Leadership {
-        Leadership::Leading { until: Some(self.deadline().0) }
+    /// Returns the time at which leadership ends for each Lease without another renewal of it, in the order of the Leases.
+    fn deadlines(&self) -> Vec<Instant> {
+        self.leases.iter().filter_map(Lease::deadline).collect()
     }
 
     async fn release_all(&mut self) {
@@ -474,6 +462,12 @@ impl Election {
             self.logged = Some(text);
         }
     }
+}
+
+/// Returns the state of a leader whose Leases have these deadlines.
+fn leading(deadlines: &[Instant]) -> Leadership {
+    let until = deadlines.iter().min().copied();
+    Leadership::Leading { until: Some(until.expect("a leader holds all Leases: the names are not empty")) }
 }
 
 /// Returns the agent kind in a holder's identity, if it differs from this agent's kind. Then an agent of another kind competes

@@ -6,7 +6,7 @@ use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
 use kube::{Client, client::Body};
 use serde_json::{Map, Value, json};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::LeaseTimes;
 use crate::answers::with_causes;
@@ -87,8 +87,7 @@ impl Lease {
             name: name.to_owned(),
             identity: config.identity.clone(),
             times,
-            // Half of the renew deadline of the first Lease, so that a second attempt is possible after a lost response. No request about
-            // another Lease delays the first one for longer.
+            // Half of the renew deadline of the first Lease, so that a second attempt is possible after a lost response.
             // fault K2.3: config.times.renew_deadline / 2 ~> config.times.renew_deadline
             request_timeout: config.times.renew_deadline / 2,
             object: None,
@@ -106,14 +105,9 @@ impl Lease {
         self.acquired_since.map(|since| since + self.times.renew_deadline)
     }
 
-    /// Returns the time of the next renewal. `None` if this process does not hold the Lease.
-    pub(super) fn renewal_due(&self) -> Option<Instant> {
-        self.renewal_due
-    }
-
     /// Returns the time at which the Lease expires for this process. `None` if no other process holds it.
     pub(super) fn expires_at(&self) -> Option<Instant> {
-        self.holder().filter(|holder| *holder != self.identity)?;
+        self.named()?;
         let promised = self.spec("leaseDurationSeconds").and_then(Value::as_u64).filter(|seconds| *seconds > 0);
         // fault K1.2: promised.map_or(self.times.duration, Duration::from_secs) ~> self.times.duration
         let duration = promised.map_or(self.times.duration, Duration::from_secs);
@@ -149,7 +143,7 @@ impl Lease {
     ///
     /// The Lease has expired if this process has seen no change of it for the lease duration that the holder wrote.
     pub(super) fn other_holder(&self) -> Option<&str> {
-        let holder = self.holder().filter(|holder| *holder != self.identity)?;
+        let holder = self.named()?;
         // fault K18.2: super::is_earlier_process(holder, &self.identity) ~> false
         // fault K18.3: self.is_first && ~>
         if self.is_first && super::is_earlier_process(holder, &self.identity) {
@@ -160,9 +154,9 @@ impl Lease {
         (!expired).then_some(holder)
     }
 
-    /// Returns the other process that the Lease names as its holder, if it holds the Lease no longer.
-    pub(super) fn deposed(&self) -> Option<&str> {
-        self.holder().filter(|holder| *holder != self.identity && self.other_holder().is_none())
+    /// Returns the other process that the Lease names as its holder, also if the Lease has expired.
+    pub(super) fn named(&self) -> Option<&str> {
+        self.holder().filter(|holder| *holder != self.identity)
     }
 
     /// Returns the resourceVersion of the Lease at the last read. `None` if the Lease did not exist.
@@ -193,8 +187,12 @@ impl Lease {
         Ok(())
     }
 
-    /// Renews the Lease. This process must hold the Lease. The next attempt after a failed one is due after `retry`.
-    pub(super) async fn renew(&mut self, retry: Duration) -> Renewal {
+    /// Renews the Lease when its renewal is due. This process must hold the Lease. The next attempt after a failed one is due after
+    /// `retry`.
+    pub(super) async fn renew_when_due(&mut self, retry: Duration) -> Renewal {
+        if let Some(due) = self.renewal_due {
+            sleep_until(due).await;
+        }
         self.renewal_due = Some(Instant::now() + retry);
         match self.take().await {
             Ok(()) => return Renewal::Renewed,
@@ -206,13 +204,12 @@ impl Lease {
         if let Err(error) = self.look().await {
             return Renewal::Failed(error);
         }
-        match self.holder() {
-            Some(other) if other != self.identity => {
-                let other = other.to_owned();
+        match self.named().map(str::to_owned) {
+            Some(other) => {
                 self.lose();
                 Renewal::Taken(other)
             }
-            _ => match self.take().await {
+            None => match self.take().await {
                 Ok(()) => Renewal::Renewed,
                 Err(error) => Renewal::Failed(error),
             },
