@@ -289,7 +289,7 @@ impl Logic for Hub {
             ProcessNews::Follows => {
                 self.heartbeats.follow();
                 self.silent.follow();
-                // fault K3.5 (failover_on_memkube::streams_are_between_leaders_whoever_leads): self.streams.stop(&mut self.view, at, requeue) ~> {}
+                // fault K3.5 (logic::who_does_not_lead_any_more_has_no_streams): self.streams.stop(&mut self.view, at, requeue) ~> {}
                 self.streams.stop(&mut self.view, at, requeue);
             }
             ProcessNews::ClockSet { microseconds } => {
@@ -385,7 +385,8 @@ impl Logic for Hub {
 #[cfg(test)]
 mod tests {
     use super::{
-        BlockingReason, Effect, FlowId, Hub, Kind, Logic, NamespacePolicy, ObjectName, Reason, Registry, Timestamp,
+        BlockingReason, Effect, FlowId, Hub, Kind, Logic, NamespacePolicy, ObjectName, ProcessNews, Reason, Registry,
+        Timestamp,
     };
     use fleetnet_core::hub::Key;
     use fleetnet_core::model::{
@@ -433,6 +434,16 @@ mod tests {
             name: ObjectName::new("fleet-member-b", "a-work-app-1"),
             by: by.map(str::to_owned),
         }
+    }
+
+    #[test]
+    fn who_does_not_lead_any_more_has_no_streams() {
+        let mut hub = Hub::new(NamespacePolicy::Off, &Registry::new()).expect("its metric is new");
+        let leads = hub.leads();
+        hub.process(ProcessNews::Leads, Timestamp::EPOCH, &mut Vec::new());
+        assert!(*leads.borrow());
+        hub.process(ProcessNews::Follows, Timestamp::EPOCH, &mut Vec::new());
+        assert!(!*leads.borrow());
     }
 
     #[test]

@@ -115,11 +115,13 @@ impl Client {
     pub(crate) async fn run(mut self) {
         let backoff = Backoff::new(STREAM_RETRY_FIRST, STREAM_RETRY_LONGEST);
         let mut failures = 0;
-        // fault K3.6 (failover_on_memkube::streams_are_between_leaders_whoever_leads): lease::leads(&mut self.leadership).await ~> true
-        while !self.inbox.is_closed() && lease::leads(&mut self.leadership).await {
-            let Ok(dialer) = self.dialer.wait_for(Option::is_some).await.map(|dialer| dialer.clone()) else { return };
-            // Leadership may have been lost meanwhile.
-            let Some(dialer) = dialer.filter(|_| self.leadership.borrow().may_write()) else { continue };
+        while !self.inbox.is_closed() && self.dialer.wait_for(Option::is_some).await.is_ok() {
+            // fault K3.6 (session_tests::only_a_leader_has_a_stream): !lease::leads(&mut self.leadership).await ~> false
+            if !lease::leads(&mut self.leadership).await {
+                return;
+            }
+            // The address may have changed meanwhile.
+            let Some(dialer) = self.dialer.borrow_and_update().clone() else { continue };
             let begun = Instant::now();
             let is_planned = match self.open(&dialer).await {
                 Ok((session, renew_after)) => {
@@ -173,7 +175,7 @@ impl Client {
     async fn stop(&mut self, renew_after: Duration) -> End {
         tokio::select! {
             () = sleep(renew_after) => End::TokenIsOld,
-            // fault K3.7 (failover_on_memkube::streams_are_between_leaders_whoever_leads): lease::no_longer_leads(&mut self.leadership) => ~> () = std::future::pending() =>
+            // fault K3.7 (session_tests::only_a_leader_has_a_stream): lease::no_longer_leads(&mut self.leadership) ~> std::future::pending()
             () = lease::no_longer_leads(&mut self.leadership) => End::NotLeading,
             changed = self.dialer.changed() => match changed {
                 Ok(()) => End::Moved,

@@ -239,3 +239,21 @@ async fn another_server_is_tried_at_once() {
     assert!(begun.elapsed() < Duration::from_millis(10), "{:?}", begun.elapsed());
     client.abort();
 }
+
+#[tokio::test(start_paused = true)]
+async fn only_a_leader_has_a_stream() {
+    let server = watch::Sender::new(Some(dialer(vec![welcome()])));
+    let (mut client, mut messages) = client(server.subscribe()).await;
+    let state = watch::Sender::new(Leadership::Waiting { holder: None });
+    client.leadership = state.subscribe();
+    let client = tokio::spawn(client.run());
+    let minutes = Duration::from_mins(10);
+    assert!(timeout(minutes, messages.recv()).await.is_err(), "a replica that does not lead opens no stream");
+    state.send_replace(Leadership::Leading { until: None });
+    assert!(matches!(messages.recv().await, Some(Message::FromStream(FromStream { news: News::Began, .. }))));
+    state.send_replace(Leadership::Waiting { holder: None });
+    assert!(matches!(messages.recv().await, Some(Message::FromStream(FromStream { news: News::Ended(_), .. }))));
+    assert!(matches!(messages.recv().await, Some(Message::NotConnected { reason: "NotLeading", .. })));
+    assert!(timeout(minutes, messages.recv()).await.is_err(), "it opens no other one");
+    client.abort();
+}
