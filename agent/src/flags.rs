@@ -227,6 +227,9 @@ mod tests {
         let common = flags(&[]).expect("defaults are valid");
         assert!(common.leader_elect && common.enable_v1beta1_apis && !common.enable_traffic_manager_feature);
         assert_eq!(common.leader_election_namespace, "fleet-system");
+        assert_eq!(common.leader_election_lease_duration, Duration::from_secs(3));
+        assert_eq!(common.leader_election_renew_deadline, Duration::from_secs(2));
+        assert_eq!(common.leader_election_retry_period, Duration::from_millis(500));
         let LeaseTimes { duration, renew_deadline, retry_period } = LeaseTimes::default();
         assert_eq!(common.leader_election_lease_duration, duration);
         assert_eq!(common.leader_election_renew_deadline, renew_deadline);

@@ -3,6 +3,8 @@
 use super::*;
 use crate::args::Options;
 use crate::limits::SETTLES;
+use crate::sandbox::kubeconfigs::Kubeconfigs;
+use crate::sandbox::{Ending, show};
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::DeleteParams;
@@ -39,7 +41,6 @@ fn stage() -> (Stage, mpsc::UnboundedReceiver<Event>) {
     (stage, events)
 }
 
-/// Waits for this number of events in which an agent has this state.
 #[test]
 fn after_a_stop_of_the_whole_process_all_agents_lead_again_and_changes_arrive() -> anyhow::Result<()> {
     sim::paused(async {
@@ -78,6 +79,36 @@ fn the_first_change_that_is_lost_is_the_last() -> anyhow::Result<()> {
         assert_eq!(wrong, ["change 1: 10.1.0.101 of member-1 is in 1 of 2 importers"]);
         assert!(begun.elapsed() < ARRIVAL + Duration::from_secs(5), "{:?}", begun.elapsed());
         assert_eq!((scene.counted, scene.lost, scene.cost.sums().total), (0, 1, 0), "it is no part of the average");
+        fleet.end().await
+    })
+}
+
+#[test]
+fn a_run_with_once_ends_at_the_first_failure_of_an_agent() -> anyhow::Result<()> {
+    sim::paused(async {
+        let options = Options { changes: 10_000, ..options() };
+        let (stage, mut events) = stage();
+        let fleet = Fleet::start(&options, &stage).await?;
+        let run = show(&options, &fleet, Kubeconfigs::prepare(&options)?, &stage);
+        let fail = async {
+            while !matches!(events.recv().await, Some(Event::Change { .. })) {}
+            fleet.failures().note("hub-agent ended by itself: it panicked".to_owned());
+        };
+        let (ending, ()) = tokio::join!(run, fail);
+        assert!(matches!(ending?, Ending::Failed));
+        let mut changes = 1;
+        loop {
+            match events.recv().await {
+                Some(Event::Change { .. }) => changes += 1,
+                Some(Event::Verdict { wrong, .. }) => {
+                    assert_eq!(wrong, ["hub-agent ended by itself: it panicked"]);
+                    break;
+                }
+                Some(_) => {}
+                None => panic!("no verdict"),
+            }
+        }
+        assert!(changes < 9_999, "it ended after all its changes, and not because of the agent");
         fleet.end().await
     })
 }

@@ -64,7 +64,7 @@ impl Agent {
 pub(crate) struct Failures(Arc<watch::Sender<Vec<String>>>);
 
 impl Failures {
-    fn note(&self, why: String) {
+    pub(in crate::sandbox) fn note(&self, why: String) {
         self.0.send_modify(|all| all.push(why));
     }
 
