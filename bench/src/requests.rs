@@ -50,7 +50,7 @@ impl Scenario {
 pub enum Connections {
     /// A new one for each request.
     New,
-    /// As many as at the start, for all requests. A connection that ends is replaced.
+    /// The same connections for all requests. A connection that ends is replaced.
     Kept,
 }
 

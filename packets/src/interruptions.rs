@@ -1,4 +1,4 @@
-//! What interrupts the work of a fleet while clients send requests: [`Interruption`].
+//! Interruptions of the work of a fleet, while clients send requests: [`Interruption`].
 
 use crate::limits::SETTLED;
 use crate::pair::Pair;
@@ -32,7 +32,7 @@ pub enum Interruption {
     BothApis,
 }
 
-/// Seconds of the preStop hook with which no request may be lost: more than a takeover from a frozen leader and its causes.
+/// Seconds of the preStop hook with which no request may be lost: longer than a takeover from a frozen leader.
 pub const PRE_STOP: u32 = 10;
 /// Time for which a leader is frozen: twice as long as its Lease.
 const FROZEN: Duration = Duration::from_secs(6);
@@ -68,7 +68,7 @@ impl Interruption {
         }
     }
 
-    /// True if the importer's clients lose requests, whatever the agents do.
+    /// True if the importer's clients lose requests for a reason that no agent can change.
     #[must_use]
     pub fn loses(self) -> bool {
         // The importer cannot know of the new pods. Who ends an export wants no requests.

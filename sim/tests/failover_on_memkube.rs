@@ -114,7 +114,7 @@ fn a_leader_that_goes_on_after_its_lease_was_taken_undoes_nothing() -> anyhow::R
     })
 }
 
-/// Returns the sum of a metric over the replicas of an agent that lead or do not lead.
+/// Returns the value of a metric of a replica.
 fn metric(fleet: &Fleet, place: Place, replica: usize, name: &str) -> anyhow::Result<f64> {
     let metrics = fleet.replica(place, replica).context("the replica runs")?.metrics()?;
     Ok(metrics.lines().filter_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok()).sum())

@@ -24,7 +24,7 @@ pub const LOOK: Duration = Duration::from_secs(1);
 /// Time in which requests arrive that a fault held back until its end.
 pub const LATE: Duration = Duration::from_secs(1);
 /// Time without a fault after which no importer may write endpoints that their source no longer has. A watch that fell silent is
-/// noticed after 85 s (`runtime/src/limits.rs`), a dead agent is replaced after 25 s, and a failed write is repeated after 30 s.
+/// noticed after 85 s (`runtime/src/limits.rs`). Another replica follows a dead leader after 3 s. A failed write is repeated after 30 s.
 pub const FRESHNESS: Duration = Duration::from_mins(4);
 /// The same after faults from which agents recover slowly: a rejected write is repeated after 10 minutes.
 pub const SLOW_FRESHNESS: Duration = Duration::from_mins(20);

@@ -163,8 +163,8 @@ struct State {
     last_of: BTreeMap<Place, String>,
     /// Replica that holds the Lease of each agent, and since when.
     leaders: BTreeMap<Place, (usize, Timestamp)>,
-    /// Last write of each Lease of an agent.
-    renewed: BTreeMap<(Place, String), Timestamp>,
+    /// Last write of the Lease that decides between the replicas of each agent.
+    renewed: BTreeMap<Place, Timestamp>,
     /// Begin of a second, and the number of requests of each agent since then.
     requests: (Timestamp, BTreeMap<Place, u32>),
     /// Time until which requests that were held back arrive.
@@ -256,9 +256,10 @@ impl Watchers {
 
     /// The hub was restored from a backup.
     pub fn restored(&self) {
+        let state = &mut *self.0.lock();
         // A Lease from the backup names a holder from before.
-        self.0.lock().renewed.clear();
-        self.0.lock().rules.iter_mut().for_each(|(_, rule)| rule.restored());
+        state.renewed.remove(&Place::Hub);
+        state.rules.iter_mut().for_each(|(_, rule)| rule.restored());
     }
 
     /// Until this time, requests that were held back arrive.
@@ -314,13 +315,13 @@ impl OnServer {
         let Some((agent, replica)) = holder.filter(|(agent, _)| *agent == self.place) else { return };
         let [before, after] = [commit.change.before.as_ref(), Some(&commit.change.after)]
             .map(|state| state.map(|state| leaders::Held::of(&state.decode())).unwrap_or_default());
-        let (name, at) = (commit.change.after.key.name().to_owned(), self.clock.now());
+        let at = self.clock.now();
         let state = &mut *self.watchers.0.lock();
-        let renewed = state.renewed.insert((agent, name.clone()), at);
-        if let Some(renewed) = renewed.filter(|_| name.starts_with(FIRST_LEASE))
+        if commit.change.after.key.name().starts_with(FIRST_LEASE)
+            && let Some(renewed) = state.renewed.insert(agent, at)
             && let Err(message) = leaders::may_follow(&before, &after, at.since(renewed))
         {
-            let message = format!("Lease {name} of the agent of {agent:?}: {message}");
+            let message = format!("the Lease of the agent of {agent:?}: {message}");
             state.found.get_or_insert(Finding { rule: "leaders", at, message });
         }
         if after.holder.is_empty() {

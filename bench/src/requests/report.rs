@@ -63,7 +63,7 @@ impl Counts {
 #[serde(rename_all = "snake_case")]
 pub enum Allowed {
     None,
-    /// As many as the client of the exporting cluster loses in the same run.
+    /// The number that the client of the exporting cluster loses in the same run.
     Baseline,
     /// Any number: the measurement counts them.
     Counted,
@@ -74,7 +74,7 @@ pub enum Allowed {
 pub struct Row {
     pub scenario: Scenario,
     pub pre_stop: PreStop,
-    /// What else belongs to the scenario; empty for nothing.
+    /// Further description of the scenario; can be empty.
     pub detail: String,
     pub allowed: Allowed,
     pub client: Side,

@@ -6,7 +6,7 @@ use packets::limits::SETTLED;
 use packets::pair::Pair;
 use packets::workload::Servers;
 
-/// Seconds of a preStop hook with which no request may be lost on a new connection, whatever the baseline loses.
+/// Seconds of a preStop hook with which no request on a new connection may be lost.
 const ENOUGH: u32 = 5;
 
 /// Counts the requests that are lost in rolling updates of pods with this preStop hook.

@@ -118,7 +118,8 @@ fn no_request_is_lost_in_a_rolling_update_of_the_exporter() -> anyhow::Result<()
         app.create(&shared.exporter).await?;
         app.create_service(&shared.exporter).await?;
         let address = shared.export("app").await?;
-        let client = Client::create(&shared.importer, "client", &format!("http://{address}:80"), &STEADY).await?;
+        let client =
+            Client::create(&shared.importer, "client", &format!("http://{address}:80"), &["--rate=100"]).await?;
         client.counts("answers of all pods", |totals| totals.servers.len() == 4).await?;
         let before = client.totals().await?;
         app.roll(&shared.exporter, 2).await?;
