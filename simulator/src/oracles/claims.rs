@@ -1,4 +1,4 @@
-//! Of all claims of type LoadBalancer for a Service, at most one is granted.
+//! Of all members with claims of type LoadBalancer for a Service, at most one has a grant.
 
 use super::{Oracle, Seen};
 use fleetnet_core::model::{ConsumerType, Object};
@@ -22,7 +22,10 @@ impl Oracle for OneExclusive {
             return Ok(false);
         }
         let service = claim.reference.source.clone();
-        let other = self.0.iter().find(|(other, of)| *other != name && **of == service).map(|(other, _)| other.clone());
+        // A member has two claims after somebody changed the first one. The grant belongs to the member.
+        let is_other = |other: &ObjectName| other.namespace != name.namespace;
+        let other =
+            self.0.iter().find(|(other, of)| is_other(other) && **of == service).map(|(other, _)| other.clone());
         self.0.insert(name.clone(), service.clone());
         match other {
             // A member can change the type of its own claim, so only a grant by the hub agent counts.
@@ -47,13 +50,17 @@ mod tests {
     use sim::fleet::Place;
 
     fn claim(member: &str, service: &str, consumer: &str, clusters: &[&str]) -> State {
+        claim_named(&format!("fleet-member-{member}/work-{service}"), member, service, consumer, clusters)
+    }
+
+    fn claim_named(name: &str, member: &str, service: &str, consumer: &str, clusters: &[&str]) -> State {
         let clusters: Vec<_> = clusters.iter().map(|cluster| json!({"cluster": cluster})).collect();
         let rest = json!({
             "metadata": {"annotations": {"networking.fleet.azure.com/service-type": consumer}},
             "spec": {"serviceImportReference": {"clusterId": member, "namespace": "work", "name": service}},
             "status": {"clusters": clusters},
         });
-        state(Kind::InternalServiceImport, &format!("fleet-member-{member}/work-{service}"), &rest)
+        state(Kind::InternalServiceImport, name, &rest)
     }
 
     #[test]
@@ -63,6 +70,11 @@ mod tests {
             ("two exclusive claims", claim("member-2", "app", "LoadBalancer", &["member-3"]), false),
             ("one without a grant", claim("member-2", "app", "LoadBalancer", &[]), true),
             ("a shared claim", claim("member-2", "app", "ClusterIP", &["member-3"]), true),
+            (
+                "a second claim of the member",
+                claim_named("fleet-member-member-1/other", "member-1", "app", "LoadBalancer", &["member-3"]),
+                true,
+            ),
             ("another Service", claim("member-2", "web", "LoadBalancer", &["member-3"]), true),
         ] {
             let mut rule = OneExclusive::default();
