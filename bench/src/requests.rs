@@ -4,24 +4,31 @@
 //! ```text
 //! setup (fleet, two replicas of each agent) ── traffic (servers, clients, counts)
 //! changes (one pod more, one pod less), rollouts, kills (of agents, during rollouts) ── imports (addresses in the importer, with times)
-//! interruptions (frozen leaders, outages, restarts, changes by users)
+//! interruptions (frozen leaders, outages, restarts, changes by users), versions (agents of another version)
+//! outside (node port, load balancer), death (of an exporting cluster), overhead (of the way through a derived Service)
 //! report (JSON, targets, table)
 //! ```
 
 pub mod changes;
+pub mod death;
 pub mod imports;
 pub mod interruptions;
 pub mod kills;
+pub mod outside;
+pub mod overhead;
 pub mod report;
 pub mod rollouts;
 pub mod setup;
 pub mod traffic;
+pub mod versions;
 
 use anyhow::Context as _;
+use packets::Settings;
 use packets::interruptions::Interruption;
 use packets::pair::Pair;
 use report::Report;
 use serde::Serialize;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// What is measured.
@@ -38,10 +45,28 @@ pub enum Scenario {
     Kills,
     /// Requests lost while agents, API servers or users interrupt the work of the fleet.
     Interruptions,
+    /// Requests from outside of all clusters that are lost in rolling updates.
+    Outside,
+    /// Requests lost when an exporting cluster dies, while another one has endpoints.
+    Death,
+    /// Requests lost in a downgrade and an upgrade of the agents. Needs `--older-agents`.
+    Versions,
+    /// Cost of the way through a derived Service.
+    Overhead,
 }
 
 impl Scenario {
-    const ALL: [Self; 5] = [Self::Ready, Self::Deleted, Self::Rollout, Self::Kills, Self::Interruptions];
+    /// Scenarios that need nothing that a user must give.
+    const ALL: [Self; 8] = [
+        Self::Ready,
+        Self::Deleted,
+        Self::Rollout,
+        Self::Kills,
+        Self::Interruptions,
+        Self::Outside,
+        Self::Death,
+        Self::Overhead,
+    ];
 }
 
 /// Connections of the clients in rolling updates.
@@ -84,7 +109,7 @@ pub struct Size {
     /// What is measured.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Scenario::ALL)]
     pub scenario: Vec<Scenario>,
-    /// Number of changes, of rolling updates, of kills of each kind, and of interruptions of each kind. Without it: 50, 200, 12 and 3.
+    /// Number of changes, of rolling updates, of kills of each kind, and of everything else. Without it: 50, 200, 12 and 3.
     #[arg(long)]
     pub times: Option<u32>,
     /// Requests in a second of each client.
@@ -102,9 +127,15 @@ pub struct Size {
     /// Seconds for which the hub does not answer.
     #[arg(long, default_value_t = 300)]
     pub outage: u64,
+    /// Interruptions to measure, by their number. Without it: all.
+    #[arg(long, value_delimiter = ',')]
+    pub interruption: Vec<usize>,
+    /// Folder with the programs hub-agent and member-agent of an older version.
+    #[arg(long)]
+    pub older_agents: Option<PathBuf>,
 }
 
-/// Numbers of changes, rolling updates, kills and interruptions if `--times` is not given.
+/// Numbers of changes, rolling updates, kills and others if `--times` is not given.
 const TIMES: [u32; 4] = [50, 200, 12, 3];
 
 impl Size {
@@ -120,10 +151,12 @@ impl Size {
             pre_stop,
             connections: Connections::ALL.to_vec(),
             outage: 10,
+            interruption: Vec::new(),
+            older_agents: None,
         }
     }
 
-    /// Returns the numbers of changes, rolling updates, kills and interruptions.
+    /// Returns the numbers of changes, rolling updates, kills and others.
     fn numbers(&self) -> [u32; 4] {
         TIMES.map(|number| self.times.unwrap_or(number))
     }
@@ -131,10 +164,14 @@ impl Size {
 
 /// Measures the scenarios of `size` in one fleet, one after the other.
 pub async fn measure(size: &Size) -> anyhow::Result<Report> {
-    let mut pair = Pair::start("requests").await?;
-    let [changes, rollouts, kills, interrupted] = size.numbers();
     let has = |scenario| size.scenario.contains(&scenario);
+    // Clients outside need a second node, and the death of a cluster a second exporter.
+    let nodes = if has(Scenario::Outside) { 2 } else { 1 };
+    let members = if has(Scenario::Death) { 3 } else { 2 };
+    let settings = Settings { nodes: vec![nodes; members], ..Settings::default() };
+    let mut pair = Pair::start("requests", settings).await?;
     let mut report = Report::new(size);
+    let [changes, rollouts, kills, others] = size.numbers();
     if has(Scenario::Ready) || has(Scenario::Deleted) {
         report.rows.extend(changes::measure(&pair, size, changes).await?);
     }
@@ -145,6 +182,12 @@ pub async fn measure(size: &Size) -> anyhow::Result<Report> {
             }
         }
     }
+    if has(Scenario::Outside) {
+        report.rows.extend(outside::measure(&pair, size, others).await?);
+    }
+    if has(Scenario::Overhead) {
+        report.overheads = overhead::measure(&pair, size, others).await?;
+    }
     if has(Scenario::Kills) {
         for successor in kills::SUCCESSORS {
             let (rows, killed) = kills::measure(&mut pair, size, successor, kills).await?;
@@ -152,10 +195,28 @@ pub async fn measure(size: &Size) -> anyhow::Result<Report> {
             report.kills.extend(killed);
         }
     }
+    interrupt(&mut pair, size, others, &mut report).await?;
+    Ok(report.with_targets())
+}
+
+/// Measures the scenarios in which agents or clusters fail or change.
+async fn interrupt(pair: &mut Pair, size: &Size, times: u32, report: &mut Report) -> anyhow::Result<()> {
+    let has = |scenario| size.scenario.contains(&scenario);
     if has(Scenario::Interruptions) {
-        for interruption in Interruption::ALL {
-            report.rows.extend(interruptions::measure(interruption, &mut pair, size, interrupted).await?);
+        for (number, interruption) in (1..).zip(Interruption::ALL) {
+            if size.interruption.is_empty() || size.interruption.contains(&number) {
+                report.rows.extend(interruptions::measure(interruption, pair, size, times).await?);
+            }
         }
     }
-    Ok(report.with_targets())
+    if has(Scenario::Versions) {
+        let older = size.older_agents.as_deref().context("the scenario versions needs --older-agents")?;
+        report.rows.extend(versions::measure(pair, size, older, times).await?);
+    }
+    if has(Scenario::Death) {
+        let (rows, deaths) = death::measure(pair, size, times).await?;
+        report.rows.extend(rows);
+        report.deaths = deaths;
+    }
+    Ok(())
 }

@@ -31,6 +31,8 @@ pub struct AgentSpec {
     proxies: Vec<Arc<Proxy>>,
     turn: Option<Turn>,
     root: Option<PathBuf>,
+    /// Folder with the agent's program, if it is not the one of the present sources.
+    folder: Option<PathBuf>,
 }
 
 /// User of the agents in their images.
@@ -41,7 +43,7 @@ impl AgentSpec {
     #[must_use]
     pub fn new(binary: &'static str, name: &str) -> Self {
         let (flags, environment, proxies) = (Vec::new(), Vec::new(), Vec::new());
-        Self { binary, name: name.to_owned(), flags, environment, proxies, turn: None, root: None }
+        Self { binary, name: name.to_owned(), flags, environment, proxies, turn: None, root: None, folder: None }
     }
 
     /// Sets a command-line flag, as `--name=value`. Replaces an earlier value of the flag.
@@ -85,9 +87,22 @@ impl AgentSpec {
         self
     }
 
+    /// Starts the program of this name in this folder: an agent of another version. `None` for the program of the present sources.
+    #[must_use]
+    pub fn from_folder(mut self, folder: Option<&Path>) -> Self {
+        self.folder = folder.map(Path::to_path_buf);
+        self
+    }
+
     /// Returns the file to execute, and its arguments.
     async fn command(&self) -> anyhow::Result<(PathBuf, Vec<OsString>)> {
-        let Some(root) = &self.root else { return Ok((binaries::find(self.binary).await?, self.flags.clone())) };
+        let Some(root) = &self.root else {
+            let program = match &self.folder {
+                Some(folder) => folder.join(self.binary),
+                None => binaries::find(self.binary).await?,
+            };
+            return Ok((program, self.flags.clone()));
+        };
         for flag in &self.flags {
             let value = flag.to_str().and_then(|flag| flag.split_once('=')).map(|(_, value)| Path::new(value));
             if let Some(file) = value.filter(|value| value.is_absolute() && value.is_file()) {

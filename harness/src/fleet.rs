@@ -50,7 +50,7 @@ pub struct Fleet {
 #[derive(Debug)]
 pub struct Member {
     pub control_plane: Arc<ControlPlane>,
-    /// Cluster id of the member, new for each test: `member-1-t7`.
+    /// Cluster id of the member. In a shared fleet it is new for each test: `member-1-t7`.
     pub cluster_id: String,
     /// Namespace of the member in the hub: `fleet-member-<cluster id>`.
     pub hub_namespace: String,
@@ -87,16 +87,18 @@ impl Fleet {
         Self::of(Arc::new(hub), members.into_iter().map(Arc::new).collect(), turn).admitted().await
     }
 
-    /// Returns a fleet of servers that the caller has started and prepared ([`install_hub`], [`install_member`]).
+    /// Returns a fleet of servers that the caller has started and prepared ([`install_hub`], [`install_member`]). The cluster id of a
+    /// member is the name of its control plane.
     pub async fn of_servers(hub: ControlPlane, members: Vec<ControlPlane>) -> anyhow::Result<Self> {
         let turn = Turn::with_own_servers().await;
-        Self::of(Arc::new(hub), members.into_iter().map(Arc::new).collect(), turn).admitted().await
+        let members = members.into_iter().map(|it| Member::new(it.name().to_owned(), Arc::new(it))).collect();
+        Self { hub: Arc::new(hub), members, test: next_test(), turn }.admitted().await
     }
 
     fn of(hub: Arc<ControlPlane>, members: Vec<Arc<ControlPlane>>, turn: Turn) -> Self {
-        let test = TESTS.fetch_add(1, Ordering::Relaxed) + 1;
-        let members = members.into_iter().enumerate().map(|(index, it)| Member::new(index, it, test)).collect();
-        Self { hub, members, test, turn }
+        let test = next_test();
+        let members = (1..).zip(members).map(|(number, it)| Member::new(format!("member-{number}-t{test}"), it));
+        Self { members: members.collect(), hub, test, turn }
     }
 
     async fn admitted(self) -> anyhow::Result<Self> {
@@ -210,10 +212,13 @@ pub fn with_long_leases(spec: AgentSpec) -> AgentSpec {
     spec.flag("--leader-election-lease-duration", "60s").flag("--leader-election-renew-deadline", "50s")
 }
 
+/// Returns the number of the next test.
+fn next_test() -> u32 {
+    TESTS.fetch_add(1, Ordering::Relaxed) + 1
+}
+
 impl Member {
-    fn new(index: usize, control_plane: Arc<ControlPlane>, test: u32) -> Self {
-        let number = index + 1;
-        let cluster_id = format!("member-{number}-t{test}");
+    fn new(cluster_id: String, control_plane: Arc<ControlPlane>) -> Self {
         let hub_namespace = format!("fleet-member-{cluster_id}");
         Self { control_plane, hub_user: hub_user(&cluster_id), cluster_id, hub_namespace }
     }

@@ -46,11 +46,21 @@ pub struct Settings {
     pub proxy_mode: ProxyMode,
     /// True if members get changes of slices over the slice stream.
     pub slice_stream: bool,
+    /// True if the pods of all members have the same addresses, so that they cannot reach each other.
+    pub same_pod_ranges: bool,
+    /// Value of the hub agent's flag `--silence-soft`.
+    pub silence_soft: &'static str,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { nodes: vec![1, 1], proxy_mode: ProxyMode::Nftables, slice_stream: true }
+        Self {
+            nodes: vec![1, 1],
+            proxy_mode: ProxyMode::Nftables,
+            slice_stream: true,
+            same_pod_ranges: false,
+            silence_soft: "60s",
+        }
     }
 }
 
@@ -137,7 +147,7 @@ impl Fleet {
 
     /// Returns the settings of a replica of the hub agent. Replicas have numbers from 0.
     async fn hub_agent(&self, replica: u16) -> anyhow::Result<AgentSpec> {
-        let agent = self.servers.hub_agent().await?;
+        let agent = self.servers.hub_agent().await?.flag("--silence-soft", self.settings.silence_soft);
         if !self.settings.slice_stream {
             return Ok(agent);
         }
@@ -154,7 +164,7 @@ impl Fleet {
     }
 
     /// Waits until all members have their slice streams, if the fleet has slice streams.
-    async fn are_connected(&self) -> anyhow::Result<()> {
+    pub async fn are_connected(&self) -> anyhow::Result<()> {
         if self.settings.slice_stream {
             for member in &self.servers.members {
                 self.is_connected(member).await?;
@@ -174,8 +184,11 @@ impl Fleet {
 
 /// Returns the networks of the nodes of each member.
 fn networks(settings: &Settings) -> Vec<Vec<NodeNetwork>> {
-    let members = (1..).zip(&settings.nodes);
-    members.map(|(member, nodes)| (1..=*nodes).map(|node| NodeNetwork { member, node }).collect()).collect()
+    let of_member = |(member, nodes): (u8, &u8)| {
+        let range = if settings.same_pod_ranges { 1 } else { member };
+        (1..=*nodes).map(|node| NodeNetwork { member, node, range }).collect()
+    };
+    (1..).zip(&settings.nodes).map(of_member).collect()
 }
 
 fn options(name: String) -> Options {

@@ -4,10 +4,13 @@ use crate::limits::SETTLED;
 use crate::pair::Pair;
 use crate::workload::{self, Servers};
 use fleetnet_api::crd::multicluster::{ServiceExport, ServiceImport};
-use fleetnet_api::crd::{MultiClusterService, ServiceExport as ServiceExportOfFleet};
+use fleetnet_api::crd::{MultiClusterService, ServiceExport as ServiceExportOfFleet, ServiceImportType};
 use harness::eventually;
-use harness::user::Consume;
-use k8s_openapi::api::core::v1::Service;
+use harness::user::{Consume, User};
+use k8s_openapi::api::core::v1::{Service, ServiceAccount};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 use std::time::Duration;
 
@@ -30,6 +33,14 @@ pub enum Interruption {
     Ports,
     /// A user also exports and imports the Service by the fleet's API, and ends that.
     BothApis,
+    /// The ServiceAccounts of the members in the hub are replaced. So the members' tokens are not valid any more, and they get new ones.
+    TokensReplaced,
+    /// The importer exports a headless Service with the same name. It loses the conflict, and the export ends.
+    ConflictWon,
+    /// The same, but the exporter begins its export again meanwhile, so that it loses the conflict.
+    ConflictLost,
+    /// A user replaces the Service by a headless one, and replaces that by the first one.
+    Headless,
 }
 
 /// Seconds of the preStop hook with which no request may be lost: longer than a takeover from a frozen leader.
@@ -38,11 +49,13 @@ pub const PRE_STOP: u32 = 10;
 const FROZEN: Duration = Duration::from_secs(6);
 /// Time for which an API server of a member does not answer.
 const SERVER_DOWN: Duration = Duration::from_secs(10);
+/// ServiceAccount of a member in its namespace of the hub.
+const ACCOUNT: &str = "member-agent";
 /// Time between the end of an export and its new beginning. The grace period is 30 s.
 const UNEXPORTED: Duration = Duration::from_secs(5);
 
 impl Interruption {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 12] = [
         Self::LeadersFrozen,
         Self::HubDown,
         Self::HubDownInRollout,
@@ -51,6 +64,10 @@ impl Interruption {
         Self::Reexport,
         Self::Ports,
         Self::BothApis,
+        Self::TokensReplaced,
+        Self::ConflictWon,
+        Self::ConflictLost,
+        Self::Headless,
     ];
 
     /// Returns what happens, in words.
@@ -65,14 +82,24 @@ impl Interruption {
             Self::Reexport => "the export ends and begins again",
             Self::Ports => "a port comes and goes",
             Self::BothApis => "the fleet's API comes and goes",
+            Self::TokensReplaced => "tokens are replaced",
+            Self::ConflictWon => "a conflict is won",
+            Self::ConflictLost => "a conflict is lost",
+            Self::Headless => "the Service becomes headless for a while",
         }
     }
 
     /// True if the importer's clients lose requests for a reason that no agent can change.
     #[must_use]
     pub fn loses(self) -> bool {
-        // The importer cannot know of the new pods. Who ends an export wants no requests.
-        matches!(self, Self::HubDownInRollout | Self::Reexport)
+        // The importer cannot know of the new pods. Who ends an export or deletes a Service wants no requests.
+        matches!(self, Self::HubDownInRollout | Self::Reexport | Self::ConflictLost | Self::Headless)
+    }
+
+    /// True if the address of the import changes, so that clients must use its name.
+    #[must_use]
+    pub fn changes_address(self) -> bool {
+        matches!(self, Self::ConflictLost | Self::Headless)
     }
 
     /// Lets it happen. `outage` is the time for which the hub does not answer, and `number` the number of the next rolling update.
@@ -113,6 +140,10 @@ impl Interruption {
             Self::Reexport => reexport(pair, servers.name).await,
             Self::Ports => ports(pair, servers.name).await,
             Self::BothApis => both_apis(pair, servers.name).await,
+            Self::TokensReplaced => replace_tokens(pair).await,
+            Self::ConflictWon => conflict(pair, servers.name, false).await,
+            Self::ConflictLost => conflict(pair, servers.name, true).await,
+            Self::Headless => headless(pair, servers).await,
         }
     }
 }
@@ -161,4 +192,62 @@ async fn both_apis(pair: &Pair, service: &str) -> anyhow::Result<()> {
     importer.delete::<MultiClusterService>(service).await?;
     exporter.delete::<ServiceExportOfFleet>(service).await?;
     importer.no_derived_service(service).await
+}
+
+async fn replace_tokens(pair: &Pair) -> anyhow::Result<()> {
+    let hub = &pair.fleet.servers.hub;
+    for member in &pair.fleet.servers.members {
+        let accounts: Api<ServiceAccount> = Api::namespaced(hub.admin(), &member.hub_namespace);
+        let old = accounts.get(ACCOUNT).await?;
+        accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
+        let metadata = ObjectMeta { name: old.metadata.name, labels: old.metadata.labels, ..ObjectMeta::default() };
+        accounts.create(&PostParams::default(), &ServiceAccount { metadata, ..ServiceAccount::default() }).await?;
+        // The agents read this file.
+        hub.access(&member.hub_user).await?.write_token(hub.folder())?;
+    }
+    pair.fleet.are_connected().await
+}
+
+/// Lets the importer export a headless Service with the same name, and ends that. If `lost` is true, the exporter begins its export again
+/// meanwhile, so that its export is the younger one.
+async fn conflict(pair: &Pair, service: &str, lost: bool) -> anyhow::Result<()> {
+    let Pair { exporter, importer, .. } = pair;
+    importer.create::<Service>(json!({"metadata": {"name": service}, "spec": {"clusterIP": "None"}})).await?;
+    importer.export_standard(service, json!({})).await?;
+    conflicts(importer, service).await?;
+    if lost {
+        exporter.delete::<ServiceExport>(service).await?;
+        eventually::gone(&exporter.api::<ServiceExport>(), service).await?;
+        exporter.export_standard(service, json!({})).await?;
+        conflicts(exporter, service).await?;
+    }
+    tokio::time::sleep(SETTLED).await;
+    importer.delete::<ServiceExport>(service).await?;
+    importer.delete::<Service>(service).await?;
+    importer.sees_ready_import(service, &[pair.exporting()]).await.map(drop)
+}
+
+/// Waits until an export of the standard API shows a conflict.
+async fn conflicts(user: &User, service: &str) -> anyhow::Result<()> {
+    let is_shown = |export: &ServiceExport| {
+        let conditions = export.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        conditions.into_iter().any(|condition| condition.type_ == "Conflict" && condition.status == "True")
+    };
+    let what = format!("the export of {service} to show a conflict");
+    eventually::object(&user.api::<ServiceExport>(), service, &what, is_shown).await.map(drop)
+}
+
+async fn headless(pair: &Pair, servers: Servers<'_>) -> anyhow::Result<()> {
+    let Pair { exporter, importer, .. } = pair;
+    for (more, kind) in
+        [(json!({"clusterIP": "None"}), ServiceImportType::Headless), (json!({}), ServiceImportType::ClusterSetIP)]
+    {
+        exporter.delete::<Service>(servers.name).await?;
+        servers.create_service_with(exporter, more).await?;
+        let has_type = |import: &ServiceImport| import.spec.type_ == kind;
+        importer.sees_service_import(servers.name, &format!("to be {kind:?}"), has_type).await?;
+        importer.sees_ready_import(servers.name, &[pair.exporting()]).await?;
+        tokio::time::sleep(SETTLED).await;
+    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Test or program inside of namespaces of its own: [`inside`], [`run_inside`].
+//! Test or program inside of namespaces of its own: [`inside`], [`run_inside`], [`again`].
 //!
 //! The program starts itself again, with new mount, network and PID namespaces. The kernel removes everything in them when the
 //! program ends in any way: processes, network devices, rules of nftables and files. So a test never changes the network of the
@@ -72,19 +72,29 @@ where
     F: AsyncFnOnce() -> anyhow::Result<()>,
 {
     let name = name_of::<F>()?;
-    if env::var_os(INSIDE).is_some() {
+    if is_inside() {
         println!("{}", begins(name));
         return harness::run(test());
     }
-    if let Some(reason) = obstacle(tools) {
-        ensure!(env::var_os(REQUIREMENT).is_none_or(|value| value != "required"), "{name} cannot run: {reason}");
-        // Written directly: the test framework does not show the output of a test that passes.
-        writeln!(std::io::stderr(), "not run: {name}: {reason}")?;
+    if !can_run(name, tools)? {
         return Ok(());
     }
     let _turn = ONE_AT_A_TIME.lock();
     prepare()?;
     run_again(name)
+}
+
+/// True if this machine can run the test with this name, which needs a bed and these programs.
+///
+/// # Errors
+/// If the machine cannot run the test, and the environment variable `FLEETNET_PACKETS` is `required`. Without it, the test is reported
+/// as not run on standard error.
+pub fn can_run(name: &str, tools: &[&str]) -> anyhow::Result<bool> {
+    let Some(reason) = obstacle(tools) else { return Ok(true) };
+    ensure!(env::var_os(REQUIREMENT).is_none_or(|value| value != "required"), "{name} cannot run: {reason}");
+    // Written directly: the test framework does not show the output of a test that passes.
+    writeln!(std::io::stderr(), "not run: {name}: {reason}")?;
+    Ok(false)
 }
 
 /// Runs the main part of a program inside of namespaces of its own.
@@ -98,18 +108,34 @@ where
 /// # Panics
 /// In the second process, if `work` takes longer than `limit`.
 pub fn run_inside(limit: Duration, work: impl AsyncFnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
-    if env::var_os(INSIDE).is_some() {
+    if is_inside() {
         return harness::run_within(limit, work());
     }
     if let Some(reason) = obstacle(&[]) {
         bail!("this machine cannot run fleets with real traffic: {reason}");
     }
+    let status = again()?.status().context("cannot start setpriv")?;
+    ensure!(status.success(), "this program failed in its namespaces ({status})");
+    Ok(())
+}
+
+/// Returns the call that starts this program again with the same arguments, inside of namespaces of its own. All processes inside end
+/// with the thread that starts it, or with the process that it starts. The exit code is that of the program inside.
+///
+/// # Errors
+/// If a program that a bed needs cannot be built. [`obstacle`] tells what else is missing.
+pub fn again() -> anyhow::Result<Command> {
     prepare()?;
     let program = env::current_exe().context("cannot tell where this program is")?;
-    let status = command(&program, env::args_os().skip(1)).env(INSIDE, "program").status();
-    let status = status.context("cannot start setpriv")?;
-    ensure!(status.success(), "{} failed in its namespaces ({status})", program.display());
-    Ok(())
+    let mut command = command(&program, env::args_os().skip(1));
+    command.env(INSIDE, "program");
+    Ok(command)
+}
+
+/// True in a process that was started inside of namespaces of its own.
+#[must_use]
+pub fn is_inside() -> bool {
+    env::var_os(INSIDE).is_some()
 }
 
 /// Returns the name of the test that the closure belongs to, as the test program knows it.
@@ -124,8 +150,9 @@ fn begins(name: &str) -> String {
     format!("{name} runs in its own namespaces")
 }
 
-/// Returns the reason why this machine cannot run a test; `None` if it can.
-fn obstacle(more: &[&str]) -> Option<String> {
+/// Returns the reason why this machine cannot run a bed that needs these programs too; `None` if it can.
+#[must_use]
+pub fn obstacle(more: &[&str]) -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("it needs root".to_owned());
     }

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! isolation (a test or program in mount, network and PID namespaces of its own; nothing stays behind)
+//!   └─ listeners (ports of the machine that reach the bed)
 //! fleet (hub + members with nodes, and the agents) ── replicas (two processes of an agent)
 //!   ├─ network (addresses, the bridge, nodes and pods as network namespaces)
 //!   ├─ node (Node object, kube-proxy)
@@ -12,11 +13,13 @@
 //!   └─ dns (CoreDNS as a pod behind the Service kube-dns)
 //! image (programs of pods: serve, client) ── bin/packets
 //! workload (servers and clients of tests)
+//! disturbance (faults of the network), load_balancer (addresses for clients outside of all clusters)
 //! pair (an exporter, an importer, and replicas of their agents) ── interruptions (what happens to them while clients send requests)
 //! follow (watch of pods), http (smallest client), shell (calls of `ip`), clock, limits
 //! ```
 
 pub mod clock;
+pub mod disturbance;
 mod dns;
 pub mod fleet;
 mod follow;
@@ -27,6 +30,8 @@ pub mod interruptions;
 mod isolation;
 pub mod kubelet;
 pub mod limits;
+pub mod listeners;
+pub mod load_balancer;
 pub mod network;
 pub mod node;
 pub mod pair;
@@ -36,4 +41,4 @@ mod shell;
 pub mod workload;
 
 pub use fleet::{Fleet, Settings};
-pub use isolation::{inside, inside_with, run_inside};
+pub use isolation::{again, can_run, inside, inside_with, is_inside, obstacle, run_inside};

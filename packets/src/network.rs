@@ -24,7 +24,7 @@ pub const DNS: &str = "10.96.0.10";
 /// IPv6 address of the bed's root namespace.
 const ROOT6: &str = "fd01::1";
 /// Namespace of the bridge.
-const FABRIC: &str = "fabric";
+pub(crate) const FABRIC: &str = "fabric";
 /// Number of addresses that the pods of a node use in turn.
 const PODS: u16 = 16_000;
 
@@ -33,6 +33,8 @@ const PODS: u16 = 16_000;
 pub struct NodeNetwork {
     pub member: u8,
     pub node: u8,
+    /// Number of the ranges of the member's pods: its own number, or that of a member whose pods have the same addresses.
+    pub range: u8,
 }
 
 impl NodeNetwork {
@@ -62,13 +64,13 @@ impl NodeNetwork {
     #[must_use]
     pub fn pod_address(self, number: u16) -> Ipv4Addr {
         let [high, low] = number.to_be_bytes();
-        Ipv4Addr::new(10, self.member, 64 * self.node + high, low)
+        Ipv4Addr::new(10, self.range, 64 * self.node + high, low)
     }
 
     /// Returns the IPv6 address of the pod with this number.
     #[must_use]
     pub fn pod_address6(self, number: u16) -> Ipv6Addr {
-        Ipv6Addr::new(0xfd00, self.member.into(), 0, 0, 0, 0, self.node.into(), number)
+        Ipv6Addr::new(0xfd00, self.range.into(), 0, 0, 0, 0, self.node.into(), number)
     }
 
     /// Returns the name of the network namespace of the pod with this number.
@@ -83,17 +85,17 @@ impl NodeNetwork {
         if (2..PODS).contains(&number) { number + 1 } else { 2 }
     }
 
-    /// Returns commands of `ip` that make the pods of this node reachable.
-    fn routes(self) -> [String; 2] {
+    /// Returns commands of `ip` that add or delete the routes to the pods of this node.
+    pub(crate) fn routes(self, verb: &str) -> [String; 2] {
         let [four, six] = self.pod_ranges();
-        [format!("route add {four} via {}", self.address()), format!("route add {six} via {}", self.address6())]
+        [format!("route {verb} {four} via {}", self.address()), format!("route {verb} {six} via {}", self.address6())]
     }
 }
 
-/// Returns the ranges of all pods of a member, of both families.
+/// Returns the ranges of all pods of a member with this number of its ranges, of both families.
 #[must_use]
-pub fn member_ranges(member: u8) -> String {
-    format!("10.{member}.0.0/16,fd00:{member:x}::/64")
+pub fn member_ranges(range: u8) -> String {
+    format!("10.{range}.0.0/16,fd00:{range:x}::/64")
 }
 
 /// Makes the bridge, the nodes, and the routes between them.
@@ -115,13 +117,36 @@ pub(crate) async fn make(nodes: &[NodeNetwork]) -> anyhow::Result<()> {
     for node in nodes {
         make_node(*node).await?;
     }
-    let routes_without = |own: Option<NodeNetwork>| {
-        nodes.iter().filter(move |node| own != Some(**node)).flat_map(|node| node.routes()).collect::<Vec<_>>()
-    };
     for node in nodes {
-        ip(Some(&node.namespace()), &routes_without(Some(*node))).await?;
+        ip(Some(&node.namespace()), &routes(nodes, Some(*node))).await?;
+        if node.range != node.member {
+            hide(*node).await?;
+        }
     }
-    ip(None, &routes_without(None)).await
+    ip(None, &routes(nodes, None)).await
+}
+
+/// Returns the routes of a node to the pods of the others; `None` for the routes of the bed's root namespace. If the pods of two nodes have
+/// the same addresses, the first node gets the packets.
+fn routes(nodes: &[NodeNetwork], own: Option<NodeNetwork>) -> Vec<String> {
+    let mut known: Vec<_> = own.iter().map(|own| own.pod_ranges()).collect();
+    let mut routes = Vec::new();
+    for node in nodes {
+        let ranges = node.pod_ranges();
+        if !known.contains(&ranges) {
+            known.push(ranges);
+            routes.extend(node.routes("add"));
+        }
+    }
+    routes
+}
+
+/// Gives the node's address to packets of its pods that leave for nodes and API servers, which have no way back to the pods.
+async fn hide(node: NodeNetwork) -> anyhow::Result<()> {
+    let rules = "table inet fleetnet_hide {\n  chain postrouting {\n    type nat hook postrouting priority 100;\n    \
+                 ip daddr 192.168.0.0/24 masquerade\n    ip6 daddr fd01::/16 masquerade\n  }\n}\n";
+    let enter = format!("--net={}", namespace_file(&node.namespace()));
+    run(&["nsenter", &enter, "nft", "-f", "-"], rules).await.map(drop)
 }
 
 async fn make_node(node: NodeNetwork) -> anyhow::Result<()> {
@@ -197,15 +222,24 @@ async fn set(namespace: &str, settings: &[&str]) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::NodeNetwork;
+    use super::{NodeNetwork, routes};
 
     #[test]
     fn the_pods_of_two_nodes_have_other_addresses() {
-        let [first, second] = [1, 2].map(|node| NodeNetwork { member: 3, node });
+        let [first, second] = [1, 2].map(|node| NodeNetwork { member: 3, node, range: 3 });
         assert_eq!(first.pod_ranges(), ["10.3.64.0/18", "fd00:3::1:0/112"]);
         assert_eq!(second.pod_ranges(), ["10.3.128.0/18", "fd00:3::2:0/112"]);
         assert_eq!(first.pod_address(300).to_string(), "10.3.65.44");
         assert_eq!(first.pod_address6(300).to_string(), "fd00:3::1:12c");
+    }
+
+    #[test]
+    fn pods_with_the_same_addresses_are_at_the_first_node() {
+        let nodes = [(1, 1), (2, 1), (3, 3)].map(|(member, range)| NodeNetwork { member, node: 1, range });
+        let [first, second, third] = nodes;
+        assert_eq!(first.pod_ranges(), second.pod_ranges());
+        assert_eq!(routes(&nodes, None), [first.routes("add"), third.routes("add")].concat());
+        assert_eq!(routes(&nodes, Some(second)), third.routes("add"), "a node keeps its own pods");
     }
 
     #[test]

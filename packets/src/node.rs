@@ -152,7 +152,7 @@ async fn start_proxy(
         "mode": mode.name(), "hostnameOverride": name,
         "clientConnection": {"kubeconfig": control_plane.admin_kubeconfig()?},
         // Pods of other members are no part of this range. Packets to them are routed, without NAT.
-        "detectLocalMode": "ClusterCIDR", "clusterCIDR": member_ranges(network.member),
+        "detectLocalMode": "ClusterCIDR", "clusterCIDR": member_ranges(network.range),
         "healthzBindAddress": format!("0.0.0.0:{HEALTH}"), "metricsBindAddress": "127.0.0.1:10249",
         // With zeros, kube-proxy writes no settings of conntrack, which a network namespace does not have.
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},

@@ -1,31 +1,64 @@
 //! Fleet of an exporting and an importing member, with two replicas of each agent: [`Pair`].
 
+use crate::disturbance::Disturbance;
 use crate::replicas::Replicas;
 use crate::{Fleet, Settings};
+use anyhow::Context as _;
 use harness::user::User;
 
-/// Running fleet of two members. The fields are dropped in order, so the agents end before their API servers.
+/// Running fleet of an exporter and an importer. The fields are dropped in order, so the agents end before their API servers.
 pub struct Pair {
-    /// Replicas of the hub agent, of the exporter's agent, and of the importer's agent.
+    /// Replicas of the hub agent, of the exporter's agent, and of the importer's agent. Agents of further members follow.
     pub agents: Vec<Replicas>,
     pub exporter: User,
     pub importer: User,
     pub fleet: Fleet,
+    namespace: String,
 }
 
 impl Pair {
     /// Starts the fleet and its agents. The users have a namespace of their own.
-    pub async fn start(namespace: &str) -> anyhow::Result<Self> {
-        let fleet = Fleet::start(Settings::default()).await?;
+    pub async fn start(namespace: &str, settings: Settings) -> anyhow::Result<Self> {
+        let fleet = Fleet::start(settings).await?;
         let namespace = fleet.servers.namespace(namespace).await?;
         let agents = fleet.start_replicas().await?;
         let [exporter, importer] = [0, 1].map(|index| fleet.user(index, &namespace));
-        Ok(Self { agents, exporter, importer, fleet })
+        Ok(Self { agents, exporter, importer, fleet, namespace })
     }
 
     /// Returns the cluster id of the exporter.
     #[must_use]
     pub fn exporting(&self) -> &str {
         &self.fleet.servers.members[0].cluster_id
+    }
+
+    /// Returns the namespace of the users.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Returns a user of the member after the importer, and its cluster id.
+    pub fn second_exporter(&self) -> anyhow::Result<(User, String)> {
+        let member = self.fleet.servers.members.get(2).context("the fleet has no second exporter")?;
+        Ok((self.fleet.user(2, &self.namespace), member.cluster_id.clone()))
+    }
+
+    /// Cuts the power of the exporter: its nodes lose their links, its agents are killed, and its API server does not answer.
+    pub async fn cut_exporter(&mut self) -> anyhow::Result<()> {
+        for node in &self.fleet.members[0].nodes {
+            Disturbance::LinkDown.begin(node.network).await?;
+        }
+        self.fleet.servers.members[0].control_plane.freeze().await?;
+        self.agents[1].kill().await
+    }
+
+    /// Gives power to the exporter again, and waits until its agents are ready.
+    pub async fn restore_exporter(&mut self) -> anyhow::Result<()> {
+        self.fleet.servers.members[0].control_plane.thaw().await?;
+        for node in &self.fleet.members[0].nodes {
+            Disturbance::LinkDown.end(node.network).await?;
+        }
+        self.agents[1].replace().await
     }
 }

@@ -11,10 +11,16 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::ListParams;
 use serde::Serialize;
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 /// Variable with the UID of an agent's pod.
 const POD_UID: &str = "POD_UID";
+
+/// Duration and renew deadline of Leases: the defaults of the flags, and those of older agents and of Go agents.
+const DEFAULT_LEASES: [&str; 2] = ["3s", "2s"];
+const OLDER_LEASES: [&str; 2] = ["15s", "10s"];
 
 /// Process that follows a killed one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -35,13 +41,15 @@ pub struct Replicas {
     replicas: Vec<Replica>,
     /// Number of pods so far.
     pods: u32,
+    /// True if an agent is of an older version.
+    has_older: bool,
 }
 
 #[derive(Debug)]
 struct Replica {
     spec: AgentSpec,
     pod_uid: String,
-    /// `None` only while the agent is killed.
+    /// `None` while the agent is killed.
     agent: Option<Agent>,
 }
 
@@ -49,11 +57,10 @@ impl Replicas {
     /// Starts two replicas, one after the other, so that the first one leads.
     pub(crate) async fn start(name: &str, control_plane: &ControlPlane, specs: [AgentSpec; 2]) -> anyhow::Result<Self> {
         let leases = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
-        let mut replicas = Self { name: name.to_owned(), leases, replicas: Vec::new(), pods: 0 };
+        let mut replicas = Self { name: name.to_owned(), leases, replicas: Vec::new(), pods: 0, has_older: false };
         for spec in specs {
-            // The harness sets longer Leases. These are the defaults of the flags.
-            let spec = spec.flag("--leader-election-lease-duration", "3s");
-            let spec = spec.flag("--leader-election-renew-deadline", "2s");
+            // The harness sets longer Leases.
+            let spec = with_leases(spec, DEFAULT_LEASES);
             let pod_uid = replicas.new_pod();
             let agent = spec.clone().variable(POD_UID, &pod_uid).start_ready().await?;
             replicas.replicas.push(Replica { spec, pod_uid, agent: Some(agent) });
@@ -106,6 +113,27 @@ impl Replicas {
         Ok(())
     }
 
+    /// Replaces all replicas as [`Self::replace`] does, by agents whose program is in this folder. `None` for the program of the present
+    /// sources.
+    pub async fn replace_by(&mut self, folder: Option<&Path>) -> anyhow::Result<()> {
+        let leases = if folder.is_some() { OLDER_LEASES } else { DEFAULT_LEASES };
+        for replica in &mut self.replicas {
+            replica.spec = with_leases(replica.spec.clone().from_folder(folder), leases);
+        }
+        self.has_older = true;
+        self.replace().await?;
+        self.has_older = folder.is_some();
+        self.leader().await.map(drop)
+    }
+
+    /// Kills all replicas with SIGKILL. None starts again.
+    pub async fn kill(&mut self) -> anyhow::Result<()> {
+        for agent in self.replicas.iter_mut().filter_map(|replica| replica.agent.take()) {
+            agent.kill().await?;
+        }
+        Ok(())
+    }
+
     /// Waits until all replicas are ready and one of them leads.
     pub async fn are_ready(&self) -> anyhow::Result<()> {
         for replica in &self.replicas {
@@ -129,8 +157,17 @@ impl Replicas {
             if let Some(index) = self.replicas.iter().position(leads) {
                 return Ok(index);
             }
+            // The names of older agents in Leases do not contain their pods.
+            let has_one_holder = holders.iter().collect::<BTreeSet<_>>().len() == 1;
+            if self.has_older && has_one_holder && !holders[0].is_empty() {
+                return Ok(0);
+            }
             deadline.check().with_context(|| format!("no agent of {} holds all Leases: {holders:?}", self.name))?;
             tokio::time::sleep(POLL).await;
         }
     }
+}
+
+fn with_leases(spec: AgentSpec, [duration, deadline]: [&str; 2]) -> AgentSpec {
+    spec.flag("--leader-election-lease-duration", duration).flag("--leader-election-renew-deadline", deadline)
 }

@@ -3,15 +3,20 @@
 use crate::http;
 use crate::image::client::CONTROL_PORT;
 use crate::image::result::Totals;
+use crate::network::ROOT;
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::multicluster::ServiceImport;
+use harness::binaries;
 use harness::eventually::{self, Deadline};
 use harness::limits::{EVENTUALLY, POLL};
+use harness::process::{Process, Spec};
 use harness::user::User;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// Settings of a Deployment of servers.
 #[derive(Clone, Copy, Debug)]
@@ -46,17 +51,24 @@ impl Servers<'_> {
         self.are_rolled_out(user).await
     }
 
-    /// Creates the Service of the servers, of both families: HTTP and UDP at port 80, and TCP at port 81.
+    /// Creates the Service of the servers, of both families: HTTP and UDP at port 80, TCP at port 81, and HTTP at port 8080, which is also
+    /// the port of the pods.
     pub async fn create_service(self, user: &User) -> anyhow::Result<Service> {
-        user.create(json!({
-            "metadata": {"name": self.name},
-            "spec": {"ipFamilyPolicy": "PreferDualStack", "selector": {"app": self.name}, "ports": [
-                {"name": "http", "port": 80, "targetPort": 8080},
-                {"name": "tcp", "port": 81, "targetPort": 8081},
-                {"name": "udp", "protocol": "UDP", "port": 80, "targetPort": 8080},
-            ]},
-        }))
-        .await
+        self.create_service_with(user, json!({})).await
+    }
+
+    /// Creates the Service of the servers as [`Self::create_service`] does, with more fields of its spec.
+    pub async fn create_service_with(self, user: &User, more: Value) -> anyhow::Result<Service> {
+        let mut spec = json!({"ipFamilyPolicy": "PreferDualStack", "selector": {"app": self.name}, "ports": [
+            {"name": "http", "port": 80, "targetPort": 8080},
+            {"name": "tcp", "port": 81, "targetPort": 8081},
+            {"name": "udp", "protocol": "UDP", "port": 80, "targetPort": 8080},
+            {"name": "direct", "port": 8080},
+        ]});
+        for (field, value) in more.as_object().into_iter().flatten() {
+            spec[field] = value.clone();
+        }
+        user.create(json!({"metadata": {"name": self.name}, "spec": spec})).await
     }
 
     /// Changes the number of pods to `replicas`, and waits until there are as many pods and all are ready.
@@ -116,6 +128,8 @@ pub async fn export(exporter: &User, exporting: &str, importer: &User, service: 
 pub struct Client {
     name: String,
     control: SocketAddr,
+    /// Process of a client that is not in a pod.
+    _process: Option<Arc<Process>>,
 }
 
 impl Client {
@@ -128,7 +142,20 @@ impl Client {
         let pod =
             eventually::object(&user.api::<Pod>(), name, &format!("the client {name} to run"), is_running).await?;
         let address = address(&pod).context("a pod that runs has an address")?;
-        Ok(Self { name: name.to_owned(), control: (address, CONTROL_PORT).into() })
+        Ok(Self { name: name.to_owned(), control: (address, CONTROL_PORT).into(), _process: None })
+    }
+
+    /// Starts a client outside of all clusters, in the namespace of the API servers. Clients that run at the same time need different
+    /// control ports.
+    pub async fn outside(name: &str, target: &str, control_port: u16, more: &[&str]) -> anyhow::Result<Self> {
+        let own = ["client".to_owned(), format!("--target={target}"), format!("--control-port={control_port}")];
+        let arguments = own.into_iter().chain(more.iter().map(|it| (*it).to_owned())).map(OsString::from).collect();
+        let file = binaries::find("packets").await?;
+        let name = name.to_owned();
+        let process =
+            Process::start(Spec { name: name.clone(), file, arguments, environment: Vec::new(), scratch: None })
+                .await?;
+        Ok(Self { name, control: (ROOT, control_port).into(), _process: Some(Arc::new(process)) })
     }
 
     /// Returns the counts so far.

@@ -18,7 +18,11 @@ pub(super) async fn measure(
 ) -> anyhow::Result<Vec<Row>> {
     let name = format!("interrupted-{}", interruption as u8);
     let servers = Servers { name: &name, replicas: size.pods, pre_stop: Some(PRE_STOP), probe_delay: 0 };
-    let traffic = setup::serve(pair, servers, size.rate, Connections::New).await?;
+    let traffic = if interruption.changes_address() {
+        setup::serve_by_name(pair, servers, size.rate).await?
+    } else {
+        setup::serve(pair, servers, size.rate, Connections::New).await?
+    };
     for number in 1..=times {
         eprintln!("{number} of {times}: {}", interruption.detail());
         interruption.happen(pair, servers, Duration::from_secs(size.outage), number).await?;

@@ -2,13 +2,17 @@
 
 use super::{PreStop, Scenario, Size};
 use crate::environment::Role;
-use crate::quantiles::Quantiles;
+use crate::quantiles::{Quantiles, ratio};
 use crate::report::{Target, processors, target};
-use packets::image::result::Totals;
+use packets::image::result::{Latency, Totals};
 use packets::replicas::Successor;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::ops::AddAssign;
+
+/// Time after which a dead cluster must get no requests: the soft limit of 60 s, and 2 s for the way to the importers.
+const SOFT_LIMIT_MILLISECONDS: f64 = 62_000.0;
 
 /// Place of a client.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
@@ -58,6 +62,16 @@ impl Counts {
     }
 }
 
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.lost += other.lost;
+        for (kind, count) in other.kinds {
+            *self.kinds.entry(kind).or_default() += count;
+        }
+    }
+}
+
 /// Requests that the importer's client may lose.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -92,6 +106,10 @@ impl Row {
             Scenario::Rollout => "rollout",
             Scenario::Kills => "kills",
             Scenario::Interruptions => "interruption",
+            Scenario::Outside => "outside",
+            Scenario::Death => "death",
+            Scenario::Versions => "versions",
+            Scenario::Overhead => "overhead",
         };
         let PreStop(seconds) = self.pre_stop;
         let hook = seconds.map_or_else(|| "no preStop".to_owned(), |seconds| format!("preStop {seconds} s"));
@@ -119,6 +137,34 @@ pub struct Kill {
     pub lost: BTreeMap<Side, u64>,
 }
 
+/// Death of an exporting cluster.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Death {
+    /// From the death until the last request of the importer that was lost.
+    pub last_loss_milliseconds: f64,
+}
+
+/// Target of the requests in a measurement of the cost of a way.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// Pod's own address: the baseline.
+    Pod,
+    /// Address of the import.
+    Import,
+}
+
+/// One measurement of a way.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Overhead {
+    pub way: Way,
+    /// Answers in a second over 8 kept connections, as many as the pod gives.
+    pub requests_per_second: u64,
+    /// Times until the answers at a fixed rate, each over a new connection, in microseconds.
+    pub latency: Latency,
+    pub lost: u64,
+}
+
 /// Results of all scenarios.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -129,13 +175,23 @@ pub struct Report {
     pub optimized: bool,
     pub rows: Vec<Row>,
     pub kills: Vec<Kill>,
+    pub deaths: Vec<Death>,
+    pub overheads: Vec<Overhead>,
     pub targets: Vec<Target>,
 }
 
 impl Report {
     pub(super) fn new(size: &Size) -> Self {
-        let (size, optimized) = (size.clone(), !cfg!(debug_assertions));
-        Self { size, processors: processors(), optimized, rows: Vec::new(), kills: Vec::new(), targets: Vec::new() }
+        Self {
+            size: size.clone(),
+            processors: processors(),
+            optimized: !cfg!(debug_assertions),
+            rows: Vec::new(),
+            kills: Vec::new(),
+            deaths: Vec::new(),
+            overheads: Vec::new(),
+            targets: Vec::new(),
+        }
     }
 
     /// Compares the results with their targets.
@@ -150,6 +206,10 @@ impl Report {
                 self.targets.push(target(&name, at_most, longest));
             }
         }
+        if let Some(longest) = self.deaths.iter().map(|death| death.last_loss_milliseconds).reduce(f64::max) {
+            self.targets.push(target("death: last lost request, longest, ms", SOFT_LIMIT_MILLISECONDS, longest));
+        }
+        self.targets.extend(targets_of_overhead(&self.overheads));
         self
     }
 
@@ -187,8 +247,35 @@ impl Report {
             let [local, importer] = Side::ALL.map(|side| lost.get(&side).copied().unwrap_or_default());
             let _ = writeln!(text, "| {agent:?} | {} | {next} | {local} | {importer} |", name(*successor));
         }
+        for Death { last_loss_milliseconds } in &self.deaths {
+            let _ = writeln!(text, "\ndeath: the last lost request {last_loss_milliseconds:.0} ms after it");
+        }
+        if !self.overheads.is_empty() {
+            text.push_str("\n| way | requests/s | µs: p50 / p90 / p99 | lost |\n|---|---|---|---|\n");
+        }
+        for Overhead { way, requests_per_second, latency: Latency { p50, p90, p99 }, lost } in &self.overheads {
+            let _ = writeln!(text, "| {way:?} | {requests_per_second} | {p50} / {p90} / {p99} | {lost} |");
+        }
         text
     }
+}
+
+/// Returns the targets of the way through a derived Service: the medians of its measurements, as parts of those of the pod's address.
+fn targets_of_overhead(overheads: &[Overhead]) -> Vec<Target> {
+    let median = |way, of: fn(&Overhead) -> u64| {
+        let mut values: Vec<u64> = overheads.iter().filter(|it| it.way == way).map(of).collect();
+        values.sort_unstable();
+        values.get(values.len() / 2).and_then(|value| u32::try_from(*value).ok()).map(f64::from)
+    };
+    let parts = |of| Some(ratio(median(Way::Import, of)?, median(Way::Pod, of)?));
+    let slower = parts(|it| it.requests_per_second).map(|part| 1.0 / part);
+    let later = parts(|it| it.latency.p50);
+    let named = [("time for a request at full load", slower), ("latency p50", later)];
+    // Equal within the noise of a machine with two cores.
+    let target = |(name, part): (&str, Option<f64>)| {
+        part.map(|part| target(&format!("overhead: {name}, import / pod address"), 1.1, part))
+    };
+    named.into_iter().filter_map(target).collect()
 }
 
 /// Returns the targets of the importer, given the results of the baseline in the same run.

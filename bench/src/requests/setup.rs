@@ -19,20 +19,52 @@ pub(super) async fn serve(
     rate: u32,
     connections: Connections,
 ) -> anyhow::Result<Traffic> {
+    let [own, imported] = export(pair, servers).await?;
+    let targets = [own, imported].map(|address| format!("http://{address}:80"));
+    traffic(pair, servers, rate, connections, targets).await
+}
+
+/// Does the same as [`serve`], with clients that use the names of the Service and of its import. They look them up for each request.
+pub(super) async fn serve_by_name(pair: &Pair, servers: Servers<'_>, rate: u32) -> anyhow::Result<Traffic> {
+    export(pair, servers).await?;
+    let (name, namespace) = (servers.name, pair.namespace());
+    let targets = ["cluster", "clusterset"].map(|zone| format!("http://{name}.{namespace}.svc.{zone}.local:8080"));
+    traffic(pair, servers, rate, Connections::New, targets).await
+}
+
+/// Starts servers in the exporter, and exports their Service. Returns the addresses of the Service and of its import.
+pub(super) async fn export(pair: &Pair, servers: Servers<'_>) -> anyhow::Result<[String; 2]> {
     servers.create(&pair.exporter).await?;
     let service = servers.create_service(&pair.exporter).await?;
-    let own = cluster_ip(&service)?;
-    let imported = &workload::export(&pair.exporter, pair.exporting(), &pair.importer, servers.name).await?;
+    let imported = workload::export(&pair.exporter, pair.exporting(), &pair.importer, servers.name).await?;
+    Ok([cluster_ip(&service)?.to_owned(), imported])
+}
+
+/// Starts a client for each target: one in the exporter and one in the importer.
+async fn traffic(
+    pair: &Pair,
+    servers: Servers<'_>,
+    rate: u32,
+    connections: Connections,
+    targets: [String; 2],
+) -> anyhow::Result<Traffic> {
     let kept = if connections == Connections::Kept { KEPT } else { 0 };
     let settings = [format!("--rate={rate}"), format!("--connections={kept}")];
-    let start = async |user: &User, address: &str| {
-        let name = format!("client-of-{}", servers.name);
-        Client::create(user, &name, &format!("http://{address}:80"), &settings.each_ref().map(|it| &**it)).await
+    let name = format!("client-of-{}", servers.name);
+    let start = async |user: &User, target: &str| {
+        Client::create(user, &name, target, &settings.each_ref().map(|it| &**it)).await
     };
+    let [own, imported] = &targets;
     let clients = [start(&pair.exporter, own).await?, start(&pair.importer, imported).await?];
-    let replicas = usize::try_from(servers.replicas)?;
-    for client in &clients {
-        client.counts("answers of all servers", |totals| totals.servers.len() == replicas).await?;
+    let servers = usize::try_from(servers.replicas)?;
+    settled(clients, [servers; 2]).await
+}
+
+/// Waits until each client has answers of as many servers. Then starts the measurement.
+pub(super) async fn settled(clients: [Client; 2], servers: [usize; 2]) -> anyhow::Result<Traffic> {
+    for (client, servers) in clients.iter().zip(servers) {
+        let what = format!("answers of {servers} servers");
+        client.counts(&what, |totals| totals.servers.len() >= servers).await?;
     }
     // Until now, kube-proxy did not know all servers, and requests could be lost.
     tokio::time::sleep(SETTLED).await;

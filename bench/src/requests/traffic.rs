@@ -41,6 +41,24 @@ impl Traffic {
         }
     }
 
+    /// Waits until each server that had answered before has answered again.
+    pub(super) async fn answers_again(&self, before: &[Totals]) -> anyhow::Result<()> {
+        let deadline = Deadline::start();
+        loop {
+            let totals = self.totals().await?;
+            let silent = before.iter().zip(&totals).flat_map(|(before, now)| {
+                let is_silent = |server: &&String| now.servers[*server].answers == before.servers[*server].answers;
+                before.servers.keys().filter(is_silent)
+            });
+            let silent: Vec<&String> = silent.collect();
+            if silent.is_empty() {
+                return Ok(());
+            }
+            deadline.check().with_context(|| format!("these servers have no requests again: {silent:?}"))?;
+            tokio::time::sleep(REQUESTS_CHECK).await;
+        }
+    }
+
     /// Ends the measurement. Returns the counts of each client from its start to its end.
     pub async fn stop(&self) -> anyhow::Result<[(Side, Counts); 2]> {
         // The last rules of kube-proxy are part of the measurement.

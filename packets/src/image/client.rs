@@ -1,15 +1,17 @@
-//! Image `client`: sends requests at a fixed rate, whether or not earlier ones have been answered, and counts lost ones.
+//! Image `client`: sends requests at a fixed rate, whether or not earlier ones have been answered, and counts lost ones. With workers, it
+//! sends as many as the servers answer instead.
 //!
 //! Each lost request is a line of JSON in its output ([`super::result::Loss`]). The last line has the counts ([`super::result::Totals`]).
 //! Its control port answers `GET /result` with the counts so far, and `POST /stop` with the counts after the last request has ended.
 
-use super::result::{Loss, Totals};
+use super::result::{Latency, Loss, Totals};
 use super::server;
 use super::target::{Failure, Ports, Protocol, Target};
 use crate::clock;
 use crate::limits::UNDER_WAY;
 use anyhow::Context as _;
 use clap::Args;
+use futures::future::join_all;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -37,6 +39,9 @@ pub struct Arguments {
     /// Requests in a second.
     #[arg(long, default_value_t = 100)]
     rate: u32,
+    /// Send with this number of workers in place of a fixed rate. A worker sends a request when its earlier one has ended.
+    #[arg(long, default_value_t = 0)]
+    workers: u32,
     /// Milliseconds until a request without an answer is lost.
     #[arg(long, default_value_t = 2000)]
     timeout: u64,
@@ -58,6 +63,8 @@ struct Client {
     /// Number of requests so far.
     turn: AtomicUsize,
     totals: Mutex<Totals>,
+    /// Times until the answers, in microseconds.
+    latencies: Mutex<Vec<u64>>,
     under_way: watch::Sender<usize>,
     stopped: watch::Sender<bool>,
 }
@@ -76,6 +83,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
         kept: (0..arguments.connections).map(|_| tokio::sync::Mutex::default()).collect(),
         turn: AtomicUsize::new(0),
         totals: Mutex::default(),
+        latencies: Mutex::default(),
         under_way: watch::Sender::new(0),
         stopped: watch::Sender::new(false),
     });
@@ -89,11 +97,21 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     tokio::spawn(server::serve(control, std::future::pending(), answer));
     tokio::select! {
         // A stopped client still answers with the counts.
-        never = send(&client, arguments.rate) => match never {},
+        never = send(&client, arguments.rate), if arguments.workers == 0 => match never {},
+        _ = join_all((0..arguments.workers).map(|_| work(&client))), if arguments.workers > 0 => {}
         _ = terminate.recv() => {}
     }
     println!("{}", serde_json::to_string(&client.stop().await)?);
     Ok(())
+}
+
+/// Sends one request after the other until the client is stopped. Never returns.
+async fn work(client: &Arc<Client>) -> Infallible {
+    while !*client.stopped.borrow() {
+        client.under_way.send_modify(|number| *number += 1);
+        client.perform(Instant::now()).await;
+    }
+    std::future::pending().await
 }
 
 /// Sends requests until the client is stopped. Never returns.
@@ -112,26 +130,33 @@ async fn send(client: &Arc<Client>, rate: u32) -> Infallible {
 impl Client {
     /// Starts a request that was due at this time.
     fn start(self: &Arc<Self>, due: Instant) {
-        let at = clock::now().as_microsecond() - micros(due.elapsed());
         if *self.under_way.borrow() >= UNDER_WAY {
-            self.lose(at, &Failure { kind: "local", message: "too many requests are under way".to_owned() });
+            let failure = Failure { kind: "local", message: "too many requests are under way".to_owned() };
+            self.lose(time_of(due), &failure);
             return;
         }
         self.under_way.send_modify(|number| *number += 1);
         let client = Arc::clone(self);
-        tokio::spawn(async move {
-            let outcome = tokio::time::timeout(client.limit, client.request()).await;
-            match outcome {
-                Ok(Ok(name)) => client.totals.lock().add_answer(name.trim(), at),
-                Ok(Err(failure)) => client.lose(at, &failure),
-                Err(_) => client.lose(at, &Failure { kind: "timeout", message: "no answer".to_owned() }),
+        tokio::spawn(async move { client.perform(due).await });
+    }
+
+    /// Sends a request that was due at this time and counts as under way, and notes its outcome.
+    async fn perform(&self, due: Instant) {
+        let at = time_of(due);
+        let begun = Instant::now();
+        match tokio::time::timeout(self.limit, self.request()).await {
+            Ok(Ok(name)) => {
+                self.totals.lock().add_answer(name.trim(), at);
+                self.latencies.lock().push(begun.elapsed().as_micros().try_into().unwrap_or(u64::MAX));
             }
-            client.under_way.send_modify(|number| *number -= 1);
-        });
+            Ok(Err(failure)) => self.lose(at, &failure),
+            Err(_) => self.lose(at, &Failure { kind: "timeout", message: "no answer".to_owned() }),
+        }
+        self.under_way.send_modify(|number| *number -= 1);
     }
 
     fn lose(&self, at: i64, failure: &Failure) {
-        self.totals.lock().add_loss(failure.kind);
+        self.totals.lock().add_loss(failure.kind, at);
         let loss = Loss { at, kind: failure.kind.to_owned(), message: failure.message.clone() };
         let line = serde_json::to_string(&loss).unwrap_or_default();
         // Nobody reads standard output any more if this fails.
@@ -164,7 +189,9 @@ impl Client {
         self.stopped.send_replace(true);
         // The sender lives as long as `self`.
         let _ = self.under_way.subscribe().wait_for(|number| *number == 0).await;
-        self.totals.lock().clone()
+        let mut totals = self.totals.lock().clone();
+        totals.latency = Latency::of(std::mem::take(&mut self.latencies.lock()));
+        totals
     }
 
     async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
@@ -186,6 +213,7 @@ fn is_open(stream: &TcpStream) -> bool {
     stream.try_read(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
-fn micros(time: Duration) -> i64 {
-    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+/// Returns a time in microseconds since 1970.
+fn time_of(due: Instant) -> i64 {
+    clock::now().as_microsecond() - i64::try_from(due.elapsed().as_micros()).unwrap_or(i64::MAX)
 }

@@ -14,8 +14,29 @@ pub struct Totals {
     /// Lost requests by the kind of failure: `refused`, `reset`, `timeout`, `unreachable`, `eof`, `status`, `dns`, `local` (the client
     /// itself could not send) or `other`.
     pub kinds: BTreeMap<String, u64>,
+    /// Time at which the last lost request was due, in microseconds since 1970.
+    pub last_loss: Option<i64>,
     /// Answers by the name of the server.
     pub servers: BTreeMap<String, Server>,
+    /// Times until the answers. `None` while the client sends.
+    pub latency: Option<Latency>,
+}
+
+/// Percentiles of the times until the answers, in microseconds.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Latency {
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+}
+
+impl Latency {
+    /// Returns the percentiles of these times; `None` if there are none.
+    pub(super) fn of(mut times: Vec<u64>) -> Option<Self> {
+        times.sort_unstable();
+        let rank = |percent: usize| times.get((times.len() * percent).div_ceil(100).max(1) - 1).copied();
+        Some(Self { p50: rank(50)?, p90: rank(90)?, p99: rank(99)? })
+    }
 }
 
 /// Answers of one server. The times are those at which the requests were due, in microseconds since 1970.
@@ -46,16 +67,17 @@ impl Totals {
         known.last = known.last.max(due);
     }
 
-    pub(super) fn add_loss(&mut self, kind: &str) {
+    pub(super) fn add_loss(&mut self, kind: &str, due: i64) {
         self.sent += 1;
         self.lost += 1;
+        self.last_loss = self.last_loss.max(Some(due));
         *self.kinds.entry(kind.to_owned()).or_default() += 1;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Server, Totals};
+    use super::{Latency, Server, Totals};
 
     #[test]
     fn answers_are_counted_by_server_and_losses_by_kind() {
@@ -63,9 +85,17 @@ mod tests {
         for due in [30, 10, 20] {
             totals.add_answer("app-1", due);
         }
-        totals.add_loss("timeout");
-        assert_eq!((totals.sent, totals.lost), (4, 1));
-        assert_eq!(totals.kinds.into_iter().collect::<Vec<_>>(), [("timeout".to_owned(), 1)]);
+        totals.add_loss("timeout", 50);
+        totals.add_loss("timeout", 40);
+        assert_eq!((totals.sent, totals.lost, totals.last_loss), (5, 2, Some(50)));
+        assert_eq!(totals.kinds.into_iter().collect::<Vec<_>>(), [("timeout".to_owned(), 2)]);
         assert_eq!(totals.servers["app-1"], Server { answers: 3, first: 10, last: 30 });
+    }
+
+    #[test]
+    fn percentiles_are_measured_times() {
+        assert_eq!(Latency::of((1..=200).rev().collect()), Some(Latency { p50: 100, p90: 180, p99: 198 }));
+        assert_eq!(Latency::of(vec![7]), Some(Latency { p50: 7, p90: 7, p99: 7 }));
+        assert_eq!(Latency::of(Vec::new()), None);
     }
 }

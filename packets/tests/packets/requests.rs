@@ -2,17 +2,28 @@
 
 use anyhow::ensure;
 use fleetnet_api::crd::multicluster::ServiceExport;
+use harness::eventually;
+use harness::fleet::FLEET_SYSTEM;
 use harness::user::{Consume, User};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use kube::api::WatchParams;
+use packets::clock;
 use packets::image::result::Totals;
 use packets::interruptions::{Interruption, PRE_STOP};
+use packets::kubelet::Times;
 use packets::limits::SETTLED;
 use packets::node::ProxyMode;
 use packets::pair::Pair;
 use packets::replicas::Successor;
 use packets::workload::{self, Client, Servers, cluster_ip};
-use packets::{Fleet, Settings};
+use packets::{Fleet, Settings, load_balancer};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
+/// Address of a load balancer in front of the importer.
+const BALANCER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 /// Servers of most tests.
 const APP: Servers<'static> = Servers { name: "app", replicas: 2, pre_stop: None, probe_delay: 0 };
 
@@ -118,18 +129,50 @@ fn no_request_is_lost_in_a_rolling_update_of_the_exporter() -> anyhow::Result<()
         app.create(&shared.exporter).await?;
         app.create_service(&shared.exporter).await?;
         let address = shared.export("app").await?;
-        let client =
-            Client::create(&shared.importer, "client", &format!("http://{address}:80"), &["--rate=100"]).await?;
-        client.counts("answers of all pods", |totals| totals.servers.len() == 4).await?;
-        let before = client.totals().await?;
+        let target = format!("http://{address}:80");
+        let mut clients = outside(&shared, "app").await?;
+        for (name, settings) in
+            [("new", ["--rate=100", "--connections=0"]), ("kept", ["--rate=100", "--connections=5"])]
+        {
+            clients.push(Client::create(&shared.importer, name, &target, &settings).await?);
+        }
+        let mut before = Vec::new();
+        for client in &clients {
+            before.push(client.counts("answers", |totals| totals.sent > totals.lost).await?);
+        }
+        // Until now, kube-proxy did not know all servers, and requests could be lost.
+        tokio::time::sleep(SETTLED).await;
+        for (client, before) in clients.iter().zip(&mut before) {
+            *before = client.totals().await?;
+        }
         app.roll(&shared.exporter, 2).await?;
-        client.counts("answers of the new pods", |totals| totals.servers.len() == 8).await?;
-        let after = client.stop().await?;
-        eprintln!("requests in a rolling update: {after:?}");
-        ensure!(after.lost == before.lost, "lost in the rolling update: {after:?}, before: {before:?}");
-        ensure!(after.sent - before.sent >= 500, "too few requests: {after:?}, before: {before:?}");
+        for (client, before) in clients.iter().zip(&before) {
+            let is_new = |totals: &Totals| totals.servers.keys().any(|server| !before.servers.contains_key(server));
+            client.counts("an answer of a new pod", is_new).await?;
+            let after = client.stop().await?;
+            eprintln!("requests in a rolling update: {client:?} {after:?}");
+            ensure!(after.lost == before.lost, "lost by {client:?}: {after:?}, before: {before:?}");
+            ensure!(after.sent - before.sent >= 250, "too few requests of {client:?}: {after:?}, before: {before:?}");
+        }
         Ok(())
     })
+}
+
+/// Starts clients outside of all clusters: one at a node port of the importer, and one at the address of a load balancer in front of it.
+async fn outside(shared: &Shared, service: &str) -> anyhow::Result<Vec<Client>> {
+    let Shared { exporter, importer, fleet, .. } = shared;
+    exporter.export(service).await?;
+    importer.import(service, service, Consume::LoadBalancer).await?;
+    let derived = importer.derived_service(service).await?.metadata.name.unwrap_or_default();
+    let nodes: Vec<_> = fleet.members[1].nodes.iter().map(|node| node.network).collect();
+    let system = fleet.user(1, FLEET_SYSTEM);
+    let port = load_balancer::give(&system, &derived, BALANCER, &nodes).await?;
+    let targets = [format!("http://{}:{port}", nodes[0].address()), format!("http://{BALANCER}:80")];
+    let mut clients = Vec::new();
+    for (target, control_port) in targets.iter().zip(9091..) {
+        clients.push(Client::outside(target, target, control_port, &["--rate=50"]).await?);
+    }
+    Ok(clients)
 }
 
 #[test]
@@ -160,7 +203,7 @@ const OUTAGE: Duration = Duration::from_secs(6);
 
 /// Lets these interruptions and kills happen in one fleet, and checks after each that a client in the importer has lost nothing.
 async fn nothing_is_lost(interruptions: &[Interruption], successors: &[Successor]) -> anyhow::Result<()> {
-    let mut pair = Pair::start("interrupted").await?;
+    let mut pair = Pair::start("interrupted", Settings::default()).await?;
     let app = Servers { name: "app", replicas: 3, pre_stop: Some(PRE_STOP), probe_delay: 0 };
     app.create(&pair.exporter).await?;
     app.create_service(&pair.exporter).await?;
@@ -215,5 +258,78 @@ fn no_request_is_lost_while_servers_are_down_and_agents_are_replaced() -> anyhow
 
 #[test]
 fn no_request_is_lost_while_users_change_ports_and_the_api() -> anyhow::Result<()> {
-    packets::inside(async || nothing_is_lost(&[Interruption::Ports, Interruption::BothApis], &[]).await)
+    packets::inside(async || {
+        let each =
+            [Interruption::Ports, Interruption::BothApis, Interruption::ConflictWon, Interruption::TokensReplaced];
+        nothing_is_lost(&each, &[]).await
+    })
+}
+
+#[test]
+fn requests_by_name_arrive_again_after_a_lost_conflict_and_a_headless_service() -> anyhow::Result<()> {
+    packets::inside(async || {
+        let mut pair = Pair::start("renamed", Settings::default()).await?;
+        APP.create(&pair.exporter).await?;
+        APP.create_service(&pair.exporter).await?;
+        workload::export(&pair.exporter, pair.exporting(), &pair.importer, "app").await?;
+        let target = format!("http://app.{}.svc.clusterset.local:8080", pair.namespace());
+        let client = Client::create(&pair.importer, "client", &target, &["--rate=50"]).await?;
+        client.counts("answers of both pods", |totals| totals.servers.len() == 2).await?;
+        for interruption in [Interruption::ConflictLost, Interruption::Headless] {
+            interruption.happen(&mut pair, APP, OUTAGE, 1).await?;
+            let before = client.totals().await?;
+            let again = |totals: &Totals| {
+                totals.servers.iter().all(|(name, server)| server.answers > before.servers[name].answers)
+            };
+            client.counts(&format!("answers again after this: {}", interruption.detail()), again).await?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_dead_cluster_gets_no_requests_after_the_soft_limit_and_gets_them_again_when_it_returns() -> anyhow::Result<()> {
+    packets::inside(async || {
+        let settings = Settings { nodes: vec![1; 3], silence_soft: "30s", ..Settings::default() };
+        let mut pair = Pair::start("death", settings).await?;
+        let (second, second_id) = pair.second_exporter()?;
+        for user in [&pair.exporter, &second] {
+            APP.create(user).await?;
+            APP.create_service(user).await?;
+            user.export_standard("app", json!({})).await?;
+        }
+        let import = pair.importer.sees_ready_import("app", &[pair.exporting(), &second_id]).await?;
+        let address = import.spec.ips.and_then(|addresses| addresses.first().cloned()).unwrap_or_default();
+        let client = Client::create(&pair.importer, "client", &format!("http://{address}:80"), &["--rate=50"]).await?;
+        let before = client.counts("answers of all pods", |totals| totals.servers.len() == 4).await?;
+        let dead = pair.fleet.members[0].pod_times();
+        pair.cut_exporter().await?;
+        let dying = client.counts("lost requests", |totals| totals.lost > before.lost).await?;
+        no_ready_endpoint(&pair.importer, &dead).await?;
+        tokio::time::sleep(SETTLED).await;
+        let withdrawn = clock::now().as_microsecond();
+        client.counts("100 requests", |totals| totals.sent > dying.sent + 100).await?;
+        pair.restore_exporter().await?;
+        let again = client.totals().await?;
+        let all =
+            |totals: &Totals| totals.servers.iter().all(|(name, server)| server.answers > again.servers[name].answers);
+        client.counts("answers of the pods that were dead", all).await?;
+        let after = client.stop().await?;
+        ensure!(after.last_loss < Some(withdrawn), "lost after {withdrawn}: {after:?}");
+        Ok(())
+    })
+}
+
+/// Waits until no imported slice of a cluster has a ready endpoint of these pods.
+async fn no_ready_endpoint(importer: &User, pods: &Times) -> anyhow::Result<()> {
+    let is_dead = |endpoint: &Endpoint| {
+        let is_ready = endpoint.conditions.as_ref().and_then(|conditions| conditions.ready) != Some(false);
+        is_ready && pods.values().any(|pod| endpoint.addresses.contains(&pod.address.to_string()))
+    };
+    let none = |slices: &BTreeMap<String, EndpointSlice>| {
+        !slices.is_empty() && !slices.values().flat_map(|slice| slice.endpoints.iter().flatten()).any(is_dead)
+    };
+    let selection = WatchParams::default().labels("multicluster.kubernetes.io/service-name=app");
+    let what = "the endpoints of a dead cluster not to be ready";
+    eventually::objects(&importer.api::<EndpointSlice>(), &selection, what, none).await.map(drop)
 }
