@@ -3,7 +3,7 @@
 use crate::cli::{
     check, completion, explain, gather, join, latency, leave, migrate, rotate, services, status, version,
 };
-use crate::limits::{CHANGES_MAX, MEMBERS_MAX, REAL_MEMBERS_MAX};
+use crate::limits::{CHANGES_MAX, MEMBERS_MAX, REAL_MEMBERS_MAX, REQUESTS_MAX};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use fleetnet_agent::flags::{exit_with_error, one_line};
 use std::ffi::OsString;
@@ -13,6 +13,9 @@ use std::process::ExitCode;
 /// Error of `--real` in a build without the feature `real`.
 pub(crate) const NO_REAL: &str = "--real is not part of this build: use `cargo run --release -p fleetnet --features real \
                                   -- sandbox --real`";
+/// Error of `--packets` in a build without the feature `real`.
+pub(crate) const NO_PACKETS: &str = "--packets is not part of this build: use `cargo run --release -p fleetnet --features \
+                                     real -- sandbox --packets`";
 
 /// File name of the program as a plugin of kubectl. kubectl runs the plugin for the command `kubectl fleetnet`.
 const PLUGIN: &str = "kubectl-fleetnet";
@@ -93,11 +96,12 @@ pub(crate) enum Command {
 /// Options of the sandbox.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Number of members of the fleet. The hub is not a member.
-    #[arg(long, value_name = "N", default_value_t = 2, allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=i64::from(MEMBERS_MAX)))]
-    pub(crate) members: u16,
+    /// Number of members of the fleet [default: 2, with --packets 3]. The hub is not a member.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u16).range(1..=i64::from(MEMBERS_MAX)))]
+    pub(crate) members: Option<u16>,
 
     /// End after the scenario, or after --changes changes. The exit code is 0 if all imports are correct, else 1.
+    /// With --packets, end after a rolling update. The exit code is 0 if no request was lost, else 1.
     #[arg(long)]
     pub(crate) once: bool,
 
@@ -124,6 +128,18 @@ pub(crate) struct Options {
     /// Run on real control planes (etcd and kube-apiserver, built with Go the first time). Needs a build with --features real.
     #[arg(long)]
     pub(crate) real: bool,
+
+    /// Run on real control planes with real traffic: pods, kube-proxy, and a client that sends requests all the time.
+    ///
+    /// The last member imports a Service of all others. Each second has a line with the requests, the lost ones, and the answers of
+    /// each cluster. Needs root, nftables, iproute2 and util-linux, and a build with --features real. Everything is in namespaces of
+    /// its own, which the kernel removes.
+    #[arg(long, conflicts_with_all = ["real", "scenario", "api", "changes", "changes_per_second"])]
+    pub(crate) packets: bool,
+
+    /// Number of requests in a second, 500 at most. Needs --packets.
+    #[arg(long, value_name = "N", default_value_t = 200, allow_negative_numbers = true, requires = "packets", value_parser = clap::value_parser!(u32).range(1..=i64::from(REQUESTS_MAX)))]
+    pub(crate) requests_per_second: u32,
 
     /// Failure to simulate.
     #[arg(long, value_name = "NAME", value_enum)]
@@ -192,18 +208,19 @@ impl Scenario {
 }
 
 impl Options {
+    /// Returns the number of members of the fleet.
+    pub(crate) fn members(&self) -> u16 {
+        self.members.unwrap_or(if self.packets { 3 } else { 2 })
+    }
+
     /// Checks combinations of options that clap cannot check. The error is one line.
     fn check(&self) -> Result<(), String> {
-        if self.real && !cfg!(feature = "real") {
-            return Err(NO_REAL.to_owned());
-        }
-        if self.real && self.members > REAL_MEMBERS_MAX {
-            return Err(format!("--members {} is too many for --real: use at most {REAL_MEMBERS_MAX}", self.members));
-        }
+        self.check_servers()?;
+        let members = self.members();
         if let Some(port) = self.port
-            && port.checked_add(self.members).is_none()
+            && port.checked_add(members).is_none()
         {
-            return Err(format!("--port {port} leaves fewer than {} ports above it for the members", self.members));
+            return Err(format!("--port {port} leaves fewer than {members} ports above it for the members"));
         }
         if let Some(path) = &self.kubeconfigs {
             let shown = path.display().to_string();
@@ -218,14 +235,33 @@ impl Options {
             return Err("--changes-per-second has no effect with --once and --scenario: remove it".to_owned());
         }
         match self.scenario {
-            Some(scenario) if self.members < scenario.members_min() => Err(format!(
-                "--scenario {} needs at least {} members, not {}",
+            Some(scenario) if members < scenario.members_min() => Err(format!(
+                "--scenario {} needs at least {} members, not {members}",
                 scenario.name(),
                 scenario.members_min(),
-                self.members
             )),
             _ => Ok(()),
         }
+    }
+
+    /// Checks that this build has the servers, and that the fleet fits on them. The error is one line.
+    fn check_servers(&self) -> Result<(), String> {
+        let (option, missing) = match (self.real, self.packets) {
+            (true, _) => ("--real", NO_REAL),
+            (false, true) => ("--packets", NO_PACKETS),
+            (false, false) => return Ok(()),
+        };
+        let members = self.members();
+        if !cfg!(feature = "real") {
+            return Err(missing.to_owned());
+        }
+        if members > REAL_MEMBERS_MAX {
+            return Err(format!("--members {members} is too many for {option}: use at most {REAL_MEMBERS_MAX}"));
+        }
+        if self.packets && members < 2 {
+            return Err("--packets needs at least 2 members: one exports, and the other one imports".to_owned());
+        }
+        Ok(())
     }
 }
 
@@ -302,8 +338,17 @@ mod tests {
     #[test]
     fn the_sandbox_needs_no_options() {
         let options = line("sandbox").unwrap();
-        assert_eq!((options.members, options.once, options.json, options.real), (2, false, false, false));
+        assert_eq!((options.members(), options.once, options.json, options.real), (2, false, false, false));
         assert_eq!((options.scenario, options.kubeconfigs, options.api), (None, None, Api::Fleet));
+    }
+
+    #[test]
+    #[cfg(feature = "real")]
+    fn a_fleet_with_real_traffic_has_three_members_and_its_own_options() {
+        let options = line("sandbox --packets").unwrap();
+        assert_eq!((options.members(), options.requests_per_second), (3, 200));
+        let options = line("sandbox --packets --members 2 --once --json --kubeconfigs x --port 8001").unwrap();
+        assert_eq!((options.members(), options.once, options.json, options.port), (2, true, true, Some(8001)));
     }
 
     #[test]
@@ -320,6 +365,16 @@ mod tests {
             ("sandbox --members 0", "--members"),
             ("sandbox --members 10000", "1..=50"),
             ("sandbox --members 6 --real", if cfg!(feature = "real") { "at most 5" } else { "--features real" }),
+            ("sandbox --packets --members 6", if cfg!(feature = "real") { "at most 5" } else { "--features real" }),
+            ("sandbox --packets --members 1", if cfg!(feature = "real") { "at least 2" } else { "--features real" }),
+            ("sandbox --packets --real", "--real"),
+            ("sandbox --packets --scenario conflict", "--scenario"),
+            ("sandbox --packets --api fleet", "--api"),
+            ("sandbox --packets --once --changes 5", "--changes"),
+            ("sandbox --packets --changes-per-second 5", "--changes-per-second"),
+            ("sandbox --packets --port 8001", "--kubeconfigs"),
+            ("sandbox --packets --requests-per-second 501", "1..=500"),
+            ("sandbox --requests-per-second 5", "--packets"),
             ("sandbox --scenario flood", "hub-down, agent-killed, member-silent, conflict, slice-storm"),
             ("sandbox --scenario conflict --members 1", "at least 2"),
             ("sandbox --api standard", "fleet, multicluster"),

@@ -5,10 +5,23 @@ use std::time::Duration;
 /// Maximum number of members in a sandbox on memkube. Every member imports from all members, so the number of imported slices
 /// grows with the square of the number of members.
 pub(crate) const MEMBERS_MAX: u16 = 50;
-/// Maximum number of members in a sandbox on real control planes (`--real`). Each member needs an etcd and a kube-apiserver.
+/// Maximum number of members in a sandbox on real control planes (`--real`, `--packets`). Each member needs an etcd and a
+/// kube-apiserver.
 pub(crate) const REAL_MEMBERS_MAX: u16 = 5;
 /// Largest value of `--changes`.
 pub(crate) const CHANGES_MAX: u32 = 10_000;
+/// Largest value of `--requests-per-second`. At a higher rate, the client would use a source port again while conntrack still
+/// remembers its last connection, so a request could go to a pod that is gone.
+pub(crate) const REQUESTS_MAX: u32 = 500;
+/// Time after which a request of `--packets` without an answer is lost.
+#[cfg(feature = "real")]
+pub(crate) const ANSWER: Duration = Duration::from_secs(2);
+/// The same time with `--once`: a pod that is gone never answers, and a pod of a busy machine may be slow.
+#[cfg(feature = "real")]
+pub(crate) const ANSWER_ONCE: Duration = Duration::from_secs(10);
+/// Interval of the lines about requests.
+#[cfg(feature = "real")]
+pub(crate) const REQUESTS_REPORT: Duration = Duration::from_secs(1);
 /// Number of threads of the sandbox. With two threads, one thread can draw the terminal view while the other thread runs the
 /// agents.
 pub(crate) const WORKER_THREADS: usize = 2;

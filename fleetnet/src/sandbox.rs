@@ -15,6 +15,7 @@ mod hub;
 mod kubeconfigs;
 mod measure;
 mod observe;
+mod packets;
 mod real;
 mod scenario;
 mod scene;
@@ -85,15 +86,31 @@ async fn perform(options: &Options) -> anyhow::Result<Ending> {
     show_logs_if_requested()?;
     // Install signal handlers before anything is created. From here on, a signal stops the sandbox only after its cleanup.
     let stop = Stop::on_signals().context("signal handlers cannot be installed")?;
-    let kubeconfigs = match Kubeconfigs::prepare(options) {
-        Ok(kubeconfigs) => kubeconfigs,
-        Err(why) => {
-            exit_with_error(&format!("{why:#}"));
-            return Ok(Ending::UsageError);
-        }
+    if options.packets {
+        return Box::pin(packets::run(options, &stop)).await;
+    }
+    let Some(kubeconfigs) = prepared_or_explained(Kubeconfigs::prepare(options)) else {
+        return Ok(Ending::UsageError);
     };
-    let (stage, view) = view::open(options, &stop);
-    let ended = Box::pin(play(options, kubeconfigs, &stage, &stop)).await;
+    with_view(options, &stop, async |stage| play(options, kubeconfigs, stage, &stop).await).await
+}
+
+/// Returns the value. Prints an error on one line, and returns `None`.
+fn prepared_or_explained<T>(prepared: anyhow::Result<T>) -> Option<T> {
+    let explain = |why: &anyhow::Error| {
+        exit_with_error(&format!("{why:#}"));
+    };
+    prepared.inspect_err(explain).ok()
+}
+
+/// Opens the view, does the work, and waits until all output is written.
+async fn with_view(
+    options: &Options,
+    stop: &Stop,
+    work: impl AsyncFnOnce(&Stage) -> anyhow::Result<Ending>,
+) -> anyhow::Result<Ending> {
+    let (stage, view) = view::open(options, stop);
+    let ended = Box::pin(work(&stage)).await;
     // Wait until all output is written. After a second signal to stop, do not wait, because the reader of the output may be
     // blocked.
     let closed = stop.unless_insisted(view.close(stage)).await;

@@ -1,6 +1,6 @@
 //! Events of the sandbox, such as a finished import. Every view shows them, and `--json` prints them unchanged.
 
-use crate::args::Options;
+use crate::args::{Api, Options};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -114,6 +114,29 @@ pub(crate) enum Event {
         /// Writes of each kind in words, such as `2 patch endpointsliceexports in hub by member-agent of member-1`.
         details: Vec<String>,
     },
+    /// With `--packets`, a client sends requests from now on.
+    #[cfg_attr(not(feature = "real"), allow(dead_code, reason = "only builds with this feature have --packets"))]
+    Traffic(Traffic),
+    /// With `--packets`, outcomes of the requests since the last such event, each second.
+    #[cfg_attr(not(feature = "real"), allow(dead_code, reason = "only builds with this feature have --packets"))]
+    Requests {
+        /// Requests in a second, rounded.
+        requests_per_second: u64,
+        /// Number of lost requests since the client began.
+        lost_so_far: u64,
+        #[serde(flatten)]
+        counts: Counts,
+    },
+    /// Last event of a run with `--packets --once`: outcomes of the requests since the client began.
+    #[cfg_attr(not(feature = "real"), allow(dead_code, reason = "only builds with this feature have --packets"))]
+    Rollout {
+        /// Cluster whose pods a rolling update replaced.
+        cluster: String,
+        /// True if no request was lost and each exporter has answered.
+        passed: bool,
+        #[serde(flatten)]
+        counts: Counts,
+    },
     /// Last event of a run with `--once`.
     Verdict {
         /// True if no agent failed and the clusters are in the expected state.
@@ -198,13 +221,44 @@ pub(crate) struct Latency {
     pub(crate) max_milliseconds: f64,
 }
 
+/// Client of `--packets`, and the Service that it uses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Traffic {
+    /// Service, as `namespace/name`.
+    pub(crate) service: String,
+    /// Clusters that export the Service.
+    pub(crate) exporters: Vec<String>,
+    /// Cluster that imports the Service and has the client.
+    pub(crate) importer: String,
+    /// Address of the import.
+    pub(crate) address: String,
+    /// Pod of the client, as `namespace/name`.
+    pub(crate) client: String,
+    pub(crate) requests_per_second: u32,
+    /// Command that sends one more request from the client's pod; `None` without kubeconfigs.
+    pub(crate) command: Option<String>,
+}
+
+/// Outcomes of requests in a period.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Counts {
+    /// Number of requests with an outcome.
+    pub(crate) requests: u64,
+    /// Number of requests without a right answer.
+    pub(crate) lost: u64,
+    /// Lost requests by the kind of failure.
+    pub(crate) lost_by_kind: BTreeMap<String, u64>,
+    /// Answers by the cluster of the pod that answered.
+    pub(crate) answers_by_cluster: BTreeMap<String, u64>,
+}
+
 impl Event {
     /// Returns the first event of a run with these options.
     pub(crate) fn starting(options: &Options) -> Self {
         Self::Starting {
-            members: options.members,
-            servers: if options.real { "kube-apiserver" } else { "memkube" },
-            api: options.api.name(),
+            members: options.members(),
+            servers: if options.real || options.packets { "kube-apiserver" } else { "memkube" },
+            api: if options.packets { Api::Multicluster } else { options.api }.name(),
             scenario: options.scenario.map(|scenario| scenario.name()),
         }
     }

@@ -66,7 +66,7 @@ async fn label_namespace(client: kube::Client) -> anyhow::Result<()> {
 impl Fleet {
     /// Starts the servers and then the agents, and waits until all agents are ready.
     pub(crate) async fn start(options: &Options, stage: &Stage) -> anyhow::Result<Self> {
-        let names: Vec<String> = (1..=options.members).map(|number| format!("member-{number}")).collect();
+        let names: Vec<String> = (1..=options.members()).map(|number| format!("member-{number}")).collect();
         let (hub, servers) = if options.real {
             let started = real::start(&names).await?;
             (Server::Real(Box::new(started.0)), started.1.into_iter().map(Box::new).map(Server::Real).collect())

@@ -5,13 +5,18 @@ use super::event::Event;
 use super::fleet::{Fleet, HUB};
 use super::view::Stage;
 use crate::args::Options;
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use memkube::serve::Https;
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+
+/// Name of the kubeconfig with a context for each cluster.
+pub(crate) const FLEET: &str = "fleet";
+/// Folder that the processes of `--packets` have for themselves.
+const HIDDEN: &str = "/run";
 
 /// Empty kubeconfig files and reserved ports for a fleet that has not started yet. Dropping this value removes the files.
 pub(crate) struct Kubeconfigs {
@@ -39,17 +44,27 @@ impl Kubeconfigs {
     pub(crate) fn prepare(options: &Options) -> anyhow::Result<Self> {
         let Some(path) = &options.kubeconfigs else { return Ok(Self { folder: None, listeners: Vec::new() }) };
         let mut folder = Folder::open(path)?;
-        let members = (1..=options.members).map(|number| format!("member-{number}"));
+        if options.packets {
+            folder.is_shared()?;
+            folder.reserve(FLEET)?;
+        }
+        let members = (1..=options.members()).map(|number| format!("member-{number}"));
         for name in std::iter::once(HUB.to_owned()).chain(members) {
             folder.reserve(&name)?;
         }
-        let ports = 0..=options.members;
+        let ports = 0..=options.members();
         let listeners = if options.real {
             Vec::new()
         } else {
             ports.map(|index| listen(options.port.map_or(0, |first| first + index))).collect::<anyhow::Result<_>>()?
         };
         Ok(Self { folder: Some(folder), listeners })
+    }
+
+    /// Returns the listeners on the reserved ports: the hub's, and then those of the members.
+    #[cfg(feature = "real")]
+    pub(crate) fn listeners(&self) -> &[TcpListener] {
+        &self.listeners
     }
 
     /// Writes the kubeconfigs. Each server in memory starts to listen on its reserved port.
@@ -72,6 +87,17 @@ impl Folder {
             Err(error) => bail!("--kubeconfigs {}: cannot make this folder: {error}", path.display()),
         };
         Ok(Self { path: path.to_owned(), made, files: Vec::new() })
+    }
+
+    /// Checks that the processes of `--packets` see the folder. They have a file system of their own at [`HIDDEN`].
+    fn is_shared(&self) -> anyhow::Result<()> {
+        let real = fs::canonicalize(&self.path).with_context(|| format!("--kubeconfigs {}", self.path.display()))?;
+        ensure!(
+            !real.starts_with(HIDDEN),
+            "--kubeconfigs {}: with --packets, name a folder outside of {HIDDEN}",
+            self.path.display()
+        );
+        Ok(())
     }
 
     /// Creates an empty file that only the user who runs the sandbox can read.

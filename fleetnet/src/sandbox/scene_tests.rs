@@ -14,7 +14,7 @@ use tokio::time::advance;
 
 fn options() -> Options {
     Options {
-        members: 2,
+        members: Some(2),
         once: true,
         changes: 2,
         changes_per_second: None,
@@ -22,6 +22,8 @@ fn options() -> Options {
         kubeconfigs: None,
         port: None,
         real: false,
+        packets: false,
+        requests_per_second: 200,
         scenario: None,
         api: crate::args::Api::Fleet,
     }

@@ -3,6 +3,7 @@
 mod json;
 mod lines;
 mod picture;
+mod requests;
 mod state;
 mod terminal;
 
@@ -82,7 +83,9 @@ impl View {
 pub(crate) fn open(options: &Options, stop: &Stop) -> (Stage, View) {
     let (sender, events) = mpsc::channel(EVENT_QUEUE);
     let (stop, json) = (stop.clone(), options.json);
-    let live = !options.once && io::stdout().is_terminal() && variable("TERM") != Some("dumb".to_owned());
+    // With --packets, each second has a line.
+    let live =
+        !options.once && !options.packets && io::stdout().is_terminal() && variable("TERM") != Some("dumb".to_owned());
     let shown = async move {
         let shown = match (json, live) {
             (true, _) => write_lines(events, |timed| Some(json::line(timed))).await,

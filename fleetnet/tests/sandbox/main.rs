@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod endings;
+#[cfg(feature = "real")]
+mod packets;
 mod terminal;
 mod usage_errors;
 mod verdict;

@@ -28,6 +28,8 @@ fn an_impossible_option_is_rejected_on_one_line() {
     rejects(&["--once", "--changes", "-1"], "--changes");
     rejects(&["--changes", "5"], "--once");
     rejects(&["--once", "--scenario", "conflict", "--changes", "5"], "--scenario");
+    rejects(&["--packets", "--scenario", "conflict"], "--scenario");
+    rejects(&["--requests-per-second", "5"], "--packets");
     rejects(&["--kubeconfigs", ""], "--kubeconfigs");
     rejects(&["--kubeconfigs", "a\nb/c"], "control characters");
 }

@@ -1,7 +1,7 @@
 //! Tests that the JSON of every event agrees with its documentation.
 
 use super::*;
-use crate::sandbox::event::{AgentState, Change, Export, Import, Latency, Writes};
+use crate::sandbox::event::{AgentState, Change, Counts, Export, Import, Latency, Traffic, Writes};
 use chrono::{DateTime, Local};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,6 +76,39 @@ fn end() -> Vec<Event> {
     ]
 }
 
+/// Returns the events of `--packets`.
+fn requests() -> Vec<Event> {
+    let by_name = |counts: &[(&str, u64)]| counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+    let command = "kubectl --kubeconfig clusters/member-3.kubeconfig exec -n work client -- curl -s \
+                   http://app.work.svc.clusterset.local";
+    let traffic = Traffic {
+        service: "work/app".to_owned(),
+        exporters: vec!["member-1".to_owned(), "member-2".to_owned()],
+        importer: "member-3".to_owned(),
+        address: "10.96.222.193".to_owned(),
+        client: "work/client".to_owned(),
+        requests_per_second: 200,
+        command: Some(command.to_owned()),
+    };
+    let second = Counts {
+        requests: 200,
+        lost: 3,
+        lost_by_kind: by_name(&[("refused", 2), ("timeout", 1)]),
+        answers_by_cluster: by_name(&[("member-1", 93), ("member-2", 104)]),
+    };
+    let all = Counts {
+        requests: 2348,
+        answers_by_cluster: by_name(&[("member-1", 1195), ("member-2", 1153)]),
+        ..Counts::default()
+    };
+    vec![
+        Event::Kubeconfig { cluster: "fleet".to_owned(), path: "clusters/fleet.kubeconfig".to_owned() },
+        Event::Traffic(traffic),
+        Event::Requests { requests_per_second: 200, lost_so_far: 5, counts: second },
+        Event::Rollout { cluster: "member-1".to_owned(), passed: true, counts: all },
+    ]
+}
+
 #[test]
 fn every_event_is_described_with_an_example_that_is_true() {
     let examples = DESCRIPTION.lines().filter(|line| line.starts_with('{'));
@@ -86,7 +119,7 @@ fn every_event_is_described_with_an_example_that_is_true() {
             value
         })
         .collect();
-    let all: Vec<Value> = beginning().into_iter().chain(end()).map(shown).collect();
+    let all: Vec<Value> = beginning().into_iter().chain(end()).chain(requests()).map(shown).collect();
     for event in &all {
         assert!(described.contains(event), "no example in docs/sandbox.md: {event}");
     }
@@ -95,7 +128,7 @@ fn every_event_is_described_with_an_example_that_is_true() {
 
 #[test]
 fn every_field_of_every_event_is_described() {
-    for event in beginning().into_iter().chain(end()).map(shown) {
+    for event in beginning().into_iter().chain(end()).chain(requests()).map(shown) {
         let kind = event["event"].as_str().unwrap().to_owned();
         let heading = format!("### `{kind}`");
         let (_, section) = DESCRIPTION.split_once(&heading).unwrap_or_else(|| panic!("{heading} is missing"));

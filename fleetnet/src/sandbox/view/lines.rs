@@ -1,5 +1,6 @@
 //! View for people without a terminal: one line for each event with new information.
 
+use super::requests;
 use crate::args::Api;
 use crate::sandbox::event::{AgentState, Change, Event, Import, Writes};
 use crate::sandbox::observe::export_state;
@@ -56,6 +57,11 @@ pub(super) fn line(event: &Event) -> Option<String> {
             let head = format!("{} cost {}{lost}", plural(u64::from(*changes), "change"), cost(writes));
             std::iter::once(head).chain(details.iter().map(|line| format!("  {line}"))).collect::<Vec<_>>().join("\n")
         }
+        Event::Traffic(traffic) => requests::traffic(traffic),
+        Event::Requests { requests_per_second, lost_so_far, counts } => {
+            requests::second(*requests_per_second, *lost_so_far, counts)
+        }
+        Event::Rollout { cluster, passed, counts } => requests::rollout(cluster, *passed, counts),
         Event::Verdict { passed, wrong, .. } => verdict(*passed, wrong),
     })
 }

@@ -98,6 +98,8 @@ impl State {
             Event::Verdict { passed, wrong, .. } => self.verdict = Some((passed, wrong)),
             // These events only summarize earlier events.
             Event::Latency { .. } | Event::Cost { .. } => {}
+            // With --packets there is no picture.
+            Event::Traffic(_) | Event::Requests { .. } | Event::Rollout { .. } => {}
         }
     }
 
