@@ -47,7 +47,7 @@ pub enum Interruption {
 pub const PRE_STOP: u32 = 10;
 /// Time for which a leader is frozen: twice as long as its Lease.
 const FROZEN: Duration = Duration::from_secs(6);
-/// Time for which an API server of a member does not answer.
+/// Longest time for which an API server of a member does not answer.
 const SERVER_DOWN: Duration = Duration::from_secs(10);
 /// ServiceAccount of a member in its namespace of the hub.
 const ACCOUNT: &str = "member-agent";
@@ -102,7 +102,7 @@ impl Interruption {
         matches!(self, Self::ConflictLost | Self::Headless)
     }
 
-    /// Lets it happen. `outage` is the time for which the hub does not answer, and `number` the number of the next rolling update.
+    /// Lets it happen. `outage` is the time for which the hub does not answer, and API servers of members if it is short, and `number` the number of the next rolling update.
     pub async fn happen(
         self,
         pair: &mut Pair,
@@ -126,7 +126,7 @@ impl Interruption {
             }
             Self::ServersDown => {
                 for cluster in 0..=pair.fleet.members.len() {
-                    down(pair, cluster, SERVER_DOWN).await?;
+                    down(pair, cluster, outage.min(SERVER_DOWN)).await?;
                     tokio::time::sleep(SETTLED).await;
                 }
                 Ok(())

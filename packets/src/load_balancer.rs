@@ -1,7 +1,7 @@
 //! Load balancer of a cloud, for Services of the type LoadBalancer: [`give`].
 
-use crate::network::NodeNetwork;
-use crate::shell::{ip, run};
+use crate::network::{NodeNetwork, OUTSIDE};
+use crate::shell::ip;
 use anyhow::Context as _;
 use harness::eventually;
 use harness::user::User;
@@ -14,9 +14,7 @@ use std::net::Ipv4Addr;
 /// change packets.
 pub async fn give(user: &User, service: &str, address: Ipv4Addr, nodes: &[NodeNetwork]) -> anyhow::Result<i32> {
     let hops: String = nodes.iter().map(|node| format!(" nexthop via {}", node.address())).collect();
-    // Each connection has a node of its own. Without this setting, all connections between two addresses share one.
-    run(&["sysctl", "-qw", "net.ipv4.fib_multipath_hash_policy=1"], "").await?;
-    ip(None, &[format!("route replace {address}/32{hops}")]).await?;
+    ip(Some(OUTSIDE), &[format!("route replace {address}/32{hops}")]).await?;
     user.merge_status::<Service>(service, json!({"loadBalancer": {"ingress": [{"ip": address}]}})).await?;
     let what = format!("a node port of {service}");
     let found = eventually::object(&user.api::<Service>(), service, &what, |it| node_port(it).is_some()).await?;

@@ -3,6 +3,7 @@
 //! ```text
 //! root namespace of the bed, 192.168.0.1: API servers, agents
 //!   └─ fabric: a bridge
+//!        ├─ outside, 192.168.0.2: clients outside of all clusters
 //!        ├─ node-1-1, 192.168.0.11: node 1 of member 1, with kubelet and kube-proxy
 //!        │    ├─ pod-1-1-2, 10.1.64.2 and fd00:1::1:2
 //!        │    └─ …
@@ -17,6 +18,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Address of the bed's root namespace that nodes and pods can reach.
 pub const ROOT: Ipv4Addr = Ipv4Addr::new(192, 168, 0, 1);
+/// Namespace of clients outside of all clusters, and its address.
+pub(crate) const OUTSIDE: &str = "outside";
+pub(crate) const OUTSIDE_ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 168, 0, 2);
 /// Ranges of Services' addresses in all clusters.
 pub const SERVICE_RANGES: &str = "10.96.0.0/16,fd00:96::/112";
 /// Address of the Service kube-dns in all clusters.
@@ -114,6 +118,10 @@ pub(crate) async fn make(nodes: &[NodeNetwork]) -> anyhow::Result<()> {
     ];
     ip(None, &root).await?;
     ip(Some(FABRIC), &["link set root master br0".to_owned(), "link set root up".to_owned()]).await?;
+    // Each connection through a load balancer has a node of its own. Without this setting, all connections between two addresses share
+    // one.
+    let settings = ["net.ipv4.fib_multipath_hash_policy=1"];
+    join(OUTSIDE, &settings, &[format!("addr add {OUTSIDE_ADDRESS}/24 dev eth0")]).await?;
     for node in nodes {
         make_node(*node).await?;
     }
@@ -149,31 +157,36 @@ async fn hide(node: NodeNetwork) -> anyhow::Result<()> {
     run(&["nsenter", &enter, "nft", "-f", "-"], rules).await.map(drop)
 }
 
-async fn make_node(node: NodeNetwork) -> anyhow::Result<()> {
-    let namespace = node.namespace();
-    add_namespace(&namespace).await?;
-    let router = [
-        "net.ipv4.ip_forward=1",
-        "net.ipv6.conf.all.forwarding=1",
-        "net.ipv4.conf.all.rp_filter=0",
-        "net.ipv4.conf.default.rp_filter=0",
-    ];
-    set(&namespace, &router).await?;
+/// Makes a namespace with a link to the bridge. `more` are commands of `ip` in the namespace before its link is up.
+async fn join(namespace: &str, settings: &[&str], more: &[String]) -> anyhow::Result<()> {
+    add_namespace(namespace).await?;
+    set(namespace, settings).await?;
     let port = [
         format!("link add {namespace} type veth peer name eth0 netns {namespace}"),
         format!("link set {namespace} master br0"),
         format!("link set {namespace} up"),
     ];
     ip(Some(FABRIC), &port).await?;
-    // Without a default route, the node's own packets to Services fail before kube-proxy's rules see them.
-    let own = [
-        format!("addr add {}/24 dev eth0", node.address()),
-        format!("addr add {}/64 dev eth0 nodad", node.address6()),
-        "link set eth0 up".to_owned(),
-        format!("route add default via {ROOT}"),
-        format!("route add default via {ROOT6}"),
+    ip(Some(namespace), &[more, &["link set eth0 up".to_owned()]].concat()).await
+}
+
+async fn make_node(node: NodeNetwork) -> anyhow::Result<()> {
+    let namespace = node.namespace();
+    let addresses = [node.address().to_string() + "/24", node.address6().to_string() + "/64"];
+    let [four, six] = addresses.map(|address| format!("addr add {address} dev eth0"));
+    let router = [
+        "net.ipv4.ip_forward=1",
+        "net.ipv6.conf.all.forwarding=1",
+        "net.ipv4.conf.all.rp_filter=0",
+        "net.ipv4.conf.default.rp_filter=0",
+        // A node forwards packets to an address of a load balancer that kube-proxy does not know yet. Senders must not remember that way.
+        "net.ipv4.conf.all.send_redirects=0",
+        "net.ipv4.conf.default.send_redirects=0",
     ];
-    ip(Some(&namespace), &own).await
+    join(&namespace, &router, &[four, six + " nodad"]).await?;
+    // Without a default route, the node's own packets to Services fail before kube-proxy's rules see them.
+    let routes = [format!("route add default via {ROOT}"), format!("route add default via {ROOT6}")];
+    ip(Some(&namespace), &routes).await
 }
 
 /// Makes the namespace of a pod, and joins it to its node.
@@ -213,6 +226,7 @@ fn pod_link(number: u16) -> String {
     format!("pod{number}")
 }
 
+/// Writes settings of the kernel for a namespace.
 async fn set(namespace: &str, settings: &[&str]) -> anyhow::Result<()> {
     let enter = format!("--net={}", namespace_file(namespace));
     let mut words = vec!["nsenter", &enter, "sysctl", "-qw"];

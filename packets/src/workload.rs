@@ -3,7 +3,8 @@
 use crate::http;
 use crate::image::client::CONTROL_PORT;
 use crate::image::result::Totals;
-use crate::network::ROOT;
+use crate::network::{OUTSIDE, OUTSIDE_ADDRESS};
+use crate::shell::namespace_file;
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::multicluster::ServiceImport;
 use harness::binaries;
@@ -145,17 +146,17 @@ impl Client {
         Ok(Self { name: name.to_owned(), control: (address, CONTROL_PORT).into(), _process: None })
     }
 
-    /// Starts a client outside of all clusters, in the namespace of the API servers. Clients that run at the same time need different
-    /// control ports.
+    /// Starts a client outside of all clusters. Clients that run at the same time need different control ports, below those from which
+    /// clients send.
     pub async fn outside(name: &str, target: &str, control_port: u16, more: &[&str]) -> anyhow::Result<Self> {
+        let program = binaries::find("packets").await?;
+        let mut arguments = vec![format!("--net={}", namespace_file(OUTSIDE)).into(), program.into_os_string()];
         let own = ["client".to_owned(), format!("--target={target}"), format!("--control-port={control_port}")];
-        let arguments = own.into_iter().chain(more.iter().map(|it| (*it).to_owned())).map(OsString::from).collect();
-        let file = binaries::find("packets").await?;
-        let name = name.to_owned();
-        let process =
-            Process::start(Spec { name: name.clone(), file, arguments, environment: Vec::new(), scratch: None })
-                .await?;
-        Ok(Self { name, control: (ROOT, control_port).into(), _process: Some(Arc::new(process)) })
+        arguments.extend(own.into_iter().chain(more.iter().map(|it| (*it).to_owned())).map(OsString::from));
+        let (name, environment) = (name.to_owned(), Vec::new());
+        let spec = Spec { name: name.clone(), file: "nsenter".into(), arguments, environment, scratch: None };
+        let process = Process::start(spec).await?;
+        Ok(Self { name, control: (OUTSIDE_ADDRESS, control_port).into(), _process: Some(Arc::new(process)) })
     }
 
     /// Returns the counts so far.

@@ -20,7 +20,7 @@ const POLICIES: [&str; 2] = ["Cluster", "Local"];
 /// Addresses of the load balancers of the exporting and of the importing cluster.
 const BALANCERS: [Ipv4Addr; 2] = [Ipv4Addr::new(203, 0, 113, 1), Ipv4Addr::new(203, 0, 113, 2)];
 /// Control ports of the clients of the exporting and of the importing cluster.
-const CONTROL_PORTS: [u16; 2] = [9091, 9092];
+const CONTROL_PORTS: [u16; 2] = [991, 992];
 
 /// Way into a cluster.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -57,6 +57,8 @@ async fn traffic(
     let [own, imported] = &targets;
     let clients = [start(&pair.exporter, own).await?, start(&pair.importer, imported).await?];
     let servers = usize::try_from(servers.replicas)?;
+    // A kept connection leads to one server, and it is chance which one.
+    let servers = if connections == Connections::Kept { servers / 2 } else { servers };
     settled(clients, [servers; 2]).await
 }
 

@@ -2,5 +2,6 @@
 
 mod conformance;
 mod disturbances;
+mod interruptions;
 mod pods;
 mod requests;

@@ -16,6 +16,7 @@ use member_agent::endpoints::takeover::Mode;
 use memkube::auth::{Call, Policy, Verb};
 use serde_json::json;
 use sim::fleet::{self, MEMBER_AGENT, Place, hub_user};
+use sim::manager::Manager;
 use sim::{Fleet, Options};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +46,7 @@ use Probe::{NotReady, Ready};
 /// Agent and kind without the right to list and watch, work that goes on, label `kind` of the watch in metrics with its state, readiness.
 type Row = (Lacks, &'static str, GoesOn, (&'static str, &'static str), Probe);
 
-const TABLE: [Row; 26] = [
+const TABLE: [Row; 28] = [
     (Member, "services", "H", ("Service", "incomplete"), NotReady),
     (Member, "endpointslices.discovery.k8s.io", "", ("EndpointSlice", "incomplete"), NotReady),
     (Member, "serviceexports.networking.fleet.azure.com", "H", ("ServiceExport", "incomplete"), NotReady),
@@ -76,6 +77,14 @@ const TABLE: [Row; 26] = [
     (MemberInHub, "endpointsliceexports.networking.fleet.azure.com", "H", ("EndpointSliceExport", "incomplete"), Ready),
     (MemberInHub, "endpointsliceimports.networking.fleet.azure.com", "H", ("EndpointSliceImport", "incomplete"), Ready),
     (MemberInHub, "mergedserviceimports.networking.fleet.azure.com", "HF", ("MergedServiceImport", "absent"), Ready),
+    (
+        MemberInHub,
+        "internalmemberclusters.cluster.kubernetes-fleet.io",
+        "HFS",
+        ("InternalMemberCluster", "absent"),
+        Ready,
+    ),
+    (HubAgent, "memberclusters.cluster.kubernetes-fleet.io", "HFS", ("MemberCluster", "absent"), Ready),
     (
         HubAgent,
         "internalserviceexports.networking.fleet.azure.com",
@@ -123,7 +132,8 @@ impl Policy for Without {
     }
 }
 
-/// Returns a fleet that uses all features, whose agents lack a right. The kinds of a fleet manager are not installed.
+/// Returns a fleet that uses all features, whose agents lack a right. The kinds of a fleet manager are installed only if the right is about
+/// them.
 async fn fleet_without(lacks: Lacks, resource: &'static str, mode: Mode) -> anyhow::Result<Fleet> {
     let membership = Membership { agents: MembershipAgent::ALL.to_vec(), on_leave: OnLeave::Delete };
     let fleet = Fleet::new(Options {
@@ -134,6 +144,9 @@ async fn fleet_without(lacks: Lacks, resource: &'static str, mode: Mode) -> anyh
         ..Options::members(2)
     })
     .await?;
+    if resource.ends_with(".cluster.kubernetes-fleet.io") {
+        Manager::new(fleet.hub.admin()).install().await?;
+    }
     let record = Arc::new(Record::default());
     let of_members: Vec<String> = fleet.members.iter().map(|member| manifests::of_member(&member.name)).collect();
     let mut of_hub = vec![("hub-agent.yaml", manifests::HUB_AGENT)];

@@ -1,0 +1,159 @@
+//! Requests while agents, servers, users and clusters interrupt the work of the fleet.
+
+use anyhow::{Context as _, ensure};
+use harness::eventually;
+use harness::user::User;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use kube::api::WatchParams;
+use packets::image::result::Totals;
+use packets::interruptions::{Interruption, PRE_STOP};
+use packets::kubelet::Times;
+use packets::limits::SETTLED;
+use packets::pair::Pair;
+use packets::replicas::Successor;
+use packets::workload::{self, Client, Servers};
+use packets::{Settings, clock};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Settings of clients that must lose nothing. A pod that is gone never answers, and a pod of a busy machine may be slow.
+const STEADY: [&str; 2] = ["--rate=100", "--timeout=10000"];
+/// Time for which a server does not answer: longer than a Lease.
+const OUTAGE: Duration = Duration::from_secs(4);
+/// Servers of which an interruption may change the address.
+const FEW: Servers<'static> = Servers { name: "renamed", replicas: 2, pre_stop: None, probe_delay: 0 };
+
+/// Lets these interruptions and kills happen in a fleet, and checks after each that a client in the importer has lost nothing.
+async fn nothing_is_lost(
+    pair: &mut Pair,
+    interruptions: &[Interruption],
+    successors: &[Successor],
+) -> anyhow::Result<()> {
+    let app = Servers { name: "app", replicas: 3, pre_stop: Some(PRE_STOP), probe_delay: 0 };
+    app.create(&pair.exporter).await?;
+    app.create_service(&pair.exporter).await?;
+    let address = workload::export(&pair.exporter, pair.exporting(), &pair.importer, "app").await?;
+    let client = Client::create(&pair.importer, "client", &format!("http://{address}:80"), &STEADY).await?;
+    let mut before = client.counts("answers of all pods", |totals| totals.servers.len() == 3).await?;
+    let mut version = 0;
+    for interruption in interruptions {
+        version += 1;
+        interruption.happen(pair, app, OUTAGE, version).await?;
+        before = lost_nothing(&client, &before, interruption.detail()).await?;
+    }
+    for successor in successors {
+        version += 1;
+        let kill = async {
+            for agent in &mut pair.agents {
+                agent.kill_leader(*successor).await?;
+            }
+            anyhow::Ok(())
+        };
+        futures::try_join!(app.roll(&pair.exporter, version), kill)?;
+        before = lost_nothing(&client, &before, &format!("leaders were killed: {successor:?}")).await?;
+    }
+    let after = client.stop().await?;
+    ensure!(after.lost == before.lost, "lost requests at the end: {after:?}, before: {before:?}");
+    Ok(())
+}
+
+/// Checks that a client has sent requests and lost none. Returns its counts.
+async fn lost_nothing(client: &Client, before: &Totals, what: &str) -> anyhow::Result<Totals> {
+    tokio::time::sleep(SETTLED).await;
+    let after = client.totals().await?;
+    ensure!(after.sent >= before.sent + 300, "{what}: too few requests: {after:?}, before: {before:?}");
+    ensure!(after.lost == before.lost, "{what}: lost requests: {after:?}, before: {before:?}");
+    Ok(after)
+}
+
+#[test]
+fn no_request_is_lost_while_leaders_are_killed_or_frozen_in_rolling_updates() -> anyhow::Result<()> {
+    packets::inside(async || {
+        let mut pair = Pair::start("killed", Settings::default()).await?;
+        nothing_is_lost(&mut pair, &[Interruption::LeadersFrozen], &[Successor::SamePod, Successor::NewPod]).await
+    })
+}
+
+#[test]
+fn no_request_is_lost_while_servers_agents_and_users_interrupt_the_fleet() -> anyhow::Result<()> {
+    packets::inside(async || {
+        let each = [
+            Interruption::HubDown,
+            Interruption::ServersDown,
+            Interruption::AgentsRestarted,
+            Interruption::TokensReplaced,
+            Interruption::Ports,
+            Interruption::BothApis,
+            Interruption::ConflictWon,
+        ];
+        let mut pair = Pair::start("interrupted", Settings::default()).await?;
+        nothing_is_lost(&mut pair, &each, &[]).await?;
+        name_is_kept(&mut pair).await.context("requests by name")
+    })
+}
+
+/// Lets the address of an import change, and waits each time until requests to its name arrive again.
+async fn name_is_kept(pair: &mut Pair) -> anyhow::Result<()> {
+    FEW.create(&pair.exporter).await?;
+    FEW.create_service(&pair.exporter).await?;
+    workload::export(&pair.exporter, pair.exporting(), &pair.importer, FEW.name).await?;
+    let target = format!("http://{}.{}.svc.clusterset.local:8080", FEW.name, pair.namespace());
+    let client = Client::create(&pair.importer, FEW.name, &target, &["--rate=50"]).await?;
+    client.counts("answers of both pods", |totals| totals.servers.len() == 2).await?;
+    for interruption in [Interruption::ConflictLost, Interruption::Headless] {
+        interruption.happen(pair, FEW, OUTAGE, 1).await?;
+        let before = client.totals().await?;
+        let again =
+            |totals: &Totals| totals.servers.iter().all(|(name, server)| server.answers > before.servers[name].answers);
+        client.counts(&format!("answers again after this: {}", interruption.detail()), again).await?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_dead_cluster_gets_no_requests_after_the_soft_limit_and_gets_them_again_when_it_returns() -> anyhow::Result<()> {
+    packets::inside(async || {
+        let settings = Settings { nodes: vec![1; 3], silence_soft: "30s", ..Settings::default() };
+        let mut pair = Pair::start("death", settings).await?;
+        let (second, second_id) = pair.second_exporter()?;
+        for user in [&pair.exporter, &second] {
+            FEW.create(user).await?;
+            FEW.create_service(user).await?;
+            user.export_standard(FEW.name, json!({})).await?;
+        }
+        let import = pair.importer.sees_ready_import(FEW.name, &[pair.exporting(), &second_id]).await?;
+        let address = import.spec.ips.and_then(|addresses| addresses.first().cloned()).unwrap_or_default();
+        let client = Client::create(&pair.importer, "client", &format!("http://{address}:80"), &["--rate=50"]).await?;
+        let before = client.counts("answers of all pods", |totals| totals.servers.len() == 4).await?;
+        let dead = pair.fleet.members[0].pod_times();
+        pair.cut_exporter().await?;
+        let dying = client.counts("lost requests", |totals| totals.lost > before.lost).await?;
+        no_ready_endpoint(&pair.importer, &dead).await?;
+        tokio::time::sleep(SETTLED).await;
+        let withdrawn = clock::now().as_microsecond();
+        client.counts("100 requests", |totals| totals.sent > dying.sent + 100).await?;
+        pair.restore_exporter().await?;
+        let again = client.totals().await?;
+        let all =
+            |totals: &Totals| totals.servers.iter().all(|(name, server)| server.answers > again.servers[name].answers);
+        client.counts("answers of the pods that were dead", all).await?;
+        let after = client.stop().await?;
+        ensure!(after.last_loss < Some(withdrawn), "lost after {withdrawn}: {after:?}");
+        Ok(())
+    })
+}
+
+/// Waits until no imported slice of a cluster has a ready endpoint of these pods.
+async fn no_ready_endpoint(importer: &User, pods: &Times) -> anyhow::Result<()> {
+    let is_dead = |endpoint: &Endpoint| {
+        let is_ready = endpoint.conditions.as_ref().and_then(|conditions| conditions.ready) != Some(false);
+        is_ready && pods.values().any(|pod| endpoint.addresses.contains(&pod.address.to_string()))
+    };
+    let none = |slices: &BTreeMap<String, EndpointSlice>| {
+        !slices.is_empty() && !slices.values().flat_map(|slice| slice.endpoints.iter().flatten()).any(is_dead)
+    };
+    let selection = WatchParams::default().labels("multicluster.kubernetes.io/service-name=renamed");
+    let what = "the endpoints of a dead cluster not to be ready";
+    eventually::objects(&importer.api::<EndpointSlice>(), &selection, what, none).await.map(drop)
+}
