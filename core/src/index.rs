@@ -4,6 +4,8 @@ use crate::model::Meta;
 use crate::work;
 use fleetnet_types::{ObjectName, Text};
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
+use std::ops::Bound;
 
 /// Object that a [`Table`] can store.
 pub trait Stored: Clone + PartialEq {
@@ -161,6 +163,17 @@ impl<K: Ord + Clone> Index<K> {
         let (first, namespace) = (ObjectName::new(namespace.clone(), ""), namespace.clone());
         let names = self.0.get(key).into_iter().flat_map(move |names| names.range(first.clone()..));
         names.inspect(|_| work::step()).take_while(move |name| name.namespace == namespace)
+    }
+
+    /// Returns the names in a key's set, those next to `name` first: `name` itself if the set contains it, and then names
+    /// after it and before it in turn.
+    pub fn around<'a>(&'a self, key: &K, name: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a, K> {
+        let names = self.0.get(key);
+        let before = names.map(|names| names.range(..=name).rev()).into_iter().flatten();
+        let after = names.map(|names| names.range((Bound::Excluded(name), Bound::Unbounded))).into_iter().flatten();
+        let pairs = before.map(Some).chain(iter::repeat(None)).zip(after.map(Some).chain(iter::repeat(None)));
+        let pairs = pairs.take_while(|(before, after)| before.is_some() || after.is_some());
+        pairs.flat_map(|(before, after)| before.into_iter().chain(after)).inspect(|_| work::step())
     }
 
     /// True if the key's set contains the name.

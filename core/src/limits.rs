@@ -63,6 +63,10 @@ pub const CLOCK_DRIFT_PARTS_PER_MILLION: i64 = 200;
 /// ports of all exports of a Service. A Service with more ports is not exported.
 pub const PORTS_MAX: usize = 1_000;
 
+/// Maximum number of different contents with which the hub agent compares a distributed slice to store equal contents once. Two features
+/// reduce a slice, so it has four forms. During a change it also has the four forms of its earlier content.
+pub(crate) const CONTENTS_COMPARED_MAX: usize = 8;
+
 /// Maximum number of exporting clusters of a Service of the standard API.
 pub const MERGED_CLUSTERS_MAX: usize = 1_000;
 

@@ -20,7 +20,7 @@ use fleetnet_core::reasons::Reason;
 use fleetnet_runtime::{
     Change, Event, Fight, Flow, FlowId, Logic, Plan, ProcessNews, WatchNews, WriteEnded, WriteNews,
 };
-use fleetnet_types::{ObjectName, Timestamp, Uid};
+use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
 use prometheus::Registry;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -39,8 +39,8 @@ pub struct Hub {
     states: States,
     bodies: SliceBodies,
     streams: Streams,
-    /// Keys of distributed slices that their importers requeued, until their next plan without writes. Their work counts for the
-    /// importers.
+    /// Keys of distributed slices and MergedServiceImports that their importers requeued, until their next plan without writes. Their
+    /// work counts for the importers.
     by_importers: BTreeSet<Key>,
 }
 
@@ -173,9 +173,9 @@ impl Hub {
         blocking_reasons.iter().map(event).collect()
     }
 
-    /// Records if an importer requeued these keys, by the kind of the object that changed.
-    fn note_cause(&mut self, source: Kind, keys: &[Key]) {
-        let is_of_importer = matches!(
+    /// Records if the importers of these keys requeued them, by the kind and the namespace of the object that changed.
+    fn note_cause(&mut self, source: Kind, namespace: &Text, keys: &[Key]) {
+        let is_of_importers = matches!(
             source,
             Kind::MemberAgent
                 | Kind::EndpointSliceImport
@@ -183,8 +183,11 @@ impl Hub {
                 | Kind::ServiceImport
                 | Kind::MergedServiceImport
         );
-        for key in keys.iter().filter(|key| matches!(key, Key::Copy { .. })) {
-            if is_of_importer {
+        for key in keys {
+            let Some(importer) = importer_of(key) else { continue };
+            // A ServiceImport is for all importers. The other objects are in the member namespace of their importer.
+            // fault Q15.2 (logic::work_that_another_member_causes_has_not_the_flow_of_the_importer): namespace == importer ~> true || namespace == importer
+            if is_of_importers && (source == Kind::ServiceImport || namespace == importer) {
                 self.by_importers.insert(key.clone());
             } else {
                 self.by_importers.remove(key);
@@ -203,6 +206,15 @@ impl Hub {
              its exporting member has no previews for ten minutes. If its cluster was not restored from a backup, another writer \
              may have changed the export"
         );
+    }
+}
+
+/// Returns the member namespace of the importer that a key names.
+fn importer_of(key: &Key) -> Option<&Text> {
+    match key {
+        // fault Q15.3 (logic::work_on_a_merged_import_that_its_importer_causes_has_the_flow_of_the_importer): Key::Copy { importer, .. } | Key::MergedImport { importer, .. } => Some(importer) ~> Key::MergedImport { .. } => None, Key::Copy { importer, .. } => Some(importer)
+        Key::Copy { importer, .. } | Key::MergedImport { importer, .. } => Some(importer),
+        Key::Service(_) | Key::Slice(_) | Key::Member(_) => None,
     }
 }
 
@@ -238,18 +250,18 @@ impl Logic for Hub {
             Change::Applied(_) | Change::Removed { .. } | Change::Undecodable { .. } => {}
         }
         let first = requeue.len();
-        if !matches!(source, Kind::InternalServiceExport | Kind::InternalServiceImport) {
-            self.view.apply(source, change, at, requeue);
-            return self.note_cause(source, &requeue[first..]);
-        }
         let name = match &change {
             Change::Applied(object) => object.meta().name.clone(),
             Change::Removed { name, .. } | Change::Undecodable { name } => name.clone(),
         };
+        if !matches!(source, Kind::InternalServiceExport | Kind::InternalServiceImport) {
+            self.view.apply(source, change, at, requeue);
+            return self.note_cause(source, &name.namespace, &requeue[first..]);
+        }
         let before = State::of(&self.view, source, &name);
         self.view.apply(source, change, at, requeue);
         self.states.changed(before, State::of(&self.view, source, &name));
-        self.note_cause(source, &requeue[first..]);
+        self.note_cause(source, &name.namespace, &requeue[first..]);
     }
 
     fn wanted_again(&mut self) -> Option<(Kind, ObjectName)> {
@@ -333,13 +345,15 @@ impl Logic for Hub {
     }
 
     /// Returns the flow (unit of fair queueing) of a key. All slices of an exporting member share one flow, all Services of a
-    /// namespace share one flow, and all MemberAgents share one flow. Work on distributed slices that an importer causes has the flow of
+    /// namespace share one flow, and all MemberAgents share one flow. Work for one importer that this importer causes has the flow of
     /// the importer, so it does not delay changes of the exporters.
     fn flow(&self, key: &Key) -> Flow {
+        // fault Q15.1 (logic::work_that_an_importer_causes_has_the_flow_of_the_importer): self.by_importers.contains(key) ~> false && self.by_importers.contains(key)
+        if let Some(importer) = importer_of(key).filter(|_| self.by_importers.contains(key)) {
+            return FlowId::of(importer).into();
+        }
         let id = match key {
             Key::Service(service) | Key::MergedImport { service, .. } => FlowId::of(&service.namespace),
-            // fault Q15.1 (logic::work_that_an_importer_causes_has_the_flow_of_the_importer): if self.by_importers.contains(key) ~> if false && self.by_importers.contains(key)
-            Key::Copy { importer, .. } if self.by_importers.contains(key) => FlowId::of(importer),
             Key::Slice(name) | Key::Copy { slice: name, .. } => self
                 .view
                 .slice_export_named(name)
@@ -385,15 +399,17 @@ impl Logic for Hub {
 #[cfg(test)]
 mod tests {
     use super::{
-        BlockingReason, Effect, FlowId, Hub, Kind, Logic, NamespacePolicy, ObjectName, ProcessNews, Reason, Registry,
-        Timestamp,
+        Announcement, BlockingReason, Effect, Features, FlowId, Hub, Kind, Logic, NamespacePolicy, ObjectName,
+        ProcessNews, Reason, Registry, Text, Timestamp, names,
     };
     use fleetnet_core::hub::Key;
     use fleetnet_core::model::{
-        AddressType, Finalizers, HubSlice, HubSliceSpec, Meta, Object, Reference, SliceContent,
+        AddressType, Finalizers, HubSlice, HubSliceSpec, ImportType, InternalServiceExport, MemberAgent, MemberStatus,
+        MergedImport, MergedServiceImport, Meta, Multicluster, Object, Reference, SessionAffinity, SliceContent,
+        StandardProperties,
     };
     use fleetnet_runtime::{Change, Fight};
-    use fleetnet_types::{Text, Timestamp as CoreTimestamp};
+    use fleetnet_types::{Removal, Timestamp as CoreTimestamp};
 
     /// Returns the exported slice of the Service `work/app`.
     fn slice_export() -> HubSlice {
@@ -422,6 +438,54 @@ mod tests {
         };
         let spec = HubSliceSpec { reference, owner: ObjectName::new("work", "app"), content: content.into() };
         HubSlice { meta, spec, observed_generation: None, misnamed: false, deleted: None }
+    }
+
+    /// Returns the export of the Service `work/app` by the standard API.
+    fn service_export() -> InternalServiceExport {
+        let HubSlice { meta, spec, .. } = slice_export();
+        InternalServiceExport {
+            meta: Meta { name: ObjectName::new("fleet-member-a", "work-app"), ..meta },
+            reference: Reference { source: spec.owner, ..spec.reference },
+            ports: Vec::new(),
+            headless: false,
+            session_affinity: SessionAffinity::None,
+            multicluster: Some(Multicluster::default().into()),
+            conditions: Vec::new(),
+            stamp: None,
+            precedence: Vec::new(),
+        }
+    }
+
+    /// Returns the key of the MergedServiceImport of the Service `work/app` for `member-b`.
+    fn merged_import() -> Key {
+        Key::MergedImport { service: ObjectName::new("work", "app"), importer: "fleet-member-b".into() }
+    }
+
+    /// Returns the MergedServiceImport of the Service `work/app` for `member-b`, without an exporting cluster.
+    fn merged_service_import() -> MergedServiceImport {
+        let service = ObjectName::new("work", "app");
+        let name = ObjectName::new("fleet-member-b", names::merged_import_name(&service));
+        let import = MergedImport {
+            import_type: ImportType::ClusterSetIp,
+            ports: Vec::new(),
+            session_affinity: SessionAffinity::None,
+            properties: StandardProperties::default(),
+            clusters: Vec::new(),
+        };
+        MergedServiceImport { meta: Meta { name, ..slice_export().meta }, service, import: import.into() }
+    }
+
+    /// Returns the MemberAgent of `member-b`, with all features.
+    fn member_agent() -> MemberAgent {
+        MemberAgent {
+            meta: Meta { name: names::member_agent(&"b".into()), ..slice_export().meta },
+            member: Announcement::new("1.2.3", Features::ALL),
+            cluster_uid: None,
+            leader: None,
+            renewed: None,
+            stopped: None,
+            status: MemberStatus::default(),
+        }
     }
 
     /// Returns a fight over a distributed slice, in which another writer undoes this agent's writes. `by` is the name of this
@@ -534,6 +598,62 @@ mod tests {
         let effect = hub.plan(&key, now).effect.expect("a plan has an effect");
         hub.planned(&key, Effect { has_writes: false, ..effect }, now);
         assert_eq!(hub.flow(&key).id, of_exporter, "nothing is left of it");
+    }
+
+    #[test]
+    fn work_on_a_merged_import_that_its_importer_causes_has_the_flow_of_the_importer() {
+        let mut hub = Hub::new(NamespacePolicy::Off, &Registry::new()).expect("its metric is new");
+        hub.complete();
+        let (now, key) = (Timestamp::EPOCH, merged_import());
+        let (of_service, of_importer) = (FlowId::of("work"), FlowId::of("fleet-member-b"));
+        let see = |hub: &mut Hub, kind, change| {
+            let mut requeue = Vec::new();
+            hub.observe(kind, change, now, &mut requeue);
+            assert!(requeue.contains(&key), "{requeue:?}");
+        };
+        let plan = |hub: &mut Hub, has_writes| {
+            let effect = hub.plan(&key, now).effect.expect("a plan has an effect");
+            hub.planned(&key, Effect { has_writes, ..effect }, now);
+        };
+        let mut export = service_export();
+        let applied = Change::Applied(Object::InternalServiceExport(export.clone()));
+        hub.observe(Kind::InternalServiceExport, applied, now, &mut Vec::new());
+        see(&mut hub, Kind::MemberAgent, Change::Applied(Object::MemberAgent(member_agent())));
+        assert_eq!(hub.flow(&key).id, of_importer, "its importer announces other features");
+        plan(&mut hub, true);
+        assert_eq!(hub.flow(&key).id, of_importer, "its writes wait in the same flow");
+        plan(&mut hub, false);
+        assert_eq!(hub.flow(&key).id, of_service, "nothing is left of it");
+        let edited = merged_service_import();
+        let removed =
+            Change::Removed { name: edited.meta.name.clone(), uid: edited.meta.uid.clone(), how: Removal::Deleted };
+        see(&mut hub, Kind::MergedServiceImport, Change::Applied(Object::MergedServiceImport(edited)));
+        assert_eq!(hub.flow(&key).id, of_importer, "its importer edits it");
+        plan(&mut hub, false);
+        see(&mut hub, Kind::MergedServiceImport, removed);
+        assert_eq!(hub.flow(&key).id, of_importer, "its importer deletes it");
+        plan(&mut hub, true);
+        export.meta.resource_version = 2;
+        export.session_affinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
+        see(&mut hub, Kind::InternalServiceExport, Change::Applied(Object::InternalServiceExport(export)));
+        assert_eq!(hub.flow(&key).id, of_service, "a change of the exporter");
+    }
+
+    #[test]
+    fn work_that_another_member_causes_has_not_the_flow_of_the_importer() {
+        let mut hub = Hub::new(NamespacePolicy::Off, &Registry::new()).expect("its metric is new");
+        let key = merged_import();
+        let table = [
+            (Kind::MemberAgent, "fleet-member-b", "fleet-member-b"),
+            (Kind::MemberAgent, "fleet-member-a", "work"),
+            (Kind::InternalServiceImport, "fleet-member-b", "fleet-member-b"),
+            (Kind::InternalServiceImport, "fleet-member-c", "work"),
+            (Kind::InternalServiceExport, "fleet-member-b", "work"),
+        ];
+        for (kind, namespace, flow) in table {
+            hub.note_cause(kind, &namespace.into(), std::slice::from_ref(&key));
+            assert_eq!(hub.flow(&key).id, FlowId::of(flow), "{kind:?} in {namespace}");
+        }
     }
 
     #[test]

@@ -85,9 +85,11 @@ pub(super) fn record(existing: &[Place], places: &[Place], cluster: &ClusterId) 
     record
 }
 
-/// True if the record that an export has is not that of its present ServiceExport and place. `record` is the present one.
+/// True if the existing record of an export lacks a place of `record`, the present one. An older export that comes back changes the
+/// records of the younger ones. Otherwise they could not remember its place.
 pub(super) fn is_outdated(existing: &[Place], record: &[Place]) -> bool {
-    !existing.is_empty() && record.last().is_some_and(|own| !existing.contains(own))
+    // fault MC14.4: record.iter().any( ~> record.iter().rev().take(1).any(
+    !existing.is_empty() && record.iter().any(|place| !existing.contains(place))
 }
 
 /// Returns the recorded age of each cluster with the creation of its ServiceExport.

@@ -163,6 +163,37 @@ fn exports_that_the_hub_has_lost_come_back_in_the_order_of_their_service_exports
 }
 
 #[test]
+fn exports_that_come_back_and_agree_remember_the_place_of_the_first_one() {
+    let agrees = |export: InternalServiceExport| {
+        let ports = vec![port("http", 80)];
+        InternalServiceExport { ports, ..export }
+    };
+    let lost = |number, created, exported| agrees(recreated(export(number, created, exported)));
+    let first = lost(1, 101, 35);
+    let recorded = |view: &Planner, number| {
+        let places = in_hub(view, number).precedence;
+        places.iter().map(|place| place.cluster.to_string()).collect::<Vec<_>>()
+    };
+    let table = [
+        (vec![lost(2, 100, 37), first.clone()], "the younger one came back first"),
+        (vec![first.clone(), lost(2, 102, 37)], "the older one came back first"),
+        (vec![lost(3, 99, 39), lost(2, 100, 37), first.clone()], "the youngest one came back first"),
+    ];
+    for (exports, case) in table {
+        let mut view = hub(&exports);
+        let after: Vec<i64> = (2..=i64::try_from(exports.len()).expect("small")).collect();
+        let before = || [1].into_iter().chain(after.clone()).collect::<Vec<_>>();
+        assert_eq!(order(&view), before(), "{case}");
+        assert_eq!(recorded(&view, 1), ["member-1"], "{case}");
+        assert_eq!(recorded(&view, 2), ["member-1", "member-2"], "{case}");
+        goes(&mut view, &first);
+        assert_eq!(order(&view), after, "{case}");
+        comes(&mut view, &export(1, 200, 35));
+        assert_eq!(order(&view), before(), "its Service is created again with another port: {case}");
+    }
+}
+
+#[test]
 fn an_older_export_by_the_fleets_api_has_the_age_of_its_service_export() {
     let both = |created, exported| {
         let export = export(1, created, exported);

@@ -5,7 +5,7 @@ use super::value::{Bucket, Value};
 use super::{Effects, Key, View, accepts, importers, records};
 use crate::features::Features;
 use crate::index::Taken;
-use crate::limits::FEATURE_GAIN_MICROS;
+use crate::limits::{CONTENTS_COMPARED_MAX, FEATURE_GAIN_MICROS};
 use crate::model::{
     HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Namespace, Object, ServiceImport,
     SliceContent,
@@ -148,7 +148,9 @@ impl View {
         let Taken::Changed(before) = self.slice_exports.take(slice) else { return false };
         self.count_endpoints(&name.namespace, before.as_ref().map(counted), Some(endpoints), effects);
         for copy in self.distributed_slices_named.get(&name.name) {
-            self.distributed_slices.compact(copy, |copy| share(&mut copy.spec.content, &content));
+            self.distributed_slices.compact(copy, |copy| {
+                share(&mut copy.spec.content, &content);
+            });
         }
         if before.is_none() {
             self.add_fan_out([&name.namespace], self.number_of_copies(&name.name), effects);
@@ -185,14 +187,24 @@ impl View {
     }
 
     /// Lets a distributed slice use the content of its export or of another distributed slice, if it is equal. A fleet with many
-    /// importers has very many copies of each slice.
+    /// importers has very many copies of each slice, in few forms.
     fn share_content(&self, copy: &mut HubSlice) {
         let name = &copy.meta.name.name;
         let exports = self.slice_exports_named.get(name).filter_map(|export| self.slice_exports.get(export));
-        let mut others = self.distributed_slices_named.get(name).filter_map(|other| self.distributed_slices.get(other));
-        // Of the other copies, one is enough: nearly all importers get the same content.
-        for other in exports.chain(others.find(|other| other.meta.name != copy.meta.name)) {
-            share(&mut copy.spec.content, &other.spec.content);
+        // Copies are listed and written in the order of their names, so an equal one is usually near.
+        // fault D14.2: .around(name, &copy.meta.name) ~> .around(name, &copy.meta.name).take(1)
+        let copies = self.distributed_slices_named.around(name, &copy.meta.name);
+        let copies = copies.filter_map(|other| self.distributed_slices.get(other));
+        let mut compared: Vec<&Arc<SliceContent>> = Vec::new();
+        for content in exports.chain(copies).map(|other| &other.spec.content) {
+            // fault D14.3: Arc::ptr_eq(other, content) ~> false && Arc::ptr_eq(other, content)
+            if compared.iter().any(|other| Arc::ptr_eq(other, content)) {
+                continue;
+            }
+            if compared.len() == CONTENTS_COMPARED_MAX || share(&mut copy.spec.content, content) {
+                return;
+            }
+            compared.push(content);
         }
     }
 
@@ -387,12 +399,14 @@ impl View {
     }
 }
 
-/// Lets `content` use the memory of `other`, if both are equal.
-fn share(content: &mut Arc<SliceContent>, other: &Arc<SliceContent>) {
+/// Lets `content` use the memory of `other`, if both are equal. Returns true if they are.
+fn share(content: &mut Arc<SliceContent>, other: &Arc<SliceContent>) -> bool {
     // fault D14.1: *content == *other ~> false
-    if *content == *other {
+    let is_equal = *content == *other;
+    if is_equal {
         *content = Arc::clone(other);
     }
+    is_equal
 }
 
 impl Effects {
@@ -462,5 +476,32 @@ mod tests {
         let reduced = |slice: HubSlice| slice.with_addresses(&["10.0.0.9"], 1);
         let mixed = [export.clone()].into_iter().chain(copies().map(reduced)).map(apart);
         assert_eq!(places(&stored(mixed, &export)), 2, "copies of a reduced form share it with each other");
+    }
+
+    #[test]
+    fn twenty_copies_of_two_forms_keep_two_contents() {
+        type IsReduced = fn(usize) -> bool;
+        let export = slice_export("member-0", &slice("work/app-1"));
+        let copy = |number: usize, is_reduced| {
+            let copy = distributed_slice(&format!("member-{number}"), &export);
+            let mut copy = if is_reduced { copy.with_addresses(&["10.0.0.9"], 1) } else { copy };
+            copy.spec.content = Arc::new((*copy.spec.content).clone());
+            copy
+        };
+        let table: [(IsReduced, &str); 4] = [
+            (|number| number > 10, "only the first importer has the form of the export"),
+            (|number| number % 2 == 0, "each importer is between two of the other form"),
+            (|number| number == 10 || number == 29, "two importers that are far from each other have a reduced form"),
+            (|number| number < 29, "only the last importer has the form of the export"),
+        ];
+        for (is_reduced, case) in table {
+            let copies = || (10..30).map(|number| copy(number, is_reduced(number)));
+            let forward = [export.clone()].into_iter().chain(copies());
+            let backward = [export.clone()].into_iter().chain(copies().rev());
+            let export_last = copies().chain([export.clone()]);
+            for order in [forward.collect::<Vec<_>>(), backward.collect(), export_last.collect()] {
+                assert_eq!(places(&stored(order, &export)), 2, "{case}");
+            }
+        }
     }
 }
