@@ -120,11 +120,7 @@ impl Unchanged {
             Some(winner) => self.winners.insert(importer, winner),
             None => self.winners.remove(&importer),
         };
-        if seen.may_withdraw {
-            self.winner = self.winners.values().next().cloned();
-            return Ok(false);
-        }
-        Ok(true)
+        Ok(!seen.may_withdraw)
     }
 }
 
@@ -142,6 +138,8 @@ impl Oracle for Unchanged {
     fn committed(&mut self, seen: &Seen<'_>) -> Result<bool, String> {
         self.last = seen.calm;
         if seen.may_withdraw {
+            self.winner = None;
+        } else if self.winner.is_none() {
             self.winner = self.winners.values().next().cloned();
         }
         let exists = seen.after.is_some_and(|object| !object.meta().deleting);
