@@ -58,7 +58,6 @@ const BUGS: &[Known] = &[
     known("a leader that lost its Lease once is never waited for again", "K4.4", "leaders", "", 9),
     known("a right of a member is ignored", "T14.1", "rights", "rights", 88),
     known("the clock of a timer is set and the timer is not told", "A13.3", "settled", "clocks", 88),
-    known("a late answer brings a deleted object back into the view", "V10.2", "settled", "late,lost", 6),
     known("the hub agent never writes the object after its preview", "J5.1", "settled", "streams", 41),
     known("an endpoint that is not ready is exported as ready", "X5.4", "endpoints", "", 6),
     known("the finalizers of others are removed from an object", "X6.2", "foreign", "held", 2),
