@@ -282,6 +282,10 @@ mod tests {
         rule.committed(&seen(Place::Hub, Some(Place::Hub), None, Some(&other))).expect("users changed something");
         assert_eq!(rule.passed(calm, freshness), Ok(()));
         let mut rule = importing();
+        let late = merged("member-3", &["member-3"]);
+        rule.committed(&seen(Place::Hub, Some(Place::Hub), None, Some(&late))).expect("users changed something");
+        assert_eq!(rule.passed(calm, freshness), Ok(()), "importers learn of a change one after the other");
+        let mut rule = importing();
         rule.committed(&at_rest(Place::Hub, None, Some(&other))).expect("it may be a restore");
         assert!(rule.passed(calm, freshness).is_err_and(|text| text.contains("member-3")));
         rule.restored();
