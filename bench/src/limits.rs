@@ -62,6 +62,6 @@ pub const REQUESTS_CHECK: Duration = Duration::from_millis(100);
 /// Time without a lost request after which no more is lost because of a dead cluster. It is longer than any pause between two losses.
 pub const REQUESTS_AFTER_DEATH: Duration = Duration::from_secs(20);
 /// Time for which a client sends requests to measure what a way costs.
-pub const OVERHEAD_SECONDS: Duration = Duration::from_secs(10);
+pub const REQUESTS_OVERHEAD: Duration = Duration::from_secs(10);
 /// Time from the start of a rolling update until an agent is killed.
 pub const REQUESTS_BEFORE_KILL: Duration = Duration::from_secs(2);

@@ -3,15 +3,18 @@
 
 use super::report::{Overhead, Way};
 use super::{Size, setup};
-use crate::limits::OVERHEAD_SECONDS;
+use crate::limits::REQUESTS_OVERHEAD;
 use anyhow::Context as _;
 use harness::user::User;
 use k8s_openapi::api::core::v1::Pod;
 use packets::image::result::Totals;
 use packets::pair::Pair;
 use packets::workload::{Client, Servers};
+use tokio::time::Instant;
 
 const SERVERS: Servers<'static> = Servers { name: "overhead", replicas: 1, pre_stop: None, probe_delay: 0 };
+/// Name of the client's pod.
+const CLIENT: &str = "overhead-client";
 /// Settings of a client that sends as much as the pod answers, over kept connections.
 const FULL: [&str; 2] = ["--workers=8", "--connections=8"];
 
@@ -29,25 +32,34 @@ pub(super) async fn measure(pair: &Pair, size: &Size, times: u32) -> anyhow::Res
         for (way, target) in turns {
             let full = run(&pair.importer, target, &FULL).await?;
             let steady = run(&pair.importer, target, &[&rate]).await?;
-            let latency = steady.latency.context("a client has answers")?;
-            let requests_per_second = (full.sent - full.lost) / OVERHEAD_SECONDS.as_secs();
-            let lost = full.lost + steady.lost;
-            results.push(Overhead { way: *way, requests_per_second, latency, lost });
+            let latency = steady.totals.latency.context("a client has answers")?;
+            let lost = full.totals.lost + steady.totals.lost;
+            results.push(Overhead { way: *way, requests_per_second: full.answers_per_second, latency, lost });
         }
     }
     setup::end(pair, SERVERS).await?;
     Ok(results)
 }
 
-/// Sends requests for [`OVERHEAD_SECONDS`].
-async fn run(user: &User, target: &str, settings: &[&str]) -> anyhow::Result<Totals> {
-    let client = Client::create(user, "overhead-client", target, settings).await?;
-    client.counts("an answer", |totals| !totals.servers.is_empty()).await?;
-    tokio::time::sleep(OVERHEAD_SECONDS).await;
+/// Requests of a client.
+struct Run {
+    totals: Totals,
+    answers_per_second: u64,
+}
+
+/// Sends requests for [`REQUESTS_OVERHEAD`] after the first answer.
+async fn run(user: &User, target: &str, settings: &[&str]) -> anyhow::Result<Run> {
+    let client = Client::create(user, CLIENT, target, settings).await?;
+    let before = client.counts("an answer", |totals| !totals.servers.is_empty()).await?;
+    let begun = Instant::now();
+    tokio::time::sleep(REQUESTS_OVERHEAD).await;
+    let after = client.totals().await?;
+    let milliseconds = u64::try_from(begun.elapsed().as_millis())?;
+    let answers = (after.sent - after.lost) - (before.sent - before.lost);
     let totals = client.stop().await?;
-    user.delete::<Pod>("overhead-client").await?;
-    harness::eventually::gone(&user.api::<Pod>(), "overhead-client").await?;
-    Ok(totals)
+    user.delete::<Pod>(CLIENT).await?;
+    harness::eventually::gone(&user.api::<Pod>(), CLIENT).await?;
+    Ok(Run { totals, answers_per_second: answers * 1_000 / milliseconds })
 }
 
 async fn pod_address(user: &User) -> anyhow::Result<String> {

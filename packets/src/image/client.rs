@@ -4,7 +4,7 @@
 //! Each lost request is a line of JSON in its output ([`super::result::Loss`]). The last line has the counts ([`super::result::Totals`]).
 //! Its control port answers `GET /result` with the counts so far, and `POST /stop` with the counts after the last request has ended.
 
-use super::result::{Latency, Loss, Totals};
+use super::result::{Latencies, Loss, Totals};
 use super::server;
 use super::target::{Failure, Ports, Protocol, Target};
 use crate::clock;
@@ -63,8 +63,7 @@ struct Client {
     /// Number of requests so far.
     turn: AtomicUsize,
     totals: Mutex<Totals>,
-    /// Times until the answers, in microseconds.
-    latencies: Mutex<Vec<u64>>,
+    latencies: Mutex<Latencies>,
     under_way: watch::Sender<usize>,
     stopped: watch::Sender<bool>,
 }
@@ -147,7 +146,7 @@ impl Client {
         match tokio::time::timeout(self.limit, self.request()).await {
             Ok(Ok(name)) => {
                 self.totals.lock().add_answer(name.trim(), at);
-                self.latencies.lock().push(begun.elapsed().as_micros().try_into().unwrap_or(u64::MAX));
+                self.latencies.lock().add(begun.elapsed().as_micros().try_into().unwrap_or(u64::MAX));
             }
             Ok(Err(failure)) => self.lose(at, &failure),
             Err(_) => self.lose(at, &Failure { kind: "timeout", message: "no answer".to_owned() }),
@@ -190,7 +189,7 @@ impl Client {
         // The sender lives as long as `self`.
         let _ = self.under_way.subscribe().wait_for(|number| *number == 0).await;
         let mut totals = self.totals.lock().clone();
-        totals.latency = Latency::of(std::mem::take(&mut self.latencies.lock()));
+        totals.latency = self.latencies.lock().percentiles();
         totals
     }
 

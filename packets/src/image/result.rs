@@ -30,12 +30,29 @@ pub struct Latency {
     pub p99: u64,
 }
 
-impl Latency {
-    /// Returns the percentiles of these times; `None` if there are none.
-    pub(super) fn of(mut times: Vec<u64>) -> Option<Self> {
-        times.sort_unstable();
-        let rank = |percent: usize| times.get((times.len() * percent).div_ceil(100).max(1) - 1).copied();
-        Some(Self { p50: rank(50)?, p90: rank(90)?, p99: rank(99)? })
+/// Times until the answers, in microseconds, rounded down to three digits: a client that sends for days needs no more memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Latencies(BTreeMap<u64, u64>);
+
+impl Latencies {
+    pub(super) fn add(&mut self, microseconds: u64) {
+        let unit = 10_u64.pow(microseconds.max(1).ilog10().saturating_sub(2));
+        *self.0.entry(microseconds / unit * unit).or_default() += 1;
+    }
+
+    /// Returns the percentiles; `None` without an answer.
+    pub(super) fn percentiles(&self) -> Option<Latency> {
+        let all: u64 = self.0.values().sum();
+        let rank = |percent: u64| {
+            let wanted = (all * percent).div_ceil(100);
+            let mut passed = 0;
+            self.0.iter().find(|(_, count)| {
+                passed += **count;
+                passed >= wanted
+            })
+        };
+        let time = |percent| rank(percent).map(|(time, _)| *time);
+        Some(Latency { p50: time(50)?, p90: time(90)?, p99: time(99)? })
     }
 }
 
@@ -77,7 +94,7 @@ impl Totals {
 
 #[cfg(test)]
 mod tests {
-    use super::{Latency, Server, Totals};
+    use super::{Latencies, Latency, Server, Totals};
 
     #[test]
     fn answers_are_counted_by_server_and_losses_by_kind() {
@@ -94,8 +111,14 @@ mod tests {
 
     #[test]
     fn percentiles_are_measured_times() {
-        assert_eq!(Latency::of((1..=200).rev().collect()), Some(Latency { p50: 100, p90: 180, p99: 198 }));
-        assert_eq!(Latency::of(vec![7]), Some(Latency { p50: 7, p90: 7, p99: 7 }));
-        assert_eq!(Latency::of(Vec::new()), None);
+        let of = |times: Vec<u64>| {
+            let mut latencies = Latencies::default();
+            times.into_iter().for_each(|time| latencies.add(time));
+            latencies.percentiles()
+        };
+        assert_eq!(of((1..=200).rev().collect()), Some(Latency { p50: 100, p90: 180, p99: 198 }));
+        assert_eq!(of(vec![7]), Some(Latency { p50: 7, p90: 7, p99: 7 }));
+        assert_eq!(of(vec![0, 1_239, 98_765]), Some(Latency { p50: 1_230, p90: 98_700, p99: 98_700 }));
+        assert_eq!(of(Vec::new()), None);
     }
 }
