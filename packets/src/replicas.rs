@@ -11,7 +11,6 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::ListParams;
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,8 +40,6 @@ pub struct Replicas {
     replicas: Vec<Replica>,
     /// Number of pods so far.
     pods: u32,
-    /// True if an agent is of an older version.
-    has_older: bool,
 }
 
 #[derive(Debug)]
@@ -57,7 +54,7 @@ impl Replicas {
     /// Starts two replicas, one after the other, so that the first one leads.
     pub(crate) async fn start(name: &str, control_plane: &ControlPlane, specs: [AgentSpec; 2]) -> anyhow::Result<Self> {
         let leases = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
-        let mut replicas = Self { name: name.to_owned(), leases, replicas: Vec::new(), pods: 0, has_older: false };
+        let mut replicas = Self { name: name.to_owned(), leases, replicas: Vec::new(), pods: 0 };
         for spec in specs {
             // The harness sets longer Leases.
             let spec = with_leases(spec, DEFAULT_LEASES);
@@ -101,13 +98,7 @@ impl Replicas {
     /// Stops each replica and starts its successor in a new pod, one replica after the other, as a rolling update of a Deployment.
     pub async fn replace(&mut self) -> anyhow::Result<()> {
         for index in 0..self.replicas.len() {
-            let pod_uid = self.new_pod();
-            let replica = &mut self.replicas[index];
-            if let Some(agent) = replica.agent.take() {
-                agent.terminate().await?;
-            }
-            replica.pod_uid = pod_uid;
-            replica.agent = Some(replica.spec.clone().variable(POD_UID, &replica.pod_uid).start_ready().await?);
+            self.replace_one(index).await?;
             self.leader().await?;
         }
         Ok(())
@@ -117,13 +108,28 @@ impl Replicas {
     /// sources.
     pub async fn replace_by(&mut self, folder: Option<&Path>) -> anyhow::Result<()> {
         let leases = if folder.is_some() { OLDER_LEASES } else { DEFAULT_LEASES };
-        for replica in &mut self.replicas {
+        for index in 0..self.replicas.len() {
+            let replica = &mut self.replicas[index];
             replica.spec = with_leases(replica.spec.clone().from_folder(folder), leases);
+            self.replace_one(index).await?;
+            self.is_led().await?;
         }
-        self.has_older = true;
-        self.replace().await?;
-        self.has_older = folder.is_some();
-        self.leader().await.map(drop)
+        if folder.is_none() {
+            self.leader().await?;
+        }
+        Ok(())
+    }
+
+    /// Stops a replica, and starts its successor in a new pod.
+    async fn replace_one(&mut self, index: usize) -> anyhow::Result<()> {
+        let pod_uid = self.new_pod();
+        let replica = &mut self.replicas[index];
+        if let Some(agent) = replica.agent.take() {
+            agent.terminate().await?;
+        }
+        replica.pod_uid = pod_uid;
+        replica.agent = Some(replica.spec.clone().variable(POD_UID, &replica.pod_uid).start_ready().await?);
+        Ok(())
     }
 
     /// Kills all replicas with SIGKILL. None starts again.
@@ -144,6 +150,24 @@ impl Replicas {
 
     /// Returns the index of the replica that holds all Leases. Waits until there is one.
     async fn leader(&self) -> anyhow::Result<usize> {
+        let leader_of = |holders: &[String]| {
+            let leads = |replica: &Replica| holders.iter().all(|holder| holder.contains(&replica.pod_uid));
+            self.replicas.iter().position(leads)
+        };
+        self.holders(leader_of).await
+    }
+
+    /// Waits until one process holds all Leases. The names of older agents do not contain their pods.
+    async fn is_led(&self) -> anyhow::Result<()> {
+        let is_one = |holders: &[String]| {
+            let first = &holders[0];
+            (!first.is_empty() && holders.iter().all(|holder| holder == first)).then_some(())
+        };
+        self.holders(is_one).await
+    }
+
+    /// Waits until the holders of all Leases give a value.
+    async fn holders<T>(&self, value: impl Fn(&[String]) -> Option<T>) -> anyhow::Result<T> {
         let deadline = Deadline::start();
         loop {
             let leases = self.leases.list(&ListParams::default()).await?;
@@ -151,16 +175,9 @@ impl Replicas {
                 .into_iter()
                 .map(|lease| lease.spec.and_then(|it| it.holder_identity).unwrap_or_default())
                 .collect();
-            let leads = |replica: &Replica| {
-                !holders.is_empty() && holders.iter().all(|holder| holder.contains(&replica.pod_uid))
-            };
-            if let Some(index) = self.replicas.iter().position(leads) {
-                return Ok(index);
-            }
-            // The names of older agents in Leases do not contain their pods.
-            let has_one_holder = holders.iter().collect::<BTreeSet<_>>().len() == 1;
-            if self.has_older && has_one_holder && !holders[0].is_empty() {
-                return Ok(0);
+            if let Some(value) = Some(&holders).filter(|holders| !holders.is_empty()).and_then(|holders| value(holders))
+            {
+                return Ok(value);
             }
             deadline.check().with_context(|| format!("no agent of {} holds all Leases: {holders:?}", self.name))?;
             tokio::time::sleep(POLL).await;
