@@ -127,9 +127,9 @@ pub struct Size {
     /// Seconds for which the hub does not answer.
     #[arg(long, default_value_t = 300)]
     pub outage: u64,
-    /// Interruptions to measure, by their number. Without it: all.
-    #[arg(long, value_delimiter = ',')]
-    pub interruption: Vec<usize>,
+    /// Interruptions to measure.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Interruption::ALL)]
+    pub interruption: Vec<Interruption>,
     /// Folder with the programs hub-agent and member-agent of an older version.
     #[arg(long)]
     pub older_agents: Option<PathBuf>,
@@ -151,7 +151,7 @@ impl Size {
             pre_stop,
             connections: Connections::ALL.to_vec(),
             outage: 10,
-            interruption: Vec::new(),
+            interruption: Interruption::ALL.to_vec(),
             older_agents: None,
         }
     }
@@ -203,10 +203,8 @@ pub async fn measure(size: &Size) -> anyhow::Result<Report> {
 async fn interrupt(pair: &mut Pair, size: &Size, times: u32, report: &mut Report) -> anyhow::Result<()> {
     let has = |scenario| size.scenario.contains(&scenario);
     if has(Scenario::Interruptions) {
-        for (number, interruption) in (1..).zip(Interruption::ALL) {
-            if size.interruption.is_empty() || size.interruption.contains(&number) {
-                report.rows.extend(interruptions::measure(interruption, pair, size, times).await?);
-            }
+        for interruption in &size.interruption {
+            report.rows.extend(interruptions::measure(*interruption, pair, size, times).await?);
         }
     }
     if has(Scenario::Versions) {

@@ -1,7 +1,7 @@
 //! Faults of the network between nodes, made on purpose: [`Disturbance`].
 
 use crate::network::{FABRIC, NodeNetwork, member_ranges};
-use crate::shell::{ip, namespace_file, run};
+use crate::shell::{ip, run, run_in};
 
 /// Table of nftables with the rules of a firewall.
 const TABLE: &str = "fleetnet_disturbance";
@@ -71,8 +71,7 @@ fn firewall(member: u8, fields: &[&str], more: &str) -> String {
 
 /// Gives rules to nftables in a network namespace.
 async fn nft(namespace: &str, rules: &str) -> anyhow::Result<()> {
-    let enter = format!("--net={}", namespace_file(namespace));
-    run(&["nsenter", &enter, "nft", "-f", "-"], rules).await.map(drop)
+    run_in(namespace, &["nft", "-f", "-"], rules).await
 }
 
 /// Calls `tc` in the namespace of the bridge, at whose end of a link packets to the node wait.

@@ -2,7 +2,7 @@
 
 use crate::limits::SETTLED;
 use crate::pair::Pair;
-use crate::workload::{self, Servers};
+use crate::workload::Servers;
 use fleetnet_api::crd::multicluster::{ServiceExport, ServiceImport};
 use fleetnet_api::crd::{MultiClusterService, ServiceExport as ServiceExportOfFleet, ServiceImportType};
 use harness::eventually;
@@ -11,11 +11,13 @@ use k8s_openapi::api::core::v1::{Service, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
+use serde::Serialize;
 use serde_json::json;
 use std::time::Duration;
 
 /// Something that interrupts the work of the fleet.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
 pub enum Interruption {
     /// During a rolling update, the leader of each agent in turn is frozen (SIGSTOP), and goes on later.
     LeadersFrozen,
@@ -163,7 +165,7 @@ async fn down(pair: &Pair, cluster: usize, time: Duration) -> anyhow::Result<()>
 async fn reexport(pair: &Pair, service: &str) -> anyhow::Result<()> {
     pair.exporter.delete::<ServiceExport>(service).await?;
     tokio::time::sleep(UNEXPORTED).await;
-    workload::export(&pair.exporter, pair.exporting(), &pair.importer, service).await.map(drop)
+    pair.export(service).await.map(drop)
 }
 
 async fn ports(pair: &Pair, service: &str) -> anyhow::Result<()> {
@@ -243,7 +245,7 @@ async fn headless(pair: &Pair, servers: Servers<'_>) -> anyhow::Result<()> {
         [(json!({"clusterIP": "None"}), ServiceImportType::Headless), (json!({}), ServiceImportType::ClusterSetIP)]
     {
         exporter.delete::<Service>(servers.name).await?;
-        servers.create_service_with(exporter, more).await?;
+        servers.create_service_with(exporter, &more).await?;
         let has_type = |import: &ServiceImport| import.spec.type_ == kind;
         importer.sees_service_import(servers.name, &format!("to be {kind:?}"), has_type).await?;
         importer.sees_ready_import(servers.name, &[pair.exporting()]).await?;

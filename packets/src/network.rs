@@ -13,7 +13,7 @@
 //! All pods reach each other by their addresses, without NAT. The veth of a pod ends in its node without a bridge, so all packets of
 //! a pod pass the rules of kube-proxy, also those to a pod of the same node.
 
-use crate::shell::{add_namespace, ip, namespace_file, run};
+use crate::shell::{add_namespace, ip, run, run_in};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Address of the bed's root namespace that nodes and pods can reach.
@@ -153,8 +153,7 @@ fn routes(nodes: &[NodeNetwork], own: Option<NodeNetwork>) -> Vec<String> {
 async fn hide(node: NodeNetwork) -> anyhow::Result<()> {
     let rules = "table inet fleetnet_hide {\n  chain postrouting {\n    type nat hook postrouting priority 100;\n    \
                  ip daddr 192.168.0.0/24 masquerade\n    ip6 daddr fd01::/16 masquerade\n  }\n}\n";
-    let enter = format!("--net={}", namespace_file(&node.namespace()));
-    run(&["nsenter", &enter, "nft", "-f", "-"], rules).await.map(drop)
+    run_in(&node.namespace(), &["nft", "-f", "-"], rules).await
 }
 
 /// Makes a namespace with a link to the bridge. `more` are commands of `ip` in the namespace before its link is up.
@@ -228,10 +227,7 @@ fn pod_link(number: u16) -> String {
 
 /// Writes settings of the kernel for a namespace.
 async fn set(namespace: &str, settings: &[&str]) -> anyhow::Result<()> {
-    let enter = format!("--net={}", namespace_file(namespace));
-    let mut words = vec!["nsenter", &enter, "sysctl", "-qw"];
-    words.extend(settings);
-    run(&words, "").await.map(drop)
+    run_in(namespace, &[&["sysctl", "-qw"], settings].concat(), "").await
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::http;
 use crate::kubelet::{self, Kubelet, Times};
 use crate::limits::ANSWER;
 use crate::network::{NodeNetwork, member_ranges};
-use crate::shell::namespace_file;
+use crate::shell::process_in;
 use anyhow::{Context as _, ensure};
 use harness::binaries;
 use harness::control_plane::ControlPlane;
@@ -179,10 +179,8 @@ async fn start_inside(
 ) -> anyhow::Result<Process> {
     let node = network.namespace();
     let invocation = locate(program)?;
-    let mut arguments = vec![format!("--net={}", namespace_file(&node)).into(), invocation.file.into_os_string()];
-    arguments.extend(invocation.first_argument.map(OsString::from));
-    arguments.extend(more);
-    let environment = vec![("HOME".to_owned(), home.as_os_str().to_owned())];
+    let arguments = invocation.first_argument.map(OsString::from).into_iter().chain(more).collect();
     let name = format!("{} of {node}", program.name());
-    Process::start(Spec { name, file: "nsenter".into(), arguments, environment, scratch: None }).await
+    let environment = vec![("HOME".to_owned(), home.as_os_str().to_owned())];
+    Process::start(Spec { environment, ..process_in(&node, name, invocation.file, arguments) }).await
 }

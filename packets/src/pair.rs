@@ -2,7 +2,7 @@
 
 use crate::disturbance::Disturbance;
 use crate::replicas::Replicas;
-use crate::{Fleet, Settings};
+use crate::{Fleet, Settings, workload};
 use anyhow::Context as _;
 use harness::user::User;
 
@@ -30,6 +30,11 @@ impl Pair {
     #[must_use]
     pub fn exporting(&self) -> &str {
         &self.fleet.servers.members[0].cluster_id
+    }
+
+    /// Exports a Service of the exporter over the standard API. Returns the IPv4 address of the import in the importer.
+    pub async fn export(&self, service: &str) -> anyhow::Result<String> {
+        workload::export(&self.exporter, self.exporting(), &self.importer, service).await
     }
 
     /// Returns the namespace of the users.

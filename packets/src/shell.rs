@@ -2,6 +2,9 @@
 
 use crate::limits::COMMAND;
 use anyhow::{Context as _, ensure};
+use harness::process::Spec;
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::Stdio;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
@@ -35,6 +38,19 @@ pub(crate) async fn ip(namespace: Option<&str>, commands: &[String]) -> anyhow::
     words.extend(namespace.iter().flat_map(|namespace| ["-n", *namespace]));
     words.extend(["-batch", "-"]);
     run(&words, &(commands.join("\n") + "\n")).await.map(drop)
+}
+
+/// Runs a program in a network namespace with this input.
+pub(crate) async fn run_in(namespace: &str, words: &[&str], input: &str) -> anyhow::Result<()> {
+    let enter = format!("--net={}", namespace_file(namespace));
+    run(&[&["nsenter", &enter], words].concat(), input).await.map(drop)
+}
+
+/// Returns a process in a network namespace. Its environment is empty except for PATH.
+pub(crate) fn process_in(namespace: &str, name: String, program: PathBuf, more: Vec<OsString>) -> Spec {
+    let enter = format!("--net={}", namespace_file(namespace)).into();
+    let arguments = [enter, program.into_os_string()].into_iter().chain(more).collect();
+    Spec { name, file: "nsenter".into(), arguments, environment: Vec::new(), scratch: None }
 }
 
 /// Makes a network namespace with this name.

@@ -4,13 +4,13 @@ use crate::http;
 use crate::image::client::CONTROL_PORT;
 use crate::image::result::Totals;
 use crate::network::{OUTSIDE, OUTSIDE_ADDRESS};
-use crate::shell::namespace_file;
+use crate::shell::process_in;
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::multicluster::ServiceImport;
 use harness::binaries;
 use harness::eventually::{self, Deadline};
 use harness::limits::{EVENTUALLY, POLL};
-use harness::process::{Process, Spec};
+use harness::process::Process;
 use harness::user::User;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -33,6 +33,11 @@ pub struct Servers<'a> {
 impl Servers<'_> {
     /// Creates the Deployment, and waits until all its pods are ready.
     pub async fn create(self, user: &User) -> anyhow::Result<()> {
+        self.create_with(user, &json!({})).await
+    }
+
+    /// Creates the Deployment as [`Self::create`] does, with more fields of its container.
+    pub async fn create_with(self, user: &User, more: &Value) -> anyhow::Result<()> {
         let Self { name, replicas, pre_stop, probe_delay } = self;
         let lifecycle = pre_stop.map(|seconds| json!({"preStop": {"sleep": {"seconds": seconds}}}));
         let container = json!({
@@ -41,6 +46,7 @@ impl Servers<'_> {
                 "httpGet": {"port": 8080, "path": "/ready"}, "periodSeconds": 1, "initialDelaySeconds": probe_delay,
             },
         });
+        let container = with(container, more);
         user.create::<Deployment>(json!({
             "metadata": {"name": name},
             "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": {
@@ -55,20 +61,18 @@ impl Servers<'_> {
     /// Creates the Service of the servers, of both families: HTTP and UDP at port 80, TCP at port 81, and HTTP at port 8080, which is also
     /// the port of the pods.
     pub async fn create_service(self, user: &User) -> anyhow::Result<Service> {
-        self.create_service_with(user, json!({})).await
+        self.create_service_with(user, &json!({})).await
     }
 
     /// Creates the Service of the servers as [`Self::create_service`] does, with more fields of its spec.
-    pub async fn create_service_with(self, user: &User, more: Value) -> anyhow::Result<Service> {
-        let mut spec = json!({"ipFamilyPolicy": "PreferDualStack", "selector": {"app": self.name}, "ports": [
+    pub async fn create_service_with(self, user: &User, more: &Value) -> anyhow::Result<Service> {
+        let spec = json!({"ipFamilyPolicy": "PreferDualStack", "selector": {"app": self.name}, "ports": [
             {"name": "http", "port": 80, "targetPort": 8080},
             {"name": "tcp", "port": 81, "targetPort": 8081},
             {"name": "udp", "protocol": "UDP", "port": 80, "targetPort": 8080},
             {"name": "direct", "port": 8080},
         ]});
-        for (field, value) in more.as_object().into_iter().flatten() {
-            spec[field] = value.clone();
-        }
+        let spec = with(spec, more);
         user.create(json!({"metadata": {"name": self.name}, "spec": spec})).await
     }
 
@@ -108,6 +112,15 @@ impl Servers<'_> {
     }
 }
 
+/// Returns an object with these fields in place of its own, or beside them.
+#[must_use]
+pub fn with(mut object: Value, more: &Value) -> Value {
+    for (field, value) in more.as_object().into_iter().flatten() {
+        object[field] = value.clone();
+    }
+    object
+}
+
 /// Returns the first address of a Service.
 ///
 /// # Errors
@@ -119,7 +132,12 @@ pub fn cluster_ip(service: &Service) -> anyhow::Result<&str> {
 /// Exports a Service of the cluster `exporting` over the standard API. Returns the IPv4 address of the import in the importer.
 pub async fn export(exporter: &User, exporting: &str, importer: &User, service: &str) -> anyhow::Result<String> {
     exporter.export_standard(service, json!({})).await?;
-    let import: ServiceImport = importer.sees_ready_import(service, &[exporting]).await?;
+    imported_address(importer, service, &[exporting]).await
+}
+
+/// Waits until the import of a Service of these clusters is ready. Returns its IPv4 address.
+pub async fn imported_address(importer: &User, service: &str, exporting: &[&str]) -> anyhow::Result<String> {
+    let import: ServiceImport = importer.sees_ready_import(service, exporting).await?;
     let mut addresses = import.spec.ips.into_iter().flatten();
     addresses.find(|address| !address.contains(':')).context("a ready import has an IPv4 address")
 }
@@ -149,12 +167,10 @@ impl Client {
     /// Starts a client outside of all clusters. Clients that run at the same time need different control ports, below those from which
     /// clients send.
     pub async fn outside(name: &str, target: &str, control_port: u16, more: &[&str]) -> anyhow::Result<Self> {
-        let program = binaries::find("packets").await?;
-        let mut arguments = vec![format!("--net={}", namespace_file(OUTSIDE)).into(), program.into_os_string()];
         let own = ["client".to_owned(), format!("--target={target}"), format!("--control-port={control_port}")];
-        arguments.extend(own.into_iter().chain(more.iter().map(|it| (*it).to_owned())).map(OsString::from));
-        let (name, environment) = (name.to_owned(), Vec::new());
-        let spec = Spec { name: name.clone(), file: "nsenter".into(), arguments, environment, scratch: None };
+        let arguments = own.into_iter().chain(more.iter().map(|it| (*it).to_owned())).map(OsString::from).collect();
+        let name = name.to_owned();
+        let spec = process_in(OUTSIDE, name.clone(), binaries::find("packets").await?, arguments);
         let process = Process::start(spec).await?;
         Ok(Self { name, control: (OUTSIDE_ADDRESS, control_port).into(), _process: Some(Arc::new(process)) })
     }

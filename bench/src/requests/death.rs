@@ -3,7 +3,7 @@
 
 use super::report::{Allowed, Death, Row, Side};
 use super::traffic::{self, Traffic};
-use super::{PreStop, Scenario, Size, setup};
+use super::{Scenario, Size, setup};
 use crate::limits::REQUESTS_AFTER_DEATH;
 use crate::quantiles::milliseconds;
 use anyhow::Context as _;
@@ -13,7 +13,7 @@ use packets::clock;
 use packets::image::result::Totals;
 use packets::limits::SETTLED;
 use packets::pair::Pair;
-use packets::workload::{Client, Servers, cluster_ip};
+use packets::workload::{self, Client, Servers, cluster_ip};
 use serde_json::json;
 use std::time::Duration;
 
@@ -63,9 +63,8 @@ async fn start(pair: &Pair, servers: Servers<'_>, rate: u32) -> anyhow::Result<T
         cluster_ip(&servers.create_service(user).await?)?.clone_into(&mut own);
         user.export_standard(NAME, json!({})).await?;
     }
-    let import = pair.importer.sees_ready_import(NAME, &[pair.exporting(), &second_id]).await?;
-    let imported = import.spec.ips.into_iter().flatten().find(|address| !address.contains(':'));
-    let imported = imported.context("a ready import has an IPv4 address")?;
+    let clusters = [pair.exporting(), &second_id];
+    let imported = workload::imported_address(&pair.importer, NAME, &clusters).await?;
     let rate = format!("--rate={rate}");
     let client = async |user, address: &str| {
         Client::create(user, "client-of-death", &format!("http://{address}:80"), &[&rate]).await
@@ -94,16 +93,7 @@ async fn quiet(traffic: &Traffic, cut: i64) -> anyhow::Result<i64> {
 fn add(rows: &mut Vec<Row>, detail: &str, allowed: Allowed, from: &[Totals], to: &[Totals]) {
     let counts = traffic::counts(from, to);
     if rows.is_empty() {
-        let row = |(client, counts)| Row {
-            scenario: Scenario::Death,
-            pre_stop: PreStop(None),
-            detail: detail.to_owned(),
-            allowed,
-            client,
-            counts,
-            time: None,
-        };
-        rows.extend(counts.map(row));
+        rows.extend(Row::of(Scenario::Death, None, detail, allowed, counts));
     } else {
         for (row, (_, counts)) in rows.iter_mut().zip(counts) {
             row.counts += counts;

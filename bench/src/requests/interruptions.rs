@@ -2,7 +2,7 @@
 //! update.
 
 use super::report::{Allowed, Row};
-use super::{Connections, PreStop, Scenario, Size, setup};
+use super::{Connections, Scenario, Size, setup};
 use packets::interruptions::{Interruption, PRE_STOP};
 use packets::limits::SETTLED;
 use packets::pair::Pair;
@@ -33,14 +33,6 @@ pub(super) async fn measure(
     }
     let counts = traffic.stop().await?;
     setup::end(pair, servers).await?;
-    let row = |(client, counts)| Row {
-        scenario: Scenario::Interruptions,
-        pre_stop: PreStop(servers.pre_stop),
-        detail: interruption.detail().to_owned(),
-        allowed: if interruption.loses() { Allowed::Counted } else { Allowed::None },
-        client,
-        counts,
-        time: None,
-    };
-    Ok(counts.map(row).to_vec())
+    let allowed = if interruption.loses() { Allowed::Counted } else { Allowed::None };
+    Ok(Row::of(Scenario::Interruptions, servers.pre_stop, interruption.detail(), allowed, counts))
 }

@@ -2,7 +2,7 @@
 
 use super::imports::Imports;
 use super::report::{self, Allowed, Kill, Row};
-use super::{Connections, PreStop, Scenario, Size, setup, traffic};
+use super::{Connections, Scenario, Size, setup, traffic};
 use crate::environment::Role;
 use crate::limits::REQUESTS_BEFORE_KILL;
 use crate::quantiles::milliseconds;
@@ -59,14 +59,6 @@ pub(super) async fn measure(
     }
     let counts = traffic.stop().await?;
     setup::end(pair, servers).await?;
-    let row = |(client, counts)| Row {
-        scenario: Scenario::Kills,
-        pre_stop: PreStop(Some(PRE_STOP)),
-        detail: report::name(successor).to_owned(),
-        allowed: Allowed::None,
-        client,
-        counts,
-        time: None,
-    };
-    Ok((counts.map(row).to_vec(), kills))
+    let rows = Row::of(Scenario::Kills, Some(PRE_STOP), report::name(successor), Allowed::None, counts);
+    Ok((rows, kills))
 }

@@ -2,7 +2,7 @@
 //! the same way into the exporting cluster.
 
 use super::report::{Allowed, Row};
-use super::{PreStop, Scenario, Size, setup};
+use super::{Scenario, Size, setup};
 use fleetnet_api::crd::{MultiClusterService, ServiceExport};
 use harness::user::Consume;
 use packets::limits::SETTLED;
@@ -59,7 +59,7 @@ async fn open(pair: &Pair, servers: Servers<'_>, policy: &str) -> anyhow::Result
     let (exporter, importer) = (&pair.exporter, &pair.importer);
     servers.create(exporter).await?;
     let more = json!({"type": "LoadBalancer", "externalTrafficPolicy": policy});
-    servers.create_service_with(exporter, more).await?;
+    servers.create_service_with(exporter, &more).await?;
     let own = load_balancer::give(exporter, servers.name, BALANCERS[0], &nodes(pair, 0)).await?;
     exporter.export(servers.name).await?;
     importer.import(servers.name, servers.name, Consume::LoadBalancer).await?;
@@ -93,14 +93,6 @@ async fn measure_way(
         servers.roll(&pair.exporter, number + if way == Way::NodePort { 0 } else { times }).await?;
         tokio::time::sleep(SETTLED).await;
     }
-    let row = |(client, counts)| Row {
-        scenario: Scenario::Outside,
-        pre_stop: PreStop(servers.pre_stop),
-        detail: format!("{way:?}, externalTrafficPolicy {policy} in the exporter"),
-        allowed: Allowed::Baseline,
-        client,
-        counts,
-        time: None,
-    };
-    Ok(traffic.stop().await?.map(row).to_vec())
+    let detail = format!("{way:?}, externalTrafficPolicy {policy} in the exporter");
+    Ok(Row::of(Scenario::Outside, servers.pre_stop, &detail, Allowed::Baseline, traffic.stop().await?))
 }

@@ -99,6 +99,22 @@ pub struct Row {
 }
 
 impl Row {
+    /// Returns the rows of both clients in a scenario that counts only.
+    pub(super) fn of(
+        scenario: Scenario,
+        pre_stop: Option<u32>,
+        detail: &str,
+        allowed: Allowed,
+        counts: [(Side, Counts); 2],
+    ) -> Vec<Self> {
+        let pre_stop = PreStop(pre_stop);
+        let row = |(client, counts)| {
+            let detail = detail.to_owned();
+            Self { scenario, pre_stop, detail, allowed, client, counts, time: None }
+        };
+        counts.map(row).to_vec()
+    }
+
     fn name(&self) -> String {
         let scenario = match self.scenario {
             Scenario::Ready => "pod ready",

@@ -30,14 +30,7 @@ pub(super) async fn measure(
     let counts = traffic.stop().await?;
     setup::end(pair, servers).await?;
     let is_enough = connections == Connections::New && seconds.is_some_and(|seconds| seconds >= ENOUGH);
-    let row = |(client, counts)| Row {
-        scenario: Scenario::Rollout,
-        pre_stop,
-        detail: format!("{} connections", connections.as_str()),
-        allowed: if is_enough { Allowed::None } else { Allowed::Baseline },
-        client,
-        counts,
-        time: None,
-    };
-    Ok(counts.map(row).to_vec())
+    let detail = format!("{} connections", connections.as_str());
+    let allowed = if is_enough { Allowed::None } else { Allowed::Baseline };
+    Ok(Row::of(Scenario::Rollout, seconds, &detail, allowed, counts))
 }

@@ -6,7 +6,7 @@ use fleetnet_api::crd::multicluster::ServiceExport;
 use harness::user::User;
 use packets::limits::SETTLED;
 use packets::pair::Pair;
-use packets::workload::{self, Client, Servers, cluster_ip};
+use packets::workload::{Client, Servers, cluster_ip};
 
 /// Number of connections of a client that keeps them.
 const KEPT: u32 = 20;
@@ -36,7 +36,7 @@ pub(super) async fn serve_by_name(pair: &Pair, servers: Servers<'_>, rate: u32) 
 pub(super) async fn export(pair: &Pair, servers: Servers<'_>) -> anyhow::Result<[String; 2]> {
     servers.create(&pair.exporter).await?;
     let service = servers.create_service(&pair.exporter).await?;
-    let imported = workload::export(&pair.exporter, pair.exporting(), &pair.importer, servers.name).await?;
+    let imported = pair.export(servers.name).await?;
     Ok([cluster_ip(&service)?.to_owned(), imported])
 }
 

@@ -1,7 +1,7 @@
 //! Measurement of a downgrade and an upgrade of all agents, one agent after the other, while no endpoint changes.
 
 use super::report::{Allowed, Row};
-use super::{Connections, PreStop, Scenario, Size, setup};
+use super::{Connections, Scenario, Size, setup};
 use packets::limits::SETTLED;
 use packets::pair::Pair;
 use packets::workload::Servers;
@@ -22,16 +22,7 @@ pub(super) async fn measure(pair: &mut Pair, size: &Size, older: &Path, times: u
             tokio::time::sleep(SETTLED).await;
             let counts = traffic.stop().await?;
             setup::end(pair, servers).await?;
-            let row = |(client, counts)| Row {
-                scenario: Scenario::Versions,
-                pre_stop: PreStop(None),
-                detail: direction.to_owned(),
-                allowed: Allowed::None,
-                client,
-                counts,
-                time: None,
-            };
-            rows.extend(counts.map(row));
+            rows.extend(Row::of(Scenario::Versions, None, direction, Allowed::None, counts));
         }
     }
     Ok(rows)

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::ResourceExt as _;
 use kube::api::WatchParams;
 use packets::fleet::Agents;
-use packets::{Fleet, Settings};
+use packets::{Fleet, Settings, workload};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -58,18 +58,12 @@ struct Spec<'a> {
 
 /// Returns the Service of the suite with another value of some fields of its spec.
 fn service(change: &Value) -> Value {
-    let mut service = json!({
-        "metadata": {"name": HELLO},
-        "spec": {
-            "selector": {"app": HELLO}, "ipFamilyPolicy": "PreferDualStack",
-            "sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10}},
-            "ports": [{"name": "tcp", "port": 42, "protocol": "TCP"}, {"name": "udp", "port": 42, "protocol": "UDP"}],
-        },
+    let spec = json!({
+        "selector": {"app": HELLO}, "ipFamilyPolicy": "PreferDualStack",
+        "sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 10}},
+        "ports": [{"name": "tcp", "port": 42, "protocol": "TCP"}, {"name": "udp", "port": 42, "protocol": "UDP"}],
     });
-    for (field, value) in change.as_object().into_iter().flatten() {
-        service["spec"][field] = value.clone();
-    }
-    service
+    json!({"metadata": {"name": HELLO}, "spec": workload::with(spec, change)})
 }
 
 /// Returns the change of [`service`] that makes it headless.

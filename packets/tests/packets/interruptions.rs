@@ -33,7 +33,7 @@ async fn nothing_is_lost(
     let app = Servers { name: "app", replicas: 3, pre_stop: Some(PRE_STOP), probe_delay: 0 };
     app.create(&pair.exporter).await?;
     app.create_service(&pair.exporter).await?;
-    let address = workload::export(&pair.exporter, pair.exporting(), &pair.importer, "app").await?;
+    let address = pair.export("app").await?;
     let client = Client::create(&pair.importer, "client", &format!("http://{address}:80"), &STEADY).await?;
     let mut before = client.counts("answers of all pods", |totals| totals.servers.len() == 3).await?;
     let mut version = 0;
@@ -97,7 +97,7 @@ fn no_request_is_lost_while_servers_agents_and_users_interrupt_the_fleet() -> an
 async fn name_is_kept(pair: &mut Pair) -> anyhow::Result<()> {
     FEW.create(&pair.exporter).await?;
     FEW.create_service(&pair.exporter).await?;
-    workload::export(&pair.exporter, pair.exporting(), &pair.importer, FEW.name).await?;
+    pair.export(FEW.name).await?;
     let target = format!("http://{}.{}.svc.clusterset.local:8080", FEW.name, pair.namespace());
     let client = Client::create(&pair.importer, FEW.name, &target, &["--rate=50"]).await?;
     client.counts("answers of both pods", |totals| totals.servers.len() == 2).await?;
@@ -122,8 +122,8 @@ fn a_dead_cluster_gets_no_requests_after_the_soft_limit_and_gets_them_again_when
             FEW.create_service(user).await?;
             user.export_standard(FEW.name, json!({})).await?;
         }
-        let import = pair.importer.sees_ready_import(FEW.name, &[pair.exporting(), &second_id]).await?;
-        let address = import.spec.ips.and_then(|addresses| addresses.first().cloned()).unwrap_or_default();
+        let clusters = [pair.exporting(), &second_id];
+        let address = workload::imported_address(&pair.importer, FEW.name, &clusters).await?;
         let client = Client::create(&pair.importer, "client", &format!("http://{address}:80"), &["--rate=50"]).await?;
         let before = client.counts("answers of all pods", |totals| totals.servers.len() == 4).await?;
         let dead = pair.fleet.members[0].pod_times();

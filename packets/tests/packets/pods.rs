@@ -6,7 +6,7 @@ use harness::kubectl::Kubectl;
 use harness::user::User;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::api::DeleteParams;
-use packets::{Fleet, Settings};
+use packets::{Fleet, Settings, workload};
 use serde_json::{Value, json};
 
 /// Namespace of the pods.
@@ -22,10 +22,8 @@ async fn member() -> anyhow::Result<(Fleet, User)> {
 
 /// Returns a pod with a shell that runs a script.
 fn shell(name: &str, script: &str, more: &Value) -> Value {
-    let mut container = json!({"name": "shell", "image": "shell", "command": ["sh", "-c", script]});
-    for (field, value) in more.as_object().into_iter().flatten() {
-        container[field] = value.clone();
-    }
+    let container = json!({"name": "shell", "image": "shell", "command": ["sh", "-c", script]});
+    let container = workload::with(container, more);
     json!({"metadata": {"name": name}, "spec": {"containers": [container], "terminationGracePeriodSeconds": 60}})
 }
 

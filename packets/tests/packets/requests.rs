@@ -9,7 +9,7 @@ use packets::limits::SETTLED;
 use packets::load_balancer;
 use packets::node::ProxyMode;
 use packets::pair::Pair;
-use packets::workload::{self, Client, Servers, cluster_ip};
+use packets::workload::{Client, Servers, cluster_ip};
 use packets::{Fleet, Settings};
 use std::net::Ipv4Addr;
 
@@ -75,17 +75,12 @@ fn requests_to_an_import_reach_the_pods_of_the_exporter_and_none_is_lost_in_a_ro
     })
 }
 
-/// Exports a Service over the standard API. Returns the address of the import in the importer.
-async fn export(pair: &Pair, service: &str) -> anyhow::Result<String> {
-    workload::export(&pair.exporter, pair.exporting(), &pair.importer, service).await
-}
-
 /// Sends requests to an import by its address and by its name, and to the derived Service of the fleet's API.
 async fn imported_service(pair: &Pair) -> anyhow::Result<()> {
     let Pair { exporter, importer, .. } = pair;
     APP.create(exporter).await?;
     APP.create_service(exporter).await?;
-    let address = export(pair, "app").await?;
+    let address = pair.export("app").await?;
     let name = format!("app.{}.svc.clusterset.local", pair.namespace());
     for (client, target) in [("address", format!("http://{address}:80")), ("name", format!("http://{name}:80"))] {
         let client = Client::create(importer, client, &target, &["--rate=50"]).await?;
@@ -107,7 +102,7 @@ async fn rolling_update(pair: &Pair) -> anyhow::Result<()> {
     let app = Servers { name: "rolled", replicas: 4, pre_stop: Some(10), probe_delay: 0 };
     app.create(&pair.exporter).await?;
     app.create_service(&pair.exporter).await?;
-    let target = format!("http://{}:80", export(pair, app.name).await?);
+    let target = format!("http://{}:80", pair.export(app.name).await?);
     let mut clients = outside(pair, app.name).await?;
     for (name, settings) in [("new", ["--rate=100", "--connections=0"]), ("kept", ["--rate=100", "--connections=5"])] {
         let settings = [&settings[..], &[PATIENT]].concat();
@@ -159,13 +154,13 @@ async fn ended_export(pair: &Pair) -> anyhow::Result<()> {
     let app = Servers { name: "ended", ..APP };
     app.create(exporter).await?;
     app.create_service(exporter).await?;
-    let address = export(pair, app.name).await?;
+    let address = pair.export(app.name).await?;
     let client = Client::create(importer, "ended", &format!("http://{address}:80"), &["--rate=50"]).await?;
     client.counts("answers of both pods", |totals| totals.servers.len() == 2).await?;
     exporter.delete::<ServiceExport>(app.name).await?;
     let refused = |totals: &Totals| totals.kinds.get("refused").is_some_and(|count| *count > 0);
     client.counts("refused requests", refused).await?;
-    ensure!(export(pair, app.name).await? == address, "the derived Service stays during its grace period");
+    ensure!(pair.export(app.name).await? == address, "the derived Service stays during its grace period");
     let again = client.totals().await?;
     let answers = |totals: &Totals| totals.servers.values().map(|server| server.answers).sum::<u64>();
     client.counts("answers again", |totals| answers(totals) >= answers(&again) + 20).await.map(drop)

@@ -12,12 +12,11 @@ use crate::sandbox::view::Stage;
 use ::packets::fleet::Agents;
 use ::packets::image::result::Totals;
 use ::packets::limits::SETTLED;
-use ::packets::workload::{Client, Servers};
+use ::packets::workload::{self, Client, Servers};
 use ::packets::{Fleet, Settings};
 use anyhow::Context as _;
 use futures::future::try_join_all;
 use harness::user::User;
-use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
@@ -92,15 +91,12 @@ impl Bed {
         let clusters: Vec<&str> = self.exporters().collect();
         let exporters = self.exporters.iter().zip(&clusters);
         try_join_all(exporters.map(async |(user, cluster)| {
-            user.create::<Deployment>(servers(cluster)).await?;
-            SERVERS.scale(user).await?;
+            SERVERS.create_with(user, &answers_of(cluster)).await?;
             SERVERS.create_service(user).await?;
             user.export_standard(SERVERS.name, json!({})).await
         }))
         .await?;
-        let import = self.importer.sees_ready_import(SERVERS.name, &clusters).await?;
-        let mut addresses = import.spec.ips.into_iter().flatten();
-        addresses.find(|address| !address.contains(':')).context("a ready import has an IPv4 address")
+        workload::imported_address(&self.importer, SERVERS.name, &clusters).await
     }
 
     /// Starts the client, and waits until it has answers of all servers and kube-proxy has settled.
@@ -145,20 +141,11 @@ impl Bed {
     }
 }
 
-/// Returns the Deployment of the servers of a cluster. They answer with their name and their cluster.
-fn servers(cluster: &str) -> Value {
-    let labels = json!({"app": SERVERS.name});
-    let container = json!({
-        "name": "server", "image": "serve", "args": [format!("--name=$(POD){AT}{cluster}")],
-        "env": [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
-        "lifecycle": {"preStop": {"sleep": {"seconds": SERVERS.pre_stop}}},
-        "readinessProbe": {"httpGet": {"port": 8080, "path": "/ready"}, "periodSeconds": 1},
-    });
+/// Returns fields of a container, whose server answers with the names of its pod and its cluster.
+fn answers_of(cluster: &str) -> Value {
     json!({
-        "metadata": {"name": SERVERS.name},
-        "spec": {"replicas": SERVERS.replicas, "selector": {"matchLabels": labels}, "template": {
-            "metadata": {"labels": labels}, "spec": {"containers": [container]},
-        }},
+        "args": [format!("--name=$(POD){AT}{cluster}")],
+        "env": [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
     })
 }
 
