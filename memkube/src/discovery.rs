@@ -3,6 +3,7 @@
 mod groups;
 mod lists;
 mod openapi;
+mod swagger;
 
 use crate::server::MemKube;
 use crate::service::Reply;
@@ -11,6 +12,7 @@ use crate::wire;
 use groups::Group;
 pub(crate) use groups::priority;
 use http::Method;
+use http::header::ACCEPT;
 use http::request::Parts;
 use serde_json::{Value, json};
 
@@ -32,6 +34,7 @@ pub(crate) fn answer(server: &MemKube, parts: &Parts) -> Reply {
         ["api", version] => lists::resources(&groups(), "", version),
         ["apis", group] => lists::group(&groups(), group),
         ["apis", group, version] => lists::resources(&groups(), group, version),
+        ["openapi", "v2"] => Some(swagger::document(&groups(), accept(parts))),
         ["openapi", "v3"] => Some(Reply::json(200, &openapi::index(&groups()))),
         ["openapi", "v3", "api", version] => openapi::document(server, &groups(), "", version),
         ["openapi", "v3", "apis", group, version] => openapi::document(server, &groups(), group, version),
@@ -47,6 +50,10 @@ pub(crate) fn answer(server: &MemKube, parts: &Parts) -> Reply {
     })
 }
 
+fn accept(parts: &Parts) -> Option<&str> {
+    parts.headers.get(ACCEPT)?.to_str().ok()
+}
+
 fn version() -> Value {
     json!({
         "major": "1", "minor": MINOR,
@@ -59,7 +66,9 @@ fn version() -> Value {
 /// Response to `/`: all paths of the server.
 fn paths(groups: &[Group]) -> Value {
     let mut paths: Vec<String> =
-        ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned).to_vec();
+        ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+            .map(str::to_owned)
+            .to_vec();
     for group in groups {
         if !group.name.is_empty() {
             paths.push(format!("/apis/{}", group.name));

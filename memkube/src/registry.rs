@@ -61,6 +61,10 @@ pub enum Subresource {
     Status,
     /// Subresource `/token` of ServiceAccounts, which issues tokens.
     Token,
+    /// Subresource `/scale` of workloads, with which clients read and change the number of replicas.
+    Scale,
+    /// Subresource `/binding` of Pods, with which a scheduler gives a pod its node.
+    Binding,
 }
 
 impl Subresource {
@@ -70,6 +74,8 @@ impl Subresource {
         match self {
             Self::Status => "status",
             Self::Token => "token",
+            Self::Scale => "scale",
+            Self::Binding => "binding",
         }
     }
 
@@ -77,8 +83,8 @@ impl Subresource {
     #[must_use]
     pub fn verbs(self) -> &'static [Verb] {
         match self {
-            Self::Status => &[Verb::Get, Verb::Patch, Verb::Update],
-            Self::Token => &[Verb::Create],
+            Self::Status | Self::Scale => &[Verb::Get, Verb::Patch, Verb::Update],
+            Self::Token | Self::Binding => &[Verb::Create],
         }
     }
 
@@ -87,6 +93,8 @@ impl Subresource {
         match self {
             Self::Status => None,
             Self::Token => Some(["authentication.k8s.io", "v1", "TokenRequest"]),
+            Self::Scale => Some(["autoscaling", "v1", "Scale"]),
+            Self::Binding => Some(["", "v1", "Binding"]),
         }
     }
 }

@@ -8,7 +8,7 @@
 
 mod authority;
 mod connection;
-mod kubeconfig;
+pub mod kubeconfig;
 mod secrets;
 mod users;
 

@@ -17,7 +17,7 @@ use crate::random::Random;
 use crate::registry::{Definition, Registry, ResourceId};
 use crate::service::Service;
 use crate::store::{Key, Store};
-use crate::strategy::{Effect, Strategy};
+use crate::strategy::{Effect, Strategy, workload};
 use crate::verbs::Look;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
@@ -152,6 +152,13 @@ impl MemKube {
     /// Adds a resource. Replaces an existing resource with the same group and plural.
     pub fn register(&self, definition: Definition, strategy: Box<dyn Strategy>) {
         self.0.state.lock().registry.register(definition, strategy);
+    }
+
+    /// Adds the kinds Deployment and ReplicaSet of the group `apps`. Most clusters in tests do without them.
+    pub fn add_workloads(&self) {
+        for (definition, strategy) in workload::all() {
+            self.register(definition, strategy);
+        }
     }
 
     /// Replaces the strategy of each current resource by the result of `wrap`. The argument of `wrap` is the old strategy. So

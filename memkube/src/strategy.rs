@@ -28,6 +28,7 @@ mod review;
 mod secret;
 mod service;
 pub(crate) mod typed;
+pub(crate) mod workload;
 
 use crate::auth::{Policy, Token, User};
 use crate::columns::{AGE, Column, NAME};

@@ -3,6 +3,7 @@
 //! Each request except a watch holds the lock of the state from its first read until its commit. So requests are executed one
 //! after the other.
 
+mod bind;
 mod body;
 mod commit;
 mod create;
@@ -19,6 +20,7 @@ mod page;
 mod patch;
 mod replace;
 mod review;
+mod scale;
 mod token;
 mod update;
 mod watch;
@@ -101,6 +103,10 @@ pub(crate) fn begin(server: &MemKube, request: Request, seen: faults::State) -> 
 impl Work<'_> {
     fn perform(&mut self, seen: faults::State) -> Result<Reply, Status> {
         match self.request.call.verb {
+            Verb::Get if self.is_about(Subresource::Scale) => self.read_scale(),
+            Verb::Update if self.is_about(Subresource::Scale) => self.replace_scale(),
+            Verb::Patch if self.is_about(Subresource::Scale) => self.patch_scale(),
+            Verb::Create if self.is_about(Subresource::Binding) => self.bind(),
             Verb::Get => self.get(seen),
             Verb::List | Verb::Watch => self.list(seen),
             Verb::Create if !self.request.definition.stored() => self.review(),

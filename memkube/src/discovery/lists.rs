@@ -74,7 +74,10 @@ fn entries(definition: &Definition) -> Vec<Value> {
             "kind": kind, "verbs": groups::subresource_verbs(subresource),
         });
         if let Some([group, version, kind]) = subresource.own_kind() {
-            (entry["group"], entry["version"], entry["kind"]) = (json!(group), json!(version), json!(kind));
+            entry["kind"] = json!(kind);
+            if group != definition.group {
+                (entry["group"], entry["version"]) = (json!(group), json!(version));
+            }
         }
         entry
     });

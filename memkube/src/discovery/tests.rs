@@ -171,3 +171,28 @@ async fn references_in_schemas_stand_alone_and_lead_somewhere() {
         }
     }
 }
+
+#[tokio::test]
+async fn openapi_v2_has_the_parameters_of_each_kind_that_can_be_patched() {
+    let server = server();
+    let document = get(&server, "/openapi/v2").await;
+    let of = |path: &str| document["paths"][path]["patch"].clone();
+    let namespaces = of("/api/v1/namespaces/{name}");
+    let kind = json!({"group": "", "version": "v1", "kind": "Namespace"});
+    assert_eq!(namespaces["x-kubernetes-group-version-kind"], kind);
+    assert_eq!(namespaces["parameters"][2]["name"], "fieldValidation");
+    assert!(of("/apis/ex.io/v1/namespaces/{namespace}/widgets/{name}").is_object());
+    assert!(of("/apis/authentication.k8s.io/v1/tokenreviews/{name}").is_null());
+}
+
+#[tokio::test]
+async fn openapi_v2_is_protobuf_for_kubectl() {
+    let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let request = Request::get("/openapi/v2").header("accept", accept).body(Empty::<&[u8]>::new()).unwrap();
+    let response = server().service(User::new("admin")).oneshot(request).await.unwrap();
+    assert_eq!(response.headers()["content-type"], accept.replace('@', "."));
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert!(body.starts_with(b"\x0a\x032.0\x12"), "{body:?}");
+    let has = |part: &[u8]| body.windows(part.len()).any(|window| window == part);
+    assert!(has(b"/api/v1/namespaces/{name}") && has(b"fieldValidation") && has(b"kind: \"Namespace\"\n"));
+}

@@ -160,3 +160,20 @@ async fn a_body_that_is_too_long_is_refused_with_413() {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn kubeconfigs_of_two_clusters_merge_without_a_loss() {
+    let one = |cluster: &str| {
+        let text = super::kubeconfig::text(cluster, &format!("https://{cluster}"), "authority", "kubectl", cluster);
+        Kubeconfig::from_yaml(&text).unwrap()
+    };
+    let merged = one("hub").merge(one("member-1")).unwrap();
+    let users: Vec<_> = merged.auth_infos.iter().map(|user| user.name.as_str()).collect();
+    assert_eq!(users, ["kubectl@hub", "kubectl@member-1"]);
+    for context in &merged.contexts {
+        let of = context.context.as_ref().unwrap();
+        assert_eq!(of.user.as_deref(), Some(&*context.name));
+        assert_eq!(context.name, format!("kubectl@{}", of.cluster));
+    }
+    assert_eq!(merged.current_context.as_deref(), Some("kubectl@hub"));
+}

@@ -22,6 +22,8 @@ pub(crate) struct Reply {
 pub(crate) enum Content {
     Json(Vec<Bytes>),
     Text(String),
+    /// Body of another media type.
+    Other(&'static str, Bytes),
     Watch(BoxStream<'static, Result<Bytes, BoxError>>),
 }
 
@@ -48,6 +50,7 @@ impl Reply {
         let (content_type, body) = match self.content {
             Content::Json(chunks) => ("application/json", Body::chunks(chunks)),
             Content::Text(text) => ("text/plain; charset=utf-8", Body::chunks(vec![text.into()])),
+            Content::Other(content_type, body) => (content_type, Body::chunks(vec![body])),
             Content::Watch(stream) => ("application/json", Body::watch(stream)),
         };
         let mut response = Response::new(body);

@@ -74,7 +74,13 @@ fn core() -> Vec<Entry> {
             namespaced("", "v1", "Service", "services").short(&["svc"]).in_categories(&["all"]).with(&status),
             Box::new(Service),
         ),
-        (namespaced("", "v1", "Pod", "pods").short(&["po"]).in_categories(&["all"]).with(&status), Box::new(Pod)),
+        (
+            namespaced("", "v1", "Pod", "pods")
+                .short(&["po"])
+                .in_categories(&["all"])
+                .with(&[Subresource::Status, Subresource::Binding]),
+            Box::new(Pod),
+        ),
         (cluster("", "v1", "Node", "nodes").short(&["no"]).with(&status), Box::new(Plain)),
         (namespaced("", "v1", "Event", "events").short(&["ev"]), Box::new(Event)),
         (namespaced("", "v1", "ConfigMap", "configmaps").short(&["cm"]), Box::new(ConfigMap)),
@@ -147,7 +153,8 @@ impl Strategy for Segment {
 
 /// Way in which strategic merge patches merge the lists of built-in kinds, by path.
 pub(crate) fn list_merge(path: &str) -> ListMerge {
-    match path {
+    // The template of a workload has the fields of a Pod.
+    match path.strip_prefix("spec.template.").unwrap_or(path) {
         "metadata.finalizers" | "spec.podCIDRs" => ListMerge::Set,
         "metadata.ownerReferences" => ListMerge::ByKey("uid"),
         "spec.ports" => ListMerge::ByKey("port"),

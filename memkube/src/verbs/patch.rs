@@ -32,7 +32,7 @@ impl Work<'_> {
         self.update(&old, object)
     }
 
-    fn check_patch_type(&self) -> Result<(), Status> {
+    pub(super) fn check_patch_type(&self) -> Result<(), Status> {
         let why = match self.request.content_type.as_str() {
             MERGE | JSON => return Ok(()),
             STRATEGIC if !self.request.definition.custom => return Ok(()),
@@ -47,7 +47,7 @@ impl Work<'_> {
         Err(Status::plain(415, "UnsupportedMediaType", why))
     }
 
-    fn apply(&self, patch: Value, object: &mut Object) -> Result<(), Status> {
+    pub(super) fn apply(&self, patch: Value, object: &mut Object) -> Result<(), Status> {
         let mut document = Value::Object(std::mem::take(object));
         match (self.request.content_type.as_str(), patch) {
             (JSON, patch) => {

@@ -50,7 +50,7 @@ impl Work<'_> {
     }
 
     /// Checks that the resourceVersion in the request, if there is one, is the current resourceVersion of the object.
-    fn check_version(&mut self, object: &Object, old: &Stored) -> Result<(), Status> {
+    pub(super) fn check_version(&mut self, object: &Object, old: &Stored) -> Result<(), Status> {
         let seen = meta_text(object, "resourceVersion");
         let named = self.request.named(old.key.name());
         let seen: u64 = match seen {

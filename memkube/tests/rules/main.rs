@@ -18,3 +18,4 @@ mod support;
 mod update;
 mod versions;
 mod watch;
+mod workloads;

@@ -2,6 +2,7 @@
 
 use crate::registry::{Definition, ResourceId};
 use crate::server::MemKube;
+use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::authentication::v1 as authentication;
 use k8s_openapi::api::authorization::v1 as authorization;
 use k8s_openapi::api::coordination::v1 as coordination;
@@ -72,6 +73,8 @@ fn built_in(group: &str, version: &str, kind: &str) -> Option<Generate> {
         known::<core::Secret>(),
         known::<core::Service>(),
         known::<core::ServiceAccount>(),
+        known::<apps::Deployment>(),
+        known::<apps::ReplicaSet>(),
         known::<authentication::SelfSubjectReview>(),
         known::<authentication::TokenReview>(),
         known::<authorization::SelfSubjectAccessReview>(),
