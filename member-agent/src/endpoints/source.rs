@@ -56,7 +56,7 @@ pub(super) fn sources(
     response_sink: Option<&ResponseSink>,
 ) -> Vec<SourceSpec<Serving>> {
     let of = |source| match source {
-        Source::Input(input) => input_source(input, cluster, settings, response_sink),
+        Source::Input(input) => input_source(input, serves, cluster, settings, response_sink),
         Source::KubeControllerManagerLease => lease_source(cluster),
     };
     watched(settings.mode, serves).into_iter().map(of).collect()
@@ -64,6 +64,7 @@ pub(super) fn sources(
 
 fn input_source(
     input: Input,
+    serves: bool,
     cluster: &Arc<Cluster>,
     settings: &Settings,
     response_sink: Option<&ResponseSink>,
@@ -79,7 +80,11 @@ fn input_source(
         }
     };
     let source = Source::Input(input);
-    let decode = decoder_of(source, settings.config.controller_name());
+    let (metadata_only, decode) = match input {
+        // While another controller makes the slices, their generations show its writes.
+        Input::EndpointSlice if !serves => (true, metadata_decoder()),
+        _ => (false, decoder_of(source, settings.config.controller_name())),
+    };
     // Only the controller needs pods and Nodes. The agent reads Services and slices for other parts too, and cannot work without
     // them.
     let is_own = matches!(input, Input::Pod | Input::Node);
@@ -89,6 +94,7 @@ fn input_source(
         // Without the permission the controller stops. Otherwise it would publish outdated endpoints.
         freezes_when_forbidden: is_own,
         response_sink: response_sink.filter(|_| input == Input::EndpointSlice).cloned(),
+        metadata_only,
         ..spec(source, cluster, resource, decode)
     }
 }
@@ -171,6 +177,16 @@ fn slice_decoder(controller: &str) -> Decoder<Watched> {
     })
 }
 
+/// Returns the decoder of slices of which the server sends only the metadata.
+fn metadata_decoder() -> Decoder<Watched> {
+    Arc::new(|json| {
+        observed(json, |metadata| {
+            let slice = EndpointSlice { metadata: metadata.clone(), ..EndpointSlice::default() };
+            Ok(Watched::input(Object::EndpointSlice(slice)))
+        })
+    })
+}
+
 fn observed(
     json: &[u8],
     decode: impl FnOnce(&Metadata) -> Result<Watched, String>,
@@ -240,6 +256,17 @@ mod tests {
             let Object::EndpointSlice(slice) = *object else { panic!("a slice") };
             assert_eq!((&*slice.metadata.name, slice.endpoints.len()), ("web-1", expected), "{manager}");
         }
+    }
+
+    #[test]
+    fn of_a_slice_without_content_the_generation_and_the_labels_are_decoded() {
+        let json = r#"{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"namespace":"ns","name":"web-1",
+            "uid":"u","resourceVersion":"7","generation":3,"labels":{"kubernetes.io/service-name":"web"}}}"#;
+        let observed = metadata_decoder()(json.as_bytes()).expect("readable");
+        assert_eq!((&observed.name, observed.resource_version), (&ObjectName::new("ns", "web-1"), 7));
+        let Watched::Input(object) = observed.object else { panic!("a slice") };
+        let Object::EndpointSlice(slice) = *object else { panic!("a slice") };
+        assert_eq!((slice.metadata.generation, slice.metadata.labels.len(), slice.endpoints.len()), (3, 1, 0));
     }
 
     #[test]
