@@ -1,4 +1,4 @@
-//! Tables of `docs/performance.md`: the time of each step of a change, and the times that each agent measured itself.
+//! Tables of `docs/contributors/performance.md`: the time of each step of a change, and the times that each agent measured itself.
 
 use crate::churn::Churn;
 use crate::environment::Role;

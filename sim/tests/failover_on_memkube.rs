@@ -13,7 +13,7 @@ const FIRST: usize = 0;
 const SECOND: usize = 1;
 const BEFORE: &[&str] = &["10.1.0.1"];
 const AFTER: &[&str] = &["10.1.0.2", "10.1.0.3"];
-/// Time limit of a takeover from a killed leader in docs/reliability.md.
+/// Time limit of a takeover from a killed leader in docs/contributors/reliability.md.
 const TAKEOVER: Duration = Duration::from_secs(3);
 /// Time limit of a takeover from a leader that released its Leases. Virtual time passes only where an agent waits, and a replica
 /// that watches its Leases does not wait. On real control planes a takeover takes less than 1 s (`tests/tests/e2e/failover.rs` prints it).

@@ -106,7 +106,7 @@ fn operator(env: &Environment<OnMemkube>, member: usize) -> User {
     User::new(env.members[member].client.clone(), "default")
 }
 
-/// Hands the id over to another cluster with the command of docs/install.md.
+/// Hands the id over to another cluster with the command of docs/how-to/members.md.
 async fn hand_over(env: &Environment<OnMemkube>, to: usize) -> anyhow::Result<()> {
     let in_hub = User::new(env.backend.hub(), &env.members[to].hub_namespace);
     in_hub.merge::<MemberAgent>("member-1", json!({"spec": {"clusterUid": uid(env, to).await?}})).await

@@ -442,10 +442,12 @@ mod tests {
     use super::*;
     use memkube::auth::Target;
 
-    /// docs/reliability.md has the planted bugs, each with the rule that it breaks. `xtask` compares its table with the bugs.
+    /// docs/contributors/reliability.md has the planted bugs, each with the rule that it breaks. `xtask` compares its table with
+    /// the bugs.
     #[test]
     fn each_rule_has_a_planted_bug() {
-        let docs = std::fs::read_to_string(programs::root().join("docs/reliability.md")).expect("docs/reliability.md");
+        let page = programs::root().join("docs/contributors/reliability.md");
+        let docs = std::fs::read_to_string(page).expect("the page about reliability");
         for rule in counted().chain([REQUESTS]) {
             let has_rule = |line: &str| line.starts_with("| ") && line.contains(&format!(" | {rule} | "));
             assert!(docs.lines().any(has_rule), "no planted bug breaks the rule {rule}");

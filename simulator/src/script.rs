@@ -240,7 +240,7 @@ fn a_late_fault(name: &str, may: impl Fn(&&Kind) -> bool, mut rng: Rng) -> Optio
 }
 
 /// Returns the only fault of a run: while users act, the hub is backed up, and it is restored when their changes have arrived. The
-/// backup is newer than each import, export and conflict that ended: docs/reliability.md says why.
+/// backup is newer than each import, export and conflict that ended: docs/contributors/reliability.md says why.
 fn an_old_backup<'a>(kind: &'static Kind, steps: impl Iterator<Item = &'a Step>, rng: &mut Rng) -> Step {
     let ends = |step: &&Step| match step.what {
         What::User(

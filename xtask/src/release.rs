@@ -88,6 +88,17 @@ fn files(folder: &str, ending: &str) -> anyhow::Result<Vec<String>> {
     Ok(files)
 }
 
+/// Returns the paths of all pages of `docs`, which has one level of folders.
+fn pages() -> anyhow::Result<Vec<String>> {
+    let mut pages = files("docs", ".md")?;
+    for folder in files("docs", "")? {
+        if root().join(&folder).is_dir() {
+            pages.extend(files(&folder, ".md")?);
+        }
+    }
+    Ok(pages)
+}
+
 /// Returns everything that the repository lacks for this release.
 fn problems(version: &str) -> anyhow::Result<Vec<Problem>> {
     let mut problems = readiness::workspace(&read("Cargo.toml")?, version);
@@ -95,7 +106,7 @@ fn problems(version: &str) -> anyhow::Result<Vec<Problem>> {
         problems.extend(readiness::chart(&read(&format!("{chart}/Chart.yaml"))?, version));
     }
     let mut tagged = files("deploy", ".yaml")?;
-    tagged.extend(files("docs", ".md")?);
+    tagged.extend(pages()?);
     tagged.push("README.md".to_owned());
     for path in tagged {
         problems.extend(readiness::tags(&read(&path)?, version));
@@ -142,7 +153,7 @@ fn next_steps(version: &str) -> String {
     let copy =
         |image: &str| format!("  skopeo copy oci:images/{image}:{version} docker://<registry>/{image}:{version}\n");
     format!(
-        "The repository is ready. To publish (docs/releasing.md):\n  \
+        "The repository is ready. To publish (docs/contributors/releasing.md):\n  \
          git tag --sign v{version} && git push origin v{version}\n\
          {}  for chart in charts/*.tgz; do helm push \"$chart\" oci://<registry>/charts; done",
         image::PROGRAMS.map(copy).concat()

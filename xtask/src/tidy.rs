@@ -62,7 +62,10 @@ const RULES: &[Rule] = &[
         broken: metrics::metrics_elsewhere,
     },
     Rule { asks: "every limit has a doc comment with its reason", broken: limits::limits_without_reason },
-    Rule { asks: "each rule of docs/behaviour.md names tests that are there", broken: behaviour::rules_without_tests },
+    Rule {
+        asks: "each rule of docs/contributors/behaviour.md names tests that are there",
+        broken: behaviour::rules_without_tests,
+    },
     Rule {
         asks: "each rule that core holds has a fault that takes it out",
         broken: behaviour::rules_of_core_without_faults,
@@ -83,9 +86,12 @@ const RULES: &[Rule] = &[
         asks: "docs and comments cite no document outside of the repository",
         broken: citations::citations_of_other_documents,
     },
-    Rule { asks: "each bug of the Go agents has a row in docs/behaviour.md", broken: citations::unknown_bugs },
     Rule {
-        asks: "docs/events.md explains each reason that users are told",
+        asks: "each bug of the Go agents has a row in docs/contributors/behaviour.md",
+        broken: citations::unknown_bugs,
+    },
+    Rule {
+        asks: "docs/reference/events.md explains each reason that users are told",
         broken: reasons::reasons_that_are_not_explained,
     },
 ];

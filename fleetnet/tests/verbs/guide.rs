@@ -1,12 +1,13 @@
-//! Test of the commands in docs/cli.md and docs/runbook.md: it runs each block of commands with its marker, in order, on a real fleet.
+//! Test of the commands in docs/reference/cli.md and in the runbook: it runs each block of commands with its marker, in order, on a
+//! real fleet.
 
 use crate::fleet::Fleet;
 use crate::hub::folder;
 use crate::program::{run_for_in, run_in};
 use std::time::Duration;
 
-/// Pages. The commands of the last one take a member out.
-const PAGES: [&str; 2] = [include_str!("../../../docs/runbook.md"), include_str!("../../../docs/cli.md")];
+/// Folder of the pages.
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
 const MARKER: &str = "<!-- run by guide::the_commands_of_the_page_work_on_a_real_fleet -->";
 /// Names in the pages, and the names of the same clusters and Services in the sandbox.
 const NAMES: [(&str, &str); 5] = [
@@ -17,9 +18,17 @@ const NAMES: [(&str, &str); 5] = [
     ("NAMESPACE/NAME", "work/app"),
 ];
 
+/// Returns the texts of the pages. The commands of the last one take a member out.
+fn pages() -> Vec<String> {
+    let of_alerts = std::fs::read_dir(format!("{DOCS}/runbook")).unwrap().map(|entry| entry.unwrap().path());
+    let all = of_alerts.chain(["runbook.md", "reference/cli.md"].map(|page| format!("{DOCS}/{page}").into()));
+    all.map(|path| std::fs::read_to_string(path).unwrap()).collect()
+}
+
 /// Returns the commands of the blocks with the marker, each once.
 fn commands() -> Vec<Vec<String>> {
-    let blocks = PAGES.into_iter().flat_map(|page| page.split(MARKER).skip(1)).filter(|rest| rest.starts_with('\n'));
+    let pages = pages();
+    let blocks = pages.iter().flat_map(|page| page.split(MARKER).skip(1)).filter(|rest| rest.starts_with('\n'));
     let blocks = blocks.map(|rest| rest.trim_start().strip_prefix("```sh\n").unwrap().split("```").next().unwrap());
     let words = |line: &str| {
         let words = line.split_whitespace().map(|word| {

@@ -97,7 +97,7 @@ async fn no_write_is_repeated(trial: &mut Trial, fault: Fault, within: Duration)
 }
 
 /// Number of agents' writes for the first export and import of one slice, without heartbeats: in the hub, in the exporter and in
-/// the importer. The sum is 24, as in the ledger of ARCHITECTURE.md (19 + 5 for each slice).
+/// the importer. The sum is 24, as in the ledger of docs/contributors/architecture.md (19 + 5 for each slice).
 const WRITES: [usize; 3] = [13, 3, 8];
 
 #[test]

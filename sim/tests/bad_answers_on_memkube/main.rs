@@ -7,7 +7,7 @@
 //! - After the fault, the fleet reaches the same state as a fleet without faults, without a restart. Then the agents make no more
 //!   writes.
 //!
-//! `docs/failures.md` describes the same behaviour for operators.
+//! `docs/contributors/faults.md` describes the same behaviour for operators.
 
 #[path = "../support/mod.rs"]
 mod support;

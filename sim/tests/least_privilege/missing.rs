@@ -1,4 +1,5 @@
-//! Rights to watch a kind: what stops without each of them, what goes on, and what says it. docs/failures.md has this table for operators.
+//! Rights to watch a kind: what stops without each of them, what goes on, and what says it. docs/reference/rights.md has this
+//! table.
 
 use super::rbac::{Rbac, Record};
 use anyhow::{Context as _, ensure};

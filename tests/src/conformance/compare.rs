@@ -29,7 +29,7 @@ pub struct Mark {
     /// Number of the call in the case, from 1.
     pub step: usize,
     pub call: String,
-    /// Name of the difference in docs/memkube.md.
+    /// Name of the difference in docs/contributors/memkube.md.
     pub name: String,
     /// Response of the real server; null if the case was not run on the real server.
     pub real: Value,

@@ -28,7 +28,7 @@ const ABSENT: &str = "(absent)";
 const REAL: &str = "    real    ";
 const OURS: &str = "    memkube ";
 const HEADER: &str =
-    "# Where memkube answers otherwise than a real kube-apiserver, and all in which it does: see docs/memkube.md.
+    "# Where memkube answers otherwise than a real kube-apiserver, and all in which it does: see docs/contributors/memkube.md.
 # Read what changed here before it is committed. Written by
 #   CONFORMANCE_RENEW=1 cargo test --workspace --test e2e conformance::memkube
 ";

@@ -5,7 +5,7 @@
 //! 200 MERGE {cm}/a {"data":{"k":"${a.metadata.uid}"}}  the body contains a field of the response `a`
 //!     accept: application/json                         a header of the line before
 //!     | ,"more of the body"                            more of the body of the line before
-//!     differs table-answers 406                        memkube's code, and the name in docs/memkube.md
+//!     differs table-answers 406                        memkube's code, and the name in docs/contributors/memkube.md
 //! 200 AWAIT {widget}                                    repeat the GET until its code is 200
 //! 200 WATCH {cm}?watch=1&timeoutSeconds=1              read until the server ends the watch
 //! 200 OPEN w {cm}?watch=1                              open the watch `w`; later steps read it
@@ -47,7 +47,7 @@ pub struct Step {
 /// Known difference between memkube's response and the real server's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Name of the difference in docs/memkube.md.
+    /// Name of the difference in docs/contributors/memkube.md.
     pub name: String,
     /// Status code of memkube's response; `None` if it is the same as the real server's.
     pub code: Option<u16>,

@@ -124,7 +124,7 @@ async fn noticed(fault: &PlantedFault, (cases, healthy): &Healthy) -> anyhow::Re
 
 #[test]
 fn every_difference_that_stays_is_in_the_docs_with_its_reason() -> anyhow::Result<()> {
-    let docs = std::fs::read_to_string(programs::root().join("docs/memkube.md"))?;
+    let docs = std::fs::read_to_string(programs::root().join("docs/contributors/memkube.md"))?;
     let rows = docs.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
     let mut documented = BTreeSet::new();
     for (name, rest) in rows {

@@ -1,5 +1,5 @@
 //! Scenarios of the main job: members import Services that another member exports. The scenarios check the numbers of writes
-//! that ARCHITECTURE.md states. An audit log has every write of an agent, so the ledgers are exact.
+//! that docs/contributors/architecture.md states. An audit log has every write of an agent, so the ledgers are exact.
 
 mod ledgers;
 

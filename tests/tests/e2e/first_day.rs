@@ -1,5 +1,5 @@
-//! Test of docs/first-day.md: it runs the commands of the page in order, on real API servers and on the sandbox. It does the work
-//! of kubelets: it starts the agents with the settings that the charts render, and makes the EndpointSlices of pods.
+//! Test of docs/start/first-day.md: it runs the commands of the page in order, on real API servers and on the sandbox. It does the
+//! work of kubelets: it starts the agents with the settings that the charts render, and makes the EndpointSlices of pods.
 
 use crate::install::{commands, kubeconfig};
 use anyhow::{Context as _, bail, ensure};
@@ -27,7 +27,7 @@ use std::path::Path;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-const PAGE: &str = "first-day.md";
+const PAGE: &str = "start/first-day.md";
 const CLUSTERS: &str = "first_day::the_commands_of_the_page_lead_from_empty_clusters_to_a_member_that_leaves";
 const SANDBOX: &str = "first_day::the_commands_of_the_page_work_on_the_sandbox";
 /// Namespace and Service of the page.

@@ -28,10 +28,10 @@ async fn uid(member: &Member) -> anyhow::Result<String> {
     namespaces.get("kube-system").await?.metadata.uid.context("it has a UID")
 }
 
-/// Name of this test. A comment in docs/install.md with this name comes before the commands that the test runs.
+/// Name of this test. A comment in docs/how-to/members.md with this name comes before the commands that the test runs.
 const GUIDE: &str = "identity::of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_command_and_after_an_announced_stop";
 
-/// Commands of docs/install.md for two clusters with one cluster id. The test runs these commands.
+/// Commands of docs/how-to/members.md for two clusters with one cluster id. The test runs these commands.
 struct Guide {
     kubectl: Kubectl,
     member: String,
@@ -44,7 +44,7 @@ impl Guide {
     /// Returns the guide's commands for a member. [`Self::run`] replaces `west`, the cluster id in the guide, by the member's
     /// id.
     async fn about(fleet: &Fleet, member: &Member) -> anyhow::Result<Self> {
-        let [looks, takes_over] = &commands(GUIDE, "install.md", "console")?[..] else { bail!("two blocks") };
+        let [looks, takes_over] = &commands(GUIDE, "how-to/members.md", "console")?[..] else { bail!("two blocks") };
         let folder = TempDir::with_prefix("fleetnet-identity-")?;
         let file = folder.path().join("kubeconfig");
         fs::write(&file, kubeconfig(&[("hub", &fleet.hub), (&member.cluster_id, &member.control_plane)]).await?)?;

@@ -76,7 +76,7 @@ fn the_guides_commands_install_use_and_remove_agents_that_do_their_job() -> anyh
         fs::write(folder.path().join("kubeconfig"), kubeconfig(&[("hub", &hub), (MEMBER, &member)]).await?)?;
         let kubectl = Kubectl::with(folder.path().join("kubeconfig")).await?;
 
-        let guide = commands(GUIDES, "install.md", "sh")?;
+        let guide = commands(GUIDES, "how-to/install.md", "sh")?;
         ensure!(guide.len() >= 5, "the guide has lost its commands: {guide:?}");
         kubectl.script(&guide.concat()).await.with_context(|| hub.tail())?;
 
@@ -90,13 +90,14 @@ fn the_guides_commands_install_use_and_remove_agents_that_do_their_job() -> anyh
         user.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
 
         hub.create_namespace("shop").await?;
-        let [looks, removes, removes_all] = &commands(GUIDES, "install.md", "console")?[..] else {
-            bail!("three blocks of the guide")
+        let [looks] = &commands(GUIDES, "how-to/install.md", "console")?[..] else { bail!("one block of the guide") };
+        let [removes, removes_all] = &commands(GUIDES, "how-to/members.md", "console")?[..] else {
+            bail!("two blocks of the guide")
         };
         let others = [
-            commands(GUIDES, "carried.md", "console")?,
-            commands(GUIDES, "trust.md", "sh")?,
-            commands(GUIDES, "endpointslices.md", "sh")?,
+            commands(GUIDES, "concepts/export-and-import.md", "console")?,
+            commands(GUIDES, "concepts/trust.md", "sh")?,
+            commands(GUIDES, "how-to/endpointslices.md", "sh")?,
         ];
         ensure!(others.each_ref().map(Vec::len) == [1, 1, 1], "the other guides have lost commands: {others:?}");
         let (seen, others) = (looks.clone(), others.concat().concat());

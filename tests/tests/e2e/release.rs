@@ -22,7 +22,7 @@ fn a_dry_run_writes_charts_and_checksums_and_lists_all_that_is_not_ready() -> an
             "deploy/charts/fleetnet-crds/Chart.yaml: version is ",
             "deploy/charts/fleetnet-hub-agent/Chart.yaml: appVersion is ",
             "deploy/hub-agent.yaml: line ",
-            "docs/install.md: line ",
+            "docs/how-to/install.md: line ",
             "CHANGELOG.md: there is no section 98.76.54",
         ] {
             ensure!(errors.contains(expected), "no {expected:?} in {errors}");

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Arguments of `cargo xtask mutants`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Choice {
-    /// Faults to plant: their ids, or ids of rules of docs/behaviour.md. All, if none is named.
+    /// Faults to plant: their ids, or ids of rules of docs/contributors/behaviour.md. All, if none is named.
     ids: Vec<String>,
     /// Plant only the faults of part I of N, from 1. Each fault is in one part, in the same one every time.
     #[arg(long, value_name = "I/N")]

@@ -10,8 +10,8 @@
 //! The first `live` in the code below becomes `get`. The left side is compared with the code token by token, so reformatting does
 //! not matter. If the right side is empty, the fault removes the code of the left side.
 //!
-//! The tests of rule S2 in docs/behaviour.md must detect the fault. A mark such as `// fault S2.1 (export::a_test): …` names
-//! another test instead. A mark with several ids, such as `// fault S2.1, S7.3: …`, is a fault of each of these rules.
+//! The tests of rule S2 in docs/contributors/behaviour.md must detect the fault. A mark such as `// fault S2.1 (export::a_test): …`
+//! names another test instead. A mark with several ids, such as `// fault S2.1, S7.3: …`, is a fault of each of these rules.
 
 use anyhow::{Context as _, bail, ensure};
 

@@ -39,7 +39,7 @@ const fn known(name: &'static str, id: &'static str, rule: &'static str, only: &
 }
 
 /// Bugs that the simulator must find. After a change of the simulator other seeds may find a bug: `--seeds` searches for them.
-/// docs/reliability.md has the same list.
+/// docs/contributors/reliability.md has the same list.
 const BUGS: &[Known] = &[
     known("the deletion of a source slice is ignored (B1)", "E6.1", "settled", "", 22),
     known("a second export of a slice gets another name (B2)", "E7.1", "duplicates", "pause", 42),
@@ -78,7 +78,7 @@ const SEEDS: u64 = 150;
 /// Arguments of `cargo xtask planted`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PlantedArgs {
-    /// Faults to plant in place of the usual bugs: their ids, or ids of rules of docs/behaviour.md.
+    /// Faults to plant in place of the usual bugs: their ids, or ids of rules of docs/contributors/behaviour.md.
     ids: Vec<String>,
     /// If the recorded seed of a bug does not find it any more, search for the first seed that does, up to this seed.
     #[arg(long)]
@@ -239,7 +239,8 @@ mod tests {
 
     #[test]
     fn the_table_in_the_docs_has_these_bugs() {
-        let docs = std::fs::read_to_string(programs::root().join("docs/reliability.md")).expect("docs/reliability.md");
+        let page = programs::root().join("docs/contributors/reliability.md");
+        let docs = std::fs::read_to_string(page).expect("the page about reliability");
         let rows: Vec<&str> = docs.lines().filter(|line| line.starts_with("| ")).collect();
         for Known { name, id, rule, only, seed } in BUGS {
             let only = if only.is_empty() { String::new() } else { format!(", with `--only {only}`") };

@@ -35,13 +35,23 @@ pub(super) fn version(version: &str) -> Result<(), String> {
     Err(format!("{version:?} is no version: write three numbers, such as 0.2.0"))
 }
 
-/// Checks the version of the workspace.
+/// Checks the version of the workspace, and its public address, to which alerts and panels link.
 pub(super) fn workspace((file, text): &File, version: &str) -> Vec<Problem> {
     let found = text.lines().find_map(|line| line.strip_prefix("version = ")).unwrap_or_default().trim_matches('"');
-    if found == version {
-        return Vec::new();
+    let mut problems = Vec::new();
+    if found != version {
+        let what = format!("the version of the workspace is {found}");
+        problems.push(problem(file, what, "Set it to the version of the release"));
     }
-    vec![problem(file, format!("the version of the workspace is {found}"), "Set it to the version of the release")]
+    if !text.lines().any(|line| line.starts_with("repository = \"https://")) {
+        let remedy = "Set `repository` of the workspace, and `home` and `sources` of the charts, to the address of the repository";
+        problems.push(problem(
+            file,
+            "the workspace has no repository, so no alert links to the runbook".to_owned(),
+            remedy,
+        ));
+    }
+    problems
 }
 
 /// Checks `version` and `appVersion` of a chart.
@@ -161,10 +171,13 @@ mod tests {
 
     #[test]
     fn the_version_of_the_workspace_is_that_of_the_release() {
-        let workspace_file = file("[workspace.package]\nversion = \"0.1.0\"\n");
+        let address = "repository = \"https://git.example.com/fleetnet\"\n";
+        let workspace_file = file(&format!("[workspace.package]\nversion = \"0.1.0\"\n{address}"));
         assert_eq!(workspace(&workspace_file, "0.1.0"), []);
         let problems = texts(&workspace(&workspace_file, "0.2.0"));
         assert_eq!(problems, ["F: the version of the workspace is 0.1.0. Set it to the version of the release"]);
+        let problems = texts(&workspace(&file("version = \"0.1.0\"\n"), "0.1.0"));
+        assert!(problems.len() == 1 && problems[0].starts_with("F: the workspace has no repository"), "{problems:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Checks that docs/behaviour.md and the marks of faults (deliberate errors) agree with the source tree.
+//! Checks that docs/contributors/behaviour.md and the marks of faults (deliberate errors) agree with the source tree.
 
 use super::source::{self, File, Tree};
 use crate::mutants::Planned;
@@ -6,9 +6,9 @@ use crate::mutants::mark::{self, Fault};
 use anyhow::Context as _;
 use std::collections::{BTreeMap, BTreeSet};
 
-const DOCUMENT: &str = "docs/behaviour.md";
+const DOCUMENT: &str = "docs/contributors/behaviour.md";
 
-/// Rule in docs/behaviour.md: a row of a table whose last column names tests.
+/// Rule in docs/contributors/behaviour.md: a row of a table whose last column names tests.
 pub(super) struct Row {
     id: String,
     line: usize,
@@ -136,7 +136,7 @@ fn rows_of(tree: &Tree) -> &[Row] {
     tree.rows.get_or_init(|| rows(tree))
 }
 
-/// Returns the rows of all tables in docs/behaviour.md whose last column names tests.
+/// Returns the rows of all tables in docs/contributors/behaviour.md whose last column names tests.
 fn rows(tree: &Tree) -> Vec<Row> {
     let Some(document) = tree.file(DOCUMENT) else { return Vec::new() };
     let mut rows = Vec::new();

@@ -1,11 +1,11 @@
 //! Checks that a reader can open what docs and comments cite: files of this repository, and bugs of the table in
-//! docs/behaviour.md.
+//! docs/contributors/behaviour.md.
 
 use super::source::{File, HISTORY, Tree, contains_words};
 use std::collections::BTreeSet;
 
 /// Document with the table of the Go agents' bugs, whose rows begin with an id such as B1 or B1b.
-const BUGS: &str = "docs/behaviour.md";
+const BUGS: &str = "docs/contributors/behaviour.md";
 /// Endings of paths that are always checked.
 const OURS: [&str; 2] = [".rs", ".md"];
 /// Endings of paths that are checked if they begin with a folder of the root. Other paths with these endings mostly name files of
@@ -160,7 +160,7 @@ fn is_field(line: &str, phrase: &str) -> bool {
     behind.all(|behind| FIELD.iter().any(|words| behind.starts_with(words)))
 }
 
-/// Returns ids of bugs in docs and comments that have no row in the table of docs/behaviour.md.
+/// Returns ids of bugs in docs and comments that have no row in the table of docs/contributors/behaviour.md.
 pub(super) fn unknown_bugs(tree: &Tree) -> Vec<String> {
     let table = tree.file(BUGS).map_or("", |file| file.text.as_str()).lines();
     let known: BTreeSet<&str> =

@@ -1,10 +1,10 @@
-//! Check that docs/events.md explains every reason of Events and conditions, and no others.
+//! Check that docs/reference/events.md explains every reason of Events and conditions, and no others.
 
 use super::source::Tree;
 use crate::reasons::{DEFINITIONS, reasons};
 use std::collections::BTreeMap;
 
-const DOCUMENT: &str = "docs/events.md";
+const DOCUMENT: &str = "docs/reference/events.md";
 /// Crates that have reasons of kube-controller-manager as strings in their code.
 const OF_SLICES: [&str; 2] = ["member-agent", "endpointslice"];
 
@@ -38,8 +38,8 @@ fn defined(tree: &Tree) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(reasons(&file.text)?.iter().map(|reason| (reason.name.to_string(), reason.kind.to_string())).collect())
 }
 
-/// Returns the content of the table with this header in docs/events.md. The key is the first column, and the value is the
-/// second column, which is the type.
+/// Returns the content of the table with this header in docs/reference/events.md. The key is the first column, and the value is
+/// the second column, which is the type.
 fn rows(tree: &Tree, header: &str) -> BTreeMap<String, String> {
     let lines = tree.file(DOCUMENT).map_or("", |file| file.text.as_str()).lines();
     let table = lines.skip_while(|line| !line.starts_with(header)).skip(2).take_while(|line| line.starts_with('|'));

@@ -21,7 +21,7 @@ pub(super) struct Tree {
     pub(super) files: Vec<File>,
     /// All tests of the tree, found when a check first asks for them.
     pub(super) tests: OnceCell<Tests>,
-    /// Rows of docs/behaviour.md, read when a check first asks for them.
+    /// Rows of docs/contributors/behaviour.md, read when a check first asks for them.
     pub(super) rows: OnceCell<Vec<Row>>,
 }
 

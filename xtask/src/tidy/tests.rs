@@ -207,13 +207,13 @@ fn a_limit_without_a_reason_is_found() {
     assert_eq!(limits::limits_without_reason(&tree), ["a/src/limits.rs:4: B", "a/src/limits.rs:7: C"]);
 }
 
-/// Returns a tree with tests and a docs/behaviour.md. `rows` are rows of its table of rules. `marks` are marks of faults,
-/// placed in a function of core.
+/// Returns a tree with tests and a docs/contributors/behaviour.md. `rows` are rows of its table of rules. `marks` are marks of
+/// faults, placed in a function of core.
 fn ruled(rows: &str, marks: &str) -> Tree {
     let table =
         format!("# Rules\n\n| | what | test |\n|---|---|---|\n{rows}\n| what | why |\n|---|---|\n| no rule | none |\n");
     tree(&[
-        ("docs/behaviour.md", &table),
+        ("docs/contributors/behaviour.md", &table),
         ("core/src/sum.rs", &format!("fn sum() {{\n{marks}    1 + 2\n}}\n")),
         ("core/tests/rules/sums.rs", "#[test]\nfn a_sum_is_right() { helps() }\nfn helps() {}\n"),
         ("runtime/src/waits.rs", "#[test]\nfn a_wait_ends() {}\n"),
@@ -230,10 +230,10 @@ fn a_rule_without_a_test_that_is_there_is_found() {
     assert_eq!(
         behaviour::rules_without_tests(&ruled(&rows, "")),
         [
-            "docs/behaviour.md:6: S2 names no test",
-            "docs/behaviour.md:7: S1 is there twice",
-            "docs/behaviour.md:8: S3 names sums::lost, which is no test",
-            "docs/behaviour.md:8: S3 names sums::helps, which is no test"
+            "docs/contributors/behaviour.md:6: S2 names no test",
+            "docs/contributors/behaviour.md:7: S1 is there twice",
+            "docs/contributors/behaviour.md:8: S3 names sums::lost, which is no test",
+            "docs/contributors/behaviour.md:8: S3 names sums::helps, which is no test"
         ]
     );
 }
@@ -242,7 +242,7 @@ fn a_rule_without_a_test_that_is_there_is_found() {
 fn a_rule_of_core_without_a_fault_is_found() {
     let rows = format!("{RULE}| S2 | it | `sums::a_sum_is_right` |\n| S3 | it | `waits::a_wait_ends` |\n");
     let marks = "    // fault S1.1: + ~> -\n";
-    assert_eq!(behaviour::rules_of_core_without_faults(&ruled(&rows, marks)), ["docs/behaviour.md:6: S2"]);
+    assert_eq!(behaviour::rules_of_core_without_faults(&ruled(&rows, marks)), ["docs/contributors/behaviour.md:6: S2"]);
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn a_fault_that_cannot_be_planted_is_found() {
         behaviour::faults_that_cannot_be_planted(&ruled(&rows, bad)),
         [
             "core/src/sum.rs:3: S1.1: another mark has this id",
-            "core/src/sum.rs:4: S9.1: docs/behaviour.md has no rule S9; name a test in the mark",
+            "core/src/sum.rs:4: S9.1: docs/contributors/behaviour.md has no rule S9; name a test in the mark",
             "core/src/sum.rs:5: S1.2: the line below does not contain `3`",
             "core/src/sum.rs:6: S1.3: waits::nothing is no test",
             "core/src/sum.rs:7: S2.1: rule S2 has no test in core; name one in the mark"
@@ -288,11 +288,11 @@ fn a_test_that_the_docs_name_and_nobody_wrote_is_found() {
     let prose = "\nHeld by `sums::a_sum_is_right_and_kept`; `fleet::Fleet` is code.\n";
     let tree = tree(&[
         ("core/tests/rules/sums.rs", "#[test]\nfn a_sum_is_right() {}\n"),
-        ("docs/failures.md", &format!("{rows}{other}{prose}")),
+        ("docs/concepts/failures.md", &format!("{rows}{other}{prose}")),
     ]);
     assert_eq!(
         docs::tests_that_are_not_there(&tree),
-        ["docs/failures.md:3: a_sum_is_lost", "docs/failures.md:10: sums::a_sum_is_right_and_kept"]
+        ["docs/concepts/failures.md:3: a_sum_is_lost", "docs/concepts/failures.md:10: sums::a_sum_is_right_and_kept"]
     );
 }
 
@@ -348,15 +348,15 @@ fn a_reason_without_its_row_and_a_row_without_its_reason_are_found() {
     let tree = tree(&[
         ("core/src/reasons.rs", code),
         ("member-agent/src/lib.rs", "//! `\"Unsaid\"`\nconst REASON: &str = \"Said\";\n"),
-        ("docs/events.md", &format!("{table}{other}")),
+        ("docs/reference/events.md", &format!("{table}{other}")),
     ]);
     assert_eq!(
         reasons::reasons_that_are_not_explained(&tree),
         [
-            "docs/events.md: Bad is of type Warning, not Normal",
-            "core/src/reasons.rs: Worse has no row in docs/events.md",
-            "docs/events.md: Gone is told nowhere",
-            "docs/events.md: Unsaid is told nowhere",
+            "docs/reference/events.md: Bad is of type Warning, not Normal",
+            "core/src/reasons.rs: Worse has no row in docs/reference/events.md",
+            "docs/reference/events.md: Gone is told nowhere",
+            "docs/reference/events.md: Unsaid is told nowhere",
         ]
     );
 }
@@ -407,8 +407,8 @@ fn a_citation_of_a_document_elsewhere_is_found_but_not_a_field_of_an_object() {
 fn a_bug_without_a_row_is_found() {
     let table = "| | they | here |\n|---|---|---|\n| B1 | x | y |\n| B1b | x | y |\nAlso B4.\n";
     let code = "// B1, B1b and B23; not B100, AB2 or B2xy.\nconst B7: &str = \"B8\";\n";
-    let tree = tree(&[("docs/behaviour.md", table), ("core/src/lib.rs", code)]);
-    assert_eq!(citations::unknown_bugs(&tree), ["core/src/lib.rs:1: B23", "docs/behaviour.md:5: B4"]);
+    let tree = tree(&[("docs/contributors/behaviour.md", table), ("core/src/lib.rs", code)]);
+    assert_eq!(citations::unknown_bugs(&tree), ["core/src/lib.rs:1: B23", "docs/contributors/behaviour.md:5: B4"]);
 }
 
 #[test]

@@ -125,11 +125,11 @@ fn the_catalogue_has_at_least_60_refused_requests_and_the_guide_says_how_many_of
     let roles = catalogue().expect("the catalogue is valid");
     let refused: Vec<(&str, usize)> = roles.iter().map(|role| (&*role.name, role.requests(false).count())).collect();
     assert!(refused.iter().map(|(_, number)| number).sum::<usize>() >= 60, "{refused:?}");
-    let guide = std::fs::read_to_string(programs::root().join("docs/install.md")).expect("the guide");
+    let guide = std::fs::read_to_string(programs::root().join("docs/how-to/protect.md")).expect("the guide");
     for (name, number) in &refused {
         let (start, end) = (format!("| {name} | "), format!(" | {number} |"));
         let is_right = guide.lines().any(|line| line.starts_with(&start) && line.ends_with(&end));
-        assert!(is_right, "docs/install.md has not {number} for the {name}");
+        assert!(is_right, "docs/how-to/protect.md has not {number} for the {name}");
     }
     for role in &roles {
         assert!(role.requests(false).count() >= 8, "{refused:?}");
