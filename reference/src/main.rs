@@ -1,6 +1,7 @@
 //! Program `reference`: writes files of the repository from the code. `cargo xtask crds` and `cargo xtask reference` run it.
 
 mod alerts;
+mod charts;
 mod crds;
 mod dashboards;
 mod pages;
@@ -13,7 +14,8 @@ use clap::Parser;
 enum Command {
     /// Write the CustomResourceDefinitions to deploy/crds.
     Crds(crds::CrdsArgs),
-    /// Write docs/reference (flags, metrics, names, custom resources), docs/runbook.md, the dashboards, and the rules for Prometheus.
+    /// Write docs/reference (flags, metrics, names, custom resources), the runbook, the dashboards, the rules for Prometheus, and the pages of
+    /// the charts.
     Pages,
 }
 
@@ -24,6 +26,7 @@ fn main() -> anyhow::Result<()> {
             pages::run()?;
             dashboards::run()?;
             alerts::run(&programs::root())?;
+            charts::run(&programs::root())?;
             runbook::run(&programs::root())
         }
     }

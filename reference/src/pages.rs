@@ -2,7 +2,7 @@
 
 mod crds;
 mod flags;
-mod markdown;
+pub(crate) mod markdown;
 mod metrics;
 mod names;
 
@@ -40,16 +40,12 @@ fn pages(root: &Path) -> anyhow::Result<Vec<(&'static str, String)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
 
     #[test]
     fn the_pages_of_docs_reference_are_current() {
-        let (folder, pages) =
-            (programs::root().join(FOLDER), pages(&programs::root()).expect("the sources of the names"));
-        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name();
-        let found: BTreeSet<_> = std::fs::read_dir(&folder).expect("run `cargo xtask reference`").map(name).collect();
-        let expected: BTreeSet<_> = pages.iter().map(|(name, _)| std::ffi::OsString::from(name)).collect();
-        assert_eq!(found, expected, "run `cargo xtask reference`, and remove files that it does not write");
+        let folder = programs::root().join(FOLDER);
+        // The folder also has pages that are written by hand.
+        let pages = pages(&programs::root()).expect("the sources of the names");
         for (name, text) in pages {
             let committed = std::fs::read_to_string(folder.join(name)).expect("run `cargo xtask reference`");
             assert!(committed == text, "{FOLDER}/{name} is not current: run `cargo xtask reference`");

@@ -163,15 +163,22 @@ mod tests {
     /// With variables for the Services of `fleet-system`, a pod cannot start any more once there are very many ports.
     #[test]
     fn no_pod_has_variables_for_the_services_of_its_namespace() {
-        // The templates of the charts are no YAML. Each pod spec has a list of containers.
-        let specs = |text: &str| text.matches("\n      containers:\n").count();
-        let without = |text: &str| text.matches("\n      enableServiceLinks: false\n").count();
+        // The templates of the charts are no YAML. Each pod spec has a list of containers: in a Deployment, or in the Pod of a test.
+        let of_each = |text: &str, line: &str| {
+            text.matches(&format!("\n      {line}\n")).count() + text.matches(&format!("\n  {line}\n")).count()
+        };
+        let specs = |text: &str| of_each(text, "containers:");
+        let without = |text: &str| of_each(text, "enableServiceLinks: false");
         let files = files();
         for (path, text) in &files {
             assert_eq!(text.matches("containers:\n").count(), specs(text), "{}: another indentation", path.display());
             assert_eq!(without(text), specs(text), "{}: enableServiceLinks: false is missing", path.display());
         }
-        assert_eq!(files.iter().map(|(_, text)| specs(text)).sum::<usize>(), 4, "two manifests and two charts");
+        assert_eq!(
+            files.iter().map(|(_, text)| specs(text)).sum::<usize>(),
+            6,
+            "two manifests, two charts and their tests"
+        );
         for manifest in [HUB_AGENT, MEMBER_AGENT] {
             let [deployment] = &of_kind(manifest, "Deployment")[..] else { panic!("one Deployment") };
             assert_eq!(deployment["spec"]["template"]["spec"]["enableServiceLinks"], false);

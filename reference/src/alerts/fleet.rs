@@ -87,7 +87,7 @@ pub(super) const ALERTS: &[Alert] = &[
         meaning: "An agent ends when a setting is wrong, or when the node ends it for its memory.",
         steps: &[
             "Read the end of the log of the previous container: `kubectl logs --previous`. An agent that ends by itself says why in its last line.",
-            "Look at the pod's last state: `OOMKilled` means that its memory limit is too small for this fleet (docs/performance.md).",
+            "Look at the pod's last state: `OOMKilled` means that its memory limit is too small for this fleet (docs/how-to/sizing.md).",
         ],
     },
     Alert {
@@ -128,7 +128,7 @@ pub(super) const ALERTS: &[Alert] = &[
             "fleetnet status --hub-context HUB",
             "kubectl --context HUB -n fleet-member-MEMBER get memberagents -o custom-columns=NAME:.metadata.name,RENEWED:.spec.renewTime,STOPPED:.spec.plannedStopTime",
         ],
-        meaning: "Changes of endpoints in this member do not reach the hub. After a minute, importers use its endpoints only while no other member has ready ones (docs/silent-members.md). \
+        meaning: "Changes of endpoints in this member do not reach the hub. After a minute, importers use its endpoints only while no other member has ready ones (docs/concepts/failures.md). \
                   An agent that was stopped on purpose announces its stop, and causes no alert.",
         steps: &[
             "If FleetnetWatchStale or FleetnetAgentAbsent of the hub agent fires as well, begin there.",
@@ -162,18 +162,18 @@ pub(super) const ALERTS: &[Alert] = &[
     Alert {
         name: "FleetnetVersionSkew",
         window: "",
-        expressions: Hub("count(count by (version) (fleetnet_build_info{job=~\"hub-agent|member-agent\"})) > 1"),
+        expressions: Hub("count by (fleet) (count by (fleet, version) (fleetnet_build_info)) > 1"),
         after: "24h",
         keep: "",
         severity: Severity::Info,
         summary: "Agents of different versions run.",
-        description: "{{ $value }} versions of the agents run for more than a day.",
+        description: "{{ $value }} versions of the agents run{{ with $labels.fleet }} in the fleet {{ . }}{{ end }} for more than a day.",
         codes: &[Code::FN210],
         confirm: &["fleetnet status --hub-context HUB"],
         meaning: "An upgrade is not finished. Agents of neighbouring versions work together, but only with what both support.",
         steps: &[
             "Look at the column VERSION of `fleetnet status`.",
-            "Finish the upgrade: first the CRDs, then the hub agent, then the members (docs/install.md).",
+            "Finish the upgrade: first the CRDs, then the hub agent, then the members (docs/how-to/install.md).",
         ],
     },
     Alert {
@@ -259,7 +259,7 @@ pub(super) const ALERTS: &[Alert] = &[
         meaning: "With `--endpointslices=auto`, the agent makes EndpointSlices while kube-controller-manager does not. The two alternate.",
         steps: &[
             "Look at the Lease `kube-controller-manager` in `kube-system`: its holder or its renewals come and go.",
-            "Until that is mended, set `endpointslices.mode` to `off` or `on` (docs/endpointslices.md).",
+            "Until that is mended, set `endpointslices.mode` to `off` or `on` (docs/how-to/endpointslices.md).",
         ],
     },
     Alert {

@@ -12,8 +12,8 @@ const FILES: [(&str, &[Agent]); 3] = [
     ("deploy/charts/fleetnet-member-agent/files/rules.yaml", &[Agent::Member]),
 ];
 /// First lines of each file.
-const HEADER: &str =
-    "# Generated from the code by `cargo xtask reference`. Do not edit. docs/monitoring.md describes the rules.\n";
+const HEADER: &str = "# Generated from the code by `cargo xtask reference`. Do not edit. docs/monitoring.md describes the rules.\n\
+     # Links to the runbook are paths of this repository. Before you use the file, put the address of your copy before docs/runbook/.\n";
 
 /// Writes all files. Replaces files of the same name.
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
@@ -57,14 +57,14 @@ fn rule(alert: &Alert, agent: Agent) -> Option<String> {
     let codes = if codes.is_empty() { String::new() } else { format!("          codes: {}\n", codes.join(" ")) };
     Some(format!(
         "      - alert: {}\n        expr: |-\n          {expression}\n        for: {}\n{keep}        labels:\n          severity: {}\n          agent: {}\n{window}        \
-         annotations:\n          summary: {}\n          description: {}\n{codes}          runbook_url: docs/runbook.md#{}\n",
+         annotations:\n          summary: {}\n          description: {}\n{codes}          runbook_url: docs/runbook/{}\n",
         alert.name,
         alert.after,
         alert.severity.as_str(),
         agent.job(),
         quoted(&alert.summary(agent)),
         quoted(&alert.description(agent)),
-        alert.anchor(),
+        alert.page(),
     ))
 }
 

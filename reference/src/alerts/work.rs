@@ -161,7 +161,7 @@ pub(super) const ALERTS: &[Alert] = &[
         codes: &[],
         confirm: &["kubectl --context CLUSTER get events -A --field-selector reason=REASON"],
         meaning: "The agent works, and an object of a user or of another controller is in the way. The reason is the same word in the condition, \
-                  the Event, the log and this label ([events.md](events.md)).",
+                  the Event, the log and this label (docs/reference/events.md).",
         steps: &[
             "Find the object: list Events with this reason in all namespaces of the cluster.",
             "Do what the Event says. The table below names the fault code of each reason.",

@@ -18,8 +18,8 @@ impl Agent {
     /// Label matchers of the agent's series.
     fn matchers(self) -> &'static str {
         match self {
-            Self::Hub => r#"job="hub-agent""#,
-            Self::Member => r#"job="member-agent",member=~"$member""#,
+            Self::Hub => "<hub>",
+            Self::Member => r#"<member>,member=~"$member""#,
         }
     }
 
@@ -76,9 +76,9 @@ pub(super) fn pods(agent: Agent) -> Vec<Panel> {
 pub(super) fn rows(agent: Agent, titles: [&'static str; 3]) -> Vec<Row> {
     let [watches, work, resources] = titles;
     vec![
-        Row { title: watches, panels: self::watches(agent) },
-        Row { title: work, panels: self::work(agent) },
-        Row { title: resources, panels: self::resources(agent) },
+        Row::open(watches, self::watches(agent)),
+        Row::open(work, self::work(agent)),
+        Row::open(resources, self::resources(agent)),
     ]
 }
 
@@ -169,7 +169,7 @@ fn work(agent: Agent) -> Vec<Panel> {
     let events = Panel::lines(
         "Kubernetes Events per second by reason",
         "near 0. Exports, imports and their changes emit Events.",
-        "docs/events.md explains each reason and the next step.",
+        "docs/reference/events.md explains each reason and the next step.",
     )
     .unit("cps")
     .no_value("no Events");

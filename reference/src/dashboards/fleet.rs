@@ -4,27 +4,30 @@ use super::agent::{self, Agent};
 use super::model::{Column, Dashboard, GREEN, ORANGE, Panel, RED, Row};
 
 /// Address of the dashboard of the member in a cell.
-const TO_MEMBER: &str = "/d/fleetnet-member/fleetnet-member?var-datasource=${datasource}&var-member=${__value.text}";
+const TO_MEMBER: &str = "/d/fleetnet-member/fleetnet-member?var-datasource=${datasource}&${hub_job:queryparam}\
+                         &${member_job:queryparam}&var-member=${__value.text}";
 
 pub(super) fn dashboard() -> Dashboard {
     let mut rows = vec![
-        Row { title: "Members", panels: members() },
-        Row { title: "Agents of all clusters", panels: agents() },
-        Row { title: "Exports and imports", panels: exports_and_imports() },
-        Row { title: "Latency of changes", panels: latency() },
-        Row { title: "Writes of all agents", panels: writes() },
-        Row { title: "Slice streams", panels: slice_streams() },
-        Row { title: "Hub agent", panels: agent::pods(Agent::Hub) },
+        Row::open("Members", members()),
+        Row::open("Agents of all clusters", agents()),
+        Row::open("Exports and imports", exports_and_imports()),
+        Row::open("Latency of changes", latency()),
+        Row::open("Writes of all agents", writes()),
+        Row::open("Slice streams", slice_streams()).close(),
+        Row::open("Hub agent", agent::pods(Agent::Hub)).close(),
     ];
-    rows.extend(agent::rows(
+    let of_hub_agent = agent::rows(
         Agent::Hub,
         ["Watches of the hub agent", "Queues and writes of the hub agent", "Resources of the hub agent"],
-    ));
+    );
+    rows.extend(of_hub_agent.into_iter().map(Row::close));
     Dashboard {
         uid: "fleetnet-fleet",
         title: "fleetnet / Fleet",
         description: "Members, agents, exports and imports, and the latency between all clusters.",
         variables: Vec::new(),
+        members: "",
         rows,
     }
 }
@@ -36,14 +39,14 @@ fn members() -> Vec<Panel> {
             "all members that joined and did not leave.",
             "a member that was never here has not connected: `fleetnet check` says why.",
         )
-        .query("count(max by (member) (fleetnet_member_last_renewal_age_seconds))", "members"),
+        .query("count(max by (member) (fleetnet_member_last_renewal_age_seconds{<hub>}))", "members"),
         Panel::number(
             "Silent members",
             "0.",
             "the hub agent has heard nothing from them for 60 s. The table names them. Check their agents and networks.",
         )
         .alert("FleetnetMemberSilent")
-        .query("sum(max by (member) (fleetnet_member_last_renewal_age_seconds) > bool 60)", "members")
+        .query("sum(max by (member) (fleetnet_member_last_renewal_age_seconds{<hub>}) > bool 60)", "members")
         .limit(RED, 1.0),
         Panel::table(
             "Members now",
@@ -51,9 +54,9 @@ fn members() -> Vec<Panel> {
             "click on a member to see its agent.",
         )
         .alert("FleetnetMemberSilent")
-        .query("max by (member) (fleetnet_member_last_renewal_age_seconds)", "")
-        .query("max by (member) (fleetnet_member_clock_offset_seconds)", "")
-        .query(r#"max by (member, version) (fleetnet_build_info{job="member-agent"})"#, "")
+        .query("max by (member) (fleetnet_member_last_renewal_age_seconds{<hub>})", "")
+        .query("max by (member) (fleetnet_member_clock_offset_seconds{<hub>})", "")
+        .query(r#"max by (member, version) (fleetnet_build_info{<member>})"#, "")
         .column(Column { link: Some(TO_MEMBER), ..Column::text("member", "Member") })
         .column(Column {
             unit: "s",
@@ -73,7 +76,7 @@ fn members() -> Vec<Panel> {
             "one member: check its agent and its way to the hub. All members: check the hub agent and the API server of the hub.",
         )
         .alert("FleetnetMemberSilent")
-        .query("max by (member) (fleetnet_member_last_renewal_age_seconds)", "{{member}}")
+        .query("max by (member) (fleetnet_member_last_renewal_age_seconds{<hub>})", "{{member}}")
         .unit("s")
         .limit(RED, 60.0)
         .width(12),
@@ -83,7 +86,7 @@ fn members() -> Vec<Panel> {
             "check NTP on the nodes of the member's agent.",
         )
         .alert("FleetnetClockSkew")
-        .query("max by (member) (fleetnet_member_clock_offset_seconds)", "{{member}}")
+        .query("max by (member) (fleetnet_member_clock_offset_seconds{<hub>})", "{{member}}")
         .unit("s")
         .at_most_plus_or_minus(2.0)
         .width(12),
@@ -98,7 +101,7 @@ fn agents() -> Vec<Panel> {
             "Prometheus reaches no pod of an agent. The panel about pods shows which. Look at the pod and its log.",
         )
         .alert("FleetnetAgentAbsent")
-        .query(r#"sum(max by (job, member) (up{job=~"hub-agent|member-agent"}) == bool 0)"#, "clusters")
+        .query(r#"sum(max by (job, member) (up{<agents>}) == bool 0)"#, "clusters")
         .limit(RED, 1.0),
         Panel::number(
             "Leases without one leader",
@@ -106,7 +109,7 @@ fn agents() -> Vec<Panel> {
             "without a leader, nothing is written. With two leaders, a pod has lost its Lease and did not notice.",
         )
         .alert("FleetnetNoLeader")
-        .query("sum(sum by (job, member, lease) (fleetnet_leader) != bool 1)", "Leases")
+        .query("sum(sum by (job, member, lease) (fleetnet_leader{<agents>}) != bool 1)", "Leases")
         .limit(RED, 1.0),
         Panel::number(
             "Incomplete views of all agents",
@@ -114,7 +117,10 @@ fn agents() -> Vec<Panel> {
             "an agent cannot read a kind, so it does not act on that kind. The dashboard of the member shows which.",
         )
         .alert("FleetnetViewIncomplete")
-        .query(r#"sum(max by (job, member, side, kind) (fleetnet_watch_state{state=~"incomplete|unknown"}))"#, "views")
+        .query(
+            r#"sum(max by (job, member, side, kind) (fleetnet_watch_state{<agents>,state=~"incomplete|unknown"}))"#,
+            "views",
+        )
         .limit(ORANGE, 1.0),
         Panel::number(
             "Undecodable objects, bugs and lost Events",
@@ -122,9 +128,9 @@ fn agents() -> Vec<Panel> {
             "the log of the agent names the object. A broken invariant is a bug of the agent: report it with the log.",
         )
         .alert("FleetnetObjectUnreadable")
-        .query("sum(fleetnet_unreadable_objects_total) or vector(0)", "objects")
-        .query("sum(fleetnet_broken_invariants_total) or vector(0)", "broken invariants")
-        .query("sum(fleetnet_events_dropped_total)", "lost Events")
+        .query("sum(fleetnet_unreadable_objects_total{<agents>}) or vector(0)", "objects")
+        .query("sum(fleetnet_broken_invariants_total{<agents>}) or vector(0)", "broken invariants")
+        .query("sum(fleetnet_events_dropped_total{<agents>})", "lost Events")
         .limit(ORANGE, 1.0)
         .width(12),
         Panel::lines(
@@ -133,11 +139,11 @@ fn agents() -> Vec<Panel> {
             "look at the pod and its log. A NetworkPolicy can also block Prometheus.",
         )
         .alert("FleetnetAgentAbsent")
-        .query(r#"sum by (job, member) (up{job=~"hub-agent|member-agent"})"#, "{{job}} {{member}}")
+        .query(r#"sum by (job, member) (up{<agents>})"#, "{{job}} {{member}}")
         .width(12),
         Panel::table("Versions", "one version.", "an upgrade is not finished. Upgrade the hub agent first.")
             .alert("FleetnetVersionSkew")
-            .query("count by (job, version, revision) (fleetnet_build_info)", "")
+            .query("count by (job, version, revision) (fleetnet_build_info{<agents>})", "")
             .column(Column::text("job", "Agent"))
             .column(Column::text("version", "Version"))
             .column(Column::text("revision", "Revision"))
@@ -153,29 +159,29 @@ fn exports_and_imports() -> Vec<Panel> {
             "conflicted: the export has other ports than the accepted exports. Denied: the namespace of the hub forbids it. \
              `fleetnet explain` names both sides.",
         )
-        .query("max by (state) (fleetnet_exports)", "{{state}}"),
+        .query("max by (state) (fleetnet_exports{<hub>})", "{{state}}"),
         Panel::lines(
             "Imports by state",
             "granted.",
             "pending: the claim waits for an export, for another member's exclusive claim, or for a right. `fleetnet explain` says \
              for which.",
         )
-        .query("max by (state) (fleetnet_imports)", "{{state}}"),
+        .query("max by (state) (fleetnet_imports{<hub>})", "{{state}}"),
         Panel::lines(
             "Blocked objects by reason",
             "none.",
-            "docs/events.md explains each reason. The table shows where.",
+            "docs/reference/events.md explains each reason. The table shows where.",
         )
         .alert("FleetnetHindered")
-        .query("sum by (reason) (max by (job, member, kind, reason) (fleetnet_hindrances))", "{{reason}}")
+        .query("sum by (reason) (max by (job, member, kind, reason) (fleetnet_hindrances{<agents>}))", "{{reason}}")
         .no_value("none"),
         Panel::table(
             "Blocked objects now",
             "none.",
-            "docs/events.md explains each reason. `fleetnet explain` names the Service, the cause and the next step.",
+            "docs/reference/events.md explains each reason. `fleetnet explain` names the Service, the cause and the next step.",
         )
         .alert("FleetnetHindered")
-        .query("max by (job, member, kind, reason) (fleetnet_hindrances) > 0", "")
+        .query("max by (job, member, kind, reason) (fleetnet_hindrances{<agents>}) > 0", "")
         .column(Column::text("job", "Agent"))
         .column(Column { link: Some(TO_MEMBER), ..Column::text("member", "Member") })
         .column(Column::text("kind", "Kind"))
@@ -189,7 +195,7 @@ fn exports_and_imports() -> Vec<Panel> {
             "the export has other ports than the accepted exports of this Service, so nobody imports from it. `fleetnet explain` \
              names both.",
         )
-        .query(r#"max(fleetnet_exports{state="conflicted"})"#, "exports")
+        .query(r#"max(fleetnet_exports{<hub>,state="conflicted"})"#, "exports")
         .limit(ORANGE, 1.0),
     ]
 }
@@ -208,7 +214,7 @@ fn latency() -> Vec<Panel> {
         .alert("FleetnetChangeBudgetBurn")
         .query(
             r#"histogram_quantile(0.99, sum by (le, origin_cluster_id, destination_cluster_id) (
-                rate(<latency>_bucket{is_first_import="false"}[$__range])
+                rate(<latency>_bucket{<member>,is_first_import="false"}[$__range])
             )) > 0"#,
             "",
         )
@@ -223,8 +229,8 @@ fn latency() -> Vec<Panel> {
         .alert("FleetnetChangeBudgetBurn")
         .query(
             r#"1 - (
-                1 - sum(increase(<latency>_bucket{is_first_import="false",<target>}[$__range]))
-                / sum(increase(<latency>_count{is_first_import="false"}[$__range]))
+                1 - sum(increase(<latency>_bucket{<member>,is_first_import="false",<target>}[$__range]))
+                / sum(increase(<latency>_count{<member>,is_first_import="false"}[$__range]))
             ) / 0.01 > -Inf"#,
             "left",
         )
@@ -235,9 +241,9 @@ fn latency() -> Vec<Panel> {
             .alert("FleetnetChangeBudgetBurn")
             .query(
                 r#"1 - sum by (destination_cluster_id) (
-                    rate(<latency>_bucket{is_first_import="false",<target>}[$__rate_interval])
+                    rate(<latency>_bucket{<member>,is_first_import="false",<target>}[$__rate_interval])
                 ) / sum by (destination_cluster_id) (
-                    rate(<latency>_count{is_first_import="false"}[$__rate_interval])
+                    rate(<latency>_count{<member>,is_first_import="false"}[$__rate_interval])
                 )"#,
                 "to {{destination_cluster_id}}",
             )
@@ -250,7 +256,7 @@ fn latency() -> Vec<Panel> {
             "with 0 although endpoints change, use `fleetnet explain` for the Service.",
         )
         .query(
-            "sum by (destination_cluster_id) (rate(<latency>_count[$__rate_interval]))",
+            "sum by (destination_cluster_id) (rate(<latency>_count{<member>}[$__rate_interval]))",
             "to {{destination_cluster_id}}",
         )
         .unit("cps")
@@ -266,7 +272,7 @@ fn slice_streams() -> Vec<Panel> {
             "`kubectl get memberagents -A -o wide` shows why a member has none. Changes arrive as objects meanwhile.",
         )
         .alert("FleetnetSliceStreamDown")
-        .query("sum(fleetnet_slice_streams)", "members"),
+        .query("sum(fleetnet_slice_streams{<hub>})", "members"),
         Panel::lines(
             "p99 time until a member has imported a change over its stream",
             "less than 0.1 s.",
@@ -274,7 +280,7 @@ fn slice_streams() -> Vec<Panel> {
         )
         .query(
             "histogram_quantile(0.99, sum by (le, member) (\
-             rate(fleetnet_slice_stream_delay_seconds_bucket[$__rate_interval])))",
+             rate(fleetnet_slice_stream_delay_seconds_bucket{<hub>}[$__rate_interval])))",
             "{{member}}",
         )
         .unit("s")
@@ -285,7 +291,7 @@ fn slice_streams() -> Vec<Panel> {
             "the log of the hub agent and the MemberAgents have the reasons.",
         )
         .alert("FleetnetSliceStreamDown")
-        .query("sum(rate(fleetnet_slice_stream_refusals_total[$__rate_interval])) or vector(0)", "streams")
+        .query("sum(rate(fleetnet_slice_stream_refusals_total{<hub>}[$__rate_interval])) or vector(0)", "streams")
         .width(10),
         Panel::lines(
             "Messages of slice streams per second",
@@ -293,7 +299,7 @@ fn slice_streams() -> Vec<Panel> {
             "previews without acknowledgements: the members do not import them, and their objects are written after 1 s.",
         )
         .query(
-            "sum by (direction, message) (rate(fleetnet_slice_stream_messages_total[$__rate_interval]))",
+            "sum by (direction, message) (rate(fleetnet_slice_stream_messages_total{<hub>}[$__rate_interval]))",
             "{{direction}} {{message}}",
         )
         .width(12),
@@ -302,7 +308,7 @@ fn slice_streams() -> Vec<Panel> {
             "a few ms: half of the round trip of a probe.",
             "the network to this member is slow. Corrected latencies are wrong by at most this time.",
         )
-        .query("max by (member) (fleetnet_slice_stream_clock_uncertainty_seconds)", "{{member}}")
+        .query("max by (member) (fleetnet_slice_stream_clock_uncertainty_seconds{<hub>})", "{{member}}")
         .unit("s")
         .width(12),
     ]
@@ -316,7 +322,7 @@ fn writes() -> Vec<Panel> {
             "denied: an agent lacks a right. Refused: a server rejects the content. Failed: a server did not answer.",
         )
         .alert("FleetnetWritesRefused")
-        .query("sum by (result) (rate(fleetnet_writes_total[$__rate_interval]))", "{{result}}")
+        .query("sum by (result) (rate(fleetnet_writes_total{<agents>}[$__rate_interval]))", "{{result}}")
         .unit("wps")
         .stacked(),
         Panel::lines(
@@ -326,8 +332,8 @@ fn writes() -> Vec<Panel> {
         )
         .alert("FleetnetWritesFailing")
         .query(
-            r#"1 - sum by (job, member) (rate(fleetnet_writes_total{result="done"}[$__rate_interval]))
-            / sum by (job, member) (rate(fleetnet_writes_total[$__rate_interval]))"#,
+            r#"1 - sum by (job, member) (rate(fleetnet_writes_total{<agents>,result="done"}[$__rate_interval]))
+            / sum by (job, member) (rate(fleetnet_writes_total{<agents>}[$__rate_interval]))"#,
             "{{job}} {{member}}",
         )
         .unit("percentunit")
@@ -338,7 +344,10 @@ fn writes() -> Vec<Panel> {
             "a write fails again and again, so a change is stuck. The log of the agent names the object and the error.",
         )
         .alert("FleetnetChangeStuck")
-        .query("max by (job, member, side) (fleetnet_oldest_unfinished_change_seconds)", "{{job}} {{member}} {{side}}")
+        .query(
+            "max by (job, member, side) (fleetnet_oldest_unfinished_change_seconds{<agents>})",
+            "{{job}} {{member}} {{side}}",
+        )
         .unit("s")
         .limit(RED, 120.0),
     ]

@@ -1,15 +1,15 @@
 //! Dashboard of one member and its agent.
 
 use super::agent::{self, Agent};
-use super::model::{Column, Dashboard, Panel, RED, Row, Variable};
+use super::model::{Column, Dashboard, Panel, RED, Row, Selection, Variable};
 
 pub(super) fn dashboard() -> Dashboard {
     let mut rows = vec![
-        Row { title: "Member", panels: agent::pods(Agent::Member).into_iter().chain(of_hub()).collect() },
-        Row { title: "Exports and imports", panels: exports_and_imports() },
+        Row::open("Member", agent::pods(Agent::Member).into_iter().chain(of_hub()).collect()),
+        Row::open("Exports and imports", exports_and_imports()),
     ];
     rows.extend(agent::rows(Agent::Member, ["Watches", "Queues and writes", "Resources"]));
-    rows.push(Row { title: "EndpointSlice controller (--endpointslices)", panels: slices() });
+    rows.push(Row::open("EndpointSlice controller (--endpointslices)", slices()));
     Dashboard {
         uid: "fleetnet-member",
         title: "fleetnet / Member",
@@ -17,8 +17,10 @@ pub(super) fn dashboard() -> Dashboard {
         variables: vec![Variable {
             name: "member",
             label: "Member",
-            query: r#"label_values(fleetnet_build_info{job="member-agent"}, member)"#,
+            query: "label_values(fleetnet_build_info{<member>}, member)",
+            selection: Selection::One,
         }],
+        members: r#"member=~"$member""#,
         rows,
     }
 }
@@ -32,7 +34,7 @@ fn of_hub() -> Vec<Panel> {
             "the hub agent hears nothing from the member. Check that the member agent runs and reaches the hub.",
         )
         .alert("FleetnetMemberSilent")
-        .query(r#"max(fleetnet_member_last_renewal_age_seconds{member=~"$member"})"#, "")
+        .query(r#"max(fleetnet_member_last_renewal_age_seconds{<the-hub>,member=~"$member"})"#, "")
         .unit("s")
         .limit(RED, 60.0),
         Panel::number(
@@ -40,7 +42,7 @@ fn of_hub() -> Vec<Panel> {
             "between -0.1 s and 0.1 s.",
             "latencies from and to this member are wrong by this time. Check NTP on the nodes of the agent.",
         )
-        .query(r#"max(fleetnet_member_clock_offset_seconds{member=~"$member"})"#, "")
+        .query(r#"max(fleetnet_member_clock_offset_seconds{<the-hub>,member=~"$member"})"#, "")
         .unit("s")
         .at_most_plus_or_minus(2.0),
         Panel::number(
@@ -50,7 +52,7 @@ fn of_hub() -> Vec<Panel> {
         )
         .alert("FleetnetHubTokenExpiresSoon")
         .query(
-            r#"min(fleetnet_hub_token_expiry_timestamp_seconds{job="member-agent",member=~"$member"} > 0) - time()"#,
+            r#"min(fleetnet_hub_token_expiry_timestamp_seconds{<member>,member=~"$member"} > 0) - time()"#,
             "",
         )
         .unit("s")
@@ -62,14 +64,14 @@ fn of_hub() -> Vec<Panel> {
             "`spec.sliceStream` of the MemberAgent says why the member has no stream. Changes arrive as objects meanwhile.",
         )
         .alert("FleetnetSliceStreamDown")
-        .query(r#"max(fleetnet_slice_stream_connected{job="member-agent",member=~"$member"})"#, ""),
+        .query(r#"max(fleetnet_slice_stream_connected{<member>,member=~"$member"})"#, ""),
         Panel::number(
             "Last renewal of the token failed",
             "0.",
             "read the agent's log about the renewal: it names the right or the Secret that is missing.",
         )
         .alert("FleetnetHubTokenExpires")
-        .query(r#"max(fleetnet_hub_token_renewal_failing{job="member-agent",member=~"$member"})"#, "")
+        .query(r#"max(fleetnet_hub_token_renewal_failing{<member>,member=~"$member"})"#, "")
         .limit(RED, 1.0)
         .no_value("not renewed"),
     ]
@@ -79,7 +81,7 @@ fn exports_and_imports() -> Vec<Panel> {
     let quantile = |quantile: &str| {
         format!(
             "histogram_quantile({quantile}, sum by (le, origin_cluster_id) (rate(<latency>_bucket\
-             {{destination_cluster_id=~\"$member\",is_first_import=\"false\"}}[$__rate_interval])))"
+             {{<member>,destination_cluster_id=~\"$member\",is_first_import=\"false\"}}[$__rate_interval])))"
         )
     };
     vec![
@@ -98,7 +100,7 @@ fn exports_and_imports() -> Vec<Panel> {
             "with 0 although endpoints change, use `fleetnet explain` for the Service.",
         )
         .query(
-            "sum by (origin_cluster_id) (rate(<latency>_count{destination_cluster_id=~\"$member\"}[$__rate_interval]))",
+            "sum by (origin_cluster_id) (rate(<latency>_count{<member>,destination_cluster_id=~\"$member\"}[$__rate_interval]))",
             "{{origin_cluster_id}}",
         )
         .unit("cps"),
@@ -109,18 +111,18 @@ fn exports_and_imports() -> Vec<Panel> {
         )
         .query(
             "histogram_quantile(0.99, sum by (le) (rate(fleet_networking_service_export_duration_milliseconds_bucket\
-             {origin_cluster_id=~\"$member\"}[$__rate_interval])))",
+             {<member>,origin_cluster_id=~\"$member\"}[$__rate_interval])))",
             "p99",
         )
         .unit("ms"),
         Panel::table(
             "Blocked objects now",
             "none.",
-            "docs/events.md explains each reason. `fleetnet explain` names the Service, the cause and the next step.",
+            "docs/reference/events.md explains each reason. `fleetnet explain` names the Service, the cause and the next step.",
         )
         .alert("FleetnetHindered")
         .query(
-            r#"max by (kind, reason) (fleetnet_hindrances{job="member-agent",member=~"$member"}) > 0"#,
+            r#"max by (kind, reason) (fleetnet_hindrances{<member>,member=~"$member"}) > 0"#,
             "",
         )
         .column(Column::text("kind", "Kind"))
@@ -137,19 +139,19 @@ fn slices() -> Vec<Panel> {
             "Controller",
             &[(0, "another controller makes the slices", "text"), (1, "this agent makes the slices", "green"), (2, "two replicas make slices", RED)],
             "one state, as --endpointslices says.",
-            "if it changes often, another controller starts and stops. docs/endpointslices.md explains the takeover.",
+            "if it changes often, another controller starts and stops. docs/how-to/endpointslices.md explains the takeover.",
         )
         .alert("FleetnetEndpointSlicesFlapping")
-        .query(r#"sum by (member) (fleetnet_endpointslices_serving{job="member-agent",member=~"$member"})"#, "{{member}}")
+        .query(r#"sum by (member) (fleetnet_endpointslices_serving{<member>,member=~"$member"})"#, "{{member}}")
         .height(4),
         Panel::lines(
             "EndpointSlices",
             "both lines are close to each other.",
             "more slices than desired: the controller packs endpoints again when a Service changes, so no action is needed.",
         )
-        .query(r#"sum(endpoint_slice_controller_num_endpoint_slices{job="member-agent",member=~"$member"})"#, "slices")
+        .query(r#"sum(endpoint_slice_controller_num_endpoint_slices{<member>,member=~"$member"})"#, "slices")
         .query(
-            r#"sum(endpoint_slice_controller_desired_endpoint_slices{job="member-agent",member=~"$member"})"#,
+            r#"sum(endpoint_slice_controller_desired_endpoint_slices{<member>,member=~"$member"})"#,
             "desired",
         )
         .no_value("off"),
@@ -159,7 +161,7 @@ fn slices() -> Vec<Panel> {
             "many changes without rollouts: pods fail their readiness probes.",
         )
         .query(
-            r#"sum by (operation) (rate(endpoint_slice_controller_changes{job="member-agent",member=~"$member"}[$__rate_interval]))"#,
+            r#"sum by (operation) (rate(endpoint_slice_controller_changes{<member>,member=~"$member"}[$__rate_interval]))"#,
             "{{operation}}",
         )
         .unit("wps")
@@ -170,7 +172,7 @@ fn slices() -> Vec<Panel> {
             "error: look at the results of writes above, and at the agent's log.",
         )
         .query(
-            r#"sum by (result) (rate(endpoint_slice_controller_syncs{job="member-agent",member=~"$member"}[$__rate_interval]))"#,
+            r#"sum by (result) (rate(endpoint_slice_controller_syncs{<member>,member=~"$member"}[$__rate_interval]))"#,
             "{{result}}",
         )
         .unit("ops")

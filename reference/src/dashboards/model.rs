@@ -10,10 +10,20 @@ use serde_json::{Value, json};
 const COLUMNS: u32 = 24;
 /// Abbreviations in queries: the latency histogram, and the buckets of changes that arrive within the latency target of 750 ms.
 /// Prometheus 3 writes the bound of the bucket as 750.0.
-const ABBREVIATIONS: [(&str, &str); 2] = [
+///
+/// The others select the series of agents. The variables of all dashboards are in [`Variable::of_all`]. The dashboards of members and
+/// pairs read the hub agent's series with `<the-hub>`, because the hub is in another cluster than the member.
+const ABBREVIATIONS: [(&str, &str); 6] = [
     ("<latency>", "fleet_networking_endpointslice_export_import_duration_milliseconds"),
     ("<target>", r#"le=~"750|750.0""#),
+    ("<agents>", r#"job=~"$hub_job|$member_job",cluster=~"$cluster""#),
+    ("<hub>", r#"job=~"$hub_job",cluster=~"$cluster""#),
+    ("<the-hub>", r#"job=~"$hub_job""#),
+    ("<member>", r#"job=~"$member_job",cluster=~"$cluster""#),
 ];
+
+/// Address of the runbook's folder: a constant of each dashboard. The chart of the hub agent sets it.
+const RUNBOOK: &str = "${runbook}";
 
 pub(super) const GREEN: &str = "green";
 pub(super) const ORANGE: &str = "orange";
@@ -23,7 +33,10 @@ pub(super) struct Dashboard {
     pub(super) uid: &'static str,
     pub(super) title: &'static str,
     pub(super) description: &'static str,
+    /// Variables after those of all dashboards.
     pub(super) variables: Vec<Variable>,
+    /// Label matchers of the members that the dashboard shows, for its annotations. Empty: all agents.
+    pub(super) members: &'static str,
     pub(super) rows: Vec<Row>,
 }
 
@@ -31,13 +44,62 @@ pub(super) struct Dashboard {
 pub(super) struct Variable {
     pub(super) name: &'static str,
     pub(super) label: &'static str,
-    /// Query of Grafana: `label_values(series, label)`.
+    /// Query of Grafana: `label_values(series, label)`. It may have [`ABBREVIATIONS`].
     pub(super) query: &'static str,
+    pub(super) selection: Selection,
+}
+
+/// Number of values of a variable that a user may select.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Selection {
+    One,
+    /// Any number. The default is all of them.
+    Any,
+    /// Any number. The default also selects series without the label.
+    AnyOrNone,
+}
+
+impl Variable {
+    /// Returns the variables of all dashboards. A metric that only one of the two agents has names the job of this agent.
+    fn of_all() -> [Self; 3] {
+        [
+            Self {
+                name: "cluster",
+                label: "Cluster",
+                query: "label_values(fleetnet_build_info, cluster)",
+                selection: Selection::AnyOrNone,
+            },
+            Self {
+                name: "hub_job",
+                label: "Job of the hub agent",
+                query: "label_values(fleetnet_exports, job)",
+                selection: Selection::Any,
+            },
+            Self {
+                name: "member_job",
+                label: "Job of the member agents",
+                query: "label_values(fleetnet_slice_stream_connected, job)",
+                selection: Selection::Any,
+            },
+        ]
+    }
 }
 
 pub(super) struct Row {
-    pub(super) title: &'static str,
-    pub(super) panels: Vec<Panel>,
+    title: &'static str,
+    panels: Vec<Panel>,
+    /// True if Grafana shows only the title until a user opens the row.
+    is_closed: bool,
+}
+
+impl Row {
+    pub(super) fn open(title: &'static str, panels: Vec<Panel>) -> Self {
+        Self { title, panels, is_closed: false }
+    }
+
+    pub(super) fn close(self) -> Self {
+        Self { is_closed: true, ..self }
+    }
 }
 
 pub(super) struct Panel {
@@ -54,6 +116,8 @@ pub(super) struct Panel {
     /// Text if there are no series.
     no_value: &'static str,
     columns: Vec<Column>,
+    /// Alert about the same fault. Empty for none.
+    alert: &'static str,
 }
 
 enum Kind {
@@ -85,6 +149,11 @@ pub(super) struct Column {
     pub(super) thresholds: &'static [(&'static str, Option<f64>)],
     /// Address that a click on a value opens.
     pub(super) link: Option<&'static str>,
+}
+
+/// Returns a query with its abbreviations written out.
+fn written_out(query: &str) -> String {
+    ABBREVIATIONS.iter().fold(query.to_owned(), |it, (name, text)| it.replace(name, text))
 }
 
 impl Column {
@@ -147,20 +216,22 @@ impl Panel {
             mappings: json!([]),
             no_value: "",
             columns: Vec::new(),
+            alert: "",
         }
     }
 
     /// Adds a query, which may have [`ABBREVIATIONS`]. In a legend, `{{label}}` is the value of a label.
     pub(super) fn query(mut self, expression: &str, legend: &'static str) -> Self {
         let expression = expression.split_whitespace().collect::<Vec<_>>().join(" ");
-        let expression = ABBREVIATIONS.iter().fold(expression, |it, (name, text)| it.replace(name, text));
+        let expression = written_out(&expression);
         self.queries.push(Query { expression, legend });
         self
     }
 
-    /// Sets the alert about the same fault. The description then names its section of the runbook.
-    pub(super) fn alert(mut self, alert: &str) -> Self {
-        self.description += &format!("\n\nAlert {alert}: docs/runbook.md#{}", alert.to_lowercase());
+    /// Sets the alert about the same fault. The description and a link of the panel then lead to its page of the runbook.
+    pub(super) fn alert(mut self, alert: &'static str) -> Self {
+        self.description += &format!("\n\nAlert [{alert}]({RUNBOOK}/{alert}.md)");
+        self.alert = alert;
         self
     }
 

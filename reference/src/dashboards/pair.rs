@@ -1,6 +1,6 @@
 //! Dashboard of a pair of clusters: the latency of changes from one member to another.
 
-use super::model::{Dashboard, ORANGE, Panel, RED, Row, Variable};
+use super::model::{Dashboard, ORANGE, Panel, RED, Row, Selection, Variable};
 
 /// Label matchers of the series of a pair.
 const PAIR: &str = r#"origin_cluster_id=~"$origin",destination_cluster_id=~"$destination""#;
@@ -13,7 +13,9 @@ fn of_pair(text: &str) -> String {
 
 /// Returns the expression of a quantile over the part of the histogram that `matchers` select.
 fn quantile(quantile: &str, matchers: &str, range: &str) -> String {
-    of_pair(&format!("histogram_quantile({quantile}, sum by (le) (rate(<latency>_bucket{{{matchers}}}[{range}])))"))
+    of_pair(&format!(
+        "histogram_quantile({quantile}, sum by (le) (rate(<latency>_bucket{{<member>,{matchers}}}[{range}])))"
+    ))
 }
 
 pub(super) fn dashboard() -> Dashboard {
@@ -25,19 +27,21 @@ pub(super) fn dashboard() -> Dashboard {
             Variable {
                 name: "origin",
                 label: "From",
-                query: "label_values(fleet_networking_endpointslice_export_import_duration_milliseconds_count, origin_cluster_id)",
+                query: "label_values(<latency>_count{<member>}, origin_cluster_id)",
+                selection: Selection::One,
             },
             Variable {
                 name: "destination",
                 label: "To",
-                query: "label_values(fleet_networking_endpointslice_export_import_duration_milliseconds_count\
-                        {origin_cluster_id=~\"$origin\"}, destination_cluster_id)",
+                query: r#"label_values(<latency>_count{<member>,origin_cluster_id=~"$origin"}, destination_cluster_id)"#,
+                selection: Selection::One,
             },
         ],
+        members: r#"member=~"$origin|$destination""#,
         rows: vec![
-            Row { title: "Changes in the time range", panels: numbers() },
-            Row { title: "Latency of changes", panels: latency() },
-            Row { title: "First imports and clocks", panels: others() },
+            Row::open("Changes in the time range", numbers()),
+            Row::open("Latency of changes", latency()),
+            Row::open("First imports and clocks", others()),
         ],
     }
 }
@@ -63,13 +67,13 @@ fn numbers() -> Vec<Panel> {
             "as many as the Services change.",
             "with 0 although endpoints changed, use `fleetnet explain` for the Service.",
         )
-        .query(&of_pair("sum(increase(<latency>_count{<changes>}[$__range]))"), ""),
+        .query(&of_pair("sum(increase(<latency>_count{<member>,<changes>}[$__range]))"), ""),
         Panel::number(
             "First imports",
             "as many as new EndpointSlices.",
             "many first imports without new Services: slices are deleted and created again. Look for what deletes them.",
         )
-        .query(&of_pair(r#"sum(increase(<latency>_count{<pair>,is_first_import="true"}[$__range]))"#), "")
+        .query(&of_pair(r#"sum(increase(<latency>_count{<member>,<pair>,is_first_import="true"}[$__range]))"#), "")
         .no_value("0"),
         Panel::number(
             "Slower than 750 ms",
@@ -78,8 +82,8 @@ fn numbers() -> Vec<Panel> {
         )
         .query(
             &of_pair(
-                r#"1 - sum(increase(<latency>_bucket{<changes>,<target>}[$__range]))
-                / sum(increase(<latency>_count{<changes>}[$__range])) >= 0"#,
+                r#"1 - sum(increase(<latency>_bucket{<member>,<changes>,<target>}[$__range]))
+                / sum(increase(<latency>_count{<member>,<changes>}[$__range])) >= 0"#,
             ),
             "",
         )
@@ -104,7 +108,7 @@ fn latency() -> Vec<Panel> {
             "one band below 100 ms.",
             "a second band at 1 s or 100 s comes from wrong clocks. A band that moves up comes from a slow API server or network.",
         )
-        .query(&of_pair("sum by (le) (increase(<latency>_bucket{<changes>}[$__rate_interval]))"), "{{le}}")
+        .query(&of_pair("sum by (le) (increase(<latency>_bucket{<member>,<changes>}[$__rate_interval]))"), "{{le}}")
         .unit("ms"),
         quantiles,
         Panel::lines(
@@ -112,7 +116,7 @@ fn latency() -> Vec<Panel> {
             "as many as the Services change.",
             "with 0 although endpoints change, use `fleetnet explain` for the Service.",
         )
-        .query(&of_pair("sum(rate(<latency>_count{<changes>}[$__rate_interval]))"), "changes")
+        .query(&of_pair("sum(rate(<latency>_count{<member>,<changes>}[$__rate_interval]))"), "changes")
         .unit("cps")
         .width(12),
     ]
@@ -137,9 +141,9 @@ fn others() -> Vec<Panel> {
         .alert("FleetnetClockSkew")
         .query(
             r#"(
-                sum(rate(fleet_networking_latency_samples_total{<samples>,clock="clamped"}[$__rate_interval]))
-                or 0 * sum(rate(fleet_networking_latency_samples_total{<samples>}[$__rate_interval]))
-            ) / sum(rate(fleet_networking_latency_samples_total{<samples>}[$__rate_interval]))"#
+                sum(rate(fleet_networking_latency_samples_total{<member>,<samples>,clock="clamped"}[$__rate_interval]))
+                or 0 * sum(rate(fleet_networking_latency_samples_total{<member>,<samples>}[$__rate_interval]))
+            ) / sum(rate(fleet_networking_latency_samples_total{<member>,<samples>}[$__rate_interval]))"#
                 .replace(
                     "<samples>",
                     r#"member=~"$destination",origin_cluster_id=~"$origin",metric="endpointslice_export_import""#,
@@ -155,7 +159,7 @@ fn others() -> Vec<Panel> {
             "check NTP on the nodes of the agent.",
         )
         .query(
-            r#"max by (member) (fleetnet_member_clock_offset_seconds{member=~"$origin|$destination"})"#,
+            r#"max by (member) (fleetnet_member_clock_offset_seconds{<the-hub>,member=~"$origin|$destination"})"#,
             "{{member}}",
         )
         .unit("s")

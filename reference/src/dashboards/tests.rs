@@ -9,8 +9,8 @@ use prometheus::core::Collector as _;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Labels that Prometheus adds to each series: `member` comes from the chart of the member agent.
-const OF_TARGETS: [&str; 3] = ["job", "member", "pod"];
+/// Labels that Prometheus adds to each series: `member` comes from the chart of the member agent, `cluster` from a user.
+const OF_TARGETS: [&str; 4] = ["cluster", "job", "member", "pod"];
 
 fn dashboards() -> Vec<Value> {
     files().iter().map(|(_, text)| serde_json::from_str(text).expect("JSON")).collect()
@@ -20,9 +20,10 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns the panels that are no rows.
+/// Returns the panels that are no rows, also those in closed rows.
 fn panels(dashboard: &Value) -> impl Iterator<Item = &Value> {
-    list(&dashboard["panels"]).iter().filter(|panel| panel["type"] != "row")
+    let all = list(&dashboard["panels"]).iter().flat_map(|panel| [panel].into_iter().chain(list(&panel["panels"])));
+    all.filter(|panel| panel["type"] != "row")
 }
 
 fn text(value: &Value) -> &str {
@@ -63,7 +64,8 @@ fn each_panel_is_of_a_type_that_grafana_has_and_says_what_is_normal() {
     for dashboard in dashboards() {
         let mut ids = BTreeSet::new();
         let mut titles = BTreeSet::new();
-        for panel in list(&dashboard["panels"]) {
+        let rows = list(&dashboard["panels"]).iter().filter(|panel| panel["type"] == "row");
+        for panel in rows.chain(panels(&dashboard)) {
             assert!(ids.insert(panel["id"].as_u64()), "{panel}");
         }
         for panel in panels(&dashboard) {
@@ -87,6 +89,14 @@ fn each_panel_is_of_a_type_that_grafana_has_and_says_what_is_normal() {
 #[test]
 fn panels_do_not_overlap_and_stay_within_the_width() {
     for dashboard in dashboards() {
+        // The panels of a closed row cover others until the row is opened.
+        let closed = list(&dashboard["panels"]).iter().filter(|row| row["collapsed"] == true);
+        for row in closed {
+            assert!(!list(&row["panels"]).is_empty(), "{}", row["title"]);
+            assert!(
+                list(&row["panels"]).iter().all(|panel| panel["gridPos"]["y"].as_u64() > row["gridPos"]["y"].as_u64())
+            );
+        }
         let mut cells = BTreeSet::new();
         for panel in list(&dashboard["panels"]) {
             let place = |key: &str| panel["gridPos"][key].as_u64().expect("a number");
@@ -147,6 +157,7 @@ fn names(query: &str) -> Vec<(String, char)> {
 
 /// Words of PromQL and Grafana in the queries.
 const WORDS: &[&str] = &[
+    "and",
     "bool",
     "by",
     "changes",
@@ -174,7 +185,11 @@ fn queries_use_metrics_and_labels_that_the_agents_export() {
         let of_panels = targets.map(|target| (text(&target["expr"]), text(&target["legendFormat"])));
         let variables = list(&dashboard["templating"]["list"]).iter();
         let of_variables = variables.filter_map(|it| Some((it["definition"].as_str()?, "")));
-        for (query, legend) in of_panels.chain(of_variables) {
+        let annotations = list(&dashboard["annotations"]["list"]).iter();
+        // Prometheus itself has the series of alerts.
+        let of_annotations =
+            annotations.map(|it| (text(&it["expr"]), "")).filter(|(query, _)| !query.starts_with("ALERTS"));
+        for (query, legend) in of_panels.chain(of_variables).chain(of_annotations) {
             let names = names(query);
             let names = names.iter().map(|(name, _)| name.as_str()).filter(|name| !WORDS.contains(name));
             let (used, labels): (BTreeSet<&str>, BTreeSet<&str>) = names.partition(|name| metrics.contains_key(*name));
@@ -191,12 +206,38 @@ fn queries_use_metrics_and_labels_that_the_agents_export() {
 }
 
 #[test]
+fn each_selector_of_a_panel_has_the_job_as_a_variable() {
+    for dashboard in dashboards() {
+        let queries = panels(&dashboard).flat_map(|panel| list(&panel["targets"])).map(|target| text(&target["expr"]));
+        let annotations = list(&dashboard["annotations"]["list"]).iter().map(|it| text(&it["expr"]));
+        for query in queries.chain(annotations.filter(|query| !query.starts_with("ALERTS"))) {
+            let metrics = metrics();
+            for (name, after) in names(query).iter().filter(|(name, _)| metrics.contains_key(name)) {
+                assert_eq!(*after, '{', "{name} has no selector in {query}");
+            }
+            for selector in query.split('{').skip(1) {
+                assert!(selector.starts_with("job=~\"$"), "{query}");
+            }
+        }
+        let variables = list(&dashboard["templating"]["list"]);
+        let names: Vec<&str> = variables.iter().take(4).map(|it| text(&it["name"])).collect();
+        assert_eq!(names, ["datasource", "cluster", "hub_job", "member_job"]);
+        // Most Prometheus servers are for one cluster, and have no label `cluster`.
+        assert_eq!(variables[1]["allValue"], ".*");
+        // A pattern for all jobs would count the targets of others.
+        assert!(variables[2..4].iter().all(|it| it["includeAll"] == true && it.get("allValue").is_none()));
+    }
+}
+
+#[test]
 fn each_alert_in_a_description_exists() {
     let known: BTreeSet<&str> = crate::alerts::table().map(|alert| alert.name).collect();
     let mut found = 0;
     for (name, file) in files() {
-        for alert in file.split("Alert Fleetnet").skip(1) {
-            let alert = format!("Fleetnet{}", alert.split(':').next().expect("a name"));
+        for alert in file.split("Alert [Fleetnet").skip(1) {
+            let alert = format!("Fleetnet{}", alert.split(']').next().expect("a name"));
+            let link = format!("\"url\": \"${{runbook}}/{alert}.md\"");
+            assert!(file.contains(&link), "{name}: no panel links to {alert}");
             assert!(known.contains(&*alert), "{name}: there is no alert {alert}");
             found += 1;
         }

@@ -10,7 +10,7 @@ Boolean flags take `true` and `false`; a boolean flag without a value is true. D
 Flags may start with one dash or two. If a flag is given twice, the last value counts. Flags of klog are accepted and ignored.
 
 `cargo run -p fleetnet -- sandbox --help`<!-- not run: it needs a build; args::tests check the flags --> shows the flags of \
-the sandbox, which [sandbox.md](../sandbox.md) explains.
+the sandbox, which [sandbox.md](../start/sandbox.md) explains.
 
 ";
 

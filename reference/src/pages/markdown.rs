@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// Returns a table. Cells must be escaped: see [`text`] and [`code`].
-pub(super) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = format!("| {} |\n|{}\n", header.join(" | "), "---|".repeat(header.len()));
     for row in rows {
         let row: Vec<String> =
@@ -15,7 +15,7 @@ pub(super) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>
 }
 
 /// Returns prose for a cell: on one line, with a full stop, and without characters that Markdown reads as markup.
-pub(super) fn text(prose: &str) -> String {
+pub(crate) fn text(prose: &str) -> String {
     let line = prose.split_whitespace().collect::<Vec<_>>().join(" ");
     let escaped: Vec<String> = line.split('`').enumerate().map(|(index, part)| escape(part, index % 2 == 1)).collect();
     let line = escaped.join("`");
@@ -28,12 +28,12 @@ fn escape(part: &str, is_code: bool) -> String {
 }
 
 /// Returns a name between backquotes. Returns an empty text for an empty name.
-pub(super) fn code(name: &str) -> String {
+pub(crate) fn code(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("`{}`", name.replace('|', "\\|")) }
 }
 
 /// Returns names between backquotes, separated by commas.
-pub(super) fn codes<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
+pub(crate) fn codes<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     names.into_iter().map(|name| code(name.as_ref())).collect::<Vec<_>>().join(", ")
 }
 

@@ -11,12 +11,12 @@ const NAMES_OF_SLICES: &str = "endpointslice/src/names.rs";
 const CONDITIONS: &str = "core/src/conditions.rs";
 
 const CONDITIONS_INTRODUCTION: &str = "\
-[events.md](../events.md#conditions) lists the reasons that each condition has, by object.
+[events.md](events.md#conditions) lists the reasons that each condition has, by object.
 
 ";
 const REASONS_INTRODUCTION: &str = "\
 Reasons of conditions, Events, log lines and the label `reason` of metrics. Reasons of type Warning need an action of a user: \
-[events.md](../events.md#reasons) explains what to do.
+[events.md](events.md#reasons) explains what to do.
 
 ";
 const SLICES_INTRODUCTION: &str = "\

@@ -138,12 +138,16 @@ fn no_alert_is_muted_by_one_of_a_lower_severity() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the commands of the runbook with this test's marker.
+/// Returns the commands of the runbook's pages with this test's marker.
 fn commands() -> anyhow::Result<Vec<String>> {
-    let page = fs::read_to_string(programs::root().join("docs/runbook.md"))?;
-    let blocks =
-        page.split("<!-- run by alerts::the_commands_of_the_runbook_work_on_real_api_servers -->\n```sh\n").skip(1);
-    Ok(blocks.filter_map(|rest| rest.split("```").next()).flat_map(str::lines).map(str::to_owned).collect())
+    const MARKER: &str = "<!-- run by alerts::the_commands_of_the_runbook_work_on_real_api_servers -->\n```sh\n";
+    let mut commands = Vec::new();
+    for entry in fs::read_dir(programs::root().join("docs/runbook"))? {
+        let page = fs::read_to_string(entry?.path())?;
+        let blocks = page.split(MARKER).skip(1).filter_map(|rest| rest.split("```").next());
+        commands.extend(blocks.flat_map(str::lines).map(str::to_owned));
+    }
+    Ok(commands)
 }
 
 #[test]

@@ -1,31 +1,105 @@
+{{/* Name of the agent: the label app.kubernetes.io/name, which is also the label `job` of its metrics. */}}
+{{- define "fleetnet-hub-agent.name" -}}
+{{ .Values.nameOverride | default "hub-agent" }}
+{{- end }}
+
+{{/* Name of the Deployment and of the other objects in the agent's namespace. */}}
+{{- define "fleetnet-hub-agent.fullname" -}}
+{{ .Values.fullnameOverride | default (include "fleetnet-hub-agent.name" .) }}
+{{- end }}
+
+{{/* Namespace of the agent. */}}
+{{- define "fleetnet-hub-agent.namespace" -}}
+{{ .Values.namespaceOverride | default .Release.Namespace }}
+{{- end }}
+
+{{- define "fleetnet-hub-agent.serviceAccountName" -}}
+{{ .Values.serviceAccount.name | default (include "fleetnet-hub-agent.fullname" .) }}
+{{- end }}
+
+{{/* Name of an object that may exist once in a cluster. With another name of the agent, it begins with that name. */}}
+{{- define "fleetnet-hub-agent.clusterName" -}}
+{{- $root := index . 0 }}
+{{- if or $root.Values.nameOverride $root.Values.fullnameOverride }}
+{{- include "fleetnet-hub-agent.fullname" $root }}{{ index . 1 | trimPrefix "fleetnet-hub-agent" | trimPrefix "fleetnet" }}
+{{- else }}
+{{- index . 1 }}
+{{- end }}
+{{- end }}
+
+{{/* Labels that select the pods. A selector of a Deployment never changes, so only other names add the release to it. */}}
+{{- define "fleetnet-hub-agent.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "fleetnet-hub-agent.name" . }}
+{{- if or .Values.nameOverride .Values.fullnameOverride }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+{{- end }}
+
+{{/* Labels that say which agent this is. With another name, the component is the agent. */}}
+{{- define "fleetnet-hub-agent.agentLabels" -}}
+app.kubernetes.io/name: {{ include "fleetnet-hub-agent.name" . }}
+app.kubernetes.io/part-of: fleetnet
+{{- if or .Values.nameOverride .Values.fullnameOverride }}
+app.kubernetes.io/component: hub-agent
+{{- end }}
+{{- end }}
+
 {{/* Labels of every object. commonLabels never replace the labels that the chart itself needs. */}}
 {{- define "fleetnet-hub-agent.labels" -}}
 {{- $own := dict
-  "app.kubernetes.io/name" "hub-agent"
-  "app.kubernetes.io/part-of" "fleetnet"
   "app.kubernetes.io/instance" .Release.Name
   "app.kubernetes.io/managed-by" .Release.Service
   "app.kubernetes.io/version" .Chart.AppVersion
   "helm.sh/chart" (printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_")) }}
-{{- merge $own .Values.commonLabels | toYaml }}
+{{- merge $own (include "fleetnet-hub-agent.agentLabels" . | fromYaml) .Values.commonLabels | toYaml }}
 {{- end }}
 
 {{/* Labels of the objects for a member: those of every object, with the name of the agent that uses them. */}}
 {{- define "fleetnet-hub-agent.memberLabels" -}}
-{{- merge (dict "app.kubernetes.io/name" "member-agent") (include "fleetnet-hub-agent.labels" . | fromYaml) | toYaml }}
+{{- merge (dict "app.kubernetes.io/name" "member-agent") (omit (include "fleetnet-hub-agent.labels" . | fromYaml) "app.kubernetes.io/component") | toYaml }}
 {{- end }}
 
 {{/* Labels of the pods. Without the version of the chart, so that a new chart alone restarts no pod. */}}
 {{- define "fleetnet-hub-agent.podLabels" -}}
-{{- $own := dict "app.kubernetes.io/name" "hub-agent" "app.kubernetes.io/part-of" "fleetnet" }}
+{{- $own := merge (include "fleetnet-hub-agent.agentLabels" . | fromYaml) (include "fleetnet-hub-agent.selectorLabels" . | fromYaml) }}
 {{- merge $own .Values.podLabels .Values.commonLabels | toYaml }}
 {{- end }}
 
-{{/* Name of the image, by its digest or by its tag. */}}
+{{/* Labels of the objects of `helm test`. No selector of the agent selects the pod of the test. */}}
+{{- define "fleetnet-hub-agent.testLabels" -}}
+{{- merge (dict "app.kubernetes.io/name" (printf "%s-test" (include "fleetnet-hub-agent.name" .))) (include "fleetnet-hub-agent.labels" . | fromYaml) | toYaml }}
+{{- end }}
+
+{{/*
+Name of the image, by its digest or by its tag. The repository may have a registry as its first part. Otherwise, the registry is
+required, because no registry has images of fleetnet yet.
+*/}}
 {{- define "fleetnet-hub-agent.image" -}}
-{{- with .Values.image }}
-{{- with .registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .repository }}
-{{- if .digest }}@{{ .digest }}{{ else }}:{{ default $.Chart.AppVersion .tag }}{{ end }}
+{{- $registry := (.Values.global).imageRegistry | default .Values.image.registry }}
+{{- $first := regexFind "^[^/]+/" .Values.image.repository }}
+{{- if not (or $registry (regexMatch "[.:]" $first)) }}
+{{- fail "image.registry is missing: set it to the registry to which you pushed the images of fleetnet, such as registry.example.com/fleetnet (docs/how-to/install.md). For images that you loaded into the nodes, as with `kind load`, set it to docker.io/library" }}
+{{- end }}
+{{- with $registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .Values.image.repository }}
+{{- if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ default .Chart.AppVersion .Values.image.tag }}{{ end }}
+{{- end }}
+
+{{/* Secrets for the registry: those of `global`, as names or as objects, and those of the chart. */}}
+{{- define "fleetnet-hub-agent.imagePullSecrets" -}}
+{{- $secrets := list }}
+{{- range (.Values.global).imagePullSecrets }}
+{{- $secrets = append $secrets (kindIs "string" . | ternary (dict "name" .) .) }}
+{{- end }}
+{{- with concat $secrets .Values.imagePullSecrets | uniq }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Spread of the pods. A constraint without a selector gets that of the pods. */}}
+{{- define "fleetnet-hub-agent.topologySpreadConstraints" -}}
+{{- $selector := dict "labelSelector" (dict "matchLabels" (include "fleetnet-hub-agent.selectorLabels" . | fromYaml)) }}
+{{- range .Values.topologySpreadConstraints }}
+- {{ hasKey . "labelSelector" | ternary . (merge $selector .) | toYaml | nindent 2 | trim }}
 {{- end }}
 {{- end }}
 
@@ -36,7 +110,7 @@
 
 {{/* Arguments of the agent. Settings without a value have the default of the agent. */}}
 {{- define "fleetnet-hub-agent.args" -}}
-- --leader-election-namespace={{ .Release.Namespace }}
+- --leader-election-namespace={{ include "fleetnet-hub-agent.namespace" . }}
 {{- with .Values.leaderElection }}
 {{- with .leaseDuration }}
 - --leader-election-lease-duration={{ . }}
@@ -60,7 +134,7 @@
 {{- with .Values.sliceStream }}
 {{- if .enabled }}
 - --slice-stream-bind-address=:8443
-- --slice-stream-advertise-address={{ required "sliceStream.enabled needs sliceStream.advertiseAddress, the address at which the members reach the Service hub-agent-slice-stream, such as hub.example.com:8443" .advertiseAddress }}
+- --slice-stream-advertise-address={{ required "sliceStream.enabled needs sliceStream.advertiseAddress, the address at which the members reach the Service of the slice stream, such as hub.example.com:8443" .advertiseAddress }}
 {{- if .certificateSecret }}
 - --slice-stream-cert-path=/slice-stream-certificate
 {{- end }}
@@ -74,4 +148,88 @@
 {{- with .Values.extraArgs }}
 {{ toYaml . }}
 {{- end }}
+{{- end }}
+
+{{/* Endpoint of a monitor of the Prometheus Operator. The list has the root, the values of the monitor, and their name. */}}
+{{- define "fleetnet-hub-agent.endpoint" -}}
+{{- $root := index . 0 }}
+{{- $monitor := index . 1 }}
+{{- $name := index . 2 }}
+- port: metrics
+  path: /metrics
+  {{- if $root.Values.metrics.secure }}
+  scheme: https
+  {{- with $monitor.tlsConfig }}
+  tlsConfig: {{- toYaml . | nindent 4 }}
+  {{- else }}
+  {{- if not $root.Values.metrics.certificateSecret }}
+  {{- if $monitor.authorization }}
+  {{- fail (printf "%s.authorization needs %s.tlsConfig or metrics.certificateSecret: otherwise Prometheus sends its token to a server that it does not check" $name $name) }}
+  {{- end }}
+  tlsConfig: {insecureSkipVerify: true}
+  {{- end }}
+  {{- end }}
+  {{- with $monitor.authorization }}
+  authorization: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- end }}
+  interval: {{ $monitor.interval }}
+  scrapeTimeout: {{ $monitor.scrapeTimeout }}
+  {{- with $monitor.relabelings }}
+  relabelings: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $monitor.metricRelabelings }}
+  metricRelabelings: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
+{{/* Alerts and recording rules, as the values change them. The texts of alerts have templates of Prometheus, and are no templates here. */}}
+{{- define "fleetnet-hub-agent.rules" -}}
+{{- $values := .Values.prometheusRule }}
+{{- $runbook := include "fleetnet-hub-agent.runbook" (list . "prometheusRule") }}
+{{- $text := .Files.Get "files/rules.yaml" | replace "docs/runbook/" (printf "%s/" $runbook) }}
+{{- $text = $text | replace "job=\"hub-agent\"" (printf "job=%q" (include "fleetnet-hub-agent.name" .)) }}
+{{- $groups := list }}
+{{- $known := list }}
+{{- range (fromYaml $text).groups }}
+{{- $rules := list }}
+{{- range $rule := .rules }}
+{{- $change := dict }}
+{{- if $rule.alert }}
+{{- $known = append $known $rule.alert }}
+{{- $change = index $values.alerts $rule.alert | default dict }}
+{{- if and $change.expr $rule.labels.window }}
+{{- fail (printf "prometheusRule.alerts.%s.expr: the alert has a rule for each window, so one expression cannot replace them" $rule.alert) }}
+{{- end }}
+{{- $labels := dict }}
+{{- with $change.severity }}
+{{- $_ := set $labels "severity" . }}
+{{- end }}
+{{- $labels = merge $labels (deepCopy ($change.labels | default dict)) (deepCopy $values.ruleLabels) $rule.labels }}
+{{- $annotations := merge (deepCopy ($change.annotations | default dict)) $rule.annotations }}
+{{- $rule = merge (dict "labels" $labels "annotations" $annotations) (pick $change "expr" "for" "keep_firing_for") $rule }}
+{{- end }}
+{{- if ne (toString $change.enabled) "false" }}
+{{- $rules = append $rules $rule }}
+{{- end }}
+{{- end }}
+{{- $groups = append $groups (dict "name" .name "rules" $rules) }}
+{{- end }}
+{{- range $name, $_ := $values.alerts }}
+{{- if not (has $name $known) }}
+{{- fail (printf "prometheusRule.alerts.%s: there is no such alert in this chart. Its alerts: %s" $name (join ", " ($known | uniq))) }}
+{{- end }}
+{{- end }}
+{{- toYaml (dict "groups" $groups) }}
+{{- end }}
+
+{{/* Address of the folder of the runbook. The list has the root and the name of the value that needs it. */}}
+{{- define "fleetnet-hub-agent.runbook" -}}
+{{- $root := index . 0 }}
+{{- $home := "" }}
+{{- with $root.Chart.Home }}
+{{- $home = printf "%s/blob/v%s/docs/runbook" . $root.Chart.AppVersion }}
+{{- end }}
+{{- $url := $root.Values.prometheusRule.runbookURL | default $home }}
+{{- required (printf "%s.enabled needs prometheusRule.runbookURL, the address of the folder docs/runbook of fleetnet in your copy, such as https://git.example.com/fleetnet/docs/runbook: alerts and panels link to its pages, and fleetnet has no public address yet" (index . 1)) $url | trimSuffix "/" }}
 {{- end }}

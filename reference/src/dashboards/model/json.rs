@@ -1,6 +1,6 @@
 //! JSON of dashboards, for Grafana 10.4 or newer.
 
-use super::{COLUMNS, Column, Dashboard, Kind, Panel, Query};
+use super::{COLUMNS, Column, Dashboard, Kind, Panel, Query, RED, RUNBOOK, Row, Selection, Variable, written_out};
 use serde_json::{Value, json};
 
 /// Version of the JSON that Grafana 10.4 writes. Newer versions of Grafana read it too.
@@ -9,6 +9,8 @@ const SCHEMA_VERSION: u32 = 39;
 const PLUGIN_VERSION: &str = "10.4.0";
 /// Prometheus that a user selects at the top of a dashboard.
 const DATA_SOURCE: &str = "${datasource}";
+/// Folder of the runbook in this repository. The chart of the hub agent replaces it.
+const RUNBOOK_FOLDER: &str = "docs/runbook";
 /// Tag by which the dashboards link to each other.
 const TAG: &str = "fleetnet";
 
@@ -27,6 +29,13 @@ impl Panel {
             "options": self.kind.options(self.unit),
             "fieldConfig": {"defaults": self.defaults(), "overrides": self.overrides()},
         });
+        if !self.alert.is_empty() {
+            panel["links"] = json!([{
+                "title": format!("Runbook: {}", self.alert),
+                "url": format!("{RUNBOOK}/{}.md", self.alert),
+                "targetBlank": true,
+            }]);
+        }
         let transformations = self.transformations();
         if transformations != json!([]) {
             panel["transformations"] = transformations;
@@ -209,7 +218,7 @@ impl Dashboard {
             "timezone": "browser",
             "time": {"from": "now-1h", "to": "now"},
             "refresh": "30s",
-            "annotations": {"list": []},
+            "annotations": {"list": self.annotations()},
             "links": [{
                 "type": "dashboards",
                 "title": "Dashboards of fleetnet",
@@ -237,24 +246,16 @@ impl Dashboard {
             "refresh": 1,
             "regex": "",
         })];
-        variables.extend(self.variables.iter().map(|it| {
-            json!({
-                "type": "query",
-                "name": it.name,
-                "label": it.label,
-                "datasource": data_source(),
-                "definition": it.query,
-                "query": {"query": it.query, "refId": it.name},
-                "current": {},
-                "hide": 0,
-                "includeAll": false,
-                "multi": false,
-                // With each change of the time range, because members join and leave.
-                "refresh": 2,
-                "regex": "",
-                // By name.
-                "sort": 1,
-            })
+        variables.extend(Variable::of_all().iter().chain(&self.variables).map(Variable::json));
+        variables.push(json!({
+            "type": "constant",
+            "name": "runbook",
+            "label": "Address of the runbook's folder",
+            "query": RUNBOOK_FOLDER,
+            "current": {"text": RUNBOOK_FOLDER, "value": RUNBOOK_FOLDER},
+            // Not shown: a user sets it once, in the settings of the dashboard.
+            "hide": 2,
+            "skipUrlSync": true,
         }));
         // Grafana adds these filters to every query, for example the label of one fleet among several.
         variables.push(json!({
@@ -268,31 +269,120 @@ impl Dashboard {
         variables
     }
 
-    /// Returns the rows and their panels. Panels fill lines from left to right.
+    /// Returns marks in all panels: alerts, restarts of agents, and changes of leaders.
+    fn annotations(&self) -> Vec<Value> {
+        let and = |matchers: &str| if self.members.is_empty() { String::new() } else { format!(",{matchers}") };
+        let agents = written_out(if self.members.is_empty() { "<agents>" } else { "<member>" }) + &and(self.members);
+        let of_alerts = format!("cluster=~\"$cluster\"{}", and(self.members));
+        let annotation = |name: &str, color: &str, query: String, title: &str, labels: &str| {
+            json!({
+                "name": name,
+                "datasource": data_source(),
+                "enable": true,
+                "iconColor": color,
+                "expr": query,
+                "target": {"refId": "Anno", "expr": query, "interval": "60s"},
+                "step": "60s",
+                "titleFormat": title,
+                "textFormat": "",
+                "tagKeys": labels,
+                "useValueForTime": false,
+            })
+        };
+        vec![
+            annotation(
+                "Alerts",
+                RED,
+                format!("ALERTS{{alertname=~\"Fleetnet.+\",alertstate=\"firing\",{of_alerts}}}"),
+                "{{alertname}}",
+                "agent,severity,member",
+            ),
+            annotation(
+                "Restarts",
+                "orange",
+                format!("changes(process_start_time_seconds{{{agents}}}[2m]) > 0"),
+                "{{pod}} has restarted",
+                "job,member",
+            ),
+            annotation(
+                "Leaders",
+                "blue",
+                format!("changes(fleetnet_leader{{{agents}}}[2m]) > 0 and fleetnet_leader{{{agents}}} == 1"),
+                "{{pod}} leads",
+                "job,member,lease",
+            ),
+        ]
+    }
+
+    /// Returns the rows and their panels. The panels of a closed row are in the row.
     fn panels(&self) -> Vec<Value> {
         let mut panels = Vec::new();
-        let mut y = 0;
+        let (mut id, mut y) = (0, 0);
         for row in &self.rows {
+            id += 1;
+            let title = id;
+            let (placed, height) = row.placed(&mut id, y + 1);
+            let (inside, outside) = if row.is_closed { (placed, Vec::new()) } else { (Vec::new(), placed) };
             panels.push(json!({
-                "id": panels.len() + 1,
+                "id": title,
                 "type": "row",
                 "title": row.title,
-                "collapsed": false,
+                "collapsed": row.is_closed,
                 "gridPos": {"x": 0, "y": y, "w": COLUMNS, "h": 1},
-                "panels": [],
+                "panels": inside,
             }));
-            y += 1;
-            let (mut x, mut height) = (0, 0);
-            for panel in &row.panels {
-                if x + panel.width > COLUMNS {
-                    (x, y, height) = (0, y + height, 0);
-                }
-                panels.push(panel.json(panels.len() + 1, x, y));
-                (x, height) = (x + panel.width, height.max(panel.height));
-            }
-            y += height;
+            panels.extend(outside);
+            y += 1 + if row.is_closed { 0 } else { height };
         }
         panels
+    }
+}
+
+impl Row {
+    /// Returns the panels from this line on, and their height. Panels fill lines from left to right.
+    fn placed(&self, id: &mut usize, top: u32) -> (Vec<Value>, u32) {
+        let mut panels = Vec::new();
+        let (mut x, mut y, mut height) = (0, top, 0);
+        for panel in &self.panels {
+            if x + panel.width > COLUMNS {
+                (x, y, height) = (0, y + height, 0);
+            }
+            *id += 1;
+            panels.push(panel.json(*id, x, y));
+            (x, height) = (x + panel.width, height.max(panel.height));
+        }
+        (panels, y + height - top)
+    }
+}
+
+impl Variable {
+    fn json(&self) -> Value {
+        let query = written_out(self.query);
+        let is_multi = self.selection != Selection::One;
+        let mut variable = json!({
+            "type": "query",
+            "name": self.name,
+            "label": self.label,
+            "datasource": data_source(),
+            "definition": query,
+            "query": {"query": query, "refId": self.name},
+            "current": {},
+            "hide": 0,
+            "includeAll": is_multi,
+            "multi": is_multi,
+            // With each change of the time range, because members join and leave.
+            "refresh": 2,
+            "regex": "",
+            // By name.
+            "sort": 1,
+        });
+        if is_multi {
+            variable["current"] = json!({"text": ["All"], "value": ["$__all"]});
+        }
+        if self.selection == Selection::AnyOrNone {
+            variable["allValue"] = json!(".*");
+        }
+        variable
     }
 }
 

@@ -1,4 +1,4 @@
-//! Test of the commands for Helm in docs/install.md. The test runs the agents with the settings that the charts render.
+//! Test of the commands for Helm in docs/how-to/install.md. The test runs the agents with the settings that the charts render.
 
 use crate::install::{commands, kubeconfig};
 use anyhow::{Context as _, bail, ensure};
@@ -23,7 +23,7 @@ use std::fs;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// Name of the test whose commands are in docs/install.md.
+/// Name of the test whose commands are in docs/how-to/install.md.
 const GUIDE: &str = "helm_guide::the_guides_helm_commands_install_upgrade_and_remove_agents_that_do_their_job";
 /// Name of the test that runs the commands of the plain manifests. One block is for both ways: the one that makes the Secret.
 const PLAIN: &str = "install::the_guides_commands_install_use_and_remove_agents_that_do_their_job";
@@ -48,8 +48,10 @@ fn the_guides_helm_commands_install_upgrade_and_remove_agents_that_do_their_job(
         fs::write(folder.path().join("kubeconfig"), kubeconfig(&[("hub", &hub), ("west", &member)]).await?)?;
         let kubectl = Kubectl::with(folder.path().join("kubeconfig")).await?.and_helm(&Helm::find().await?);
 
-        let [of_hub, of_member, of_agent] = &commands(GUIDE, "install.md", "sh")?[..] else { bail!("three blocks") };
-        let credentials = commands(PLAIN, "install.md", "sh")?;
+        let [of_hub, of_member, of_agent] = &commands(GUIDE, "how-to/install.md", "sh")?[..] else {
+            bail!("three blocks")
+        };
+        let credentials = commands(PLAIN, "how-to/install.md", "sh")?;
         let credentials = credentials.iter().find(|block| block.contains("create secret")).context("the Secret")?;
         let install = [of_hub, of_member, credentials, of_agent].map(String::as_str).concat();
         let notes = kubectl.script(&install).await.with_context(|| hub.tail())?;
@@ -68,7 +70,7 @@ fn the_guides_helm_commands_install_upgrade_and_remove_agents_that_do_their_job(
         user.export("app").await?;
         user.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
 
-        let [upgrade, uninstall] = &commands(GUIDE, "install.md", "console")?[..] else { bail!("two blocks") };
+        let [upgrade, uninstall] = &commands(GUIDE, "how-to/install.md", "console")?[..] else { bail!("two blocks") };
         let accounts: Api<ServiceAccount> = Api::namespaced(hub.admin(), "fleet-member-west");
         let account = accounts.get("member-agent").await?;
         kubectl.script(upgrade).await.with_context(|| member.tail())?;

@@ -24,7 +24,7 @@ use tempfile::TempDir;
 
 /// CRDs of the Prometheus Operator, cut down to the fields that the charts set. The server rejects all other fields.
 const MONITORING: &str = include_str!("monitoring.yaml");
-/// Name of the test whose commands are in docs/install.md.
+/// Name of the test whose commands are in docs/how-to/install.md.
 const TAKEOVER: &str = "on_servers::helm_takes_over_what_kubectl_applied_and_upgrades_the_previous_definitions";
 
 /// Starts a control plane, and returns it with kubectl and Helm for it. The folder has the kubeconfig.
@@ -47,6 +47,10 @@ fn a_real_server_accepts_what_the_charts_render() -> anyhow::Result<()> {
         // A dry run creates no namespace for the objects in it.
         for namespace in [FLEET_SYSTEM, "monitoring", "fleet-member-north", "fleet-member-west"] {
             cluster.create_namespace(namespace).await?;
+        }
+        // Nor does it create a service account for the pods of `helm test`.
+        for agent in ["hub-agent", "member-agent", "fleetnet-hub-agent", "fleetnet-member-agent"] {
+            kubectl.script(&format!("kubectl create serviceaccount {agent}-test -n {FLEET_SYSTEM}")).await?;
         }
         for chart in Chart::ALL {
             for set in chart.sets() {
@@ -71,8 +75,10 @@ fn a_viewer_of_fleetnet_reads_all_but_secrets_and_the_rights_of_others() -> anyh
         // One cluster is hub and member: so it has the objects of both.
         let charts = "kubectl apply --server-side -f deploy/multicluster
             helm install fleetnet-crds deploy/charts/fleetnet-crds -n fleet-system --create-namespace
-            helm install fleetnet-hub-agent deploy/charts/fleetnet-hub-agent -n fleet-system --set 'members={west}'
-            helm install fleetnet-member-agent deploy/charts/fleetnet-member-agent -n fleet-system --set member.id=west
+            helm install fleetnet-hub-agent deploy/charts/fleetnet-hub-agent -n fleet-system --set 'members={west}' \\
+              --set image.registry=registry.example.com
+            helm install fleetnet-member-agent deploy/charts/fleetnet-member-agent -n fleet-system --set member.id=west \\
+              --set image.registry=registry.example.com
             kubectl create serviceaccount viewer -n default
             kubectl create clusterrolebinding viewer --clusterrole=fleetnet-viewer --serviceaccount=default:viewer";
         kubectl.script(charts).await?;
@@ -140,17 +146,21 @@ fn helm_takes_over_what_kubectl_applied_and_upgrades_the_previous_definitions() 
         for definition in definitions(&cluster).await? {
             eventually::usable(&cluster.admin(), &definition.name_any()).await?;
         }
-        kubectl.script("kubectl apply -f deploy/member-agent.yaml").await?;
+        let applied = "sed 's# image: # image: registry.example.com/#' deploy/member-agent.yaml | kubectl apply -f -";
+        kubectl.script(applied).await?;
         cluster.create_namespace("work").await?;
         let user = User::new(cluster.admin(), "work");
         let export = user.export("app").await?;
-        let [takes_over] = &commands(TAKEOVER, "install.md", "console")?[..] else { bail!("one block of the guide") };
+        let [takes_over] = &commands(TAKEOVER, "how-to/install.md", "console")?[..] else {
+            bail!("one block of the guide")
+        };
         kubectl.script(takes_over).await?;
         are_present(&cluster).await?;
         let deployments: Api<Deployment> = Api::namespaced(cluster.admin(), FLEET_SYSTEM);
         let agent = deployments.get("member-agent").await?;
         let takes_over = takes_over.replace("crds", "member-agent");
-        kubectl.script(&format!("{} --set member.id=member-1", takes_over.trim_end())).await?;
+        let values = "--set member.id=member-1 --set image.registry=registry.example.com";
+        kubectl.script(&format!("{} {values}", takes_over.trim_end())).await?;
         let taken_over = deployments.get("member-agent").await?;
         ensure!(taken_over.labels()["app.kubernetes.io/managed-by"] == "Helm", "{taken_over:?}");
         let spec =

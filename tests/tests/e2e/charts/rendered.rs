@@ -1,7 +1,7 @@
 //! Tests of what the charts render. They need Helm, but no cluster.
 
 use super::objects::{Objects, by_name, without_helm};
-use super::{Chart, difference};
+use super::{Chart, REGISTRY, difference, rendered};
 use anyhow::{Context as _, ensure};
 use clap::Parser as _;
 use fleetnet_api::crds::{self, Form};
@@ -14,14 +14,11 @@ use tempfile::TempDir;
 /// Cluster id in the plain manifests.
 const MEMBER: &str = "member-1";
 
-async fn rendered(helm: &Helm, chart: Chart, values: &[&str]) -> anyhow::Result<Objects> {
-    by_name(helm.objects(chart.name(), values).await?)
-}
-
-fn plain(manifests: &[&str]) -> anyhow::Result<Objects> {
+pub(super) fn plain(manifests: &[&str]) -> anyhow::Result<Objects> {
     let mut objects = Vec::new();
     for manifest in manifests {
-        objects.extend(manifests::objects(manifest)?);
+        // The charts require a registry. The plain manifests leave it to the nodes.
+        objects.extend(manifests::objects(&manifest.replace(" image: ", " image: registry.example.com/"))?);
     }
     let mut objects = by_name(objects)?;
     // No chart has the namespace of its release: Helm needs it before the first object, and must not delete it.
@@ -114,7 +111,7 @@ fn definitions_stay_after_an_uninstall_unless_a_user_decides_otherwise() -> anyh
 }
 
 /// Returns the arguments of the agent in a Deployment, after the name of the program.
-fn arguments(objects: &Objects, agent: &str) -> anyhow::Result<Vec<String>> {
+pub(super) fn arguments(objects: &Objects, agent: &str) -> anyhow::Result<Vec<String>> {
     let pod = &objects[&format!("Deployment fleet-system/{agent}")]["spec"]["template"]["spec"];
     let arguments: Vec<String> = serde_json::from_value(pod["containers"][0]["args"].clone())?;
     Ok(std::iter::once(agent.to_owned()).chain(arguments).collect())
@@ -165,6 +162,7 @@ fn each_value_arrives_where_it_belongs() -> anyhow::Result<()> {
         }
         for (objects, agent) in [(&hub, "hub-agent"), (&member, "member-agent")] {
             the_pods_have_what_the_values_say(objects, agent).with_context(|| agent.to_owned())?;
+            the_pods_start_and_stop_as_the_values_say(objects, agent).with_context(|| agent.to_owned())?;
             the_monitors_have_what_the_values_say(objects, agent).with_context(|| agent.to_owned())?;
         }
         let environment =
@@ -240,6 +238,50 @@ fn the_pods_have_what_the_values_say(objects: &Objects, agent: &str) -> anyhow::
     Ok(())
 }
 
+/// The values about how pods start, stop and reach others.
+fn the_pods_start_and_stop_as_the_values_say(objects: &Objects, agent: &str) -> anyhow::Result<()> {
+    let deployment = &objects[&format!("Deployment fleet-system/{agent}")]["spec"];
+    let pod = &deployment["template"]["spec"];
+    let container = &pod["containers"][0];
+    let of_deployment = &objects[&format!("Deployment fleet-system/{agent}")]["metadata"];
+    let probe = |field: &str, path: &str, mut fields: Value| {
+        fields["httpGet"] = json!({"path": path, "port": "probes"});
+        (field.to_owned(), fields)
+    };
+    let probes: Value = [
+        probe("startupProbe", "/healthz", json!({"failureThreshold": 30})),
+        probe("livenessProbe", "/healthz", json!({"initialDelaySeconds": 3, "timeoutSeconds": 7})),
+        probe("readinessProbe", "/readyz", json!({"periodSeconds": 4, "successThreshold": 2, "timeoutSeconds": 5})),
+    ]
+    .into_iter()
+    .collect::<serde_json::Map<_, _>>()
+    .into();
+    for (field, expected) in probes.as_object().context("probes")? {
+        ensure!(container[field] == *expected, "{field} is {}", container[field]);
+    }
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}});
+    for (what, found, expected) in [
+        ("tier of the Deployment", &of_deployment["labels"]["tier"], json!("agents")),
+        ("name of the Deployment", &of_deployment["labels"]["app.kubernetes.io/name"], json!(agent)),
+        ("note for Reloader", &of_deployment["annotations"], json!({"reloader.stakater.com/auto": "true"})),
+        ("strategy", &deployment["strategy"], strategy),
+        ("revisionHistoryLimit", &deployment["revisionHistoryLimit"], json!(3)),
+        ("terminationGracePeriodSeconds", &pod["terminationGracePeriodSeconds"], json!(15)),
+        ("runtimeClassName", &pod["runtimeClassName"], json!("gvisor")),
+        ("hostAliases", &pod["hostAliases"], json!([{"ip": "10.0.0.1", "hostnames": ["hub.example.com"]}])),
+        ("hostNetwork", &pod["hostNetwork"], json!(true)),
+        ("dnsPolicy", &pod["dnsPolicy"], json!("ClusterFirstWithHostNet")),
+        ("dnsConfig", &pod["dnsConfig"], json!({"nameservers": ["10.0.0.53"], "searches": ["example.com"]})),
+        ("lifecycle", &container["lifecycle"], json!({"preStop": {"sleep": {"seconds": 5}}})),
+        ("envFrom", &container["envFrom"], json!([{"configMapRef": {"name": "proxy"}}])),
+        ("initContainers", &pod["initContainers"][0]["name"], json!("bundle")),
+        ("extraContainers", &pod["containers"][1]["name"], json!("proxy")),
+    ] {
+        ensure!(*found == expected, "{what} is {found}");
+    }
+    Ok(())
+}
+
 fn the_monitors_have_what_the_values_say(objects: &Objects, agent: &str) -> anyhow::Result<()> {
     let monitor = &objects[&format!("PodMonitor fleet-system/{agent}")];
     let mut relabelings = vec![json!({"targetLabel": "cluster", "replacement": "west"})];
@@ -258,14 +300,15 @@ fn the_monitors_have_what_the_values_say(objects: &Objects, agent: &str) -> anyh
         }],
     });
     ensure!(monitor["spec"] == expected, "{monitor}");
-    let rules = &objects[&format!("PrometheusRule fleet-system/{agent}")];
-    let written = programs::root().join(format!("deploy/charts/fleetnet-{agent}/files/rules.yaml"));
-    let written = fs::read_to_string(written)?.replace("docs/runbook.md", "https://example.com/runbook");
-    let written: Value = serde_saphyr::from_str(&written)?;
-    ensure!(rules["spec"] == written, "the rules are not those of files/rules.yaml: {rules}");
-    ensure!(written["groups"].as_array().is_some_and(|groups| !groups.is_empty()), "there are no rules");
-    ensure!(rules.to_string().contains("https://example.com/runbook#"), "no alert links to the runbook: {rules}");
-    for object in [monitor, rules] {
+    let service = &objects[&format!("Service fleet-system/{agent}-metrics")];
+    let expected = json!({
+        "clusterIP": "None", "publishNotReadyAddresses": true, "selector": {"app.kubernetes.io/name": agent},
+        "ports": [{"name": "metrics", "port": 9090, "targetPort": "metrics", "protocol": "TCP"}],
+    });
+    ensure!(service["spec"] == expected, "{service}");
+    ensure!(service["metadata"]["annotations"] == json!({"prometheus.io/scrape": "true"}), "{service}");
+    ensure!(service["metadata"]["labels"]["scrape"] == "yes", "{service}");
+    for object in [monitor, &objects[&format!("PrometheusRule fleet-system/{agent}")]] {
         ensure!(object["metadata"]["labels"]["release"] == "prometheus", "{object}");
         ensure!(object["metadata"]["annotations"]["example.com/note"] == "yes", "{object}");
     }
@@ -275,89 +318,6 @@ fn the_monitors_have_what_the_values_say(objects: &Objects, agent: &str) -> anyh
     let reaches_stream = policy["egress"].to_string().contains(r#""port":8443"#);
     ensure!(reaches_stream == (agent == "member-agent"), "members reach the slice stream of the hub: {policy}");
     Ok(())
-}
-
-#[test]
-fn the_sidecar_of_grafana_gets_each_dashboard_unchanged() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
-        let dashboards = |objects: Objects| -> Objects {
-            objects
-                .into_iter()
-                .filter(|(name, _)| name.contains("/fleetnet-") && name.starts_with("ConfigMap"))
-                .collect()
-        };
-        let off = rendered(&helm, Chart::HubAgent, &[]).await?;
-        ensure!(dashboards(off).is_empty(), "without the value, there are no dashboards");
-        let on = dashboards(rendered(&helm, Chart::HubAgent, &["--set=dashboards.enabled=true"]).await?);
-        let names: Vec<&str> = on.keys().map(String::as_str).collect();
-        let expected = ["fleetnet-fleet", "fleetnet-member", "fleetnet-pair"];
-        ensure!(names == expected.map(|name| format!("ConfigMap fleet-system/{name}")), "{names:?}");
-        for name in expected {
-            let (map, file) = (&on[&format!("ConfigMap fleet-system/{name}")], format!("{name}.json"));
-            ensure!(map["metadata"]["labels"]["grafana_dashboard"] == "1", "{map}");
-            let text = fs::read_to_string(programs::root().join("deploy/observability/dashboards").join(&file))?;
-            ensure!(map["data"] == json!({file: text}), "{name} is not the file: {}", map["data"]);
-            // The API server accepts at most 1 MiB in an object.
-            ensure!(map.to_string().len() < 512 * 1024, "{name} has {} bytes", map.to_string().len());
-        }
-
-        let everything = format!("--values={}/ci/everything-values.yaml", Chart::HubAgent);
-        let on = dashboards(rendered(&helm, Chart::HubAgent, &[&everything]).await?);
-        ensure!(on.len() == expected.len(), "{:?}", on.keys());
-        for (name, map) in &on {
-            ensure!(name.starts_with("ConfigMap monitoring/"), "{name} is not in the namespace of the values");
-            ensure!(map["metadata"]["annotations"] == json!({"grafana_folder": "fleetnet"}), "{map}");
-            let data = map["data"].to_string();
-            ensure!(data.contains("https://example.com/runbook#"), "{name} does not link to the runbook");
-            ensure!(!data.contains("docs/runbook.md"), "{name} has a link that Grafana cannot open");
-        }
-        Ok(())
-    })
-}
-
-#[test]
-fn protected_metrics_have_the_rights_of_the_plain_manifest_and_a_monitor_that_can_read_them() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
-        let plain = plain(&[manifests::METRICS_AUTH])?;
-        for (chart, agent) in [(Chart::HubAgent, "hub-agent"), (Chart::MemberAgent, "member-agent")] {
-            let readers = "--set=metrics.readers[0].kind=ServiceAccount,metrics.readers[0].name=prometheus";
-            let values =
-                ["--set=member.id=west", "--set=metrics.secure=true", "--set=podMonitor.enabled=true", readers];
-            let values = if agent == "hub-agent" { &values[1..] } else { &values };
-            let objects = rendered(&helm, chart, values).await?;
-            // Both agents may run in one cluster. So the names of the roles have the name of the agent.
-            for role in ["auth", "reader"] {
-                let (ours, theirs) = (format!("fleetnet-{agent}-metrics-{role}"), format!("fleetnet-metrics-{role}"));
-                let rules = &objects[&format!("ClusterRole {ours}")]["rules"];
-                ensure!(*rules == plain[&format!("ClusterRole {theirs}")]["rules"], "{role} of {chart}: {rules}");
-                ensure!(
-                    objects[&format!("ClusterRoleBinding {ours}")]["roleRef"]["name"] == *ours,
-                    "{role} of {chart}"
-                );
-            }
-            let account = &objects[&format!("ClusterRoleBinding fleetnet-{agent}-metrics-auth")]["subjects"][0];
-            let of_plain =
-                plain["ClusterRoleBinding fleetnet-metrics-auth"]["subjects"].as_array().context("a list")?;
-            ensure!(of_plain.contains(account), "{account}");
-            let reader = &objects[&format!("ClusterRoleBinding fleetnet-{agent}-metrics-reader")]["subjects"];
-            ensure!(*reader == json!([{"kind": "ServiceAccount", "name": "prometheus"}]), "{reader}");
-            ensure!(arguments(&objects, agent)?.iter().any(|it| it == "--metrics-secure=true"), "{chart}");
-            let endpoint = &objects[&format!("PodMonitor fleet-system/{agent}")]["spec"]["podMetricsEndpoints"][0];
-            ensure!(endpoint["scheme"] == "https", "{endpoint}");
-            ensure!(endpoint["tlsConfig"] == json!({"insecureSkipVerify": true}), "{endpoint}");
-            // A server that nobody checks must not get a token.
-            let token = "--set=podMonitor.authorization.credentials.name=prometheus-token";
-            let refused = helm.run(&[&["template", "release", chart.name()], values, &[token]].concat()).await?;
-            ensure!(refused.code != 0 && refused.err.contains("podMonitor.authorization needs"), "{refused:?}");
-            let certificate = "--set=metrics.certificateSecret=certificate";
-            let objects = rendered(&helm, chart, &[values, &[token, certificate]].concat()).await?;
-            let endpoint = &objects[&format!("PodMonitor fleet-system/{agent}")]["spec"]["podMetricsEndpoints"][0];
-            ensure!(endpoint["tlsConfig"].is_null() && endpoint["authorization"].is_object(), "{endpoint}");
-        }
-        Ok(())
-    })
 }
 
 #[test]
@@ -374,7 +334,7 @@ fn a_slice_stream_has_the_service_and_the_rights_of_the_plain_manifest() -> anyh
             ensure!(arguments.iter().any(|it| it == argument), "{argument} is missing: {arguments:?}");
         }
         ensure!(!arguments.iter().any(|it| it.contains("cert-path")), "the certificate is self-signed: {arguments:?}");
-        let outcome = helm.run(&["template", "fleetnet-hub-agent", values[0]]).await?;
+        let outcome = helm.run(&["template", "fleetnet-hub-agent", REGISTRY, values[0]]).await?;
         ensure!(outcome.code != 0 && outcome.err.contains("sliceStream.advertiseAddress"), "{outcome:?}");
 
         let everything = format!("--values={}/ci/everything-values.yaml", Chart::HubAgent);
@@ -475,18 +435,29 @@ fn the_charts_may_be_dependencies_of_another_chart() -> anyhow::Result<()> {
         let own = json!({"apiVersion": "v2", "name": "platform", "version": "1.0.0", "dependencies": dependencies});
         fs::write(folder.path().join("Chart.yaml"), own.to_string())?;
         let values = json!({
-            "global": {"region": "north"},
+            "global": {
+                "region": "north", "imageRegistry": "mirror.example.com", "imagePullSecrets": ["mirror", {"name": "other"}],
+            },
             "fleetnet-crds": {"enabled": true}, "fleetnet-hub-agent": {"enabled": false},
-            "fleetnet-member-agent": {"enabled": true, "member": {"id": "west"}},
+            "fleetnet-member-agent": {
+                "enabled": true, "member": {"id": "west"}, "namespaceOverride": "fleet-system",
+                "image": {"registry": "registry.example.com"}, "imagePullSecrets": [{"name": "other"}, {"name": "own"}],
+            },
         });
         fs::write(folder.path().join("values.yaml"), values.to_string())?;
         let path = folder.path().display().to_string();
         let built = helm.run(&["dependency", "update", &path]).await?;
         ensure!(built.code == 0, "{built:?}");
-        let objects = by_name(helm.objects(&path, &[]).await?)?;
-        let expected = helm.objects("fleetnet-crds", &[]).await?.len()
-            + helm.objects("fleetnet-member-agent", &["--set=member.id=west"]).await?.len();
-        ensure!(objects.len() == expected, "{:?}", objects.keys());
+        let mut expected = rendered(&helm, Chart::Crds, &[]).await?;
+        expected.extend(rendered(&helm, Chart::MemberAgent, &["--set=member.id=west"]).await?);
+        // The last of two namespaces counts.
+        let options = ["--skip-tests", "--namespace=platform"];
+        let objects = by_name(helm.objects(&path, &options).await?)?;
+        ensure!(objects.keys().eq(expected.keys()), "{:?}", objects.keys());
+        let pod = &objects["Deployment fleet-system/member-agent"]["spec"]["template"]["spec"];
+        ensure!(pod["containers"][0]["image"] == "mirror.example.com/member-agent:0.1.0", "{pod}");
+        let secrets = json!([{"name": "mirror"}, {"name": "other"}, {"name": "own"}]);
+        ensure!(pod["imagePullSecrets"] == secrets, "{pod}");
         Ok(())
     })
 }
@@ -498,6 +469,15 @@ fn the_versions_of_charts_and_images_are_those_of_the_release() -> anyhow::Resul
         let chart: Value = serde_saphyr::from_str(&fs::read_to_string(path)?)?;
         for field in ["version", "appVersion"] {
             ensure!(chart[field] == env!("CARGO_PKG_VERSION"), "{field} of {chart}");
+        }
+        // The address of the repository is written once, in Cargo.toml. `cargo xtask release` asks for it.
+        let workspace = fs::read_to_string(programs::root().join("Cargo.toml"))?;
+        let repository = workspace.lines().find_map(|line| line.strip_prefix("repository = "));
+        let repository = repository.map_or(Value::Null, |it| json!(it.trim_matches('"')));
+        ensure!(chart["home"] == repository, "home of {chart}");
+        ensure!(chart["sources"] == if repository.is_null() { Value::Null } else { json!([repository]) }, "{chart}");
+        for field in ["keywords", "maintainers", "annotations"] {
+            ensure!(!chart[field].is_null(), "{field} of {chart}");
         }
     }
     Ok(())

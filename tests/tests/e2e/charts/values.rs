@@ -1,6 +1,6 @@
 //! Tests of the values of the charts and of their schemas.
 
-use super::Chart;
+use super::{Chart, REGISTRY};
 use anyhow::{Context as _, ensure};
 use fleetnet_core::names::is_cluster_id;
 use harness::binaries;
@@ -43,9 +43,19 @@ fn the_schemas_know_the_keys_of_values_yaml_and_no_others() -> anyhow::Result<()
     Ok(())
 }
 
+/// Option with the value that the chart of the member agent requires.
+const ID: &str = "--set=member.id=west";
+
+/// Fails unless Helm refuses the values, and says this.
+async fn fails(helm: &Helm, chart: Chart, values: &[&str], expected: &str) -> anyhow::Result<()> {
+    let words = ["template", "release", chart.name()].iter().chain(values).copied().collect::<Vec<_>>();
+    let outcome = helm.run(&words).await?;
+    ensure!(outcome.code == 1 && outcome.err.contains(expected), "{chart} {values:?}: {}", outcome.err);
+    Ok(())
+}
+
 #[test]
 fn a_value_that_is_wrong_is_named_with_what_is_expected() -> anyhow::Result<()> {
-    const ID: &str = "--set=member.id=west";
     harness::run(async {
         let helm = Helm::find().await?;
         for (chart, values, expected) in [
@@ -80,9 +90,60 @@ fn a_value_that_is_wrong_is_named_with_what_is_expected() -> anyhow::Result<()> 
             (Chart::HubAgent, &["--set=extraArgs={v=4}"], "at '/extraArgs/0': 'v=4' does not match pattern"),
             (Chart::Crds, &["--set=crds.keep=maybe"], "at '/crds/keep': got string, want boolean"),
         ] {
-            let words = ["template", "release", chart.name()].iter().chain(values).copied().collect::<Vec<_>>();
-            let outcome = helm.run(&words).await?;
-            ensure!(outcome.code == 1 && outcome.err.contains(expected), "{chart} {values:?}: {}", outcome.err);
+            fails(&helm, chart, values, expected).await?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_value_that_is_missing_or_does_not_fit_others_is_named_with_what_to_do() -> anyhow::Result<()> {
+    const RUNBOOK: &str = "--set=prometheusRule.enabled=true,prometheusRule.runbookURL=https://example.com";
+    harness::run(async {
+        let helm = Helm::find().await?;
+        for (chart, values, expected) in [
+            (Chart::HubAgent, &["--set=nameOverride=Agent"][..], "at '/nameOverride': 'Agent' does not match pattern"),
+            (
+                Chart::HubAgent,
+                &["--set=livenessProbe.httpGet=x"],
+                "at '/livenessProbe': additional properties 'httpGet' not allowed",
+            ),
+            (Chart::HubAgent, &["--set=dnsPolicy=Cluster"], "at '/dnsPolicy': value must be one of"),
+            (
+                Chart::HubAgent,
+                &["--set=prometheusRule.alerts.Watch.for=1m"],
+                "'Watch' does not match pattern '^Fleetnet",
+            ),
+            (Chart::HubAgent, &["--set=global.imagePullSecrets=x"], "at '/global/imagePullSecrets': got string"),
+            (Chart::HubAgent, &[], "image.registry is missing: set it to the registry to which you pushed the images"),
+            (Chart::MemberAgent, &[ID], "For images that you loaded into the nodes, as with `kind load`"),
+            (
+                Chart::HubAgent,
+                &[REGISTRY, "--set=prometheusRule.enabled=true"],
+                "prometheusRule.enabled needs prometheusRule.runbookURL, the address of the folder docs/runbook",
+            ),
+            (
+                Chart::HubAgent,
+                &[REGISTRY, "--set=dashboards.enabled=true"],
+                "dashboards.enabled needs prometheusRule.runbookURL",
+            ),
+            (
+                Chart::MemberAgent,
+                &[ID, REGISTRY, RUNBOOK, "--set=prometheusRule.alerts.FleetnetMemberSilent.enabled=false"],
+                "prometheusRule.alerts.FleetnetMemberSilent: there is no such alert in this chart. Its alerts: Fleetnet",
+            ),
+            (
+                Chart::MemberAgent,
+                &[ID, REGISTRY, RUNBOOK, "--set=prometheusRule.alerts.FleetnetChangeBudgetBurn.expr=vector(1)"],
+                "prometheusRule.alerts.FleetnetChangeBudgetBurn.expr: the alert has a rule for each window",
+            ),
+            (
+                Chart::MemberAgent,
+                &[ID, REGISTRY, "--set=podMonitor.enabled=true,serviceMonitor.enabled=true"],
+                "Prometheus would read the metrics of each pod twice",
+            ),
+        ] {
+            fails(&helm, chart, values, expected).await?;
         }
         Ok(())
     })
@@ -108,7 +169,13 @@ fn the_schema_accepts_the_cluster_ids_that_the_agents_accept() -> anyhow::Result
         ] {
             ensure!(is_cluster_id(id) == is_valid, "{id}");
             let outcome = helm
-                .run(&["template", "release", "fleetnet-member-agent", &format!("--set-string=member.id={id}")])
+                .run(&[
+                    "template",
+                    "release",
+                    "fleetnet-member-agent",
+                    REGISTRY,
+                    &format!("--set-string=member.id={id}"),
+                ])
                 .await?;
             ensure!((outcome.code == 0) == is_valid, "{id}: {}", outcome.err);
         }
@@ -121,8 +188,9 @@ fn each_namespace_policy_that_reads_namespaces_has_the_right_to_do_so() -> anyho
     harness::run(async {
         let helm = Helm::find().await?;
         for (policy, reads) in [("enforce", true), ("strict", true), ("listed", true), ("off", false)] {
-            let text =
-                helm.template(Chart::HubAgent.name(), &[&format!("--set-string=namespacePolicy={policy}")]).await?;
+            let text = helm
+                .template(Chart::HubAgent.name(), &[REGISTRY, &format!("--set-string=namespacePolicy={policy}")])
+                .await?;
             ensure!(text.contains(&format!("--namespace-policy={policy}")), "{policy}: {text}");
             ensure!(text.contains("resources: [namespaces]") == reads, "{policy}: {text}");
         }
@@ -139,7 +207,7 @@ fn on_and_off_need_no_quotes_in_a_file_of_values() -> anyhow::Result<()> {
             (Chart::MemberAgent, "--set=member.id=west,endpointslices.mode=false", "--endpointslices=off"),
             (Chart::HubAgent, "--set=namespacePolicy=false", "--namespace-policy=off"),
         ] {
-            let text = helm.template(chart.name(), &[values]).await?;
+            let text = helm.template(chart.name(), &[REGISTRY, values]).await?;
             ensure!(text.contains(expected), "{chart} {values}: {text}");
         }
         Ok(())
@@ -156,8 +224,28 @@ fn the_values_that_fleetnet_join_prints_are_those_of_the_chart() -> anyhow::Resu
         let folder = TempDir::with_prefix("fleetnet-values-")?;
         let file = folder.path().join("values.yaml");
         fs::write(&file, printed.stdout)?;
-        let from_file = helm.template("fleetnet-member-agent", &[&format!("--values={}", file.display())]).await?;
-        ensure!(from_file == helm.template("fleetnet-member-agent", &["--set=member.id=west"]).await?, "{from_file}");
+        let from_file = [REGISTRY, &format!("--values={}", file.display())];
+        let from_file = helm.template("fleetnet-member-agent", &from_file).await?;
+        let from_option = helm.template("fleetnet-member-agent", &[REGISTRY, "--set=member.id=west"]).await?;
+        ensure!(from_file == from_option, "{from_file}");
+        Ok(())
+    })
+}
+
+#[test]
+fn an_image_has_the_registry_of_the_first_value_that_names_one() -> anyhow::Result<()> {
+    harness::run(async {
+        let helm = Helm::find().await?;
+        for (values, expected) in [
+            ("image.registry=docker.io/library", "docker.io/library/hub-agent:0.1.0"),
+            ("image.registry=registry.example.com/fleetnet/", "registry.example.com/fleetnet/hub-agent:0.1.0"),
+            ("image.repository=registry.example.com/hub-agent,image.tag=v1", "registry.example.com/hub-agent:v1"),
+            ("image.repository=localhost:5000/hub-agent", "localhost:5000/hub-agent:0.1.0"),
+            ("global.imageRegistry=mirror.example.com,image.registry=other", "mirror.example.com/hub-agent:0.1.0"),
+        ] {
+            let text = helm.template(Chart::HubAgent.name(), &[&format!("--set={values}")]).await?;
+            ensure!(text.contains(&format!("image: {expected}\n")), "{values}: {text}");
+        }
         Ok(())
     })
 }

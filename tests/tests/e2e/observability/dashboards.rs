@@ -48,12 +48,17 @@ impl Dashboard {
     fn new(json: &Value) -> anyhow::Result<Self> {
         let variables: Vec<&Value> =
             list(&json["templating"]["list"]).filter(|variable| variable["type"] == "query").collect();
-        let names: Vec<&str> = variables.iter().map(|variable| text(&variable["name"])).collect::<Result<_, _>>()?;
+        let mut names: Vec<&str> =
+            variables.iter().map(|variable| text(&variable["name"])).collect::<Result<_, _>>()?;
+        // Longer names first, because `$member` is also the beginning of `$member_job`.
+        names.sort_unstable_by_key(|name| std::cmp::Reverse(name.len()));
         let mut panels = Vec::new();
         for variable in &variables {
             panels.push(Panel::of_variable(variable, &names)?);
         }
-        for panel in list(&json["panels"]).filter(|panel| panel["type"] != "row") {
+        // Grafana loads the panels of a closed row when a user opens it.
+        let all = list(&json["panels"]).flat_map(|panel| [panel].into_iter().chain(list(&panel["panels"])));
+        for panel in all.filter(|panel| panel["type"] != "row") {
             panels.push(Panel::new(panel, &names)?);
         }
         Ok(Self { uid: text(&json["uid"])?.to_owned(), panels })

@@ -11,8 +11,16 @@ use serde_json::{Map, Value, json};
 pub(super) async fn configurations(fleet: &Fleet, agents: &[Agent]) -> anyhow::Result<Vec<Value>> {
     let helm = Helm::find().await?;
     let values = |member: Option<&str>| {
-        let member = member.map(|id| format!("--set=member.id={id}"));
-        [Some("--set=podMonitor.enabled=true".to_owned()), member].into_iter().flatten().collect::<Vec<_>>()
+        let cluster = format!(
+            "--set=podMonitor.relabelings[0].targetLabel=cluster,podMonitor.relabelings[0].replacement={}",
+            member.unwrap_or("hub")
+        );
+        let values = [
+            "--set=podMonitor.enabled=true".to_owned(),
+            "--set=image.registry=registry.example.com".to_owned(),
+            cluster,
+        ];
+        values.into_iter().chain(member.map(|id| format!("--set=member.id={id}"))).collect::<Vec<_>>()
     };
     let members = fleet.members.iter().map(|member| ("member-agent", Some(member.cluster_id.as_str())));
     let mut configurations = Vec::new();
