@@ -22,11 +22,19 @@ pub(crate) const ANSWER_ONCE: Duration = Duration::from_secs(10);
 /// Interval of the lines about requests.
 #[cfg(feature = "real")]
 pub(crate) const REQUESTS_REPORT: Duration = Duration::from_secs(1);
+/// Time limit of the requests by which `status` looks for members that the hub does not know. Most kubeconfigs have contexts that do not
+/// answer, and nobody waits long for a table.
+pub(crate) const LOST: Duration = Duration::from_secs(2);
 /// Number of threads of the sandbox. With two threads, one thread can draw the terminal view while the other thread runs the
 /// agents.
 pub(crate) const WORKER_THREADS: usize = 2;
 /// Maximum number of events in the queue of the output (terminal, lines or JSON). Senders of events wait while the queue is full.
 pub(crate) const EVENT_QUEUE: usize = 1024;
+/// Number of keys that wait for the sandbox. More keys are dropped.
+pub(crate) const KEY_QUEUE: usize = 8;
+/// Number of observations that wait for the stand-in of a member's Deployment controller, scheduler and kubelet. Its watches wait
+/// while the queue is full.
+pub(crate) const OBSERVATION_QUEUE: usize = 256;
 /// Time between two frames of the terminal view.
 pub(crate) const FRAME: Duration = Duration::from_millis(100);
 /// Delay of events about changes of exports and imports, so that several quick changes lead to one event.
@@ -42,6 +50,10 @@ pub(crate) const ARRIVAL: Duration = Duration::from_secs(20);
 /// Time limit for a change to reach all importers in an interactive sandbox. A user may have deleted the importing objects. The
 /// change then never arrives, so this limit is shorter than [`ARRIVAL`].
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+/// Time limit for the last change to arrive before the sandbox ends on request.
+pub(crate) const LAST_LOOK: Duration = Duration::from_secs(1);
+/// Number of pairs of clusters whose latency the terminal view lists in a large fleet: the slowest ones.
+pub(crate) const PAIRS_LISTED: usize = 10;
 /// Time limit for an agent to stop on request.
 pub(crate) const STOP: Duration = Duration::from_secs(8);
 /// Delay before an agent that ended by itself is restarted.
@@ -74,3 +86,15 @@ pub(crate) const APPLY_TRIES: usize = 5;
 pub(crate) const OBJECTS_LISTED: usize = 3;
 /// Maximum number of lines of the log of one container in an archive. The newest lines count.
 pub(crate) const LOG_LINES: i64 = 50_000;
+/// Maximum number of imported Services that `test connectivity` tests without a name. Each one needs a pod in each importer.
+pub(crate) const SERVICES_TESTED: usize = 10;
+/// Time that a pod of `test connectivity` has beyond the time limit of the command. Then the kubelet ends it, if the command was killed.
+pub(crate) const POD_MARGIN: Duration = Duration::from_secs(30);
+/// Maximum size of the log of a pod of `test connectivity`: 1 MiB. A line for each target takes less than 300 bytes.
+pub(crate) const POD_LOG_BYTES: i64 = 1 << 20;
+/// Number of attempts to delete a pod of `test connectivity`.
+pub(crate) const DELETE_TRIES: usize = 3;
+/// Time for one connection of `test connectivity --from-here`. The first repetition of a lost packet comes after 1 s.
+pub(crate) const CONNECT: Duration = Duration::from_secs(3);
+/// Maximum number of connections of `test connectivity --from-here` at once.
+pub(crate) const CONNECTIONS_AT_ONCE: usize = 32;

@@ -22,11 +22,12 @@ mod scene;
 mod stop;
 mod view;
 mod watches;
+mod workloads;
 
 use crate::args::Options;
 use crate::limits::{SETTLES, WORKER_THREADS};
 use anyhow::Context as _;
-use event::Event;
+use event::{Ended, Event};
 use fleet::Fleet;
 use fleetnet_agent::flags::{USAGE_EXIT_CODE, exit_with_error};
 use fleetnet_runtime::{clock::Clock, logging};
@@ -35,7 +36,8 @@ use scene::Scene;
 use std::process::ExitCode;
 use std::time::Duration;
 use stop::Stop;
-use view::Stage;
+use tokio::time::Instant;
+use view::{Keys, Stage};
 use watches::Watches;
 
 /// Exit code that shells give to a program ended by Ctrl-C.
@@ -119,23 +121,55 @@ async fn with_view(
 }
 
 async fn play(options: &Options, kubeconfigs: Kubeconfigs, stage: &Stage, stop: &Stop) -> anyhow::Result<Ending> {
+    let begun = Instant::now();
     stage.emit(Event::starting(options)).await;
-    let Some(fleet) = stop.unless_requested(Box::pin(Fleet::start(options, stage))).await.transpose()? else {
-        return Ok(Ending::Interrupted);
+    let mut ended = Ended::default();
+    let started = stop.unless_requested(Box::pin(Fleet::start(options, stage))).await.transpose()?;
+    let shown = match started {
+        None => Ok(Ending::Interrupted),
+        Some(fleet) => {
+            ended.clusters = fleet.servers().map(|(name, _)| name.to_owned()).collect();
+            let shown = Box::pin(show(options, &fleet, kubeconfigs, stage, stop, &mut ended)).await;
+            stop.unless_insisted(fleet.end()).await.unwrap_or(Ok(()))?;
+            shown
+        }
     };
-    let shown = stop.unless_requested(Box::pin(show(options, &fleet, kubeconfigs, stage))).await;
-    stop.unless_insisted(fleet.end()).await.unwrap_or(Ok(()))?;
-    shown.unwrap_or(Ok(Ending::Interrupted))
+    if matches!(shown, Ok(Ending::Interrupted)) {
+        ended.seconds = begun.elapsed().as_secs();
+        stage.emit(Event::Ended(ended)).await;
+    }
+    shown
 }
 
-/// Runs the scenario or the changes that the options request, on a fleet that has started. Without `--once`, this function then
-/// continues to change endpoints until the user stops the sandbox.
-async fn show(options: &Options, fleet: &Fleet, kubeconfigs: Kubeconfigs, stage: &Stage) -> anyhow::Result<Ending> {
-    let _kubeconfigs = kubeconfigs.publish(fleet, stage).await?;
+/// Runs the scenario or the changes that the options request, on a fleet that has started, and sends the summary at the end. Without
+/// `--once`, this function continues to change endpoints until the user stops the sandbox.
+async fn show(
+    options: &Options,
+    fleet: &Fleet,
+    kubeconfigs: Kubeconfigs,
+    stage: &Stage,
+    stop: &Stop,
+    ended: &mut Ended,
+) -> anyhow::Result<Ending> {
+    let Some(published) = stop.unless_requested(kubeconfigs.publish(fleet, stage)).await.transpose()? else {
+        return Ok(Ending::Interrupted);
+    };
+    ended.kubeconfigs = published.files;
     let watches = Watches::open(fleet, stage);
     let mut scene = Scene::new(options, fleet, &watches, stage);
+    let mut keys = stage.keys();
+    if let Some(ending) = stop.unless_requested(Box::pin(run_scene(options, fleet, &mut scene, &mut keys))).await {
+        return ending;
+    }
+    scene.figures().await;
+    (ended.compared, ended.differences) = stop.unless_insisted(scene.last_look()).await.unwrap_or_default();
+    Ok(Ending::Interrupted)
+}
+
+/// Runs the scenario or the changes that the options request, and sends the verdict. Without `--once`, it never ends then.
+async fn run_scene(options: &Options, fleet: &Fleet, scene: &mut Scene<'_>, keys: &mut Keys) -> anyhow::Result<Ending> {
     let wrong = {
-        let played = Box::pin(play_to_the_end(options, &mut scene));
+        let played = Box::pin(play_to_the_end(options, scene));
         tokio::select! {
             biased;
             // With `--once` no user repairs a failed agent, so stop waiting at the first failure.
@@ -145,10 +179,10 @@ async fn show(options: &Options, fleet: &Fleet, kubeconfigs: Kubeconfigs, stage:
     };
     let wrong = [fleet.failures().all(), wrong].concat();
     if options.once || options.scenario.is_some() {
-        scene.summarise(&wrong).await;
+        scene.summarise(&wrong, options).await;
     }
     if !options.once {
-        scene.change_for_ever().await;
+        scene.change_for_ever(keys).await;
     }
     Ok(if wrong.is_empty() { Ending::Passed } else { Ending::Failed })
 }

@@ -32,6 +32,18 @@ pub(crate) enum Event {
         /// Path of the file, relative if `--kubeconfigs` is relative.
         path: String,
     },
+    /// Commands that a user can run in another shell, because there are kubeconfigs.
+    Commands { commands: Vec<String> },
+    /// The hub became unreachable for all agents and for kubectl, or reachable again.
+    Hub { reachable: bool },
+    /// An agent waits until it holds its Leases, or holds them.
+    Lease {
+        /// Name of the agent, such as `hub-agent` or `member-agent of member-1`.
+        agent: String,
+        held: bool,
+    },
+    /// A user has paused the changes of the sandbox by a key, or goes on with them.
+    Paused { paused: bool },
     /// An agent was killed or restarted, or failed.
     Agent {
         /// Name of the agent, such as `hub-agent` or `member-agent of member-1`.
@@ -145,7 +157,13 @@ pub(crate) enum Event {
         imported: bool,
         /// Failures of agents and differences from the expected state, as sentences.
         wrong: Vec<String>,
+        /// Name of the scenario; `None` if the run has no scenario.
+        scenario: Option<&'static str>,
+        /// API by which the members export and import: `fleet` or `multicluster`.
+        api: &'static str,
     },
+    /// Last event of a run that a user has stopped.
+    Ended(Ended),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -179,6 +197,25 @@ pub(crate) struct Import {
     pub(crate) slices: usize,
     /// Number of endpoints in the imported slices.
     pub(crate) endpoints: usize,
+    /// Number of these endpoints that are terminating. Clients use them only if no other endpoint is ready.
+    pub(crate) draining: usize,
+    /// Number of these endpoints that are neither ready nor terminating.
+    pub(crate) unready: usize,
+}
+
+/// End of a run that a user has stopped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Ended {
+    /// Duration of the run in seconds.
+    pub(crate) seconds: u64,
+    /// True if the sandbox compared the members with what it made before the end. False if it stopped during its start.
+    pub(crate) compared: bool,
+    /// Differences of the members from what the sandbox made, as sentences. Objects that only users made do not count.
+    pub(crate) differences: Vec<String>,
+    /// Names of the clusters that the sandbox removed.
+    pub(crate) clusters: Vec<String>,
+    /// Number of kubeconfigs that the sandbox removed.
+    pub(crate) kubeconfigs: usize,
 }
 
 /// Change of one endpoint.

@@ -1,6 +1,7 @@
 //! Fleet of the sandbox: a hub, its members and their agents.
 
 mod agent;
+mod lease;
 mod memory;
 mod server;
 
@@ -11,6 +12,7 @@ use super::measure::Ledger;
 use super::observe::NAMESPACE;
 use super::real;
 use super::view::Stage;
+use super::workloads::Workloads;
 use crate::args::{Api, Options, Scenario};
 use crate::limits::SET_UP;
 use anyhow::Context as _;
@@ -18,15 +20,20 @@ use fleetnet_api::names::labels;
 use fleetnet_core::hub::SilenceLimits;
 use fleetnet_core::member::StandardApi;
 use fleetnet_core::names::member_namespace;
+use fleetnet_runtime::clock::{Clock, to_jiff};
 use futures::future::{join_all, try_join_all};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Patch, PatchParams};
+use member_agent::endpoints;
+use member_agent::endpoints::takeover::Mode;
 use serde_json::json;
 use sim::agent::Setup;
 use sim::fleet::{HUB_AGENT, MEMBER_AGENT, hub_user};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::Mutex;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// Name of the hub cluster in events.
@@ -48,6 +55,10 @@ pub(crate) struct Fleet {
     agents: Mutex<BTreeMap<Option<usize>, Agent>>,
     failures: Failures,
     stage: Stage,
+    /// Stand-ins for the controllers and kubelets of the members.
+    workloads: Vec<Workloads>,
+    /// Waits for Leases, which end with reports.
+    waits: Mutex<JoinSet<()>>,
 }
 
 pub(crate) struct Member {
@@ -79,8 +90,10 @@ impl Fleet {
         let silence = has_silence.then_some(SILENCE);
         let (agents, failures) = (Mutex::default(), Failures::default());
         let (api, stage) = (options.api, stage.clone());
-        let fleet = Self { api, hub, members, silence, agents, failures, stage };
+        let (workloads, waits) = (Vec::new(), Mutex::default());
+        let mut fleet = Self { api, hub, members, silence, agents, failures, stage, workloads, waits };
         fleet.make_namespaces().await?;
+        fleet.start_workloads().await?;
         fleet.start_agents().await?;
         let clusters = std::iter::once(HUB.to_owned()).chain(fleet.member_names()).collect();
         fleet.stage.emit(Event::Running { clusters, agents: fleet.members.len() + 1 }).await;
@@ -122,14 +135,47 @@ impl Fleet {
 
     /// Starts a new agent of a member in place of a killed agent.
     pub(crate) async fn restart_agent(&self, member: usize) -> anyhow::Result<()> {
+        let since = to_jiff(Clock::system().now());
         let agent = self.member_agent(member).await?;
+        let name = agent.name().to_owned();
         self.stage.emit(Event::Agent { agent: agent.name().to_owned(), state: AgentState::Restarted, why: None }).await;
         self.agents.lock().await.insert(Some(member), agent);
+        self.await_lease(name, self.members[member].server.admin(), since).await;
         Ok(())
+    }
+
+    /// Makes the hub unreachable for all agents and for kubectl.
+    pub(crate) async fn cut_hub(&self) -> anyhow::Result<()> {
+        self.hub.cut().await?;
+        self.stage.emit(Event::Hub { reachable: false }).await;
+        Ok(())
+    }
+
+    /// Makes the hub reachable again. Its agent then waits for its Lease, if the interruption was longer than the Lease.
+    pub(crate) async fn mend_hub(&self) -> anyhow::Result<()> {
+        let since = to_jiff(Clock::system().now());
+        self.hub.mend().await?;
+        self.stage.emit(Event::Hub { reachable: true }).await;
+        self.await_lease("hub-agent".to_owned(), self.hub.admin(), since).await;
+        Ok(())
+    }
+
+    /// Reports that an agent waits for its Leases, and reports later that it holds them.
+    async fn await_lease(&self, agent: String, client: kube::Client, since: Timestamp) {
+        self.stage.emit(Event::Lease { agent: agent.clone(), held: false }).await;
+        let stage = self.stage.clone();
+        let held = async move {
+            lease::until_renewed(client, since).await;
+            stage.emit(Event::Lease { agent, held: true }).await;
+        };
+        let mut waits = self.waits.lock().await;
+        while waits.try_join_next().is_some() {}
+        waits.spawn(held);
     }
 
     /// Stops the agents and then the servers.
     pub(crate) async fn end(self) -> anyhow::Result<()> {
+        drop(self.workloads);
         // Reconnect the hub first: an agent without access to the hub would need the whole time limit to stop.
         self.hub.mend().await?;
         join_all(self.agents.into_inner().into_values().map(Agent::stop)).await;
@@ -151,6 +197,16 @@ impl Fleet {
             Api::Fleet => self.hub.make_namespace(NAMESPACE).await,
             Api::Multicluster => Ok(()),
         }
+    }
+
+    /// Starts the stand-ins with which Deployments of users have pods.
+    async fn start_workloads(&mut self) -> anyhow::Result<()> {
+        for (index, Member { name, server }) in self.members.iter().enumerate() {
+            server.add_workloads().await?;
+            let workloads = Workloads::start(server.admin(), name, index).await;
+            self.workloads.push(workloads.with_context(|| format!("cannot prepare {name} for pods"))?);
+        }
+        Ok(())
     }
 
     async fn start_agents(&self) -> anyhow::Result<()> {
@@ -180,7 +236,8 @@ impl Fleet {
             Api::Multicluster => StandardApi::LabelledNamespaces,
         };
         let start = move || {
-            let setup = Setup { standard_api, ..Setup::usual("member-agent") };
+            let endpointslices = Some(endpoints::Settings::with_mode(Mode::On));
+            let setup = Setup { standard_api, endpointslices, ..Setup::usual("member-agent") };
             sim::agent::of_member(&name, Arc::clone(&member), &hub, setup)
         };
         Agent::keep(start, self.stage.clone(), self.failures.clone())

@@ -13,6 +13,8 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+/// User in the kubeconfigs. Unlike the sandbox itself, this user cannot reach a server during an interruption.
+pub(crate) const KUBECTL: &str = "kubectl";
 /// Name of the kubeconfig with a context for each cluster.
 pub(crate) const FLEET: &str = "fleet";
 /// Folder that the processes of `--packets` have for themselves.
@@ -35,6 +37,7 @@ struct Folder {
 /// Complete kubeconfigs, and the HTTPS listeners of the servers in memory. Dropping this value removes the files and closes the
 /// listeners.
 pub(crate) struct Published {
+    pub(crate) files: usize,
     _folder: Option<Folder>,
     _serving: Vec<Https>,
 }
@@ -72,11 +75,22 @@ impl Kubeconfigs {
         let mut serving = Vec::new();
         let mut listeners = self.listeners.into_iter();
         for ((cluster, server), path) in fleet.servers().zip(self.folder.iter().flat_map(|folder| &folder.files)) {
-            serving.extend(server.publish(cluster, listeners.next(), path)?);
+            serving.extend(server.publish(cluster, listeners.next(), path).await?);
             stage.emit(Event::Kubeconfig { cluster: cluster.to_owned(), path: path.display().to_string() }).await;
         }
-        Ok(Published { _folder: self.folder, _serving: serving })
+        let paths: Vec<&Path> = self.folder.iter().flat_map(|folder| &folder.files).map(PathBuf::as_path).collect();
+        if !paths.is_empty() {
+            stage.emit(Event::Commands { commands: commands(&paths) }).await;
+        }
+        let files = paths.len();
+        Ok(Published { files, _folder: self.folder, _serving: serving })
     }
+}
+
+/// Returns the commands with which a user begins in another shell.
+fn commands(paths: &[&Path]) -> Vec<String> {
+    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    vec![format!("export KUBECONFIG={}", paths.join(":")), "fleetnet explain work/app".to_owned()]
 }
 
 impl Folder {
@@ -161,6 +175,15 @@ mod tests {
         drop(folder);
         assert_eq!(fs::read_to_string(path.join("member-1.kubeconfig")).unwrap(), "mine");
         assert!(!path.join("hub.kubeconfig").exists());
+    }
+
+    #[test]
+    fn the_first_commands_name_all_kubeconfigs() {
+        let commands = commands(&[Path::new("kc/hub.kubeconfig"), Path::new("kc/member-1.kubeconfig")]);
+        assert_eq!(
+            commands,
+            ["export KUBECONFIG=kc/hub.kubeconfig:kc/member-1.kubeconfig", "fleetnet explain work/app"]
+        );
     }
 
     #[test]

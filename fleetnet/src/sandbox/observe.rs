@@ -64,6 +64,10 @@ pub(crate) struct Slice {
     /// Name of the derived Service that the slice belongs to.
     pub(crate) derived: String,
     pub(crate) addresses: Vec<String>,
+    /// Number of endpoints that are terminating.
+    pub(crate) draining: usize,
+    /// Number of endpoints that are neither ready nor terminating.
+    pub(crate) unready: usize,
     /// One-line description of the whole slice.
     pub(crate) description: String,
 }
@@ -177,6 +181,8 @@ impl World {
         for slice in self.slices(member, service) {
             import.slices += 1;
             import.endpoints += slice.addresses.len();
+            import.draining += slice.draining;
+            import.unready += slice.unready;
             let origins = slice.addresses.iter().filter_map(|address| self.names.get(origin_of(address)?));
             import.from.extend(origins.cloned());
         }
@@ -200,6 +206,11 @@ impl World {
             wrong.extend(describe::compare(&place, expected.imported(member, &self.names), self.imported(member)));
             wrong
         })
+    }
+
+    /// Returns the members' differences from what the sandbox made. Objects that only a user can have made do not count.
+    pub(crate) fn own_differences<'a>(&'a self, expected: &'a Expected) -> impl Iterator<Item = String> + 'a {
+        self.differences(expected).filter(|difference| !difference.ends_with("should not be there"))
     }
 
     /// Returns differences in a member's ServiceExports. A ServiceExport that should not exist is also a difference.
@@ -329,14 +340,19 @@ impl Expected {
     }
 }
 
+/// First part of the addresses of pods.
+const PODS: &str = "10.244.";
+
 /// Returns the address of an endpoint. The address contains the number of the member and the number of the endpoint.
 pub(crate) fn address(member: usize, number: u16) -> String {
     let [high, low] = number.to_be_bytes();
     format!("10.{}.{high}.{low}", member + 1)
 }
 
+/// Returns the index of the member that an endpoint belongs to. The addresses of pods are `10.244.<number of the member>.x`.
 fn origin_of(address: &str) -> Option<usize> {
-    address.strip_prefix("10.")?.split('.').next()?.parse::<usize>().ok()?.checked_sub(1)
+    let network = address.strip_prefix(PODS).or_else(|| address.strip_prefix("10."))?;
+    network.split('.').next()?.parse::<usize>().ok()?.checked_sub(1)
 }
 
 /// Returns a Service's name as `namespace/name`, as events show it.

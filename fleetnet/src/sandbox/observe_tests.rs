@@ -7,7 +7,7 @@ const GOOD: Export = Export { valid: Some(true), conflict: Some(false) };
 fn slice(addresses: &[&str]) -> Option<Fact> {
     let addresses: Vec<String> = addresses.iter().map(|address| (*address).to_owned()).collect();
     let description = describe::imported_slice_of("work-app", &addresses);
-    Some(Fact::Slice(Slice { derived: "work-app".to_owned(), addresses, description }))
+    Some(Fact::Slice(Slice { derived: "work-app".to_owned(), addresses, description, ..Slice::default() }))
 }
 
 /// Returns the expected state of two members: the first member exports two slices, and the second member imports these slices.
@@ -134,4 +134,39 @@ fn addresses_use_all_of_a_number() {
     assert_eq!((address(0, 1), address(49, 65535)), ("10.1.0.1".to_owned(), "10.50.255.255".to_owned()));
     assert_eq!(origin_of("10.50.255.255"), Some(49));
     assert_eq!((origin_of("10.0.0.1"), origin_of("10.x"), origin_of("11.1.1.1")), (None, None, None));
+}
+
+#[test]
+fn what_a_user_made_beside_is_no_difference_from_what_the_sandbox_made() {
+    let (mut world, expected) = settled();
+    let now = Instant::now();
+    world.learn(0, Kind::Export, "web", Some(Fact::Export(GOOD)), now);
+    world.learn(1, Kind::Slice, "member-1-work-web-1-ccccc", slice(&["10.244.1.1"]), now);
+    assert_eq!(differences(&world, &expected).len(), 2);
+    assert_eq!(world.own_differences(&expected).next(), None);
+    world.learn(0, Kind::Export, "app", None, now);
+    assert_eq!(world.own_differences(&expected).next().as_deref(), Some("export work/app of member-1 does not exist"));
+}
+
+#[test]
+fn addresses_of_pods_tell_their_member() {
+    for (address, member) in [("10.1.0.9", Some(0)), ("10.244.2.7", Some(1)), ("10.2.0.1", Some(1)), ("fd00::1", None)]
+    {
+        assert_eq!(origin_of(address), member, "{address}");
+    }
+}
+
+#[test]
+fn an_import_counts_its_draining_endpoints() {
+    let (mut world, _) = settled();
+    let drained = Slice {
+        derived: "work-app".to_owned(),
+        addresses: vec!["10.1.0.1".to_owned(), "10.1.0.7".to_owned()],
+        draining: 1,
+        unready: 1,
+        description: String::new(),
+    };
+    world.learn(1, Kind::Slice, "member-1-work-app-1-aaaaa", Some(Fact::Slice(drained)), Instant::now());
+    let import = world.imports().remove(&("member-2".to_owned(), "work/app".to_owned())).unwrap();
+    assert_eq!((import.endpoints, import.draining, import.unready), (3, 1, 1));
 }

@@ -1,5 +1,6 @@
 //! Actions on the sandbox's fleet (Services, exports, imports, changes of endpoints), and the state expected after them.
 
+mod live;
 mod user;
 
 use super::event::{Change, Event, Export};
@@ -10,7 +11,7 @@ use super::observe::{Expected, World, address, full_name};
 use super::view::Stage;
 use super::watches::Watches;
 use crate::args::{Api, Options};
-use crate::limits::{ARRIVAL, DIFFERENCES_MAX, PATIENCE, SET_UP, STEP, WATCH_AGAIN};
+use crate::limits::{ARRIVAL, DIFFERENCES_MAX, LAST_LOOK, SET_UP, STEP, WATCH_AGAIN};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
@@ -211,18 +212,6 @@ impl<'a> Scene<'a> {
         Ok(Vec::new())
     }
 
-    /// Changes endpoints until this future is dropped. Continues after a failure, because a user may change the same objects.
-    pub(crate) async fn change_for_ever(&mut self) {
-        self.patience = PATIENCE;
-        let mut ticks = self.ticks();
-        loop {
-            ticks.tick().await;
-            if let Err(error) = self.make_change().await {
-                self.stage.emit(Event::Trouble { change: self.changes, why: user::describe_error(&error) }).await;
-            }
-        }
-    }
-
     fn ticks(&self) -> Interval {
         let mut ticks = interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -319,8 +308,24 @@ impl<'a> Scene<'a> {
         if exported { self.importers() } else { 0 }
     }
 
-    /// Sends the events about latencies, costs and the verdict at the end of a run.
-    pub(crate) async fn summarise(&self, wrong: &[String]) {
+    /// Sends the events about latencies, costs and the verdict of a run.
+    pub(crate) async fn summarise(&self, wrong: &[String], options: &Options) {
+        self.figures().await;
+        self.watches.announce(self.stage).await;
+        let (passed, imported) = (wrong.is_empty(), self.differences().is_empty());
+        let scenario = options.scenario.map(|scenario| scenario.name());
+        let api = options.api.name();
+        self.stage.emit(Event::Verdict { passed, imported, wrong: wrong.to_vec(), scenario, api }).await;
+    }
+
+    /// Compares the members with what the sandbox made, after a short time for the last change. Returns true, and the differences.
+    pub(crate) async fn last_look(&self) -> (bool, Vec<String>) {
+        self.watches.see(LAST_LOOK, |world| world.own_differences(&self.expected).next().is_none()).await;
+        (true, shortened(self.watches.look(|world| world.own_differences(&self.expected).collect())))
+    }
+
+    /// Sends the events about latencies and costs.
+    pub(crate) async fn figures(&self) {
         for ((origin, destination), samples) in &self.pairs {
             let [origin, destination] = [*origin, *destination].map(|member| self.name(member).to_owned());
             if let Some(latency) = samples.latency() {
@@ -331,9 +336,6 @@ impl<'a> Scene<'a> {
             let (writes, details) = (self.cost.sums(), self.cost.lines());
             self.stage.emit(Event::Cost { changes: self.counted, lost: self.lost, writes, details }).await;
         }
-        self.watches.announce(self.stage).await;
-        let (passed, imported) = (wrong.is_empty(), self.differences().is_empty());
-        self.stage.emit(Event::Verdict { passed, imported, wrong: wrong.to_vec() }).await;
     }
 
     async fn note_arrivals(&mut self, origin: usize, took: &BTreeMap<usize, f64>) {

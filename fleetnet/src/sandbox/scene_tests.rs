@@ -3,8 +3,7 @@
 use super::*;
 use crate::args::Options;
 use crate::limits::SETTLES;
-use crate::sandbox::kubeconfigs::Kubeconfigs;
-use crate::sandbox::{Ending, show};
+use crate::sandbox::{Ending, run_scene};
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::DeleteParams;
@@ -91,7 +90,10 @@ fn a_run_with_once_ends_at_the_first_failure_of_an_agent() -> anyhow::Result<()>
         let options = Options { changes: 10_000, ..options() };
         let (stage, mut events) = stage();
         let fleet = Fleet::start(&options, &stage).await?;
-        let run = show(&options, &fleet, Kubeconfigs::prepare(&options)?, &stage);
+        let watches = Watches::open(&fleet, &stage);
+        let mut scene = Scene::new(&options, &fleet, &watches, &stage);
+        let mut keys = stage.keys();
+        let run = run_scene(&options, &fleet, &mut scene, &mut keys);
         let fail = async {
             while !matches!(events.recv().await, Some(Event::Change { .. })) {}
             fleet.failures().note("hub-agent ended by itself: it panicked".to_owned());

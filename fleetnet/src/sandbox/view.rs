@@ -1,6 +1,8 @@
 //! Views of the sandbox's events: a live picture on a terminal, lines for other outputs, JSON for machines.
 
 mod json;
+mod keys;
+mod legend;
 mod lines;
 mod picture;
 mod requests;
@@ -10,13 +12,15 @@ mod terminal;
 use super::event::Event;
 use super::stop::Stop;
 use crate::args::Options;
-use crate::limits::{EVENT_QUEUE, FRAME};
+use crate::limits::{EVENT_QUEUE, FRAME, KEY_QUEUE};
 use chrono::{DateTime, Local};
+pub(crate) use keys::{Key, Keys};
+use keys::{Keyboard, Typed};
 use picture::Colours;
 use state::State;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use terminal::Screen;
-use tokio::sync::mpsc;
+use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -29,13 +33,26 @@ struct TimedEvent {
 
 /// Sender of events to the view. Clones send to the same view.
 #[derive(Clone)]
-pub(crate) struct Stage(mpsc::Sender<Option<TimedEvent>>);
+pub(crate) struct Stage {
+    events: mpsc::Sender<Option<TimedEvent>>,
+    /// Keys that the user of a terminal presses.
+    pressed: broadcast::Sender<Key>,
+}
 
 impl Stage {
+    fn new(events: mpsc::Sender<Option<TimedEvent>>) -> Self {
+        Self { events, pressed: broadcast::channel(KEY_QUEUE).0 }
+    }
+
+    /// Returns the keys that the user presses from now on.
+    pub(crate) fn keys(&self) -> Keys {
+        Keys::of(&self.pressed)
+    }
+
     /// Sends an event to the view. Waits while the view's queue is full.
     pub(crate) async fn emit(&self, event: Event) {
         // Sending fails if the view is closed. A closed view does not need the event.
-        let _ = self.0.send(Some(TimedEvent { at: Local::now(), event })).await;
+        let _ = self.events.send(Some(TimedEvent { at: Local::now(), event })).await;
     }
 }
 
@@ -48,7 +65,7 @@ impl Stage {
     /// Returns a sender of events, and the receiver of its events in place of a view.
     pub(crate) fn recorded() -> (Self, Recorded) {
         let (sender, events) = mpsc::channel(EVENT_QUEUE);
-        (Self(sender), Recorded(events))
+        (Self::new(sender), Recorded(events))
     }
 }
 
@@ -70,7 +87,7 @@ impl View {
     /// If the output fails. A closed output is no error.
     pub(crate) async fn close(self, stage: Stage) -> io::Result<()> {
         // `None` ends the view, even if other senders exist.
-        let _ = stage.0.send(None).await;
+        let _ = stage.events.send(None).await;
         match self.0.await {
             Ok(Err(error)) if error.kind() != ErrorKind::BrokenPipe => Err(error),
             Ok(_) => Ok(()),
@@ -83,6 +100,8 @@ impl View {
 pub(crate) fn open(options: &Options, stop: &Stop) -> (Stage, View) {
     let (sender, events) = mpsc::channel(EVENT_QUEUE);
     let (stop, json) = (stop.clone(), options.json);
+    let stage = Stage::new(sender);
+    let pressed = stage.pressed.clone();
     // With --packets, each second has a line.
     let live =
         !options.once && !options.packets && io::stdout().is_terminal() && variable("TERM") != Some("dumb".to_owned());
@@ -92,14 +111,14 @@ pub(crate) fn open(options: &Options, stop: &Stop) -> (Stage, View) {
             (false, false) => {
                 write_lines(events, |timed| lines::line(&timed.event).map(|line| lines::at(timed.at, &line))).await
             }
-            (false, true) => draw(events).await,
+            (false, true) => draw(events, &stop, &pressed).await,
         };
         if shown.is_err() {
             stop.request();
         }
         shown
     };
-    (Stage(sender), View(tokio::spawn(shown)))
+    (stage, View(tokio::spawn(shown)))
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -122,21 +141,35 @@ async fn write_lines(
 
 /// Draws a picture of the current state each time that the duration [`FRAME`] has passed, but only if there was a new event. At
 /// the end, prints a summary that stays on the terminal.
-async fn draw(mut events: mpsc::Receiver<Option<TimedEvent>>) -> io::Result<()> {
+async fn draw(
+    mut events: mpsc::Receiver<Option<TimedEvent>>,
+    stop: &Stop,
+    pressed: &broadcast::Sender<Key>,
+) -> io::Result<()> {
     let colours = if variable("NO_COLOR").is_some() { Colours::Without } else { Colours::With };
     let mut state = State::default();
     let mut frames = interval(FRAME);
     frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let screen = Screen::open()?;
+    let (keyboard, mut typed) = Keyboard::open();
+    state.has_keys = keyboard.is_some();
     loop {
         tokio::select! {
             next = events.recv() => match next {
                 Some(Some(TimedEvent { at, event })) => state.take(at, event),
                 Some(None) | None => break,
             },
+            Some(byte) = typed.recv() => match Typed::of(byte) {
+                Some(Typed::Quit) => stop.request(),
+                Some(Typed::Legend) => state.has_legend = !state.has_legend,
+                // Nobody listens while the fleet starts and during a scenario.
+                Some(Typed::Key(key)) => _ = pressed.send(key),
+                None => {}
+            },
             _ = frames.tick() => screen.show(&picture::draw(&state, Local::now(), terminal::size(), colours))?,
         }
     }
+    drop(keyboard);
     drop(screen);
     let mut output = io::stdout().lock();
     for line in picture::last(&state) {

@@ -13,7 +13,7 @@ use fleetnet_api::names::labels::{MULTICLUSTER_SERVICE_NAME, SERVICE_NAME};
 use fleetnet_core::conditions::{CONFLICT, READY, VALID};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Service;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{EndpointConditions, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{ResourceExt as _, WatchParams};
 use kube::core::{NamespaceResourceScope, WatchEvent};
@@ -79,7 +79,14 @@ impl Watches {
             tasks.spawn(follow(imported, look(Kind::Slice), |slice: &EndpointSlice| {
                 let derived = slice.labels().get(SERVICE_NAME).cloned().unwrap_or_default();
                 let addresses = slice.endpoints.iter().flatten().flat_map(|it| it.addresses.clone()).collect();
-                Fact::Slice(Slice { derived, addresses, description: describe::imported_slice(slice) })
+                let (draining, unready) = not_ready(slice);
+                Fact::Slice(Slice {
+                    derived,
+                    addresses,
+                    draining,
+                    unready,
+                    description: describe::imported_slice(slice),
+                })
             }));
         }
         let announced = Arc::default();
@@ -178,6 +185,15 @@ where
         }
         sleep(WATCH_AGAIN).await;
     }
+}
+
+/// Returns the number of endpoints that are terminating, and of the others that are not ready.
+fn not_ready(slice: &EndpointSlice) -> (usize, usize) {
+    let conditions = || slice.endpoints.iter().flatten().filter_map(|endpoint| endpoint.conditions.as_ref());
+    let is_draining = |conditions: &&EndpointConditions| conditions.terminating == Some(true);
+    let draining = conditions().filter(is_draining).count();
+    let unready = conditions().filter(|it| !is_draining(it) && it.ready == Some(false)).count();
+    (draining, unready)
 }
 
 fn export(conditions: Option<&[Condition]>) -> Fact {

@@ -20,6 +20,31 @@ fn an_interrupt_ends_it_at_any_point() {
 }
 
 #[test]
+fn an_interrupt_leaves_a_summary_in_lines_and_in_json() {
+    let mut running = Running::start(&["--changes-per-second", "20"]);
+    running.until("change 6:");
+    let (code, rest, _) = running.end_with_output(Signal::INT);
+    assert_eq!(code, Some(0));
+    for part in [
+        "latency member-1 -> member-2: p50 ",
+        "changes cost ",
+        "exports and imports were as they should be; removed 3 clusters",
+    ] {
+        assert!(rest.contains(part), "{part:?} is not in:\n{rest}");
+    }
+
+    let mut running = Running::start(&["--json", "--changes-per-second", "20"]);
+    running.until("\"event\":\"change\"");
+    let (_, rest, _) = running.end_with_output(Signal::INT);
+    let kinds = |kind: &str| rest.lines().filter(|line| line.contains(&format!("\"event\":\"{kind}\""))).count();
+    assert_eq!((kinds("cost"), kinds("ended")), (1, 1), "{rest}");
+    let last: serde_json::Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["event"], &last["compared"]), (&"ended".into(), &true.into()), "{last}");
+    assert_eq!(last["differences"], serde_json::json!([]));
+    assert_eq!(last["clusters"], serde_json::json!(["hub", "member-1", "member-2"]));
+}
+
+#[test]
 fn an_interrupt_takes_the_kubeconfigs_and_the_ports_with_it() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("configs");

@@ -5,6 +5,7 @@
 mod endings;
 #[cfg(feature = "real")]
 mod packets;
+mod pods;
 mod terminal;
 mod usage_errors;
 mod verdict;
@@ -100,7 +101,7 @@ fn once_ends_well_and_tells_in_lines_what_happened() {
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{shown}{}", text(&output.stderr));
     for part in [
-        "starting a hub and 2 members on memkube",
+        "starting a hub and 2 members on memkube, with the API fleet",
         "3 clusters and 3 agents run",
         "export work/app of member-1 is valid, without conflict",
         "import work/app in member-2 has 4 slices with 12 endpoints from member-1, member-2",
@@ -108,7 +109,7 @@ fn once_ends_well_and_tells_in_lines_what_happened() {
         "latency member-1 -> member-2: p50 ",
         "a change costs 1 write + 2 per importer",
         "latency member-2 -> itself: p50 ",
-        "passed: exports, imports, derived Services, imported slices, and the hub are exactly as they should be",
+        "passed: exports, imports, derived Services, imported slices, and the hub are exactly as they should be (API fleet)",
     ] {
         assert!(shown.contains(part), "{part:?} is not in:\n{shown}");
     }
@@ -157,7 +158,13 @@ fn steps(events: &[Value]) -> String {
 
 #[test]
 fn nothing_is_lost_while_the_hub_is_down() {
-    let steps = steps(&passes(&["--scenario", "hub-down"]));
+    let events = passes(&["--scenario", "hub-down"]);
+    let hub: Vec<&Value> = of_kind(&events, "hub").iter().map(|hub| &hub["reachable"]).collect();
+    assert_eq!(hub, [false, true]);
+    let leases: Vec<&Value> = of_kind(&events, "lease").iter().map(|lease| &lease["held"]).collect();
+    assert_eq!(leases, [false, true], "the hub agent waits for its Lease");
+    assert_eq!(events.last().unwrap()["scenario"], "hub-down");
+    let steps = steps(&events);
     assert!(steps.contains("none arrived, and all imports stay as they were"), "{steps}");
     assert!(steps.contains("all changes are everywhere"), "{steps}");
 }
@@ -167,6 +174,10 @@ fn the_successor_of_a_killed_agent_makes_good_what_was_missed() {
     let events = passes(&["--scenario", "agent-killed"]);
     let states: Vec<&Value> = of_kind(&events, "agent").iter().map(|agent| &agent["state"]).collect();
     assert_eq!(states, ["killed", "restarted"]);
+    let leases: Vec<(&Value, &Value)> =
+        of_kind(&events, "lease").iter().map(|it| (&it["agent"], &it["held"])).collect();
+    let agent = &Value::from("member-agent of member-2");
+    assert_eq!(leases, [(agent, &Value::Bool(false)), (agent, &Value::Bool(true))]);
     let steps = steps(&events);
     assert!(steps.contains("member-2 has caught up"), "{steps}");
 }
@@ -258,13 +269,19 @@ impl Running {
     }
 
     /// Sends a signal to the sandbox. Returns its exit code and standard error.
-    fn end(mut self, signal: Signal) -> (Option<i32>, String) {
+    fn end(self, signal: Signal) -> (Option<i32>, String) {
+        let (code, _, errors) = self.end_with_output(signal);
+        (code, errors)
+    }
+
+    /// Sends a signal to the sandbox. Returns its exit code, the rest of its output, and standard error.
+    fn end_with_output(mut self, signal: Signal) -> (Option<i32>, String, String) {
         kill_process(pid(&self.child), signal).unwrap();
         // Read the rest of the output, so that the process never blocks on a full pipe.
         let mut rest = Vec::new();
         self.output.read_to_end(&mut rest).unwrap();
         let output = self.child.wait_with_output().unwrap();
         self.limit.check(&format!("its end after {signal:?}"));
-        (output.status.code(), text(&output.stderr).to_owned())
+        (output.status.code(), text(&rest).to_owned(), text(&output.stderr).to_owned())
     }
 }

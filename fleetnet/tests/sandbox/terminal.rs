@@ -50,6 +50,7 @@ fn a_terminal_shows_a_live_picture_and_is_restored() {
         assert!(before.contains(part), "{part:?} is not in {before:?}");
     }
     assert!(after.contains("writes for a change") && !after.contains('\u{1b}'), "{after:?}");
+    assert!(after.contains("exports and imports were as they should be; removed 3 clusters"), "{after:?}");
 }
 
 #[test]

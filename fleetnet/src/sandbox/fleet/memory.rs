@@ -1,8 +1,9 @@
 //! API servers in memory: memkube with the fleet's CRDs, and a connection that can be interrupted.
 
 use crate::limits::AUDIT_ENTRIES;
-use crate::sandbox::kubeconfigs;
+use crate::sandbox::kubeconfigs::{self, KUBECTL};
 use crate::sandbox::measure::{Ledger, Written};
+use crate::sandbox::workloads;
 use anyhow::Context as _;
 use fleetnet_api::crds;
 use fleetnet_runtime::client::Cluster;
@@ -21,8 +22,9 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// User in the kubeconfigs. Unlike the sandbox itself, this user cannot reach a server during an interruption.
-const KUBECTL: &str = "kubectl";
+/// Address of the API server in the slice of `default/kubernetes`. A loopback address would be rejected, so this is an address for
+/// documentation (RFC 5737).
+const API_SERVER: &str = "192.0.2.1";
 /// Source of random access keys. Other users of this machine can reach the ports, so keys must not be predictable.
 const RANDOM: &str = "/dev/urandom";
 
@@ -78,6 +80,11 @@ impl InMemory {
 
     pub(super) async fn admit_standard_api(&self) -> anyhow::Result<()> {
         self.server.install(&crds::multicluster()).await
+    }
+
+    pub(super) async fn add_workloads(&self) -> anyhow::Result<()> {
+        self.server.memkube().add_workloads();
+        workloads::make_kubernetes_service(&self.admin(), API_SERVER).await
     }
 
     pub(super) fn publish(&self, cluster: &str, listener: TcpListener, path: &Path) -> anyhow::Result<Https> {

@@ -67,6 +67,14 @@ impl Server {
         }
     }
 
+    /// Adds what a member needs for Deployments and pods, except their controllers, and `default/kubernetes`. A real server has it.
+    pub(crate) async fn add_workloads(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Memory(server) => server.add_workloads().await,
+            Self::Real(server) => server.add_workloads().await,
+        }
+    }
+
     /// Interrupts all connections to this server.
     pub(crate) async fn cut(&self) -> anyhow::Result<()> {
         match self {
@@ -86,7 +94,7 @@ impl Server {
     }
 
     /// Writes a kubeconfig for a user with all rights. A server in memory also starts to listen on `listener`.
-    pub(crate) fn publish(
+    pub(crate) async fn publish(
         &self,
         cluster: &str,
         listener: Option<TcpListener>,
@@ -95,7 +103,7 @@ impl Server {
         match (self, listener) {
             (Self::Memory(server), Some(listener)) => server.publish(cluster, listener, path).map(Some),
             (Self::Memory(_), None) => anyhow::bail!("a server in memory needs a port to be reached at"),
-            (Self::Real(server), _) => server.publish(path).map(|()| None),
+            (Self::Real(server), _) => server.publish(cluster, path).await.map(|()| None),
         }
     }
 

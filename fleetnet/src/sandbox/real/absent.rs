@@ -36,6 +36,10 @@ impl OnProcesses {
         match *self {}
     }
 
+    pub(crate) async fn add_workloads(&self) -> anyhow::Result<()> {
+        match *self {}
+    }
+
     pub(crate) async fn freeze(&self) -> anyhow::Result<()> {
         match *self {}
     }
@@ -44,7 +48,7 @@ impl OnProcesses {
         match *self {}
     }
 
-    pub(crate) fn publish(&self, _: &Path) -> anyhow::Result<()> {
+    pub(crate) async fn publish(&self, _: &str, _: &Path) -> anyhow::Result<()> {
         match *self {}
     }
 

@@ -1,14 +1,14 @@
 //! Servers for `--real`: control planes of the end-to-end test harness.
 
-use crate::sandbox::kubeconfigs;
+use crate::sandbox::kubeconfigs::{self, KUBECTL};
 use crate::sandbox::measure::{Ledger, Written};
-use anyhow::Context as _;
 use fleetnet_api::crds;
 use fleetnet_runtime::client::Cluster;
 use futures::future::{try_join, try_join_all};
 use harness::audit::Mark;
-use harness::control_plane::ControlPlane;
+use harness::control_plane::{ADMIN, ControlPlane};
 use harness::fleet;
+use memkube::serve::kubeconfig;
 use std::path::Path;
 
 /// User agent of the sandbox's requests. It distinguishes these requests from the requests of the fleet's agents.
@@ -69,6 +69,11 @@ impl OnProcesses {
         fleet::manifests::apply(&self.control_plane, fleet::manifests::MULTICLUSTER_API).await
     }
 
+    /// Grants the member's agent the rights to make EndpointSlices. The server has `default/kubernetes` and all kinds already.
+    pub(crate) async fn add_workloads(&self) -> anyhow::Result<()> {
+        fleet::manifests::apply(&self.control_plane, fleet::manifests::ENDPOINT_SLICES).await
+    }
+
     pub(crate) async fn freeze(&self) -> anyhow::Result<()> {
         self.control_plane.freeze().await
     }
@@ -77,9 +82,9 @@ impl OnProcesses {
         self.control_plane.thaw().await
     }
 
-    pub(crate) fn publish(&self, path: &Path) -> anyhow::Result<()> {
-        let made = self.control_plane.admin_kubeconfig()?;
-        let text = std::fs::read_to_string(&made).with_context(|| format!("cannot read {}", made.display()))?;
+    pub(crate) async fn publish(&self, cluster: &str, path: &Path) -> anyhow::Result<()> {
+        let access = self.control_plane.access(ADMIN).await?;
+        let text = kubeconfig::text(cluster, &access.server_url, &access.authority_pem, KUBECTL, &access.token);
         kubeconfigs::write(path, &text)
     }
 

@@ -17,7 +17,7 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     let name = Scenario::HubDown.name();
     scene.step(name, "the hub is disconnected: no request reaches it, and no answer leaves it".to_owned()).await;
     let before = scene.watches.look(World::imports);
-    scene.fleet.hub.cut().await?;
+    scene.fleet.cut_hub().await?;
     let mut missed = Vec::new();
     for _ in 0..CHANGES {
         missed.push(scene.begin_change().await?.2);
@@ -35,11 +35,14 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
         wrong.push("imports changed while the hub was down".to_owned());
     }
     scene.step(name, "the hub comes back".to_owned()).await;
-    scene.fleet.hub.mend().await?;
+    scene.fleet.mend_hub().await?;
     let begun = Instant::now();
     wrong.extend(scene.all_as_expected(SET_UP).await);
     if wrong.is_empty() {
-        let text = format!("all changes are everywhere {:.0} ms later", milliseconds(begun.elapsed()));
+        let text = format!(
+            "all changes are everywhere {:.1} s later: the hub agent first waited for its Lease",
+            milliseconds(begun.elapsed()) / 1000.0
+        );
         scene.step(name, text).await;
         let after = scene.watches.look(World::imports);
         if scene.watches.see(DOWN, |world| world.imports() != after).await {

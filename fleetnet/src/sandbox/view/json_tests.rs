@@ -1,13 +1,13 @@
 //! Tests that the JSON of every event agrees with its documentation.
 
 use super::*;
-use crate::sandbox::event::{AgentState, Change, Counts, Export, Import, Latency, Traffic, Writes};
+use crate::sandbox::event::{AgentState, Change, Counts, Ended, Export, Import, Latency, Traffic, Writes};
 use chrono::{DateTime, Local};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Documentation of the events for users. Lines that begin with a brace are examples.
-const DESCRIPTION: &str = include_str!("../../../../docs/sandbox.md");
+const DESCRIPTION: &str = include_str!("../../../../docs/reference/sandbox-json.md");
 
 fn shown(event: Event) -> Value {
     let at: DateTime<Local> = DateTime::parse_from_rfc3339("2026-03-01T10:00:00.25Z").unwrap().into();
@@ -24,14 +24,21 @@ fn beginning() -> Vec<Event> {
     let [cluster, service] = ["member-1", "work/app"].map(str::to_owned);
     let clusters = vec!["hub".to_owned(), "member-1".to_owned(), "member-2".to_owned()];
     let from = BTreeSet::from(["member-1".to_owned(), "member-2".to_owned()]);
-    let (export, import) =
-        (Export { valid: Some(true), conflict: None }, Import { valid: true, from, slices: 4, endpoints: 12 });
+    let export = Export { valid: Some(true), conflict: None };
+    let import = Import { valid: true, from, slices: 4, endpoints: 12, draining: 6, unready: 0 };
     let (agent, why) = ("hub-agent".to_owned(), Some("leader election failed".to_owned()));
     let path = "clusters/member-1.kubeconfig".to_owned();
+    let commands =
+        ["export KUBECONFIG=clusters/hub.kubeconfig:clusters/member-1.kubeconfig", "fleetnet explain work/app"];
+    let commands = commands.map(str::to_owned).to_vec();
     vec![
         Event::Starting { members: 2, servers: "memkube", api: "fleet", scenario: None },
         Event::Running { clusters, agents: 3 },
         Event::Kubeconfig { cluster: cluster.clone(), path },
+        Event::Commands { commands },
+        Event::Hub { reachable: false },
+        Event::Lease { agent: agent.clone(), held: false },
+        Event::Paused { paused: true },
         Event::Export { cluster: cluster.clone(), service: service.clone(), export },
         Event::Import { cluster: cluster.clone(), service: service.clone(), import },
         Event::Gone { what: "export", cluster, service },
@@ -64,6 +71,8 @@ fn end() -> Vec<Event> {
         Change { change: 8, arrived: 1, slowest_milliseconds: None, writes: Some(writes(3, 1, 1)), ..change.clone() };
     let latency = Latency { samples: 5, p50_milliseconds: 7.4, p99_milliseconds: None, max_milliseconds: 9.1 };
     let details = vec!["10 patch endpointsliceexports in hub by member-agent of member-1".to_owned()];
+    let clusters = ["hub", "member-1", "member-2"].map(str::to_owned).to_vec();
+    let ended = Ended { seconds: 32, compared: true, differences: Vec::new(), clusters, kubeconfigs: 3 };
     let wrong = vec!["fleet-system of member-2 has no Service work-app".to_owned()];
     vec![
         Event::Arrival { change: 7, origin: origin.clone(), destination: destination.clone(), milliseconds: 7.412 },
@@ -71,8 +80,9 @@ fn end() -> Vec<Event> {
         Event::Change(lost),
         Event::Latency { origin, destination, latency },
         Event::Cost { changes: 10, lost: 0, writes: writes(50, 30, 10), details },
-        Event::Verdict { passed: true, imported: true, wrong: Vec::new() },
-        Event::Verdict { passed: false, imported: false, wrong },
+        Event::Verdict { passed: true, imported: true, wrong: Vec::new(), scenario: None, api: "fleet" },
+        Event::Verdict { passed: false, imported: false, wrong, scenario: Some("hub-down"), api: "fleet" },
+        Event::Ended(ended),
     ]
 }
 
@@ -121,9 +131,9 @@ fn every_event_is_described_with_an_example_that_is_true() {
         .collect();
     let all: Vec<Value> = beginning().into_iter().chain(end()).chain(requests()).map(shown).collect();
     for event in &all {
-        assert!(described.contains(event), "no example in docs/sandbox.md: {event}");
+        assert!(described.contains(event), "no example in docs/reference/sandbox-json.md: {event}");
     }
-    assert_eq!(described.len(), all.len(), "an example of docs/sandbox.md is of no event");
+    assert_eq!(described.len(), all.len(), "an example of docs/reference/sandbox-json.md is of no event");
 }
 
 #[test]

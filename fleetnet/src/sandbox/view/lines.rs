@@ -1,8 +1,9 @@
 //! View for people without a terminal: one line for each event with new information.
 
 use super::requests;
-use crate::args::Api;
-use crate::sandbox::event::{AgentState, Change, Event, Import, Writes};
+use crate::limits::CLUSTERS_NAMED;
+use crate::sandbox::event::{AgentState, Change, Ended, Event, Import, Writes};
+use crate::sandbox::fleet::HUB;
 use crate::sandbox::observe::export_state;
 use chrono::{DateTime, Local};
 
@@ -20,13 +21,22 @@ pub(super) fn line(event: &Event) -> Option<String> {
         Event::Starting { members, servers, api, scenario } => {
             let scenario = scenario.map_or_else(String::new, |name| format!(", with the scenario {name}"));
             let members = plural(u64::from(*members), "member");
-            let api = if *api == Api::Fleet.name() { String::new() } else { format!(", with the API {api}") };
-            format!("starting a hub and {members} on {servers}{api}{scenario}")
+            format!("starting a hub and {members} on {servers}, with the API {api}{scenario}")
         }
         Event::Running { clusters, agents } => {
             format!("{} clusters and {agents} agents run; each member exports and imports; {PRICE}", clusters.len())
         }
         Event::Kubeconfig { cluster, path } => format!("{cluster}: kubectl --kubeconfig {path}"),
+        Event::Commands { commands } => {
+            let lines = commands.iter().map(|command| format!("  {command}"));
+            std::iter::once("in another shell:".to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
+        }
+        Event::Hub { reachable } => {
+            format!("the hub is {}", if *reachable { "reachable again" } else { "unreachable" })
+        }
+        Event::Lease { agent, held: false } => format!("{agent} waits for its Lease"),
+        Event::Lease { agent, held: true } => format!("{agent} holds its Lease"),
+        Event::Paused { paused } => format!("changes {}", if *paused { "pause" } else { "go on" }),
         Event::Agent { agent, state, why } => {
             let state = match state {
                 AgentState::Killed => "was killed",
@@ -62,7 +72,8 @@ pub(super) fn line(event: &Event) -> Option<String> {
             requests::second(*requests_per_second, *lost_so_far, counts)
         }
         Event::Rollout { cluster, passed, counts } => requests::rollout(cluster, *passed, counts),
-        Event::Verdict { passed, wrong, .. } => verdict(*passed, wrong),
+        Event::Verdict { passed, wrong, scenario, api, .. } => verdict(*passed, wrong, *scenario, api),
+        Event::Ended(ended) => end(ended),
     })
 }
 
@@ -99,7 +110,19 @@ pub(super) fn imported_from(import: &Import, from: &str) -> String {
     }
     let [slices, endpoints] = [(import.slices, "slice"), (import.endpoints, "endpoint")]
         .map(|(count, word)| plural(u64::try_from(count).unwrap_or(u64::MAX), word));
-    format!("has {slices} with {endpoints} from {from}")
+    format!("has {slices} with {endpoints}{} from {from}", conditions(import))
+}
+
+/// Describes the conditions of imported endpoints; empty if all are ready.
+fn conditions(import: &Import) -> String {
+    let Import { endpoints, draining, unready, .. } = *import;
+    if draining + unready == 0 {
+        return String::new();
+    }
+    let ready = endpoints.saturating_sub(draining + unready);
+    let others = [(draining, "draining"), (unready, "not ready")].into_iter().filter(|(count, _)| *count > 0);
+    let others: String = others.map(|(count, word)| format!(", {count} {word}")).collect();
+    format!(" ({ready} ready{others})")
 }
 
 pub(super) fn changed(change: &Change) -> String {
@@ -116,19 +139,64 @@ pub(super) fn changed(change: &Change) -> String {
     format!("change {number}: {address} of {cluster} ({slice}) is {came}{cost}")
 }
 
-pub(super) fn verdict(passed: bool, wrong: &[String]) -> String {
+pub(super) fn verdict(passed: bool, wrong: &[String], scenario: Option<&str>, api: &str) -> String {
+    let scenario = scenario.map_or_else(String::new, |name| format!("scenario {name}, "));
+    let run = format!("({scenario}API {api})");
     if passed {
-        return "passed: exports, imports, derived Services, imported slices, and the hub are exactly as they should be"
-            .to_owned();
+        return format!(
+            "passed: exports, imports, derived Services, imported slices, and the hub are exactly as they should be {run}"
+        );
     }
     let lines = wrong.iter().map(|line| format!("  {line}"));
-    std::iter::once("FAILED:".to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
+    std::iter::once(format!("FAILED {run}:")).chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+/// Describes the end of a run that a user has stopped.
+pub(super) fn end(ended: &Ended) -> String {
+    let Ended { seconds, compared, differences, clusters, kubeconfigs } = ended;
+    let state = match (compared, differences.len()) {
+        (false, _) => String::new(),
+        (true, 0) => ": exports and imports were as they should be".to_owned(),
+        (true, _) => ": exports and imports were not as the sandbox made them".to_owned(),
+    };
+    let counts = [(clusters.len(), "cluster"), (*kubeconfigs, "kubeconfig")];
+    let removed: Vec<String> =
+        counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| many(count, word)).collect();
+    let removed = if removed.is_empty() { String::new() } else { format!("; removed {}", removed.join(" and ")) };
+    let head = format!("ended after {seconds} s{state}{removed}");
+    std::iter::once(head).chain(differences.iter().map(|line| format!("  {line}"))).collect::<Vec<_>>().join("\n")
 }
 
 fn cost(writes: &Writes) -> String {
-    let parts: Vec<String> = writes.by_cluster.iter().map(|(cluster, times)| format!("{cluster} {times}")).collect();
-    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    let parts: Vec<(String, u64)> =
+        writes.by_cluster.iter().map(|(cluster, times)| (cluster.clone(), *times)).collect();
+    let parts = by_cluster(&parts, |times| times.to_string());
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({parts})") };
     format!("{}{parts}", plural(writes.total, "write"))
+}
+
+/// Lists numbers by cluster. In a large fleet, all members share one part.
+pub(super) fn by_cluster<T: Copy + std::iter::Sum<T>>(counts: &[(String, T)], show: impl Fn(T) -> String) -> String {
+    let (hub, mut members): (Vec<_>, Vec<_>) = counts.iter().partition(|(cluster, _)| cluster == HUB);
+    let mut parts: Vec<String> = hub.iter().map(|(cluster, count)| format!("{cluster} {}", show(*count))).collect();
+    if members.len() > CLUSTERS_NAMED {
+        let sum = members.iter().map(|(_, count)| *count).sum();
+        parts.push(format!("{} members {}", members.len(), show(sum)));
+    } else {
+        members.sort_by_key(|(cluster, _)| natural(cluster));
+        parts.extend(members.into_iter().map(|(cluster, count)| format!("{cluster} {}", show(*count))));
+    }
+    parts.join(", ")
+}
+
+/// Sort key of a cluster's name, by which `member-2` is before `member-10`.
+pub(super) fn natural(name: &str) -> (String, u64) {
+    let text = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    (text.to_owned(), name[text.len()..].parse().unwrap_or_default())
+}
+
+fn many(count: usize, word: &str) -> String {
+    plural(u64::try_from(count).unwrap_or(u64::MAX), word)
 }
 
 fn plural(count: u64, word: &str) -> String {
@@ -154,10 +222,15 @@ mod tests {
             "export work/app of member-2 is valid, in conflict with another export",
         );
         let from = BTreeSet::from(["member-1".to_owned(), "member-2".to_owned()]);
-        let import = Import { valid: true, from, slices: 4, endpoints: 1 };
+        let import = Import { valid: true, from: from.clone(), slices: 4, endpoints: 1, draining: 0, unready: 0 };
         check(
             &Event::Import { cluster: cluster.clone(), service: service.clone(), import },
             "import work/app in member-2 has 4 slices with 1 endpoint from member-1, member-2",
+        );
+        let import = Import { valid: true, from, slices: 4, endpoints: 12, draining: 6, unready: 1 };
+        check(
+            &Event::Import { cluster: cluster.clone(), service: service.clone(), import },
+            "import work/app in member-2 has 4 slices with 12 endpoints (5 ready, 6 draining, 1 not ready) from member-1, member-2",
         );
         let import = Import::default();
         check(
@@ -214,8 +287,49 @@ mod tests {
             "1 change cost 5 writes (hub 5), 2 did not arrive and are not counted",
         );
         check(
-            &Event::Verdict { passed: false, imported: false, wrong: vec!["one".to_owned(), "two".to_owned()] },
-            "FAILED:\n  one\n  two",
+            &Event::Verdict {
+                passed: false,
+                imported: false,
+                wrong: vec!["one".to_owned(), "two".to_owned()],
+                scenario: Some("hub-down"),
+                api: "fleet",
+            },
+            "FAILED (scenario hub-down, API fleet):\n  one\n  two",
+        );
+        let mut ended = Ended { seconds: 7, ..Ended::default() };
+        check(&Event::Ended(ended.clone()), "ended after 7 s");
+        ended.compared = true;
+        ended.clusters = vec!["hub".to_owned(), "member-1".to_owned()];
+        check(
+            &Event::Ended(ended.clone()),
+            "ended after 7 s: exports and imports were as they should be; removed 2 clusters",
+        );
+        (ended.kubeconfigs, ended.differences) = (2, vec!["one".to_owned()]);
+        check(
+            &Event::Ended(ended),
+            "ended after 7 s: exports and imports were not as the sandbox made them; removed 2 clusters and 2 kubeconfigs\n  one",
+        );
+    }
+
+    #[test]
+    fn members_are_in_natural_order_and_share_a_part_in_a_large_fleet() {
+        let mut names = vec!["member-10", "hub", "member-2", "member-1"];
+        names.sort_by_key(|name| natural(name));
+        assert_eq!(names, ["hub", "member-1", "member-2", "member-10"]);
+        let counts = |members: u64| -> Vec<(String, u64)> {
+            std::iter::once(("hub".to_owned(), 4)).chain((1..=members).map(|it| (format!("member-{it}"), 1))).collect()
+        };
+        assert_eq!(by_cluster(&counts(2), |it| it.to_string()), "hub 4, member-1 1, member-2 1");
+        assert_eq!(by_cluster(&counts(20), |it| it.to_string()), "hub 4, 20 members 20");
+    }
+
+    #[test]
+    fn what_is_down_or_waits_is_named() {
+        check(&Event::Hub { reachable: false }, "the hub is unreachable");
+        check(&Event::Lease { agent: "hub-agent".to_owned(), held: false }, "hub-agent waits for its Lease");
+        check(
+            &Event::Commands { commands: vec!["export KUBECONFIG=a:b".to_owned()] },
+            "in another shell:\n  export KUBECONFIG=a:b",
         );
     }
 }

@@ -1,8 +1,8 @@
 //! Picture of a fleet, as lines that fit the size of a terminal. Does no I/O.
 
-use super::lines;
 use super::state::{Happened, State};
-use crate::limits::CLUSTERS_NAMED;
+use super::{legend, lines};
+use crate::limits::{CLUSTERS_NAMED, PAIRS_LISTED};
 use crate::sandbox::event::{Export, Latency};
 use crate::sandbox::measure::Samples;
 use chrono::{DateTime, Local};
@@ -53,6 +53,7 @@ enum Rank {
     Header,
     Exports,
     Kubeconfigs,
+    Fleet,
 }
 
 /// Number of lines of each important part that must fit before a less important part is shown.
@@ -61,13 +62,15 @@ const WORTH: usize = 5;
 /// Draws the picture: at most `size.rows` lines of at most `size.columns` characters.
 pub(super) fn draw(state: &State, now: DateTime<Local>, size: Size, colours: Colours) -> Vec<String> {
     let Size { columns, rows } = size;
+    let last = if state.has_legend { legend() } else { happened(state, columns) };
     let parts = [
         header(state, now),
+        fleet(state),
         kubeconfigs(state),
         exports(state),
         imports(state),
         latencies(state, columns),
-        happened(state, columns),
+        last,
     ];
     let mut parts: Vec<Part> = parts.into_iter().filter(|part| !part.lines.is_empty()).collect();
     let gaps = give_way(&mut parts, rows);
@@ -89,7 +92,7 @@ pub(super) fn draw(state: &State, now: DateTime<Local>, size: Size, colours: Col
 /// Drops the least important parts when room is scarce. Returns true if there is room for empty lines between the parts.
 fn give_way(parts: &mut Vec<Part>, rows: usize) -> bool {
     let worth = |parts: &[Part], most: usize| parts.iter().map(|part| part.lines.len().min(most)).sum::<usize>();
-    for rank in [Rank::Kubeconfigs, Rank::Exports] {
+    for rank in [Rank::Fleet, Rank::Kubeconfigs, Rank::Exports] {
         if worth(parts, WORTH) + parts.len() > rows {
             parts.retain(|part| part.rank != rank);
         }
@@ -105,20 +108,33 @@ fn give_way(parts: &mut Vec<Part>, rows: usize) -> bool {
 pub(super) fn last(state: &State) -> Vec<String> {
     let mut left: Vec<String> = latencies(state, usize::MAX).lines.into_iter().map(|(_, line)| line).collect();
     left.extend(cost(state));
-    if let Some((passed, wrong)) = &state.verdict {
-        left.extend(lines::verdict(*passed, wrong).lines().map(str::to_owned));
+    for line in state.verdict.iter().map(|(_, line)| line).chain(&state.ended) {
+        left.extend(line.lines().map(str::to_owned));
     }
     left
 }
 
+/// Returns the part with the hub and its members.
+fn fleet(state: &State) -> Part {
+    let look = |is_well| if is_well { Look::Plain } else { Look::Bad };
+    let lines = legend::fleet(state).into_iter().map(|(is_well, line)| (look(is_well), line)).collect();
+    Part { lines: headed("FLEET", lines), headed: true, newest_last: false, rank: Rank::Fleet }
+}
+
+fn legend() -> Part {
+    let lines = legend::lines().into_iter().map(|line| (Look::Plain, line)).collect();
+    Part { lines: headed("LEGEND", lines), headed: true, newest_last: false, rank: Rank::Main }
+}
+
 fn header(state: &State, now: DateTime<Local>) -> Part {
     let seconds = state.began.map_or(0, |began| now.signed_duration_since(began).num_seconds().max(0));
-    let look = if state.down.is_empty() { Look::Heading } else { Look::Bad };
+    let look = if state.is_well() { Look::Heading } else { Look::Bad };
+    let keys = if state.has_keys { "q ends it, ? shows all keys" } else { "Ctrl-C ends it" };
     let time = format!("{:02}:{:02}", seconds / 60, seconds % 60);
-    let mut lines = vec![(look, format!("fleetnet sandbox   {time}   {}   Ctrl-C ends it", state.headline()))];
-    if let Some((passed, wrong)) = &state.verdict {
+    let mut lines = vec![(look, format!("fleetnet sandbox   {time}   {}   {keys}", state.headline()))];
+    if let Some((passed, verdict)) = &state.verdict {
         let look = if *passed { Look::Good } else { Look::Bad };
-        lines.extend(lines::verdict(*passed, wrong).lines().map(|line| (look, line.to_owned())));
+        lines.extend(verdict.lines().map(|line| (look, line.to_owned())));
     }
     Part { lines, headed: false, newest_last: false, rank: Rank::Header }
 }
@@ -136,7 +152,13 @@ fn exports(state: &State) -> Part {
         let description = crate::sandbox::observe::export_state(export);
         alike.entry((service, description)).or_insert((well, Vec::new())).1.push(cluster);
     }
-    Part { lines: headed("EXPORTS", grouped(alike, "of")), headed: true, newest_last: false, rank: Rank::Exports }
+    // While the hub is down, nobody checks exports: what is shown is old.
+    let heading = if state.hub_down { "EXPORTS   as before the hub was down" } else { "EXPORTS" };
+    let mut lines = grouped(alike, "of");
+    if state.hub_down {
+        lines.iter_mut().for_each(|(look, _)| *look = Look::Plain);
+    }
+    Part { lines: headed(heading, lines), headed: true, newest_last: false, rank: Rank::Exports }
 }
 
 /// Returns the part about imports: a line for each Service and state of its imports. Clusters with the same state share a line.
@@ -145,7 +167,7 @@ fn imports(state: &State) -> Part {
     for ((service, cluster), import) in &state.imports {
         let from: Vec<&str> = import.from.iter().map(String::as_str).collect();
         let description = lines::imported_from(import, &clusters(&from));
-        let well = import.valid && import.slices > 0;
+        let well = import.valid && import.slices > 0 && import.draining == 0;
         alike.entry((service, description)).or_insert((well, Vec::new())).1.push(cluster);
     }
     Part { lines: headed("IMPORTS", grouped(alike, "in")), headed: true, newest_last: false, rank: Rank::Main }
@@ -168,23 +190,35 @@ fn grouped(alike: Alike<'_>, word: &str) -> Lines {
 
 /// Lists the names of a few clusters. Returns only the number of the clusters if there are many.
 fn clusters(names: &[&str]) -> String {
-    if names.len() <= CLUSTERS_NAMED { names.join(", ") } else { format!("{} clusters", names.len()) }
+    if names.len() > CLUSTERS_NAMED {
+        return format!("{} clusters", names.len());
+    }
+    let mut names = names.to_vec();
+    names.sort_by_key(|name| lines::natural(name));
+    names.join(", ")
 }
 
 /// Returns the part about latencies: a line for each pair of clusters. Pairs of a cluster with itself are last. If there are many
 /// pairs, the first line is a summary of all pairs of different clusters.
 fn latencies(state: &State, columns: usize) -> Part {
     let mut rows: Vec<(String, Latency)> = Vec::new();
-    if state.pairs.len() > CLUSTERS_NAMED * CLUSTERS_NAMED {
+    let is_large = state.pairs.len() > CLUSTERS_NAMED * CLUSTERS_NAMED;
+    let row = |((origin, destination), samples): (&(String, String), &Samples)| {
+        let order = (origin == destination, lines::natural(origin), lines::natural(destination));
+        Some((order, lines::pair(origin, destination), samples.latency()?))
+    };
+    let mut pairs: Vec<_> = state.pairs.iter().filter_map(row).collect();
+    if is_large {
         rows.extend(state.between.latency().map(|latency| ("between clusters".to_owned(), latency)));
+        pairs.retain(|((is_itself, ..), ..)| !is_itself);
+        pairs.sort_by(|(first, _, one), (second, _, other)| {
+            other.p50_milliseconds.total_cmp(&one.p50_milliseconds).then_with(|| first.cmp(second))
+        });
+        pairs.truncate(PAIRS_LISTED);
+    } else {
+        pairs.sort_by(|(one, ..), (other, ..)| one.cmp(other));
     }
-    for itself in [false, true] {
-        let pairs = state.pairs.iter().filter(|((origin, destination), _)| (origin == destination) == itself);
-        let row = |((origin, destination), samples): (&(String, String), &Samples)| {
-            Some((lines::pair(origin, destination), samples.latency()?))
-        };
-        rows.extend(pairs.filter_map(row));
-    }
+    rows.extend(pairs.into_iter().map(|(_, name, latency)| (name, latency)));
     // Each line is a name and up to four columns of numbers. A column has 9 characters: a space, and the number in 8
     // characters. The first column is always shown, so the name gets at most all characters but 10. Other columns are shown
     // only if there is enough room.
@@ -194,7 +228,8 @@ fn latencies(state: &State, columns: usize) -> Part {
         let cells: String = cells.iter().take(shown).map(|cell| format!(" {cell:>8}")).collect();
         format!("{:width$} {cells}", fit(name, width))
     };
-    let heading = line("LATENCY", ["p50 ms", "max ms", "changes", "p99 ms"].map(str::to_owned));
+    let heading = if is_large { "LATENCY (slowest)" } else { "LATENCY" };
+    let heading = line(heading, ["p50 ms", "max ms", "changes", "p99 ms"].map(str::to_owned));
     let row = |(name, latency): &(String, Latency)| {
         let p99 = latency.p99_milliseconds.map_or_else(|| "-".to_owned(), |p99| format!("{p99:.1}"));
         let [p50, max] = [latency.p50_milliseconds, latency.max_milliseconds].map(|it| format!("{it:.1}"));
@@ -221,12 +256,12 @@ fn cost(state: &State) -> Option<String> {
     let changes = f64::from(state.changes);
     #[expect(clippy::cast_precision_loss, reason = "an average for people")]
     let each = |times: u64| times as f64 / changes;
-    let parts = state.writes.by_cluster.iter().map(|(cluster, times)| format!("{cluster} {:.1}", each(*times)));
-    let parts: Vec<String> = parts.collect();
+    let counts: Vec<(String, u64)> =
+        state.writes.by_cluster.iter().map(|(name, times)| (name.clone(), *times)).collect();
+    let parts = lines::by_cluster(&counts, |times| format!("{:.1}", each(times)));
     let lost = if state.lost > 0 { format!(", {} lost", state.lost) } else { String::new() };
     let mean = if state.changes > 0 { format!("{:.1}", each(state.writes.total)) } else { "-".to_owned() };
-    (state.changes + state.lost > 0)
-        .then(|| format!("{mean} writes for a change{lost} (1 + 2 per importer; {})", parts.join(", ")))
+    (state.changes + state.lost > 0).then(|| format!("{mean} writes for a change{lost} (1 + 2 per importer; {parts})"))
 }
 
 fn headed(heading: &str, lines: Lines) -> Lines {

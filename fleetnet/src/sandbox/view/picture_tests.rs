@@ -1,7 +1,7 @@
 //! Tests of pictures of small fleets.
 
 use super::*;
-use crate::sandbox::event::{AgentState, Change, Event, Import, Writes};
+use crate::sandbox::event::{AgentState, Change, Ended, Event, Import, Writes};
 use chrono::{TimeDelta, TimeZone as _};
 use std::collections::BTreeSet;
 
@@ -12,13 +12,15 @@ fn time() -> DateTime<Local> {
 fn fleet(members: usize) -> State {
     let mut state = State::default();
     let clusters: Vec<String> = (1..=members).map(|number| format!("member-{number}")).collect();
-    state.take(time(), Event::Running { clusters: clusters.clone(), agents: members + 1 });
+    state.take(time(), Event::Starting { members: 2, servers: "memkube", api: "fleet", scenario: None });
+    let all = std::iter::once("hub".to_owned()).chain(clusters.iter().cloned()).collect();
+    state.take(time(), Event::Running { clusters: all, agents: members + 1 });
     for cluster in &clusters {
         let service = "work/app".to_owned();
         let export = Export { valid: Some(true), conflict: Some(false) };
         state.take(time(), Event::Export { cluster: cluster.clone(), service: service.clone(), export });
         let from = BTreeSet::from_iter(clusters.iter().cloned());
-        let import = Import { valid: true, from, slices: 2, endpoints: 6 };
+        let import = Import { valid: true, from, slices: 2, endpoints: 6, draining: 0, unready: 0 };
         state.take(time(), Event::Import { cluster: cluster.clone(), service, import });
         for destination in &clusters {
             let (origin, destination) = (cluster.clone(), destination.clone());
@@ -44,6 +46,11 @@ fn change(number: u32) -> Event {
     })
 }
 
+fn verdict(passed: bool, wrong: &[&str]) -> Event {
+    let wrong = wrong.iter().map(|line| (*line).to_owned()).collect();
+    Event::Verdict { passed, imported: passed, wrong, scenario: None, api: "fleet" }
+}
+
 fn drawn(state: &State, columns: usize, rows: usize) -> Vec<String> {
     draw(state, time() + TimeDelta::seconds(65), Size { columns, rows }, Colours::Without)
 }
@@ -55,7 +62,11 @@ fn a_fleet_of_two_fits_a_small_terminal() {
     assert_eq!(
         drawn(&state, 80, 24),
         [
-            "fleetnet sandbox   01:05   2 clusters, 3 agents   Ctrl-C ends it",
+            "fleetnet sandbox   01:05   3 clusters, 3 agents   API fleet   Ctrl-C ends it",
+            "",
+            "FLEET",
+            "hub [agent runs] +--- member-1 [agent runs]",
+            "                 +--- member-2 [agent runs]",
             "",
             "EXPORTS",
             "work/app of member-1, member-2 is valid, without conflict",
@@ -93,7 +104,7 @@ fn sixty_by_twelve_has_room_for_imports_latencies_and_changes() {
     assert_eq!(
         drawn(&full(2), 60, 12),
         [
-            "fleetnet sandbox   01:05   2 clusters, 3 agents   Ctrl-C en…",
+            "fleetnet sandbox   01:05   3 clusters, 3 agents   API fleet…",
             "IMPORTS",
             "work/app in member-1, member-2 has 2 slices with 6 endpoint…",
             "LATENCY                 p50 ms   max ms  changes   p99 ms",
@@ -111,12 +122,18 @@ fn sixty_by_twelve_has_room_for_imports_latencies_and_changes() {
 
 #[test]
 fn twenty_members_fit_eighty_by_twenty_four() {
-    let drawn = drawn(&full(20), 80, 24);
+    let mut state = full(20);
+    let [origin, destination] = ["member-20", "member-3"].map(str::to_owned);
+    state.pairs.remove(&(origin.clone(), destination.clone()));
+    state.take(time(), Event::Arrival { change: 1, origin, destination, milliseconds: 40.0 });
+    let drawn = drawn(&state, 80, 24);
     for part in [
         "work/app of 20 clusters is valid, without conflict",
         "work/app in 20 clusters has 2 slices with 6 endpoints from 20 clusters",
-        "between clusters             4.0      4.0      380      4.0",
-        "member-1 -> member-10        4.0      4.0        1        -",
+        "between clusters            4.0     40.0      381      4.0",
+        "LATENCY (slowest)        p50 ms   max ms  changes   p99 ms",
+        "member-20 -> member-3      40.0     40.0        1        -",
+        "member-1 -> member-2        4.0      4.0        1        -",
         "10:00:00 change 90: member-1/app-1 4.0 ms, 5 writes",
     ] {
         assert!(drawn.iter().any(|line| line == part), "{part:?} is not in {drawn:#?}");
@@ -150,14 +167,17 @@ fn agents_that_are_down_are_in_the_headline_until_they_are_back() {
     let agent = |agent: &str, state| Event::Agent { agent: agent.to_owned(), state, why: None };
     state.take(time(), agent("hub-agent", AgentState::Failed));
     state.take(time(), agent("member-agent of member-1", AgentState::Killed));
-    assert_eq!(state.headline(), "2 clusters, 2 of 3 agents DOWN: hub-agent, member-agent of member-1");
+    let rest = "3 clusters, 3 agents";
+    let both = format!("2 of 3 agents DOWN: hub-agent, member-agent of member-1   {rest}   API fleet");
+    assert_eq!(state.headline(), both);
     let size = Size { columns: 200, rows: 24 };
     let painted = draw(&state, time(), size, Colours::With);
     assert!(painted[0].starts_with("\u{1b}[33mfleetnet sandbox") && painted[0].contains("DOWN"), "{painted:?}");
     state.take(time(), agent("member-agent of member-1", AgentState::Restarted));
-    assert_eq!(state.headline(), "2 clusters, 1 of 3 agents DOWN: hub-agent, restarted 1x");
+    let one = format!("1 of 3 agents DOWN: hub-agent   {rest}, restarted 1x   API fleet");
+    assert_eq!(state.headline(), one);
     state.take(time(), agent("hub-agent", AgentState::Restarted));
-    assert_eq!(state.headline(), "2 clusters, 3 agents, restarted 2x");
+    assert_eq!(state.headline(), format!("{rest}, restarted 2x   API fleet"));
 }
 
 #[test]
@@ -190,12 +210,12 @@ fn a_large_fleet_is_cut_to_any_terminal() {
 #[test]
 fn colours_are_used_only_where_they_are_wanted() {
     let mut state = fleet(1);
-    state.take(time(), Event::Verdict { passed: false, imported: false, wrong: vec!["it".to_owned()] });
+    state.take(time(), verdict(false, &["it"]));
     let size = Size { columns: 80, rows: 24 };
     let plain = draw(&state, time(), size, Colours::Without);
     assert!(plain.iter().all(|line| !line.contains('\u{1b}')));
     let painted = draw(&state, time(), size, Colours::With);
-    assert_eq!(painted[1], "\u{1b}[33mFAILED:\u{1b}[0m");
+    assert_eq!(painted[1], "\u{1b}[33mFAILED (API fleet):\u{1b}[0m");
     assert_eq!(painted.len(), plain.len());
 }
 
@@ -211,10 +231,77 @@ fn rows_are_shared_by_need() {
 fn the_end_leaves_the_figures_on_the_screen() {
     let mut state = fleet(1);
     state.take(time(), change(1));
-    state.take(time(), Event::Verdict { passed: true, imported: true, wrong: Vec::new() });
+    state.take(time(), verdict(true, &[]));
+    let ended = Ended { seconds: 9, ..Ended::default() };
+    state.take(time(), Event::Ended(ended));
     let left = last(&state);
-    assert_eq!(left.len(), 4);
+    assert_eq!(left.len(), 5);
+    assert_eq!(left[4], "ended after 9 s");
     assert_eq!(left[1], "member-1 -> itself       4.0      4.0        1        -");
     assert_eq!(left[2], "5.0 writes for a change (1 + 2 per importer; hub 3.0, member-1 2.0)");
     assert!(left[3].starts_with("passed"));
+}
+
+#[test]
+fn nothing_looks_well_while_the_hub_is_down_or_an_agent_waits() {
+    let mut state = fleet(2);
+    let size = Size { columns: 200, rows: 40 };
+    let painted = |state: &State| draw(state, time(), size, Colours::With);
+    state.take(time(), Event::Hub { reachable: false });
+    let down = painted(&state);
+    assert!(down[0].starts_with("\u{1b}[33mfleetnet sandbox   00:00   HUB DOWN"), "{down:#?}");
+    assert!(down.iter().any(|line| line.contains("EXPORTS   as before the hub was down")), "{down:#?}");
+    let exports = down.iter().find(|line| line.contains("work/app of member-1")).unwrap();
+    assert!(!exports.contains("\u{1b}[32m"), "{exports:?} is green");
+    assert!(down.iter().any(|line| line.contains("hub DOWN +-/  member-1 [agent runs]")), "{down:#?}");
+
+    state.take(time(), Event::Hub { reachable: true });
+    let lease = |held| Event::Lease { agent: "hub-agent".to_owned(), held };
+    state.take(time(), lease(false));
+    assert!(!state.is_well() && state.headline().starts_with("waits for its Lease: hub-agent"), "{}", state.headline());
+    state.take(time(), lease(true));
+    assert!(state.is_well());
+    assert!(painted(&state)[0].starts_with("\u{1b}[1mfleetnet sandbox"));
+}
+
+#[test]
+fn draining_endpoints_are_counted_and_not_green() {
+    let mut state = fleet(2);
+    let from = BTreeSet::from(["member-1".to_owned()]);
+    let import = Import { valid: true, from, slices: 2, endpoints: 12, draining: 6, unready: 0 };
+    let (cluster, service) = ("member-1".to_owned(), "work/app".to_owned());
+    state.take(time(), Event::Import { cluster, service, import });
+    let painted = draw(&state, time(), Size { columns: 200, rows: 40 }, Colours::With);
+    let line = painted.iter().find(|line| line.contains("work/app in member-1")).unwrap();
+    assert!(line.contains("12 endpoints (6 ready, 6 draining) from member-1"), "{line}");
+    assert!(line.starts_with("\u{1b}[33m"), "{line:?}");
+}
+
+#[test]
+fn the_legend_takes_the_place_of_the_changes() {
+    let mut state = full(2);
+    (state.has_keys, state.has_legend) = (true, true);
+    let drawn = drawn(&state, 120, 50);
+    assert!(drawn[0].ends_with("q ends it, ? shows all keys"), "{drawn:#?}");
+    assert!(drawn.contains(&"LEGEND".to_owned()) && !drawn.iter().any(|line| line.contains("WHAT HAPPENS")));
+    assert!(drawn.iter().any(|line| line.starts_with("draining ")), "{drawn:#?}");
+}
+
+#[test]
+fn a_large_fleet_has_one_line_for_its_members() {
+    let mut state = fleet(20);
+    assert_eq!(legend::fleet(&state), [(true, "hub [agent runs] --- 20 members (all agents run)".to_owned())]);
+    let (agent, killed) = ("member-agent of member-7".to_owned(), AgentState::Killed);
+    state.take(time(), Event::Agent { agent, state: killed, why: None });
+    assert_eq!(legend::fleet(&state), [(false, "hub [agent runs] --- 20 members (not well: member-7)".to_owned())]);
+}
+
+#[test]
+fn kubectl_users_find_the_first_commands_first() {
+    let mut state = full(2);
+    let commands = vec!["export KUBECONFIG=a:b".to_owned(), "fleetnet explain work/app".to_owned()];
+    state.take(time(), Event::Commands { commands });
+    let drawn = drawn(&state, 120, 60);
+    let at = drawn.iter().position(|line| line == "KUBECTL").unwrap();
+    assert_eq!(drawn[at + 1..at + 3], ["export KUBECONFIG=a:b", "fleetnet explain work/app"]);
 }

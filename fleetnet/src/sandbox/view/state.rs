@@ -16,6 +16,19 @@ pub(super) struct State {
     /// Number of running clusters. The field `agents` has the number of running agents. Both are 0 while the fleet starts.
     pub(super) clusters: usize,
     pub(super) agents: usize,
+    /// Names of the clusters, the hub first.
+    pub(super) names: Vec<String>,
+    /// API and scenario of the run.
+    run: String,
+    /// True while the hub is unreachable.
+    pub(super) hub_down: bool,
+    /// Names of agents that wait for their Leases.
+    pub(super) waiting: BTreeSet<String>,
+    pub(super) paused: bool,
+    /// True if the user of the terminal can press keys.
+    pub(super) has_keys: bool,
+    /// True if the picture has the legend instead of the recent changes.
+    pub(super) has_legend: bool,
     /// Names of agents that do not run now.
     pub(super) down: BTreeSet<String>,
     /// Number of restarts of agents so far.
@@ -37,7 +50,8 @@ pub(super) struct State {
     pub(super) writes: Writes,
     /// Lines that explain how to reach the clusters with kubectl.
     pub(super) kubeconfigs: Vec<String>,
-    pub(super) verdict: Option<(bool, Vec<String>)>,
+    pub(super) verdict: Option<(bool, String)>,
+    pub(super) ended: Option<String>,
 }
 
 /// Description of an event, in a long and a short form.
@@ -60,8 +74,26 @@ impl State {
         self.began.get_or_insert(at);
         let happened = Happened::of(at, &event);
         match event {
-            Event::Starting { .. } => self.starting = lines::line(&event).unwrap_or_default(),
-            Event::Running { clusters, agents } => (self.clusters, self.agents) = (clusters.len(), agents),
+            Event::Starting { api, scenario, .. } => {
+                self.starting = lines::line(&event).unwrap_or_default();
+                self.run =
+                    scenario.map_or_else(String::new, |name| format!("scenario {name}, ")) + &format!("API {api}");
+            }
+            Event::Running { clusters, agents } => {
+                (self.clusters, self.agents, self.names) = (clusters.len(), agents, clusters);
+            }
+            Event::Hub { reachable } => {
+                self.hub_down = !reachable;
+                self.remember(happened);
+            }
+            Event::Lease { agent, held } => {
+                _ = if held { self.waiting.remove(&agent) } else { self.waiting.insert(agent) };
+                self.remember(happened);
+            }
+            Event::Paused { paused } => {
+                self.paused = paused;
+                self.remember(happened);
+            }
             Event::Export { cluster, service, export } => _ = self.exports.insert((service, cluster), export),
             Event::Import { cluster, service, import } => _ = self.imports.insert((service, cluster), import),
             Event::Arrival { origin, destination, milliseconds, .. } => {
@@ -85,7 +117,10 @@ impl State {
             }
             Event::Agent { agent, state, .. } => {
                 match state {
-                    AgentState::Killed | AgentState::Failed => _ = self.down.insert(agent),
+                    AgentState::Killed | AgentState::Failed => {
+                        self.waiting.remove(&agent);
+                        self.down.insert(agent);
+                    }
                     AgentState::Restarted => {
                         self.down.remove(&agent);
                         self.restarts += 1;
@@ -94,8 +129,10 @@ impl State {
                 self.remember(happened);
             }
             Event::Kubeconfig { .. } => self.kubeconfigs.extend(lines::line(&event)),
+            Event::Commands { commands } => self.kubeconfigs.splice(0..0, commands).for_each(drop),
             Event::Step { .. } | Event::Trouble { .. } => self.remember(happened),
-            Event::Verdict { passed, wrong, .. } => self.verdict = Some((passed, wrong)),
+            Event::Verdict { passed, .. } => self.verdict = lines::line(&event).map(|line| (passed, line)),
+            Event::Ended(_) => self.ended = lines::line(&event),
             // These events only summarize earlier events.
             Event::Latency { .. } | Event::Cost { .. } => {}
             // With --packets there is no picture.
@@ -103,21 +140,39 @@ impl State {
         }
     }
 
-    /// Describes the number of clusters and agents, and the agents that are down.
+    /// True if nothing is down and nobody waits.
+    pub(super) fn is_well(&self) -> bool {
+        self.down.is_empty() && self.waiting.is_empty() && !self.hub_down
+    }
+
+    /// Describes what is down first, and then the number of clusters and agents and the kind of run.
     pub(super) fn headline(&self) -> String {
-        let Self { clusters, agents, .. } = self;
+        let Self { clusters, agents, run, .. } = self;
         if *clusters == 0 {
             return self.starting.clone();
         }
-        let restarts = match self.restarts {
-            0 => String::new(),
-            times => format!(", restarted {times}x"),
-        };
-        if self.down.is_empty() {
-            return format!("{clusters} clusters, {agents} agents{restarts}");
+        let list = |names: &BTreeSet<String>| names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let mut parts = Vec::new();
+        if self.hub_down {
+            parts.push("HUB DOWN".to_owned());
         }
-        let names: Vec<&str> = self.down.iter().map(String::as_str).collect();
-        format!("{clusters} clusters, {} of {agents} agents DOWN: {}{restarts}", names.len(), names.join(", "))
+        if !self.down.is_empty() {
+            parts.push(format!("{} of {agents} agents DOWN: {}", self.down.len(), list(&self.down)));
+        }
+        if !self.waiting.is_empty() {
+            parts.push(format!("waits for its Lease: {}", list(&self.waiting)));
+        }
+        if self.paused {
+            parts.push("PAUSED".to_owned());
+        }
+        parts.push(match self.restarts {
+            0 => format!("{clusters} clusters, {agents} agents"),
+            times => format!("{clusters} clusters, {agents} agents, restarted {times}x"),
+        });
+        if !run.is_empty() {
+            parts.push(run.clone());
+        }
+        parts.join("   ")
     }
 
     fn count(&mut self, change: &Change) {
