@@ -172,9 +172,19 @@ fn finish(definition: CustomResourceDefinition, form: Form) -> CustomResourceDef
         }
         if form == Form::Go {
             change_schema(version, |schema| leave_out_additions(schema, &kind));
+            leave_out_columns(version, &kind);
         }
     }
     definition
+}
+
+/// Removes the printer columns that the Go agents' CRDs do not have.
+fn leave_out_columns(version: &mut CustomResourceDefinitionVersion, kind: &str) {
+    match (kind, &mut version.additional_printer_columns) {
+        ("MultiClusterService", Some(columns)) => columns.retain(|column| column.name != "Derived-Service"),
+        ("ServiceImport", columns) => *columns = None,
+        _ => {}
+    }
 }
 
 /// Gives a definition that kube's derive generated the form that controller-gen generates.

@@ -15,6 +15,7 @@
 //! | [`member`] | export, import, ownership of the cluster id |
 //! | [`handshake`] | heartbeats of members, and announcements of both sides ([`features`]) |
 //! | `handover` | make-before-break between two slices of a Service |
+//! | [`carried`] | what clients of an importer reach of a source slice |
 //! | [`conditions`] | conditions and Events for users. [`reasons`] has their reasons |
 
 // Unit tests share the builders of the integration tests, which refer to this crate by its external name.
@@ -27,6 +28,7 @@ mod support;
 
 pub mod admission;
 pub mod annotations;
+pub mod carried;
 pub mod clocks;
 pub mod conditions;
 mod disputes;

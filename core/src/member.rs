@@ -27,6 +27,7 @@ pub use crate::admission::own::OwnRanges;
 pub use export::weight;
 pub use planner::{Planner, ReadValues};
 pub use standard_import::NEVER_IMPORTING;
+pub(crate) use standard_import::served;
 pub use view::{
     ImportLimits, Key, Limits, Membership, OnLeave, ServiceLatency, Settings, SliceStreamServer, SliceStreamUse,
     StandardApi, StreamEnd, View,

@@ -109,7 +109,7 @@ pub fn merged_import_name(service: &ObjectName) -> Text {
     format!("{namespace}-{name}-{}", hex_of(&[namespace.as_bytes(), name.as_bytes()], 10)).into()
 }
 
-/// Returns the name to use if the name from [`joined`] is in use or not valid (B3 in docs/behaviour.md). The name is cut to the
+/// Returns the name to use if the name from [`joined`] is in use or not valid (B3 in docs/contributors/behaviour.md). The name is cut to the
 /// length of a DNS label and ends in 5 hex digits of the UID. Dots become dashes, and a name that does not start with a letter
 /// gets the prefix `s`.
 pub fn joined_with_uid(namespace: &str, name: &str, uid: &str) -> Text {

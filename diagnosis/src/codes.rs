@@ -30,13 +30,15 @@ pub struct Entry {
     pub code: Code,
     /// Fault in a few words.
     pub title: &'static str,
+    /// The same if there is no fault.
+    pub ok: &'static str,
     pub meaning: &'static str,
     /// Objects and fields that show the fault.
     pub evidence: &'static str,
     /// Command that confirms the fault. `HUB`, `EXPORTER`, `IMPORTER` and `MEMBER` stand for kubeconfig contexts.
     pub confirm: &'static str,
     pub remedy: &'static str,
-    /// Reasons of docs/events.md that agents report for this fault.
+    /// Reasons of docs/reference/events.md that agents report for this fault.
     pub reasons: &'static [Reason],
     /// True for a condition that degrades the fleet, but is never the cause of missing endpoints.
     pub is_notice: bool,
@@ -44,7 +46,11 @@ pub struct Entry {
 
 impl Entry {
     const fn new(code: Code, title: &'static str, meaning: &'static str) -> Self {
-        Self { code, title, meaning, evidence: "", confirm: "", remedy: "", reasons: &[], is_notice: false }
+        Self { code, title, ok: "", meaning, evidence: "", confirm: "", remedy: "", reasons: &[], is_notice: false }
+    }
+
+    const fn ok(self, ok: &'static str) -> Self {
+        Self { ok, ..self }
     }
 
     const fn seen(self, evidence: &'static str, confirm: &'static str) -> Self {
@@ -91,11 +97,11 @@ codes! {
     FN101 FN102 FN103 FN104 FN105 FN106 FN107 FN108 FN109 FN110 FN111
     FN201 FN202 FN203 FN204 FN205 FN206 FN207 FN208 FN209 FN210 FN211 FN212 FN213 FN214 FN215
     FN301 FN302 FN303 FN304 FN305 FN306 FN307 FN308 FN309 FN310 FN311 FN312 FN313 FN314 FN315 FN316 FN317 FN318
-    FN319 FN320
-    FN401 FN402 FN403 FN404 FN405 FN406 FN407 FN408 FN409 FN410 FN411
+    FN319 FN320 FN321 FN322 FN323
+    FN401 FN402 FN403 FN404 FN405 FN406 FN407 FN408 FN409 FN410 FN411 FN412 FN413
     FN501 FN502 FN503 FN504 FN505 FN506
-    FN601 FN602 FN603 FN604 FN605 FN606 FN607 FN608 FN609 FN610 FN611 FN612 FN613 FN614 FN615 FN616
-    FN701 FN702 FN703 FN704 FN705 FN706
+    FN601 FN602 FN603 FN604 FN605 FN606 FN607 FN608 FN609 FN610 FN611 FN612 FN613 FN614 FN615 FN616 FN617
+    FN701 FN702 FN703 FN704 FN705 FN706 FN707 FN708 FN709 FN710
 }
 
 /// Group of codes: a part of the way from exporter to importer.
@@ -188,15 +194,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_of_the_84_codes_has_one_complete_entry_in_the_order_of_the_codes() {
-        assert_eq!(Code::ALL.len(), 85);
+    fn each_code_has_one_complete_entry_in_the_order_of_the_codes() {
+        assert_eq!(Code::ALL.len(), 95);
         assert!(table().map(|entry| entry.code).eq(Code::ALL.iter().copied()));
         for entry in table() {
-            for text in [entry.title, entry.meaning, entry.evidence, entry.confirm, entry.remedy] {
+            for text in [entry.title, entry.ok, entry.meaning, entry.evidence, entry.confirm, entry.remedy] {
                 assert!(!text.is_empty(), "{} has an empty text", entry.code);
                 assert!(!text.contains('\n') && !text.contains("  "), "{}: {text:?}", entry.code);
             }
-            for text in [entry.title, entry.confirm] {
+            for text in [entry.title, entry.ok, entry.confirm] {
                 assert!(!text.ends_with('.'), "{}: {text:?}", entry.code);
             }
             for text in [entry.meaning, entry.remedy] {
@@ -207,10 +213,10 @@ mod tests {
 
     #[test]
     fn titles_are_different() {
-        let mut titles: Vec<&str> = table().map(|entry| entry.title).collect();
+        let mut titles: Vec<&str> = table().flat_map(|entry| [entry.title, entry.ok]).collect();
         titles.sort_unstable();
         titles.dedup();
-        assert_eq!(titles.len(), 85);
+        assert_eq!(titles.len(), 2 * 95);
     }
 
     #[test]
@@ -227,8 +233,8 @@ mod tests {
         assert_eq!(
             notices,
             [
-                "FN106", "FN111", "FN210", "FN212", "FN215", "FN320", "FN408", "FN604", "FN610", "FN611", "FN705",
-                "FN706"
+                "FN106", "FN111", "FN210", "FN212", "FN215", "FN320", "FN322", "FN408", "FN604", "FN610", "FN611",
+                "FN617", "FN705", "FN706"
             ]
         );
     }

@@ -3,9 +3,11 @@
 //! | file | steps |
 //! |---|---|
 //! | `access.rs` … `result.rs` | one function for each code, in the file of its group |
+//! | `source.rs` | endpoints in the exporter, before an agent has a part in them |
 //! | `standard.rs` | objects and steps of the standard API only |
 //! | `pairs.rs` | the pairs of exporters and importers, by each API |
 //! | `walk.rs` | objects of one pair, as the steps need them |
+//! | `reach.rs` | addresses and ports that clients reach |
 //! | `evidence.rs` | evidence of a fault, with the command that shows it again |
 //!
 //! Invariants:
@@ -22,7 +24,9 @@ mod export;
 mod import;
 mod membership;
 mod pairs;
+mod reach;
 mod result;
+mod source;
 mod standard;
 mod walk;
 
@@ -33,20 +37,21 @@ pub(crate) use access::{
     ready as ready_replicas,
 };
 pub(crate) use claim::are_rights_enforced;
-pub(crate) use evidence::{changed, created};
+pub(crate) use evidence::{changed, created, quoted};
 pub(crate) use export::{annotation, is_by, of_export, outcome};
 pub(crate) use membership::{clock_offset, has_foreign_owner, has_objects, hears, holder, is_of_go_agents, renewed};
-pub(crate) use pairs::{in_use_by, is_allowed, member_of};
+pub(crate) use pairs::{in_use_by, is_allowed, member_of, of as pairs_of};
+pub(crate) use result::addresses_are_of_one_cluster;
 pub(crate) use standard::{imports_by_standard_api, is_requested};
-pub(crate) use walk::{age, exporters, is_imported, need};
+pub(crate) use walk::{Ends, Walk, age, exporters, is_imported, need};
 
 use crate::codes::Code;
 use crate::report::{API_VERSION, Api, Evidence, Explanation, Finding, Outcome, Pair, Step, Verdict};
 use crate::snapshot::{Hub, Member, Snapshot};
 use fleetnet_api::crd::MemberAgent;
+use fleetnet_core::names::cluster_of;
 use fleetnet_types::ObjectName;
 use jiff::SignedDuration;
-use walk::Walk;
 
 /// Reason why a step is not ok.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,7 +132,10 @@ fn pair(walk: &Walk<'_>) -> (Pair, Vec<Finding>) {
     for (code, rule) in rules() {
         let found = run(walk, rule);
         if let Err(Stop::Broken(evidence)) = &found {
-            let finding = finding(code, evidence);
+            let mut finding = finding(code, evidence);
+            for (placeholder, name) in [("<namespace>", &walk.service.namespace), ("<name>", &walk.service.name)] {
+                finding.remedy = finding.remedy.replace(placeholder, name);
+            }
             if code.entry().is_notice {
                 notices.push(finding);
             } else if cause.is_none() {
@@ -138,12 +146,13 @@ fn pair(walk: &Walk<'_>) -> (Pair, Vec<Finding>) {
         steps.push(step(code, found));
     }
     let verdict = match &cause {
-        _ if is_unknown => Verdict::NotKnown,
         Some(_) => Verdict::Fault,
+        None if is_unknown => Verdict::NotKnown,
         None => Verdict::Healthy,
     };
     let [exporter, importer] = [walk.exporter, walk.importer].map(|member| member.map(|member| member.id.clone()));
-    (Pair { api: walk.api, exporter, importer, steps, cause, verdict }, notices)
+    let earlier_unknown = is_unknown && cause.is_some();
+    (Pair { api: walk.api, exporter, importer, steps, cause, earlier_unknown, verdict }, notices)
 }
 
 /// Runs a rule for all clusters of the pair that it applies to.
@@ -200,8 +209,16 @@ pub(crate) fn finding(code: Code, evidence: &Evidence) -> Finding {
         title: entry.title,
         reasons: entry.reasons.iter().map(|reason| reason.as_str()).collect(),
         evidence: evidence.clone(),
-        remedy: entry.remedy,
+        remedy: filled(entry.remedy, evidence),
     }
+}
+
+/// Returns a remedy with the names that the evidence has in the place of its placeholders.
+fn filled(remedy: &str, evidence: &Evidence) -> String {
+    let names = [evidence.namespace.as_str(), evidence.name.as_str()];
+    let by_namespace = names.into_iter().find_map(cluster_of);
+    let member = by_namespace.map_or_else(|| evidence.cluster.clone(), |id| id.to_string());
+    if member == "hub" { remedy.to_owned() } else { remedy.replace("<member>", &member) }
 }
 
 fn step(code: Code, found: Found) -> Step {
@@ -218,7 +235,7 @@ fn step(code: Code, found: Found) -> Step {
 /// Returns the evidence on one line: cluster, object, field and value.
 pub fn text(evidence: &Evidence) -> String {
     let Evidence { cluster, kind, namespace, name, field, value, .. } = evidence;
-    let slash = if namespace.is_empty() { "" } else { "/" };
+    let slash = if namespace.is_empty() || name.is_empty() { "" } else { "/" };
     let colon = if field.is_empty() { "" } else { " " };
     format!("{cluster}: {kind} {namespace}{slash}{name}{colon}{field}: {value}")
 }

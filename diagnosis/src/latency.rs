@@ -5,6 +5,7 @@
 
 use crate::explain::clock_of;
 use crate::limits::{CLOCK_MILLISECONDS, SAMPLES_MIN};
+use crate::order::natural;
 use crate::report::{API_VERSION, LatencyCell, LatencyMatrix, Quantile, Verdict, WithoutSummary};
 use crate::snapshot::Snapshot;
 use crate::status::not_known;
@@ -13,6 +14,10 @@ use serde::Deserialize;
 
 /// Time after the end of its window, in seconds, for which a summary counts as current. A member writes it at most once in 60 s.
 const STALE_SECONDS: i64 = 60;
+
+/// Reason why a member without a summary has no latencies, with what to wait for.
+const NO_SUMMARY: &str =
+    "no summary yet: the member agent sends the first one up to a minute after an endpoint has changed";
 
 /// Latency summary of one member: `spec.latency` of its MemberAgent.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
@@ -221,7 +226,7 @@ pub fn latency(snapshot: &Snapshot, options: &Options) -> LatencyMatrix {
                 continue;
             }
             None => {
-                without("no summary".to_owned());
+                without(NO_SUMMARY.to_owned());
                 continue;
             }
         };
@@ -246,7 +251,9 @@ pub fn latency(snapshot: &Snapshot, options: &Options) -> LatencyMatrix {
             }
         }
     }
-    cells.sort_by(|one, two| (&one.origin, &one.destination).cmp(&(&two.origin, &two.destination)));
+    cells.sort_by(|one, two| {
+        natural(&one.origin, &two.origin).then_with(|| natural(&one.destination, &two.destination))
+    });
     let verdict = if is_unknown { Verdict::NotKnown } else { Verdict::Healthy };
     LatencyMatrix {
         api_version: API_VERSION,

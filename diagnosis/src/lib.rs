@@ -8,23 +8,30 @@
 //! | [`explain`] | the steps from exporter to importer, one function for each code |
 //! | [`status`], [`services`], [`check`], [`latency`] | the other views of a fleet |
 //! | [`migrate`] | what a change between Go agents and fleetnet does not carry over |
+//! | [`connectivity`] | the connections that `test connectivity` tries, and the faults that their results show |
+//! | [`call`] | the names by which clients of an importer call a Service |
+//! | [`order`], [`suggest`] | the natural order of names, and names that are like others |
 //! | [`report`] | results of all these functions, which serialize to JSON |
 //!
 //! Invariant: everything outside of [`read`] is a pure function of a [`Snapshot`].
 
+pub mod call;
 pub mod check;
 pub mod codes;
+pub mod connectivity;
 pub mod explain;
 #[cfg(test)]
 mod fixture;
 pub mod latency;
 mod limits;
 pub mod migrate;
+pub mod order;
 pub mod read;
 pub mod report;
 pub mod services;
 pub mod snapshot;
 pub mod status;
+pub mod suggest;
 
 pub use check::check;
 pub use codes::Code;

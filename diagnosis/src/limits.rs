@@ -49,3 +49,19 @@ pub(crate) const LISTED: usize = 3;
 /// Maximum length of a server's answer in a message, in characters, if the answer is no Status object: a page of a proxy can be
 /// long.
 pub(crate) const MESSAGE_CHARS: usize = 200;
+
+/// Maximum number of addresses that `test connectivity` tries for each exporter, port and family. More addresses of one pod network
+/// say little more.
+pub(crate) const ADDRESSES_TESTED: usize = 3;
+
+/// Maximum number of ports of a Service that `test connectivity` tries.
+pub(crate) const PORTS_TESTED: usize = 4;
+
+/// Time for one connection of `test connectivity`, in seconds. The first repetition of a lost packet comes after 1 s.
+pub(crate) const CONNECT_SECONDS: u32 = 3;
+
+/// Additional time for the addresses of a name, in seconds: a resolver asks again after 5 s.
+pub(crate) const RESOLVE_SECONDS: u32 = 6;
+
+/// Maximum number of connections that a pod tries at once. Each one is a process, and the pod has little memory.
+pub(crate) const CONNECTIONS_AT_ONCE: usize = 32;

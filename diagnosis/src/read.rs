@@ -94,7 +94,7 @@ pub async fn read(hub: Option<&Target>, members: &BTreeMap<String, Target>, scop
             read.push(Member { id: id.to_string(), ..Member::default() });
         }
     }
-    read.sort_by(|one, two| one.id.cmp(&two.id));
+    read.sort_by(|one, two| crate::order::natural(&one.id, &two.id));
     let mut snapshot = Snapshot { hub: hub_objects, members: read };
     if let (Some(target), Scope::Check | Scope::Service(_)) = (hub, scope) {
         rights::of_members_in_hub(&Server::new(target, limits.request, deadline), &mut snapshot).await;

@@ -86,10 +86,10 @@ pub struct Evidence {
 pub struct Finding {
     pub code: Code,
     pub title: &'static str,
-    /// Reasons of docs/events.md that belong to the code.
+    /// Reasons of docs/reference/events.md that belong to the code.
     pub reasons: Vec<&'static str>,
     pub evidence: Evidence,
-    pub remedy: &'static str,
+    pub remedy: String,
 }
 
 /// One step of a pair.
@@ -105,6 +105,7 @@ pub struct Step {
 
 /// Way of a Service from one exporter to one importer, by one API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Pair {
     pub api: Api,
     /// Cluster id of the exporter; `None` if nobody exports.
@@ -116,6 +117,9 @@ pub struct Pair {
     /// First broken step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Finding>,
+    /// True if a step before the cause could not be read, and may be the cause itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub earlier_unknown: bool,
     pub verdict: Verdict,
 }
 
@@ -162,6 +166,14 @@ pub struct MemberStatus {
     pub exports: Option<i64>,
     pub endpoints: Option<i64>,
     pub imports: Option<i64>,
+    /// Number of EndpointSlices that the member exports.
+    pub exported_slices: Option<i64>,
+    /// Number of EndpointSlices that the hub distributes to the member.
+    pub imported_slices: Option<i64>,
+    /// Reason for the state of the slice stream. `None` if the member uses none.
+    pub slice_stream: Option<String>,
+    /// UID of the cluster, as the member writes it.
+    pub cluster_uid: Option<String>,
 }
 
 /// State of a member.
@@ -173,9 +185,11 @@ pub enum MemberState {
     /// No heartbeat for more than 60 s.
     Silent,
     NeverHeard,
+    /// A member agent runs in the cluster, but its namespace in the hub is missing.
+    NoNamespace,
     /// The member has objects in the hub, but no MemberAgent.
     GoAgent,
-    /// The namespace of the member is terminating.
+    /// The namespace of the member is terminating. The member loses its exports and imports.
     Leaving,
     /// The hub did not show the state.
     Unknown,
@@ -224,13 +238,53 @@ pub struct ServiceRow {
     /// part of the import.
     pub conflicts: Vec<String>,
     pub state: ServiceState,
+    /// Endpoints that each importer has, of the importers that were read.
+    pub arrived: Vec<Arrival>,
+    /// Names by which clients call the Service, in the importers that were read.
+    pub names_to_call: Vec<NameToCall>,
+}
+
+/// Endpoints of a Service that one importer has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Arrival {
+    /// Cluster id of the importer.
+    pub importer: String,
+    /// Number of ready endpoints in the imported slices.
+    pub endpoints: usize,
+    /// Exporters that have ready endpoints, none of which the importer has.
+    pub missing_exporters: Vec<String>,
+}
+
+/// Name by which clients of one importer call a Service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NameToCall {
+    /// Cluster id of the importer.
+    pub importer: String,
+    pub api: Api,
+    /// DNS name, such as `shop-web.fleet-system.svc` or `web.shop.svc.clusterset.local`.
+    pub name: String,
+    /// Addresses of the Service in the importer, and of its load balancer. A headless Service has none.
+    pub addresses: Vec<String>,
+    /// Ports, such as `80/TCP`.
+    pub ports: Vec<String>,
+}
+
+/// Cluster that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NotReached {
+    /// Cluster id of a member, or `hub`.
+    pub cluster: String,
+    pub why: String,
+    pub remedy: &'static str,
 }
 
 /// State of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum ServiceState {
     /// At least one member exports the Service, each export is accepted, and each claim is granted. By the standard API, an export is
-    /// accepted when it is merged.
+    /// accepted when it is merged. There are ready endpoints, and each importer that was read has endpoints of each exporter.
     Ready,
     /// Not ready, and all that the hub agent has to answer is younger than 30 s.
     Waiting,

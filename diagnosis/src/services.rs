@@ -1,11 +1,18 @@
-//! Services of the fleet: one row for each exported or imported Service and API, from the hub alone.
+//! Services of the fleet: one row for each exported or imported Service and API. The hub knows exports and imports. Members, as far as
+//! they were read, show what arrives and the names to call.
 
+mod arrival;
+
+use crate::call::names_to_call;
 use crate::explain::{Site, age, changed, created, exporters, in_use_by, is_by, is_requested, member_of, outcome};
 use crate::limits::ANSWERED_SECONDS;
-use crate::report::{API_VERSION, Api, ServiceRow, ServiceState, Services, Verdict};
+use crate::order::sorted;
+use crate::report::{API_VERSION, Api, Arrival, ServiceRow, ServiceState, Services, Verdict};
 use crate::snapshot::{Listing, Snapshot};
 use crate::status::{not_known_of, why};
+use arrival::Exported;
 use fleetnet_api::crd::ServiceImportType;
+use fleetnet_types::ObjectName;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +22,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Rows {
     /// Only Services of this namespace; `None` for all.
     pub namespace: Option<String>,
+    /// Only Services of this name; `None` for all.
+    pub name: Option<String>,
     /// Only Services with conflicts.
     pub conflicts: bool,
 }
@@ -31,7 +40,10 @@ struct Known {
     importers: BTreeSet<String>,
     granted: BTreeSet<String>,
     conflicts: BTreeSet<String>,
-    endpoints: usize,
+    /// Slices of the accepted exporters.
+    slices: Vec<Exported>,
+    /// Time of the newest export.
+    exported_since: Option<Timestamp>,
     /// Time of each change that the hub has not answered. These are exports without an outcome, claims that are not granted, and
     /// a ServiceImport that still lists an exporter, or none yet.
     open_since: Vec<Option<Timestamp>>,
@@ -42,9 +54,10 @@ struct Known {
 pub fn services(snapshot: &Snapshot, rows: &Rows) -> Services {
     let known = known(snapshot);
     let not_known = not_known(snapshot);
+    let is_wanted = |wanted: &Option<String>, name: &String| wanted.as_ref().is_none_or(|wanted| wanted == name);
     let services: Vec<ServiceRow> = known
         .into_iter()
-        .filter(|((namespace, ..), _)| rows.namespace.as_ref().is_none_or(|wanted| wanted == namespace))
+        .filter(|((namespace, name, _), _)| is_wanted(&rows.namespace, namespace) && is_wanted(&rows.name, name))
         .map(|(name, known)| row(snapshot, name, known))
         .filter(|row| !rows.conflicts || !row.conflicts.is_empty())
         .collect();
@@ -67,7 +80,12 @@ fn known(snapshot: &Snapshot) -> BTreeMap<Name, Known> {
         for api in Api::ALL {
             let row = known.get_mut(&(owner.namespace.clone(), owner.name.clone(), api));
             if let Some(row) = row.filter(|row| row.accepted.contains(&exporter)) {
-                row.endpoints += slice.spec.endpoints.len();
+                row.slices.push(Exported {
+                    exporter: exporter.clone(),
+                    name: slice.name_any(),
+                    endpoints: slice.spec.endpoints.len(),
+                    changed: changed(slice),
+                });
             }
         }
     }
@@ -95,6 +113,7 @@ fn add_exports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
                 row.accepted.insert(exporter.clone());
             }
             row.exporters.insert(exporter.clone());
+            row.exported_since = row.exported_since.max(created(export));
         }
     }
 }
@@ -143,34 +162,51 @@ fn add_merged_imports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
     }
 }
 
-/// Returns the state of a Service. Without its exports, claims and ServiceImport, only a conflict is known.
-fn state(snapshot: &Snapshot, api: Api, known: &Known) -> ServiceState {
+/// Returns the state of a Service. Without its exports, slices, claims and ServiceImport, only a conflict is known.
+fn state(snapshot: &Snapshot, api: Api, known: &Known, arrived: &[Arrival]) -> ServiceState {
     let hub = &snapshot.hub;
     let are_imports_read = match api {
         Api::Fleet => hub.claims.known().is_some() && hub.service_imports.known().is_some(),
         Api::Standard => hub.merged_imports.known().is_some(),
     };
-    let is_read = hub.internal_exports.known().is_some() && are_imports_read;
-    let is_ready = !known.exporters.is_empty()
+    let is_read = hub.internal_exports.known().is_some() && hub.slice_exports.known().is_some() && are_imports_read;
+    let is_granted = !known.exporters.is_empty()
         && known.exporters.is_subset(&known.accepted)
         && known.importers.is_subset(&known.granted);
+    let has_endpoints = known.slices.iter().any(|slice| slice.endpoints > 0);
+    let missing = arrived.iter().flat_map(|arrival| &arrival.missing_exporters);
+    let missing_since: Vec<Option<Timestamp>> = missing.map(|exporter| changed_by(known, exporter)).collect();
+    let mut open_since = known.open_since.clone();
+    open_since.extend(missing_since.iter().copied());
+    if is_granted && !has_endpoints {
+        open_since.push(known.exported_since);
+    }
     let is_recent = |since: &Option<Timestamp>| age(Site::Hub(hub), *since).is_some_and(|it| it < ANSWERED_SECONDS);
-    let is_waiting = !known.open_since.is_empty() && known.open_since.iter().all(is_recent);
+    let is_waiting = !open_since.is_empty() && open_since.iter().all(is_recent);
     match () {
         () if api == Api::Fleet && !known.conflicts.is_empty() => ServiceState::NotReady,
         () if !is_read => ServiceState::Unknown,
-        () if is_ready => ServiceState::Ready,
+        () if is_granted && has_endpoints && missing_since.is_empty() => ServiceState::Ready,
         () if is_waiting => ServiceState::Waiting,
         () => ServiceState::NotReady,
     }
 }
 
+/// Returns the time of the last change of an exporter's slices.
+fn changed_by(known: &Known, exporter: &str) -> Option<Timestamp> {
+    known.slices.iter().filter(|slice| slice.exporter == *exporter).map(|slice| slice.changed).max().flatten()
+}
+
 fn row(snapshot: &Snapshot, (namespace, name, api): Name, known: Known) -> ServiceRow {
+    let service = ObjectName::new(namespace.as_str(), name.as_str());
+    let importers = sorted(known.importers.iter().cloned());
+    let arrived = arrival::arrived(snapshot, &service, api, &importers, &known.slices);
+    let calls = importers.iter().flat_map(|importer| names_to_call(snapshot, &service, importer));
     ServiceRow {
+        state: state(snapshot, api, &known, &arrived),
         namespace,
         name,
         api,
-        state: state(snapshot, api, &known),
         type_: known.type_.map(|type_| {
             match type_ {
                 ServiceImportType::ClusterSetIP => "ClusterSetIP",
@@ -178,10 +214,12 @@ fn row(snapshot: &Snapshot, (namespace, name, api): Name, known: Known) -> Servi
             }
             .to_owned()
         }),
-        exporters: known.exporters.into_iter().collect(),
-        importers: known.importers.into_iter().collect(),
-        endpoints: known.endpoints,
-        conflicts: known.conflicts.into_iter().collect(),
+        names_to_call: calls.filter(|call| call.api == api).collect(),
+        importers,
+        exporters: sorted(known.exporters),
+        endpoints: known.slices.iter().map(|slice| slice.endpoints).sum(),
+        conflicts: sorted(known.conflicts),
+        arrived,
     }
 }
 

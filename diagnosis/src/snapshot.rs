@@ -3,6 +3,7 @@
 //! A listing that is missing from a snapshot always says why. So no rule takes "not read" for "does not exist".
 
 use crate::latency::Summary;
+use crate::report::NotReached;
 use fleetnet_api::crd::{
     EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MemberAgent,
     MergedServiceImport, MultiClusterService, ServiceExport, ServiceImport, multicluster,
@@ -20,7 +21,7 @@ use std::fmt;
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     pub hub: Hub,
-    /// Members in the order of their cluster ids: all that have a namespace in the hub, and all whose contexts were read.
+    /// Members in the natural order of their cluster ids: all that have a namespace in the hub, and all whose contexts were read.
     pub members: Vec<Member>,
 }
 
@@ -118,6 +119,21 @@ pub enum Reached {
     NotAsked,
 }
 
+impl Reached {
+    /// Returns the reason why a cluster was not reached, and what the user can do; `None` if it was reached.
+    fn failure(&self) -> Option<(String, &'static str)> {
+        let failure = match self {
+            Self::Yes => return None,
+            Self::NotAsked => {
+                let remedy = "name its context with --context, or add its kubeconfig with --kubeconfig";
+                return Some(("no kubeconfig context leads to this cluster".to_owned(), remedy));
+            }
+            Self::No(failure) => failure,
+        };
+        Some((format!("not reached ({}): {}", failure.class, failure.detail), failure.class.remedy()))
+    }
+}
+
 /// Failure to reach an API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -143,6 +159,22 @@ pub enum FailureClass {
     Unauthorized,
     /// Another HTTP status.
     Http(u16),
+}
+
+impl FailureClass {
+    /// Returns what the user can do.
+    const fn remedy(self) -> &'static str {
+        match self {
+            Self::Context => "correct the kubeconfig or its context",
+            Self::Dns => "check the server in the kubeconfig and the DNS of this machine",
+            Self::Tcp => "check that the server runs and that a firewall lets this machine through",
+            Self::Tls => "check certificate-authority in the kubeconfig, and that no other server answers",
+            Self::Proxy => "check HTTPS_PROXY, NO_PROXY and proxy-url of the kubeconfig",
+            Self::Timeout => "check the network, or raise --request-timeout",
+            Self::Unauthorized => "renew the login of this context",
+            Self::Http(_) => "check the version and the logs of this API server",
+        }
+    }
 }
 
 impl fmt::Display for FailureClass {
@@ -266,9 +298,42 @@ impl Snapshot {
         self.hub.connection.now
     }
 
+    /// Returns the clusters that were not reached, each with the reason and with what the user can do.
+    #[must_use]
+    pub fn not_reached(&self) -> Vec<NotReached> {
+        let members = self.members.iter().map(|member| (member.id.as_str(), &member.connection));
+        let clusters = std::iter::once(("hub", &self.hub.connection)).chain(members);
+        let found = clusters.filter_map(|(cluster, connection)| {
+            let (why, remedy) = connection.reached.failure()?;
+            Some(NotReached { cluster: cluster.to_owned(), why, remedy })
+        });
+        found.collect()
+    }
+
     /// Returns the member with this cluster id.
     #[must_use]
     pub fn member(&self, id: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.id == id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::healthy;
+
+    #[test]
+    fn clusters_that_were_not_reached_are_named_with_a_remedy() {
+        let mut snapshot = healthy();
+        assert_eq!(snapshot.not_reached(), []);
+        snapshot.members[0].connection.reached = Reached::NotAsked;
+        let failure = |class| Failure { class, host: String::new(), port: None, detail: "refused".to_owned() };
+        snapshot.members[1].connection.reached = Reached::No(failure(FailureClass::Tcp));
+        let found = snapshot.not_reached();
+        let shown: Vec<(&str, &str)> = found.iter().map(|it| (it.cluster.as_str(), it.why.as_str())).collect();
+        let expected =
+            [("east", "no kubeconfig context leads to this cluster"), ("west", "not reached (TCP): refused")];
+        assert_eq!(shown, expected);
+        assert!(found[0].remedy.contains("--context"), "{found:?}");
     }
 }

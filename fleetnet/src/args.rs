@@ -1,11 +1,12 @@
 //! Command line of `fleetnet`, and the checks of its options. These checks have no side effects.
 
 use crate::cli::{
-    check, completion, explain, gather, join, latency, leave, migrate, rotate, services, status, version,
+    check, completion, explain, gather, join, latency, leave, migrate, rotate, services, status, test, version,
 };
 use crate::limits::{CHANGES_MAX, MEMBERS_MAX, REAL_MEMBERS_MAX, REQUESTS_MAX};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
-use fleetnet_agent::flags::{exit_with_error, one_line};
+use fleetnet_agent::flags::{USAGE_EXIT_CODE, exit_with_error, one_line};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,7 +25,12 @@ const PLUGIN: &str = "kubectl-fleetnet";
 ///
 /// Exit codes: 0 healthy or done, 1 fault found or not done, 2 usage, 3 not everything could be read, 4 timeout of --wait.
 #[derive(Debug, Parser)]
-#[command(name = "fleetnet", version)]
+#[command(
+    name = "fleetnet",
+    version,
+    after_help = "Start with `fleetnet sandbox`, or with `fleetnet status` on a fleet. Each command \
+                                                    has examples in its --help."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -39,31 +45,48 @@ pub(crate) enum Command {
     /// Service and imports it from all members, itself included. Endpoints change all the time: each change costs one write
     /// for the export and two for each importer. Ctrl-C ends the sandbox, which removes everything that it created.
     /// The environment variable RUST_LOG, such as RUST_LOG=info, shows the agents' logs on standard error.
+    #[command(after_help = "Examples:\n  fleetnet sandbox --members 3\n  fleetnet sandbox --kubeconfigs clusters")]
     Sandbox(Options),
 
     /// Show the state of the members and of the hub agent.
+    #[command(after_help = "Examples:\n  fleetnet status\n  fleetnet status -o wide\n  fleetnet status --wait=2m")]
     Status(Box<status::Options>),
 
     /// List the exported and imported Services of the fleet.
+    #[command(after_help = "Examples:\n  fleetnet services\n  fleetnet services shop/web -o wide")]
     Services(Box<services::Options>),
 
     /// Find the first broken step on the way of a Service from each exporter to each importer.
     ///
     /// Each step has a fault code. A step that could not be read is unknown, never broken.
+    #[command(
+        after_help = "Examples:\n  fleetnet explain shop/web\n  fleetnet explain shop/web --from west --to east --all\n  fleetnet explain --explain-code FN203"
+    )]
     Explain(Box<explain::Options>),
 
+    /// Test what objects cannot show: connections to imported Services.
+    #[command(
+        after_help = "Examples:\n  fleetnet test connectivity shop/web\n  fleetnet test connectivity --from-here"
+    )]
+    Test(test::Options),
+
     /// Check the installation and the members.
+    #[command(after_help = "Examples:\n  fleetnet check -o short\n  fleetnet check --pre --hub-context hub")]
     Check(Box<check::Options>),
 
     /// Show how long changes take from each member to each other member.
     ///
     /// Each value is the time from a change in the member of its row until the change is imported in the member of its column.
+    #[command(after_help = "Examples:\n  fleetnet latency --watch\n  fleetnet latency --quantile 0.5,0.9,0.99")]
     Latency(Box<latency::Options>),
 
     /// Print or apply what a hub and a member need for the member to be part of the fleet.
     ///
     /// Without --apply, no request is sent: the output is manifests for the hub, and comments with values of the member's chart
     /// and the commands for the member's token.
+    #[command(
+        after_help = "Examples:\n  fleetnet join west\n  fleetnet join west --apply --hub-context hub --context west"
+    )]
     Join(Box<join::Options>),
 
     /// Take a member out of the fleet.
@@ -72,24 +95,34 @@ pub(crate) enum Command {
     /// Waits until the agents have removed everything that they made for them. Then removes the member's Secret and its namespace
     /// in the hub. A namespace with objects of others stays.
     /// --dry-run shows the objects. Without --yes, the command asks before it deletes them.
+    #[command(
+        after_help = "Examples:\n  fleetnet leave west --context west --dry-run\n  fleetnet leave west --force --yes"
+    )]
     Leave(Box<leave::Options>),
 
     /// Revoke all tokens of a member for the hub, and give the member a new one.
     ///
     /// Deletes the ServiceAccount of the member in the hub and creates it again, so that nobody can use an old token. Then writes the
     /// Secret of the member with a new token.
+    #[command(after_help = "Examples:\n  fleetnet rotate west --context west\n  fleetnet rotate west --hub-only")]
     Rotate(Box<rotate::Options>),
 
     /// Change between the Go agents of Azure/fleet-networking and fleetnet.
+    #[command(
+        after_help = "Examples:\n  fleetnet migrate check --to fleetnet\n  fleetnet migrate to-go west --dry-run"
+    )]
     Migrate(Box<migrate::Options>),
 
     /// Write an archive with objects, Events, logs and metrics of fleetnet, for a maintainer. Secrets are never in it.
+    #[command(after_help = "Examples:\n  fleetnet gather --since 1h --redact-addresses")]
     Gather(Box<gather::Options>),
 
     /// Print the completion script of a shell.
+    #[command(after_help = "Examples:\n  fleetnet completion bash > /etc/bash_completion.d/fleetnet")]
     Completion(completion::Options),
 
     /// Show the versions of this program and of the agents.
+    #[command(after_help = "Examples:\n  fleetnet version -o json")]
     Version(version::Options),
 }
 
@@ -113,7 +146,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = rate)]
     pub(crate) changes_per_second: Option<f64>,
 
-    /// Print each event as one JSON object on its own line. docs/sandbox.md describes the objects.
+    /// Print each event as one JSON object on its own line. docs/reference/sandbox-json.md describes the objects.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -265,19 +298,24 @@ impl Options {
     }
 }
 
-/// Parses a command line whose first argument is the program. Prints errors on one line.
+/// Parses a command line whose first argument is the program. Prints errors on one line, and the help if there is no command.
 ///
 /// # Errors
 /// Returns an exit code if there is no command to run: 0 after `--help`, 2 after an error.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, ExitCode> {
-    let command = match try_parse(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let command = match try_parse(&arguments) {
         Ok(command) => command,
+        // Printing fails if the output is closed, for example by `fleetnet --help | head`.
         Err(error) if !error.use_stderr() => {
-            // Printing fails if the output is closed, for example by `fleetnet --help | head`.
             let _ = error.print();
             return Err(ExitCode::SUCCESS);
         }
-        Err(error) => return Err(exit_with_error(&usage_message(&error))),
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            return Err(ExitCode::from(USAGE_EXIT_CODE));
+        }
+        Err(error) => return Err(exit_with_error(&usage_message(&error, &arguments))),
     };
     if let Command::Sandbox(options) = &command {
         options.check().map_err(|why| exit_with_error(&why))?;
@@ -291,28 +329,50 @@ pub(crate) fn command() -> clap::Command {
 }
 
 /// Parses a command line. The usage text of a plugin of kubectl begins with `kubectl fleetnet`.
-fn try_parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, clap::Error> {
-    let mut arguments = arguments.into_iter().peekable();
-    let is_plugin =
-        arguments.peek().is_some_and(|program| Path::new(program).file_stem().is_some_and(|it| it == PLUGIN));
-    let command = if is_plugin { command().name("kubectl fleetnet").bin_name("kubectl fleetnet") } else { command() };
+fn try_parse(arguments: &[OsString]) -> Result<Command, clap::Error> {
+    let name = program(arguments);
+    let command = if name == "fleetnet" { command() } else { command().name(name).bin_name(name) };
     let mut matches = command.try_get_matches_from(arguments)?;
     Arguments::from_arg_matches_mut(&mut matches).map(|arguments| arguments.command)
 }
 
-/// Returns clap's error message on one line. clap itself prints the possible values in a separate paragraph.
-fn usage_message(error: &clap::Error) -> String {
-    use clap::error::{ContextKind, ContextValue, ErrorKind};
-    match (error.kind(), error.get(ContextKind::ValidValue)) {
-        (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
-            "a command is missing: use `fleetnet --help`".to_owned()
-        }
-        (ErrorKind::InvalidValue, Some(ContextValue::Strings(valid))) if !valid.is_empty() => {
-            let line = one_line(error);
+/// Returns the words that run this program.
+fn program(arguments: &[OsString]) -> &'static str {
+    let is_plugin = arguments.first().is_some_and(|it| Path::new(it).file_stem().is_some_and(|it| it == PLUGIN));
+    if is_plugin { "kubectl fleetnet" } else { "fleetnet" }
+}
+
+/// Returns the command line that shows the help of the command that the user wanted.
+fn help_of(arguments: &[OsString]) -> String {
+    let mut words = vec![program(arguments).to_owned()];
+    let mut command = command();
+    for argument in arguments.iter().skip(1) {
+        let found = argument.to_str().and_then(|name| command.find_subcommand(name)).cloned();
+        let Some(found) = found else { break };
+        words.push(found.get_name().to_owned());
+        command = found;
+    }
+    format!("{} --help", words.join(" "))
+}
+
+/// Returns clap's error message on one line, with the nearest name and the help to read. clap itself prints these in separate paragraphs.
+fn usage_message(error: &clap::Error, arguments: &[OsString]) -> String {
+    let line = one_line(error);
+    let suggested = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    let nearest = suggested.into_iter().find_map(|kind| match error.get(kind) {
+        Some(ContextValue::String(name)) => Some(name.clone()),
+        // clap sorts them: the last one is the most similar.
+        Some(ContextValue::Strings(names)) => names.last().cloned(),
+        _ => None,
+    });
+    let help = help_of(arguments);
+    match (error.kind(), error.get(ContextKind::ValidValue), nearest) {
+        (ErrorKind::InvalidValue, Some(ContextValue::Strings(valid)), _) if !valid.is_empty() => {
             let line = line.split(" [possible values").next().unwrap_or_default();
             format!("{line}: use one of {}", valid.join(", "))
         }
-        _ => one_line(error),
+        (_, _, Some(nearest)) => format!("{line}: did you mean {nearest}? See `{help}`"),
+        (_, _, None) => format!("{line}: see `{help}`"),
     }
 }
 
@@ -324,106 +384,4 @@ fn rate(written: &str) -> Result<f64, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn line(arguments: &str) -> Result<Options, String> {
-        let all = std::iter::once("fleetnet").chain(arguments.split_whitespace());
-        let command = try_parse(all.map(OsString::from)).map_err(|error| usage_message(&error))?;
-        let Command::Sandbox(options) = command else { panic!("{arguments:?} is no sandbox") };
-        options.check()?;
-        Ok(options)
-    }
-
-    #[test]
-    fn the_sandbox_needs_no_options() {
-        let options = line("sandbox").unwrap();
-        assert_eq!((options.members(), options.once, options.json, options.real), (2, false, false, false));
-        assert_eq!((options.scenario, options.kubeconfigs, options.api), (None, None, Api::Fleet));
-    }
-
-    #[test]
-    #[cfg(feature = "real")]
-    fn a_fleet_with_real_traffic_has_three_members_and_its_own_options() {
-        let options = line("sandbox --packets").unwrap();
-        assert_eq!((options.members(), options.requests_per_second), (3, 200));
-        let options = line("sandbox --packets --members 2 --once --json --kubeconfigs x --port 8001").unwrap();
-        assert_eq!((options.members(), options.once, options.json, options.port), (2, true, true, Some(8001)));
-    }
-
-    #[test]
-    fn scenarios_are_named_as_in_the_help() {
-        for scenario in Scenario::value_variants() {
-            let options = line(&format!("sandbox --scenario {}", scenario.name())).unwrap();
-            assert_eq!(options.scenario, Some(*scenario));
-        }
-    }
-
-    #[test]
-    fn what_is_wrong_is_named_on_one_line() {
-        let table = [
-            ("sandbox --members 0", "--members"),
-            ("sandbox --members 10000", "1..=50"),
-            ("sandbox --members 6 --real", if cfg!(feature = "real") { "at most 5" } else { "--features real" }),
-            ("sandbox --packets --members 6", if cfg!(feature = "real") { "at most 5" } else { "--features real" }),
-            ("sandbox --packets --members 1", if cfg!(feature = "real") { "at least 2" } else { "--features real" }),
-            ("sandbox --packets --real", "--real"),
-            ("sandbox --packets --scenario conflict", "--scenario"),
-            ("sandbox --packets --api fleet", "--api"),
-            ("sandbox --packets --once --changes 5", "--changes"),
-            ("sandbox --packets --changes-per-second 5", "--changes-per-second"),
-            ("sandbox --packets --port 8001", "--kubeconfigs"),
-            ("sandbox --packets --requests-per-second 501", "1..=500"),
-            ("sandbox --requests-per-second 5", "--packets"),
-            ("sandbox --scenario flood", "hub-down, agent-killed, member-silent, conflict, slice-storm"),
-            ("sandbox --scenario conflict --members 1", "at least 2"),
-            ("sandbox --api standard", "fleet, multicluster"),
-            ("sandbox --changes-per-second 0", "0.01 to 1000"),
-            ("sandbox --changes-per-second NaN", "0.01 to 1000"),
-            ("sandbox --port 8001", "--kubeconfigs"),
-            ("sandbox --kubeconfigs", "none was supplied"),
-            ("sandbox --kubeconfigs=", "--kubeconfigs"),
-            ("sandbox --once --changes -1", "1..=10000"),
-            ("sandbox --changes 5", "--once"),
-            ("sandbox --once --scenario conflict --changes 5", "--scenario"),
-            ("sandbox --once --scenario conflict --changes-per-second 5", "has no effect"),
-            ("sandbox --port 65535 --kubeconfigs x", "fewer than 2 ports"),
-            ("sandbox --nonsense", "--nonsense"),
-            ("", "fleetnet --help"),
-        ];
-        for (arguments, named) in table {
-            let error = line(arguments).unwrap_err();
-            assert!(error.contains(named), "{arguments:?}: {error}");
-            assert_eq!(error.lines().count(), 1, "{error}");
-            assert!(!error.contains("one of ") || error.contains("hub-down") || error.contains("fleet"), "{error}");
-        }
-    }
-
-    #[test]
-    fn the_usage_text_of_a_plugin_of_kubectl_names_kubectl() {
-        let usage = |program: &str, command: &str| {
-            let arguments = [program, command, "--help"].into_iter().filter(|argument| !argument.is_empty());
-            try_parse(arguments.map(OsString::from)).unwrap_err().to_string()
-        };
-        assert!(usage("/usr/bin/kubectl-fleetnet", "").contains("Usage: kubectl fleetnet <COMMAND>"));
-        assert!(usage("kubectl-fleetnet", "version").contains("Usage: kubectl fleetnet version [OPTIONS]"));
-        assert!(usage("./fleetnet", "version").contains("Usage: fleetnet version [OPTIONS]"));
-    }
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        command().debug_assert();
-    }
-
-    #[test]
-    fn a_folder_that_does_not_fit_on_one_line_is_rejected_on_one() {
-        use std::os::unix::ffi::OsStringExt as _;
-        for (path, named) in [(&b"a\nb/c"[..], "a\\nb/c"), (&b"a\xff"[..], "UTF-8"), (&b"\x1b[31m"[..], "\\u{1b}")] {
-            let arguments = ["fleetnet", "sandbox", "--kubeconfigs"].map(OsString::from).into_iter();
-            let arguments = arguments.chain([OsString::from_vec(path.to_vec())]);
-            let Command::Sandbox(options) = try_parse(arguments).unwrap() else { panic!("a sandbox") };
-            let error = options.check().unwrap_err();
-            assert!(error.contains(named) && !error.contains(char::is_control), "{error:?}");
-        }
-    }
-}
+mod tests;

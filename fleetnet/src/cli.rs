@@ -21,6 +21,8 @@ pub(crate) mod output;
 pub(crate) mod rotate;
 pub(crate) mod services;
 pub(crate) mod status;
+pub(crate) mod test;
+mod unreached;
 pub(crate) mod version;
 pub(crate) mod view;
 

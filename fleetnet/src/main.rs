@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Ok(Command::Sandbox(options)) => sandbox::run(&options),
         Ok(Command::Services(options)) => cli::run(cli::services::run(*options)),
         Ok(Command::Status(options)) => cli::run(cli::status::run(*options)),
+        Ok(Command::Test(options)) => cli::run(cli::test::run(options)),
         Ok(Command::Version(options)) => cli::run(cli::version::run(options)),
         Err(code) => code,
     }

@@ -22,6 +22,11 @@ use serde::{Deserialize, Serialize};
     derive = "PartialEq",
     doc = "MultiClusterService imports a Service that other clusters of the fleet export.",
     printcolumn(name = "Service-Import", type_ = "string", json_path = ".spec.serviceImport.name"),
+    printcolumn(
+        name = "Derived-Service",
+        type_ = "string",
+        json_path = ".metadata.labels.networking\\.fleet\\.azure\\.com/derived-service"
+    ),
     printcolumn(name = "External-IP", type_ = "string", json_path = ".status.loadBalancer.ingress[0].ip"),
     printcolumn(name = "Is-Valid", type_ = "string", json_path = ".status.conditions[?(@.type=='Valid')].status"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),

@@ -33,6 +33,8 @@ pub struct HubImportStatus {
     status = "HubImportStatus",
     derive = "PartialEq",
     doc = "ServiceImport stands for a Service that is exported by other clusters of the fleet.",
+    printcolumn(name = "Type", type_ = "string", json_path = ".status.type"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("size(self.metadata.name) < 64").message("metadata.name max length is 63")
 )]
 pub struct ServiceImportFields {}

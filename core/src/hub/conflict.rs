@@ -349,7 +349,7 @@ fn update(view: Reader<'_>, import: &ServiceImport, resolution: &Resolution) -> 
     // fault H16.1: meta.deleting || import. ~>
     if import.meta.deleting || import.status == status {
         // No write is due. If the ServiceImport is being deleted, this key is requeued when the ServiceImport is gone (B5 in
-        // docs/behaviour.md).
+        // docs/contributors/behaviour.md).
         return Plan::default();
     }
     let event = about_import(import, Reason::SuccessfulUpdateStatus, exporters(&import.meta.name, resolution));

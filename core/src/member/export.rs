@@ -12,7 +12,7 @@
 //! `withdrawal` removes them, and `source` finds a slice and its exports for both.
 //!
 //! The UID in the reference of the EndpointSliceExport identifies the source slice. So the export stays connected to its source
-//! slice if a user edits labels or annotations (B1b in docs/behaviour.md).
+//! slice if a user edits labels or annotations (B1b in docs/contributors/behaviour.md).
 
 mod earlier_versions;
 mod eligibility;

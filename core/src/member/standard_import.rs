@@ -32,7 +32,7 @@ const COMPONENT: &str = "multicluster-serviceimport-controller";
 /// Namespaces that never import, beside that of the fleet.
 pub const NEVER_IMPORTING: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
 
-pub(super) use ports::served;
+pub(crate) use ports::served;
 
 /// Decision about the import of a Service.
 pub(super) enum Importing<'a> {

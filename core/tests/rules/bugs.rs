@@ -1,5 +1,5 @@
 //! Tests that fleetnet does not have the known bugs of the Go agents. A test's name begins with the number of its bug (B1 to B22)
-//! in docs/behaviour.md.
+//! in docs/contributors/behaviour.md.
 
 use crate::oracle::assert_settled;
 use crate::support::agent::removed;

@@ -1,5 +1,5 @@
 //! Tests that fleetnet does not have the known bugs of the Go agents in weights, conflicts and outcomes of conflict resolution.
-//! docs/behaviour.md lists the bugs by number.
+//! docs/contributors/behaviour.md lists the bugs by number.
 
 use crate::fleet::{
     count, edit_service, export, export_condition, export_of, hold, import_in_hub, imported, set_endpoints,

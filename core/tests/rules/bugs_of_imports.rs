@@ -1,4 +1,4 @@
-//! Tests that fleetnet does not have the known bugs of the Go agents in names and imports. docs/behaviour.md lists the bugs by
+//! Tests that fleetnet does not have the known bugs of the Go agents in names and imports. docs/contributors/behaviour.md lists the bugs by
 //! number.
 
 use crate::fleet::{bound, count, derived, edit_mcs, export, imported, mcs_reason, names};

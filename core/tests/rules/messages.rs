@@ -266,7 +266,7 @@ fn of_mcs() -> Vec<Case> {
             ]),
             [
                 "MultiClusterService FoundServiceImport: service work/app of member-2, member-3 is imported into cluster \
-              member-1 as Service fleet-system/work-app",
+              member-1 as Service fleet-system/work-app: clients call work-app.fleet-system.svc",
             ],
         ),
         (

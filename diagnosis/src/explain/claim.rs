@@ -1,10 +1,10 @@
 //! Steps FN4xx: claim of the importing member in the hub.
 
 use super::access::flag_value;
-use super::evidence::created;
+use super::evidence::{changed, created};
 use super::export::{annotation, has, list_of, namespace};
 use super::pairs::{exclusive_holder, hub_namespace, is_allowed};
-use super::walk::{Walk, exporters, member_agent, older_than};
+use super::walk::{Walk, exporters, member_agent, named, need, older_than, stays_or_goes_with};
 use super::{Found, Rule, Site, Stop, standard};
 use crate::codes::Code::{self, *};
 use crate::limits::ANSWERED_SECONDS;
@@ -16,6 +16,7 @@ use fleetnet_api::names::annotations;
 use fleetnet_core::features::Feature;
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::reasons::Reason;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
 
 pub(super) const RULES: &[(Code, Rule)] = &[
@@ -30,6 +31,8 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN409, Rule::Standard(standard::namespace_imports)),
     (FN410, Rule::Standard(standard::is_merged)),
     (FN411, Rule::Standard(standard::requests_slices)),
+    (FN412, Rule::Fleet(namespace_of_importer_stays)),
+    (FN413, Rule::Fleet(no_import_names_another_service)),
 ];
 
 /// FN401.
@@ -39,7 +42,11 @@ fn is_imported(walk: &Walk<'_>) -> Found {
         return Ok(());
     }
     if walk.ends.importer_is_wanted {
-        return Err(Site::Member(importer).lacks::<MultiClusterService>(&walk.service.namespace, ""));
+        let is_reported = [namespace_of_importer_stays(walk), no_import_names_another_service(walk)];
+        if is_reported.iter().any(|found| matches!(found, Err(Stop::Broken(_)))) {
+            return Err(Stop::Skipped("a later step reports why".to_owned()));
+        }
+        return Err(Site::Member(importer).lacks_for::<MultiClusterService>(&walk.service.namespace, walk.service));
     }
     Err(Stop::Skipped(format!("{} has no MultiClusterService", importer.id)))
 }
@@ -72,7 +79,7 @@ fn is_written(walk: &Walk<'_>) -> Found {
         return Err(Stop::Skipped("the MultiClusterService is being deleted".to_owned()));
     }
     older_than(ANSWERED_SECONDS, Site::Member(importer), created(mcs))?;
-    Err(walk.hub().lacks::<InternalServiceImport>(&hub_namespace(importer), "").at(created(mcs)))
+    Err(walk.hub().lacks_for::<InternalServiceImport>(&hub_namespace(importer), walk.service).at(created(mcs)))
 }
 
 /// FN404.
@@ -143,6 +150,46 @@ fn rights_are_enforced(walk: &Walk<'_>) -> Found {
         return Ok(());
     }
     Err(walk.hub().broken(namespace, &annotation(named), "ignored: the hub agent runs with --namespace-policy=off"))
+}
+
+/// FN412.
+fn namespace_of_importer_stays(walk: &Walk<'_>) -> Found {
+    let importer = walk.importer()?;
+    if !walk.ends.importer_is_wanted || !walk.multi_cluster_services()?.is_empty() {
+        return Ok(());
+    }
+    let site = Site::Member(importer);
+    let namespaces = need(&importer.namespaces, "Namespaces", site)?;
+    match namespaces.iter().find(|namespace| *namespace.name_any() == *walk.service.namespace) {
+        Some(namespace) => stays_or_goes_with(site, namespace),
+        None => Err(site.lacks::<Namespace>("", &walk.service.namespace)),
+    }
+}
+
+/// FN413. Without an importer, a MultiClusterService with the name of the Service shows what its user wanted.
+fn no_import_names_another_service(walk: &Walk<'_>) -> Found {
+    let has_import = walk.importer.is_some() && !walk.multi_cluster_services()?.is_empty();
+    if has_import || walk.exporter.is_none() {
+        return Ok(());
+    }
+    let hub_imports = walk.snapshot.hub.service_imports.known().unwrap_or_default();
+    let is_exported = |name: &str| {
+        let import = named(hub_imports, &walk.service.namespace, name);
+        import.is_some_and(|import| exporters(import).next().is_some())
+    };
+    let importers = walk.snapshot.members.iter().filter(|it| walk.importer.is_none_or(|importer| importer.id == it.id));
+    for member in importers {
+        let all = member.multi_cluster_services.known().unwrap_or_default();
+        let Some(mcs) = walk.same_name(all) else { continue };
+        let Some(import) = mcs.spec.service_import.as_ref().filter(|import| !is_exported(&import.name)) else {
+            continue;
+        };
+        let site = Site::Member(member);
+        older_than(ANSWERED_SECONDS, site, changed(mcs))?;
+        let value = format!("{}, which nobody exports", import.name);
+        return Err(site.broken(mcs, "spec.serviceImport.name", value));
+    }
+    Ok(())
 }
 
 /// True unless the hub agent runs without rights of namespaces.

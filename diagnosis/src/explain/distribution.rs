@@ -4,7 +4,7 @@ use super::evidence::{changed, context_flag, created, quoted};
 use super::export::{difference, exported_addresses, has};
 use super::pairs::{exclusive_holder, hub_namespace, in_use_by};
 use super::walk::{Walk, in_namespace, member_agent, optional, settled};
-use super::{Found, Rule, Stop};
+use super::{Found, Rule, Stop, reach};
 use crate::codes::Code::{self, *};
 use crate::report::{Api, Evidence};
 use crate::snapshot::{Member, Undecodable};
@@ -58,8 +58,13 @@ fn is_current(walk: &Walk<'_>) -> Found {
     for export in walk.slice_exports()? {
         let Some(slice) = distributed.iter().find(|slice| is_copy(slice, export)) else { continue };
         let left_out = outside_of_ranges(walk, export);
-        let wanted = exported_addresses(export).into_iter().filter(|address| !left_out.contains(address)).collect();
-        let found = addresses(slice);
+        let (Some(mut wanted), Some(found)) = (reach::of_export(export), reach::of_distributed(slice)) else {
+            continue;
+        };
+        for endpoint in &mut wanted.endpoints {
+            endpoint.addresses.retain(|address| !left_out.contains(address.to_string().as_str()));
+        }
+        let (wanted, found) = (reach::ready(&wanted), reach::ready(&found));
         if wanted != found {
             settled(walk.hub(), changed(export))?;
             return Err(walk.hub().broken(*slice, "spec.endpoints", difference(&wanted, &found)).at(changed(export)));
@@ -178,10 +183,6 @@ fn is_granted(walk: &Walk<'_>, namespace: &str) -> Found {
 
 fn is_copy(slice: &EndpointSliceImport, export: &EndpointSliceExport) -> bool {
     slice.spec.slice.endpoint_slice_reference.uid == export.spec.endpoint_slice_reference.uid
-}
-
-fn addresses(slice: &EndpointSliceImport) -> BTreeSet<&str> {
-    slice.spec.slice.endpoints.iter().flat_map(|endpoint| endpoint.addresses.iter().map(String::as_str)).collect()
 }
 
 /// Returns the export of another member with the same name or the same source slice.

@@ -2,6 +2,7 @@
 
 use super::{Site, Stop};
 use crate::report::Evidence;
+use fleetnet_types::ObjectName;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{Resource, ResourceExt as _};
@@ -61,6 +62,22 @@ impl<'a> Site<'a> {
         let mut evidence = self.evidence::<K>(namespace, name);
         "not found".clone_into(&mut evidence.value);
         Stop::Broken(Box::new(evidence))
+    }
+
+    /// Returns a fault that the missing object of a Service shows, whose name nobody knows before it exists.
+    pub(crate) fn lacks_for<K>(self, namespace: &str, service: &ObjectName) -> Stop
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        self.lacks_of_kind::<K>(namespace, format!("none for Service {service}"))
+    }
+
+    /// Returns a fault that a missing object without a known name shows.
+    pub(crate) fn lacks_of_kind<K>(self, namespace: &str, value: String) -> Stop
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        Stop::Broken(Box::new(Evidence { value, ..self.evidence::<K>(namespace, "") }))
     }
 
     fn evidence<K>(self, namespace: &str, name: &str) -> Evidence

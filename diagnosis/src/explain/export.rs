@@ -3,8 +3,10 @@
 use super::claim::is_namespace_required;
 use super::evidence::{changed, condition, created};
 use super::pairs::{hub_namespace, is_allowed};
+use super::reach::{self, Reach};
+use super::source::{self, EXTERNAL_NAME, is_external_name};
 use super::walk::{
-    Walk, in_namespace, listed, named, need, older_than, optional, ready_addresses, settled, stays_or_goes,
+    Walk, exporters, listed, named, need, older_than, ready_addresses, settled, stays_or_goes, stays_or_goes_with,
 };
 use super::{Found, Rule, Site, Stop, standard};
 use crate::codes::Code::{self, *};
@@ -15,9 +17,10 @@ use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport, ServiceExpor
 use fleetnet_api::names::annotations;
 use fleetnet_core::conditions::{CONFLICT, INVALID_SERVICE_TYPE, MULTICLUSTER_CONFLICT, NO_SERVICE, VALID, WITHDRAWN};
 use fleetnet_core::features::Feature;
+use fleetnet_core::model::{Address, SliceContent};
 use fleetnet_core::reasons::Reason;
 use fleetnet_types::ObjectName;
-use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
+use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::{Resource as _, ResourceExt as _};
@@ -39,11 +42,14 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN313, Rule::Pair(is_not_in_deletion)),
     (FN314, Rule::Pair(slices_are_exported)),
     (FN315, Rule::Pair(slices_are_current)),
-    (FN316, Rule::Pair(has_ready_endpoints)),
-    (FN317, Rule::Pair(has_a_source_of_slices)),
-    (FN318, Rule::Pair(controller_works)),
+    (FN316, Rule::Pair(source::has_ready_endpoints)),
+    (FN317, Rule::Pair(source::has_a_source_of_slices)),
+    (FN318, Rule::Pair(source::controller_works)),
     (FN319, Rule::Standard(standard::is_exported)),
     (FN320, Rule::Standard(standard::exports_agree)),
+    (FN321, Rule::Pair(source::ports_have_endpoints)),
+    (FN322, Rule::Pair(source::all_addresses_are_exported)),
+    (FN323, Rule::Standard(standard::ports_are_served)),
 ];
 
 /// ServiceExport of one of the two APIs.
@@ -152,11 +158,12 @@ fn service_exists(walk: &Walk<'_>) -> Found {
 /// FN303.
 fn namespace_in_hub(walk: &Walk<'_>) -> Found {
     walk.service_export()?;
+    if walk.api == Api::Standard && !is_namespace_required(walk.snapshot) {
+        return Err(Stop::Skipped("by default, the standard API needs no namespace in the hub".to_owned()));
+    }
     match namespace(walk)? {
-        Some(_) => Ok(()),
-        None if walk.api == Api::Standard && !is_namespace_required(walk.snapshot) => {
-            Err(Stop::Skipped("by default, the standard API needs no namespace in the hub".to_owned()))
-        }
+        // A server creates no object in a namespace that is being deleted.
+        Some(namespace) => stays_or_goes_with(walk.hub(), namespace),
         None => Err(walk.hub().lacks::<Namespace>("", &walk.service.namespace)),
     }
 }
@@ -165,7 +172,13 @@ fn namespace_in_hub(walk: &Walk<'_>) -> Found {
 fn is_eligible(walk: &Walk<'_>) -> Found {
     let eligible = [Reason::ServiceIneligible, Reason::ServiceImported, Reason::TooManyPorts].map(Reason::as_str);
     let reasons = [&eligible[..], &[INVALID_SERVICE_TYPE]].concat();
-    valid_without(walk, &reasons)
+    let found = valid_without(walk, &reasons);
+    match service(walk) {
+        Ok(service) if found.is_err() && is_external_name(service) => {
+            Err(Site::Member(walk.exporter()?).broken(service, "spec.type", EXTERNAL_NAME))
+        }
+        _ => found,
+    }
 }
 
 /// FN305.
@@ -225,11 +238,14 @@ fn is_written(walk: &Walk<'_>) -> Found {
     }
     standard::unless_reported(walk)?;
     let valid = export.condition(VALID);
+    if valid.is_some_and(|valid| valid.status == "False") {
+        return Err(Stop::Skipped("the ServiceExport is not valid".to_owned()));
+    }
     let since = valid.map_or_else(|| export.created(), |valid| Some(valid.last_transition_time.0));
     older_than(ANSWERED_SECONDS, Site::Member(exporter), since)?;
     Err(match valid {
         None => export.broken(Site::Member(exporter), "status.conditions[Valid]", "missing").at(since),
-        Some(_) => walk.hub().lacks::<InternalServiceExport>(&hub_namespace(exporter), "").at(since),
+        Some(_) => walk.hub().lacks_for::<InternalServiceExport>(&hub_namespace(exporter), walk.service).at(since),
     })
 }
 
@@ -255,10 +271,28 @@ fn is_judged(walk: &Walk<'_>) -> Found {
 /// FN312.
 fn has_no_conflict(walk: &Walk<'_>) -> Found {
     let Some(export) = walk.internal_export()? else { return Err(not_written()) };
-    match outcome(export, Api::Fleet) {
-        Some(conflict) if conflict.status == "True" => Err(walk.hub().broken_condition(export, conflict)),
-        _ => Ok(()),
+    let Some(conflict) = outcome(export, Api::Fleet).filter(|conflict| conflict.status == "True") else {
+        return Ok(());
+    };
+    let mut stop = walk.hub().broken_condition(export, conflict);
+    if let (Stop::Broken(evidence), Some(import)) = (&mut stop, walk.hub_import()?) {
+        let status = import.status.iter().flat_map(|status| status.import.ports.iter().flatten());
+        evidence.value += &format!(
+            ". {} exports {}, and {} has {}",
+            walk.exporter()?.id,
+            ports_of(export.spec.ports.iter().map(|port| (port.name.as_deref(), port.port))),
+            listed(exporters(import)),
+            ports_of(status.map(|port| (port.name.as_deref(), port.port))),
+        );
     }
+    Err(stop)
+}
+
+/// Returns ports as text, such as `http 80`.
+fn ports_of<'a>(ports: impl Iterator<Item = (Option<&'a str>, i32)>) -> String {
+    let ports: Vec<String> =
+        ports.map(|(name, number)| format!("{} {number}", name.unwrap_or_default()).trim().to_owned()).collect();
+    listed(ports.iter().map(String::as_str))
 }
 
 /// FN313.
@@ -297,10 +331,8 @@ fn slices_are_exported(walk: &Walk<'_>) -> Found {
             continue;
         }
         settled(Site::Member(exporter), changed(slice))?;
-        let stop = walk.hub().lacks::<EndpointSliceExport>(&namespace, "");
-        let Stop::Broken(mut evidence) = stop else { return Err(stop) };
-        evidence.value = format!("not found for EndpointSlice {}", slice.name_any());
-        return Err(Stop::Broken(evidence));
+        let what = format!("none for EndpointSlice {}", slice.name_any());
+        return Err(walk.hub().lacks_of_kind::<EndpointSliceExport>(&namespace, what));
     }
     Ok(())
 }
@@ -311,65 +343,18 @@ fn slices_are_current(walk: &Walk<'_>) -> Found {
     let (exporter, exported) = (walk.exporter()?, walk.slice_exports()?);
     for slice in walk.source_slices()? {
         let Some(export) = export_of(slice, &exported) else { continue };
-        let (own, in_hub) = (ready_addresses(slice), exported_addresses(export));
-        if own == in_hub {
+        let (Some(own), Some(in_hub)) = (reach::of_slice(slice), reach::of_export(export)) else { continue };
+        let addresses = |content: &SliceContent| -> BTreeSet<Address> {
+            content.endpoints.iter().flat_map(|endpoint| endpoint.addresses.iter().cloned()).collect()
+        };
+        let has_same_addresses = addresses(&own) == addresses(&in_hub);
+        let (own, in_hub) = (reach::ready(&own), reach::ready(&in_hub));
+        // FN608 reports further ports.
+        if has_same_addresses && own.is_subset(&in_hub) {
             continue;
         }
         settled(Site::Member(exporter), changed(slice))?;
         return Err(walk.hub().broken(export, "spec.endpoints", difference(&own, &in_hub)).at(changed(export)));
-    }
-    Ok(())
-}
-
-/// FN316. A Service whose pods are ready, but not in its slices, is reported by FN318.
-fn has_ready_endpoints(walk: &Walk<'_>) -> Found {
-    let slices = walk.source_slices()?;
-    let site = Site::Member(walk.exporter()?);
-    let Some(first) = slices.first() else { return Err(Stop::Skipped("there is no EndpointSlice".to_owned())) };
-    if slices.iter().any(|slice| !ready_addresses(slice).is_empty()) {
-        return Ok(());
-    }
-    if !ready_pods(walk)?.is_empty() {
-        return Err(Stop::Skipped("pods are ready, and no EndpointSlice contains them".to_owned()));
-    }
-    let endpoints: usize = slices.iter().map(|slice| slice.endpoints.iter().flatten().count()).sum();
-    Err(site.broken(*first, "endpoints", format!("0 of {endpoints} ready")).at(changed(*first)))
-}
-
-/// FN317.
-fn has_a_source_of_slices(walk: &Walk<'_>) -> Found {
-    let service = service(walk)?;
-    if has_selector(service) || !walk.source_slices()?.is_empty() {
-        return Ok(());
-    }
-    let site = Site::Member(walk.exporter()?);
-    settled(site, created(service))?;
-    Err(site.broken(service, "spec.selector", "none, and no EndpointSlice").at(created(service)))
-}
-
-/// FN318.
-fn controller_works(walk: &Walk<'_>) -> Found {
-    let service = service(walk)?;
-    if !has_selector(service) {
-        return Err(Stop::Skipped("the Service has no selector".to_owned()));
-    }
-    let site = Site::Member(walk.exporter()?);
-    let slices = walk.source_slices()?;
-    if slices.is_empty() {
-        settled(site, created(service))?;
-        return Err(site.lacks::<EndpointSlice>(&walk.service.namespace, ""));
-    }
-    let endpoints = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten());
-    let listed: BTreeSet<&str> = endpoints.flat_map(|it| it.addresses.iter().map(String::as_str)).collect();
-    for pod in ready_pods(walk)? {
-        let address = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()).unwrap_or_default();
-        if !listed.contains(address) {
-            let ready = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-            let mut ready = ready.into_iter().filter(|condition| condition.type_ == "Ready");
-            let since = ready.next().and_then(|ready| ready.last_transition_time.as_ref()).map(|time| time.0);
-            settled(site, since.or_else(|| created(pod)))?;
-            return Err(site.broken(pod, "status.podIP", format!("{address} is in no EndpointSlice")).at(since));
-        }
     }
     Ok(())
 }
@@ -418,10 +403,10 @@ pub(super) fn exported_addresses(export: &EndpointSliceExport) -> BTreeSet<&str>
     export.spec.endpoints.iter().flat_map(|endpoint| endpoint.addresses.iter().map(String::as_str)).collect()
 }
 
-/// Returns the difference of two sets of addresses as text.
-pub(super) fn difference(wanted: &BTreeSet<&str>, found: &BTreeSet<&str>) -> String {
-    let missing = listed(wanted.difference(found).copied());
-    let excess = listed(found.difference(wanted).copied());
+/// Returns the difference of two sets of addresses and ports as text.
+pub(super) fn difference(wanted: &Reach, found: &Reach) -> String {
+    let missing = listed(wanted.difference(found).map(String::as_str));
+    let excess = listed(found.difference(wanted).map(String::as_str));
     match (missing.is_empty(), excess.is_empty()) {
         (false, false) => format!("without {missing}, and still with {excess}"),
         (false, true) => format!("without {missing}"),
@@ -429,35 +414,12 @@ pub(super) fn difference(wanted: &BTreeSet<&str>, found: &BTreeSet<&str>) -> Str
     }
 }
 
-fn service<'a>(walk: &Walk<'a>) -> Result<&'a Service, Stop> {
+pub(super) fn service<'a>(walk: &Walk<'a>) -> Result<&'a Service, Stop> {
     let exporter = walk.exporter()?;
     walk.service_export()?;
     let services = need(&exporter.services, "Services", Site::Member(exporter))?;
     let missing = || Stop::Skipped("there is no Service".to_owned());
     named(services, &walk.service.namespace, &walk.service.name).ok_or_else(missing)
-}
-
-fn has_selector(service: &Service) -> bool {
-    let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-    selector.is_some_and(|selector| !selector.is_empty())
-}
-
-/// Returns the ready pods that the Service selects; none if pods were not read.
-fn ready_pods<'a>(walk: &Walk<'a>) -> Result<Vec<&'a Pod>, Stop> {
-    let (service, exporter) = (service(walk)?, walk.exporter()?);
-    let Ok(pods) = optional(&exporter.pods, "Pods") else { return Ok(Vec::new()) };
-    let Some(selector) = service.spec.as_ref().and_then(|spec| spec.selector.as_ref()) else { return Ok(Vec::new()) };
-    let is_ready = |pod: &Pod| {
-        let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
-    };
-    let is_selected = |pod: &&Pod| {
-        in_namespace(*pod, &walk.service.namespace)
-            && !selector.is_empty()
-            && selector.iter().all(|(key, value)| pod.labels().get(key) == Some(value))
-            && pod.metadata.deletion_timestamp.is_none()
-    };
-    Ok(pods.iter().filter(is_selected).filter(|pod| is_ready(pod)).collect())
 }
 
 fn not_written() -> Stop {

@@ -2,9 +2,9 @@
 
 use super::distribution::outside_of_ranges;
 use super::evidence::{changed, condition, created};
-use super::export::of_internal_export;
+use super::export::{of_internal_export, service};
 use super::walk::{Walk, age, in_namespace, is_imported, listed, need, settled, stays_or_goes};
-use super::{Found, Rule, Site, Stop, standard};
+use super::{Found, Rule, Site, Stop, reach, standard};
 use crate::codes::Code::{self, *};
 use crate::report::Api;
 use fleetnet_api::crd::{AddressType, EndpointSliceImport, MultiClusterService};
@@ -35,6 +35,7 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN614, Rule::Standard(standard::names_are_free)),
     (FN615, Rule::Fleet(is_within_limit)),
     (FN616, Rule::Fleet(internal_is_readable)),
+    (FN617, Rule::Fleet(affinity_is_the_same)),
 ];
 
 /// Longest time for which an Event about a lost derived Service is news: Kubernetes keeps Events for an hour.
@@ -96,6 +97,21 @@ fn internal_is_readable(walk: &Walk<'_>) -> Found {
     valid_without(walk, Reason::InternalLoadBalancerInvalid)
 }
 
+/// FN617.
+fn affinity_is_the_same(walk: &Walk<'_>) -> Found {
+    let (own, derived) = (service(walk)?, walk.derived_service()?);
+    let affinity = |service: &Service| {
+        let affinity = service.spec.as_ref().and_then(|spec| spec.session_affinity.clone());
+        affinity.unwrap_or_else(|| "None".to_owned())
+    };
+    let (wanted, found) = (affinity(own), affinity(derived));
+    if wanted == found {
+        return Ok(());
+    }
+    let value = format!("{found}, the exported Service has {wanted}");
+    Err(Site::Member(walk.importer()?).broken(derived, "spec.sessionAffinity", value))
+}
+
 /// FN604.
 fn was_not_lost(walk: &Walk<'_>) -> Found {
     let site = Site::Member(walk.importer()?);
@@ -151,6 +167,11 @@ fn is_current(walk: &Walk<'_>) -> Found {
         let observed =
             slice.annotations().get(annotations::LAST_OBSERVED_GENERATION).and_then(|it| it.parse::<i64>().ok());
         let Some(observed) = observed.filter(|observed| *observed < wanted) else { continue };
+        // A change that clients do not see, such as one of a port that lost a conflict, is not written.
+        let present = reach::of_slice(slice).map(|content| reach::ready(&content));
+        if present == reach::distributed(walk, distributed).ok() {
+            continue;
+        }
         settled(walk.hub(), changed(distributed))?;
         let field = super::export::annotation(annotations::LAST_OBSERVED_GENERATION);
         return Err(site.broken(slice, &field, format!("{observed}, the hub has {wanted}")).at(changed(slice)));

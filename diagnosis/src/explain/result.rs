@@ -3,13 +3,15 @@
 use super::evidence::{changed, context_flag};
 use super::export::difference;
 use super::membership::{hears, renewed};
-use super::walk::{Walk, member_agent, ready_addresses, settled};
-use super::{Found, Rule, Site, Stop, standard};
+use super::walk::{Walk, is_imported, listed, member_agent, settled};
+use super::{Found, Rule, Site, Stop, reach};
 use crate::codes::Code::{self, *};
 use crate::limits::{SAMPLES_MIN, SLOW_MILLISECONDS, TARGET_MILLISECONDS};
 use crate::report::{Api, Evidence};
 use crate::snapshot::Snapshot;
 use fleetnet_api::crd::MemberAgent;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 use std::collections::BTreeSet;
 
@@ -20,39 +22,36 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN704, Rule::Pair(network)),
     (FN705, Rule::Pair(is_fast)),
     (FN706, Rule::Cluster(server_is_fast)),
+    (FN707, Rule::Pair(addresses_are_of_one_cluster)),
+    (FN708, Rule::Pair(network)),
+    (FN709, Rule::Pair(network)),
+    (FN710, Rule::Pair(network)),
 ];
 
-/// FN701. Compares only what the agents promise: the export is accepted and the claim is granted.
+/// FN701. Compares, for each address and port, what the exporter has ready with what the importer serves. Compares only what the agents
+/// promise: the export is accepted and the claim is granted.
 fn endpoints_are_equal(walk: &Walk<'_>) -> Found {
     walk.accepted_export()?;
-    let (mut sources, imported) = (walk.source_slices()?, walk.imported_slices()?);
     let site = Site::Member(walk.importer()?);
     let shown = match walk.api {
         Api::Fleet => site.shown(walk.derived_service()?, "endpoints", ""),
         Api::Standard => {
+            walk.requested_import()?;
             let import =
                 walk.standard_import()?.ok_or_else(|| Stop::Skipped("there is no ServiceImport".to_owned()))?;
-            let mut served = Vec::new();
-            for slice in sources {
-                let ports = slice.ports.iter().flatten().map(|port| port.name.as_deref().unwrap_or_default());
-                if standard::is_served(walk, ports)? {
-                    served.push(slice);
-                }
-            }
-            sources = served;
             site.shown(import, "endpoints", "")
         }
     };
-    let wanted: BTreeSet<&str> = sources.iter().flat_map(|slice| ready_addresses(slice)).collect();
-    let found: BTreeSet<&str> = imported.iter().flat_map(|slice| ready_addresses(slice)).collect();
-    if wanted == found {
+    let (wanted, served) = (reach::wanted(walk)?, reach::served(walk)?);
+    if wanted == served {
         return Ok(());
     }
     // The objects were read one after the other, and each step of the way takes a moment.
+    let (sources, imported) = (walk.source_slices()?, walk.imported_slices()?);
     sources.iter().try_for_each(|slice| settled(Site::Member(walk.exporter()?), changed(*slice)))?;
     imported.iter().try_for_each(|slice| settled(site, changed(*slice)))?;
     walk.distributed_slices()?.iter().try_for_each(|slice| settled(walk.hub(), changed(*slice)))?;
-    Err(Stop::Broken(Box::new(Evidence { value: difference(&wanted, &found), ..shown })))
+    Err(Stop::Broken(Box::new(Evidence { value: difference(&wanted, &served), ..shown })))
 }
 
 /// FN702.
@@ -81,9 +80,9 @@ fn exporter_is_heard(walk: &Walk<'_>) -> Found {
     Err(walk.hub().broken(agent, "spec.renewTime", renewed.to_string()).at(Some(renewed)))
 }
 
-/// FN704.
+/// FN704, FN708, FN709 and FN710.
 fn network(_: &Walk<'_>) -> Found {
-    Err(Stop::Skipped("the pod network cannot be seen".to_owned()))
+    Err(Stop::Skipped("the pod network cannot be seen: run `fleetnet test connectivity`".to_owned()))
 }
 
 /// FN705.
@@ -127,4 +126,34 @@ pub(crate) fn server_is_fast(_: &Snapshot, site: Site<'_>) -> Found {
         command: format!("kubectl{} get --raw /readyz", context_flag(site)),
         ..Evidence::default()
     })))
+}
+
+/// FN707. Only addresses of pods: two clusters may list the same address outside of all clusters on purpose.
+pub(crate) fn addresses_are_of_one_cluster(walk: &Walk<'_>) -> Found {
+    let exporter = walk.exporter()?;
+    let own: Vec<(&EndpointSlice, &str)> =
+        walk.source_slices()?.into_iter().flat_map(|slice| pod_addresses(slice).map(move |it| (slice, it))).collect();
+    for other in walk.snapshot.members.iter().filter(|other| other.id != exporter.id) {
+        let in_slices = other.slices.objects().filter(|slice| !is_imported(slice)).flat_map(pod_addresses);
+        let pods = other.pods.objects().filter(|pod| !is_on_host_network(pod));
+        let in_pods = pods.filter_map(|pod| pod.status.as_ref()?.pod_ip.as_deref());
+        let of_other: BTreeSet<&str> = in_slices.chain(in_pods).collect();
+        let both: BTreeSet<&str> = own.iter().map(|(_, address)| *address).filter(|it| of_other.contains(it)).collect();
+        if let Some((slice, _)) = own.iter().find(|(_, address)| both.contains(address)) {
+            let value = format!("pods of {} have the same addresses: {}", other.id, listed(both));
+            return Err(Site::Member(exporter).broken(*slice, "endpoints", value));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the addresses of the pods in a slice.
+fn pod_addresses(slice: &EndpointSlice) -> impl Iterator<Item = &str> {
+    let endpoints = slice.endpoints.iter().flatten();
+    let of_pods = endpoints.filter(|it| it.target_ref.as_ref().is_some_and(|it| it.kind.as_deref() == Some("Pod")));
+    of_pods.flat_map(|endpoint| endpoint.addresses.iter().map(String::as_str))
+}
+
+fn is_on_host_network(pod: &Pod) -> bool {
+    pod.spec.as_ref().and_then(|spec| spec.host_network) == Some(true)
 }

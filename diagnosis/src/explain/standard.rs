@@ -7,7 +7,7 @@ use super::access::flag_value;
 use super::evidence::changed;
 use super::export::{Export, has, outcome};
 use super::pairs::hub_namespace;
-use super::walk::{Walk, decodable, in_namespace, member_agent, need, older_than, settled, stays_or_goes};
+use super::walk::{Walk, decodable, in_namespace, listed, member_agent, need, older_than, settled, stays_or_goes};
 use super::{Found, Site, Stop, member_agent_of};
 use crate::limits::ANSWERED_SECONDS;
 use crate::report::Api;
@@ -187,6 +187,30 @@ pub(super) fn exports_agree(walk: &Walk<'_>) -> Found {
         Some(conflict) if conflict.status == "True" => Err(walk.hub().broken_condition(export, conflict)),
         _ => Ok(()),
     }
+}
+
+/// FN323.
+pub(super) fn ports_are_served(walk: &Walk<'_>) -> Found {
+    let export = walk.accepted_export()?;
+    let merged = walk.requested_import()?;
+    let part = merged.spec.clusters.iter().find(|part| walk.exporter.is_some_and(|it| it.id == part.cluster));
+    let Some(served) = part.and_then(|part| part.ports.as_ref()) else { return Ok(()) };
+    let name = |name: &Option<String>| name.clone().unwrap_or_default();
+    let is_served = |own: &str| served.iter().any(|port| name(&port.own_name) == own);
+    let lost = export.spec.ports.iter().find(|port| !is_served(&name(&port.name)));
+    let Some(lost) = lost else { return Ok(()) };
+    settled(walk.hub(), changed(export))?;
+    settled(walk.hub(), changed(merged))?;
+    let oldest = merged.spec.clusters.first().map_or_else(String::new, |oldest| oldest.cluster.clone());
+    let ports = merged.spec.ports.iter().flatten();
+    let ports: Vec<String> =
+        ports.map(|port| format!("{} {}", name(&port.name), port.port).trim().to_owned()).collect();
+    let value = format!(
+        "no client reaches port {} of this cluster: the import has {}, as {oldest} exports",
+        format!("{} {}", name(&lost.name), lost.port).trim(),
+        listed(ports.iter().map(String::as_str)),
+    );
+    Err(walk.hub().broken(export, "spec.ports", value))
 }
 
 /// FN409.

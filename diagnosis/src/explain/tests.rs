@@ -230,7 +230,8 @@ fn what_was_not_read_is_unknown_and_no_later_fault_is_certain() {
         it.members[EAST].slices = Listing::of(Vec::new());
     });
     assert_eq!(codes(&explanation), BTreeSet::from([FN605]), "the fault is shown");
-    assert_eq!(explanation.verdict, Verdict::NotKnown, "an earlier step may be the cause");
+    assert_eq!(explanation.verdict, Verdict::Fault);
+    assert!(explanation.pairs[0].earlier_unknown, "an earlier step may be the cause");
 }
 
 /// Takes away what the role of deploy/viewer.yaml does not grant.
@@ -262,14 +263,15 @@ fn without_secrets_and_rights_a_viewer_sees_a_healthy_fleet_and_certain_faults()
     });
     assert_eq!([FN203, FN204].map(|code| outcome(&silent, code)), [Outcome::Unknown; 2]);
     assert_eq!(codes(&silent), BTreeSet::from([FN205]), "the fault is shown");
-    assert_eq!(silent.verdict, Verdict::NotKnown, "the token may be the cause");
+    assert_eq!(silent.verdict, Verdict::Fault);
+    assert!(silent.pairs[0].earlier_unknown, "the token may be the cause");
     let stopped = altered(|it| {
         as_viewer(it);
         it.hub.member_agents.objects_mut().expect(KNOWN)[WEST].spec.planned_stop_time =
             Some(MicroTime(at("2027-01-15T12:09:00Z")));
     });
     assert_eq!(codes(&stopped), BTreeSet::from([FN207]));
-    assert_eq!(stopped.verdict, Verdict::Fault, "the stop is the cause, whatever the token is");
+    assert!(!stopped.pairs[0].earlier_unknown, "the stop is the cause, whatever the token is");
 }
 
 #[test]
@@ -303,7 +305,7 @@ fn a_filter_limits_the_pairs_and_names_what_is_missing() {
     let explanation = explain(&healthy(), &app(), &filter(None, Some("west")));
     assert_eq!(codes(&explanation), BTreeSet::from([FN401]), "west is to import, and has no MultiClusterService");
     let explanation = explain(&healthy(), &app(), &filter(None, Some("nowhere")));
-    assert_eq!(explanation.verdict, Verdict::NotKnown);
+    assert_eq!(explanation.verdict, Verdict::Fault);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, labels};
 use fleetnet_core::names::{member_namespace, standard_derived};
 use fleetnet_types::ObjectName;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Resource, ResourceExt as _};
@@ -125,13 +125,20 @@ impl<'a> Walk<'a> {
 
     /// Returns the EndpointSlices of the Service in the exporter.
     pub(crate) fn source_slices(&self) -> Result<Vec<&'a EndpointSlice>, Stop> {
+        Ok(self.labelled_slices()?.into_iter().filter(|slice| !is_of_another_cluster(slice)).collect())
+    }
+
+    /// Returns the EndpointSlices of the Service in the exporter that came from other clusters. They are not exported again.
+    pub(crate) fn slices_of_other_clusters(&self) -> Result<Vec<&'a EndpointSlice>, Stop> {
+        Ok(self.labelled_slices()?.into_iter().filter(|slice| is_of_another_cluster(slice)).collect())
+    }
+
+    fn labelled_slices(&self) -> Result<Vec<&'a EndpointSlice>, Stop> {
         let exporter = self.exporter()?;
         let slices = need(&exporter.slices, "EndpointSlices", Site::Member(exporter))?;
         let of_service = slices.iter().filter(|slice| {
             in_namespace(*slice, &self.service.namespace)
                 && slice.labels().get(labels::SERVICE_NAME).is_some_and(|name| **name == *self.service.name)
-                && !is_imported(slice)
-                && !slice.labels().contains_key(labels::MULTICLUSTER_SERVICE_NAME)
                 && slice.metadata.deletion_timestamp.is_none()
         });
         Ok(of_service.collect())
@@ -352,6 +359,10 @@ pub(crate) fn is_imported(slice: &EndpointSlice) -> bool {
     slice.labels().get(labels::MANAGED_BY).is_some_and(|manager| manager == labels::MANAGED_BY_IMPORT)
 }
 
+fn is_of_another_cluster(slice: &EndpointSlice) -> bool {
+    is_imported(slice) || slice.labels().contains_key(labels::MULTICLUSTER_SERVICE_NAME)
+}
+
 /// Returns the addresses of the ready endpoints of a slice. An endpoint without the condition is ready.
 pub(crate) fn ready_addresses(slice: &EndpointSlice) -> BTreeSet<&str> {
     let is_ready = |ready: Option<bool>| ready.unwrap_or(true);
@@ -400,6 +411,17 @@ pub(crate) fn stays_or_goes<K: Resource<DynamicType = ()>>(site: Site<'_>, objec
     let Some(deleted) = &object.meta().deletion_timestamp else { return Ok(()) };
     settled(site, Some(deleted.0))?;
     Err(site.broken(object, "metadata.finalizers", object.finalizers().join(", ")).at(Some(deleted.0)))
+}
+
+/// Fails if a namespace has been deleted for more than 10 s, and something in it keeps it.
+pub(crate) fn stays_or_goes_with(site: Site<'_>, namespace: &Namespace) -> Found {
+    let Some(deleted) = &namespace.metadata.deletion_timestamp else { return Ok(()) };
+    settled(site, Some(deleted.0))?;
+    let conditions = namespace.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let why = conditions.into_iter().filter(|it| it.status == "True").filter_map(|it| it.message.as_deref());
+    let why: Vec<&str> = why.collect();
+    let value = if why.is_empty() { "the namespace is being deleted".to_owned() } else { why.join("; ") };
+    Err(site.broken(namespace, "metadata.deletionTimestamp", value).at(Some(deleted.0)))
 }
 
 /// Returns a found object. If nothing was found and the namespace contains an undecodable object, the step is skipped: the

@@ -167,7 +167,7 @@ fn the_matrix_has_the_pairs_of_members_and_names_members_without_a_summary() {
     let texts: Vec<&str> = cell.quantiles.iter().map(|quantile| quantile.text.as_str()).collect();
     assert_eq!(texts, ["1.8ms", "2.5ms"]);
     assert_eq!(cell.clock_milliseconds, None);
-    assert_eq!(without(&matrix), [("west", "no summary")]);
+    assert_eq!(without(&matrix), [("west", NO_SUMMARY)]);
     assert_eq!(matrix.verdict, Verdict::Healthy);
 }
 

@@ -89,7 +89,7 @@ pub(super) const ITEMS: &[Item] = &[
         agents: "all three",
         effect: "The standard API (multicluster.x-k8s.io) exports or imports this Service. Its imports end. A Go hub agent takes an \
                  export for one of the fleet's API, so MultiClusterServices get its endpoints.",
-        remedy: "Turn the standard API off before (docs/multicluster-api.md): delete its ServiceExports, and remove the label \
+        remedy: "Turn the standard API off before (docs/how-to/multicluster-api.md): delete its ServiceExports, and remove the label \
                  fleetnet/import from all namespaces.",
         find: Hub(find::standard_api),
     },

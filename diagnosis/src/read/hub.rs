@@ -38,7 +38,7 @@ pub(super) async fn read(server: &Server<'_>, scope: &Scope) -> Hub {
         all(server, Some(Kind::EndpointSliceImport), needs_service),
     );
     (hub.merged_imports, hub.accounts, hub.quotas, hub.events) = tokio::join!(
-        all(server, Some(Kind::MergedServiceImport), needs_services),
+        all(server, Some(Kind::MergedServiceImport), needs_services || *scope == Scope::Status),
         all(server, None, needs_installation),
         all(server, None, needs_installation),
         events(server, needs_service),

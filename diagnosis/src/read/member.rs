@@ -5,7 +5,7 @@ use super::{Scope, rights};
 use crate::snapshot::{HubSecret, Listing, Member, Reached, TokenClaims};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
+use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, labels};
 use fleetnet_core::model::Kind;
 use fleetnet_types::ObjectName;
 use jiff::Timestamp;
@@ -21,10 +21,19 @@ const HUB_SECRET: &str = "fleetnet-hub";
 /// Reads the objects of a member.
 pub(super) async fn read(server: &Server<'_>, id: &str, scope: &Scope) -> Member {
     let mut member = Member { id: id.to_owned(), connection: server.connect().await, ..Member::default() };
-    if member.connection.reached != Reached::Yes || matches!(scope, Scope::Status | Scope::Services) {
-        return member;
-    }
     let (system, parameters) = (Some(FLEET_SYSTEM_NAMESPACE), ListParams::default());
+    match scope {
+        _ if member.connection.reached != Reached::Yes => return member,
+        Scope::Status => {
+            member.agent.leases = server.list(system, &parameters, None).await;
+            return member;
+        }
+        Scope::Services => {
+            read_imports(server, &mut member).await;
+            return member;
+        }
+        Scope::Check | Scope::Service(_) | Scope::Migration => {}
+    }
     (member.agent.deployments, member.agent.leases, member.agent.pods, member.agent.definitions) = tokio::join!(
         deployments(server),
         server.list(system, &parameters, None),
@@ -46,6 +55,18 @@ pub(super) async fn read(server: &Server<'_>, id: &str, scope: &Scope) -> Member
     }
     member.connection.throttled |= server.was_throttled();
     member
+}
+
+/// Reads what is imported: MultiClusterServices and ServiceImports, derived Services and imported slices.
+async fn read_imports(server: &Server<'_>, member: &mut Member) {
+    let parameters = ListParams::default();
+    let imported = ListParams::default().labels(&format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_IMPORT));
+    (member.multi_cluster_services, member.standard_imports, member.services, member.slices) = tokio::join!(
+        server.list(None, &parameters, Some(Kind::MultiClusterService)),
+        server.list(None, &parameters, Some(Kind::StandardServiceImport)),
+        server.list(Some(FLEET_SYSTEM_NAMESPACE), &parameters, None),
+        server.list(None, &imported, None),
+    );
 }
 
 /// Reads the exports, imports, Services and slices of all namespaces.

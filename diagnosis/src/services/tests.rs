@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fixture::{NOW, at, conditions, healthy, meta, object, reference};
+use crate::report::NameToCall;
 use crate::snapshot::Listing;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -21,8 +22,19 @@ fn a_service_has_its_exporters_importers_and_endpoints() {
         endpoints: 1,
         conflicts: Vec::new(),
         state: ServiceState::Ready,
+        arrived: vec![Arrival { importer: "east".to_owned(), endpoints: 1, missing_exporters: Vec::new() }],
+        names_to_call: vec![NameToCall {
+            importer: "east".to_owned(),
+            api: Api::Fleet,
+            name: "shop-app.fleet-system.svc".to_owned(),
+            addresses: Vec::new(),
+            ports: Vec::new(),
+        }],
     };
     assert_eq!(found.services, [expected]);
+    let one = |name: &str| Rows { name: Some(name.to_owned()), ..Rows::default() };
+    assert_eq!(services(&healthy(), &one("app")).services.len(), 1);
+    assert_eq!(services(&healthy(), &one("other")).services, []);
     let other = Rows { namespace: Some("other".to_owned()), ..Rows::default() };
     assert_eq!(services(&healthy(), &other).services, []);
 }
@@ -117,7 +129,8 @@ fn one_old_fault_counts_beside_a_recent_change() {
 
 #[test]
 fn a_service_whose_objects_were_not_read_is_unknown_unless_it_has_a_conflict() {
-    let unknown: [fn(&mut Snapshot); 3] = [
+    let unknown: [fn(&mut Snapshot); 4] = [
+        |snapshot| snapshot.hub.slice_exports = Listing::Unknown("Timeout".to_owned()),
         |snapshot| snapshot.hub.internal_exports = Listing::Unknown("Timeout".to_owned()),
         |snapshot| snapshot.hub.claims = Listing::Unknown("Timeout".to_owned()),
         |snapshot| snapshot.hub.service_imports = Listing::Unknown("Timeout".to_owned()),
@@ -141,4 +154,66 @@ fn a_kind_that_was_not_read_is_named() {
     let found = services(&snapshot, &Rows::default());
     assert_eq!(found.verdict, Verdict::NotKnown);
     assert_eq!(found.not_known, ["hub: InternalServiceImports: denied: forbidden"]);
+}
+
+/// Makes the endpoints of the exported slice these, at a change `seconds` ago.
+fn export_endpoints(snapshot: &mut Snapshot, endpoints: serde_json::Value, seconds: i64) {
+    crate::fixture::set_slice(snapshot, "endpoints", endpoints);
+    let slice = &mut snapshot.hub.slice_exports.objects_mut().unwrap()[0];
+    slice.metadata.creation_timestamp = Some(ago(seconds));
+    let export = &mut snapshot.hub.internal_exports.objects_mut().unwrap()[0];
+    export.metadata.creation_timestamp = Some(ago(seconds));
+}
+
+#[test]
+fn a_service_without_endpoints_is_not_ready() {
+    for (seconds, verdict, state) in
+        [(29, Verdict::Healthy, ServiceState::Waiting), (30, Verdict::Fault, ServiceState::NotReady)]
+    {
+        let mut snapshot = healthy();
+        export_endpoints(&mut snapshot, json!([]), seconds);
+        let found = services(&snapshot, &Rows::default());
+        let row = &found.services[0];
+        assert_eq!((found.verdict, row.state, row.endpoints), (verdict, state, 0), "{seconds} s");
+        assert!(row.arrived[0].missing_exporters.is_empty(), "nothing is exported, so nothing is missing");
+    }
+}
+
+#[test]
+fn an_importer_without_the_endpoints_of_an_exporter_is_a_fault() {
+    let cases: [(&str, Break); 4] = [
+        ("no imported slice", |snapshot, _| snapshot.members[0].slices = Listing::of(Vec::new())),
+        ("an imported slice without endpoints", |snapshot, _| {
+            crate::fixture::set(&mut snapshot.members[0].slices, "/endpoints", json!([]));
+        }),
+        ("only endpoints that are not ready", |snapshot, _| {
+            let endpoints = json!([{"addresses": ["10.1.0.1"], "conditions": {"ready": false}}]);
+            crate::fixture::set(&mut snapshot.members[0].slices, "/endpoints", endpoints);
+        }),
+        ("an imported slice without ports", |snapshot, _| {
+            crate::fixture::set(&mut snapshot.members[0].slices, "/ports", json!([]));
+        }),
+    ];
+    for (name, break_it) in cases {
+        for (seconds, state) in [(29, ServiceState::Waiting), (30, ServiceState::NotReady)] {
+            let mut snapshot = healthy();
+            export_endpoints(&mut snapshot, json!([{"addresses": ["10.1.0.1"]}]), seconds);
+            break_it(&mut snapshot, seconds);
+            let row = services(&snapshot, &Rows::default()).services.remove(0);
+            let expected =
+                Arrival { importer: "east".to_owned(), endpoints: 0, missing_exporters: vec!["west".to_owned()] };
+            assert_eq!((row.state, row.arrived), (state, vec![expected]), "{name}, {seconds} s");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_said_about_an_importer_that_was_not_read() {
+    let mut snapshot = healthy();
+    snapshot.members[0].slices = Listing::NotAsked;
+    snapshot.members[0].multi_cluster_services = Listing::NotAsked;
+    let found = services(&snapshot, &Rows::default());
+    let row = &found.services[0];
+    assert_eq!((found.verdict, row.state, row.arrived.len()), (Verdict::Healthy, ServiceState::Ready, 0));
+    assert!(row.names_to_call.is_empty());
 }

@@ -1,7 +1,7 @@
 //! Tests of the status of members.
 
 use super::*;
-use crate::fixture::{at, built_in, healthy, meta};
+use crate::fixture::{NOW, at, built_in, healthy, meta};
 use crate::snapshot::{Failure, FailureClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use serde_json::json;
@@ -57,7 +57,20 @@ type Case = (MemberState, fn(&mut Snapshot));
 
 #[test]
 fn each_state_has_its_evidence() {
-    let cases: [Case; 6] = [
+    let cases: [Case; 9] = [
+        (MemberState::NoNamespace, |it| {
+            take_agent(it);
+            it.hub.namespaces.objects_mut().expect("they are known").remove(1);
+        }),
+        (MemberState::NeverHeard, |it| {
+            take_agent(it);
+            let namespaces = it.hub.namespaces.objects_mut().expect("they are known");
+            namespaces[1].metadata.creation_timestamp = Some(Time(at("2027-01-15T12:09:00Z")));
+        }),
+        (MemberState::NeverHeard, |it| {
+            take_agent(it);
+            it.members[WEST].agent.leases = crate::fixture::lease("2bf2b407.member.x", "member-agent_a", NOW);
+        }),
         (MemberState::Stopped, |it| {
             let agent = &mut it.hub.member_agents.objects_mut().expect("they are known")[WEST];
             agent.spec.planned_stop_time = Some(MicroTime(at("2027-01-15T12:00:00Z")));
@@ -150,4 +163,30 @@ fn a_member_that_is_taken_for_the_hub_is_not_known_in_each_view() {
         assert_eq!((status(&snapshot).verdict, status(&snapshot).not_known), (Verdict::Healthy, Vec::new()));
         assert_eq!(crate::check::check(&snapshot, crate::check::Stage::Installed).verdict, Verdict::Healthy);
     }
+}
+
+#[test]
+fn a_member_that_loses_its_namespace_is_a_fault() {
+    let mut snapshot = healthy();
+    let namespaces = snapshot.hub.namespaces.objects_mut().expect("they are known");
+    namespaces[1].metadata.deletion_timestamp = Some(Time(at("2027-01-15T12:00:00Z")));
+    let found = status(&snapshot);
+    assert_eq!((found.members[WEST].state, found.verdict), (MemberState::Leaving, Verdict::Fault));
+    snapshot.hub.namespaces.objects_mut().expect("they are known").remove(1);
+    take_agent(&mut snapshot);
+    let found = status(&snapshot);
+    assert_eq!((found.members[WEST].state, found.verdict), (MemberState::NoNamespace, Verdict::Fault));
+}
+
+#[test]
+fn zeros_from_before_the_first_export_are_not_shown() {
+    let mut snapshot = healthy();
+    let agents = snapshot.hub.member_agents.objects_mut().expect("they are known");
+    let counts = agents[WEST].status.as_mut().expect("the hub agent counts");
+    (counts.exported_services, counts.exported_endpoints, counts.imported_services) = (Some(0), Some(0), Some(0));
+    let west = &status(&snapshot).members[WEST];
+    assert_eq!((west.exports, west.endpoints, west.imports), (Some(1), None, None));
+    snapshot.hub.internal_exports = Listing::of(Vec::new());
+    let west = &status(&snapshot).members[WEST];
+    assert_eq!((west.exports, west.endpoints, west.imports), (Some(0), Some(0), Some(0)), "nothing is exported");
 }

@@ -1,16 +1,19 @@
 //! Command `fleetnet check`: checks of the installation and of the members.
 
-use super::contexts::ClusterFlags;
+use super::contexts::{ClusterFlags, HEADING};
 use super::exit::{Exit, Stop};
 use super::fleet::{Breadth, Fleet};
+use super::output::names::ends;
 use super::output::progress::Progress;
 use super::output::safe::Safe;
 use super::output::{Format, OutputFlags, Paint, Report};
+use super::unreached::Unreached;
 use super::view::{View, ViewFlags, members, show};
 use fleetnet_diagnosis::check::Stage;
+use fleetnet_diagnosis::codes::Group;
 use fleetnet_diagnosis::read::Scope;
-use fleetnet_diagnosis::report::{Check, CheckResult, CheckRow, Verdict};
-use serde_json::{Map, Value};
+use fleetnet_diagnosis::report::{Check, CheckResult, CheckRow, NotReached, Verdict};
+use serde_json::{Map, Value, json};
 
 /// Options of the command.
 #[derive(Clone, Debug, clap::Args)]
@@ -28,7 +31,7 @@ pub(crate) struct Options {
     output: CheckFormat,
 
     /// Use no colours. The environment variable NO_COLOR does the same.
-    #[arg(long)]
+    #[arg(long, help_heading = HEADING, hide_short_help = true)]
     no_color: bool,
 
     #[command(flatten)]
@@ -70,6 +73,7 @@ impl CheckFormat {
 
 struct Shown {
     check: Check,
+    not_reached: Vec<NotReached>,
     /// True to show only what is not ok.
     is_short: bool,
     /// True if a notice counts as a fault.
@@ -82,27 +86,20 @@ impl Report for Shown {
     }
 
     fn document(&self) -> Map<String, Value> {
-        members(&self.check)
+        let mut document = members(&self.check);
+        document.insert("notReached".to_owned(), json!(self.not_reached));
+        document
     }
 
     fn lines(&self, format: Format, _has_headers: bool, paint: Paint) -> Safe {
         let mut text = Safe::default();
-        for category in &self.check.categories {
-            let is_shown = |row: &&CheckRow| format == Format::Wide || row.result > CheckResult::Skipped;
-            let rows: Vec<&CheckRow> = category.checks.iter().filter(is_shown).collect();
-            let ok = category.checks.iter().filter(|row| row.result == CheckResult::Ok).count();
-            if rows.is_empty() && (self.is_short || ok == 0) {
-                continue;
-            }
-            let title = Safe::line(&format!("{}: {}", category.cluster, category.group.title()));
-            text.push(&title);
-            text.push(&Safe::block(&format!("\n{}\n", "-".repeat(title.width()))));
-            rows.into_iter().for_each(|row| push_row(&mut text, row, paint));
-            if format != Format::Wide && !self.is_short && ok > 0 {
-                push_sign(&mut text, CheckResult::Ok, paint);
-                text.push(&Safe::line(&format!(" {ok} checks ok")));
-                text.push_own("\n");
-            }
+        let mut unreached = Unreached::new(&self.not_reached);
+        for block in self.blocks(format, &mut unreached) {
+            push_block(&mut text, &block, format != Format::Wide && !self.is_short, paint);
+        }
+        for line in unreached.lines("checks") {
+            push_sign(&mut text, CheckResult::Unknown, paint);
+            text.push(&Safe::line(&format!(" {line}")));
             text.push_own("\n");
         }
         text.push_own(match self.check.verdict {
@@ -133,6 +130,57 @@ impl View for Shown {
     }
 }
 
+/// Categories with equal results, in one block.
+#[derive(Debug)]
+struct Block<'a> {
+    group: Group,
+    clusters: Vec<String>,
+    rows: Vec<&'a CheckRow>,
+    /// Number of checks that are ok.
+    ok: usize,
+}
+
+impl Shown {
+    /// Returns the blocks to show. Checks that are unknown because their cluster was not reached are counted only.
+    fn blocks<'a>(&'a self, format: Format, unreached: &mut Unreached<'_>) -> Vec<Block<'a>> {
+        let mut blocks: Vec<Block<'a>> = Vec::new();
+        for category in &self.check.categories {
+            let mut rows: Vec<&CheckRow> = category.checks.iter().collect();
+            rows.retain(|row| {
+                let is_unreached = row.result == CheckResult::Unknown && unreached.takes(&row.detail);
+                format == Format::Wide || row.result > CheckResult::Skipped && !is_unreached
+            });
+            let ok = category.checks.iter().filter(|row| row.result == CheckResult::Ok).count();
+            if rows.is_empty() && (self.is_short || ok == 0) {
+                continue;
+            }
+            let is_same = |block: &&mut Block<'_>| (block.group, &block.rows, block.ok) == (category.group, &rows, ok);
+            match blocks.iter_mut().find(is_same) {
+                Some(block) => block.clusters.push(category.cluster.clone()),
+                None => {
+                    blocks.push(Block { group: category.group, clusters: vec![category.cluster.clone()], rows, ok });
+                }
+            }
+        }
+        blocks
+    }
+}
+
+fn push_block(text: &mut Safe, block: &Block<'_>, has_number: bool, paint: Paint) {
+    let number = if block.clusters.len() > 3 { format!(" ({} clusters)", block.clusters.len()) } else { String::new() };
+    let title = Safe::line(&format!("{}{number}: {}", ends(&block.clusters), block.group.title()));
+    text.push(&title);
+    text.push(&Safe::block(&format!("\n{}\n", "-".repeat(title.width()))));
+    block.rows.iter().for_each(|row| push_row(text, row, paint));
+    if has_number && block.ok > 0 {
+        push_sign(text, CheckResult::Ok, paint);
+        let each = if block.clusters.len() > 1 { " in each" } else { "" };
+        text.push(&Safe::line(&format!(" {} checks ok{each}", block.ok)));
+        text.push_own("\n");
+    }
+    text.push_own("\n");
+}
+
 /// Adds the sign of a result.
 pub(super) fn push_sign(text: &mut Safe, result: CheckResult, paint: Paint) {
     let (sign, colour) = match result {
@@ -148,12 +196,12 @@ pub(super) fn push_sign(text: &mut Safe, result: CheckResult, paint: Paint) {
     text.push_own(if is_painted { "\x1b[0m" } else { "" });
 }
 
-/// Adds a check. The title of a code is that of the fault, so it is in brackets where the fault was not found.
+/// Adds a check. Its title says what was found, or what is right if no fault was found.
 fn push_row(text: &mut Safe, row: &CheckRow, paint: Paint) {
     push_sign(text, row.result, paint);
     let title = match row.result {
-        CheckResult::Warning | CheckResult::Error => row.title.to_owned(),
-        CheckResult::Ok | CheckResult::Skipped | CheckResult::Unknown => format!("({})", row.title),
+        CheckResult::Warning | CheckResult::Error => row.title,
+        CheckResult::Ok | CheckResult::Skipped | CheckResult::Unknown => row.code.entry().ok,
     };
     text.push(&Safe::line(&format!(" {} {title}", row.code)));
     text.push_own("\n");
@@ -171,14 +219,15 @@ fn push_row(text: &mut Safe, row: &CheckRow, paint: Paint) {
 /// Runs the command.
 pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let progress = Progress::new(options.clusters.verbose);
-    let fleet = Fleet::find(&options.clusters, Breadth::All, options.view.timeout, &progress).await?;
+    let breadth = if options.pre { Breadth::BeforeInstallation } else { Breadth::All };
+    let fleet = Fleet::find(&options.clusters, breadth, options.view.timeout, &progress).await?;
     let stage = if options.pre { Stage::BeforeInstallation } else { Stage::Installed };
     let is_short = options.output == CheckFormat::Short;
     let output = OutputFlags { output: options.output.general(), no_headers: false, no_color: options.no_color };
-    let read = async |progress: &Progress| Shown {
-        check: fleetnet_diagnosis::check(&fleet.snapshot(&Scope::Check, progress).await, stage),
-        is_short,
-        is_strict: options.strict,
+    let read = async |progress: &Progress| {
+        let snapshot = fleet.snapshot(&Scope::Check, progress).await;
+        let (check, not_reached) = (fleetnet_diagnosis::check(&snapshot, stage), snapshot.not_reached());
+        Shown { check, not_reached, is_short, is_strict: options.strict }
     };
     show(options.view, output, &fleet.remarks(), progress, read).await
 }
@@ -189,7 +238,6 @@ mod tests {
     use crate::cli::output::render;
     use crate::cli::view::exit_of;
     use fleetnet_diagnosis::Code;
-    use fleetnet_diagnosis::codes::Group;
     use fleetnet_diagnosis::report::Category;
 
     fn shown(is_short: bool) -> Shown {
@@ -216,6 +264,7 @@ mod tests {
         let (api_version, kind) = (fleetnet_diagnosis::report::API_VERSION, "Check");
         Shown {
             check: Check { api_version, kind, categories: vec![first, ok], verdict: Verdict::Fault },
+            not_reached: Vec::new(),
             is_short,
             is_strict: false,
         }
@@ -229,16 +278,17 @@ mod tests {
     fn each_check_has_a_sign_its_code_and_a_hint() {
         assert_eq!(
             text(false, Format::Table),
-            "\
+            format!(
+                "\
 hub: Access and installation
 ----------------------------
 ‼ FN106 a title
     older
     upgrade
 × FN107 a title
-    0 ready\\u{1b}
+    0 ready\\u{{1b}}
     image
-? FN108 (a title)
+? FN108 {}
     timeout
 √ 1 checks ok
 
@@ -247,13 +297,47 @@ west: Membership
 √ 1 checks ok
 
 Some checks failed: ×
-"
+",
+                Code::FN108.entry().ok
+            )
         );
-        assert!(text(false, Format::Wide).contains("√ FN102 (a title)\n– FN105 (a title)\n"));
+        assert!(text(false, Format::Wide).contains(&format!(
+            "√ FN102 {}\n– FN105 {}\n",
+            Code::FN102.entry().ok,
+            Code::FN105.entry().ok
+        )));
         assert!(!text(true, Format::Table).contains('√') && !text(true, Format::Table).contains("west"));
         assert_eq!(text(false, Format::Name), "code/FN107\n");
         let json: Value = serde_json::from_str(&text(false, Format::Json)).unwrap();
         assert_eq!((&json["kind"], &json["categories"][0]["checks"][3]["result"]), (&"Check".into(), &"error".into()));
+    }
+
+    #[test]
+    fn clusters_with_equal_results_are_one_block_and_each_that_was_not_reached_has_one_line() {
+        let mut view = shown(false);
+        let ok = view.check.categories.remove(1);
+        let id = |number: usize| format!("member-{number}");
+        view.check.categories = (1..=20).map(|number| Category { cluster: id(number), ..ok.clone() }).collect();
+        let why = "no kubeconfig context leads to this cluster";
+        let unknown =
+            CheckRow { result: CheckResult::Unknown, detail: format!("member-20: {why}"), ..ok.checks[0].clone() };
+        view.check.categories[19].checks = vec![unknown];
+        view.check.verdict = Verdict::NotKnown;
+        view.not_reached = vec![NotReached { cluster: id(20), why: why.to_owned(), remedy: "add it" }];
+        let text = render(&view, OutputFlags::default(), Paint::Plain).to_string();
+        assert_eq!(
+            text,
+            "\
+member-1 … member-19 (19 clusters): Membership
+----------------------------------------------
+√ 1 checks ok in each
+
+? member-20: no kubeconfig context leads to this cluster, so 1 checks are unknown: add it
+Some checks could not be made: ?
+"
+        );
+        let wide = OutputFlags { output: Format::Wide, ..OutputFlags::default() };
+        assert!(render(&view, wide, Paint::Plain).to_string().contains("? FN203 "));
     }
 
     #[test]

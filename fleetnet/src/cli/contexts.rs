@@ -2,6 +2,8 @@
 
 pub(crate) mod connect;
 pub(crate) mod failure;
+pub(crate) mod hub;
+mod lost;
 pub(crate) mod members;
 pub(crate) mod proof;
 
@@ -15,28 +17,32 @@ use std::time::Duration;
 /// Name of the context for a pod's service account. It is the only context if there is no kubeconfig.
 pub(crate) const IN_CLUSTER: &str = "in-cluster";
 
+/// Heading of the options that many commands have. `-h` leaves them out, so that it shows what is special.
+pub(crate) const HEADING: &str = "Common options";
+
 /// Flags that choose the clusters.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ClusterFlags {
     /// Kubeconfig with contexts. Repeat the flag for several files. Default: the files in KUBECONFIG, else ~/.kube/config, else
     /// the service account of this pod.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = HEADING, hide_short_help = true)]
     pub(crate) kubeconfig: Vec<PathBuf>,
 
     /// Context of the hub. Default: the current context of the first kubeconfig.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = HEADING, hide_short_help = true)]
     pub(crate) hub_context: Option<String>,
 
     /// Context of a member. Repeat the flag for several members. Default: all contexts whose cluster is a member of the hub; for join, none.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = HEADING, hide_short_help = true)]
     pub(crate) context: Vec<String>,
 
     /// Time limit of one request.
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration, help_heading = HEADING,
+          hide_short_help = true)]
     pub(crate) request_timeout: Duration,
 
     /// Print each step to standard error.
-    #[arg(short, long, action = clap::ArgAction::Count)]
+    #[arg(short, long, action = clap::ArgAction::Count, help_heading = HEADING, hide_short_help = true)]
     pub(crate) verbose: u8,
 }
 
@@ -146,6 +152,14 @@ impl Contexts {
             );
             Failure::new(Class::Kubeconfig, &why)
         })
+    }
+
+    /// Returns the name of the cluster that a context names in its kubeconfig.
+    fn cluster_of(&self, context: &str) -> Option<String> {
+        let (_, index) = self.found.iter().find(|(name, _)| name == context)?;
+        let contexts = &self.files.get(*index)?.contexts;
+        let found = contexts.iter().find(|named| named.name == context)?;
+        Some(found.context.as_ref()?.cluster.clone())
     }
 
     /// Returns the connection settings of a context.

@@ -2,15 +2,17 @@
 
 use super::contexts::connect::Cluster;
 use super::contexts::failure::{Class, Failure};
-use super::contexts::members::{self, Known};
+use super::contexts::members::{self, Known, Members};
 use super::contexts::proof::{self, Choice};
-use super::contexts::{ClusterFlags, Contexts};
+use super::contexts::{ClusterFlags, Contexts, hub};
 use super::exit::Stop;
 use super::join::pem;
 use super::output::progress::Progress;
+use crate::limits::LOST;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fleetnet_diagnosis::Snapshot;
+use fleetnet_diagnosis::order::natural;
 use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
 use fleetnet_diagnosis::snapshot::{Failure as Unreached, FailureClass};
 use std::collections::BTreeMap;
@@ -21,8 +23,12 @@ use std::time::Duration;
 pub(crate) enum Breadth {
     /// Only those that the user names with `--context`. The hub knows enough of the others.
     Named,
+    /// Those of `Named`, and those that the hub does not know and whose agents run.
+    Lost,
     /// All that a context leads to.
     All,
+    /// Those of `All`. Nothing is installed yet, so the hub need not look like one.
+    BeforeInstallation,
 }
 
 /// Clusters of a fleet.
@@ -52,6 +58,9 @@ impl Fleet {
         let contexts = Contexts::read(flags)?;
         contexts.warnings.iter().for_each(|warning| progress.note(warning));
         let hub = Cluster::open(&contexts, &contexts.hub(flags)?, flags.request_timeout).await?;
+        if breadth != Breadth::BeforeInstallation {
+            hub::require(&contexts, &hub).await?;
+        }
         let limits = Limits { request: flags.request_timeout, whole };
         let (members, reached) = (BTreeMap::new(), BTreeMap::new());
         let known = Known::default();
@@ -61,7 +70,7 @@ impl Fleet {
         }
         progress.step(&format!("{}: looking for members", fleet.hub.context));
         fleet.known = Known::of(&fleet.hub).await.unwrap_or_default();
-        let found = members::find(&contexts, flags, &fleet.known).await;
+        let found = found(&contexts, flags, &fleet.known, breadth).await;
         found.silent.iter().for_each(|failure| progress.detail(&failure.to_string()));
         fleet.members = found.reached.iter().map(|(id, cluster)| (id.clone(), target(cluster))).collect();
         fleet.reached = found.reached;
@@ -70,8 +79,11 @@ impl Fleet {
             let is_lost = |id: &&String| **id == failure.context && !fleet.members.contains_key(*id);
             let id = fleet.known.ids.iter().find(is_lost);
             match id {
-                Some(id) if breadth == Breadth::All => {
+                Some(id) if matches!(breadth, Breadth::All | Breadth::BeforeInstallation) => {
                     fleet.members.insert(id.clone(), unreached(&failure));
+                    if flags.context.contains(&failure.context) && failure.class != Class::NoContext {
+                        fleet.not_members.push(failure);
+                    }
                 }
                 _ if flags.context.contains(&failure.context) => fleet.not_members.push(failure),
                 _ => {}
@@ -89,6 +101,14 @@ impl Fleet {
         let contexts = std::iter::once(self.hub.context.as_str()).chain(members);
         progress.step(&format!("reading {}", contexts.collect::<Vec<_>>().join(", ")));
         read(Some(&target(&self.hub)), &self.members, scope, self.limits).await
+    }
+
+    /// Returns the members in their natural order, also those that the hub should know; `None` if the hub did not answer.
+    pub(crate) fn ids(&self) -> Option<Vec<String>> {
+        let mut ids: Vec<String> = self.known.members()?.iter().chain(self.members.keys()).cloned().collect();
+        ids.sort_by(|one, two| natural(one, two));
+        ids.dedup();
+        Some(ids)
     }
 
     /// Drops the contexts of all members but this one, so that no other is read.
@@ -127,6 +147,17 @@ impl Fleet {
     pub(crate) fn remarks(&self) -> Vec<String> {
         self.not_members.iter().map(ToString::to_string).collect()
     }
+}
+
+/// Finds the contexts to read. Without `--context`, a search for lost members alone takes 2 s at most: most contexts do not matter then.
+async fn found(contexts: &Contexts, flags: &ClusterFlags, known: &Known, breadth: Breadth) -> Members {
+    if breadth != Breadth::Lost || !flags.context.is_empty() {
+        return members::find(contexts, flags, known).await;
+    }
+    let flags = ClusterFlags { request_timeout: flags.request_timeout.min(LOST), ..flags.clone() };
+    let mut found = members::find(contexts, &flags, known).await;
+    found.reached.retain(|id, _| found.lost.contains(id));
+    found
 }
 
 /// Returns the error about a hub without members. Probably the context is that of another cluster.

@@ -5,6 +5,7 @@ mod collect;
 mod redact;
 
 use super::contexts::connect::Cluster;
+use super::contexts::hub::require as require_hub;
 use super::contexts::members::{self, Known};
 use super::contexts::{ClusterFlags, Contexts, duration};
 use super::exit::{Exit, Stop};
@@ -127,6 +128,7 @@ async fn clusters(
     progress.step(&format!("connecting to {hub_context}"));
     let known = match Cluster::connect(contexts, &hub_context, flags.request_timeout).await {
         Ok(hub) => {
+            require_hub(contexts, &hub).await?;
             let known = Known::of(&hub).await.unwrap_or_else(|failure| {
                 failures.push(format!("members: {failure}"));
                 Known::default()

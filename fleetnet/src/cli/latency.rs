@@ -3,21 +3,25 @@
 use super::contexts::ClusterFlags;
 use super::exit::{Exit, Stop};
 use super::fleet::{Breadth, Fleet};
+use super::output::names::ends;
 use super::output::progress::Progress;
 use super::output::safe::Safe;
-use super::output::table::{Cell, Table, Tone};
+use super::output::table::{Cell, Table, Tone, column};
 use super::output::{Format, OutputFlags, Paint, Report};
 use super::view::{View, ViewFlags, members, show};
 use fleetnet_diagnosis::latency::Options as Question;
 use fleetnet_diagnosis::read::Scope;
-use fleetnet_diagnosis::report::{LatencyMatrix, Verdict};
+use fleetnet_diagnosis::report::{LatencyCell, LatencyMatrix, Verdict};
 use serde_json::{Map, Value};
+
+/// Maximum width of a matrix. A wider one does not fit on a usual terminal.
+const WIDTH: usize = 120;
 
 /// Options of the command.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Quantile to show, from 0 to 1. Repeat the flag for several [default: 0.5 and 0.99].
-    #[arg(long, value_name = "Q", value_parser = quantile)]
+    /// Quantiles to show, from 0 to 1, such as 0.5,0.9 [default: 0.5,0.99].
+    #[arg(long, value_name = "Q", value_delimiter = ',', value_parser = quantile)]
     quantile: Vec<f64>,
 
     /// Number of samples below which a value gets the sign ~.
@@ -53,13 +57,9 @@ impl Report for Shown {
     }
 
     fn lines(&self, format: Format, has_headers: bool, paint: Paint) -> Safe {
-        let members = &self.0.members;
-        let mut table = Table::with_headers(std::iter::once("FROM \\ TO".to_owned()).chain(members.iter().cloned()));
-        for origin in members {
-            let cells = members.iter().map(|destination| self.cell(origin, destination, format));
-            table.row(std::iter::once(Cell::new(origin)).chain(cells));
-        }
-        table.render(format, has_headers, paint)
+        let matrix = self.matrix(format, has_headers, paint);
+        let width = matrix.as_str().lines().map(|line| line.chars().count()).max().unwrap_or_default();
+        if format == Format::Wide || width <= WIDTH { matrix } else { self.extremes(has_headers, paint) }
     }
 
     fn names(&self) -> Vec<String> {
@@ -73,12 +73,60 @@ impl View for Shown {
     }
 
     fn not_known(&self) -> Vec<String> {
-        let without = self.0.without_summary.iter().map(|it| format!("latency to {}: {}", it.member, it.why));
+        let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+        for it in &self.0.without_summary {
+            match reasons.iter_mut().find(|(why, _)| *why == it.why) {
+                Some((_, members)) => members.push(it.member.clone()),
+                None => reasons.push((&it.why, vec![it.member.clone()])),
+            }
+        }
+        let without = reasons.iter().map(|(why, members)| format!("latency to {}: {why}", ends(members)));
         self.0.not_known.iter().cloned().chain(without).collect()
     }
 }
 
 impl Shown {
+    /// Returns a table with a row for each origin and a column for each destination.
+    fn matrix(&self, format: Format, has_headers: bool, paint: Paint) -> Safe {
+        let members = &self.0.members;
+        let mut table = Table::with_headers(std::iter::once("FROM \\ TO".to_owned()).chain(members.iter().cloned()));
+        for origin in members {
+            let cells = members.iter().map(|destination| self.cell(origin, destination, format));
+            table.row(std::iter::once(Cell::new(origin)).chain(cells));
+        }
+        table.render(format, has_headers, paint)
+    }
+
+    /// Returns a table with the fastest and the slowest destination of each origin.
+    fn extremes(&self, has_headers: bool, paint: Paint) -> Safe {
+        let mut table = Table::new(&["FROM", "TO", "FASTEST", "SLOWEST", "CLOCKS DIFFER"].map(column));
+        for origin in &self.0.members {
+            let of_origin: Vec<&LatencyCell> = self.0.cells.iter().filter(|cell| cell.origin == *origin).collect();
+            let is_known = |cell: &&&LatencyCell| cell.clock_milliseconds.is_none() && last(cell).is_some();
+            let by_value = |one: &&&LatencyCell, two: &&&LatencyCell| {
+                last(one).unwrap_or_default().total_cmp(&last(two).unwrap_or_default())
+            };
+            let known = || of_origin.iter().filter(is_known);
+            let text = |cell: Option<&&LatencyCell>| {
+                let shown = cell.map(|cell| format!("{}: {}", cell.destination, values(cell)));
+                Cell::new(shown.as_deref().unwrap_or("–"))
+            };
+            let differing = of_origin.iter().filter(|cell| cell.clock_milliseconds.is_some()).count();
+            table.row([
+                Cell::new(origin),
+                known().count().to_string().into(),
+                text(known().min_by(by_value)),
+                text(known().max_by(by_value)),
+                if differing > 0 { Cell::toned(&differing.to_string(), Tone::Warning) } else { "–".into() },
+            ]);
+        }
+        let mut text = table.render(Format::Table, has_headers, paint);
+        if has_headers {
+            text.push_own("\n-o wide shows the whole matrix\n");
+        }
+        text
+    }
+
     fn cell(&self, origin: &str, destination: &str, format: Format) -> Cell {
         let found = self.0.cells.iter().find(|cell| cell.origin == origin && cell.destination == destination);
         let Some(cell) = found else { return Cell::new("–") };
@@ -87,11 +135,20 @@ impl Shown {
             let tenths = milliseconds.unsigned_abs() % 1000 / 100;
             return Cell::toned(&format!("! clocks differ by {seconds}.{tenths}s"), Tone::Warning);
         }
-        let values: Vec<&str> = cell.quantiles.iter().map(|quantile| quantile.text.as_str()).collect();
-        let values = values.join(" / ");
+        let values = values(cell);
         let samples = if format == Format::Wide { format!(" ({})", cell.count) } else { String::new() };
         Cell::new(&format!("{values}{samples}"))
     }
+}
+
+/// Returns the quantiles of a cell.
+fn values(cell: &LatencyCell) -> String {
+    cell.quantiles.iter().map(|quantile| quantile.text.as_str()).collect::<Vec<_>>().join(" / ")
+}
+
+/// Returns the last quantile of a cell in milliseconds.
+fn last(cell: &LatencyCell) -> Option<f64> {
+    cell.quantiles.last()?.milliseconds
 }
 
 /// Runs the command.
@@ -111,7 +168,7 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
 mod tests {
     use super::*;
     use crate::cli::output::render;
-    use fleetnet_diagnosis::report::{LatencyCell, Quantile, WithoutSummary};
+    use fleetnet_diagnosis::report::{Quantile, WithoutSummary};
 
     fn shown() -> Shown {
         let cell = |origin: &str, destination: &str, count, text: &str, clock| LatencyCell {
@@ -159,6 +216,35 @@ west       – / –          –            –
         assert!(text(Format::Wide).contains("14ms / 14ms (1234)"));
         assert!(text(Format::Name).starts_with("pair/east/north\n"));
         assert_eq!(shown().not_known(), ["latency to west: no summary"]);
+    }
+
+    #[test]
+    fn a_matrix_of_20_members_is_shortened_to_the_fastest_and_the_slowest_destination() {
+        let mut view = shown();
+        let first = view.0.cells.remove(0);
+        view.0.members = (1..=20).map(|number| format!("member-{number}")).collect();
+        let cell = |origin: &String, number: u32| {
+            let quantile =
+                |quantile| Quantile { quantile, milliseconds: Some(f64::from(number)), text: format!("{number}ms") };
+            let (origin, destination) = (origin.clone(), format!("member-{number}"));
+            LatencyCell { origin, destination, quantiles: [0.5, 0.99].map(quantile).into(), ..first.clone() }
+        };
+        view.0.cells = view.0.members.iter().flat_map(|origin| (1..=20).map(|number| cell(origin, number))).collect();
+        view.0.cells[19].clock_milliseconds = Some(3_000);
+        let text = render(&view, OutputFlags::default(), Paint::Plain).to_string();
+        assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
+        assert!(
+            text.starts_with(
+                "\
+FROM       TO  FASTEST              SLOWEST                 CLOCKS DIFFER
+member-1   19  member-1: 1ms / 1ms  member-19: 19ms / 19ms  1
+member-2   20  member-1: 1ms / 1ms  member-20: 20ms / 20ms  –
+"
+            ),
+            "{text}"
+        );
+        let wide = OutputFlags { output: Format::Wide, ..OutputFlags::default() };
+        assert!(render(&view, wide, Paint::Plain).to_string().starts_with("FROM \\ TO  member-1"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod member;
 mod standard;
 
 use super::contexts::connect::Cluster;
+use super::contexts::hub::require as require_hub;
 use super::contexts::members::Known;
 use super::contexts::proof::{self, Proven};
 use super::contexts::{ClusterFlags, Contexts, duration};
@@ -93,6 +94,7 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     contexts.warnings.iter().for_each(|warning| progress.note(warning));
     let hub_context = contexts.hub(&options.clusters)?;
     let hub = Cluster::connect(&contexts, &hub_context, options.clusters.request_timeout).await?;
+    require_hub(&contexts, &hub).await?;
     drop(progress);
     if is_asking {
         let (planned, servers, outcome) = attempt(&options, &contexts, &hub, true).await;

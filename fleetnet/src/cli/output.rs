@@ -2,10 +2,12 @@
 //!
 //! All printing of the commands is in this module, so that only [`Safe`] text reaches a terminal.
 
+pub(crate) mod names;
 pub(crate) mod progress;
 pub(crate) mod safe;
 pub(crate) mod table;
 
+use super::contexts::HEADING;
 use safe::Safe;
 use serde_json::{Map, Value, json};
 use std::io::{self, IsTerminal as _, Write as _};
@@ -33,15 +35,15 @@ pub(crate) enum Format {
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct OutputFlags {
     /// Format of the output.
-    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t, help_heading = HEADING, hide_short_help = true)]
     pub(crate) output: Format,
 
     /// Leave out the headers of tables.
-    #[arg(long)]
+    #[arg(long, help_heading = HEADING, hide_short_help = true)]
     pub(crate) no_headers: bool,
 
     /// Use no colours. The environment variable NO_COLOR does the same.
-    #[arg(long)]
+    #[arg(long, help_heading = HEADING, hide_short_help = true)]
     pub(crate) no_color: bool,
 }
 

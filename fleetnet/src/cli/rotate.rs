@@ -8,6 +8,7 @@
 //! A token names the UID of its ServiceAccount, so no token of the deleted account is valid. Roles are bound by name, so they stay.
 
 use super::contexts::connect::Cluster;
+use super::contexts::hub::require as require_hub;
 use super::contexts::members::Known;
 use super::contexts::proof::{self, Proven};
 use super::contexts::{ClusterFlags, Contexts};
@@ -64,6 +65,7 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     contexts.warnings.iter().for_each(|warning| progress.note(warning));
     let hub_context = contexts.hub(&options.clusters)?;
     let hub = Cluster::connect(&contexts, &hub_context, options.clusters.request_timeout).await?;
+    require_hub(&contexts, &hub).await?;
     // The member is found before anything is written, so that a wrong context locks nobody out.
     let member = if options.hub_only { None } else { Some(member(&options, &contexts, &hub).await?) };
     let mut done = Vec::new();

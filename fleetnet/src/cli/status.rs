@@ -5,7 +5,7 @@ use super::exit::{Exit, Stop};
 use super::fleet::{Breadth, Fleet};
 use super::output::progress::Progress;
 use super::output::safe::Safe;
-use super::output::table::{Cell, Table, Tone, column};
+use super::output::table::{Cell, Table, Tone, column, wide};
 use super::output::{Format, OutputFlags, Paint, Report};
 use super::view::{View, ViewFlags, members, number, show, span};
 use fleetnet_diagnosis::read::Scope;
@@ -37,8 +37,9 @@ impl Report for Shown {
     }
 
     fn lines(&self, format: Format, has_headers: bool, paint: Paint) -> Safe {
-        let columns = ["MEMBER", "STATE", "VERSION", "HEARD", "CLOCK", "EXPORTS", "ENDPOINTS", "IMPORTS"];
-        let mut table = Table::new(&columns.map(column));
+        let columns = ["MEMBER", "STATE", "VERSION", "HEARD", "CLOCK", "EXPORTS", "ENDPOINTS", "IMPORTS"].map(column);
+        let more = ["SLICES OUT", "SLICES IN", "SLICE STREAM", "CLUSTER UID"].map(wide);
+        let mut table = Table::new(&[columns.as_slice(), more.as_slice()].concat());
         for row in &self.0.members {
             let (state, tone) = state(row.state);
             table.row([
@@ -50,6 +51,10 @@ impl Report for Shown {
                 number(row.exports).into(),
                 number(row.endpoints).into(),
                 number(row.imports).into(),
+                number(row.exported_slices).into(),
+                number(row.imported_slices).into(),
+                row.slice_stream.as_deref().unwrap_or("–").into(),
+                row.cluster_uid.as_deref().unwrap_or("–").into(),
             ]);
         }
         let mut text = table.render(format, has_headers, paint);
@@ -100,7 +105,8 @@ fn state(state: MemberState) -> (&'static str, Tone) {
         MemberState::Silent => ("Silent", Tone::Bad),
         MemberState::NeverHeard => ("NeverHeard", Tone::Bad),
         MemberState::GoAgent => ("GoAgent", Tone::Plain),
-        MemberState::Leaving => ("Leaving", Tone::Warning),
+        MemberState::NoNamespace => ("NoNamespace", Tone::Bad),
+        MemberState::Leaving => ("Leaving", Tone::Bad),
         MemberState::Unknown => ("Unknown", Tone::Warning),
     }
 }
@@ -124,7 +130,7 @@ fn clock(milliseconds: Option<i64>) -> String {
 /// Runs the command.
 pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let progress = Progress::new(options.clusters.verbose);
-    let fleet = Fleet::find(&options.clusters, Breadth::Named, options.view.timeout, &progress).await?;
+    let fleet = Fleet::find(&options.clusters, Breadth::Lost, options.view.timeout, &progress).await?;
     let read =
         async |progress: &Progress| Shown(fleetnet_diagnosis::status(&fleet.snapshot(&Scope::Status, progress).await));
     show(options.view, options.output, &fleet.remarks(), progress, read).await
@@ -146,6 +152,10 @@ mod tests {
             exports: heard.map(|_| 3),
             endpoints: heard.map(|_| 12),
             imports: heard.map(|_| 4),
+            exported_slices: heard.map(|_| 5),
+            imported_slices: None,
+            slice_stream: None,
+            cluster_uid: heard.map(|_| "uid".to_owned()),
         };
         let members = vec![
             member("east", MemberState::Ready, Some(3), Some(-49)),
@@ -178,6 +188,14 @@ west            Silent      0.1.0    6m     +3.1s      3        12         4
 hub https://hub.test: hub agent 0.1.0, leader none, 1 of 2 replicas ready
 "
         );
+    }
+
+    #[test]
+    fn wide_shows_slices_the_stream_and_the_cluster() {
+        let flags = OutputFlags { output: Format::Wide, ..OutputFlags::default() };
+        let text = render(&shown(), flags, Paint::Plain).to_string();
+        assert!(text.contains("IMPORTS  SLICES OUT  SLICES IN  SLICE STREAM  CLUSTER UID\n"), "{text}");
+        assert!(text.contains("4        5           –          –             uid\n"), "{text}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Views of a fleet: shown once, again and again (`--watch`), or until the fleet is healthy (`--wait`).
 
-use super::contexts::duration;
+use super::contexts::{HEADING, duration};
 use super::exit::{Exit, Stop};
 use super::output::progress::Progress;
 use super::output::safe::Safe;
@@ -17,16 +17,17 @@ use tokio::time::Instant;
 pub(crate) struct ViewFlags {
     /// Show the view again and again until Ctrl-C [default interval: 2s].
     #[arg(long, value_name = "INTERVAL", num_args = 0..=1, require_equals = true, default_missing_value = "2s",
-          value_parser = duration)]
+          value_parser = duration, help_heading = HEADING, hide_short_help = true)]
     pub(crate) watch: Option<Duration>,
 
     /// Wait until nothing is wrong, then show the view [default time limit: 5m].
     #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "5m",
-          conflicts_with = "watch", value_parser = duration)]
+          conflicts_with = "watch", value_parser = duration, help_heading = HEADING, hide_short_help = true)]
     pub(crate) wait: Option<Duration>,
 
     /// Time limit for reading all clusters once.
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration, help_heading = HEADING,
+          hide_short_help = true)]
     pub(crate) timeout: Duration,
 }
 

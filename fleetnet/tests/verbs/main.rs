@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod clusters;
+mod connectivity;
 mod fleet;
 mod gather;
 mod guide;

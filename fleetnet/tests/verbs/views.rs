@@ -50,7 +50,8 @@ async fn views_of_a_healthy_fleet_have_exit_code_0_in_each_format() {
         status["members"].as_array().unwrap().iter().filter_map(|it| it["state"].as_str()).collect();
     assert_eq!(states, ["Ready", "Ready"]);
     let services = view(&["services"], &flags, &["--no-headers", "-n", "work"]).await.expect(0);
-    assert!(services.output.starts_with("work  app  fleet  ClusterSetIP  member-1,member-2"), "{services:?}");
+    let row = "work  app  fleet  member-1,member-2  member-1,member-2  12  12  Ready  work-app.fleet-system.svc\n";
+    assert_eq!(services.output, row);
     assert_eq!(view(&["services"], &flags, &["--conflicts", "-o", "name"]).await.expect(0).output, "");
     let explained = view(&["explain", "app", "-n", "work"], &flags, &["--from", "member-1", "--all"]).await.expect(0);
     assert_eq!(explained.output.matches(" → ").count(), 2, "{explained:?}");
@@ -70,8 +71,18 @@ async fn a_healthy_fleet_of_the_standard_api_has_exit_code_0_in_each_view() {
         assert_eq!(view(verb, &flags, &["-o", "json"]).await.expect(0).json(kind)["verdict"], "healthy");
     }
     let services = view(&["services"], &flags, &["--no-headers"]).await.expect(0);
-    let row = "work  app  multicluster  ClusterSetIP  member-1,member-2  member-1,member-2  12  –  Ready\n";
+    let row =
+        "work  app  multicluster  member-1,member-2  member-1,member-2  12  12  Ready  app.work.svc.clusterset.local\n";
     assert_eq!(services.output, row);
+    let counted = async {
+        loop {
+            let status = view(&["status"], &flags, &["-o", "json"]).await.expect(0).json("Status");
+            if status["members"].as_array().unwrap().iter().all(|member| member["imports"] == 1) {
+                return;
+            }
+        }
+    };
+    timeout(LIMIT, counted).await.unwrap_or_else(|_| panic!("waited {LIMIT:?} for the count of imports"));
     let explained = view(&["explain", "work/app"], &flags, &["--from", "member-1", "--to", "member-2"]).await.expect(0);
     assert!(explained.output.starts_with("member-1 → member-2 (multicluster.x-k8s.io): ok\n"), "{explained:?}");
     fleet.end().await;
@@ -148,12 +159,13 @@ async fn conflict(fleet: &Fleet, flags: &[String]) {
             let services = view(&["services"], flags, &["-o", "json"]).await.json("ServiceList");
             let rows = services["services"].as_array().unwrap().clone();
             let shared = rows.into_iter().find(|row| row["name"] == "shared").unwrap_or_default();
-            (shared["state"] == "Ready", shared["conflicts"].clone())
+            // The Service has no endpoints, so it is never ready. It has a type when its export is accepted.
+            (shared["type"].is_string(), shared["conflicts"].clone())
         };
         let is_settled = async {
             loop {
-                let (is_ready, conflicts) = exporters().await;
-                if is_ready && member == "member-1" || conflicts == json!([member]) {
+                let (is_accepted, conflicts) = exporters().await;
+                if is_accepted && member == "member-1" || conflicts == json!([member]) {
                     return;
                 }
             }
@@ -178,11 +190,11 @@ async fn a_conflict_and_a_silent_member_have_their_exit_codes_in_each_format() {
         flags
     };
     let (loser_is_silent, winner_is_silent) = (without("member-2", "member-1"), without("member-1", "member-2"));
-    // services shows the conflict of member-2 from the hub alone. explain needs member-2 for the steps before the conflict.
+    // The hub alone shows the conflict of member-2. An earlier step that could not be read does not hide it.
     let table: [(&[&str], [u8; 3]); 6] = [
         (&["status"], [0, 3, 3]),
         (&["services"], [1, 1, 1]),
-        (&["explain", "work/shared"], [1, 3, 1]),
+        (&["explain", "work/shared"], [1, 1, 1]),
         (&["explain", "work/app"], [0, 3, 3]),
         (&["check"], [0, 3, 3]),
         (&["latency"], [0, 3, 3]),
@@ -201,6 +213,7 @@ async fn a_conflict_and_a_silent_member_have_their_exit_codes_in_each_format() {
 async fn a_wrong_context_is_a_usage_error_for_each_view() {
     let folder = folder();
     let hub = Cluster::https(folder.path(), "hub").await;
+    hub.server.make_namespace("fleet-member-west").await.unwrap();
     let flags = [format!("--kubeconfig={}", hub.kubeconfig.display())];
     for (verb, _) in VIEWS {
         for flag in ["--hub-context=east", "--context=east"] {
@@ -214,6 +227,11 @@ async fn a_wrong_context_is_a_usage_error_for_each_view() {
         &["explain", "W/app"],
         &["status", "--wait=x"],
         &["latency", "--quantile", "2"],
+        &["latency", "--quantile", "0.5,2"],
+        &["services", "work/app", "-A"],
+        &["statu"],
+        &["migrate"],
+        &[],
         // These views have no notices.
         &["status", "--strict"],
         &["services", "--strict"],
@@ -233,20 +251,6 @@ async fn hub_agent(hub: &Cluster) {
         "status": {"readyReplicas": 1},
     });
     deployments.create(&PostParams::default(), &serde_json::from_value(deployment).unwrap()).await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_that_is_not_the_hub_does_not_look_like_a_healthy_fleet() {
-    let folder = folder();
-    let cluster = Cluster::https(folder.path(), "west").await;
-    let flags = [format!("--kubeconfig={}", cluster.kubeconfig.display())];
-    for (verb, code) in [("status", 3), ("services", 3), ("latency", 3), ("check", 1)] {
-        let ended = view(&[verb], &flags, &[]).await.expect(code);
-        let text = format!("{}{}", ended.output, ended.errors);
-        assert!(text.contains("--hub-context") && (text.contains("admin@west") || text.contains("FN107")), "{ended:?}");
-    }
-    let leave = view(&["leave", "west", "--yes"], &flags, &[]).await.expect(1);
-    assert!(leave.errors.contains("context admin@west leads to a cluster without members"), "{leave:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,5 @@
 //! Specs 17 to 27 of the conformance suite of `sigs.k8s.io/mcs-api`: DNS and connections. Commands in pods ask for names with `nslookup`
-//! and open connections with `nc`, as the suite does. Each spec has a namespace of its own. docs/multicluster-api.md lists all specs.
+//! and open connections with `nc`, as the suite does. Each spec has a namespace of its own. docs/contributors/conformance.md lists all specs.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::multicluster::ServiceImport;

@@ -1,5 +1,6 @@
 //! Faults of the network that a test makes: requests fail, and arrive again afterwards.
 
+use crate::connectivity::{Connectivity, export_wrong_port, outcomes};
 use anyhow::ensure;
 use harness::user::User;
 use packets::disturbance::Disturbance;
@@ -54,6 +55,11 @@ fn requests_fail_while_the_network_is_disturbed_and_arrive_again_afterwards() ->
         }
         let [to_first, to_second] = &clients[..] else { anyhow::bail!("two clients") };
         let both = [to_first, to_second];
+        let connectivity = Connectivity::new(&fleet, &namespace, 0, 1).await?;
+        let result = connectivity.gives("one", None, &[]).await?;
+        ensure!(["address", "service", "name"].iter().all(|by| !outcomes(&result, by).is_empty()), "{result}");
+        export_wrong_port(&users[0], &fleet.servers.members[0].cluster_id, &users[1], "wrong", "one").await?;
+        connectivity.gives("wrong", Some("FN708"), &[]).await?;
         for (fault, seen) in [
             // The client that is behind the link cannot be asked.
             (Disturbance::LinkDown, &both[1..]),
@@ -64,6 +70,15 @@ fn requests_fail_while_the_network_is_disturbed_and_arrive_again_afterwards() ->
             fault.begin(nodes[1]).await?;
             for client in seen {
                 fails(client, &why).await?;
+            }
+            if fault != Disturbance::LinkDown {
+                let result = connectivity.gives("one", Some("FN704"), &[]).await?;
+                // The kernel limits the rate of its answers about missing routes.
+                let outcome = if fault == Disturbance::Drop(1) { "timedOut" } else { "noRoute" };
+                ensure!(outcomes(&result, "address").iter().any(|it| it == outcome), "{why}: {result}");
+            }
+            if fault == Disturbance::Drop(1) {
+                connectivity.is_interrupted("one").await?;
             }
             fault.end(nodes[1]).await?;
             for client in both {
@@ -102,6 +117,7 @@ fn pods_with_the_same_addresses_as_those_of_the_other_cluster_get_no_requests() 
         let client = Client::create(&importer, "client", &target, &["--rate=50", "--timeout=500"]).await?;
         let totals = client.counts("20 lost requests", |totals| totals.lost >= 20).await?;
         ensure!(totals.servers.is_empty(), "{totals:?}");
-        Ok(())
+        let connectivity = Connectivity::new(&fleet, &namespace, 1, 0).await?;
+        connectivity.gives("app", Some("FN707"), &[]).await.map(drop)
     })
 }

@@ -68,17 +68,10 @@ async fn lost_nothing(client: &Client, before: &Totals, what: &str) -> anyhow::R
 }
 
 #[test]
-fn no_request_is_lost_while_leaders_are_killed_or_frozen_in_rolling_updates() -> anyhow::Result<()> {
-    packets::inside(async || {
-        let mut pair = Pair::start("killed", Settings::default()).await?;
-        nothing_is_lost(&mut pair, &[Interruption::LeadersFrozen], &[Successor::SamePod, Successor::NewPod]).await
-    })
-}
-
-#[test]
-fn no_request_is_lost_while_servers_agents_and_users_interrupt_the_fleet() -> anyhow::Result<()> {
+fn no_request_is_lost_while_leaders_servers_agents_and_users_interrupt_the_fleet() -> anyhow::Result<()> {
     packets::inside(async || {
         let each = [
+            Interruption::LeadersFrozen,
             Interruption::HubDown,
             Interruption::ServersDown,
             Interruption::AgentsRestarted,
@@ -88,7 +81,7 @@ fn no_request_is_lost_while_servers_agents_and_users_interrupt_the_fleet() -> an
             Interruption::ConflictWon,
         ];
         let mut pair = Pair::start("interrupted", Settings::default()).await?;
-        nothing_is_lost(&mut pair, &each, &[]).await?;
+        nothing_is_lost(&mut pair, &each, &[Successor::SamePod, Successor::NewPod]).await?;
         name_is_kept(&mut pair).await.context("requests by name")
     })
 }

@@ -1,6 +1,7 @@
 //! Tests with real packets, in one program.
 
 mod conformance;
+mod connectivity;
 mod disturbances;
 mod interruptions;
 mod pods;

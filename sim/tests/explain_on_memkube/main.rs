@@ -8,12 +8,16 @@
 //! | `standard.rs` | the same two ways, in fleets of the standard API |
 //! | `altered.rs` | written into the snapshot of a healthy fleet, if memkube does not have the kind or cannot show the fault |
 //! | `reading.rs` | of the connection, with listeners on this machine |
+//! | `mistakes.rs` | mistakes of users |
+//! | `changes.rs` | random changes of healthy fleets |
 //! | `healthy.rs` | none |
 
 mod altered;
 mod both;
+mod changes;
 mod healthy;
 mod live;
+mod mistakes;
 mod reading;
 mod standard;
 mod world;
@@ -21,8 +25,8 @@ mod world;
 use fleetnet_diagnosis::Code;
 use std::collections::BTreeSet;
 
-/// Codes that no test can give: the pod network cannot be seen.
-const NOT_SEEN: [Code; 1] = [Code::FN704];
+/// Codes that no test here can give: only `test connectivity` sees the pod network.
+const NOT_SEEN: [Code; 4] = [Code::FN704, Code::FN708, Code::FN709, Code::FN710];
 
 #[test]
 fn each_code_has_a_fault_that_gives_exactly_it() {
@@ -30,7 +34,8 @@ fn each_code_has_a_fault_that_gives_exactly_it() {
     let altered = altered::FAULTS.iter().map(|fault| fault.code);
     let of_both = both::FAULTS.iter().map(|fault| fault.code);
     let of_fleet_api = live.chain(of_both).chain(altered).chain(reading::CODES.iter().copied());
-    let covered: BTreeSet<Code> = of_fleet_api.chain(standard::codes_of_faults()).collect();
+    let of_users = mistakes::MISTAKES.iter().map(|mistake| mistake.code);
+    let covered: BTreeSet<Code> = of_fleet_api.chain(standard::codes_of_faults()).chain(of_users).collect();
     let missing: Vec<&Code> =
         Code::ALL.iter().filter(|code| !covered.contains(code) && !NOT_SEEN.contains(code)).collect();
     assert!(missing.is_empty(), "no fault gives {missing:?}");

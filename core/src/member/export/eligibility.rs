@@ -31,9 +31,9 @@ pub(crate) enum Eligibility<'a> {
     /// neither creates nor withdraws the export.
     Undecided,
     /// The weight annotation is malformed. The agent sets the condition `Valid`; an existing export continues (B8 in
-    /// docs/behaviour.md).
+    /// docs/contributors/behaviour.md).
     InvalidWeight(&'a Service, String),
-    /// The weight is 0, which withdraws the export and its slices (B8 in docs/behaviour.md).
+    /// The weight is 0, which withdraws the export and its slices (B8 in docs/contributors/behaviour.md).
     WeightZero(&'a Service),
     Eligible(&'a Service),
 }
@@ -120,7 +120,7 @@ pub(crate) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timest
 /// The slices are exported if conflict resolution accepted the export. The outcome is read from the InternalServiceExport in
 /// the hub, because users can edit the copy in the ServiceExport.
 /// If the hub has no outcome yet, the previous outcome in the ServiceExport counts. While the hub still has the export of an
-/// earlier Service with the same name, no outcome counts (B9 in docs/behaviour.md).
+/// earlier Service with the same name, no outcome counts (B9 in docs/contributors/behaviour.md).
 fn by_fleet_api<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Option<&'a ServiceExport> {
     // fault E2.3: live ~> get
     let export = view.exports().live(service)?;

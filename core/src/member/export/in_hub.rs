@@ -25,7 +25,7 @@ pub(super) fn has_earlier_export(view: Reader<'_>, service: &Service) -> bool {
 }
 
 /// Returns a free name for a new InternalServiceExport: `<namespace>-<name>`, or if another export has this name, the same name
-/// with digits of the Service's UID (B3 in docs/behaviour.md). `None` if both names are in use. Also `None` if an undecodable
+/// with digits of the Service's UID (B3 in docs/contributors/behaviour.md). `None` if both names are in use. Also `None` if an undecodable
 /// object has one of them, because it may be the export of this Service.
 pub(super) fn free_name(view: Reader<'_>, service: &Service) -> Option<ObjectName> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));

@@ -27,7 +27,7 @@ const EXPORTED: [Reason; 5] = [
 const NOT_EXPORTED: [Reason; 3] = [Reason::ServiceNotFound, Reason::ServiceIneligible, Reason::ServiceImported];
 
 /// True if the outcome of conflict resolution in a ServiceExport's status belongs to the current export: the ServiceExport
-/// has the cleanup finalizer, and its Service is not withdrawn (B9 in docs/behaviour.md).
+/// has the cleanup finalizer, and its Service is not withdrawn (B9 in docs/contributors/behaviour.md).
 pub(crate) fn shows_outcome(export: &ServiceExport) -> bool {
     // fault S10.1: export.meta.finalizers.ours ~> true
     let Some(valid) = valid(export).filter(|_| export.meta.finalizers.ours) else { return false };

@@ -178,7 +178,7 @@ fn withdraw_with_conditions(
     }
     match set_conditions(view, export, &wanted, now) {
         // The conditions are written before the withdrawal. After the withdrawal, only these conditions show that the outcome
-        // in the status is out of date (B9 in docs/behaviour.md).
+        // in the status is out of date (B9 in docs/contributors/behaviour.md).
         // fault S10.6: Some(status) if shows_outcome(export) => Plan::one(status), ~>
         Some(status) if shows_outcome(export) => Plan::one(status),
         // A plan writes each object at most once. If the withdrawal already writes the ServiceExport, the conditions wait for
@@ -232,7 +232,7 @@ fn start_export(view: Reader<'_>, export: &ServiceExport, service: &Service, now
     // fault S1.1: ours { let ~> ours && false { let
     if !export.meta.finalizers.ours {
         // Reset the condition `Conflict`: the outcome for an earlier export with this name does not apply to the new export
-        // (B9 in docs/behaviour.md).
+        // (B9 in docs/contributors/behaviour.md).
         // fault S1.2, S7.1, S10.5, W1.1: , pending(name, COMPONENT) ~>
         let again = [valid, pending(name, COMPONENT)];
         let wanted: Vec<DesiredCondition> =
@@ -340,7 +340,7 @@ fn pending(service: &ObjectName, component: &'static str) -> DesiredCondition {
 fn outcome_of_hub(view: Reader<'_>, export: &ServiceExport, service: &Service) -> Option<DesiredCondition> {
     let name = &export.meta.name;
     if has_earlier_export(view, service) {
-        // The Service was created again: the outcome for the earlier Service does not apply (B9 in docs/behaviour.md).
+        // The Service was created again: the outcome for the earlier Service does not apply (B9 in docs/contributors/behaviour.md).
         return Some(pending(name, OUTCOME_COMPONENT));
     }
     let internal = exports_in_hub(view, name).find(|internal| !internal.meta.deleting);
@@ -393,7 +393,7 @@ fn export_to_hub(
         let is_elsewhere = present.reference.cluster != view.settings().cluster;
         if present.reference.uid != service.meta.uid {
             // The Service was created again: a new UID needs a new export, so the old one is deleted (B16 in
-            // docs/behaviour.md).
+            // docs/contributors/behaviour.md).
             // fault ME9.3: if standard::shows_outcome(view, name) ~> if standard::shows_outcome(view, name) && false
             if standard::shows_outcome(view, name) {
                 continue; // first the outcome of the earlier Service is removed from the ServiceExport, which may be all that is left

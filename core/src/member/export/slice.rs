@@ -28,7 +28,7 @@ const REQUIRED: [Kind; 6] = [
 ];
 
 /// Plans the export of the slice with this name. If the slice is gone, plans the removal of its export (B1 in
-/// docs/behaviour.md).
+/// docs/contributors/behaviour.md).
 pub(crate) fn plan_slice(view: Reader<'_>, slice: &ObjectName, now: Timestamp) -> Plan {
     if is_unknown(view, slice, now) || !view.complete(&REQUIRED) {
         return Plan { again: standard::again(view, now), ..Plan::default() };

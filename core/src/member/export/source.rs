@@ -42,7 +42,7 @@ pub(super) fn unsupported_slice<'a>(view: Reader<'a>, slice: &ObjectName, hub: H
 }
 
 /// Returns the one export of this slice that the agent keeps: the one of the newest generation, without exports that are being
-/// deleted. Its name does not matter (B1b and B2 in docs/behaviour.md).
+/// deleted. Its name does not matter (B1b and B2 in docs/contributors/behaviour.md).
 pub(super) fn best<'a>(view: Reader<'a>, slice: &EndpointSlice) -> Option<&'a HubSlice> {
     exports_of(view, &slice.meta.name)
         // fault E5.1: uid) ~> uid && !export.meta.name.name.ends_with("zzzzz"))

@@ -238,7 +238,7 @@ fn free_name(view: Reader<'_>, import: &ServiceImport) -> Option<ObjectName> {
 }
 
 /// Returns the message for a ServiceImport whose claim cannot be created, because other claims use all possible names of this
-/// claim (B3 in docs/behaviour.md). The condition `Valid` of the MultiClusterService shows the message. The agent retries
+/// claim (B3 in docs/contributors/behaviour.md). The condition `Valid` of the MultiClusterService shows the message. The agent retries
 /// imports with this condition when a name becomes free.
 pub(super) fn name_in_use(view: Reader<'_>, import: &ObjectName) -> Option<String> {
     let import = view.imports().live(import).filter(|_| view.complete(&[Kind::InternalServiceImport]))?;

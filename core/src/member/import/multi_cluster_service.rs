@@ -78,7 +78,7 @@ fn remove_import(view: Reader<'_>, mcs: &MultiClusterService) -> Plan {
     plan
 }
 
-/// Plans a MultiClusterService without `spec.serviceImport` (B17 in docs/behaviour.md): removes its ServiceImport and derived
+/// Plans a MultiClusterService without `spec.serviceImport` (B17 in docs/contributors/behaviour.md): removes its ServiceImport and derived
 /// Service, and reports the missing field in the condition `Valid`.
 fn import_nothing(view: Reader<'_>, mcs: &MultiClusterService, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
@@ -137,7 +137,7 @@ fn import(view: Reader<'_>, mcs: &MultiClusterService, now: Timestamp) -> Plan {
             }
             None
         }
-        // This key is requeued when the ServiceImport is gone (B4 in docs/behaviour.md).
+        // This key is requeued when the ServiceImport is gone (B4 in docs/contributors/behaviour.md).
         // fault M13.1: Some(import) if import.meta.deleting => None, ~>
         Some(import) if import.meta.deleting => None,
         Some(import) => match import.controller() {
@@ -150,7 +150,7 @@ fn import(view: Reader<'_>, mcs: &MultiClusterService, now: Timestamp) -> Plan {
                 Some(import).filter(|import| !import.status.clusters.is_empty())
             }
             // Another MultiClusterService controls the ServiceImport, so the ServiceImport stays unchanged (B10 in
-            // docs/behaviour.md).
+            // docs/contributors/behaviour.md).
             Some(owner) => {
                 let blocking_reason = imported_by_another(view, mcs, &owner.name);
                 plan.join(retire(view, mcs));
@@ -404,10 +404,12 @@ fn imported(
         ))));
     }
     let text = format!(
-        "service {} of {} is imported into cluster {} as Service {name}",
+        "service {} of {} is imported into cluster {} as Service {name}: clients call {}.{}.svc",
         import.meta.name,
         import.status.clusters.join(", "),
-        view.settings().cluster
+        view.settings().cluster,
+        name.name,
+        name.namespace
     );
     Some(valid_condition(ConditionValue::found_service_import()).with_event_message(text))
 }

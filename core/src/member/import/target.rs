@@ -134,7 +134,7 @@ pub(super) fn target<'a>(view: Reader<'a>, at: &ObjectName, distributed: &HubSli
             Listing::Unknown => view.slices().get(at).is_some_and(|present| is_ours(view, distributed, present)),
         };
         // Without a derived Service, the slice waits. A change of the MultiClusterService or of the derived Service requeues the
-        // key (B12 in docs/behaviour.md).
+        // key (B12 in docs/contributors/behaviour.md).
         let derived = binding(view, service).filter(|_| may_begin);
         return derived.map_or(Found::Waits(None), |derived| Found::Target(Target::Derived(derived)));
     }

@@ -2,7 +2,7 @@
 
 use super::connect::Cluster;
 use super::failure::{Class, Failure};
-use super::{ClusterFlags, Contexts};
+use super::{ClusterFlags, Contexts, lost};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
 use fleetnet_core::names::{cluster_of, member_of_agent};
@@ -28,6 +28,8 @@ const AT_ONCE: usize = 16;
 pub(crate) struct Known {
     /// True if the hub answered.
     is_complete: bool,
+    /// Context of the hub.
+    pub(super) hub_context: String,
     /// Cluster ids, from the namespaces of the hub.
     pub(crate) ids: BTreeSet<String>,
     /// UIDs of the clusters by cluster id, from MemberAgents. A member writes the UID itself, so two members may have the same one.
@@ -49,7 +51,13 @@ impl Known {
             let id = member_of_agent(&ObjectName::new(agent.namespace()?, agent.name_any()))?;
             Some((id.to_string(), agent.spec.cluster_uid.clone()?))
         };
-        Ok(Self { is_complete: true, ids: ids.collect(), uids: agents.iter().filter_map(uid).collect() })
+        let uids = agents.iter().filter_map(uid).collect();
+        Ok(Self { is_complete: true, hub_context: hub.context.clone(), ids: ids.collect(), uids })
+    }
+
+    /// Returns the members; `None` if the hub did not answer.
+    pub(crate) fn members(&self) -> Option<&BTreeSet<String>> {
+        self.is_complete.then_some(&self.ids)
     }
 
     /// Returns the UID of a member's cluster, as its MemberAgent says.
@@ -66,7 +74,7 @@ impl Known {
     #[cfg(test)]
     pub(crate) fn with_uids(uids: &[(&str, &str)]) -> Self {
         let uids: BTreeMap<_, _> = uids.iter().map(|(id, uid)| ((*id).to_owned(), (*uid).to_owned())).collect();
-        Self { is_complete: true, ids: uids.keys().cloned().collect(), uids }
+        Self { is_complete: true, hub_context: String::new(), ids: uids.keys().cloned().collect(), uids }
     }
 }
 
@@ -79,9 +87,12 @@ pub(crate) struct Members {
     pub(crate) failed: Vec<Failure>,
     /// Other contexts that do not answer. They may or may not be members.
     pub(crate) silent: Vec<Failure>,
+    /// Members of which the hub has no namespace. Their clusters are among those that were reached.
+    pub(crate) lost: BTreeSet<String>,
 }
 
-/// Finds the contexts of members: those that the user names, or all whose cluster the hub knows as a member.
+/// Finds the contexts of members: those that the user names, or all whose cluster the hub knows as a member. Also finds clusters with a
+/// member agent that the hub should know and does not.
 pub(crate) async fn find(contexts: &Contexts, flags: &ClusterFlags, known: &Known) -> Members {
     let is_explicit = !flags.context.is_empty();
     let names = if is_explicit { flags.context.clone() } else { contexts.names() };
@@ -91,7 +102,7 @@ pub(crate) async fn find(contexts: &Contexts, flags: &ClusterFlags, known: &Know
         Ok((id, cluster))
     });
     let answers: Vec<Result<_, Failure>> = stream::iter(asked).buffered(AT_ONCE).collect().await;
-    let mut members = Members::default();
+    let (mut members, mut strangers) = (Members::default(), Vec::new());
     for answer in answers {
         match answer {
             Ok((Some(id), cluster)) => {
@@ -102,16 +113,35 @@ pub(crate) async fn find(contexts: &Contexts, flags: &ClusterFlags, known: &Know
             Ok((None, cluster)) if is_explicit && !known.is_complete => {
                 members.reached.insert(cluster.context.clone(), cluster);
             }
-            Ok((None, cluster)) if is_explicit => {
-                let why = format!("it is not a member of this hub: the members are {}", list(&known.ids));
-                members.failed.push(Failure::new(Class::NoContext, &why).at(&cluster.context, Some(cluster.url())));
-            }
-            Ok((None, _)) => {}
+            Ok((None, cluster)) => strangers.push(cluster),
             Err(failure) if is_explicit => members.failed.push(failure),
             Err(failure) => members.silent.push(failure),
         }
     }
+    if known.is_complete {
+        add_lost(contexts, known, strangers, is_explicit, &mut members).await;
+    }
     members
+}
+
+/// Adds the clusters of members that the hub does not know. A context that the user named, and that leads to no member, has failed.
+async fn add_lost(
+    contexts: &Contexts,
+    known: &Known,
+    strangers: Vec<Cluster>,
+    is_explicit: bool,
+    members: &mut Members,
+) {
+    let named = if is_explicit { strangers.clone() } else { Vec::new() };
+    for (id, cluster) in lost::among(contexts, known, strangers, is_explicit).await {
+        members.lost.insert(id.clone());
+        members.reached.entry(id).or_insert(cluster);
+    }
+    let is_found = |cluster: &Cluster| members.reached.values().any(|found| found.context == cluster.context);
+    for cluster in named.iter().filter(|cluster| !is_found(cluster)) {
+        let why = format!("it is not a member of this hub: the members are {}", list(&known.ids));
+        members.failed.push(Failure::new(Class::NoContext, &why).at(&cluster.context, Some(cluster.url())));
+    }
 }
 
 /// Returns the UID of a cluster: that of its namespace kube-system.

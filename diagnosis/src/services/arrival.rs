@@ -1,0 +1,70 @@
+//! Endpoints of a Service that its importers have.
+
+use crate::explain::is_imported;
+use crate::order::sorted;
+use crate::report::{Api, Arrival};
+use crate::snapshot::{Member, Snapshot};
+use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
+use fleetnet_types::ObjectName;
+use jiff::Timestamp;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::ResourceExt as _;
+use std::collections::BTreeSet;
+
+/// Exported slice in the hub. The imported slice has the same name.
+pub(super) struct Exported {
+    pub(super) exporter: String,
+    pub(super) name: String,
+    /// Number of ready endpoints.
+    pub(super) endpoints: usize,
+    pub(super) changed: Option<Timestamp>,
+}
+
+/// Returns the endpoints that each importer has, of those importers whose slices were read.
+pub(super) fn arrived(
+    snapshot: &Snapshot,
+    service: &ObjectName,
+    api: Api,
+    importers: &[String],
+    slices: &[Exported],
+) -> Vec<Arrival> {
+    let namespace = match api {
+        Api::Fleet => FLEET_SYSTEM_NAMESPACE,
+        Api::Standard => &*service.namespace,
+    };
+    let members = importers.iter().filter_map(|id| snapshot.member(id));
+    members.filter(|member| member.slices.known().is_some()).map(|member| arrival(member, namespace, slices)).collect()
+}
+
+fn arrival(member: &Member, namespace: &str, slices: &[Exported]) -> Arrival {
+    let endpoints_of = |slice: &Exported| {
+        let is_same = |imported: &&EndpointSlice| {
+            imported.metadata.namespace.as_deref() == Some(namespace)
+                && imported.name_any() == slice.name
+                && is_imported(imported)
+        };
+        member.slices.objects().find(is_same).map_or(0, ready)
+    };
+    let (mut endpoints, mut has_some, mut exporters) = (0, BTreeSet::new(), BTreeSet::new());
+    for slice in slices {
+        let found = endpoints_of(slice);
+        endpoints += found;
+        if slice.endpoints > 0 {
+            exporters.insert(slice.exporter.clone());
+        }
+        if found > 0 {
+            has_some.insert(slice.exporter.clone());
+        }
+    }
+    let missing_exporters = sorted(exporters.difference(&has_some).cloned());
+    Arrival { importer: member.id.clone(), endpoints, missing_exporters }
+}
+
+/// Returns the number of ready endpoints of a slice. Clients reach none of them without a port.
+fn ready(slice: &EndpointSlice) -> usize {
+    if slice.ports.iter().flatten().next().is_none() {
+        return 0;
+    }
+    let endpoints = slice.endpoints.iter().flatten();
+    endpoints.filter(|it| it.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)).count()
+}

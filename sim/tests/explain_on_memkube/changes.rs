@@ -1,0 +1,123 @@
+//! Random changes of healthy fleets. If importers then serve other endpoints than users want, the diagnosis finds a fault whose cause names
+//! the changed object or its kind. If they do not, it finds none.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `changes/fleet.rs` | the healthy fleet of a seed |
+//! | `changes/change.rs` | one change of an object of a user, of the agents or of the server |
+//! | `changes/endpoints.rs` | endpoints that users want, and those that importers serve |
+//!
+//! `FLEETNET_CHANGES=5000` plays so many changes, and `FLEETNET_CHANGE=N` plays the change of one seed.
+
+mod change;
+mod endpoints;
+mod fleet;
+
+use crate::world::{LATER, service, show};
+use anyhow::{Context as _, ensure};
+use change::Change;
+use endpoints::{Difference, difference};
+use fastrand::Rng;
+use fleetnet_diagnosis::Code::{self, *};
+use fleetnet_diagnosis::explain;
+use fleetnet_diagnosis::explain::Filter;
+use fleetnet_diagnosis::report::{Explanation, Verdict};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// Changes that the tests play.
+const SAMPLE: u64 = 200;
+/// Time between the change and the users' next change of endpoints.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// Faults by which the present endpoints are right, and later ones may not be: a member without access to the hub, a silent member, and an
+/// object that hangs in deletion.
+const FUTURE: [Code; 7] = [FN201, FN203, FN206, FN213, FN313, FN612, FN703];
+
+/// Plays the change of a seed. Returns the result in words: `rejected` if the server does not accept the change, `nothing wanted` if
+/// users' objects want no endpoints, and otherwise what the diagnosis found.
+async fn play(seed: u64) -> anyhow::Result<String> {
+    let mut rng = Rng::with_seed(seed);
+    let world = fleet::start(&mut rng, seed).await?;
+    let before = difference(&world).await?;
+    ensure!(before.is_none(), "the fleet is not healthy before the change: {before:?}");
+    let change = Change::random(&mut rng, &world).await?;
+    if !change.apply(&world).await? {
+        return Ok("rejected".to_owned());
+    }
+    sleep(PAUSE).await;
+    if rng.bool() {
+        fleet::change_endpoints(&world).await?;
+    }
+    sleep(LATER).await;
+    let snapshot = world.snapshot().await?;
+    let explanation = explain(&snapshot, &service("app"), &Filter::default());
+    judge(&change, &difference(&world).await?, &explanation)
+        .with_context(|| format!("seed {seed}: {change}\n{}", show(&explanation)))
+}
+
+/// Compares what the diagnosis says with the endpoints.
+fn judge(change: &Change, found: &Difference, explanation: &Explanation) -> anyhow::Result<String> {
+    let causes = || explanation.pairs.iter().filter_map(|pair| Some((pair, pair.cause.as_ref()?)));
+    if let Some(what) = &found.text {
+        ensure!(explanation.verdict == Verdict::Fault, "no fault, although {what}");
+        let codes: Vec<&str> = causes().map(|(_, cause)| cause.code.id()).collect();
+        ensure!(causes().any(|(_, cause)| change.is_named_by(cause)), "no cause names the change: {what}");
+        return Ok(format!("found {}", codes.join(" ")));
+    }
+    if found.is_nothing_wanted {
+        return Ok("nothing wanted".to_owned());
+    }
+    // An export without endpoints is a fault, although importers correctly have none.
+    let wants_none =
+        |exporter: &Option<String>| exporter.as_ref().is_some_and(|it| found.without_endpoints.contains(it));
+    let (mut of_future, mut unexpected) = (Vec::new(), Vec::new());
+    for (_, cause) in causes().filter(|(pair, _)| !wants_none(&pair.exporter)) {
+        let list = if FUTURE.contains(&cause.code) { &mut of_future } else { &mut unexpected };
+        list.push(cause.code.id());
+    }
+    ensure!(unexpected.is_empty(), "{unexpected:?}, although endpoints are as users want them");
+    Ok(if of_future.is_empty() { "healthy".to_owned() } else { format!("of the future: {}", of_future.join(" ")) })
+}
+
+/// Plays every fourth change, from this one: four tests run in parallel.
+fn play_from(first: u64) -> anyhow::Result<()> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse::<u64>().ok());
+    if let Some(seed) = number("FLEETNET_CHANGE") {
+        if seed % 4 == first {
+            println!("{}", sim::paused(play(seed))?);
+        }
+        return Ok(());
+    }
+    let (mut counts, mut failures) = (BTreeMap::<String, u64>::new(), Vec::new());
+    for seed in (first..number("FLEETNET_CHANGES").unwrap_or(SAMPLE)).step_by(4) {
+        match sim::paused(play(seed)) {
+            Ok(played) => *counts.entry(played).or_default() += 1,
+            Err(error) => failures.push(format!("{error:#}")),
+        }
+    }
+    println!("{counts:?}, {} failures", failures.len());
+    ensure!(failures.is_empty(), "{} changes: {}", failures.len(), failures.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn the_first_changes_of_healthy_fleets_are_explained() -> anyhow::Result<()> {
+    play_from(0)
+}
+
+#[test]
+fn the_second_changes_of_healthy_fleets_are_explained() -> anyhow::Result<()> {
+    play_from(1)
+}
+
+#[test]
+fn the_third_changes_of_healthy_fleets_are_explained() -> anyhow::Result<()> {
+    play_from(2)
+}
+
+#[test]
+fn the_fourth_changes_of_healthy_fleets_are_explained() -> anyhow::Result<()> {
+    play_from(3)
+}
