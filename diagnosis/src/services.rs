@@ -40,6 +40,8 @@ struct Known {
     importers: BTreeSet<String>,
     granted: BTreeSet<String>,
     conflicts: BTreeSet<String>,
+    /// Time since when each importer requests the slices.
+    imported_since: BTreeMap<String, Option<Timestamp>>,
     /// Slices of the accepted exporters.
     slices: Vec<Exported>,
     /// Time of the newest export.
@@ -84,6 +86,7 @@ fn known(snapshot: &Snapshot) -> BTreeMap<Name, Known> {
                     exporter: exporter.clone(),
                     name: slice.name_any(),
                     endpoints: slice.spec.endpoints.len(),
+                    has_ports: slice.spec.ports.as_ref().is_some_and(|ports| !ports.is_empty()),
                     changed: changed(slice),
                 });
             }
@@ -139,6 +142,7 @@ fn add_imports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
         if !row.granted.contains(&importer) {
             row.open_since.push(created(claim));
         }
+        row.imported_since.insert(importer.clone(), created(claim));
         row.importers.insert(importer);
     }
 }
@@ -151,6 +155,7 @@ fn add_merged_imports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
         let row = known.entry((reference.namespace.clone(), reference.name.clone(), Api::Standard)).or_default();
         row.type_ = Some(merged.spec.type_);
         if is_requested(merged) {
+            row.imported_since.insert(importer.clone(), changed(merged));
             row.importers.insert(importer.clone());
             row.granted.insert(importer);
         }
@@ -174,8 +179,13 @@ fn state(snapshot: &Snapshot, api: Api, known: &Known, arrived: &[Arrival]) -> S
         && known.exporters.is_subset(&known.accepted)
         && known.importers.is_subset(&known.granted);
     let has_endpoints = known.slices.iter().any(|slice| slice.endpoints > 0);
-    let missing = arrived.iter().flat_map(|arrival| &arrival.missing_exporters);
-    let missing_since: Vec<Option<Timestamp>> = missing.map(|exporter| changed_by(known, exporter)).collect();
+    let missing = arrived.iter().flat_map(|arrival| arrival.missing_exporters.iter().map(move |it| (arrival, it)));
+    let missing_since: Vec<Option<Timestamp>> = missing
+        .map(|(arrival, exporter)| {
+            let imported_since = known.imported_since.get(&arrival.importer).copied().flatten();
+            changed_by(known, exporter).max(imported_since)
+        })
+        .collect();
     let mut open_since = known.open_since.clone();
     open_since.extend(missing_since.iter().copied());
     if is_granted && !has_endpoints {

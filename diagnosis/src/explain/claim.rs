@@ -172,7 +172,7 @@ fn no_import_names_another_service(walk: &Walk<'_>) -> Found {
     if has_import || walk.exporter.is_none() {
         return Ok(());
     }
-    let hub_imports = walk.snapshot.hub.service_imports.known().unwrap_or_default();
+    let hub_imports = need(&walk.snapshot.hub.service_imports, "ServiceImports", walk.hub())?;
     let is_exported = |name: &str| {
         let import = named(hub_imports, &walk.service.namespace, name);
         import.is_some_and(|import| exporters(import).next().is_some())

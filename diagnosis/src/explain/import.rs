@@ -108,6 +108,8 @@ fn affinity_is_the_same(walk: &Walk<'_>) -> Found {
     if wanted == found {
         return Ok(());
     }
+    settled(Site::Member(walk.exporter()?), changed(own))?;
+    settled(Site::Member(walk.importer()?), changed(derived))?;
     let value = format!("{found}, the exported Service has {wanted}");
     Err(Site::Member(walk.importer()?).broken(derived, "spec.sessionAffinity", value))
 }

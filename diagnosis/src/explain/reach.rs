@@ -20,10 +20,10 @@ pub(super) type Reach = BTreeSet<String>;
 pub(super) fn wanted(walk: &Walk<'_>) -> Result<Reach, Stop> {
     let part = part(walk)?;
     let exporter = walk.exporter()?;
-    let services = need(&exporter.services, "Services", Site::Member(exporter)).unwrap_or_default();
+    let services = need(&exporter.services, "Services", Site::Member(exporter))?;
     let service = named(services, &walk.service.namespace, &walk.service.name);
     // An importer without an address of this family has no use for its endpoints. FN609 reports if it has no other.
-    let derived = walk.derived_service().ok();
+    let derived = derived(walk)?;
     let mut reach = Reach::new();
     for slice in walk.source_slices()?.into_iter().filter(|slice| has_family(derived, &slice.address_type)) {
         if let Some(content) = of_slice(slice).and_then(|content| of_service(content, service)) {
@@ -35,13 +35,22 @@ pub(super) fn wanted(walk: &Walk<'_>) -> Result<Reach, Stop> {
 
 /// Returns what a client of the derived Service reaches in the importer's EndpointSlices. A headless Service has no derived Service.
 pub(super) fn served(walk: &Walk<'_>) -> Result<Reach, Stop> {
-    let derived = walk.derived_service().ok();
+    let derived = derived(walk)?;
     let mut reach = Reach::new();
     for slice in walk.imported_slices()? {
         let content = of_slice(slice).and_then(|content| of_service(content, derived));
         reach.extend(content.iter().flat_map(ready));
     }
     Ok(reach)
+}
+
+/// Returns the derived Service. A headless Service has none.
+fn derived<'a>(walk: &Walk<'a>) -> Result<Option<&'a Service>, Stop> {
+    match walk.derived_service() {
+        Ok(derived) => Ok(Some(derived)),
+        Err(Stop::Skipped(_)) => Ok(None),
+        Err(stop) => Err(stop),
+    }
 }
 
 /// Returns what a distributed slice brings to clients of the importer.

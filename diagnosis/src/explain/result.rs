@@ -1,17 +1,18 @@
 //! Steps FN7xx: result.
 
 use super::evidence::{changed, context_flag};
-use super::export::difference;
+use super::export::{difference, service};
 use super::membership::{hears, renewed};
-use super::walk::{Walk, is_imported, listed, member_agent, settled};
+use super::walk::{Walk, is_of_another_cluster, listed, member_agent, settled};
 use super::{Found, Rule, Site, Stop, reach};
 use crate::codes::Code::{self, *};
 use crate::limits::{SAMPLES_MIN, SLOW_MILLISECONDS, TARGET_MILLISECONDS};
 use crate::report::{Api, Evidence};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Member, Snapshot};
 use fleetnet_api::crd::MemberAgent;
+use fleetnet_api::names::labels;
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt as _;
 use std::collections::BTreeSet;
 
@@ -51,6 +52,15 @@ fn endpoints_are_equal(walk: &Walk<'_>) -> Found {
     sources.iter().try_for_each(|slice| settled(Site::Member(walk.exporter()?), changed(*slice)))?;
     imported.iter().try_for_each(|slice| settled(site, changed(*slice)))?;
     walk.distributed_slices()?.iter().try_for_each(|slice| settled(walk.hub(), changed(*slice)))?;
+    if let Ok(own) = service(walk) {
+        settled(Site::Member(walk.exporter()?), changed(own))?;
+    }
+    if let Ok(derived) = walk.derived_service() {
+        settled(site, changed(derived))?;
+    }
+    if let (Api::Standard, Some(merged)) = (walk.api, walk.merged_import()?) {
+        settled(walk.hub(), changed(merged))?; // the ports may have new names
+    }
     Err(Stop::Broken(Box::new(Evidence { value: difference(&wanted, &served), ..shown })))
 }
 
@@ -128,30 +138,57 @@ pub(crate) fn server_is_fast(_: &Snapshot, site: Site<'_>) -> Found {
     })))
 }
 
-/// FN707. Only addresses of pods: two clusters may list the same address outside of all clusters on purpose.
+/// FN707. Only addresses of pods: two clusters may list the same address outside of all clusters on purpose. The other cluster is the
+/// importer, whose own pods get the requests, or another exporter of the Service.
 pub(crate) fn addresses_are_of_one_cluster(walk: &Walk<'_>) -> Found {
     let exporter = walk.exporter()?;
-    let own: Vec<(&EndpointSlice, &str)> =
-        walk.source_slices()?.into_iter().flat_map(|slice| pod_addresses(slice).map(move |it| (slice, it))).collect();
+    let of_slices = |member: &Member, slices: Vec<&EndpointSlice>| -> BTreeSet<String> {
+        slices.into_iter().flat_map(|slice| pod_addresses(member, slice)).collect()
+    };
+    let own = of_slices(exporter, walk.source_slices()?);
     for other in walk.snapshot.members.iter().filter(|other| other.id != exporter.id) {
-        let in_slices = other.slices.objects().filter(|slice| !is_imported(slice)).flat_map(pod_addresses);
-        let pods = other.pods.objects().filter(|pod| !is_on_host_network(pod));
-        let in_pods = pods.filter_map(|pod| pod.status.as_ref()?.pod_ip.as_deref());
-        let of_other: BTreeSet<&str> = in_slices.chain(in_pods).collect();
-        let both: BTreeSet<&str> = own.iter().map(|(_, address)| *address).filter(|it| of_other.contains(it)).collect();
-        if let Some((slice, _)) = own.iter().find(|(_, address)| both.contains(address)) {
-            let value = format!("pods of {} have the same addresses: {}", other.id, listed(both));
+        let is_importer = walk.importer.is_some_and(|importer| importer.id == other.id);
+        let is_asked =
+            |slice: &&EndpointSlice| !is_of_another_cluster(slice) && (is_importer || is_of_service(walk, slice));
+        let mut of_other = of_slices(other, other.slices.objects().filter(is_asked).collect());
+        if is_importer {
+            let pods = other.pods.objects().filter(|pod| is_live(pod) && !is_on_host_network(pod));
+            of_other.extend(pods.filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()));
+        }
+        let both: Vec<&str> = own.intersection(&of_other).map(String::as_str).collect();
+        let has_one = |slice: &&&EndpointSlice| pod_addresses(exporter, slice).any(|it| both.contains(&it.as_str()));
+        if let Some(slice) = walk.source_slices()?.iter().find(has_one) {
+            let value = format!("pods of {} have the same addresses: {}", other.id, listed(both.iter().copied()));
             return Err(Site::Member(exporter).broken(*slice, "endpoints", value));
         }
     }
     Ok(())
 }
 
-/// Returns the addresses of the pods in a slice.
-fn pod_addresses(slice: &EndpointSlice) -> impl Iterator<Item = &str> {
-    let endpoints = slice.endpoints.iter().flatten();
-    let of_pods = endpoints.filter(|it| it.target_ref.as_ref().is_some_and(|it| it.kind.as_deref() == Some("Pod")));
-    of_pods.flat_map(|endpoint| endpoint.addresses.iter().map(String::as_str))
+/// True if a slice belongs to the Service.
+fn is_of_service(walk: &Walk<'_>, slice: &EndpointSlice) -> bool {
+    slice.metadata.namespace.as_deref() == Some(&*walk.service.namespace)
+        && slice.labels().get(labels::SERVICE_NAME).is_some_and(|name| **name == *walk.service.name)
+}
+
+/// Returns the addresses of the pods in a slice, without those that pods share with their node.
+fn pod_addresses<'a>(member: &'a Member, slice: &'a EndpointSlice) -> impl Iterator<Item = String> + 'a {
+    let is_own = move |endpoint: &&Endpoint| {
+        let Some(target) = endpoint.target_ref.as_ref().filter(|it| it.kind.as_deref() == Some("Pod")) else {
+            return false;
+        };
+        let is_target =
+            |pod: &&Pod| pod.metadata.name == target.name && pod.metadata.namespace == slice.metadata.namespace;
+        !member.pods.objects().find(is_target).is_some_and(is_on_host_network)
+    };
+    let endpoints = slice.endpoints.iter().flatten().filter(is_own);
+    endpoints.flat_map(|endpoint| endpoint.addresses.iter().cloned())
+}
+
+/// True for a pod that has not ended: the address of an ended pod may belong to another one.
+fn is_live(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    !matches!(phase, Some("Succeeded" | "Failed")) && pod.metadata.deletion_timestamp.is_none()
 }
 
 fn is_on_host_network(pod: &Pod) -> bool {

@@ -19,8 +19,12 @@ pub(super) fn has_ready_endpoints(walk: &Walk<'_>) -> Found {
     let slices = walk.source_slices()?;
     let site = Site::Member(walk.exporter()?);
     let Some(first) = slices.first() else { return Err(Stop::Skipped("there is no EndpointSlice".to_owned())) };
-    if slices.iter().any(|slice| !ready_addresses(slice).is_empty()) {
+    if slices.iter().any(|slice| has_addresses(slice) && !ready_addresses(slice).is_empty()) {
         return Ok(());
+    }
+    if !slices.iter().any(|slice| has_addresses(slice)) {
+        let value = format!("{}: no cluster can import names of hosts", first.address_type);
+        return Err(site.broken(*first, "addressType", value));
     }
     if !ready_pods(walk)?.is_empty() {
         return Err(Stop::Skipped("pods are ready, and no EndpointSlice contains them".to_owned()));
@@ -64,16 +68,18 @@ pub(super) fn controller_works(walk: &Walk<'_>) -> Found {
         settled(site, created(service))?;
         return Err(site.lacks_for::<EndpointSlice>(&walk.service.namespace, walk.service));
     }
-    let endpoints = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten());
-    let listed: BTreeSet<&str> = endpoints.flat_map(|it| it.addresses.iter().map(String::as_str)).collect();
+    let listed: BTreeSet<&str> = slices.iter().flat_map(|slice| ready_addresses(slice)).collect();
     for pod in ready_pods(walk)? {
         let address = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()).unwrap_or_default();
-        if !listed.contains(address) {
+        let further = pod.status.iter().flat_map(|status| status.pod_ips.iter().flatten()).map(|it| it.ip.as_str());
+        if !std::iter::once(address).chain(further).any(|address| listed.contains(address)) {
             let ready = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
             let mut ready = ready.into_iter().filter(|condition| condition.type_ == "Ready");
             let since = ready.next().and_then(|ready| ready.last_transition_time.as_ref()).map(|time| time.0);
             settled(site, since.or_else(|| created(pod)))?;
-            return Err(site.broken(pod, "status.podIP", format!("{address} is in no EndpointSlice")).at(since));
+            return Err(site
+                .broken(pod, "status.podIP", format!("{address} is not ready in any EndpointSlice"))
+                .at(since));
         }
     }
     Ok(())
@@ -82,7 +88,8 @@ pub(super) fn controller_works(walk: &Walk<'_>) -> Found {
 /// FN321. Kubernetes writes no port to a slice if the pods have no port of the name in `targetPort`.
 pub(super) fn ports_have_endpoints(walk: &Walk<'_>) -> Found {
     let service = service(walk)?;
-    let ready: Vec<_> = walk.source_slices()?.into_iter().filter(|slice| !ready_addresses(slice).is_empty()).collect();
+    let mut ready = walk.source_slices()?;
+    ready.retain(|slice| has_addresses(slice) && !ready_addresses(slice).is_empty());
     if ready.is_empty() {
         return Err(Stop::Skipped("no endpoint is ready".to_owned()));
     }
@@ -131,6 +138,11 @@ pub(super) fn all_addresses_are_exported(walk: &Walk<'_>) -> Found {
         }
         None => Ok(()),
     }
+}
+
+/// True if clusters can import slices of this type: others than `FQDN`.
+fn has_addresses(slice: &EndpointSlice) -> bool {
+    ["IPv4", "IPv6"].contains(&slice.address_type.as_str())
 }
 
 pub(super) fn is_external_name(service: &Service) -> bool {

@@ -201,12 +201,11 @@ pub(super) fn ports_are_served(walk: &Walk<'_>) -> Found {
     let Some(lost) = lost else { return Ok(()) };
     settled(walk.hub(), changed(export))?;
     settled(walk.hub(), changed(merged))?;
-    let oldest = merged.spec.clusters.first().map_or_else(String::new, |oldest| oldest.cluster.clone());
     let ports = merged.spec.ports.iter().flatten();
     let ports: Vec<String> =
         ports.map(|port| format!("{} {}", name(&port.name), port.port).trim().to_owned()).collect();
     let value = format!(
-        "no client reaches port {} of this cluster: the import has {}, as {oldest} exports",
+        "no client reaches port {} of this cluster: the import has {}",
         format!("{} {}", name(&lost.name), lost.port).trim(),
         listed(ports.iter().map(String::as_str)),
     );

@@ -359,7 +359,7 @@ pub(crate) fn is_imported(slice: &EndpointSlice) -> bool {
     slice.labels().get(labels::MANAGED_BY).is_some_and(|manager| manager == labels::MANAGED_BY_IMPORT)
 }
 
-fn is_of_another_cluster(slice: &EndpointSlice) -> bool {
+pub(crate) fn is_of_another_cluster(slice: &EndpointSlice) -> bool {
     is_imported(slice) || slice.labels().contains_key(labels::MULTICLUSTER_SERVICE_NAME)
 }
 

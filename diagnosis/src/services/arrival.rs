@@ -17,6 +17,7 @@ pub(super) struct Exported {
     pub(super) name: String,
     /// Number of ready endpoints.
     pub(super) endpoints: usize,
+    pub(super) has_ports: bool,
     pub(super) changed: Option<Timestamp>,
 }
 
@@ -43,7 +44,7 @@ fn arrival(member: &Member, namespace: &str, slices: &[Exported]) -> Arrival {
                 && imported.name_any() == slice.name
                 && is_imported(imported)
         };
-        member.slices.objects().find(is_same).map_or(0, ready)
+        member.slices.objects().find(is_same).map_or(0, |imported| ready(imported, slice.has_ports))
     };
     let (mut endpoints, mut has_some, mut exporters) = (0, BTreeSet::new(), BTreeSet::new());
     for slice in slices {
@@ -60,9 +61,9 @@ fn arrival(member: &Member, namespace: &str, slices: &[Exported]) -> Arrival {
     Arrival { importer: member.id.clone(), endpoints, missing_exporters }
 }
 
-/// Returns the number of ready endpoints of a slice. Clients reach none of them without a port.
-fn ready(slice: &EndpointSlice) -> usize {
-    if slice.ports.iter().flatten().next().is_none() {
+/// Returns the number of ready endpoints of a slice. Clients reach none of them without a port, if the exported slice has ports.
+fn ready(slice: &EndpointSlice, has_ports: bool) -> usize {
+    if has_ports && slice.ports.iter().flatten().next().is_none() {
         return 0;
     }
     let endpoints = slice.endpoints.iter().flatten();

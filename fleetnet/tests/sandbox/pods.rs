@@ -154,11 +154,13 @@ fn a_deployment_ends_in_endpoints_in_the_other_member_by_kubectl_alone() {
     use programs::control_plane::{Program, locate};
     let kubectl = locate(Program::Kubectl).unwrap();
     in_a_sandbox(async |_, folder, _, importer| {
+        // kubectl writes its cache to the home, which is not the folder of the kubeconfigs.
+        let scratch = tempfile::tempdir().unwrap();
         let run = |arguments: &str| {
             let paths: Vec<_> = names(folder).iter().map(|name| folder.join(name)).collect();
             let mut command = std::process::Command::new(&kubectl.file);
             command.args(kubectl.first_argument).args(arguments.split_whitespace()).current_dir(folder);
-            command.env("KUBECONFIG", std::env::join_paths(paths).unwrap()).env("HOME", folder);
+            command.env("KUBECONFIG", std::env::join_paths(paths).unwrap()).env("HOME", scratch.path());
             let output = command.output().unwrap();
             (output.status.success(), [output.stdout, output.stderr].concat())
         };
@@ -168,7 +170,6 @@ fn a_deployment_ends_in_endpoints_in_the_other_member_by_kubectl_alone() {
             String::from_utf8(shown).unwrap()
         };
         let files: Vec<&str> = PAGE.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-        let scratch = tempfile::tempdir().unwrap();
         for (name, file) in ["web.yaml", "import.yaml"].iter().zip(&files) {
             std::fs::write(scratch.path().join(name), file).unwrap();
         }

@@ -1,6 +1,6 @@
 //! HTTP server of the images: [`serve`].
 
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, header};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
@@ -50,15 +50,28 @@ async fn serve_one<F>(
 ) where
     F: Future<Output = Response<Full<Bytes>>>,
 {
+    let is_stopped = stopped.clone();
     let service = service_fn(|request| {
-        let answer = answer(request);
-        async move { Ok::<_, Infallible>(answer.await) }
+        let (answer, is_stopped) = (answer(request), is_stopped.clone());
+        async move {
+            let mut answer = answer.await;
+            // The client sends no further request on this connection, so none is lost when it ends.
+            if *is_stopped.borrow() {
+                answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(answer)
+        }
     });
     let mut connection = std::pin::pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     // The client sees errors too, and counts them.
     tokio::select! {
         _ = connection.as_mut() => return,
-        _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
+        _ = stopped.changed() => {}
+    }
+    // A connection that nobody uses ends later.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = tokio::time::sleep(DRAIN / 2) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }

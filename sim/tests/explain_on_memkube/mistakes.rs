@@ -155,9 +155,10 @@ async fn two_clusters_have_the_same_pod_addresses() -> anyhow::Result<Explanatio
     let world = World::running(3).await?;
     let of_pod = json!([{"addresses": ["10.1.0.1"], "targetRef": {"kind": "Pod", "name": "app-1"}}]);
     let other = world.user(THIRD);
-    other.create_service("other").await?;
-    other.create_slice("other", "other-1", &["10.1.0.1"]).await?;
-    for (user, slice) in [(&other, "other-1"), (&world.user(EXPORTER), "app-1")] {
+    other.create_service("app").await?;
+    other.create_slice("app", "app-1", &["10.1.0.1"]).await?;
+    other.export("app").await?;
+    for (user, slice) in [(&other, "app-1"), (&world.user(EXPORTER), "app-1")] {
         user.merge::<EndpointSlice>(slice, json!({"endpoints": of_pod})).await?;
     }
     sleep(SOON).await;

@@ -172,6 +172,9 @@ fn block<'a>(pair: &'a Pair, all: bool, unreached: &mut Unreached<'_>) -> (Block
     let headline = match (&pair.cause, pair.verdict) {
         (Some(cause), _) => (Colour::Red, format!("{} {}", cause.code, cause.title)),
         (None, Verdict::NotKnown) => (Colour::Yellow, "not known".to_owned()),
+        (None, _) if pair.steps.iter().any(|step| step.outcome == Outcome::Waiting) => {
+            (Colour::Yellow, "waiting".to_owned())
+        }
         (None, _) => (Colour::Green, "ok".to_owned()),
     };
     let (mut steps, mut hidden) = (Vec::new(), [0_usize; 3]);

@@ -98,7 +98,7 @@ fn part(given: &Value, whole: i64, rounds_up: bool) -> i64 {
         Value::String(text) => text.trim_end_matches('%').parse::<i64>().unwrap_or(25),
         _ => 25,
     };
-    (whole * percent + if rounds_up { 99 } else { 0 }) / 100
+    whole.saturating_mul(percent).saturating_add(if rounds_up { 99 } else { 0 }) / 100
 }
 
 /// Returns the next number of replicas of each ReplicaSet. The first one has the present template.

@@ -163,14 +163,14 @@ impl Change {
         }
     }
 
-    /// True if a cause names the changed object or its kind.
+    /// True if a cause names the changed object or its kind: in its evidence, or in its title.
     pub(super) fn is_named_by(&self, cause: &Finding) -> bool {
-        let entry = cause.code.entry();
-        let evidence = &cause.evidence;
-        let texts = [entry.title, entry.meaning, &evidence.kind, &evidence.value, &evidence.field, &evidence.name];
-        let (kind, name) = (self.resource.kind.as_str(), self.object.name_any());
-        let has = |text: &str, part: &str| text.to_lowercase().contains(&part.to_lowercase());
-        texts.iter().any(|text| has(text, kind) || (name != "app" && has(text, &name)))
+        let (kind, name, evidence) = (self.resource.kind.as_str(), self.object.name_any(), &cause.evidence);
+        let is_kind = |text: &str| text.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|word| word == kind);
+        evidence.kind == kind
+            || is_kind(cause.title)
+            || is_kind(&evidence.value)
+            || (name != "app" && [&evidence.name, &evidence.value].iter().any(|text| text.contains(&name)))
     }
 }
 

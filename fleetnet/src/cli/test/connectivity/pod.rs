@@ -70,7 +70,7 @@ impl Prober<'_> {
         };
         let (log, missing) = match created {
             Ok(_) => self.follow(&pods, &name).await,
-            Err(failure) if failure.status > 0 => {
+            Err(failure) if (400..500).contains(&failure.status) => {
                 let missing = format!("a pod could not be created: {failure}");
                 return End { log: String::new(), missing, leftover: None };
             }
