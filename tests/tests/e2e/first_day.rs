@@ -18,6 +18,7 @@ use harness::user::User;
 use harness::{binaries, deployment, run};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::{Patch, PatchParams, WatchParams};
 use serde_json::json;
@@ -121,6 +122,9 @@ fn the_commands_of_the_page_lead_from_empty_clusters_to_a_member_that_leaves() -
         play(export).await?;
         let user = User::new(west.admin(), SHOP);
         user.create_slice(WEB, "web-1", &["10.11.0.1", "10.11.0.2"]).await?;
+        // `kubectl expose` gives a single port no name.
+        let unnamed = json!({"ports": [{"name": "", "port": 8080, "protocol": "TCP"}]});
+        user.merge::<EndpointSlice>("web-1", unnamed).await?;
         let importer = User::new(east.admin(), SHOP);
         importer.sees(WEB, &["10.11.0.1", "10.11.0.2"]).await?;
         let shown = play(view).await?;
@@ -182,7 +186,7 @@ fn the_commands_of_the_page_work_on_the_sandbox() -> anyhow::Result<()> {
         let [commands] = &commands(SANDBOX, PAGE, "sh")?[..] else { bail!("one block") };
         let shown = kubectl.script(&format!("cd {}\n{commands}", folder.path().display())).await?;
         ensure!(shown.contains("member-2 → member-1: FN305") && shown.contains("exit code 1\n"), "{shown}");
-        ensure!(shown.contains("member-1 → member-2: ok"), "{shown}");
+        ensure!(shown.contains("member-1, member-2 → member-1, member-2: ok, 4 pairs"), "{shown}");
         sandbox.end().await
     })
 }

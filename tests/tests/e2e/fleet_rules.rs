@@ -105,11 +105,12 @@ fn kubectl_shows_the_state_of_an_export_and_an_import() -> anyhow::Result<()> {
 
         let kubectl = Kubectl::with(env.backend.member_kubeconfig(0)?).await?;
         let table = kubectl.print(&format!("get svcexport,mcs -n {namespace}")).await?;
+        let import = format!("multiclusterservice.networking.fleet.azure.com/app|app|{namespace}-app||True|<age>");
         let expected = [
             "NAME|IS-VALID|IS-CONFLICTED|AGE",
             "serviceexport.networking.fleet.azure.com/app|True|False|<age>",
-            "NAME|SERVICE-IMPORT|EXTERNAL-IP|IS-VALID|AGE",
-            "multiclusterservice.networking.fleet.azure.com/app|app||True|<age>",
+            "NAME|SERVICE-IMPORT|DERIVED-SERVICE|EXTERNAL-IP|IS-VALID|AGE",
+            &import,
         ];
         let lines = tables(&table)?;
         ensure!(lines == expected, "{table}\nis {lines:#?}\nnot {expected:#?}");
