@@ -78,6 +78,10 @@ fn is_written(walk: &Walk<'_>) -> Found {
     if mcs.metadata.deletion_timestamp.is_some() {
         return Err(Stop::Skipped("the MultiClusterService is being deleted".to_owned()));
     }
+    let imports = importer.service_imports.known().unwrap_or_default();
+    if walk.same_name(imports).is_some_and(|import| import.metadata.deletion_timestamp.is_some()) {
+        return Err(Stop::Skipped("FN612 reports that the ServiceImport is being deleted".to_owned()));
+    }
     older_than(ANSWERED_SECONDS, Site::Member(importer), created(mcs))?;
     Err(walk.hub().lacks_for::<InternalServiceImport>(&hub_namespace(importer), walk.service).at(created(mcs)))
 }

@@ -51,6 +51,13 @@ async fn run_agent(cluster: &ControlPlane, name: &'static str, folder: &Path) ->
     Ok(agent)
 }
 
+/// Creates the slice of the exposed Deployment. `kubectl expose` gives a single port no name.
+async fn create_slice(user: &User) -> anyhow::Result<()> {
+    user.create_slice(WEB, "web-1", &["10.11.0.1", "10.11.0.2"]).await?;
+    let unnamed = json!({"ports": [{"name": "", "port": 8080, "protocol": "TCP"}]});
+    user.merge::<EndpointSlice>("web-1", unnamed).await
+}
+
 /// Waits until the importer has sent a summary of its latencies to the hub.
 async fn summary(hub: &ControlPlane, importer: &str) -> anyhow::Result<()> {
     let agents: Api<MemberAgent> = Api::namespaced(hub.admin(), &format!("fleet-member-{importer}"));
@@ -121,10 +128,7 @@ fn the_commands_of_the_page_lead_from_empty_clusters_to_a_member_that_leaves() -
 
         play(export).await?;
         let user = User::new(west.admin(), SHOP);
-        user.create_slice(WEB, "web-1", &["10.11.0.1", "10.11.0.2"]).await?;
-        // `kubectl expose` gives a single port no name.
-        let unnamed = json!({"ports": [{"name": "", "port": 8080, "protocol": "TCP"}]});
-        user.merge::<EndpointSlice>("web-1", unnamed).await?;
+        create_slice(&user).await?;
         let importer = User::new(east.admin(), SHOP);
         importer.sees(WEB, &["10.11.0.1", "10.11.0.2"]).await?;
         let shown = play(view).await?;

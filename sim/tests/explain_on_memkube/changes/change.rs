@@ -166,7 +166,9 @@ impl Change {
     /// True if a cause names the changed object or its kind: in its evidence, or in its title.
     pub(super) fn is_named_by(&self, cause: &Finding) -> bool {
         let (kind, name, evidence) = (self.resource.kind.as_str(), self.object.name_any(), &cause.evidence);
-        let is_kind = |text: &str| text.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|word| word == kind);
+        let is_kind = |text: &str| {
+            text.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|word| word.eq_ignore_ascii_case(kind))
+        };
         evidence.kind == kind
             || is_kind(cause.title)
             || is_kind(&evidence.value)
