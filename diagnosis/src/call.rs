@@ -1,5 +1,7 @@
 //! Names by which clients of an importing member call a Service, with the addresses and ports behind them.
 
+use crate::explain::{imports, is_ours, is_requested, is_service, member_of, named};
+use crate::order::distinct;
 use crate::report::{Api, NameToCall};
 use crate::snapshot::{Member, Snapshot};
 use fleetnet_api::crd::multicluster::ServiceImport;
@@ -7,7 +9,7 @@ use fleetnet_api::crd::{MergedServiceImport, MultiClusterService};
 use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, labels};
 use fleetnet_types::ObjectName;
 use k8s_openapi::api::core::v1::{Service, ServicePort};
-use kube::{Resource, ResourceExt as _};
+use kube::ResourceExt as _;
 
 /// Returns the names by which clients of a member call a Service. They are known only if the objects of the member were read.
 #[must_use]
@@ -15,35 +17,31 @@ pub fn names_to_call(snapshot: &Snapshot, service: &ObjectName, importer: &str) 
     let Some(member) = snapshot.member(importer) else { return Vec::new() };
     let of_fleet = member.multi_cluster_services.objects().filter(|mcs| imports(mcs, service));
     let of_fleet = of_fleet.filter_map(|mcs| by_fleet(member, mcs));
-    let imports = member.standard_imports.objects().filter(|import| is_named(*import, service) && is_ours(*import));
-    of_fleet.chain(imports.map(|import| by_standard(member, import))).collect()
+    let standard = member.standard_imports.known().unwrap_or_default();
+    let import = named(standard, &service.namespace, &service.name).filter(|import| is_ours(*import));
+    of_fleet.chain(import.map(|import| by_standard(member, import))).collect()
 }
 
 /// Returns the importers of a Service of which the hub knows, for example for the user of a ServiceExport. Each is named once.
 #[must_use]
 pub fn importers(snapshot: &Snapshot, service: &ObjectName) -> Vec<String> {
     let hub = &snapshot.hub;
-    let is_service = |namespace: &str, name: &str| *namespace == *service.namespace && *name == *service.name;
     let claims = hub.claims.objects().filter(|claim| {
         let reference = &claim.spec.service_import_reference;
-        is_service(&reference.namespace, &reference.name)
+        is_service(service, &reference.namespace, &reference.name)
     });
     let merged = hub.merged_imports.objects().filter(|merged: &&MergedServiceImport| {
         let reference = &merged.spec.service_reference;
-        is_service(&reference.namespace, &reference.name) && crate::explain::is_requested(merged)
+        is_service(service, &reference.namespace, &reference.name) && is_requested(merged)
     });
     let namespaces = claims.map(|claim| claim.namespace()).chain(merged.map(|merged| merged.namespace()));
-    let mut found = crate::order::sorted(namespaces.filter_map(crate::explain::member_of));
-    found.dedup();
-    found
+    distinct(namespaces.filter_map(member_of))
 }
 
 /// Returns the name of the derived Service, which is in a label of the MultiClusterService.
 fn by_fleet(member: &Member, mcs: &MultiClusterService) -> Option<NameToCall> {
     let derived = mcs.labels().get(labels::DERIVED_SERVICE)?;
-    let service = member.services.objects().find(|service| {
-        service.namespace().as_deref() == Some(FLEET_SYSTEM_NAMESPACE) && service.name_any() == *derived
-    });
+    let service = named(member.services.known().unwrap_or_default(), FLEET_SYSTEM_NAMESPACE, derived);
     let external = mcs.status.iter().flat_map(|status| status.load_balancer.iter());
     let external = external.flat_map(|balancer| balancer.ingress.iter().flatten());
     let external = external.filter_map(|ingress| ingress.ip.clone().or_else(|| ingress.hostname.clone()));
@@ -70,7 +68,7 @@ fn by_standard(member: &Member, import: &ServiceImport) -> NameToCall {
 }
 
 /// Returns the addresses of a Service inside of its cluster. A headless Service has none.
-fn cluster_ips(service: &Service) -> Vec<String> {
+pub(crate) fn cluster_ips(service: &Service) -> Vec<String> {
     let spec = service.spec.iter();
     let addresses = spec.flat_map(|spec| match &spec.cluster_ips {
         Some(addresses) => addresses.clone(),
@@ -83,21 +81,6 @@ fn ports(service: &Service) -> Vec<String> {
     let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
     let text = |port: &ServicePort| format!("{}/{}", port.port, port.protocol.as_deref().unwrap_or("TCP"));
     ports.map(text).collect()
-}
-
-fn imports(mcs: &MultiClusterService, service: &ObjectName) -> bool {
-    mcs.namespace().as_deref() == Some(&*service.namespace)
-        && mcs.spec.service_import.as_ref().is_some_and(|import| *import.name == *service.name)
-}
-
-fn is_named<K: Resource>(object: &K, service: &ObjectName) -> bool {
-    object.meta().namespace.as_deref() == Some(&*service.namespace)
-        && object.meta().name.as_deref() == Some(&*service.name)
-}
-
-/// True if the member agent wrote an object. Other implementations of the standard API write the same kind.
-fn is_ours<K: Resource>(object: &K) -> bool {
-    object.labels().get(labels::WRITER).is_some_and(|writer| writer == labels::WRITER_MEMBER_AGENT)
 }
 
 #[cfg(test)]

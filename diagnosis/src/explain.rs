@@ -41,9 +41,12 @@ pub(crate) use evidence::{changed, created, quoted};
 pub(crate) use export::{annotation, is_by, of_export, outcome};
 pub(crate) use membership::{clock_offset, has_foreign_owner, has_objects, hears, holder, is_of_go_agents, renewed};
 pub(crate) use pairs::{in_use_by, is_allowed, member_of, of as pairs_of};
+pub(crate) use reach::{of_service, of_slice};
 pub(crate) use result::addresses_are_of_one_cluster;
-pub(crate) use standard::{imports_by_standard_api, is_requested};
-pub(crate) use walk::{Ends, Walk, age, exporters, is_imported, need};
+pub(crate) use standard::{imports_by_standard_api, is_ours, is_requested};
+pub(crate) use walk::{
+    Ends, Walk, age, exporters, imports, is_headless, is_imported, is_service, listed, named, need, ready_endpoints,
+};
 
 use crate::codes::Code;
 use crate::report::{API_VERSION, Api, Evidence, Explanation, Finding, Outcome, Pair, Step, Verdict};
@@ -132,10 +135,7 @@ fn pair(walk: &Walk<'_>) -> (Pair, Vec<Finding>) {
     for (code, rule) in rules() {
         let found = run(walk, rule);
         if let Err(Stop::Broken(evidence)) = &found {
-            let mut finding = finding(code, evidence);
-            for (placeholder, name) in [("<namespace>", &walk.service.namespace), ("<name>", &walk.service.name)] {
-                finding.remedy = finding.remedy.replace(placeholder, name);
-            }
+            let finding = finding_for(code, evidence, walk.service);
             if code.entry().is_notice {
                 notices.push(finding);
             } else if cause.is_none() {
@@ -211,6 +211,15 @@ pub(crate) fn finding(code: Code, evidence: &Evidence) -> Finding {
         evidence: evidence.clone(),
         remedy: filled(entry.remedy, evidence),
     }
+}
+
+/// Returns the fault or notice of a code about a Service, whose name the remedy has.
+pub(crate) fn finding_for(code: Code, evidence: &Evidence, service: &ObjectName) -> Finding {
+    let mut finding = finding(code, evidence);
+    for (placeholder, name) in [("<namespace>", &service.namespace), ("<name>", &service.name)] {
+        finding.remedy = finding.remedy.replace(placeholder, name);
+    }
+    finding
 }
 
 /// Returns a remedy with the names that the evidence has in the place of its placeholders.

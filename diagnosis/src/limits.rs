@@ -29,7 +29,7 @@ pub(crate) const ANSWERED_SECONDS: i64 = 30;
 pub(crate) const SILENT_SECONDS: i64 = 60;
 
 /// Time without a renewal, in seconds, after which nobody holds a Lease. The agents' Leases last 15 s at most.
-pub(crate) const LEASE_SECONDS: i64 = 60;
+pub const LEASE_SECONDS: i64 = 60;
 
 /// Maximum difference between the clocks of a member and the hub, in milliseconds. Latency samples are wrong by this difference.
 pub(crate) const CLOCK_MILLISECONDS: i64 = 2_000;

@@ -27,6 +27,14 @@ pub(crate) fn sorted(names: impl IntoIterator<Item = String>) -> Vec<String> {
     sorted
 }
 
+/// Sorts names in their natural order, each once.
+#[must_use]
+pub fn distinct(names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut names = sorted(names);
+    names.dedup();
+    names
+}
+
 /// Splits off the first part of a name, which has either digits only or no digit.
 fn part(name: &str) -> (&str, &str) {
     let is_digit = |c: char| c.is_ascii_digit();
@@ -42,6 +50,11 @@ fn number(part: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_name_is_there_once() {
+        assert_eq!(distinct(["b10", "a", "b9", "a"].map(str::to_owned)), ["a", "b9", "b10"]);
+    }
 
     #[test]
     fn numbers_count_as_numbers() {

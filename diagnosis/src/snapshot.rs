@@ -163,7 +163,8 @@ pub enum FailureClass {
 
 impl FailureClass {
     /// Returns what the user can do.
-    const fn remedy(self) -> &'static str {
+    #[must_use]
+    pub const fn remedy(self) -> &'static str {
         match self {
             Self::Context => "correct the kubeconfig or its context",
             Self::Dns => "check the server in the kubeconfig and the DNS of this machine",

@@ -4,6 +4,7 @@ use crate::explain::{
     Site, age, clock_offset, created, has_objects, holder, is_held_by_member_agent, is_of_go_agents, is_requested,
     is_terminating, member_agent_of, member_of, renewed,
 };
+pub use crate::limits::LEASE_SECONDS;
 use crate::limits::SILENT_SECONDS;
 use crate::report::{API_VERSION, HubStatus, MemberState, MemberStatus, Status, Verdict};
 use crate::snapshot::{Hub, Listing, Member, Reached, Snapshot};

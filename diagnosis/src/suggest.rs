@@ -6,6 +6,7 @@ use crate::snapshot::Snapshot;
 use fleetnet_types::ObjectName;
 use kube::ResourceExt as _;
 use std::collections::BTreeSet;
+use strsim::levenshtein;
 
 /// Maximum number of names to suggest.
 const SUGGESTED: usize = 3;
@@ -30,7 +31,7 @@ pub fn similar(snapshot: &Snapshot, service: &ObjectName) -> Vec<String> {
         return Vec::new();
     }
     let is_like = |known: &&(String, String)| {
-        let (namespace, name) = (distance(&known.0, &wanted.0), distance(&known.1, &wanted.1));
+        let (namespace, name) = (levenshtein(&known.0, &wanted.0), levenshtein(&known.1, &wanted.1));
         name == 0 || namespace + name <= TYPING_ERRORS
     };
     let mut found: Vec<&(String, String)> = known.iter().filter(is_like).collect();
@@ -53,22 +54,6 @@ fn known(snapshot: &Snapshot) -> BTreeSet<(String, String)> {
     let imports = hub.service_imports.objects().filter(|import| member_of(import.namespace()).is_none());
     let imports = imports.map(|import| (import.namespace().unwrap_or_default(), import.name_any()));
     exports.chain(claims).chain(imports).collect()
-}
-
-/// Returns the number of characters to insert, delete or replace to make one text the other.
-fn distance(one: &str, two: &str) -> usize {
-    let two: Vec<char> = two.chars().collect();
-    let mut row: Vec<usize> = (0..=two.len()).collect();
-    for (index, left) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for (column, right) in two.iter().enumerate() {
-            let replaced = diagonal + usize::from(left != *right);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row[two.len()]
 }
 
 #[cfg(test)]
@@ -99,14 +84,5 @@ mod tests {
         snapshot.hub.claims = Listing::Unknown("late".to_owned());
         snapshot.hub.service_imports = Listing::Unknown("late".to_owned());
         assert!(similar(&snapshot, &ObjectName::new("shop", "ap")).is_empty());
-    }
-
-    #[test]
-    fn the_distance_counts_changed_characters() {
-        for (one, two, expected) in
-            [("", "", 0), ("app", "app", 0), ("app", "ap", 1), ("web", "wbe", 2), ("", "abc", 3)]
-        {
-            assert_eq!((distance(one, two), distance(two, one)), (expected, expected), "{one} {two}");
-        }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::{By, Connectivity, Outcome, Outcomes, Pair, PairResult, Target, TargetResult};
 use crate::codes::Code::{self, *};
-use crate::explain::finding;
-use crate::limits::LISTED;
+use crate::explain::{finding_for, listed};
 use crate::report::{Evidence, Finding, Verdict};
+use fleetnet_types::ObjectName;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the results of all pairs, with the faults that they show. `outcomes` has the results of each importer.
@@ -82,7 +82,7 @@ fn findings(pair: &Pair, siblings: &[&Pair], outcomes: &Outcomes) -> Vec<Finding
     ];
     let of_addresses = failures.into_iter().filter_map(|(code, object, is_failure)| {
         let failed: Vec<_> = addresses.iter().copied().filter(|(_, outcome)| is_failure(outcome)).collect();
-        let value = format!("{} of {} addresses: {}", failed.len(), addresses.len(), listed(&failed));
+        let value = format!("{} of {} addresses: {}", failed.len(), addresses.len(), shown(&failed));
         (!failed.is_empty()).then(|| fault(pair, code, &with(object, value)))
     });
     let found: Vec<Finding> = of_addresses.collect();
@@ -99,7 +99,7 @@ fn findings(pair: &Pair, siblings: &[&Pair], outcomes: &Outcomes) -> Vec<Finding
     let broken: Vec<_> =
         services.iter().copied().filter(|(it, outcome)| outcome.has_failed() && all_connect(&it.port_names)).collect();
     if !broken.is_empty() {
-        let value = format!("{}, and all {} addresses connect", listed(&broken), addresses.len());
+        let value = format!("{}, and all {} addresses connect", shown(&broken), addresses.len());
         return vec![fault(pair, FN709, &with(&pair.objects.service, value))];
     }
     let has_service = pair.targets.iter().any(|target| target.by == By::Service);
@@ -113,7 +113,7 @@ fn findings(pair: &Pair, siblings: &[&Pair], outcomes: &Outcomes) -> Vec<Finding
         return Vec::new();
     }
     let other = if has_service { "the address of the Service connects" } else { "the addresses connect" };
-    vec![fault(pair, FN710, &with(&pair.objects.service, format!("{}, and {other}", listed(&names))))]
+    vec![fault(pair, FN710, &with(&pair.objects.service, format!("{}, and {other}", shown(&names))))]
 }
 
 /// Returns the targets of this kind that have an outcome.
@@ -124,20 +124,12 @@ fn tried<'a>(pair: &'a Pair, outcomes: &'a Outcomes, by: By) -> Vec<(&'a Target,
 }
 
 /// Returns the first results as text, with the number of the others.
-fn listed(results: &[(&Target, &Outcome)]) -> String {
-    let first = results.iter().take(LISTED);
-    let first: Vec<String> =
-        first.map(|(target, outcome)| format!("{} {}", target.address(), outcome.word())).collect();
-    match results.len().saturating_sub(LISTED) {
-        0 => first.join(", "),
-        others => format!("{} and {others} more", first.join(", ")),
-    }
+fn shown(results: &[(&Target, &Outcome)]) -> String {
+    let texts: Vec<String> =
+        results.iter().map(|(target, outcome)| format!("{} {}", target.address(), outcome.word())).collect();
+    listed(texts.iter().map(String::as_str))
 }
 
 fn fault(pair: &Pair, code: Code, evidence: &Evidence) -> Finding {
-    let mut finding = finding(code, evidence);
-    for (placeholder, name) in [("<namespace>", &pair.namespace), ("<name>", &pair.name)] {
-        finding.remedy = finding.remedy.replace(placeholder, name);
-    }
-    finding
+    finding_for(code, evidence, &ObjectName::new(pair.namespace.as_str(), pair.name.as_str()))
 }

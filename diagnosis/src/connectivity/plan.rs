@@ -1,15 +1,19 @@
 //! Targets of each pair of exporter and importer.
 
 use super::{By, Objects, Pair, Target};
-use crate::call::names_to_call;
+use crate::call::{cluster_ips, names_to_call};
 use crate::codes::Code;
-use crate::explain::{Ends, Filter, Site, Stop, Walk, addresses_are_of_one_cluster, explain, finding, pairs_of};
+use crate::explain::{
+    Ends, Filter, Site, Stop, Walk, addresses_are_of_one_cluster, explain, finding_for, is_headless, of_service,
+    of_slice, pairs_of,
+};
 use crate::limits::{ADDRESSES_TESTED, PORTS_TESTED};
 use crate::report::{Api, Finding};
 use crate::snapshot::Snapshot;
+use fleetnet_core::model::{Address, PortNumber};
 use fleetnet_types::ObjectName;
-use k8s_openapi::api::core::v1::{Service, ServicePort};
-use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -70,7 +74,7 @@ fn pair(snapshot: &Snapshot, service: &ObjectName, ends: &Ends<'_>, cause: Optio
         pair.not_tested.push(why);
     }
     if let Err(Stop::Broken(evidence)) = addresses_are_of_one_cluster(&walk) {
-        pair.overlap = Some(finding(Code::FN707, &evidence));
+        pair.overlap = Some(finding_for(Code::FN707, &evidence, service));
     }
     pair
 }
@@ -102,7 +106,8 @@ fn fill(pair: &mut Pair, walk: &Walk<'_>) -> Result<(), Stop> {
     };
     for (port_name, port) in ports.iter().take(PORTS_TESTED) {
         let target = |by, host: String| Target { by, host, port: *port, port_names: [port_name.clone()].into() };
-        let addresses = balanced.into_iter().flat_map(cluster_ips);
+        // Text that is no address is not given to a pod.
+        let addresses = balanced.into_iter().flat_map(cluster_ips).filter(|it| it.parse::<IpAddr>().is_ok());
         pair.targets.extend(addresses.map(|address| target(By::Service, address)));
         pair.targets.extend(names(walk, &importer.id).map(|name| target(By::Name, name)));
     }
@@ -126,19 +131,17 @@ fn names(walk: &Walk<'_>, importer: &str) -> impl Iterator<Item = String> + use<
 struct Endpoints(BTreeMap<(String, u16, bool), BTreeSet<IpAddr>>);
 
 impl Endpoints {
-    /// Returns the endpoints that clients of the Service reach. kube-proxy finds them by the names of the Service's ports.
+    /// Returns the endpoints that clients of the Service reach.
     fn of(slices: &[&EndpointSlice], service: Option<&Service>, left_out: &mut Vec<String>) -> Self {
         let mut found: BTreeMap<(String, u16, bool), BTreeSet<IpAddr>> = BTreeMap::new();
-        let of_family = slices.iter().filter(|slice| service.is_none_or(|service| has_family(service, slice)));
-        for slice in of_family {
-            for port in
-                slice.ports.iter().flatten().filter(|port| service.is_none_or(|service| has_port(service, port)))
-            {
-                match (protocol(port.protocol.as_ref()), port.port.and_then(|port| u16::try_from(port).ok())) {
+        for content in slices.iter().filter_map(|slice| of_service(of_slice(slice)?, service)) {
+            let addresses = || content.endpoints.iter().flat_map(|it| &it.addresses).filter_map(Address::ip);
+            for port in &content.ports {
+                match (&*port.protocol, port.port.and_then(PortNumber::valid)) {
                     ("TCP", Some(number)) => {
-                        for address in ready(slice) {
-                            let name = port.name.clone().unwrap_or_default();
-                            found.entry((name, number, address.is_ipv6())).or_default().insert(address);
+                        for address in addresses() {
+                            let key = (port.name.to_string(), number.get(), address.is_ipv6());
+                            found.entry(key).or_default().insert(address);
                         }
                     }
                     (protocol, number) => {
@@ -203,45 +206,9 @@ impl Endpoints {
     }
 }
 
-/// Returns the addresses of the ready endpoints of a slice. An endpoint without the condition is ready.
-fn ready(slice: &EndpointSlice) -> impl Iterator<Item = IpAddr> {
-    let endpoints = slice.endpoints.iter().flatten();
-    let ready = endpoints.filter(|it| it.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true));
-    ready.flat_map(|endpoint| endpoint.addresses.iter().filter_map(|address| address.parse().ok()))
-}
-
-fn protocol(protocol: Option<&String>) -> &str {
-    protocol.map_or("TCP", String::as_str)
-}
-
-fn has_family(service: &Service, slice: &EndpointSlice) -> bool {
-    let families = service.spec.as_ref().and_then(|spec| spec.ip_families.as_ref());
-    families.is_none_or(|families| families.is_empty() || families.contains(&slice.address_type))
-}
-
-fn has_port(service: &Service, port: &EndpointPort) -> bool {
-    let is_same = |own: &ServicePort| {
-        own.name.as_deref().unwrap_or_default() == port.name.as_deref().unwrap_or_default()
-            && protocol(own.protocol.as_ref()) == protocol(port.protocol.as_ref())
-    };
-    let mut ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten()).peekable();
-    ports.peek().is_none() || ports.any(is_same)
-}
-
 /// Returns names and numbers of the TCP ports of a Service.
 fn service_ports(service: &Service) -> impl Iterator<Item = (String, u16)> {
     let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
-    let tcp = ports.filter(|port| protocol(port.protocol.as_ref()) == "TCP");
+    let tcp = ports.filter(|port| port.protocol.as_deref().unwrap_or("TCP") == "TCP");
     tcp.filter_map(|port| Some((port.name.clone().unwrap_or_default(), u16::try_from(port.port).ok()?)))
-}
-
-fn is_headless(service: &Service) -> bool {
-    service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()) == Some("None")
-}
-
-/// Returns the addresses of a Service inside of its cluster.
-fn cluster_ips(service: &Service) -> impl Iterator<Item = String> + use<> {
-    let spec = service.spec.clone().unwrap_or_default();
-    let addresses = spec.cluster_ips.unwrap_or_else(|| spec.cluster_ip.into_iter().collect());
-    addresses.into_iter().filter(|address| address.parse::<IpAddr>().is_ok())
 }

@@ -288,11 +288,15 @@ fn has_no_conflict(walk: &Walk<'_>) -> Found {
     Err(stop)
 }
 
-/// Returns ports as text, such as `http 80`.
-fn ports_of<'a>(ports: impl Iterator<Item = (Option<&'a str>, i32)>) -> String {
-    let ports: Vec<String> =
-        ports.map(|(name, number)| format!("{} {number}", name.unwrap_or_default()).trim().to_owned()).collect();
+/// Returns ports as text.
+pub(super) fn ports_of<'a>(ports: impl Iterator<Item = (Option<&'a str>, i32)>) -> String {
+    let ports: Vec<String> = ports.map(|(name, number)| port_text(name, number)).collect();
     listed(ports.iter().map(String::as_str))
+}
+
+/// Returns a port as text, such as `http 80`.
+pub(super) fn port_text(name: Option<&str>, number: i32) -> String {
+    format!("{} {number}", name.unwrap_or_default()).trim().to_owned()
 }
 
 /// FN313.

@@ -3,7 +3,7 @@
 use super::distribution::outside_of_ranges;
 use super::evidence::{changed, condition, created};
 use super::export::{of_internal_export, service};
-use super::walk::{Walk, age, in_namespace, is_imported, listed, need, settled, stays_or_goes};
+use super::walk::{Walk, age, in_namespace, is_headless, is_imported, listed, need, settled, stays_or_goes};
 use super::{Found, Rule, Site, Stop, reach, standard};
 use crate::codes::Code::{self, *};
 use crate::report::Api;
@@ -239,8 +239,7 @@ fn ports_are_accepted(walk: &Walk<'_>) -> Found {
 fn families_match(walk: &Walk<'_>) -> Found {
     let (service, slices) = (walk.derived_service()?, walk.imported_slices()?);
     let families: Vec<&String> = service.spec.iter().flat_map(|spec| spec.ip_families.iter().flatten()).collect();
-    let is_headless = service.spec.as_ref().is_some_and(|spec| spec.cluster_ip.as_deref() == Some("None"));
-    if families.is_empty() || slices.is_empty() || is_headless {
+    if families.is_empty() || slices.is_empty() || is_headless(service) {
         return Err(Stop::Skipped("there is nothing to compare".to_owned()));
     }
     if slices.iter().any(|slice| families.contains(&&slice.address_type)) {

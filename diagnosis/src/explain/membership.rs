@@ -3,7 +3,7 @@
 use super::access::missing_right;
 use super::evidence::created;
 use super::pairs::hub_namespace;
-use super::walk::{Walk, age, in_namespace, member_agent, need, older_than, optional};
+use super::walk::{Walk, age, in_namespace, member_agent, need, older_than, optional, remaining};
 use super::{Found, Rule, Site, Stop, standard, worst};
 use crate::codes::Code::{self, *};
 use crate::limits::{ANSWERED_SECONDS, CLOCK_MILLISECONDS, SILENT_SECONDS};
@@ -243,9 +243,7 @@ pub(crate) fn clock(snapshot: &Snapshot, member: &Member) -> Found {
 pub(crate) fn namespace_stays(snapshot: &Snapshot, member: &Member) -> Found {
     let Some(namespace) = found_namespace(snapshot, member)? else { return Ok(()) };
     let Some(deleted) = &namespace.metadata.deletion_timestamp else { return Ok(()) };
-    let conditions = namespace.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let remaining = conditions.filter(|condition| condition.status == "True").filter_map(|it| it.message.clone());
-    let value = format!("{} {}", deleted.0, remaining.collect::<Vec<_>>().join("; "));
+    let value = format!("{} {}", deleted.0, remaining(namespace));
     Err(Site::Hub(&snapshot.hub).broken(namespace, "metadata.deletionTimestamp", value.trim()).at(Some(deleted.0)))
 }
 

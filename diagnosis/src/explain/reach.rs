@@ -1,14 +1,14 @@
 //! Addresses and ports that clients reach: those that an exporter has ready, and those that an importer serves.
 
 use super::standard::lists;
-use super::walk::{Walk, named, need};
+use super::walk::{Walk, is_headless, named, need};
 use super::{Site, Stop};
 use crate::report::Api;
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport};
 use fleetnet_api::decode::decode;
 use fleetnet_core::carried::carried;
 use fleetnet_core::model::{AddressType, EndpointPort, Kind, MergedCluster, Object, SliceContent};
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -61,7 +61,7 @@ pub(super) fn distributed(walk: &Walk<'_>, slice: &EndpointSliceImport) -> Resul
 }
 
 /// Returns the ready addresses of an EndpointSlice with their ports; nothing for a slice that the agents cannot decode.
-pub(super) fn of_slice(slice: &EndpointSlice) -> Option<SliceContent> {
+pub(crate) fn of_slice(slice: &EndpointSlice) -> Option<SliceContent> {
     match object(Kind::EndpointSlice, slice)? {
         Object::EndpointSlice(slice) => Some(slice.content),
         _ => None,
@@ -101,9 +101,9 @@ fn part(walk: &Walk<'_>) -> Result<Option<MergedCluster>, Stop> {
     Ok(merged.import.clusters.iter().find(|part| *part.cluster == *exporter.id).cloned())
 }
 
-/// Reduces a slice to the ports and families of its Service, because kube-proxy finds endpoints by the name of the port. Without a Service, without
-/// ports or in a headless Service, clients reach the slice as it is. `None` if the Service has none of its ports.
-fn of_service(mut content: SliceContent, service: Option<&Service>) -> Option<SliceContent> {
+/// Reduces a slice to the ports and families of its Service, because kube-proxy finds endpoints by the name of the port. Without a
+/// Service, without ports or in a headless Service, clients reach the slice as it is. `None` if the Service has none of its ports.
+pub(crate) fn of_service(mut content: SliceContent, service: Option<&Service>) -> Option<SliceContent> {
     let family = match &content.address_type {
         AddressType::IPv4 => "IPv4",
         AddressType::IPv6 => "IPv6",
@@ -112,26 +112,27 @@ fn of_service(mut content: SliceContent, service: Option<&Service>) -> Option<Sl
     if !has_family(service, family) {
         return None;
     }
-    let spec = service.and_then(|service| service.spec.as_ref());
+    let spec = with_address(service).and_then(|service| service.spec.as_ref());
     let ports = spec.and_then(|spec| spec.ports.as_ref()).filter(|ports| !ports.is_empty());
-    let is_headless = spec.is_some_and(|spec| spec.cluster_ip.as_deref() == Some("None"));
-    let Some(ports) = ports.filter(|_| !is_headless) else { return Some(content) };
-    let is_of_service = |port: &EndpointPort| {
-        ports.iter().any(|own| {
-            own.name.as_deref().unwrap_or_default() == &*port.name
-                && own.protocol.as_deref().unwrap_or("TCP") == &*port.protocol
-        })
-    };
-    content.ports.retain(is_of_service);
+    let Some(ports) = ports else { return Some(content) };
+    content.ports.retain(|port| ports.iter().any(|own| is_served(own, &port.name, &port.protocol)));
     (!content.ports.is_empty()).then_some(content)
+}
+
+/// True if a port of a slice is this port of its Service.
+pub(super) fn is_served(own: &ServicePort, name: &str, protocol: &str) -> bool {
+    own.name.as_deref().unwrap_or_default() == name && own.protocol.as_deref().unwrap_or("TCP") == protocol
 }
 
 /// True if a Service has addresses of this family, as far as it says so.
 fn has_family(service: Option<&Service>, family: &str) -> bool {
-    let spec = service.and_then(|service| service.spec.as_ref());
-    let families =
-        spec.filter(|spec| spec.cluster_ip.as_deref() != Some("None")).and_then(|it| it.ip_families.as_ref());
+    let families = with_address(service).and_then(|service| service.spec.as_ref()?.ip_families.as_ref());
     families.is_none_or(|families| families.is_empty() || families.iter().any(|it| it == family))
+}
+
+/// Returns a Service that kube-proxy serves.
+fn with_address(service: Option<&Service>) -> Option<&Service> {
+    service.filter(|service| !is_headless(service))
 }
 
 /// Returns the ready addresses of a slice with their ports.

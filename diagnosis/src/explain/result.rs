@@ -10,7 +10,6 @@ use crate::limits::{SAMPLES_MIN, SLOW_MILLISECONDS, TARGET_MILLISECONDS};
 use crate::report::{Api, Evidence};
 use crate::snapshot::{Member, Snapshot};
 use fleetnet_api::crd::MemberAgent;
-use fleetnet_api::names::labels;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt as _;
@@ -149,7 +148,7 @@ pub(crate) fn addresses_are_of_one_cluster(walk: &Walk<'_>) -> Found {
     for other in walk.snapshot.members.iter().filter(|other| other.id != exporter.id) {
         let is_importer = walk.importer.is_some_and(|importer| importer.id == other.id);
         let is_asked =
-            |slice: &&EndpointSlice| !is_of_another_cluster(slice) && (is_importer || is_of_service(walk, slice));
+            |slice: &&EndpointSlice| !is_of_another_cluster(slice) && (is_importer || walk.is_slice_of_service(slice));
         let mut of_other = of_slices(other, other.slices.objects().filter(is_asked).collect());
         if is_importer {
             let pods = other.pods.objects().filter(|pod| is_live(pod) && !is_on_host_network(pod));
@@ -163,12 +162,6 @@ pub(crate) fn addresses_are_of_one_cluster(walk: &Walk<'_>) -> Found {
         }
     }
     Ok(())
-}
-
-/// True if a slice belongs to the Service.
-fn is_of_service(walk: &Walk<'_>, slice: &EndpointSlice) -> bool {
-    slice.metadata.namespace.as_deref() == Some(&*walk.service.namespace)
-        && slice.labels().get(labels::SERVICE_NAME).is_some_and(|name| **name == *walk.service.name)
 }
 
 /// Returns the addresses of the pods in a slice, without those that pods share with their node.

@@ -1,8 +1,9 @@
 //! Steps FN316 to FN318, FN321 and FN322: endpoints in the exporting member, before an agent has a part in them.
 
 use super::evidence::{changed, created};
-use super::export::service;
-use super::walk::{Walk, in_namespace, optional, ready_addresses, settled};
+use super::export::{port_text, service};
+use super::reach::is_served;
+use super::walk::{Walk, in_namespace, is_headless, optional, ready_addresses, settled};
 use super::{Found, Site, Stop};
 use fleetnet_core::limits::ADDRESSES_MAX;
 use k8s_openapi::api::core::v1::{Pod, Service, ServicePort};
@@ -93,15 +94,13 @@ pub(super) fn ports_have_endpoints(walk: &Walk<'_>) -> Found {
     if ready.is_empty() {
         return Err(Stop::Skipped("no endpoint is ready".to_owned()));
     }
-    if service.spec.as_ref().is_some_and(|spec| spec.cluster_ip.as_deref() == Some("None")) {
+    if is_headless(service) {
         return Err(Stop::Skipped("clients of a headless Service choose the port".to_owned()));
     }
-    let name = |name: &Option<String>| name.clone().unwrap_or_default();
     let has = |own: &ServicePort| {
         let mut ports = ready.iter().flat_map(|slice| slice.ports.iter().flatten());
         ports.any(|port| {
-            name(&port.name) == name(&own.name)
-                && port.protocol.as_deref().unwrap_or("TCP") == own.protocol.as_deref().unwrap_or("TCP")
+            is_served(own, port.name.as_deref().unwrap_or_default(), port.protocol.as_deref().unwrap_or("TCP"))
         })
     };
     let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
@@ -115,11 +114,8 @@ pub(super) fn ports_have_endpoints(walk: &Walk<'_>) -> Found {
         None => "no targetPort".to_owned(),
     };
     let value = format!("no EndpointSlice with ready endpoints has this port ({target})");
-    Err(site.broken(
-        service,
-        format!("spec.ports[{} {}]", name(&port.name), port.port).replace("[ ", "[").as_str(),
-        value,
-    ))
+    let field = format!("spec.ports[{}]", port_text(port.name.as_deref(), port.port));
+    Err(site.broken(service, &field, value))
 }
 
 /// FN322.

@@ -5,9 +5,9 @@
 
 use super::access::flag_value;
 use super::evidence::changed;
-use super::export::{Export, has, outcome};
+use super::export::{Export, has, outcome, port_text, ports_of};
 use super::pairs::hub_namespace;
-use super::walk::{Walk, decodable, in_namespace, listed, member_agent, need, older_than, settled, stays_or_goes};
+use super::walk::{Walk, decodable, in_namespace, member_agent, need, older_than, settled, stays_or_goes};
 use super::{Found, Site, Stop, member_agent_of};
 use crate::limits::ANSWERED_SECONDS;
 use crate::report::Api;
@@ -36,7 +36,7 @@ pub(crate) fn imports_by_standard_api(snapshot: &Snapshot, member: &Member) -> b
 }
 
 /// True if the member agent made an object in a namespace of users.
-pub(super) fn is_ours<K: Resource>(object: &K) -> bool {
+pub(crate) fn is_ours<K: Resource>(object: &K) -> bool {
     object.labels().get(labels::WRITER).is_some_and(|writer| writer == labels::WRITER_MEMBER_AGENT)
 }
 
@@ -201,13 +201,11 @@ pub(super) fn ports_are_served(walk: &Walk<'_>) -> Found {
     let Some(lost) = lost else { return Ok(()) };
     settled(walk.hub(), changed(export))?;
     settled(walk.hub(), changed(merged))?;
-    let ports = merged.spec.ports.iter().flatten();
-    let ports: Vec<String> =
-        ports.map(|port| format!("{} {}", name(&port.name), port.port).trim().to_owned()).collect();
+    let ports = merged.spec.ports.iter().flatten().map(|port| (port.name.as_deref(), port.port));
     let value = format!(
         "no client reaches port {} of this cluster: the import has {}",
-        format!("{} {}", name(&lost.name), lost.port).trim(),
-        listed(ports.iter().map(String::as_str)),
+        port_text(lost.name.as_deref(), lost.port),
+        ports_of(ports),
     );
     Err(walk.hub().broken(export, "spec.ports", value))
 }

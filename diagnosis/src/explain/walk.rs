@@ -16,7 +16,7 @@ use fleetnet_core::names::{member_namespace, standard_derived};
 use fleetnet_types::ObjectName;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Service};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Resource, ResourceExt as _};
 use std::borrow::Cow;
@@ -136,12 +136,14 @@ impl<'a> Walk<'a> {
     fn labelled_slices(&self) -> Result<Vec<&'a EndpointSlice>, Stop> {
         let exporter = self.exporter()?;
         let slices = need(&exporter.slices, "EndpointSlices", Site::Member(exporter))?;
-        let of_service = slices.iter().filter(|slice| {
-            in_namespace(*slice, &self.service.namespace)
-                && slice.labels().get(labels::SERVICE_NAME).is_some_and(|name| **name == *self.service.name)
-                && slice.metadata.deletion_timestamp.is_none()
-        });
-        Ok(of_service.collect())
+        let live = slices.iter().filter(|slice| slice.metadata.deletion_timestamp.is_none());
+        Ok(live.filter(|slice| self.is_slice_of_service(slice)).collect())
+    }
+
+    /// True if an EndpointSlice belongs to the Service, in any member.
+    pub(crate) fn is_slice_of_service(&self, slice: &EndpointSlice) -> bool {
+        in_namespace(slice, &self.service.namespace)
+            && slice.labels().get(labels::SERVICE_NAME).is_some_and(|name| **name == *self.service.name)
     }
 
     /// Returns the exporter's EndpointSliceExports of the Service.
@@ -363,12 +365,20 @@ pub(crate) fn is_of_another_cluster(slice: &EndpointSlice) -> bool {
     is_imported(slice) || slice.labels().contains_key(labels::MULTICLUSTER_SERVICE_NAME)
 }
 
-/// Returns the addresses of the ready endpoints of a slice. An endpoint without the condition is ready.
+/// Returns the ready endpoints of a slice. An endpoint without the condition is ready.
+pub(crate) fn ready_endpoints(slice: &EndpointSlice) -> impl Iterator<Item = &Endpoint> {
+    let is_ready = |endpoint: &&Endpoint| endpoint.conditions.as_ref().and_then(|it| it.ready).unwrap_or(true);
+    slice.endpoints.iter().flatten().filter(is_ready)
+}
+
+/// Returns the addresses of the ready endpoints of a slice.
 pub(crate) fn ready_addresses(slice: &EndpointSlice) -> BTreeSet<&str> {
-    let is_ready = |ready: Option<bool>| ready.unwrap_or(true);
-    let endpoints = slice.endpoints.iter().flatten();
-    let ready = endpoints.filter(|it| is_ready(it.conditions.as_ref().and_then(|conditions| conditions.ready)));
-    ready.flat_map(|endpoint| endpoint.addresses.iter().map(String::as_str)).collect()
+    ready_endpoints(slice).flat_map(|endpoint| endpoint.addresses.iter().map(String::as_str)).collect()
+}
+
+/// True if a Service has no address of its own.
+pub(crate) fn is_headless(service: &Service) -> bool {
+    service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()) == Some("None")
 }
 
 /// Returns the member's MemberAgent in the hub.
@@ -417,11 +427,18 @@ pub(crate) fn stays_or_goes<K: Resource<DynamicType = ()>>(site: Site<'_>, objec
 pub(crate) fn stays_or_goes_with(site: Site<'_>, namespace: &Namespace) -> Found {
     let Some(deleted) = &namespace.metadata.deletion_timestamp else { return Ok(()) };
     settled(site, Some(deleted.0))?;
-    let conditions = namespace.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let why = conditions.into_iter().filter(|it| it.status == "True").filter_map(|it| it.message.as_deref());
-    let why: Vec<&str> = why.collect();
-    let value = if why.is_empty() { "the namespace is being deleted".to_owned() } else { why.join("; ") };
+    let mut value = remaining(namespace);
+    if value.is_empty() {
+        "the namespace is being deleted".clone_into(&mut value);
+    }
     Err(site.broken(namespace, "metadata.deletionTimestamp", value).at(Some(deleted.0)))
+}
+
+/// Returns what keeps a namespace that is being deleted, from its conditions.
+pub(crate) fn remaining(namespace: &Namespace) -> String {
+    let conditions = namespace.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let messages = conditions.filter(|condition| condition.status == "True").filter_map(|it| it.message.clone());
+    messages.collect::<Vec<_>>().join("; ")
 }
 
 /// Returns a found object. If nothing was found and the namespace contains an undecodable object, the step is skipped: the

@@ -1,6 +1,6 @@
 //! Endpoints of a Service that its importers have.
 
-use crate::explain::is_imported;
+use crate::explain::{is_imported, named, ready_endpoints};
 use crate::order::sorted;
 use crate::report::{Api, Arrival};
 use crate::snapshot::{Member, Snapshot};
@@ -8,7 +8,6 @@ use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
 use fleetnet_types::ObjectName;
 use jiff::Timestamp;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::ResourceExt as _;
 use std::collections::BTreeSet;
 
 /// Exported slice in the hub. The imported slice has the same name.
@@ -39,12 +38,9 @@ pub(super) fn arrived(
 
 fn arrival(member: &Member, namespace: &str, slices: &[Exported]) -> Arrival {
     let endpoints_of = |slice: &Exported| {
-        let is_same = |imported: &&EndpointSlice| {
-            imported.metadata.namespace.as_deref() == Some(namespace)
-                && imported.name_any() == slice.name
-                && is_imported(imported)
-        };
-        member.slices.objects().find(is_same).map_or(0, |imported| ready(imported, slice.has_ports))
+        let slices = member.slices.known().unwrap_or_default();
+        let imported = named(slices, namespace, &slice.name).filter(|imported| is_imported(imported));
+        imported.map_or(0, |imported| ready(imported, slice.has_ports))
     };
     let (mut endpoints, mut has_some, mut exporters) = (0, BTreeSet::new(), BTreeSet::new());
     for slice in slices {
@@ -66,6 +62,5 @@ fn ready(slice: &EndpointSlice, has_ports: bool) -> usize {
     if has_ports && slice.ports.iter().flatten().next().is_none() {
         return 0;
     }
-    let endpoints = slice.endpoints.iter().flatten();
-    endpoints.filter(|it| it.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)).count()
+    ready_endpoints(slice).count()
 }

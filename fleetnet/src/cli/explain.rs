@@ -14,7 +14,7 @@ use codes::Codes;
 use fleetnet_diagnosis::Snapshot;
 use fleetnet_diagnosis::call::{importers, names_to_call};
 use fleetnet_diagnosis::explain::Filter;
-use fleetnet_diagnosis::order::natural;
+use fleetnet_diagnosis::order::{distinct, natural};
 use fleetnet_diagnosis::read::Scope;
 use fleetnet_diagnosis::report::{Explanation, NameToCall, NotReached, Outcome, Verdict};
 use fleetnet_diagnosis::suggest::similar;
@@ -144,11 +144,9 @@ impl Shown {
             let exporters = natural(&id(&one.exporter), &id(&two.exporter));
             one.api.cmp(&two.api).then(exporters).then_with(|| natural(&id(&one.importer), &id(&two.importer)))
         });
-        let mut called: Vec<&String> = explanation.pairs.iter().filter_map(|pair| pair.importer.as_ref()).collect();
-        called.sort_by(|one, two| natural(one, two));
-        called.dedup();
+        let called = distinct(explanation.pairs.iter().filter_map(|pair| pair.importer.clone()));
         Self {
-            names_to_call: called.into_iter().flat_map(|id| names_to_call(snapshot, service, id)).collect(),
+            names_to_call: called.iter().flat_map(|id| names_to_call(snapshot, service, id)).collect(),
             importers: importers(snapshot, service),
             not_reached: snapshot.not_reached(),
             similar: similar(snapshot, service),

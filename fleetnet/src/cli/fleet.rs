@@ -12,9 +12,9 @@ use crate::limits::LOST;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fleetnet_diagnosis::Snapshot;
-use fleetnet_diagnosis::order::natural;
+use fleetnet_diagnosis::order::distinct;
 use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
-use fleetnet_diagnosis::snapshot::{Failure as Unreached, FailureClass};
+use fleetnet_diagnosis::snapshot::Failure as Unreached;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -105,10 +105,7 @@ impl Fleet {
 
     /// Returns the members in their natural order, also those that the hub should know; `None` if the hub did not answer.
     pub(crate) fn ids(&self) -> Option<Vec<String>> {
-        let mut ids: Vec<String> = self.known.members()?.iter().chain(self.members.keys()).cloned().collect();
-        ids.sort_by(|one, two| natural(one, two));
-        ids.dedup();
-        Some(ids)
+        Some(distinct(self.known.members()?.iter().chain(self.members.keys()).cloned()))
     }
 
     /// Drops the contexts of all members but this one, so that no other is read.
@@ -181,16 +178,7 @@ fn target(cluster: &Cluster) -> Target {
 
 /// Returns the target of a context that failed.
 fn unreached(failure: &Failure) -> Target {
-    let class = match failure.class {
-        Class::NoContext | Class::Kubeconfig | Class::Other => FailureClass::Context,
-        Class::Dns => FailureClass::Dns,
-        Class::Tcp => FailureClass::Tcp,
-        Class::Tls => FailureClass::Tls,
-        Class::Proxy => FailureClass::Proxy,
-        Class::Timeout => FailureClass::Timeout,
-        Class::Unauthorized => FailureClass::Unauthorized,
-        Class::Forbidden | Class::Http => FailureClass::Http(failure.status),
-    };
+    let class = failure.class.of_diagnosis(failure.status);
     let port = (failure.port > 0).then_some(failure.port);
     let detail = failure.detail.clone();
     Target {

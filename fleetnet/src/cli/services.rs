@@ -8,7 +8,7 @@ use super::output::safe::Safe;
 use super::output::table::{Cell, Table, Tone, column, wide};
 use super::output::{Format, OutputFlags, Paint, Report, names};
 use super::view::{View, ViewFlags, members, show};
-use fleetnet_diagnosis::order::natural;
+use fleetnet_diagnosis::order::distinct;
 use fleetnet_diagnosis::read::Scope;
 use fleetnet_diagnosis::report::{Api, ServiceRow, ServiceState, Services, Verdict};
 use fleetnet_diagnosis::services::Rows;
@@ -158,9 +158,7 @@ fn cells(row: &ServiceRow, list: fn(&[String]) -> String) -> [Cell; 13] {
     let mut called: Vec<String> = row.names_to_call.iter().map(|call| call.name.clone()).collect();
     called.sort();
     called.dedup();
-    let mut ports: Vec<String> = row.names_to_call.iter().flat_map(|call| call.ports.iter().cloned()).collect();
-    ports.sort_by(|one, two| natural(one, two));
-    ports.dedup();
+    let ports = distinct(row.names_to_call.iter().flat_map(|call| call.ports.iter().cloned()));
     let addresses = row.names_to_call.iter().filter(|call| !call.addresses.is_empty());
     let addresses = addresses.map(|call| format!("{}={}", call.importer, call.addresses.join("/")));
     [

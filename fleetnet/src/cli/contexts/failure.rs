@@ -1,5 +1,6 @@
 //! Reasons why a cluster cannot be reached or refuses a request, with the place where the connection fails.
 
+use fleetnet_diagnosis::snapshot::FailureClass;
 use fleetnet_runtime::client::ClientError;
 use http::Uri;
 use std::error::Error;
@@ -52,19 +53,28 @@ impl Class {
         }
     }
 
+    /// Returns the class of the diagnosis.
+    pub(crate) fn of_diagnosis(self, status: u16) -> FailureClass {
+        match self {
+            Self::NoContext | Self::Kubeconfig | Self::Other => FailureClass::Context,
+            Self::Dns => FailureClass::Dns,
+            Self::Tcp => FailureClass::Tcp,
+            Self::Tls => FailureClass::Tls,
+            Self::Proxy => FailureClass::Proxy,
+            Self::Timeout => FailureClass::Timeout,
+            Self::Unauthorized => FailureClass::Unauthorized,
+            Self::Forbidden | Self::Http => FailureClass::Http(status),
+        }
+    }
+
     /// Returns what the user can do.
     pub(crate) fn remedy(self) -> &'static str {
         match self {
             Self::NoContext => "name the right context",
             Self::Kubeconfig => "correct the kubeconfig",
-            Self::Dns => "check the server in the kubeconfig and the DNS of this machine",
-            Self::Tcp => "check that the server runs and that a firewall lets this machine through",
-            Self::Tls => "check certificate-authority in the kubeconfig, and that no other server answers",
-            Self::Proxy => "check HTTPS_PROXY, NO_PROXY and proxy-url of the kubeconfig",
-            Self::Timeout => "check the network, or raise --request-timeout",
-            Self::Unauthorized => "renew the login of this context",
             Self::Forbidden => "ask the administrator of the cluster for the right",
-            Self::Http | Self::Other => "check the version and the logs of this API server",
+            Self::Other => Self::Http.remedy(),
+            _ => self.of_diagnosis(0).remedy(),
         }
     }
 }

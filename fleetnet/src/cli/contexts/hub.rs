@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// Number of contexts that are asked at the same time.
 // no limit: a kubeconfig has some dozens of contexts
-const AT_ONCE: usize = 16;
+pub(super) const AT_ONCE: usize = 16;
 
 /// Fails if a cluster answers and nothing in it shows that it is a hub. A hub that does not answer, or that denies this user a part of the
 /// answer, is not judged.
@@ -64,15 +64,19 @@ async fn is_hub(cluster: &Cluster) -> Result<bool, Failure> {
     let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), FLEET_SYSTEM_NAMESPACE);
     let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), FLEET_SYSTEM_NAMESPACE);
     let (all, one) = (ListParams::default(), ListParams::default().limit(1));
-    let (agents, namespaces, leases, deployments) = tokio::join!(
-        cluster.find(agents.list(&one)),
+    let agents = cluster.find(agents.list(&one)).await.map(|list| list.is_some_and(|list| !list.items.is_empty()));
+    // The fleets of most users have members, so one request is enough.
+    if matches!(agents, Ok(true)) {
+        return Ok(true);
+    }
+    let (namespaces, leases, deployments) = tokio::join!(
         cluster.find(namespaces.list_metadata(&all)),
         cluster.find(leases.list(&all)),
         cluster.find(deployments.list_metadata(&all)),
     );
     let is_hub_agent = |name: &str| name == "hub-agent" || name.starts_with("hub-net-controller-manager");
     let found = [
-        agents.map(|list| list.is_some_and(|list| !list.items.is_empty())),
+        agents,
         namespaces.map(|list| list.iter().flat_map(|list| &list.items).any(|it| cluster_of(&it.name_any()).is_some())),
         leases.map(|list| list.iter().flat_map(|list| &list.items).any(is_lease_of_hub_agent)),
         deployments.map(|list| list.iter().flat_map(|list| &list.items).any(|it| is_hub_agent(&it.name_any()))),

@@ -9,25 +9,21 @@
 //! `leave` deletes the ServiceExports and MultiClusterServices, so a member that has left is not lost.
 
 use super::connect::Cluster;
+use super::hub::AT_ONCE;
 use super::members::{Known, deployed};
 use super::{Contexts, hub};
 use fleetnet_api::crd::{MultiClusterService, ServiceExport, multicluster};
 use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
 use fleetnet_core::names::is_cluster_id;
-use fleetnet_diagnosis::status::is_lease_of_member_agent;
+use fleetnet_diagnosis::status::{LEASE_SECONDS, is_lease_of_member_agent};
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use futures::StreamExt as _;
 use futures::stream;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::ListParams;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
-
-/// Age of the last renewal, in seconds, from which on nobody holds a Lease. The agents renew theirs every few seconds.
-const LEASE_SECONDS: i64 = 60;
-/// Number of clusters that are asked at the same time.
-// no limit: a kubeconfig has some dozens of contexts
-const AT_ONCE: usize = 16;
 
 /// Returns those of these clusters that have a member agent whose id the hub does not know, each with the id. A cluster that the user did
 /// not name may belong to another fleet: it counts only if no other context leads to a hub.
@@ -68,18 +64,21 @@ fn is_renewed(lease: &Lease) -> bool {
 
 /// True if a user exports or imports a Service in a cluster.
 async fn wants_something(cluster: &Cluster) -> bool {
-    let exports: Api<ServiceExport> = Api::all(cluster.client.clone());
-    let imports: Api<MultiClusterService> = Api::all(cluster.client.clone());
-    let standard: Api<multicluster::ServiceExport> = Api::all(cluster.client.clone());
-    let one = ListParams::default().limit(1);
     let (exports, imports, standard) = tokio::join!(
-        cluster.find(exports.list(&one)),
-        cluster.find(imports.list(&one)),
-        cluster.find(standard.list(&one))
+        has::<ServiceExport>(cluster),
+        has::<MultiClusterService>(cluster),
+        has::<multicluster::ServiceExport>(cluster)
     );
-    exports.is_ok_and(|list| list.is_some_and(|list| !list.items.is_empty()))
-        || imports.is_ok_and(|list| list.is_some_and(|list| !list.items.is_empty()))
-        || standard.is_ok_and(|list| list.is_some_and(|list| !list.items.is_empty()))
+    exports || imports || standard
+}
+
+async fn has<K>(cluster: &Cluster) -> bool
+where
+    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
+{
+    let objects: Api<K> = Api::all(cluster.client.clone());
+    let found = cluster.find(objects.list(&ListParams::default().limit(1))).await;
+    found.is_ok_and(|list| list.is_some_and(|list| !list.items.is_empty()))
 }
 
 /// Returns the id of a member that the hub does not know: that of its Deployment. Without a Deployment, the name of the cluster in the

@@ -5,7 +5,7 @@ use super::super::output::names::ends;
 use super::super::output::safe::Safe;
 use super::super::unreached::Unreached;
 use fleetnet_diagnosis::Code;
-use fleetnet_diagnosis::order::natural;
+use fleetnet_diagnosis::order::distinct;
 use fleetnet_diagnosis::report::{Api, Evidence, Finding, NameToCall, NotReached, Outcome, Pair, Step, Verdict};
 
 /// Maximum number of lines about equal objects, such as the evidence of one notice in many clusters.
@@ -212,10 +212,7 @@ fn line_of(step: &Step, cause: Option<&Finding>) -> (Colour, String) {
 
 /// Returns the clusters at one end of pairs, in their natural order.
 fn clusters<'a>(ids: impl Iterator<Item = &'a Option<String>>) -> Vec<String> {
-    let mut found: Vec<String> = ids.map(|id| id.clone().unwrap_or_else(|| "nobody".to_owned())).collect();
-    found.sort_by(|one, two| natural(one, two));
-    found.dedup();
-    found
+    distinct(ids.map(|id| id.clone().unwrap_or_else(|| "nobody".to_owned())))
 }
 
 /// Returns evidence as one line.
