@@ -250,4 +250,6 @@ pub fn text(evidence: &Evidence) -> String {
 }
 
 #[cfg(test)]
+mod endpoint_tests;
+#[cfg(test)]
 mod tests;

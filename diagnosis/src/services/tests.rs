@@ -217,3 +217,22 @@ fn nothing_is_said_about_an_importer_that_was_not_read() {
     assert_eq!((found.verdict, row.state, row.arrived.len()), (Verdict::Healthy, ServiceState::Ready, 0));
     assert!(row.names_to_call.is_empty());
 }
+
+#[test]
+fn a_new_import_of_an_old_export_waits_for_its_endpoints() {
+    for (seconds, state) in [(29, ServiceState::Waiting), (30, ServiceState::NotReady)] {
+        let mut snapshot = healthy();
+        snapshot.members[0].slices = Listing::of(Vec::new());
+        snapshot.hub.claims.objects_mut().unwrap()[0].metadata.creation_timestamp = Some(ago(seconds));
+        assert_eq!(services(&snapshot, &Rows::default()).services[0].state, state, "{seconds} s");
+    }
+}
+
+#[test]
+fn a_headless_service_without_ports_is_ready() {
+    let mut snapshot = healthy();
+    crate::fixture::set_slice(&mut snapshot, "ports", json!([]));
+    crate::fixture::set(&mut snapshot.members[0].slices, "/ports", json!([]));
+    let row = services(&snapshot, &Rows::default()).services.remove(0);
+    assert_eq!((row.state, row.arrived[0].endpoints), (ServiceState::Ready, 1));
+}

@@ -126,6 +126,9 @@ fn a_waiting_step_is_waited_for() {
     assert!(!view.is_waiting());
     view.explanation.pairs[1].steps[0].outcome = Outcome::Waiting;
     assert!(view.is_waiting());
+    // Nobody knows yet if traffic can flow.
+    let text = render(&view, OutputFlags::default(), Paint::Plain).to_string();
+    assert!(text.contains("east → north (multicluster.x-k8s.io): waiting\n"), "{text}");
 }
 
 #[test]

@@ -8,6 +8,8 @@ use http_body_util::{BodyExt as _, Full};
 use kube::ResourceExt;
 use kube::api::ListParams;
 use kube::client::Body;
+use memkube::faults::{Answer, Fault, Faults};
+use memkube::status::Status;
 use memkube::{BoxError, Call, MemKube, Options, User, Verb};
 use std::sync::Arc;
 use tower::Service as _;
@@ -187,4 +189,25 @@ fn states_of_pods() {
     for (status, expected) in table {
         assert_eq!(state(status.clone()), expected, "{status}");
     }
+}
+
+/// Lets creates of pods take effect and answer with an error, as after a time limit of the server.
+struct LateAnswer;
+
+impl Faults for LateAnswer {
+    fn request(&self, call: &Call) -> Fault {
+        let is_create = call.verb == Verb::Create && &*call.target.resource == "pods";
+        let failed = || Answer::Replaced(Box::new(Status::plain(504, "Timeout", "a test lets it be late")));
+        Fault { answer: if is_create { failed() } else { Answer::Whole }, ..Fault::default() }
+    }
+}
+
+#[tokio::test]
+async fn a_pod_that_was_created_although_the_server_answered_with_an_error_is_deleted() {
+    let server = Server::start().await;
+    let (_trigger, shutdown) = Shutdown::new();
+    server.0.set_faults(Some(Arc::new(LateAnswer)));
+    let (end, ()) = run(&server, LONG, &shutdown, async {}).await;
+    assert!(end.missing.contains("504") && end.leftover.is_none(), "{}", end.missing);
+    assert!(server.names().await.is_empty());
 }
