@@ -75,3 +75,36 @@ async fn serve_one<F>(
     }
     let _ = connection.await;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::Empty;
+    use tokio::sync::oneshot;
+
+    /// Time limit of the test.
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn a_kept_connection_ends_with_an_answer_that_says_so() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving =
+            tokio::spawn(serve(listener, async { drop(stopped.await) }, async |_| Response::new(Full::default())));
+        let stream = TcpStream::connect(address).await.unwrap();
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        let client = tokio::spawn(connection);
+        let mut send = async || {
+            let request = Request::get("/").body(Empty::<Bytes>::new()).unwrap();
+            sender.ready().await.unwrap();
+            sender.send_request(request).await.expect("each request has an answer")
+        };
+        assert!(!send().await.headers().contains_key(header::CONNECTION));
+        stop.send(()).unwrap();
+        let last = async { while !send().await.headers().contains_key(header::CONNECTION) {} };
+        tokio::time::timeout(LIMIT, last).await.expect("an answer that ends the connection");
+        tokio::time::timeout(LIMIT, client).await.expect("the end of the connection").unwrap().unwrap();
+        serving.await.unwrap();
+    }
+}

@@ -1,8 +1,8 @@
 //! Writes of the stand-in to the API server.
 
-use super::TERMINATION;
-use super::cluster::{Cluster, Key, Kind};
+use super::cluster::{Cluster, Key, Kind, is_deleting};
 use super::plan::Action;
+use super::{AGAIN, TERMINATION};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ impl Actor {
             }
             Action::Delete(kind, key) => {
                 let deleted = self.api(kind, &key.0).delete(&key.1, &DeleteParams::background()).await?;
-                return Ok(match deleted.left().and_then(|object| present(object).filter(is_terminating)) {
+                return Ok(match deleted.left().and_then(|object| present(object).filter(is_deleting)) {
                     Some(object) => Outcome::Present(kind, object),
                     None => Outcome::Gone(kind, key),
                 });
@@ -110,16 +110,16 @@ impl Actor {
             sleep(TERMINATION).await;
             let only = kube::api::Preconditions { uid: Some(uid), resource_version: None };
             let parameters = DeleteParams { preconditions: Some(only), ..DeleteParams::default().grace_period(0) };
-            // An error means that the pod is gone. The watch reports everything else.
-            let _ = pods.delete(&name, &parameters).await;
+            // Only these answers say that the pod is gone, or that another pod has its name.
+            while let Err(error) = pods.delete(&name, &parameters).await
+                && !matches!(&error, kube::Error::Api(status) if [404, 409].contains(&status.code))
+            {
+                sleep(AGAIN).await;
+            }
         });
     }
 }
 
 fn present(object: DynamicObject) -> Option<Value> {
     serde_json::to_value(object).ok()
-}
-
-fn is_terminating(object: &Value) -> bool {
-    super::cluster::is_deleting(object)
 }

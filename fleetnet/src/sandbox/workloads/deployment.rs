@@ -230,5 +230,7 @@ mod tests {
         assert_eq!(of(json!({"maxSurge": "25%", "maxUnavailable": "25%"})), (1, Some(0)));
         assert_eq!(of(json!({"maxSurge": 0, "maxUnavailable": 0})), (0, Some(1)));
         assert_eq!(of(json!({"maxSurge": 2, "maxUnavailable": "100%"})), (2, Some(3)));
+        let most = format!("{}%", i64::MAX);
+        assert!(of(json!({"maxSurge": most, "maxUnavailable": 0})).0 > 3);
     }
 }

@@ -8,10 +8,18 @@ use jiff::Timestamp;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
 use memkube::clock::TokioClock;
-use memkube::{MemKube, Options, User};
+use memkube::faults::{Fault, Faults};
+use memkube::status::Status;
+use memkube::{Call, MemKube, Options, User, Verb};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Time limit of a wait, on paused time.
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn place() -> Place {
     Place { number: 7, node: "member-7-node".to_owned() }
@@ -126,6 +134,7 @@ fn an_older_content_does_not_replace_a_newer_one() {
 
 /// Member with a running stand-in.
 struct Member {
+    server: MemKube,
     client: Client,
     _workloads: Workloads,
 }
@@ -137,7 +146,7 @@ impl Member {
         let client = server.client(User::new("user"));
         make_kubernetes_service(&client, "192.0.2.1").await.unwrap();
         let workloads = Workloads::start(client.clone(), "member-7", 6).await.unwrap();
-        Self { client, _workloads: workloads }
+        Self { server, client, _workloads: workloads }
     }
 
     fn api(&self, kind: Kind) -> Api<DynamicObject> {
@@ -244,4 +253,29 @@ async fn a_pod_that_is_not_ready_stops_a_rollout_and_a_deleted_one_is_replaced()
     member.rolled_out(1).await;
     member.api(Kind::Pod).delete(waiting, &DeleteParams::default()).await.unwrap();
     member.until(Kind::Pod, |pods| pods.len() == 1 && !pods.contains_key(waiting)).await;
+}
+
+/// Lets the second and the third deletion of a pod fail.
+struct SomeFail(AtomicUsize);
+
+impl Faults for SomeFail {
+    fn request(&self, call: &Call) -> Fault {
+        let is_deletion = call.verb == Verb::Delete && &*call.target.resource == "pods";
+        let fails = is_deletion && (1..=2).contains(&self.0.fetch_add(1, Ordering::Relaxed));
+        Fault { refuse: fails.then(|| Status::plain(500, "InternalError", "a test lets it fail")), ..Fault::default() }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_last_deletion_fails_is_deleted_again() {
+    let member = Member::start().await;
+    member.deploy(1).await;
+    member.rolled_out(1).await;
+    let pods = member.until(Kind::Pod, |pods| pods.len() == 1).await;
+    let first = pods.into_keys().next().unwrap();
+    member.server.set_faults(Some(Arc::new(SomeFail(AtomicUsize::new(0)))));
+    member.api(Kind::Pod).delete(&first, &DeleteParams::default()).await.unwrap();
+    let is_replaced = |pods: &BTreeMap<String, Value>| pods.len() == 1 && !pods.contains_key(&first);
+    let replaced = timeout(LIMIT, member.until(Kind::Pod, is_replaced)).await;
+    assert!(replaced.is_ok(), "waited {LIMIT:?} for the end of the deleted pod");
 }
