@@ -1,18 +1,18 @@
 //! Faults in running fleets, injected through the API servers of the fleet.
 
 use crate::both::{self, explained, refused};
+use crate::fault::faults;
 use crate::world::{
     ADDRESSES, EXPORTER, HUB_URL, IMPORTER, LATER, NAMESPACE, SOON, THIRD, World, denied, hub_secret, is_exactly,
     rejected, service,
 };
 use anyhow::Context as _;
 use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport, MultiClusterService, ServiceExport};
-use fleetnet_diagnosis::Code::{self, *};
+use fleetnet_diagnosis::Code::*;
 use fleetnet_diagnosis::explain;
 use fleetnet_diagnosis::explain::Filter;
 use fleetnet_diagnosis::report::{self, Explanation};
 use fleetnet_diagnosis::snapshot::Listing;
-use futures::future::LocalBoxFuture;
 use harness::user::Consume;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Secret, Service, ServiceAccount};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -25,19 +25,8 @@ use sim::Options;
 use sim::fleet::Place;
 use tokio::time::sleep;
 
-/// Fault, and the code that the diagnosis must give.
-pub(crate) struct Fault {
-    pub(crate) code: Code,
-    play: fn() -> LocalBoxFuture<'static, anyhow::Result<Explanation>>,
-}
-
-macro_rules! faults {
-    ($($code:ident: $play:ident,)+) => {
-        pub(crate) const FAULTS: &[Fault] = &[$(Fault { code: $code, play: || Box::pin($play()) }),+];
-    };
-}
-
 faults! {
+    FAULTS:
     FN104: the_operator_may_not_list_service_exports,
     FN105: a_definition_is_deleted,
     FN106: a_definition_lacks_a_field,

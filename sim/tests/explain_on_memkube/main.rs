@@ -11,10 +11,13 @@
 //! | `mistakes.rs` | mistakes of users |
 //! | `changes.rs` | random changes of healthy fleets |
 //! | `healthy.rs` | none |
+//!
+//! `fault.rs` has the list of faults that several files use.
 
 mod altered;
 mod both;
 mod changes;
+mod fault;
 mod healthy;
 mod live;
 mod mistakes;

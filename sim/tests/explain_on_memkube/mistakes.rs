@@ -1,31 +1,20 @@
 //! Mistakes of users in running fleets, by which endpoints are missing although the agents work.
 
 use crate::both::explained;
+use crate::fault::faults;
 use crate::world::{EXPORTER, IMPORTER, NAMESPACE, SOON, THIRD, World, codes, is_exactly, show};
 use anyhow::ensure;
-use fleetnet_diagnosis::Code::{self, *};
+use fleetnet_diagnosis::Code::*;
 use fleetnet_diagnosis::explain::Filter;
 use fleetnet_diagnosis::report::{Api, Explanation, Verdict};
-use futures::future::LocalBoxFuture;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-/// Mistake, and the code that the diagnosis must give.
-pub(crate) struct Mistake {
-    pub(crate) code: Code,
-    play: fn() -> LocalBoxFuture<'static, anyhow::Result<Explanation>>,
-}
-
-macro_rules! mistakes {
-    ($($code:ident: $play:ident,)+) => {
-        pub(crate) const MISTAKES: &[Mistake] = &[$(Mistake { code: $code, play: || Box::pin($play()) }),+];
-    };
-}
-
-mistakes! {
+faults! {
+    MISTAKES:
     FN303: the_namespace_in_the_hub_hangs_in_deletion,
     FN317: a_derived_service_is_exported,
     FN321: no_container_has_the_named_target_port,

@@ -1,6 +1,7 @@
 //! Faults in fleets of the standard API: in running fleets, and in the snapshot of a healthy one.
 
 use crate::both::{self, explained, refused};
+use crate::fault::faults;
 use crate::world::{
     ADDRESSES, EXPORTER, IMPORTER, LATER, SOON, THIRD, World, codes, denied, is_exactly, rejected, service, show,
 };
@@ -14,7 +15,6 @@ use fleetnet_diagnosis::report::{Api, Explanation, ServiceRow, Verdict};
 use fleetnet_diagnosis::services::Rows;
 use fleetnet_diagnosis::snapshot::Listing;
 use fleetnet_diagnosis::{Snapshot, explain, services};
-use futures::future::LocalBoxFuture;
 use harness::user::Consume;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -28,19 +28,8 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use tokio::time::sleep;
 
-/// Fault in a running fleet, and the code that the diagnosis must give.
-struct Live {
-    code: Code,
-    play: fn() -> LocalBoxFuture<'static, anyhow::Result<Explanation>>,
-}
-
-macro_rules! live {
-    ($($code:ident: $play:ident,)+) => {
-        const LIVE: &[Live] = &[$(Live { code: $code, play: || Box::pin($play()) }),+];
-    };
-}
-
-live! {
+faults! {
+    LIVE:
     FN302: the_exported_service_does_not_exist,
     FN304: a_service_of_type_external_name_is_exported,
     FN311: the_hub_agent_cannot_merge,
