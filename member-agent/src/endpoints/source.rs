@@ -237,6 +237,7 @@ fn seen(lease: &Lease) -> LeaseSeen {
 mod tests {
     use super::*;
     use endpointslice::Config;
+    use memkube::{MemKube, Options, User};
 
     fn slice(managed_by: &str) -> String {
         format!(
@@ -267,6 +268,18 @@ mod tests {
         let Watched::Input(object) = observed.object else { panic!("a slice") };
         let Object::EndpointSlice(slice) = *object else { panic!("a slice") };
         assert_eq!((slice.metadata.generation, slice.metadata.labels.len(), slice.endpoints.len()), (3, 1, 0));
+    }
+
+    #[tokio::test]
+    async fn an_inactive_controller_watches_the_metadata_of_slices_and_an_active_one_their_content() {
+        let server = MemKube::new(Options::new(Arc::new(|| jiff::Timestamp::UNIX_EPOCH), 1));
+        let client = server.client(User::new("agent"));
+        let cluster = Arc::new(Cluster::from_clients("member", client.clone(), client));
+        for serves in [false, true] {
+            let sources = sources(&cluster, &Settings::with_mode(Mode::Auto), serves, None);
+            let only: Vec<&str> = sources.iter().filter(|it| it.metadata_only).map(|it| it.label).collect();
+            assert_eq!(only, if serves { &[][..] } else { &["EndpointSlice"][..] }, "active: {serves}");
+        }
     }
 
     #[test]
