@@ -142,7 +142,7 @@ pub struct Pair {
     pub targets: Vec<Target>,
     /// Ready endpoints of the exporter in the importer, also those that are no target.
     endpoints: BTreeSet<(String, u16)>,
-    /// What is not tried on purpose, such as UDP ports.
+    /// Targets that are not tried on purpose, such as UDP ports.
     pub left_out: Vec<String>,
     /// Reasons why something that should be tried cannot be.
     pub not_tested: Vec<String>,

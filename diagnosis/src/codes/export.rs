@@ -129,7 +129,7 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN316,
         "The Service has no ready endpoint in the exporter",
-        "The EndpointSlices of the Service have no ready endpoint. Importers correctly have none either.",
+        "The EndpointSlices of the Service have no ready endpoint, or only names of hosts (FQDN). Importers correctly have none either.",
     )
     .ok("The Service has ready endpoints in the exporter")
     .seen("endpoints[].conditions of the EndpointSlices", "kubectl --context EXPORTER -n <namespace> get endpointslices -l kubernetes.io/service-name=<name> -o yaml")

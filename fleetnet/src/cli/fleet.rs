@@ -23,11 +23,11 @@ use std::time::Duration;
 pub(crate) enum Breadth {
     /// Only those that the user names with `--context`. The hub knows enough of the others.
     Named,
-    /// Those of `Named`, and those that the hub does not know and whose agents run.
+    /// Members of `Named`, and clusters with a running agent that the hub does not know.
     Lost,
     /// All that a context leads to.
     All,
-    /// Those of `All`. Nothing is installed yet, so the hub need not look like one.
+    /// Members of `All`. Nothing is installed yet, so the hub need not look like one.
     BeforeInstallation,
 }
 

@@ -31,8 +31,12 @@ const SAMPLE: u64 = 200;
 /// Time between the change and the users' next change of endpoints.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// Faults by which the present endpoints are right, and later ones may not be: a member without access to the hub, a silent member, a
-/// namespace that is missing in the hub, an object that hangs in deletion, and a slice of a family that the importer does not use.
+/// Faults by which only later endpoints would be missing:
+///
+/// - a member has no access to the hub or is silent, or its namespace in the hub ends;
+/// - the namespace of the Service is missing in the hub;
+/// - an object hangs in deletion;
+/// - a slice is missing whose family the importer does not use.
 const FUTURE: [Code; 9] = [FN201, FN203, FN206, FN213, FN303, FN313, FN501, FN612, FN703];
 
 /// Plays the change of a seed. Returns the result in words: `rejected` if the server does not accept the change, `nothing wanted` if

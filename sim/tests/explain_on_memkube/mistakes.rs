@@ -170,7 +170,7 @@ fn each_mistake_of_a_user_gives_exactly_its_code() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the agents leave out on purpose is no fault: slices with host names.
+/// The agents leave out slices with host names on purpose, so this is no fault.
 #[test]
 fn a_slice_of_host_names_beside_addresses_is_no_fault() -> anyhow::Result<()> {
     for api in Api::ALL {

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 /// Name of the steps that keys cause.
 const KEYS: &str = "keys";
 
-/// What a user has broken by keys.
+/// Faults that a user has caused by keys.
 #[derive(Default)]
 struct Broken {
     is_paused: bool,

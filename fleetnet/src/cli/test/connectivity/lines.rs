@@ -15,7 +15,7 @@ pub(super) struct Shown {
     is_from_here: bool,
     /// Number of imported Services above the limit.
     pub(super) services_left_out: usize,
-    /// What could not be read, tested or deleted.
+    /// Texts about everything that could not be read, tested or deleted.
     pub(super) not_known: Vec<String>,
 }
 

@@ -24,7 +24,7 @@ const HOPELESS: [&str; 6] = [
     "RunContainerError",
 ];
 
-/// What a pod needs, and the time that it has.
+/// Runner of pods in the namespace of an importer, with their image and time limit.
 pub(super) struct Prober<'a> {
     pub(super) cluster: &'a Cluster,
     pub(super) namespace: &'a str,
