@@ -290,7 +290,7 @@ mod tests {
         let names: BTreeSet<&str> = table().map(|alert| alert.name).collect();
         let mut found = 0;
         for page in [
-            "docs/monitoring.md",
+            "docs/how-to/monitoring.md",
             "docs/runbook.md",
             "docs/how-to/install.md",
             "docs/reference/cli.md",

@@ -54,7 +54,7 @@ fn page(root: &Path, chart: &str) -> anyhow::Result<String> {
         "# {chart}\n\nGenerated from `Chart.yaml` and `values.yaml` by `cargo xtask reference`\
          <!-- run by charts::the_pages_of_the_charts_are_current -->. Do not edit.\n\n{}\n\n\
          Kubernetes: `{}`. [How to install](../../../docs/how-to/install.md), \
-         [monitoring](../../../docs/monitoring.md).\n\n## Values\n\n{}\n",
+         [monitoring](../../../docs/how-to/monitoring.md).\n\n## Values\n\n{}\n",
         field("description")?,
         field("kubeVersion")?,
         table(&["value", "default", "meaning"], rows).trim_end(),

@@ -12,7 +12,7 @@ const FILES: [(&str, &[Agent]); 3] = [
     ("deploy/charts/fleetnet-member-agent/files/rules.yaml", &[Agent::Member]),
 ];
 /// First lines of each file.
-const HEADER: &str = "# Generated from the code by `cargo xtask reference`. Do not edit. docs/monitoring.md describes the rules.\n\
+const HEADER: &str = "# Generated from the code by `cargo xtask reference`. Do not edit. docs/how-to/monitoring.md describes the rules.\n\
      # Links to the runbook are paths of this repository. Before you use the file, put the address of your copy before docs/runbook/.\n";
 
 /// Writes all files. Replaces files of the same name.

@@ -104,7 +104,7 @@ fn no_alert_is_muted_by_one_of_a_lower_severity() -> anyhow::Result<()> {
         .flat_map(|group| list(group, "rules"))
         .filter_map(|rule| Some((rule["alert"].as_str()?, (severity(&rule["labels"]["severity"])?, &rule["expr"]))))
         .collect();
-    let page = fs::read_to_string(programs::root().join("docs/monitoring.md"))?;
+    let page = fs::read_to_string(programs::root().join("docs/how-to/monitoring.md"))?;
     let block =
         page.split("```yaml\n").find(|it| it.starts_with("inhibit_rules:")).context("the page has the rules")?;
     let inhibit: Value = serde_saphyr::from_str(block.split("```").next().context("the block ends")?)?;
