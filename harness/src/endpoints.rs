@@ -9,7 +9,7 @@ mod cluster;
 pub mod describe;
 mod workload;
 
-pub use cluster::{Cluster, Kind, agent, is_serving, serves};
+pub use cluster::{Cluster, Kind, agent, create_old_lease, is_serving, serves};
 pub use workload::{PodSketch, Workload};
 
 /// Value of the label `endpointslice.kubernetes.io/managed-by` on slices of an EndpointSlice controller.

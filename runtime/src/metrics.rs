@@ -49,7 +49,7 @@ const VIEW_DURATION: Definition = Definition {
 const PLAN_DURATION: Definition = Definition {
     name: "fleetnet_plan_duration_seconds",
     kind: Kind::Histogram(OWN_SECONDS),
-    labels: &[],
+    labels: &["controller"],
     help: "Time to plan one key.",
 };
 const BROKEN_INVARIANTS: Definition = Definition {
@@ -170,11 +170,13 @@ pub const ALL: &[Definition] = &[
 
 /// Metrics of an engine. Clones share their state.
 ///
-/// The agents of a process share these metrics. Gauges have the label `controller`, the name of the agent that sets them.
+/// The agents of a process share these metrics. Gauges and the time of plans have the label `controller`, the name of the agent that
+/// sets them.
 #[derive(Clone)]
 pub struct Metrics {
     inner: Arc<Inner>,
     controller: &'static str,
+    plan_duration: Histogram,
 }
 
 /// Value of the label `controller` for the agent that handles exports and imports.
@@ -184,7 +186,7 @@ struct Inner {
     queue_depth: IntGaugeVec,
     decode_duration: Histogram,
     view_duration: Histogram,
-    plan_duration: Histogram,
+    plan_durations: HistogramVec,
     broken_invariants: IntCounterVec,
     own_share_duration: Histogram,
     reaction_duration: Histogram,
@@ -212,7 +214,7 @@ impl Metrics {
             queue_depth: QUEUE_DEPTH.gauges(registry)?,
             decode_duration: DECODE_DURATION.histogram(registry)?,
             view_duration: VIEW_DURATION.histogram(registry)?,
-            plan_duration: PLAN_DURATION.histogram(registry)?,
+            plan_durations: PLAN_DURATION.histograms(registry)?,
             broken_invariants: BROKEN_INVARIANTS.counters(registry)?,
             own_share_duration: OWN_SHARE_DURATION.histogram(registry)?,
             reaction_duration: REACTION_DURATION.histogram(registry)?,
@@ -229,13 +231,18 @@ impl Metrics {
             events_dropped: EVENTS_DROPPED.counter(registry)?,
             events_withheld: EVENTS_WITHHELD.counters(registry)?,
         };
-        Ok(Self { inner: Arc::new(inner), controller: FLEET })
+        Ok(Self::with(Arc::new(inner), FLEET))
     }
 
     /// Returns the same metrics for another agent of this process, with this value of the label `controller`.
     #[must_use]
     pub fn of_controller(&self, controller: &'static str) -> Self {
-        Self { inner: Arc::clone(&self.inner), controller }
+        Self::with(Arc::clone(&self.inner), controller)
+    }
+
+    fn with(inner: Arc<Inner>, controller: &'static str) -> Self {
+        let plan_duration = inner.plan_durations.with_label_values(&[controller]);
+        Self { inner, controller, plan_duration }
     }
 
     /// Removes the series of this agent that show a present state, because the agent has ended.
@@ -310,7 +317,7 @@ impl Metrics {
 
     /// Observes the time to plan one key.
     pub fn planned(&self, took: Duration) {
-        self.inner.plan_duration.observe(took.as_secs_f64());
+        self.plan_duration.observe(took.as_secs_f64());
     }
 
     pub fn wrote(&self, side: &str, kind: &str, verb: &str, result: &str, took: Duration) {
@@ -440,8 +447,10 @@ mod tests {
         }
         other.agent_ended();
         let text = exposed(&registry);
-        assert!(!text.contains("controller=\"endpointslice\""), "{text}");
-        assert_eq!(text.matches("controller=\"fleet\"").count(), 7, "{text}");
+        let is_present = |line: &&str| !line.contains("fleetnet_plan_duration_seconds");
+        let states =
+            |controller: &str| text.lines().filter(is_present).filter(|line| line.contains(controller)).count();
+        assert_eq!((states("\"endpointslice\""), states("\"fleet\"")), (0, 7), "{text}");
         assert!(text.contains("fleetnet_writes_suppressed_total{kind=\"Pod\",side=\"member\",verb=\"update\"} 2\n"));
     }
 

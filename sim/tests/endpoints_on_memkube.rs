@@ -144,6 +144,8 @@ fn auto_serves_once_kube_controller_manager_is_silent_for_three_minutes_and_stop
     sim::paused(async {
         let env = env(Mode::Auto).await?;
         let workload = workload(&env).await?;
+        sleep(Duration::from_secs(600)).await;
+        assert!(workload.slices("app").await?.is_empty(), "without a Lease, nobody can tell");
         for _ in 0..150 {
             renew_lease(&env).await?;
             sleep(Duration::from_secs(2)).await;

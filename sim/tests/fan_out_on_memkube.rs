@@ -110,8 +110,9 @@ impl Hub {
     }
 
     fn plans(&self) -> anyhow::Result<u64> {
+        const COUNT: &str = "fleetnet_plan_duration_seconds_count{controller=\"fleet\"} ";
         let metrics = self.agent.metrics()?;
-        let count = metrics.lines().find_map(|line| line.strip_prefix("fleetnet_plan_duration_seconds_count "));
+        let count = metrics.lines().find_map(|line| line.strip_prefix(COUNT));
         Ok(count.context("plans are counted")?.trim().parse()?)
     }
 

@@ -12,10 +12,14 @@ use crate::proxy::Line;
 use crate::turn::Turn;
 use anyhow::{Context as _, bail, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::Api;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, Client};
+use serde_json::json;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::{Mutex, OnceCell};
+
+/// Namespace of kube-controller-manager's Lease.
+const KUBE_SYSTEM: &str = "kube-system";
 
 /// Kind of cluster for tests of the EndpointSlice controller. A test process has one cluster of each kind.
 #[derive(Clone, Copy, Debug)]
@@ -100,9 +104,18 @@ impl Cluster {
 
     /// Removes all Leases in kube-system, so that the member agent finds no trace of kube-controller-manager.
     pub async fn forget_controller_manager(&self) -> anyhow::Result<()> {
-        let leases: Api<Lease> = Api::namespaced(self.control_plane.admin(), "kube-system");
-        leases.delete_collection(&DeleteParams::default(), &Default::default()).await?;
+        self.leases().delete_collection(&DeleteParams::default(), &Default::default()).await?;
         Ok(())
+    }
+
+    /// Leaves only a Lease in kube-system, whose holder was a kube-controller-manager that stopped long ago.
+    pub async fn controller_manager_is_gone(&self) -> anyhow::Result<()> {
+        self.forget_controller_manager().await?;
+        create_old_lease(self.control_plane.admin()).await
+    }
+
+    fn leases(&self) -> Api<Lease> {
+        Api::namespaced(self.control_plane.admin(), KUBE_SYSTEM)
     }
 
     /// Returns the present position in the cluster's audit log.
@@ -129,6 +142,16 @@ impl Cluster {
         );
         Ok(())
     }
+}
+
+/// Creates the Lease of a kube-controller-manager that stopped long ago. So with `--endpointslices=auto`, the agent becomes active.
+pub async fn create_old_lease(client: Client) -> anyhow::Result<()> {
+    let lease = json!({
+        "metadata": {"name": "kube-controller-manager"},
+        "spec": {"holderIdentity": "gone", "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000000Z"},
+    });
+    let leases: Api<Lease> = Api::namespaced(client, KUBE_SYSTEM);
+    leases.create(&PostParams::default(), &serde_json::from_value(lease)?).await.map(drop).context("the old Lease")
 }
 
 /// Returns settings for a member agent that only runs the EndpointSlice controller. The agent uses the service account of

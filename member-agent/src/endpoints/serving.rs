@@ -117,6 +117,7 @@ impl Serving {
     pub fn begin_run(&mut self, end_of_run: ShutdownTrigger) {
         self.end_of_run = end_of_run;
         self.controller.begin_run(self.serves());
+        self.show_serving();
     }
 
     /// True if the last decision was that the controller is active.
@@ -156,27 +157,33 @@ impl Serving {
         if before.is_none_or(|before| (before.serves, before.why) != (decision.serves, decision.why)) {
             log_decision(decision);
         }
-        // fault Y4.4: decision.serves && self.leads ~> true
-        self.is_serving.set((decision.serves && self.leads).into());
         if !decision.serves && served {
             self.controller.stop();
         }
+        self.show_serving();
         // fault Y5.4: decision.serves != served ~> false
         if decision.serves != served {
             self.end_of_run.request();
         }
     }
 
-    fn watch_state(&mut self, source: Source, state: WatchState, at: Timestamp, requeue: &mut Vec<Key>) {
+    /// Sets the metric. A controller that has not listed its inputs makes no slices, for example without the right to read pods.
+    fn show_serving(&self) {
+        // fault Y4.4: self.controller.is_ready() ~> self.serves()
+        self.is_serving.set(self.controller.is_ready().into());
+    }
+
+    fn watch_state(&mut self, source: Source, state: WatchState, requeue: &mut Vec<Key>) {
         let Source::Input(input) = source else {
-            self.takeover.lease_view(state, at);
+            self.takeover.lease_view(state);
             return requeue.push(Key::Takeover);
         };
         let mut services = Vec::new();
         self.controller.watch_state(input, state, &mut services);
+        self.show_serving();
         requeue.extend(services.into_iter().map(Key::Service));
         if input == Input::EndpointSlice {
-            self.takeover.slices_view(state, at);
+            self.takeover.slices_view(state);
             requeue.push(Key::Takeover);
         }
         if state == WatchState::Absent {
@@ -243,7 +250,7 @@ impl Logic for Serving {
                 requeue.push(Key::Takeover);
             }
             (Source::KubeControllerManagerLease, Change::Removed { .. }) => {
-                self.takeover.lease_gone(at);
+                self.takeover.lease_gone();
                 requeue.push(Key::Takeover);
             }
             (Source::KubeControllerManagerLease, Change::Undecodable { .. }) => {}
@@ -252,9 +259,9 @@ impl Logic for Serving {
         self.report_foreign_change(requeue);
     }
 
-    fn watch(&mut self, source: Source, news: WatchNews, at: Timestamp, requeue: &mut Vec<Key>) {
+    fn watch(&mut self, source: Source, news: WatchNews, _at: Timestamp, requeue: &mut Vec<Key>) {
         match news {
-            WatchNews::State(state) => self.watch_state(source, state, at, requeue),
+            WatchNews::State(state) => self.watch_state(source, state, requeue),
             // A lost connection changes no slice: the slices stay as they are until the connection is back.
             WatchNews::Connected(_) | WatchNews::Listing(_) | WatchNews::Restored => {}
         }
@@ -264,13 +271,10 @@ impl Logic for Serving {
         match message {}
     }
 
-    fn process(&mut self, news: ProcessNews, at: Timestamp, requeue: &mut Vec<Key>) {
+    fn process(&mut self, news: ProcessNews, _at: Timestamp, requeue: &mut Vec<Key>) {
         match news {
             ProcessNews::Leads => {
-                // Each run reports it, and only the first time this replica starts to lead.
-                if !std::mem::replace(&mut self.leads, true) {
-                    self.takeover.leads(at);
-                }
+                self.leads = true;
                 requeue.push(Key::Takeover);
             }
             ProcessNews::Follows => {
@@ -375,6 +379,10 @@ fn log_decision(Decision { serves, why, again: _ }: Decision) {
         Why::LeaseNotReadable => {
             "the agent may not read kube-controller-manager's Lease, so it cannot detect whether \
              kube-controller-manager serves. Apply deploy/endpointslices.yaml, or set --endpointslices=on or off"
+        }
+        Why::NoLease => {
+            "the cluster has no Lease of kube-controller-manager, so the agent cannot detect whether another controller makes \
+             them. Set --endpointslices=on if none does"
         }
         Why::LeaseRenewed => "kube-controller-manager renews its Lease",
         Why::SlicesChanged => "another writer changed slices under the manager's name",

@@ -2,7 +2,9 @@
 //!
 //! `auto` decides for the whole cluster. Two observations show that another controller is active: kube-controller-manager renews
 //! its Lease, or foreign writes change slices with this controller's name. One such observation makes this controller inactive at
-//! once. After `--endpointslices-takeover-after` without such an observation, this controller becomes active.
+//! once. After `--endpointslices-takeover-after` without such an observation, this controller becomes active. Without a Lease, a
+//! silent controller cannot be told from one that has nothing to do, so this controller stays inactive. Some distributions, such
+//! as k3s with one server, run kube-controller-manager without a Lease.
 //!
 //! A change of the decision writes nothing. Both controllers use the same slices and the same manager name, so one controller
 //! continues with the slices of the other. While no controller is active, slices stay as they are.
@@ -54,6 +56,8 @@ pub enum Why {
     /// The agent has no permission to read kube-controller-manager's Lease, so it cannot observe whether that controller is
     /// active. Grant get, list and watch of Leases, or set the mode to `on`.
     LeaseNotReadable,
+    /// The cluster has no Lease of kube-controller-manager, so the agent cannot observe whether that controller is active.
+    NoLease,
     /// kube-controller-manager renews its Lease.
     LeaseRenewed,
     /// Foreign writes change slices that carry this controller's name.
@@ -82,8 +86,6 @@ pub struct Takeover {
     after: Duration,
     lease_view: WatchState,
     slices_view: WatchState,
-    /// Time at which the watches of the Lease and of slices were both complete for the first time.
-    known_since: Option<Timestamp>,
     lease: Option<LeaseSeen>,
     lease_renewed: Option<Timestamp>,
     /// First element: the time at which this agent first observed the Lease. Second element: the duration of the observation
@@ -102,7 +104,6 @@ impl Takeover {
             after,
             lease_view: WatchState::Incomplete,
             slices_view: WatchState::Incomplete,
-            known_since: None,
             lease: None,
             lease_renewed: None,
             look: None,
@@ -118,29 +119,21 @@ impl Takeover {
     }
 
     /// Records the new watch state of kube-controller-manager's Lease.
-    pub fn lease_view(&mut self, state: WatchState, at: Timestamp) {
+    pub fn lease_view(&mut self, state: WatchState) {
         self.lease_view = state;
-        self.note_known(at);
     }
 
     /// Records the new watch state of EndpointSlices.
-    pub fn slices_view(&mut self, state: WatchState, at: Timestamp) {
+    pub fn slices_view(&mut self, state: WatchState) {
         self.slices_view = state;
-        self.note_known(at);
     }
 
     /// Moves stored times by a step of the wall clock, in microseconds, so that their age stays the same.
     pub fn clock_set(&mut self, microseconds: i64) {
-        let evidence = [&mut self.known_since, &mut self.lease_renewed, &mut self.slices_changed];
+        let evidence = [&mut self.lease_renewed, &mut self.slices_changed];
         let look = self.look.as_mut().map(|(since, _)| since);
         for seen_at in evidence.into_iter().flatten().chain(look) {
             *seen_at = seen_at.plus_micros(microseconds);
-        }
-    }
-
-    fn note_known(&mut self, at: Timestamp) {
-        if self.is_known() && self.known_since.is_none() {
-            self.known_since = Some(at);
         }
     }
 
@@ -162,23 +155,9 @@ impl Takeover {
         }
     }
 
-    /// Records that kube-controller-manager's Lease was deleted. The agent does not know who deleted the Lease or why, so the
-    /// deletion counts as a renewal.
-    pub fn lease_gone(&mut self, at: Timestamp) {
-        if self.lease.take().is_some() {
-            // fault Y1.4: self.lease_renewed = Some(at) ~>
-            self.lease_renewed = Some(at);
-        }
-    }
-
-    /// Records that this replica leads. Until now, this replica ignored foreign writes, because the leader may have made them. So
-    /// if the cluster also has no Lease of kube-controller-manager, the required time without activity starts now.
-    pub fn leads(&mut self, at: Timestamp) {
-        if self.lease.is_none() {
-            // fault Y4.1: |_| at ~> |since| since
-            self.known_since = self.known_since.map(|_| at);
-            self.serves = false;
-        }
+    /// Records that kube-controller-manager's Lease was deleted.
+    pub const fn lease_gone(&mut self) {
+        self.lease = None;
     }
 
     /// Records a foreign write to a slice that carries this controller's name.
@@ -197,10 +176,6 @@ impl Takeover {
         decision
     }
 
-    fn lease_duration(&self) -> Duration {
-        self.lease.map_or(Duration::ZERO, |lease| lease.duration).min(LEASE_LOOK_MAX)
-    }
-
     fn decide_by_evidence(&mut self, now: Timestamp) -> Decision {
         // fault Y3.1: self.lease_view == WatchState::Absent ~> false
         if self.lease_view == WatchState::Absent {
@@ -210,22 +185,20 @@ impl Takeover {
             // fault Y3.2: self.serves ~> false
             return Decision { serves: self.serves, why: Why::NotKnown, again: None };
         }
-        // If the cluster has no Lease, only the time in which this process has watched counts as time without activity.
-        // `looked_since` is the start of that time. If there is a Lease, its old `renewTime` also proves inactivity before this
-        // process started.
-        self.known_since = self.known_since.map(|since| since.min(now));
-        let mut looked_since = self.known_since.filter(|_| self.lease.is_none() && !self.serves);
+        let Some(lease) = self.lease else {
+            // fault Y1.4: serves: false ~> serves: true
+            return Decision { serves: false, why: Why::NoLease, again: None };
+        };
         let (mut look, wait) = (self.look.map(|(since, _)| since), self.look.map_or(Duration::ZERO, |(_, wait)| wait));
         // Wait at least one lease duration. The holder of the Lease may renew as late as the end of the lease duration, so a
         // shorter time without renewal does not prove that the holder has stopped.
-        // fault Y1.1: .max(self.lease_duration()) ~>
-        let silence = self.after.max(self.lease_duration());
+        // fault Y1.1: .max(lease.duration.min(LEASE_LOOK_MAX)) ~>
+        let silence = self.after.max(lease.duration.min(LEASE_LOOK_MAX));
         let waits = [
             // fault Y1.2: silence ~> Duration::ZERO
             (ends(&mut self.lease_renewed, silence, now), Why::LeaseRenewed),
             // fault Y2.1: self.after ~> Duration::ZERO
             (ends(&mut self.slices_changed, self.after, now), Why::SlicesChanged),
-            (ends(&mut looked_since, self.after, now), Why::Waiting),
             // fault Y1.3: wait ~> Duration::ZERO
             (ends(&mut look, wait, now), Why::Waiting),
         ];

@@ -14,7 +14,7 @@ use fleetnet_api::crd::{InternalServiceImport, MultiClusterService};
 use fleetnet_core::member::StandardApi;
 use fleetnet_tests::environment::{Environment, FleetSpec};
 use fleetnet_tests::scenarios::actions::Action;
-use harness::endpoints::Workload;
+use harness::endpoints::{Workload, create_old_lease};
 use harness::eventually;
 use harness::fleet::{FLEET_SYSTEM, manifests};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -152,9 +152,10 @@ async fn an_import_changes_its_type(env: Environment<OnMemkube>) -> anyhow::Resu
 
 /// Scenario: the member agent creates, changes and removes the EndpointSlices of its own cluster.
 async fn slices_are_made_of_pods(env: Environment<OnMemkube>) -> anyhow::Result<()> {
+    create_old_lease(env.members[0].client.clone()).await?;
     let workload = Workload::begin(env.members[0].client.clone(), &env.namespace).await?;
     workload.service("pods").await?;
-    // In mode `auto`, the controller waits 3 minutes before it becomes active.
+    // In mode `auto`, the controller watches the Lease for a while before it becomes active.
     tokio::time::sleep(Duration::from_secs(200)).await;
     workload.sees("pods", &["IPv4 no ports: nobody"]).await?;
     workload.pods("pods", &["10.1.0.1"]).await?;

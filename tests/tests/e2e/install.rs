@@ -97,9 +97,8 @@ fn the_guides_commands_install_use_and_remove_agents_that_do_their_job() -> anyh
         let others = [
             commands(GUIDES, "concepts/export-and-import.md", "console")?,
             commands(GUIDES, "concepts/trust.md", "sh")?,
-            commands(GUIDES, "how-to/endpointslices.md", "sh")?,
         ];
-        ensure!(others.each_ref().map(Vec::len) == [1, 1, 1], "the other guides have lost commands: {others:?}");
+        ensure!(others.each_ref().map(Vec::len) == [1, 1], "the other guides have lost commands: {others:?}");
         let (seen, others) = (looks.clone(), others.concat().concat());
         kubectl.script(&(seen + &others)).await.with_context(|| hub.tail())?;
         let shop = Api::<Namespace>::all(hub.admin()).get("shop").await?.metadata.annotations.unwrap_or_default();

@@ -98,9 +98,16 @@ required, because no registry has images of fleetnet yet.
 {{- end }}
 {{- end }}
 
-{{/* Mode of the EndpointSlice controller. YAML reads `on` and `off` without quotes as true and false. */}}
+{{/* Whether the admission policies are rendered. */}}
+{{- define "fleetnet-member-agent.hasPolicies" -}}
+{{- if and .Values.admissionPolicy.enabled (semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version) }}true{{ end }}
+{{- end }}
+
+{{/* Mode of the EndpointSlice controller. Its rights are wide, so without the admission policies the default is off. YAML reads
+     `on` and `off` without quotes as true and false. */}}
 {{- define "fleetnet-member-agent.endpointslices" -}}
-{{ toString .Values.endpointslices.mode | replace "true" "on" | replace "false" "off" }}
+{{- $default := ternary "auto" "off" (include "fleetnet-member-agent.hasPolicies" . | eq "true") }}
+{{- toString .Values.endpointslices.mode | replace "true" "on" | replace "false" "off" | default $default }}
 {{- end }}
 
 {{/* Arguments of the agent. Settings without a value have the default of the agent. */}}

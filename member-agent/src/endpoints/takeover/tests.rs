@@ -15,10 +15,19 @@ fn auto() -> Takeover {
     Takeover::new(Mode::Auto, AFTER)
 }
 
-/// Records that the watches of the Lease and of slices are complete at `at`.
-fn known(mut takeover: Takeover, at: Timestamp) -> Takeover {
-    takeover.lease_view(WatchState::Complete, at);
-    takeover.slices_view(WatchState::Complete, at);
+/// Records that the watches of the Lease and of slices are complete.
+fn known(mut takeover: Takeover) -> Takeover {
+    takeover.lease_view(WatchState::Complete);
+    takeover.slices_view(WatchState::Complete);
+    takeover
+}
+
+/// Returns a state at noon, in which the holder of the Lease stopped long ago, and the first look at the Lease is over.
+fn forsaken() -> Takeover {
+    let mut takeover = auto();
+    takeover.lease_seen(lease(NOON - SECOND * 3_600), NOON - SECOND * 15);
+    let mut takeover = known(takeover);
+    assert!(takeover.decide(NOON).serves);
     takeover
 }
 
@@ -27,7 +36,7 @@ fn known(mut takeover: Takeover, at: Timestamp) -> Takeover {
 fn beside_another(seconds: u64) -> (Takeover, Timestamp) {
     let mut takeover = auto();
     takeover.lease_seen(lease(NOON), NOON);
-    let mut takeover = known(takeover, NOON);
+    let mut takeover = known(takeover);
     for second in (0..=seconds).step_by(2) {
         let now = NOON + SECOND * u32::try_from(second).unwrap();
         takeover.lease_seen(lease(now), now);
@@ -39,7 +48,7 @@ fn beside_another(seconds: u64) -> (Takeover, Timestamp) {
 #[test]
 fn on_and_off_ask_nobody() {
     for (mode, serves) in [(Mode::On, true), (Mode::Off, false)] {
-        let mut takeover = known(Takeover::new(mode, AFTER), NOON);
+        let mut takeover = known(Takeover::new(mode, AFTER));
         takeover.lease_seen(lease(NOON), NOON);
         takeover.slices_changed(NOON);
         assert_eq!(takeover.decide(NOON), Decision { serves, why: Why::Configured, again: None });
@@ -74,9 +83,8 @@ fn kube_controller_manager_comes_back_and_has_the_slices_at_once() {
 }
 
 #[test]
-fn one_without_a_lease_is_known_by_the_slices_that_it_changes() {
-    let mut takeover = known(auto(), NOON);
-    assert_eq!(takeover.decide(NOON), Decision { serves: false, why: Why::Waiting, again: Some(NOON + AFTER) });
+fn who_changes_slices_without_a_lease_of_its_own_has_them() {
+    let mut takeover = forsaken();
     takeover.slices_changed(NOON + SECOND * 100);
     let until = NOON + SECOND * 100 + AFTER;
     let decision = takeover.decide(NOON + AFTER);
@@ -90,7 +98,7 @@ fn one_without_a_lease_is_known_by_the_slices_that_it_changes() {
 fn a_start_long_after_the_other_is_gone_waits_for_one_lease_duration_only() {
     let mut takeover = auto();
     takeover.lease_seen(lease(NOON - SECOND * 3_600), NOON);
-    let mut takeover = known(takeover, NOON);
+    let mut takeover = known(takeover);
     let look = SECOND * 15;
     assert_eq!(takeover.decide(NOON), Decision { serves: false, why: Why::Waiting, again: Some(NOON + look) });
     assert!(takeover.decide(NOON + look).serves);
@@ -101,7 +109,7 @@ fn a_first_look_lasts_as_long_as_the_holder_may_be_silent_whatever_time_is_confi
     let silent = |duration: Duration, after: Duration| {
         let mut takeover = Takeover::new(Mode::Auto, after);
         takeover.lease_seen(LeaseSeen { renewed: Some(NOON - SECOND * 86_400), duration }, NOON);
-        let mut takeover = known(takeover, NOON);
+        let mut takeover = known(takeover);
         let seconds = (0..=1_000).find(|second| takeover.decide(NOON + SECOND * *second).serves);
         let stays = (0..1_000).all(|second| takeover.decide(NOON + SECOND * (1_000 + second)).serves);
         assert!(stays, "once it serves, it goes on");
@@ -117,7 +125,7 @@ fn a_first_look_lasts_as_long_as_the_holder_may_be_silent_whatever_time_is_confi
 fn a_renewal_that_was_seen_ends_the_first_look() {
     let mut takeover = Takeover::new(Mode::Auto, SECOND * 5);
     takeover.lease_seen(lease(NOON), NOON);
-    let mut takeover = known(takeover, NOON);
+    let mut takeover = known(takeover);
     takeover.lease_seen(lease(NOON + SECOND), NOON + SECOND);
     assert!(!takeover.decide(NOON + SECOND * 15).serves, "who holds the Lease need not renew it sooner");
     assert!(takeover.decide(NOON + SECOND * 16).serves);
@@ -126,7 +134,7 @@ fn a_renewal_that_was_seen_ends_the_first_look() {
 #[test]
 fn a_lease_that_cannot_be_decoded_any_more_is_no_silence() {
     let (mut takeover, now) = beside_another(60);
-    takeover.lease_view(WatchState::Unknown, now);
+    takeover.lease_view(WatchState::Unknown);
     let decision = takeover.decide(now + AFTER * 10);
     assert_eq!(decision, Decision { serves: false, why: Why::NotKnown, again: None });
 }
@@ -135,7 +143,7 @@ fn a_lease_that_cannot_be_decoded_any_more_is_no_silence() {
 fn our_clock_that_goes_back_during_the_first_look_makes_it_last_no_longer_than_once_more() {
     let mut takeover = auto();
     takeover.lease_seen(lease(NOON - SECOND * 86_400), NOON);
-    let mut takeover = known(takeover, NOON);
+    let mut takeover = known(takeover);
     let earlier = NOON - SECOND * 40_000;
     assert_eq!(takeover.decide(earlier).again, Some(earlier + SECOND * 15));
     assert!(takeover.decide(earlier + SECOND * 15).serves);
@@ -146,7 +154,7 @@ fn a_clock_far_behind_ours_does_not_make_a_lease_look_forsaken() {
     let skew = SECOND * 3_600;
     let mut takeover = auto();
     takeover.lease_seen(lease(NOON - skew), NOON);
-    let mut takeover = known(takeover, NOON);
+    let mut takeover = known(takeover);
     for second in (0..600).step_by(2) {
         let now = NOON + SECOND * second;
         takeover.lease_seen(lease(now - skew), now);
@@ -158,7 +166,7 @@ fn a_clock_far_behind_ours_does_not_make_a_lease_look_forsaken() {
 fn a_clock_far_ahead_of_ours_does_not_make_a_lease_last() {
     let mut takeover = auto();
     takeover.lease_seen(lease(NOON + SECOND * 86_400), NOON);
-    let mut takeover = known(takeover, NOON);
+    let mut takeover = known(takeover);
     assert!(takeover.decide(NOON + AFTER).serves);
 }
 
@@ -190,7 +198,7 @@ fn our_clock_that_is_set_makes_nobody_wait_longer_or_less() {
 
         let mut first_look = auto();
         first_look.lease_seen(lease(NOON - SECOND * 86_400), NOON);
-        let mut first_look = known(first_look, NOON);
+        let mut first_look = known(first_look);
         first_look.clock_set(by);
         let now = NOON.plus_micros(by);
         assert_eq!(first_look.decide(now).again, Some(now + SECOND * 15));
@@ -202,7 +210,7 @@ fn our_clock_that_goes_back_ends_nothing_that_was_begun() {
     let (mut takeover, gone) = beside_another(60);
     assert!(takeover.decide(gone + AFTER).serves);
     assert!(takeover.decide(gone - SECOND * 86_400).serves);
-    let mut takeover = known(auto(), NOON);
+    let mut takeover = forsaken();
     takeover.slices_changed(NOON);
     assert!(takeover.decide(NOON + AFTER).serves);
     assert!(takeover.decide(NOON - SECOND * 86_400).serves);
@@ -211,29 +219,33 @@ fn our_clock_that_goes_back_ends_nothing_that_was_begun() {
 #[test]
 fn nothing_is_begun_or_ended_while_it_is_not_known_who_is_there() {
     let mut takeover = auto();
-    takeover.slices_view(WatchState::Complete, NOON);
+    takeover.slices_view(WatchState::Complete);
     let decision = takeover.decide(NOON + AFTER * 2);
     assert_eq!(decision, Decision { serves: false, why: Why::NotKnown, again: None });
-    let mut takeover = known(takeover, NOON);
-    assert!(takeover.decide(NOON + AFTER).serves);
-    takeover.lease_view(WatchState::Unknown, NOON + AFTER);
+    let mut takeover = forsaken();
+    takeover.lease_view(WatchState::Unknown);
     assert!(takeover.decide(NOON + AFTER).serves, "it goes on");
 }
 
 #[test]
 fn where_leases_may_not_be_read_nothing_is_served_and_the_reason_is_reported() {
     let mut takeover = auto();
-    takeover.slices_view(WatchState::Complete, NOON);
-    takeover.lease_view(WatchState::Absent, NOON);
+    takeover.slices_view(WatchState::Complete);
+    takeover.lease_view(WatchState::Absent);
     let decision = takeover.decide(NOON + AFTER * 2);
     assert_eq!(decision, Decision { serves: false, why: Why::LeaseNotReadable, again: None });
 }
 
 #[test]
-fn a_deleted_lease_is_evidence_of_another_controller() {
-    let (mut takeover, now) = beside_another(60);
-    takeover.lease_gone(now + SECOND * 100);
-    let decision = takeover.decide(now + AFTER);
-    assert_eq!(decision.again, Some(now + SECOND * 100 + AFTER));
-    assert!(!decision.serves && takeover.decide(now + SECOND * 100 + AFTER).serves);
+fn without_a_lease_nothing_is_served_however_long_slices_stay_as_they_are() {
+    let no_lease = Decision { serves: false, why: Why::NoLease, again: None };
+    let mut takeover = known(auto());
+    assert_eq!([NOON, NOON + AFTER * 100].map(|now| takeover.decide(now)), [no_lease; 2]);
+    let mut takeover = forsaken();
+    takeover.lease_gone();
+    assert_eq!(takeover.decide(NOON + AFTER * 100), no_lease, "somebody has deleted it");
+    let again = NOON + AFTER * 101;
+    takeover.lease_seen(lease(again), again);
+    assert_eq!(takeover.decide(again).why, Why::LeaseRenewed);
+    assert!(takeover.decide(again + AFTER).serves);
 }

@@ -48,17 +48,21 @@ fn with_their_defaults_the_charts_render_the_objects_of_the_plain_manifests() ->
         equal(&helm, Chart::Crds, &[], &definitions).await?;
         let of_hub = [manifests::HUB_AGENT, manifests::HUB_ADMISSION, manifests::HUB_FLOW_CONTROL];
         equal(&helm, Chart::HubAgent, &[], &of_hub).await?;
-        let of_member = [manifests::MEMBER_AGENT, manifests::MEMBER_ADMISSION, manifests::MEMBER_FLOW_CONTROL];
+        let of_member = [
+            manifests::MEMBER_AGENT,
+            manifests::ENDPOINT_SLICES,
+            manifests::MEMBER_ADMISSION,
+            manifests::MEMBER_FLOW_CONTROL,
+        ];
         equal(&helm, Chart::MemberAgent, &["--set=member.id=member-1"], &of_member).await?;
 
         let members = [MEMBER, "west"].map(manifests::of_member);
         let of_members: Vec<&str> = of_hub.into_iter().chain(members.iter().map(String::as_str)).collect();
         equal(&helm, Chart::HubAgent, &["--set=members={member-1,west}"], &of_members).await?;
-        let with_slices = manifests::MEMBER_AGENT.replace("--endpointslices=off", "--endpointslices=auto");
-        let values = ["--set=member.id=member-1", "--set=endpointslices.mode=auto"];
-        let with_slices =
-            [&with_slices, manifests::ENDPOINT_SLICES, manifests::MEMBER_ADMISSION, manifests::MEMBER_FLOW_CONTROL];
-        equal(&helm, Chart::MemberAgent, &values, &with_slices).await?;
+        let no_slices = manifests::MEMBER_AGENT.replace("--endpointslices=auto", "--endpointslices=off");
+        let values = ["--set=member.id=member-1", "--set=endpointslices.mode=off"];
+        let no_slices = [&no_slices, manifests::MEMBER_ADMISSION, manifests::MEMBER_FLOW_CONTROL];
+        equal(&helm, Chart::MemberAgent, &values, &no_slices).await?;
 
         let of_managed = [manifests::of_member(MEMBER), manifests::of_managed_member(MEMBER)];
         let of_managed: Vec<&str> = of_hub.into_iter().chain(of_managed.iter().map(String::as_str)).collect();
@@ -71,8 +75,7 @@ fn with_their_defaults_the_charts_render_the_objects_of_the_plain_manifests() ->
         let flags =
             "- --multicluster-api=true\n            - --multicluster-api-import=labelled\n            - --log-format";
         let with_api = manifests::MEMBER_AGENT.replace(end, flags);
-        let with_api =
-            [&with_api, manifests::MULTICLUSTER_API, manifests::MEMBER_ADMISSION, manifests::MEMBER_FLOW_CONTROL];
+        let with_api = [&[&with_api, manifests::MULTICLUSTER_API], &of_member[1..]].concat();
         let values = ["--set=member.id=member-1", "--set=multiclusterApi.enabled=true"];
         equal(&helm, Chart::MemberAgent, &values, &with_api).await
     })
@@ -398,6 +401,21 @@ fn switches_leave_out_what_they_name() -> anyhow::Result<()> {
             };
             let found = ["admissionregistration.k8s.io/", "flowcontrol.apiserver.k8s.io/"].map(number);
             ensure!(found == expected, "{chart} for Kubernetes {version}: {found:?}");
+        }
+        // The rights of the EndpointSlice controller are wide: without the policies that limit them, it is off.
+        for (values, mode, has_rights) in [
+            (&["--kube-version=1.30.0"][..], "auto", true),
+            (&["--kube-version=1.29.15"], "off", false),
+            (&["--kube-version=1.29.15", "--set=endpointslices.mode=auto"], "auto", true),
+            (&["--set=admissionPolicy.enabled=false"], "off", false),
+            (&["--set=endpointslices.mode=off"], "off", false),
+            (&["--set=endpointslices.mode=on"], "on", true),
+        ] {
+            let objects = rendered(&helm, Chart::MemberAgent, &[&["--set=member.id=west"], values].concat()).await?;
+            let argument = format!("--endpointslices={mode}");
+            ensure!(arguments(&objects, "member-agent")?.contains(&argument), "{values:?}: not {argument}");
+            let rights = objects.keys().filter(|name| name.ends_with("fleetnet-endpointslices")).count();
+            ensure!(rights == if has_rights { 4 } else { 0 }, "{values:?}: {rights} objects with rights");
         }
         // With a single pod, a budget would block the drain of its node for ever.
         let one = rendered(&helm, Chart::HubAgent, &["--set=replicas=1"]).await?;

@@ -92,13 +92,14 @@ fn edits_by_hand_in_a_slice_are_repaired() -> anyhow::Result<()> {
 fn under_auto_an_edit_by_hand_counts_as_another_controller_and_is_repaired_later() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::take(Kind::WithoutItsController, "by-hand").await?;
+        cluster.controller_manager_is_gone().await?;
         let workload = cluster.workload().await?;
         let agent = cluster.serve(&[("--endpointslices-takeover-after", "2s")]).await?;
         workload.service("web").await?;
         let pod = PodSketch::new("web-0", "web", &["10.1.0.1"]);
         workload.pod(&pod).await?;
         let published = ["IPv4 http 8080/TCP: 10.1.0.1 ready web-0"];
-        workload.sees("web", &published).await.context("there is no Lease")?;
+        workload.sees("web", &published).await.context("kube-controller-manager has stopped")?;
         for _ in 0..10 {
             workload.report(&pod.clone().unready()).await?;
             workload.sees("web", &["IPv4 http 8080/TCP: 10.1.0.1 unready web-0"]).await?;
