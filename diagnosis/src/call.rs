@@ -1,12 +1,12 @@
 //! Names by which clients of an importing member call a Service, with the addresses and ports behind them.
 
-use crate::explain::{imports, is_ours, is_requested, is_service, member_of, named};
+use crate::explain::{imports, is_elsewhere, is_ours, is_requested, is_service, member_of, named};
 use crate::order::distinct;
 use crate::report::{Api, NameToCall};
 use crate::snapshot::{Member, Snapshot};
 use fleetnet_api::crd::multicluster::ServiceImport;
 use fleetnet_api::crd::{MergedServiceImport, MultiClusterService};
-use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, labels};
+use fleetnet_api::names::labels;
 use fleetnet_types::ObjectName;
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 use kube::ResourceExt as _;
@@ -16,7 +16,8 @@ use kube::ResourceExt as _;
 pub fn names_to_call(snapshot: &Snapshot, service: &ObjectName, importer: &str) -> Vec<NameToCall> {
     let Some(member) = snapshot.member(importer) else { return Vec::new() };
     let of_fleet = member.multi_cluster_services.objects().filter(|mcs| imports(mcs, service));
-    let of_fleet = of_fleet.filter_map(|mcs| by_fleet(member, mcs));
+    let is_known = !is_elsewhere(snapshot, member);
+    let of_fleet = of_fleet.filter_map(|mcs| by_fleet(member, mcs)).filter(|_| is_known);
     let standard = member.standard_imports.known().unwrap_or_default();
     let import = named(standard, &service.namespace, &service.name).filter(|import| is_ours(*import));
     of_fleet.chain(import.map(|import| by_standard(member, import))).collect()
@@ -41,14 +42,15 @@ pub fn importers(snapshot: &Snapshot, service: &ObjectName) -> Vec<String> {
 /// Returns the name of the derived Service, which is in a label of the MultiClusterService.
 fn by_fleet(member: &Member, mcs: &MultiClusterService) -> Option<NameToCall> {
     let derived = mcs.labels().get(labels::DERIVED_SERVICE)?;
-    let service = named(member.services.known().unwrap_or_default(), FLEET_SYSTEM_NAMESPACE, derived);
+    let namespace = &member.agent.namespace;
+    let service = named(member.services.known().unwrap_or_default(), namespace, derived);
     let external = mcs.status.iter().flat_map(|status| status.load_balancer.iter());
     let external = external.flat_map(|balancer| balancer.ingress.iter().flatten());
     let external = external.filter_map(|ingress| ingress.ip.clone().or_else(|| ingress.hostname.clone()));
     Some(NameToCall {
         importer: member.id.clone(),
         api: Api::Fleet,
-        name: format!("{derived}.{FLEET_SYSTEM_NAMESPACE}.svc"),
+        name: format!("{derived}.{namespace}.svc"),
         addresses: service.map(cluster_ips).into_iter().flatten().chain(external).collect(),
         ports: service.map(ports).unwrap_or_default(),
     })

@@ -20,6 +20,7 @@ mod import;
 mod membership;
 mod result;
 
+use crate::agents::AgentNamespaces;
 use fleetnet_core::reasons::Reason;
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -32,11 +33,9 @@ pub struct Entry {
     pub title: &'static str,
     /// The same if there is no fault.
     pub ok: &'static str,
-    pub meaning: &'static str,
-    /// Objects and fields that show the fault.
-    pub evidence: &'static str,
-    /// Command that confirms the fault. `HUB`, `EXPORTER`, `IMPORTER` and `MEMBER` stand for kubeconfig contexts.
-    pub confirm: &'static str,
+    meaning: &'static str,
+    evidence: &'static str,
+    confirm: &'static str,
     pub remedy: &'static str,
     /// Reasons of docs/reference/events.md that agents report for this fault.
     pub reasons: &'static [Reason],
@@ -44,7 +43,27 @@ pub struct Entry {
     pub is_notice: bool,
 }
 
+/// Texts of a code that depend on the namespaces of the agents.
+#[derive(Clone, Debug)]
+pub struct Texts {
+    pub meaning: String,
+    /// Objects and fields that show the fault.
+    pub evidence: String,
+    /// Command that confirms the fault. `HUB`, `EXPORTER`, `IMPORTER` and `MEMBER` stand for kubeconfig contexts.
+    pub confirm: String,
+}
+
 impl Entry {
+    /// Returns the texts for a fleet whose agents run in these namespaces.
+    #[must_use]
+    pub fn texts(&self, agents: &AgentNamespaces) -> Texts {
+        let filled = |text: &str| {
+            let text = text.replace("<agent-namespace>", &agents.members);
+            text.replace("<hub-agent-namespace>", &agents.hub)
+        };
+        Texts { meaning: filled(self.meaning), evidence: filled(self.evidence), confirm: filled(self.confirm) }
+    }
+
     const fn new(code: Code, title: &'static str, meaning: &'static str) -> Self {
         Self { code, title, ok: "", meaning, evidence: "", confirm: "", remedy: "", reasons: &[], is_notice: false }
     }
@@ -209,6 +228,24 @@ mod tests {
                 assert!(text.ends_with('.'), "{}: {text:?}", entry.code);
             }
         }
+    }
+
+    #[test]
+    fn texts_have_the_namespaces_of_the_agents() {
+        let [hub, members] = ["hub-ns", "member-ns"].map(|name| name.parse().expect("a name"));
+        let agents = AgentNamespaces { hub, members };
+        for entry in table() {
+            let Texts { meaning, evidence, confirm } = entry.texts(&agents);
+            for text in [entry.title, entry.ok, entry.remedy, &meaning, &evidence, &confirm] {
+                let has_another = text.contains("fleet-system") || text.contains("agent-namespace>");
+                assert!(!has_another, "{}: {text}", entry.code);
+            }
+        }
+        let confirm = |code: Code| code.entry().texts(&agents).confirm;
+        assert_eq!(confirm(Code::FN107), "kubectl --context MEMBER -n member-ns get deployments,pods");
+        assert!(confirm(Code::FN408).starts_with("kubectl --context HUB -n hub-ns get deployments -l "));
+        let usual = Code::FN409.entry().texts(&AgentNamespaces::default());
+        assert!(usual.meaning.ends_with("kube-node-lease and fleet-system never import."), "{usual:?}");
     }
 
     #[test]

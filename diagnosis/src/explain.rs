@@ -3,6 +3,7 @@
 //! | file | steps |
 //! |---|---|
 //! | `access.rs` … `result.rs` | one function for each code, in the file of its group |
+//! | `installed.rs` | agent of a cluster: its namespace, Deployment, pods and Leases |
 //! | `source.rs` | endpoints in the exporter, before an agent has a part in them |
 //! | `standard.rs` | objects and steps of the standard API only |
 //! | `pairs.rs` | the pairs of exporters and importers, by each API |
@@ -22,6 +23,7 @@ mod distribution;
 mod evidence;
 mod export;
 mod import;
+mod installed;
 mod membership;
 mod pairs;
 mod reach;
@@ -32,13 +34,13 @@ mod walk;
 
 pub use pairs::Filter;
 
-pub(crate) use access::{
-    agent, arguments, definitions_are_current, is_expired, is_held_by_member_agent, open_namespaces,
-    ready as ready_replicas,
-};
+pub(crate) use access::{definitions_are_current, open_namespaces};
 pub(crate) use claim::are_rights_enforced;
 pub(crate) use evidence::{changed, created, quoted};
 pub(crate) use export::{annotation, is_by, of_export, outcome};
+pub(crate) use installed::{
+    agent, arguments, elsewhere, is_elsewhere, is_expired, is_held_by_member_agent, ready as ready_replicas,
+};
 pub(crate) use membership::{clock_offset, has_foreign_owner, has_objects, hears, holder, is_of_go_agents, renewed};
 pub(crate) use pairs::{in_use_by, is_allowed, member_of, of as pairs_of};
 pub(crate) use reach::{of_service, of_slice};

@@ -70,14 +70,17 @@ fn connection(context: &str) -> Connection {
     }
 }
 
-fn agent(name: &str) -> AgentObjects {
+fn agent(own: &str, name: &str) -> AgentObjects {
     let labels = json!({"app.kubernetes.io/name": name});
+    let mut metadata = meta(own, name);
+    metadata["labels"] = json!({"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "fleetnet"});
     let deployment = json!({
-        "metadata": meta("fleet-system", name),
-        "spec": {"selector": {}, "template": {"metadata": {"labels": labels}}},
+        "metadata": metadata,
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}}},
         "status": {"readyReplicas": 2},
     });
     AgentObjects {
+        namespace: own.parse().expect("a name"),
         deployments: Listing::of(vec![built_in(deployment)]),
         pods: Listing::of(Vec::new()),
         leases: Listing::of(Vec::new()),
@@ -125,7 +128,7 @@ fn account(namespace: &str) -> ServiceAccount {
     built_in(json!({"metadata": meta(namespace, "member-agent")}))
 }
 
-fn hub() -> Hub {
+fn hub(agents: &str) -> Hub {
     let status = json!({"type": "ClusterSetIP", "clusters": [{"cluster": "west"}]});
     let mut import = meta("shop", "app");
     let in_use_by = json!({"MemberClusters": {"fleet-member-east": "east"}}).to_string();
@@ -135,7 +138,7 @@ fn hub() -> Hub {
     let namespaces = ["shop", "fleet-member-west", "fleet-member-east"].map(namespace).map(built_in);
     Hub {
         connection: connection("hub"),
-        agent: agent("hub-agent"),
+        agent: agent(agents, "hub-agent"),
         namespaces: Listing::of(namespaces.into()),
         member_agents: Listing::of(["east", "west"].map(|id| object("MemberAgent", member_agent(id))).into()),
         internal_exports: Listing::of(vec![object(
@@ -170,13 +173,13 @@ fn hub() -> Hub {
     }
 }
 
-fn member(id: &str) -> Member {
+fn member(agents: &str, id: &str) -> Member {
     let token = TokenClaims {
         subject: format!("system:serviceaccount:fleet-member-{id}:member-agent"),
         ..TokenClaims::default()
     };
     let secret = HubSecret {
-        namespace: "fleet-system".to_owned(),
+        namespace: agents.to_owned(),
         name: "fleetnet-hub".to_owned(),
         url: "https://hub.example:6443".to_owned(),
         authority: None,
@@ -185,7 +188,7 @@ fn member(id: &str) -> Member {
     Member {
         id: id.to_owned(),
         connection: connection(id),
-        agent: agent("member-agent"),
+        agent: agent(agents, "member-agent"),
         cluster_uid: Some(format!("cluster-{id}")),
         hub_secret: Listing::of(vec![secret]),
         service_exports: Listing::of(Vec::new()),
@@ -205,7 +208,12 @@ fn member(id: &str) -> Member {
 
 /// Returns the snapshot of the healthy fleet. `members[0]` is the importer `east`, `members[1]` the exporter `west`.
 pub(crate) fn healthy() -> Snapshot {
-    let (mut east, mut west) = (member("east"), member("west"));
+    healthy_in("fleet-system")
+}
+
+/// Returns the healthy fleet with agents in this namespace.
+pub(crate) fn healthy_in(agents: &str) -> Snapshot {
+    let (mut east, mut west) = (member(agents, "east"), member(agents, "west"));
     let mut slice = meta("shop", "app-1");
     slice["labels"] = json!({"kubernetes.io/service-name": "app"});
     let content = json!({
@@ -226,14 +234,14 @@ pub(crate) fn healthy() -> Snapshot {
             "status": {"conditions": conditions("Valid", "True", "ServiceIsValid")},
         }),
     )]);
-    let mut imported = meta("fleet-system", "west-shop-app-1-x");
+    let mut imported = meta(agents, "west-shop-app-1-x");
     imported["labels"] = json!({
         "kubernetes.io/service-name": "shop-app",
         "endpointslice.kubernetes.io/managed-by": format!("endpointsliceimport-controller.{GROUP}"),
     });
     imported["annotations"] = json!({format!("{GROUP}/last-observed-generation"): "3"});
     east.slices = Listing::of(vec![with(imported)]);
-    east.services = Listing::of(vec![built_in(json!({"metadata": meta("fleet-system", "shop-app"), "spec": {}}))]);
+    east.services = Listing::of(vec![built_in(json!({"metadata": meta(agents, "shop-app"), "spec": {}}))]);
     let mut mcs = meta("shop", "app");
     mcs["labels"] = json!({format!("{GROUP}/derived-service"): "shop-app"});
     east.multi_cluster_services = Listing::of(vec![object(
@@ -244,7 +252,7 @@ pub(crate) fn healthy() -> Snapshot {
             "status": {"conditions": conditions("Valid", "True", "FoundServiceImport")},
         }),
     )]);
-    Snapshot { hub: hub(), members: vec![east, west] }
+    Snapshot { hub: hub(agents), members: vec![east, west] }
 }
 
 /// Sets a field of an object, by JSON pointer.

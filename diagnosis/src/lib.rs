@@ -9,12 +9,14 @@
 //! | [`status`], [`services`], [`check`], [`latency`] | the other views of a fleet |
 //! | [`migrate`] | what a change between Go agents and fleetnet does not carry over |
 //! | [`connectivity`] | the connections that `test connectivity` tries, and the faults that their results show |
+//! | [`agents`] | the namespaces of the agents, and how to recognize their Deployments |
 //! | [`call`] | the names by which clients of an importer call a Service |
 //! | [`order`], [`suggest`] | the natural order of names, and names that are like others |
 //! | [`report`] | results of all these functions, which serialize to JSON |
 //!
 //! Invariant: everything outside of [`read`] is a pure function of a [`Snapshot`].
 
+pub mod agents;
 pub mod call;
 pub mod check;
 pub mod codes;
@@ -25,6 +27,8 @@ mod fixture;
 pub mod latency;
 mod limits;
 pub mod migrate;
+#[cfg(test)]
+mod namespace_tests;
 pub mod order;
 pub mod read;
 pub mod report;

@@ -17,8 +17,9 @@ mod server;
 
 pub use failure::failure;
 
+use crate::agents::{AgentNamespace, AgentNamespaces};
 use crate::limits::{READING, REQUEST};
-use crate::snapshot::{Connection, Failure, Member, Snapshot};
+use crate::snapshot::{AgentObjects, Connection, Failure, Hub, Member, Snapshot};
 use fleetnet_core::names::cluster_of;
 use fleetnet_types::ObjectName;
 use futures::future::join_all;
@@ -75,23 +76,29 @@ impl Default for Limits {
 
 /// Reads the objects of a fleet, all clusters in parallel. `members` has the targets by cluster id. The snapshot also contains
 /// the members that only the hub knows.
-pub async fn read(hub: Option<&Target>, members: &BTreeMap<String, Target>, scope: &Scope, limits: Limits) -> Snapshot {
+pub async fn read(
+    hub: Option<&Target>,
+    members: &BTreeMap<String, Target>,
+    agents: &AgentNamespaces,
+    scope: &Scope,
+    limits: Limits,
+) -> Snapshot {
     let deadline = Instant::now() + limits.whole;
     let of_hub = async {
         match hub {
-            Some(target) => hub::read(&Server::new(target, limits.request, deadline), scope).await,
-            None => crate::snapshot::Hub::default(),
+            Some(target) => hub::read(&Server::new(target, limits.request, deadline), &agents.hub, scope).await,
+            None => Hub { agent: unread(&agents.hub), ..Hub::default() },
         }
     };
     let of_members = join_all(members.iter().map(|(id, target)| {
         let server = Server::new(target, limits.request, deadline);
-        async move { member::read(&server, id, scope).await }
+        async move { member::read(&server, id, &agents.members, scope).await }
     }));
     let (hub_objects, mut read) = futures::future::join(of_hub, of_members).await;
     let in_hub = hub_objects.namespaces.objects().filter_map(|namespace| cluster_of(&namespace.name_any()));
     for id in in_hub {
         if !read.iter().any(|member| *member.id == *id) {
-            read.push(Member { id: id.to_string(), ..Member::default() });
+            read.push(Member { id: id.to_string(), agent: unread(&agents.members), ..Member::default() });
         }
     }
     read.sort_by(|one, two| crate::order::natural(&one.id, &two.id));
@@ -100,6 +107,11 @@ pub async fn read(hub: Option<&Target>, members: &BTreeMap<String, Target>, scop
         rights::of_members_in_hub(&Server::new(target, limits.request, deadline), &mut snapshot).await;
     }
     snapshot
+}
+
+/// Returns the objects of an agent before anything is read.
+fn unread(namespace: &AgentNamespace) -> AgentObjects {
+    AgentObjects { namespace: namespace.clone(), ..AgentObjects::default() }
 }
 
 /// Connects to an API server without reading any object.

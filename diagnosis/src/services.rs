@@ -4,7 +4,9 @@
 mod arrival;
 
 use crate::call::names_to_call;
-use crate::explain::{Site, age, changed, created, exporters, in_use_by, is_by, is_requested, member_of, outcome};
+use crate::explain::{
+    Site, age, changed, created, elsewhere, exporters, in_use_by, is_by, is_elsewhere, is_requested, member_of, outcome,
+};
 use crate::limits::ANSWERED_SECONDS;
 use crate::order::sorted;
 use crate::report::{API_VERSION, Api, Arrival, ServiceRow, ServiceState, Services, Verdict};
@@ -238,7 +240,7 @@ fn not_known(snapshot: &Snapshot) -> Vec<String> {
     // A fleet can do without the kind, unless a Service is exported by the standard API.
     let is_needed = hub.internal_exports.objects().any(|export| is_by(export, Api::Standard));
     let merged_imports = why(&hub.merged_imports).filter(|_| is_needed || hub.merged_imports != Listing::NotDefined);
-    not_known_of(
+    let mut not_known = not_known_of(
         snapshot,
         &[
             ("InternalServiceExports", why(&hub.internal_exports)),
@@ -247,7 +249,9 @@ fn not_known(snapshot: &Snapshot) -> Vec<String> {
             ("MergedServiceImports", merged_imports),
             ("EndpointSliceExports", why(&hub.slice_exports)),
         ],
-    )
+    );
+    not_known.extend(snapshot.members.iter().filter(|member| is_elsewhere(snapshot, member)).map(elsewhere));
+    not_known
 }
 
 #[cfg(test)]

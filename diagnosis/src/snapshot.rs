@@ -2,6 +2,7 @@
 //!
 //! A listing that is missing from a snapshot always says why. So no rule takes "not read" for "does not exist".
 
+use crate::agents::{Agent, AgentNamespace};
 use crate::latency::Summary;
 use crate::report::NotReached;
 use fleetnet_api::crd::{
@@ -83,6 +84,8 @@ pub struct Member {
 /// Objects of an agent in its own cluster.
 #[derive(Clone, Debug, Default)]
 pub struct AgentObjects {
+    /// Namespace in which the agent runs. The objects below are in it.
+    pub namespace: AgentNamespace,
     pub deployments: Listing<Deployment>,
     pub pods: Listing<Pod>,
     pub leases: Listing<Lease>,
@@ -290,6 +293,14 @@ pub struct TokenClaims {
     pub subject: String,
     /// UID of the ServiceAccount. `None` if the token does not contain it.
     pub account_uid: Option<String>,
+}
+
+impl AgentObjects {
+    /// Returns the Deployment of an agent, among those of the namespace.
+    #[must_use]
+    pub fn deployment(&self, agent: Agent) -> Option<&Deployment> {
+        self.deployments.objects().find(|deployment| agent.owns(&deployment.metadata))
+    }
 }
 
 impl Snapshot {

@@ -1,5 +1,6 @@
 //! Status of the fleet: one row for each member, from the hub alone.
 
+use crate::agents::Agent;
 use crate::explain::{
     Site, age, clock_offset, created, has_objects, holder, is_held_by_member_agent, is_of_go_agents, is_requested,
     is_terminating, member_agent_of, member_of, renewed,
@@ -19,7 +20,7 @@ use kube::ResourceExt as _;
 pub fn status(snapshot: &Snapshot) -> Status {
     let members: Vec<MemberStatus> = snapshot.members.iter().map(|member| row(snapshot, member)).collect();
     let hub = hub(&snapshot.hub);
-    let not_known = not_known(snapshot);
+    let not_known: Vec<String> = not_known(snapshot).into_iter().chain(without_agent(snapshot)).collect();
     let is_fault = |state: MemberState| match state {
         MemberState::Silent | MemberState::NeverHeard | MemberState::NoNamespace | MemberState::Leaving => true,
         MemberState::Ready | MemberState::Stopped | MemberState::GoAgent | MemberState::Unknown => false,
@@ -126,7 +127,7 @@ fn hub(hub: &Hub) -> HubStatus {
     let agents = hub.member_agents.objects();
     let versions = agents.filter_map(|agent| agent.status.as_ref()?.version.clone());
     let lease = lease(hub);
-    let deployment = deployment(hub);
+    let deployment = hub.agent.deployment(Agent::Hub);
     let replicas = deployment.map(|deployment| {
         let wanted = deployment.spec.replicas.unwrap_or(1);
         (crate::explain::ready_replicas(deployment), wanted)
@@ -145,14 +146,31 @@ fn lease(hub: &Hub) -> Option<&Lease> {
     hub.agent.leases.objects().find(|lease| is_lease_of_hub_agent(lease))
 }
 
-fn deployment(hub: &Hub) -> Option<&Deployment> {
-    hub.agent.deployments.objects().find(|deployment| deployment.name_any() == "hub-agent")
+/// True if the namespace of the hub agent shows that the cluster has one, of fleetnet or in Go. `None` if that was not read.
+fn has_agent(hub: &Hub) -> Option<bool> {
+    // A server without Deployments, such as one in memory, has no Deployment of a hub agent.
+    let has_deployments = hub.agent.deployments.known().is_some() || hub.agent.deployments == Listing::NotDefined;
+    let is_read = hub.agent.leases.known().is_some() && has_deployments;
+    let is_agent = |it: &Deployment| Agent::Hub.owns(&it.metadata) || Agent::Hub.is_go(&it.name_any());
+    is_read.then(|| lease(hub).is_some() || hub.agent.deployments.objects().any(is_agent))
 }
 
 /// Returns a text for each listing of the hub that is needed and not known.
 pub(crate) fn not_known(snapshot: &Snapshot) -> Vec<String> {
     let hub = &snapshot.hub;
     not_known_of(snapshot, &[("Namespaces", why(&hub.namespaces)), ("MemberAgents", why(&hub.member_agents))])
+}
+
+/// Returns a text if the members have a hub agent, and it is in another namespace than the user says, or does not run.
+fn without_agent(snapshot: &Snapshot) -> Option<String> {
+    let hub = &snapshot.hub;
+    (has_agent(hub) == Some(false) && !snapshot.members.is_empty()).then(|| {
+        format!(
+            "hub: the namespace {} has no hub agent: if it runs in another namespace, name this with --agent-namespace or \
+             --hub-agent-namespace",
+            hub.agent.namespace
+        )
+    })
 }
 
 /// Returns a text for each of these kinds that is not known, or the reason why nothing is.
@@ -169,14 +187,12 @@ pub(crate) fn not_known_of(snapshot: &Snapshot, kinds: &[(&str, Option<String>)]
 /// Returns a text if nothing shows that the cluster is a hub: a wrong context must not look like a healthy fleet.
 fn doubt(snapshot: &Snapshot) -> Option<String> {
     let hub = &snapshot.hub;
-    // A server without Deployments, such as one in memory, has no Deployment of a hub agent.
-    let has_deployments = hub.agent.deployments.known().is_some() || hub.agent.deployments == Listing::NotDefined;
-    let is_read = hub.namespaces.known().is_some() && hub.agent.leases.known().is_some() && has_deployments;
-    let is_hub = !snapshot.members.is_empty() || lease(hub).is_some() || deployment(hub).is_some();
+    let is_no_hub = has_agent(hub) == Some(false) && hub.namespaces.known().is_some() && snapshot.members.is_empty();
     let context = hub.connection.context.as_deref().unwrap_or_default();
-    (is_read && !is_hub).then(|| {
+    is_no_hub.then(|| {
         format!(
-            "hub: context {context} leads to a cluster without hub agent and members: name the hub with --hub-context"
+            "hub: context {context} leads to a cluster without hub agent and members: name the hub with --hub-context, or the \
+             namespace of its agent with --agent-namespace"
         )
     })
 }

@@ -36,6 +36,8 @@ pub struct Setup {
     /// identity.
     pub identity: String,
     pub clock: Clock,
+    /// Namespace of the agent in its cluster, with its Leases. The namespace must exist.
+    pub namespace: String,
     pub lease: LeaseTimes,
     /// Time for which a member agent keeps a derived Service after its last exporter is gone. Only for member agents.
     pub derived_service_grace: Duration,
@@ -75,6 +77,7 @@ impl Setup {
         Self {
             identity: lease::identity(kind),
             clock: Clock::system(),
+            namespace: FLEET_SYSTEM.to_owned(),
             lease: LeaseTimes::default(),
             derived_service_grace: DERIVED_SERVICE_GRACE,
             endpointslices: None,
@@ -157,7 +160,7 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
     let settings = Settings {
         cluster: member_name.into(),
         hub_namespace: member_namespace(member_name).into(),
-        fleet_system_namespace: FLEET_SYSTEM.into(),
+        fleet_system_namespace: setup.namespace.as_str().into(),
         derived_service_grace_micros: i64::try_from(setup.derived_service_grace.as_micros())?,
         announces: parts.announcement(setup.standard_api),
         leader: setup.identity.as_str().into(),
@@ -199,7 +202,7 @@ fn run(name: String, part: Part, registry: Registry, setup: &Setup) -> Agent {
     let own_name = own_cluster.name.clone();
     let lease = LeaseConfig {
         client: own_cluster.requests.clone(),
-        namespace: FLEET_SYSTEM.to_owned(),
+        namespace: setup.namespace.clone(),
         names: leases,
         identity: setup.identity.clone(),
         times: setup.lease,

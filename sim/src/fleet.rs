@@ -3,7 +3,7 @@
 use crate::agent::{self, Agent, Ended, MEMBER_TAKEOVER_AFTER, Setup};
 use crate::limits::{AUDIT_ENTRIES, READY, STOP};
 use crate::line::Line;
-use crate::server::{ADMIN, Server};
+use crate::server::{ADMIN, FLEET_SYSTEM, Server};
 use crate::stream::Streams;
 use anyhow::{Context as _, bail};
 use fleetnet_api::crds::{self, Form};
@@ -233,6 +233,7 @@ impl Fleet {
             // Like a container that starts again in its pod.
             identity: format!("{kind}_{}_{place:?}-{replica}.{}", self.options.seed, self.started),
             clock: self.own_clocks.get(&place).unwrap_or(&self.clock).clone(),
+            namespace: FLEET_SYSTEM.to_owned(),
             lease: self.options.lease,
             derived_service_grace: self.options.derived_service_grace,
             endpointslices: self.options.endpointslices.clone(),

@@ -63,16 +63,16 @@ pub(super) const CODES: &[Entry] = &[
     .ok("Agents run")
     .seen(
         "status of the Deployment, and waiting reasons of its pods",
-        "kubectl --context MEMBER -n fleet-system get deployments,pods",
+        "kubectl --context MEMBER -n <agent-namespace> get deployments,pods",
     )
-    .remedy("Follow the waiting reason of the pod: correct the image, create the Secret fleetnet-hub, or raise the quota. If the hub has no Deployment, the context may not be that of the hub: use --hub-context."),
+    .remedy("Follow the waiting reason of the pod: correct the image, create the Secret fleetnet-hub, or raise the quota. If the hub has no Deployment, the context may not be that of the hub: use --hub-context. If the agents run in another namespace than the evidence names, use --agent-namespace, or for the hub agent alone --hub-agent-namespace."),
     Entry::new(
         FN108,
         "The agent runs and is not ready",
         "The agent's container runs, but the agent does not have a complete view of its clusters.",
     )
     .ok("The agents are ready")
-    .seen("condition Ready of the agent's pods", "kubectl --context MEMBER -n fleet-system describe pods")
+    .seen("condition Ready of the agent's pods", "kubectl --context MEMBER -n <agent-namespace> describe pods")
     .remedy("Read /readyz and the log lines `cannot watch` of the agent: each line names a kind, its cluster and the remedy."),
     Entry::new(
         FN109,
@@ -80,7 +80,7 @@ pub(super) const CODES: &[Entry] = &[
         "Nobody renews a Lease of the agent, or an agent of another product (the Go agent) holds it.",
     )
     .ok("A fleetnet agent is the leader")
-    .seen("holderIdentity and renewTime of the Lease", "kubectl --context MEMBER -n fleet-system get leases -o yaml")
+    .seen("holderIdentity and renewTime of the Lease", "kubectl --context MEMBER -n <agent-namespace> get leases -o yaml")
     .remedy("If the Go agent holds the Lease, scale its Deployment to 0. Otherwise check that the agent can write Leases."),
     Entry::new(
         FN110,
@@ -90,7 +90,7 @@ pub(super) const CODES: &[Entry] = &[
     .ok("The agents' roles have all rights in their own clusters")
     .seen(
         "SubjectAccessReview for the agent's ServiceAccount",
-        "kubectl --context MEMBER auth can-i --list --as=system:serviceaccount:fleet-system:member-agent",
+        "kubectl --context MEMBER auth can-i --list --as=system:serviceaccount:<agent-namespace>:member-agent",
     )
     .remedy("Apply the role of this version (the agent's chart, or deploy/member-agent.yaml and deploy/hub-agent.yaml).")
     .reasons(&[Reason::WriteDenied]),

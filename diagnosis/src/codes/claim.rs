@@ -69,14 +69,14 @@ pub(super) const CODES: &[Entry] = &[
         "The hub agent runs with --namespace-policy=off, so it ignores the annotations networking.fleet.azure.com/exporters and networking.fleet.azure.com/importers.",
     )
     .ok("The hub agent enforces who may export and import")
-    .seen("arguments of the hub agent", "kubectl --context HUB -n fleet-system get deployment hub-agent -o yaml")
+    .seen("arguments of the hub agent", "kubectl --context HUB -n <hub-agent-namespace> get deployments -l app.kubernetes.io/part-of=fleetnet -o yaml")
     .remedy("Run the hub agent without --namespace-policy=off, or remove the annotations.")
     .reasons(&[Reason::RightsNotEnforced])
     .notice(),
     Entry::new(
         FN409,
         "The namespace of the importer does not import",
-        "The importer does not have the namespace of the Service, or this namespace lacks the label fleetnet/import=true. The namespaces kube-system, kube-public, kube-node-lease and fleet-system never import.",
+        "The importer does not have the namespace of the Service, or this namespace lacks the label fleetnet/import=true. The namespaces kube-system, kube-public, kube-node-lease and <agent-namespace> never import.",
     )
     .ok("The namespace of the importer imports")
     .seen("label fleetnet/import of the Namespace", "kubectl --context IMPORTER get namespace <namespace> --show-labels")

@@ -8,19 +8,19 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN601,
         "The derived Service is missing",
-        "The hub grants the import, and the importer has no derived Service: in fleet-system, or by the standard API in the namespace of the Service.",
+        "The hub grants the import, and the importer has no derived Service: in <agent-namespace>, or by the standard API in the namespace of the Service.",
     )
     .ok("The derived Service exists")
-    .seen("label networking.fleet.azure.com/derived-service of the MultiClusterService, or Service derived-<hash>", "kubectl --context IMPORTER get services -n fleet-system")
+    .seen("label networking.fleet.azure.com/derived-service of the MultiClusterService, or Service derived-<hash>", "kubectl --context IMPORTER get services -n <agent-namespace>")
     .remedy("Read the condition Valid of the MultiClusterService, or Ready of the ServiceImport of the standard API, and the log of the member agent in the importer. The standard API needs the rights of deploy/multicluster-api.yaml.")
     .reasons(&[Reason::WriteRefused, Reason::WriteDenied]),
     Entry::new(
         FN602,
         "The name of the derived Service is in use",
-        "Other Services in fleet-system use all names that the agent may give to the derived Service.",
+        "Other Services in <agent-namespace> use all names that the agent may give to the derived Service.",
     )
     .ok("The name of the derived Service is free")
-    .seen("condition Valid of the MultiClusterService", "kubectl --context IMPORTER -n fleet-system get services")
+    .seen("condition Valid of the MultiClusterService", "kubectl --context IMPORTER -n <agent-namespace> get services")
     .remedy("Delete or rename the other Service.")
     .reasons(&[Reason::NameHeldByAnother]),
     Entry::new(
@@ -48,7 +48,7 @@ pub(super) const CODES: &[Entry] = &[
         "The hub distributes the slice to the importer, and the importer has no EndpointSlice for it.",
     )
     .ok("The imported slices exist")
-    .seen("no EndpointSlice with the name of the EndpointSliceImport: in fleet-system, or by the standard API in the namespace of the Service", "kubectl --context IMPORTER -n fleet-system get endpointslices")
+    .seen("no EndpointSlice with the name of the EndpointSliceImport: in <agent-namespace>, or by the standard API in the namespace of the Service", "kubectl --context IMPORTER -n <agent-namespace> get endpointslices")
     .remedy("Check quotas and policies of this namespace in the importer, and read the log of the member agent.")
     .reasons(&[Reason::WriteDenied, Reason::WriteRefused, Reason::NameHeldByAnother]),
     Entry::new(
@@ -57,7 +57,7 @@ pub(super) const CODES: &[Entry] = &[
         "The importer has not imported the generation that the hub distributes for more than 10 s.",
     )
     .ok("The imported slices are up to date")
-    .seen("annotation networking.fleet.azure.com/last-observed-generation of the EndpointSlice", "kubectl --context IMPORTER -n fleet-system get endpointslices -o yaml")
+    .seen("annotation networking.fleet.azure.com/last-observed-generation of the EndpointSlice", "kubectl --context IMPORTER -n <agent-namespace> get endpointslices -o yaml")
     .remedy("Read the log of the member agent in the importer: retries, throttled requests (429), age of its watches.")
     .reasons(&[Reason::TooManyEndpoints]),
     Entry::new(
@@ -84,7 +84,7 @@ pub(super) const CODES: &[Entry] = &[
         "No imported slice has an address family of the derived Service, so the Service routes to no endpoint.",
     )
     .ok("The derived Service has an IP family of its slices")
-    .seen("spec.ipFamilies of the derived Service, addressType of the slices", "kubectl --context IMPORTER -n fleet-system get services,endpointslices -o wide")
+    .seen("spec.ipFamilies of the derived Service, addressType of the slices", "kubectl --context IMPORTER -n <agent-namespace> get services,endpointslices -o wide")
     .remedy("Use a dual-stack cluster as importer, or export slices of the family of the importer.")
     .reasons(&[Reason::IPFamilyNotSupported]),
     Entry::new(
@@ -93,7 +93,7 @@ pub(super) const CODES: &[Entry] = &[
         "The derived Service is of type LoadBalancer, and no cloud controller gave it an address.",
     )
     .ok("The load balancer of the derived Service has an address")
-    .seen("status.loadBalancer of the derived Service", "kubectl --context IMPORTER -n fleet-system describe services")
+    .seen("status.loadBalancer of the derived Service", "kubectl --context IMPORTER -n <agent-namespace> describe services")
     .remedy("Check the cloud controller of the importer, or set spec.type of the MultiClusterService to ClusterIP.")
     .notice(),
     Entry::new(
@@ -102,7 +102,7 @@ pub(super) const CODES: &[Entry] = &[
         "Another writer undoes the agents' writes, or took over an imported slice. The agents repair each object once a minute.",
     )
     .ok("Only the agents change their objects")
-    .seen("condition Disputed, or the label managed-by of an imported slice", "kubectl --context IMPORTER -n fleet-system get endpointslices --show-managed-fields -o yaml")
+    .seen("condition Disputed, or the label managed-by of an imported slice", "kubectl --context IMPORTER -n <agent-namespace> get endpointslices --show-managed-fields -o yaml")
     .remedy("Stop the other writer, or configure it so that it does not write this object.")
     .reasons(&[Reason::WritesUndone])
     .notice(),
@@ -157,7 +157,7 @@ pub(super) const CODES: &[Entry] = &[
         "The exports of several clusters have different session affinities. The hub agent takes that of one export, and reports no conflict.",
     )
     .ok("The derived Service has the session affinity of the exported Services")
-    .seen("spec.sessionAffinity of both Services", "kubectl --context IMPORTER -n fleet-system get services -o yaml")
+    .seen("spec.sessionAffinity of both Services", "kubectl --context IMPORTER -n <agent-namespace> get services -o yaml")
     .remedy("Set the same spec.sessionAffinity in the Services of all exporters.")
     .notice(),
 ];

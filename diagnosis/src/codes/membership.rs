@@ -31,7 +31,7 @@ pub(super) const CODES: &[Entry] = &[
         "The token in the Secret fleetnet-hub has expired, or its ServiceAccount was deleted or created again.",
     )
     .ok("The hub accepts the member's token")
-    .seen("claims of the token in the Secret fleetnet-hub", "kubectl --context MEMBER -n fleet-system logs deployment/member-agent")
+    .seen("claims of the token in the Secret fleetnet-hub", "kubectl --context MEMBER -n <agent-namespace> logs -l app.kubernetes.io/part-of=fleetnet --tail=-1")
     .remedy("Run `fleetnet join <member> --apply --context <its context>`: it writes a new token."),
     Entry::new(
         FN204,
@@ -41,7 +41,7 @@ pub(super) const CODES: &[Entry] = &[
     .ok("The member has the right address and certificate authority of the hub")
     .seen(
         "keys url and certificate-authority of the Secret fleetnet-hub",
-        "kubectl --context MEMBER -n fleet-system get secret fleetnet-hub -o jsonpath='{.data.url}'",
+        "kubectl --context MEMBER -n <agent-namespace> get secret fleetnet-hub -o jsonpath='{.data.url}'",
     )
     .remedy("Run `fleetnet join <member> --apply --context <its context>` with the right --hub-server, or correct the Secret. Then restart the member agent: it reads the URL at its start."),
     Entry::new(

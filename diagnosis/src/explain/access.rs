@@ -1,21 +1,22 @@
 //! Steps FN1xx: access to the clusters, and installation.
 
 use super::evidence::{context_flag, created, quoted};
-use super::membership::{clock_offset, has_foreign_owner, holder, is_heard, is_of_go_agents};
-use super::walk::{Walk, age, listed, member_agent, need, optional, settled};
+use super::installed::{
+    agent, deployment, elsewhere, is_alive, is_elsewhere, is_expired, is_planned, pods, ready, renewed_by_server, role,
+    running_pod, waiting_reason,
+};
+use super::membership::{has_foreign_owner, is_of_go_agents};
+use super::walk::{Walk, listed, need, optional, settled};
 use super::{Found, Rule, Site, Stop, are_rights_enforced, claim::namespace_policy};
 use crate::codes::Code::{self, *};
-use crate::limits::LEASE_SECONDS;
 use crate::report::Evidence;
-use crate::snapshot::{AgentObjects, Failure, FailureClass, Listing, MissingRight, Reached, Snapshot};
+use crate::snapshot::{Failure, FailureClass, Listing, MissingRight, Reached, Snapshot};
 use fleetnet_api::crds::{self, Form};
-use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, GROUP, annotations};
+use fleetnet_api::names::{GROUP, annotations};
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::names::cluster_of;
-use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps, JSONSchemaPropsOrArray,
 };
@@ -114,22 +115,26 @@ pub(crate) fn definitions_are_current(_: &Snapshot, site: Site<'_>) -> Found {
 /// FN107.
 pub(crate) fn agent_runs(snapshot: &Snapshot, site: Site<'_>) -> Found {
     let Some(deployment) = deployment(site)? else {
+        match site {
+            Site::Member(member) if is_elsewhere(snapshot, member) => return Err(Stop::Unknown(elsewhere(member))),
+            Site::Hub(_) | Site::Member(_) => {}
+        }
         if is_planned(snapshot, site) || is_alive(snapshot, site) {
             return Err(Stop::Skipped(format!("{}: the agent runs without a Deployment", site.cluster())));
         }
-        return Err(site.lacks::<Deployment>(FLEET_SYSTEM_NAMESPACE, agent_name(site)));
+        return Err(site.lacks::<Deployment>(&agent(site).namespace, role(site).name()));
     };
-    if ready(deployment) > 0 || running_pod(site).is_some() {
+    if ready(deployment) > 0 || running_pod(site, deployment).is_some() {
         return Ok(());
     }
     if is_planned(snapshot, site) {
         return Err(Stop::Skipped("the agent announced its stop".to_owned()));
     }
-    if pods(site).next().is_none() && is_alive(snapshot, site) {
+    if pods(site, deployment).next().is_none() && is_alive(snapshot, site) {
         return Err(Stop::Skipped(format!("{}: the agent runs outside of its Deployment", site.cluster())));
     }
     settled(site, created(deployment))?;
-    let waiting = pods(site).find_map(|pod| Some((pod, waiting_reason(pod)?)));
+    let waiting = pods(site, deployment).find_map(|pod| Some((pod, waiting_reason(pod)?)));
     Err(match waiting {
         Some((pod, reason)) => site.broken(pod, "status.containerStatuses[0].state.waiting.reason", reason),
         None => site.broken(deployment, "status.readyReplicas", "0").at(created(deployment)),
@@ -147,7 +152,7 @@ pub(crate) fn agent_is_ready(snapshot: &Snapshot, site: Site<'_>) -> Found {
     {
         return Err(Stop::Skipped("another cluster owns the cluster id".to_owned()));
     }
-    let Some(pod) = running_pod(site) else { return Err(Stop::Skipped("no pod runs".to_owned())) };
+    let Some(pod) = running_pod(site, deployment) else { return Err(Stop::Skipped("no pod runs".to_owned())) };
     settled(site, created(pod))?;
     let condition = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let condition = condition.into_iter().find(|condition| condition.type_ == "Ready");
@@ -172,7 +177,7 @@ pub(crate) fn agent_leads(snapshot: &Snapshot, site: Site<'_>) -> Found {
         if is_expired(snapshot, site, lease) {
             return Err(site.broken(lease, "spec.renewTime", "not renewed").at(renewed));
         }
-        if !holder.is_empty() && !holder.starts_with(&format!("{}_", agent_name(site))) {
+        if !holder.is_empty() && !holder.starts_with(&format!("{}_", role(site).name())) {
             return Err(site.broken(lease, "spec.holderIdentity", holder).at(renewed));
         }
     }
@@ -286,40 +291,6 @@ fn shows(site: Site<'_>, kind: &str, verb: &str, value: &str) -> Stop {
     }))
 }
 
-pub(crate) fn agent(site: Site<'_>) -> &AgentObjects {
-    match site {
-        Site::Hub(hub) => &hub.agent,
-        Site::Member(member) => &member.agent,
-    }
-}
-
-fn agent_name(site: Site<'_>) -> &'static str {
-    match site {
-        Site::Hub(_) => "hub-agent",
-        Site::Member(_) => "member-agent",
-    }
-}
-
-/// Returns the Deployment of the agent, by its name or by the label of its charts.
-pub(crate) fn deployment(site: Site<'_>) -> Result<Option<&Deployment>, Stop> {
-    let name = agent_name(site);
-    let is_agent = |it: &&Deployment| it.name_any() == name || it.labels().get(NAME_LABEL).is_some_and(|it| it == name);
-    Ok(optional(&agent(site).deployments, "Deployments")?.iter().find(is_agent))
-}
-
-/// Returns the arguments of an agent.
-pub(crate) fn arguments(deployment: &Deployment) -> impl Iterator<Item = &str> {
-    let containers = deployment.spec.template.spec.iter().flat_map(|pod| &pod.containers);
-    containers.flat_map(|it| it.command.iter().chain(&it.args).flatten()).map(String::as_str)
-}
-
-/// Returns the value of a flag of the agent. A later value replaces an earlier one. `None` also if the Deployment is not known.
-pub(crate) fn flag_value<'a>(site: Site<'a>, name: &str) -> Option<&'a str> {
-    let arguments = arguments(deployment(site).ok()??);
-    let words: Vec<&str> = arguments.flat_map(|argument| argument.splitn(2, '=')).collect();
-    words.windows(2).rev().find(|pair| pair[0].trim_start_matches('-') == name).map(|pair| pair[1])
-}
-
 /// FN111.
 fn namespace_is_listed(walk: &Walk<'_>) -> Found {
     open_namespaces(walk.snapshot, |namespace| *namespace.name_any() == *walk.service.namespace)
@@ -345,7 +316,7 @@ pub(crate) fn open_namespaces(snapshot: &Snapshot, is_of_interest: impl Fn(&Name
     }
     let is_of_users = |namespace: &&Namespace| {
         let name = namespace.name_any();
-        !name.starts_with("kube-") && name != FLEET_SYSTEM_NAMESPACE && cluster_of(&name).is_none()
+        !name.starts_with("kube-") && name != *snapshot.hub.agent.namespace && cluster_of(&name).is_none()
     };
     let open = namespaces.iter().filter(is_of_users).filter(|it| !is_listed(it) && is_of_interest(it));
     let open: Vec<&Namespace> = open.collect();
@@ -354,73 +325,6 @@ pub(crate) fn open_namespaces(snapshot: &Snapshot, is_of_interest: impl Fn(&Name
     let more = open.len().saturating_sub(NAMED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     Err(hub.broken(*first, "metadata.annotations", format!("no list in {}{more}", names.join(", "))))
-}
-
-/// Recommended label of Kubernetes with the name of a program.
-const NAME_LABEL: &str = "app.kubernetes.io/name";
-
-fn pods(site: Site<'_>) -> impl Iterator<Item = &Pod> {
-    let name = agent_name(site);
-    agent(site).pods.objects().filter(move |pod| pod.labels().get(NAME_LABEL).is_some_and(|it| it == name))
-}
-
-pub(crate) fn ready(deployment: &Deployment) -> i32 {
-    deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or_default()
-}
-
-/// Returns a pod of the agent whose container runs.
-fn running_pod(site: Site<'_>) -> Option<&Pod> {
-    pods(site).find(|pod| {
-        let mut containers = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
-        containers.any(|container| container.state.as_ref().is_some_and(|state| state.running.is_some()))
-    })
-}
-
-fn waiting_reason(pod: &Pod) -> Option<String> {
-    let mut containers = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
-    containers.find_map(|container| container.state.as_ref()?.waiting.as_ref()?.reason.clone())
-}
-
-/// True if the agent of a member announced a planned stop, which FN207 reports.
-fn is_planned(snapshot: &Snapshot, site: Site<'_>) -> bool {
-    let Site::Member(member) = site else { return false };
-    let agent = member_agent(snapshot, member).ok().flatten();
-    agent.is_some_and(|agent| agent.spec.planned_stop_time.is_some())
-}
-
-/// True if the agent of a cluster acts, although it has no Deployment. Leases of a member agent do not make a cluster the hub.
-fn is_alive(snapshot: &Snapshot, site: Site<'_>) -> bool {
-    let renewed = |lease: &Lease| age(site, renewed_by_server(snapshot, site, lease));
-    let is_fresh = |lease: &Lease| renewed(lease).is_some_and(|age| age <= LEASE_SECONDS);
-    let is_own = |lease: &Lease| matches!(site, Site::Member(_)) || !is_held_by_member_agent(lease);
-    let leads = agent(site).leases.objects().any(|lease| is_own(lease) && is_fresh(lease));
-    leads || matches!(site, Site::Member(member) if is_heard(snapshot, member))
-}
-
-/// True if an agent of a member, of fleetnet or in Go, holds a Lease.
-pub(crate) fn is_held_by_member_agent(lease: &Lease) -> bool {
-    holder(lease)
-        .is_some_and(|holder| holder.starts_with("member-agent") || holder.starts_with("member-net-controller-manager"))
-}
-
-/// True if nobody has renewed a Lease for 60 s. False if that is not known.
-pub(crate) fn is_expired(snapshot: &Snapshot, site: Site<'_>, lease: &Lease) -> bool {
-    age(site, renewed_by_server(snapshot, site, lease)).is_some_and(|age| age > LEASE_SECONDS)
-}
-
-/// Returns the time of the last renewal of a Lease by the clock of the API server, as far as it is known. `renewTime` is by the
-/// clock of the agent.
-fn renewed_by_server(snapshot: &Snapshot, site: Site<'_>, lease: &Lease) -> Option<Timestamp> {
-    let fields = lease.metadata.managed_fields.iter().flatten();
-    if let Some(newest) = fields.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max() {
-        return Some(newest);
-    }
-    let renewed = lease.spec.as_ref()?.renew_time.as_ref()?.0;
-    let offset = match site {
-        Site::Hub(_) => None,
-        Site::Member(member) => member_agent(snapshot, member).ok().flatten().and_then(clock_offset),
-    };
-    renewed.checked_sub(offset.unwrap_or_default()).ok()
 }
 
 /// Returns the first version or field of the current definition that the installed one does not have.

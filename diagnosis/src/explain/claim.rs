@@ -1,8 +1,8 @@
 //! Steps FN4xx: claim of the importing member in the hub.
 
-use super::access::flag_value;
 use super::evidence::{changed, created};
 use super::export::{annotation, has, list_of, namespace};
+use super::installed::flag_value;
 use super::pairs::{exclusive_holder, hub_namespace, is_allowed};
 use super::walk::{Walk, exporters, member_agent, named, need, older_than, stays_or_goes_with};
 use super::{Found, Rule, Site, Stop, standard};

@@ -8,7 +8,7 @@ use super::{Found, Rule, Site, Stop, reach, standard};
 use crate::codes::Code::{self, *};
 use crate::report::Api;
 use fleetnet_api::crd::{AddressType, EndpointSliceImport, MultiClusterService};
-use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, annotations, labels};
+use fleetnet_api::names::{annotations, labels};
 use fleetnet_core::admission;
 use fleetnet_core::conditions::DISPUTED;
 use fleetnet_core::model;
@@ -69,7 +69,7 @@ fn is_derived(walk: &Walk<'_>) -> Found {
     settled(site, since)?;
     Err(match (valid, name) {
         (Some(valid), _) if valid.status != "True" => site.broken_condition(mcs, valid),
-        (_, Some(name)) => site.lacks::<Service>(FLEET_SYSTEM_NAMESPACE, &name),
+        (_, Some(name)) => site.lacks::<Service>(walk.import_namespace()?, &name),
         (_, None) => site.broken(mcs, &format!("metadata.labels[{}]", labels::DERIVED_SERVICE), "missing").at(since),
     })
 }
@@ -146,7 +146,7 @@ fn is_imported_here(walk: &Walk<'_>) -> Found {
             settled(walk.hub(), changed(walk.requested_import()?))?;
         }
         return Err(site
-            .lacks::<EndpointSlice>(walk.import_namespace(), &distributed.name_any())
+            .lacks::<EndpointSlice>(walk.import_namespace()?, &distributed.name_any())
             .at(changed(distributed)));
     }
     Ok(())

@@ -3,9 +3,9 @@
 //! Both APIs share InternalServiceExports, exported slices and distributed slices. Instead of claims, the hub has
 //! MergedServiceImports: one for each Service and member. The finalizer of the member agent on it requests the slices.
 
-use super::access::flag_value;
 use super::evidence::changed;
 use super::export::{Export, has, outcome, port_text, ports_of};
+use super::installed::flag_value;
 use super::pairs::hub_namespace;
 use super::walk::{Walk, decodable, in_namespace, member_agent, need, older_than, settled, stays_or_goes};
 use super::{Found, Site, Stop, member_agent_of};
@@ -14,7 +14,7 @@ use crate::report::Api;
 use crate::snapshot::{Listing, Member, Snapshot};
 use fleetnet_api::crd::multicluster::ServiceImport;
 use fleetnet_api::crd::{IpFamily, MemberAgent, MergedServiceImport};
-use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, GROUP, STANDARD_GROUP, finalizers, labels};
+use fleetnet_api::names::{GROUP, STANDARD_GROUP, finalizers, labels};
 use fleetnet_core::conditions::{READY, VALID};
 use fleetnet_core::features::Feature;
 use fleetnet_core::member::NEVER_IMPORTING;
@@ -62,8 +62,7 @@ pub(super) fn import_state<'a>(member: &'a Member, service: &ObjectName) -> Resu
     let Some(namespace) = namespace else { return Ok(ImportState::Missing) };
     let is_labelled = namespace.labels().get(labels::IMPORT).is_some_and(|value| value == "true");
     Ok(match &*service.namespace {
-        FLEET_SYSTEM_NAMESPACE => ImportState::Never(namespace),
-        name if NEVER_IMPORTING.contains(&name) => ImportState::Never(namespace),
+        name if *name == *member.agent.namespace || NEVER_IMPORTING.contains(&name) => ImportState::Never(namespace),
         _ if namespace.metadata.deletion_timestamp.is_some() => ImportState::Ends(namespace),
         _ if is_labelled => ImportState::Labelled(namespace),
         _ if all_import(member) => ImportState::AllImport(namespace),

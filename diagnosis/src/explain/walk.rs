@@ -2,6 +2,7 @@
 
 use super::evidence::{condition, created};
 use super::export::{self, Export};
+use super::installed::{elsewhere, is_elsewhere};
 use super::standard::{is_ours, lists};
 use super::{Found, Site, Stop};
 use crate::limits::{LISTED, SETTLED_SECONDS};
@@ -11,7 +12,7 @@ use fleetnet_api::crd::{
     EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MemberAgent,
     MultiClusterService, ServiceImport, ServiceImportType,
 };
-use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, labels};
+use fleetnet_api::names::labels;
 use fleetnet_core::names::{member_namespace, standard_derived};
 use fleetnet_types::ObjectName;
 use jiff::Timestamp;
@@ -231,10 +232,13 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the namespace of the importer with the derived Service and the imported slices.
-    pub(crate) fn import_namespace(&self) -> &'a str {
+    /// By the fleet's API, it is unknown if the agent is in another namespace.
+    pub(crate) fn import_namespace(&self) -> Result<&'a str, Stop> {
+        let importer = self.importer()?;
         match self.api {
-            Api::Fleet => FLEET_SYSTEM_NAMESPACE,
-            Api::Standard => &self.service.namespace,
+            Api::Fleet if is_elsewhere(self.snapshot, importer) => Err(Stop::Unknown(elsewhere(importer))),
+            Api::Fleet => Ok(&importer.agent.namespace),
+            Api::Standard => Ok(&self.service.namespace),
         }
     }
 
@@ -263,14 +267,14 @@ impl<'a> Walk<'a> {
     pub(crate) fn service_of_importer(&self, name: &str) -> Result<Option<&'a Service>, Stop> {
         let importer = self.importer()?;
         let services = need(&importer.services, "Services", Site::Member(importer))?;
-        Ok(named(services, self.import_namespace(), name))
+        Ok(named(services, self.import_namespace()?, name))
     }
 
     /// Returns the EndpointSlice with this name in the namespace of imported slices.
     pub(crate) fn imported_slice(&self, name: &str) -> Result<Option<&'a EndpointSlice>, Stop> {
         let importer = self.importer()?;
         let slices = need(&importer.slices, "EndpointSlices", Site::Member(importer))?;
-        Ok(named(slices, self.import_namespace(), name))
+        Ok(named(slices, self.import_namespace()?, name))
     }
 
     /// Returns the imported slices that came from the exporter, also those whose label `managed-by` somebody changed: kube-proxy
@@ -288,7 +292,7 @@ impl<'a> Walk<'a> {
                     && (is_imported(slice) || distributed.contains(&slice.name_any()))
             }
         };
-        let namespace = self.import_namespace();
+        let namespace = self.import_namespace()?;
         let mut found: Vec<&EndpointSlice> =
             slices.iter().filter(|slice| in_namespace(*slice, namespace) && is_of_exporter(slice)).collect();
         found.retain(|slice| self.is_bound(slice));

@@ -4,9 +4,10 @@
 //! the annotation, Go agents export the slice a second time, under another name.
 
 use super::find::{go_name, is_of};
+use crate::agents::Agent;
 use crate::explain::{
-    Site, Stop, age, has_foreign_owner, holder, is_by, is_expired, is_held_by_member_agent, is_imported,
-    is_of_go_agents, is_requested, need, renewed,
+    Site, Stop, age, agent as installed, has_foreign_owner, holder, is_by, is_expired, is_held_by_member_agent,
+    is_imported, is_of_go_agents, is_requested, need, renewed,
 };
 use crate::limits::LEASE_SECONDS;
 use crate::report::Api;
@@ -23,9 +24,6 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Resource, ResourceExt as _};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Starts of the names of the pods of Go agents, which hold Leases.
-const GO_AGENTS: [&str; 3] = ["hub-net-controller-manager", "member-net-controller-manager", "mcs-controller-manager"];
 
 /// Return of one cluster to Go agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -227,23 +225,24 @@ fn nobody_leads(snapshot: &Snapshot, site: Site<'_>, leases: &[Lease]) -> Result
         // A hub can be a member of its own fleet.
         let is_of_another = match site {
             Site::Hub(_) => is_held_by_member_agent(lease),
-            Site::Member(_) => holder.starts_with("hub-agent"),
+            Site::Member(_) => holder.starts_with(Agent::Hub.name()),
         };
         let is_ours = is_of_go_agents(lease) || name == ENDPOINT_SLICE_LEASE;
-        let is_go = GO_AGENTS.iter().any(|agent| holder.starts_with(agent));
+        let is_go = Agent::ALL.iter().any(|agent| agent.is_go(holder));
         if holder.is_empty() || is_of_another || !is_ours || is_go || is_expired(snapshot, site, lease) {
             continue;
         }
         return Err(Refused::First(format!(
-            "{}: the agent {holder} holds the Lease {name}: stop it by scaling its Deployment in fleet-system to 0 replicas, and run \
-             the command again. After a crash, a Lease counts for {LEASE_SECONDS} s",
+            "{}: the agent {holder} holds the Lease {name}: stop it by scaling its Deployment in {} to 0 replicas, and run the \
+             command again. After a crash, a Lease counts for {LEASE_SECONDS} s",
             site.cluster(),
+            installed(site).namespace,
         )));
     }
     Ok(())
 }
 
-/// Fails if the member agent sends heartbeats. Not each agent has a Lease in fleet-system.
+/// Fails if the member agent sends heartbeats. Not each agent has a Lease in the namespace of the agents.
 fn nobody_renews(hub: Site<'_>, agent: Option<&MemberAgent>) -> Result<(), Refused> {
     let Some(agent) = agent.filter(|agent| agent.spec.planned_stop_time.is_none()) else { return Ok(()) };
     match age(hub, Some(renewed(agent))) {
@@ -289,7 +288,7 @@ fn is_the_cluster(
 /// True if the hub agent treats the member as silent. A Go hub agent does not.
 fn is_silent(snapshot: &Snapshot, agents: &[MemberAgent], member: &Member) -> bool {
     let leases = &snapshot.hub.agent.leases;
-    let is_go_hub = leases.objects().any(|lease| holder(lease).is_some_and(|holder| holder.starts_with(GO_AGENTS[0])));
+    let is_go_hub = leases.objects().any(|lease| holder(lease).is_some_and(|holder| Agent::Hub.is_go(holder)));
     let mut with_status = agents.iter().filter_map(|agent| Some((agent, agent.status.as_ref()?)));
     !is_go_hub
         && with_status.any(|(agent, status)| {

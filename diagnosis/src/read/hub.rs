@@ -1,11 +1,11 @@
 //! Kinds to read from the hub.
 
 use super::server::{Server, joined};
-use super::{Scope, member, rights};
+use super::{Scope, rights, unread};
+use crate::agents::AgentNamespace;
 use crate::latency::{Summary, summary_of};
 use crate::snapshot::{AgentObjects, Hub, Listing, Reached};
 use fleetnet_api::crd::MemberAgent;
-use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
 use fleetnet_core::model::Kind;
 use fleetnet_core::names::cluster_of;
 use fleetnet_core::reasons::Reason;
@@ -15,9 +15,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Reads the objects of the hub.
-pub(super) async fn read(server: &Server<'_>, scope: &Scope) -> Hub {
-    let mut hub = Hub { connection: server.connect().await, ..Hub::default() };
+/// Reads the objects of the hub. The hub agent runs in `namespace`.
+pub(super) async fn read(server: &Server<'_>, namespace: &AgentNamespace, scope: &Scope) -> Hub {
+    let mut hub = Hub { connection: server.connect().await, agent: unread(namespace), ..Hub::default() };
     if hub.connection.reached != Reached::Yes {
         return hub;
     }
@@ -26,7 +26,7 @@ pub(super) async fn read(server: &Server<'_>, scope: &Scope) -> Hub {
     let needs_installation = matches!(scope, Scope::Check | Scope::Service(_));
     let needs_definitions = needs_installation || *scope == Scope::Migration;
     let agents = member_agents(server);
-    ((hub.member_agents, hub.latencies), hub.agent) = tokio::join!(agents, agent(server, needs_definitions));
+    ((hub.member_agents, hub.latencies), hub.agent) = tokio::join!(agents, agent(server, namespace, needs_definitions));
     (hub.namespaces, hub.internal_exports, hub.claims) = tokio::join!(
         all(server, None, true),
         all(server, Some(Kind::InternalServiceExport), true),
@@ -86,14 +86,13 @@ async fn member_agents(server: &Server<'_>) -> (Listing<MemberAgent>, BTreeMap<S
     (listing, latencies)
 }
 
-async fn agent(server: &Server<'_>, needs_definitions: bool) -> AgentObjects {
-    let system = Some(FLEET_SYSTEM_NAMESPACE);
-    let parameters = ListParams::default();
+async fn agent(server: &Server<'_>, namespace: &AgentNamespace, needs_definitions: bool) -> AgentObjects {
+    let (own, parameters) = (Some(&**namespace), ListParams::default());
     let (deployments, leases, pods) = tokio::join!(
-        member::deployments(server),
-        server.list(system, &parameters, None),
-        server.list(system, &parameters, None)
+        server.list(own, &parameters, None),
+        server.list(own, &parameters, None),
+        server.list(own, &parameters, None)
     );
     let definitions = all(server, None, needs_definitions).await;
-    AgentObjects { deployments, pods, leases, definitions, ..AgentObjects::default() }
+    AgentObjects { deployments, pods, leases, definitions, ..unread(namespace) }
 }

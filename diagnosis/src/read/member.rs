@@ -1,15 +1,15 @@
 //! Kinds to read from a member.
 
 use super::server::{Server, joined};
-use super::{Scope, rights};
+use super::{Scope, rights, unread};
+use crate::agents::AgentNamespace;
 use crate::snapshot::{HubSecret, Listing, Member, Reached, TokenClaims};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, labels};
+use fleetnet_api::names::labels;
 use fleetnet_core::model::Kind;
 use fleetnet_types::ObjectName;
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::ResourceExt as _;
 use kube::api::ListParams;
@@ -18,10 +18,11 @@ use serde_json::Value;
 /// Secret with the member agent's access to the hub.
 const HUB_SECRET: &str = "fleetnet-hub";
 
-/// Reads the objects of a member.
-pub(super) async fn read(server: &Server<'_>, id: &str, scope: &Scope) -> Member {
-    let mut member = Member { id: id.to_owned(), connection: server.connect().await, ..Member::default() };
-    let (system, parameters) = (Some(FLEET_SYSTEM_NAMESPACE), ListParams::default());
+/// Reads the objects of a member. The member agent runs in `namespace`.
+pub(super) async fn read(server: &Server<'_>, id: &str, namespace: &AgentNamespace, scope: &Scope) -> Member {
+    let (connection, agent) = (server.connect().await, unread(namespace));
+    let mut member = Member { id: id.to_owned(), connection, agent, ..Member::default() };
+    let (system, parameters) = (Some(&**namespace), ListParams::default());
     match scope {
         _ if member.connection.reached != Reached::Yes => return member,
         Scope::Status => {
@@ -35,7 +36,7 @@ pub(super) async fn read(server: &Server<'_>, id: &str, scope: &Scope) -> Member
         Scope::Check | Scope::Service(_) | Scope::Migration => {}
     }
     (member.agent.deployments, member.agent.leases, member.agent.pods, member.agent.definitions) = tokio::join!(
-        deployments(server),
+        server.list(system, &parameters, None),
         server.list(system, &parameters, None),
         server.list(system, &parameters, None),
         server.list(None, &parameters, None),
@@ -43,7 +44,7 @@ pub(super) async fn read(server: &Server<'_>, id: &str, scope: &Scope) -> Member
     match scope {
         Scope::Migration => read_migration(server, &mut member).await,
         Scope::Status | Scope::Services | Scope::Check | Scope::Service(_) => {
-            (member.hub_secret, member.cluster_uid) = tokio::join!(hub_secret(server), cluster_uid(server));
+            (member.hub_secret, member.cluster_uid) = tokio::join!(hub_secret(server, namespace), cluster_uid(server));
             member.agent.missing_rights = rights::of_member_agent(server, &member.agent).await;
             if matches!(scope, Scope::Check) {
                 member.nodes = server.list(None, &parameters, None).await;
@@ -59,12 +60,12 @@ pub(super) async fn read(server: &Server<'_>, id: &str, scope: &Scope) -> Member
 
 /// Reads what is imported: MultiClusterServices and ServiceImports, derived Services and imported slices.
 async fn read_imports(server: &Server<'_>, member: &mut Member) {
-    let parameters = ListParams::default();
+    let (namespace, parameters) = (member.agent.namespace.clone(), ListParams::default());
     let imported = ListParams::default().labels(&format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_IMPORT));
     (member.multi_cluster_services, member.standard_imports, member.services, member.slices) = tokio::join!(
         server.list(None, &parameters, Some(Kind::MultiClusterService)),
         server.list(None, &parameters, Some(Kind::StandardServiceImport)),
-        server.list(Some(FLEET_SYSTEM_NAMESPACE), &parameters, None),
+        server.list(Some(&namespace), &parameters, None),
         server.list(None, &imported, None),
     );
 }
@@ -81,9 +82,10 @@ async fn read_migration(server: &Server<'_>, member: &mut Member) {
     );
 }
 
-/// Reads the objects of one Service: its namespace, and the derived Services and imported slices in fleet-system.
+/// Reads the objects of one Service: its namespace, and the derived Services and imported slices in that of the agent.
 async fn read_service(server: &Server<'_>, service: &ObjectName, member: &mut Member) {
-    let (own, system) = (Some(&*service.namespace), Some(FLEET_SYSTEM_NAMESPACE));
+    let agents = member.agent.namespace.clone();
+    let (own, system) = (Some(&*service.namespace), Some(&*agents));
     let parameters = ListParams::default();
     (member.service_exports, member.multi_cluster_services, member.service_imports) = tokio::join!(
         server.list(own, &parameters, Some(Kind::ServiceExport)),
@@ -107,11 +109,6 @@ async fn read_service(server: &Server<'_>, service: &ObjectName, member: &mut Me
         tokio::join!(server.list(own, &parameters, None), server.list(own, &parameters, None));
 }
 
-/// Lists the Deployments in fleet-system.
-pub(super) async fn deployments(server: &Server<'_>) -> Listing<Deployment> {
-    server.list(Some(FLEET_SYSTEM_NAMESPACE), &ListParams::default(), None).await
-}
-
 /// Returns the UID of the namespace kube-system.
 async fn cluster_uid(server: &Server<'_>) -> Option<String> {
     namespace(server, "kube-system").await.objects().next()?.metadata.uid.clone()
@@ -129,9 +126,9 @@ async fn namespace(server: &Server<'_>, name: &str) -> Listing<Namespace> {
 }
 
 /// Reads the Secret with the access to the hub. Keeps the claims of the token, and drops the token.
-async fn hub_secret(server: &Server<'_>) -> Listing<HubSecret> {
+async fn hub_secret(server: &Server<'_>, namespace: &AgentNamespace) -> Listing<HubSecret> {
     let parameters = ListParams::default().fields(&format!("metadata.name={HUB_SECRET}"));
-    let secrets: Listing<Secret> = server.list(Some(FLEET_SYSTEM_NAMESPACE), &parameters, None).await;
+    let secrets: Listing<Secret> = server.list(Some(namespace), &parameters, None).await;
     match secrets {
         Listing::Known { objects, undecodable } => {
             let objects = objects.iter().filter(|secret| secret.name_any() == HUB_SECRET).map(without_token).collect();

@@ -1,9 +1,10 @@
 //! Rights of the agents' accounts, from SubjectAccessReviews. A review creates nothing on the server.
 
 use super::server::Server;
+use crate::agents::Agent;
 use crate::explain::{arguments, imports_by_standard_api};
 use crate::snapshot::{AgentObjects, Listing, MissingRight, Snapshot};
-use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, GROUP, STANDARD_GROUP};
+use fleetnet_api::names::{GROUP, STANDARD_GROUP};
 use fleetnet_core::names::member_namespace;
 use futures::future::join_all;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -11,43 +12,51 @@ use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-/// Right of an agent: verb, API group, resource, and namespace (empty for all).
-type Right = (&'static str, &'static str, &'static str, &'static str);
+/// Right of an agent: verb, API group, resource, and where.
+type Right = (&'static str, &'static str, &'static str, Where);
+
+/// Namespaces in which an agent needs a right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Where {
+    All,
+    /// Namespace of the agent.
+    Own,
+}
 
 /// Rights without which the hub agent does not carry out its job. deploy/hub-agent.yaml grants them.
 const HUB_AGENT: &[Right] = &[
-    ("list", GROUP, "internalserviceexports", ""),
-    ("patch", GROUP, "internalserviceexports/status", ""),
-    ("patch", GROUP, "internalserviceimports/status", ""),
-    ("patch", GROUP, "endpointsliceexports", ""),
-    ("create", GROUP, "serviceimports", ""),
-    ("create", GROUP, "endpointsliceimports", ""),
-    ("patch", GROUP, "endpointsliceimports", ""),
+    ("list", GROUP, "internalserviceexports", Where::All),
+    ("patch", GROUP, "internalserviceexports/status", Where::All),
+    ("patch", GROUP, "internalserviceimports/status", Where::All),
+    ("patch", GROUP, "endpointsliceexports", Where::All),
+    ("create", GROUP, "serviceimports", Where::All),
+    ("create", GROUP, "endpointsliceimports", Where::All),
+    ("patch", GROUP, "endpointsliceimports", Where::All),
 ];
 
 /// Rights without which the member agent does not carry out its job in its own cluster. deploy/member-agent.yaml grants them.
 const MEMBER_AGENT: &[Right] = &[
-    ("list", "", "services", ""),
-    ("list", "discovery.k8s.io", "endpointslices", ""),
-    ("patch", GROUP, "serviceexports", ""),
-    ("patch", GROUP, "serviceexports/status", ""),
-    ("patch", GROUP, "multiclusterservices", ""),
-    ("create", GROUP, "serviceimports", ""),
-    ("create", "", "services", FLEET_SYSTEM_NAMESPACE),
-    ("create", "discovery.k8s.io", "endpointslices", FLEET_SYSTEM_NAMESPACE),
-    ("patch", "discovery.k8s.io", "endpointslices", FLEET_SYSTEM_NAMESPACE),
+    ("list", "", "services", Where::All),
+    ("list", "discovery.k8s.io", "endpointslices", Where::All),
+    ("patch", GROUP, "serviceexports", Where::All),
+    ("patch", GROUP, "serviceexports/status", Where::All),
+    ("patch", GROUP, "multiclusterservices", Where::All),
+    ("create", GROUP, "serviceimports", Where::All),
+    ("create", "", "services", Where::Own),
+    ("create", "discovery.k8s.io", "endpointslices", Where::Own),
+    ("patch", "discovery.k8s.io", "endpointslices", Where::Own),
 ];
 
 /// Rights of a member agent with `--multicluster-api` in its own cluster. deploy/multicluster-api.yaml grants them.
 const STANDARD_API: &[Right] = &[
-    ("list", STANDARD_GROUP, "serviceexports", ""),
-    ("patch", STANDARD_GROUP, "serviceexports/status", ""),
-    ("create", STANDARD_GROUP, "serviceimports", ""),
-    ("patch", STANDARD_GROUP, "serviceimports/status", ""),
-    ("list", "", "namespaces", ""),
-    ("create", "", "services", ""),
-    ("create", "discovery.k8s.io", "endpointslices", ""),
-    ("patch", "discovery.k8s.io", "endpointslices", ""),
+    ("list", STANDARD_GROUP, "serviceexports", Where::All),
+    ("patch", STANDARD_GROUP, "serviceexports/status", Where::All),
+    ("create", STANDARD_GROUP, "serviceimports", Where::All),
+    ("patch", STANDARD_GROUP, "serviceimports/status", Where::All),
+    ("list", "", "namespaces", Where::All),
+    ("create", "", "services", Where::All),
+    ("create", "discovery.k8s.io", "endpointslices", Where::All),
+    ("patch", "discovery.k8s.io", "endpointslices", Where::All),
 ];
 
 /// Rights of the member agent in its namespace of the hub. deploy/hub-member.yaml grants them.
@@ -65,15 +74,15 @@ const STANDARD_API_IN_HUB: &[(&str, &str)] = &[("list", "mergedserviceimports"),
 
 /// Returns the rights that the hub agent lacks in the hub.
 pub(super) async fn of_hub_agent(server: &Server<'_>, agent: &AgentObjects) -> Listing<MissingRight> {
-    of_agent(server, agent, "hub-agent", HUB_AGENT).await
+    of_agent(server, agent, Agent::Hub, HUB_AGENT).await
 }
 
 /// Returns the rights that the member agent lacks in its own cluster.
 pub(super) async fn of_member_agent(server: &Server<'_>, agent: &AgentObjects) -> Listing<MissingRight> {
     let is_flag = |argument: &str| ["--multicluster-api", "--multicluster-api=true"].contains(&argument);
-    let has_api = agent.deployments.objects().any(|deployment| arguments(deployment).any(is_flag));
+    let has_api = agent.deployment(Agent::Member).is_some_and(|deployment| arguments(deployment).any(is_flag));
     let rights = if has_api { [MEMBER_AGENT, STANDARD_API].concat() } else { MEMBER_AGENT.to_vec() };
-    of_agent(server, agent, "member-agent", &rights).await
+    of_agent(server, agent, Agent::Member, &rights).await
 }
 
 /// Reads the rights that the members' accounts lack in the hub. FN202 reports members without an account.
@@ -108,17 +117,21 @@ pub(super) async fn of_members_in_hub(server: &Server<'_>, snapshot: &mut Snapsh
 }
 
 /// Asks for the rights of an agent's ServiceAccount. An agent without a Deployment has an account that is not known.
-async fn of_agent(server: &Server<'_>, agent: &AgentObjects, name: &str, rights: &[Right]) -> Listing<MissingRight> {
-    let Some(deployment) = agent.deployments.objects().find(|it| it.name_any() == name) else {
-        return Listing::NotAsked;
-    };
-    let user = format!("system:serviceaccount:{FLEET_SYSTEM_NAMESPACE}:{}", account(deployment).unwrap_or(name));
-    let right = |(verb, group, resource, namespace): &Right| MissingRight {
+async fn of_agent(
+    server: &Server<'_>,
+    objects: &AgentObjects,
+    agent: Agent,
+    rights: &[Right],
+) -> Listing<MissingRight> {
+    let Some(deployment) = objects.deployment(agent) else { return Listing::NotAsked };
+    let namespace = &objects.namespace;
+    let user = format!("system:serviceaccount:{namespace}:{}", account(deployment).unwrap_or(agent.name()));
+    let right = |(verb, group, resource, place): &Right| MissingRight {
         user: user.clone(),
         verb: (*verb).to_owned(),
         group: (*group).to_owned(),
         resource: (*resource).to_owned(),
-        namespace: (*namespace).to_owned(),
+        namespace: if *place == Where::Own { namespace.to_string() } else { String::new() },
     };
     missing(server, rights.iter().map(right).collect()).await
 }

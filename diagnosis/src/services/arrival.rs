@@ -1,10 +1,9 @@
 //! Endpoints of a Service that its importers have.
 
-use crate::explain::{is_imported, named, ready_endpoints};
+use crate::explain::{is_elsewhere, is_imported, named, ready_endpoints};
 use crate::order::sorted;
 use crate::report::{Api, Arrival};
 use crate::snapshot::{Member, Snapshot};
-use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
 use fleetnet_types::ObjectName;
 use jiff::Timestamp;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -28,12 +27,13 @@ pub(super) fn arrived(
     importers: &[String],
     slices: &[Exported],
 ) -> Vec<Arrival> {
-    let namespace = match api {
-        Api::Fleet => FLEET_SYSTEM_NAMESPACE,
-        Api::Standard => &*service.namespace,
+    let members = importers.iter().filter_map(|id| snapshot.member(id)).filter(|it| it.slices.known().is_some());
+    let arrival = |member| match api {
+        Api::Fleet if is_elsewhere(snapshot, member) => None,
+        Api::Fleet => Some(arrival(member, &member.agent.namespace, slices)),
+        Api::Standard => Some(arrival(member, &service.namespace, slices)),
     };
-    let members = importers.iter().filter_map(|id| snapshot.member(id));
-    members.filter(|member| member.slices.known().is_some()).map(|member| arrival(member, namespace, slices)).collect()
+    members.filter_map(arrival).collect()
 }
 
 fn arrival(member: &Member, namespace: &str, slices: &[Exported]) -> Arrival {

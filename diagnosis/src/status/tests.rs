@@ -145,7 +145,8 @@ fn a_member_that_is_taken_for_the_hub_is_not_known_in_each_view() {
     for holder in ["member-agent_a_b", "member-net-controller-manager-5d_b"] {
         let snapshot = without_members(holder);
         let found = status(&snapshot);
-        let why = "hub: context hub leads to a cluster without hub agent and members: name the hub with --hub-context";
+        let why = "hub: context hub leads to a cluster without hub agent and members: name the hub with --hub-context, or the \
+                   namespace of its agent with --agent-namespace";
         assert_eq!((found.verdict, found.hub.leader), (Verdict::NotKnown, None));
         assert_eq!(found.not_known, [why]);
         let services = crate::services(&snapshot, &crate::services::Rows::default());

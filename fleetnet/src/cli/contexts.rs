@@ -8,6 +8,7 @@ pub(crate) mod members;
 pub(crate) mod proof;
 
 use failure::{Class, Failure};
+use fleetnet_diagnosis::agents::{AgentNamespace, AgentNamespaces};
 use fleetnet_runtime::client::kubeconfig_problem;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
@@ -36,6 +37,14 @@ pub(crate) struct ClusterFlags {
     #[arg(long, value_name = "NAME", help_heading = HEADING, hide_short_help = true)]
     pub(crate) context: Vec<String>,
 
+    /// Namespace of the agents in all clusters: of their Deployments, Leases and Secrets, and of derived Services.
+    #[arg(long, value_name = "NAMESPACE", default_value_t, help_heading = HEADING, hide_short_help = true)]
+    pub(crate) agent_namespace: AgentNamespace,
+
+    /// Namespace of the hub agent. Default: that of --agent-namespace.
+    #[arg(long, value_name = "NAMESPACE", help_heading = HEADING, hide_short_help = true)]
+    pub(crate) hub_agent_namespace: Option<AgentNamespace>,
+
     /// Time limit of one request.
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration, help_heading = HEADING,
           hide_short_help = true)]
@@ -44,6 +53,14 @@ pub(crate) struct ClusterFlags {
     /// Print each step to standard error.
     #[arg(short, long, action = clap::ArgAction::Count, help_heading = HEADING, hide_short_help = true)]
     pub(crate) verbose: u8,
+}
+
+impl ClusterFlags {
+    /// Returns the namespaces of the agents.
+    pub(crate) fn agents(&self) -> AgentNamespaces {
+        let members = self.agent_namespace.clone();
+        AgentNamespaces { hub: self.hub_agent_namespace.clone().unwrap_or_else(|| members.clone()), members }
+    }
 }
 
 /// Parses a duration that is longer than zero, such as `500ms`, `5s` or `1m30s`.
@@ -62,6 +79,8 @@ pub(crate) struct Contexts {
     found: Vec<(String, usize)>,
     current: Option<String>,
     is_in_cluster: bool,
+    /// Namespaces of the agents in the clusters.
+    agents: AgentNamespaces,
     /// Warnings for the user, such as a name that two files have.
     pub(crate) warnings: Vec<String>,
 }
@@ -72,6 +91,10 @@ impl Contexts {
     /// # Errors
     /// If a named file cannot be read, or there is none.
     pub(crate) fn read(flags: &ClusterFlags) -> Result<Self, Failure> {
+        Ok(Self { agents: flags.agents(), ..Self::of_flags(flags)? })
+    }
+
+    fn of_flags(flags: &ClusterFlags) -> Result<Self, Failure> {
         let variable = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty());
         if !flags.kubeconfig.is_empty() {
             return Self::of_files(&flags.kubeconfig);

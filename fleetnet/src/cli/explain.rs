@@ -160,7 +160,8 @@ impl Shown {
 /// Runs the command.
 pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     if options.list_codes || options.explain_code.is_some() {
-        output::print(&Codes(options.explain_code), options.output)?;
+        let codes = Codes { code: options.explain_code, agents: options.clusters.agents() };
+        output::print(&codes, options.output)?;
         return Ok(Exit::Healthy);
     }
     let service = service(options.service.as_deref().unwrap_or_default(), options.namespace.as_deref())?;

@@ -12,6 +12,7 @@ use crate::limits::LOST;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fleetnet_diagnosis::Snapshot;
+use fleetnet_diagnosis::agents::{Agent, AgentNamespaces};
 use fleetnet_diagnosis::order::distinct;
 use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
 use fleetnet_diagnosis::snapshot::Failure as Unreached;
@@ -39,6 +40,7 @@ pub(crate) struct Fleet {
     reached: BTreeMap<String, Cluster>,
     /// Members that the hub knows.
     known: Known,
+    agents: AgentNamespaces,
     limits: Limits,
     /// Contexts of the user that do not lead to a member.
     pub(crate) not_members: Vec<Failure>,
@@ -57,14 +59,14 @@ impl Fleet {
     ) -> Result<Self, Stop> {
         let contexts = Contexts::read(flags)?;
         contexts.warnings.iter().for_each(|warning| progress.note(warning));
-        let hub = Cluster::open(&contexts, &contexts.hub(flags)?, flags.request_timeout).await?;
+        let hub = Cluster::open(&contexts, &contexts.hub(flags)?, Agent::Hub, flags.request_timeout).await?;
         if breadth != Breadth::BeforeInstallation {
             hub::require(&contexts, &hub).await?;
         }
         let limits = Limits { request: flags.request_timeout, whole };
         let (members, reached) = (BTreeMap::new(), BTreeMap::new());
-        let known = Known::default();
-        let mut fleet = Self { hub, members, reached, known, limits, not_members: Vec::new() };
+        let (known, agents) = (Known::default(), flags.agents());
+        let mut fleet = Self { hub, members, reached, known, agents, limits, not_members: Vec::new() };
         if breadth == Breadth::Named && flags.context.is_empty() {
             return Ok(fleet);
         }
@@ -100,7 +102,7 @@ impl Fleet {
         let members = self.members.values().filter_map(|target| target.context.as_deref());
         let contexts = std::iter::once(self.hub.context.as_str()).chain(members);
         progress.step(&format!("reading {}", contexts.collect::<Vec<_>>().join(", ")));
-        read(Some(&target(&self.hub)), &self.members, scope, self.limits).await
+        read(Some(&target(&self.hub)), &self.members, &self.agents, scope, self.limits).await
     }
 
     /// Returns the members in their natural order, also those that the hub should know; `None` if the hub did not answer.

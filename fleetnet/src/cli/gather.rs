@@ -14,6 +14,7 @@ use super::output::safe::Safe;
 use super::output::table::{Table, column};
 use super::output::{self, API_VERSION, Format, OutputFlags, Paint, Report};
 use archive::Files;
+use fleetnet_diagnosis::agents::Agent;
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -126,7 +127,7 @@ async fn clusters(
     let (mut clusters, mut failures) = (Vec::new(), Vec::new());
     let hub_context = contexts.hub(flags)?;
     progress.step(&format!("connecting to {hub_context}"));
-    let known = match Cluster::connect(contexts, &hub_context, flags.request_timeout).await {
+    let known = match Cluster::connect(contexts, &hub_context, Agent::Hub, flags.request_timeout).await {
         Ok(hub) => {
             require_hub(contexts, &hub).await?;
             let known = Known::of(&hub).await.unwrap_or_else(|failure| {

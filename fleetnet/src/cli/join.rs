@@ -24,6 +24,7 @@ use super::output::{self, Format, OutputFlags};
 use crate::limits::APPLY_TRIES;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use fleetnet_diagnosis::agents::Agent;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::PostParams;
@@ -133,6 +134,7 @@ fn print(options: &Options) -> Result<Exit, Stop> {
         member: &options.member,
         hub_context: &hub_context,
         member_context: options.clusters.context.first().unwrap_or(&options.member),
+        agents: options.clusters.agents().members,
         server: options.hub_server.as_deref(),
         token: life.kind(),
         life: written(life),
@@ -174,10 +176,10 @@ async fn apply(options: &Options) -> Result<Exit, Stop> {
     let limit = options.clusters.request_timeout;
     let hub_context = contexts.hub(&options.clusters)?;
     progress.step(&format!("connecting to {hub_context}"));
-    let hub = Cluster::connect(&contexts, &hub_context, limit).await?;
+    let hub = Cluster::connect(&contexts, &hub_context, Agent::Hub, limit).await?;
     // Connect to the member before anything is written, so that a wrong context leaves nothing half done.
     let member = match options.clusters.context.first() {
-        Some(context) => Some(Cluster::connect(&contexts, context, limit).await?),
+        Some(context) => Some(Cluster::connect(&contexts, context, Agent::Member, limit).await?),
         None => None,
     };
     if let Some(member) = member.as_ref().filter(|_| !options.hub_is_member) {
@@ -187,7 +189,7 @@ async fn apply(options: &Options) -> Result<Exit, Stop> {
     let mut done = Vec::new();
     let applied = apply_all(options, &hub, member.as_ref(), &progress, &mut done).await;
     let waited = match options.wait {
-        Some(limit) if applied.is_ok() => wait::until_heard(&hub, &options.member, limit, &progress).await,
+        Some(limit) if applied.is_ok() => wait::until_heard(&hub, options, limit, &progress).await,
         _ => Ok(()),
     };
     let is_alone = member.is_none();

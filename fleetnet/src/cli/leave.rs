@@ -24,6 +24,7 @@ use super::output::progress::Progress;
 use super::output::{self, OutputFlags};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_core::names::cluster_of;
+use fleetnet_diagnosis::agents::Agent;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
@@ -93,7 +94,7 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let contexts = Contexts::read(&options.clusters)?;
     contexts.warnings.iter().for_each(|warning| progress.note(warning));
     let hub_context = contexts.hub(&options.clusters)?;
-    let hub = Cluster::connect(&contexts, &hub_context, options.clusters.request_timeout).await?;
+    let hub = Cluster::connect(&contexts, &hub_context, Agent::Hub, options.clusters.request_timeout).await?;
     require_hub(&contexts, &hub).await?;
     drop(progress);
     if is_asking {
@@ -188,9 +189,9 @@ async fn leave(options: &Options, contexts: &Contexts, hub: &Cluster, log: &mut 
     let exit = hub::remove(hub, &namespace, log, end).await?;
     if !log.is_dry_run {
         log.progress.note(&format!(
-            "remove the agent of {id}: helm --kube-context {0} -n fleet-system uninstall fleetnet-member-agent, or kubectl \
-             --context {0} delete -f deploy/member-agent.yaml",
-            member.context
+            "remove the agent of {id}: helm --kube-context {0} -n {1} uninstall fleetnet-member-agent, or kubectl --context {0} \
+             delete -f deploy/member-agent.yaml",
+            member.context, member.agent_namespace
         ));
     }
     Ok(exit)

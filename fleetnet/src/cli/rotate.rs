@@ -22,6 +22,7 @@ use super::objects::{Action, Changes, Done, Reference, write_failed};
 use super::output::progress::Progress;
 use super::output::{self, OutputFlags};
 use crate::limits::{POLL, TOKEN_WAIT};
+use fleetnet_diagnosis::agents::Agent;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, PostParams, Preconditions};
@@ -64,10 +65,10 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let contexts = Contexts::read(&options.clusters)?;
     contexts.warnings.iter().for_each(|warning| progress.note(warning));
     let hub_context = contexts.hub(&options.clusters)?;
-    let hub = Cluster::connect(&contexts, &hub_context, options.clusters.request_timeout).await?;
+    let hub = Cluster::connect(&contexts, &hub_context, Agent::Hub, options.clusters.request_timeout).await?;
     require_hub(&contexts, &hub).await?;
     // The member is found before anything is written, so that a wrong context locks nobody out.
-    let member = if options.hub_only { None } else { Some(member(&options, &contexts, &hub).await?) };
+    let member = if options.hub_only { None } else { Some(member(&options, &contexts, &hub, &progress).await?) };
     let mut done = Vec::new();
     let rotated = rotate(&options, &hub, member.as_ref(), &progress, &mut done).await;
     drop(progress);
@@ -81,11 +82,20 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
 }
 
 /// Returns the cluster of the member whose Secret gets the new token.
-async fn member(options: &Options, contexts: &Contexts, hub: &Cluster) -> Result<Cluster, Stop> {
+async fn member(options: &Options, contexts: &Contexts, hub: &Cluster, progress: &Progress) -> Result<Cluster, Stop> {
     let id = &options.member;
     let known = Known::of(hub).await?;
     let otherwise = "use --hub-only, which prints the commands for the member";
     let Proven { cluster, others, holder } = proof::find(contexts, &options.clusters, &known, id, otherwise).await?;
+    if holder.is_none() {
+        progress.note(&format!(
+            "context {}: the namespace {} has no Secret {} with a token of {id}: if the agent runs in another namespace, run the command \
+             again with --agent-namespace",
+            cluster.context,
+            cluster.agent_namespace,
+            secret::NAME
+        ));
+    }
     match holder.filter(|holder| holder != id) {
         Some(holder) => Err(Stop::fault(format!(
             "context {}: the Secret {} has a token of the member {holder}, and the cluster is also the member {}: {otherwise}",
@@ -202,6 +212,7 @@ fn print_commands(options: &Options, hub: &Cluster) {
         member: id,
         hub_context: &hub.context,
         member_context: id,
+        agents: options.clusters.agents().members,
         server: options.hub_server.as_deref(),
         token: life.kind(),
         life: written(life),

@@ -9,6 +9,7 @@ use super::output::table::{Table, column};
 use super::output::{self, Format, OutputFlags, Paint, Report};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_core::names::cluster_of;
+use fleetnet_diagnosis::agents::Agent;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Map, Value, json};
@@ -93,7 +94,7 @@ async fn of_hub(flags: &ClusterFlags) -> Result<Vec<Component>, Stop> {
         Err(failure) if failure.class == Class::Kubeconfig && flags.kubeconfig.is_empty() => return Ok(Vec::new()),
         contexts => contexts?,
     };
-    let hub = Cluster::connect(&contexts, &contexts.hub(flags)?, flags.request_timeout).await?;
+    let hub = Cluster::connect(&contexts, &contexts.hub(flags)?, Agent::Hub, flags.request_timeout).await?;
     let agents: Api<MemberAgent> = Api::all(hub.client.clone());
     let agents = hub.find(agents.list(&ListParams::default())).await?.map(|list| list.items).unwrap_or_default();
     let server = Component { component: "kube-apiserver", cluster: hub.context.clone(), version: hub.version.clone() };

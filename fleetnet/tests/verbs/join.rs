@@ -106,6 +106,20 @@ async fn wrong_command_lines_are_usage_errors() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_secret_is_written_into_the_namespace_of_the_agent() {
+    let pair = Pair::start().await;
+    pair.publish_authority().await;
+    let applied = pair.apply(&["--agent-namespace", "fabric"]).await;
+    let of_member: Vec<(&str, &str)> =
+        applied[5..].iter().map(|(kind, action, _)| (kind.as_str(), action.as_str())).collect();
+    assert_eq!(of_member, [("Namespace", "created"), ("Secret", "created")]);
+    assert!(pair.member.secret("fabric", "fleetnet-hub").await.is_some());
+    assert!(pair.member.secret("fleet-system", "fleetnet-hub").await.is_none());
+    let printed = pair.join(&["--agent-namespace", "fabric", "--print", "member"]).await.expect(0).output;
+    assert!(printed.contains(" -n fabric create secret ") && !printed.contains("fleet-system"), "{printed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn apply_creates_everything_and_a_second_run_changes_nothing() {
     let pair = Pair::start().await;
     pair.publish_authority().await;

@@ -11,6 +11,7 @@ mod hub;
 mod join;
 mod leave;
 mod migrate;
+mod namespace;
 mod program;
 mod rotate;
 mod terminal;

@@ -124,6 +124,19 @@ async fn with_the_hub_alone_the_commands_for_the_member_are_printed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_new_token_is_in_the_namespace_of_the_agent_and_a_missing_secret_is_named() {
+    let pair = Pair::start().await;
+    let commands = pair.run(&["rotate", "west", "--hub-only", "--agent-namespace=fabric"]).await.expect(0);
+    assert!(
+        commands.errors.contains("-n fabric delete secret") && !commands.errors.contains("fleet-system"),
+        "{commands:?}"
+    );
+    let ended = pair.run(&["rotate", "west", "--context=admin@west", "--agent-namespace=fabric"]).await.expect(0);
+    assert!(ended.errors.contains("the namespace fabric has no Secret fleetnet-hub"), "{ended:?}");
+    assert!(ended.output.contains("Secret/fabric/fleetnet-hub"), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_goes_to_no_cluster_that_is_not_proven_to_be_the_member() {
     let pair = Pair::start().await;
     let stolen = pair.token().await;

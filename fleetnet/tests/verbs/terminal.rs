@@ -1,6 +1,7 @@
 //! Tests of colours, progress and questions on a pseudoterminal.
 
 use crate::hub::{Cluster, folder};
+use crate::views::hub_agent;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -79,6 +80,7 @@ async fn progress_is_on_standard_error_and_leaves_nothing_behind() {
     let folder = folder();
     let hub = Cluster::https(folder.path(), "hub").await;
     hub.server.make_namespace("fleet-member-west").await.unwrap();
+    hub_agent(&hub).await;
     let written = on_a_terminal(&hub, Screen::Errors, &["--wait=1s"], &[]).await;
     assert!(written.contains("waiting until nothing is wrong"), "{written:?}");
     assert!(written.ends_with("\u{1b}[2K"), "the line of the spinner is cleared: {written:?}");

@@ -242,11 +242,11 @@ async fn a_wrong_context_is_a_usage_error_for_each_view() {
 }
 
 /// Creates the Deployment of the hub agent, by which the hub is recognized before a member joins.
-async fn hub_agent(hub: &Cluster) {
+pub(crate) async fn hub_agent(hub: &Cluster) {
     let deployments: Api<Deployment> = Api::namespaced(hub.client(), "fleet-system");
-    let labels = json!({"app": "hub-agent"});
+    let labels = json!({"app.kubernetes.io/name": "hub-agent", "app.kubernetes.io/part-of": "fleetnet"});
     let deployment = json!({
-        "metadata": {"name": "hub-agent"},
+        "metadata": {"name": "hub-agent", "labels": labels},
         "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}}},
         "status": {"readyReplicas": 1},
     });

@@ -2,7 +2,8 @@
 
 use super::{CODES, links};
 use crate::alerts::{self, Agent, Alert, Expressions};
-use fleetnet_diagnosis::codes::{Code, Entry, Group, table};
+use fleetnet_diagnosis::agents::AgentNamespaces;
+use fleetnet_diagnosis::codes::{Code, Entry, Group, Texts, table};
 use std::fmt::Write as _;
 
 /// Reason for which tests do not run the commands that confirm a fault.
@@ -134,8 +135,10 @@ pub(super) fn of_group(group: Group) -> String {
 }
 
 pub(super) fn of_code(entry: &Entry) -> String {
-    let Entry { code, title, meaning, evidence, confirm, remedy, reasons, is_notice, .. } = entry;
-    let (meaning, remedy) = (linked(meaning, code.id()), linked(remedy, code.id()));
+    let Entry { code, title, remedy, reasons, is_notice, .. } = entry;
+    // The namespaces of the manifests and of the guides.
+    let Texts { meaning, evidence, confirm } = entry.texts(&AgentNamespaces::default());
+    let (meaning, remedy) = (linked(&meaning, code.id()), linked(remedy, code.id()));
     let mut text = format!("### {code}\n\n**{title}.** {meaning}\n\n");
     if *is_notice {
         text += "This is a notice: it is never the only cause of missing endpoints.\n\n";

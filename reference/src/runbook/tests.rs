@@ -3,6 +3,7 @@
 use super::sections::{linked, of_alert, of_code};
 use super::{CODES, FOLDER, GENERATED, INDEX, NOT_RUN_INLINE, index, marked, pages};
 use crate::alerts;
+use fleetnet_diagnosis::agents::AgentNamespaces;
 use fleetnet_diagnosis::codes::{Code, table};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,10 +76,11 @@ fn each_page_of_an_alert_says_when_it_fires_how_to_confirm_it_and_what_to_do() {
     }
     for code in table() {
         let section = of_code(code);
-        for text in [code.evidence, code.confirm, code.title] {
+        let texts = code.texts(&AgentNamespaces::default());
+        for text in [&*texts.evidence, &*texts.confirm, code.title] {
             assert!(!text.is_empty() && section.contains(text), "{}", code.code);
         }
-        assert!(!code.meaning.is_empty() && !code.remedy.is_empty(), "{}", code.code);
+        assert!(!texts.meaning.is_empty() && !code.remedy.is_empty(), "{}", code.code);
     }
 }
 

@@ -4,6 +4,7 @@ use anyhow::Context as _;
 use fleetnet_api::crd::multicluster;
 use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
 use fleetnet_core::member::StandardApi;
+use fleetnet_diagnosis::agents::AgentNamespaces;
 use fleetnet_diagnosis::explain::Filter;
 use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
 use fleetnet_diagnosis::report::{Api, Explanation, Outcome, Verdict};
@@ -200,7 +201,8 @@ impl World {
         let hub = self.target(Place::Hub, "hub");
         let member = |(id, index): (&String, &usize)| (id.clone(), self.target(Place::Member(*index), id));
         let members = self.contexts.iter().map(member).collect();
-        read(Some(&hub), &members, &Scope::Service(service("app")), limits).await
+        let agents = AgentNamespaces::default();
+        read(Some(&hub), &members, &agents, &Scope::Service(service("app")), limits).await
     }
 
     fn target(&self, place: Place, context: &str) -> Target {
@@ -262,7 +264,10 @@ pub(crate) fn dress(snapshot: &mut Snapshot) -> anyhow::Result<()> {
 fn dress_agent(agent: &mut AgentObjects, name: &str) -> anyhow::Result<()> {
     let labels = json!({"app.kubernetes.io/name": name});
     let deployment: Deployment = serde_json::from_value(json!({
-        "metadata": {"name": name, "namespace": FLEET_SYSTEM_NAMESPACE, "creationTimestamp": "2027-01-01T00:00:00Z"},
+        "metadata": {
+            "name": name, "namespace": FLEET_SYSTEM_NAMESPACE, "creationTimestamp": "2027-01-01T00:00:00Z",
+            "labels": {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "fleetnet"},
+        },
         "spec": {
             "replicas": 2,
             "selector": {"matchLabels": labels},

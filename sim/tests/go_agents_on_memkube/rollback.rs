@@ -12,6 +12,7 @@ use fleetnet_api::crd::{
 use fleetnet_api::names::annotations;
 use fleetnet_core::member::StandardApi;
 use fleetnet_diagnosis::Snapshot;
+use fleetnet_diagnosis::agents::AgentNamespaces;
 use fleetnet_diagnosis::migrate::{self, Change, Refused, Rollback, is_go_form, of_hub, of_member, write};
 use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
 use fleetnet_diagnosis::report::{Direction, Migration};
@@ -55,7 +56,8 @@ async fn snapshot(fleet: &Fleet) -> Snapshot {
     };
     let members = fleet.members.iter().map(|member| (member.name.clone(), target(&member.server, &member.name)));
     let members: BTreeMap<String, Target> = members.collect();
-    read(Some(&target(&fleet.hub, "hub")), &members, &Scope::Migration, Limits::default()).await
+    let agents = AgentNamespaces::default();
+    read(Some(&target(&fleet.hub, "hub")), &members, &agents, &Scope::Migration, Limits::default()).await
 }
 
 fn rollback(snapshot: &Snapshot, fleet: &Fleet, place: Place) -> Result<Rollback, Refused> {

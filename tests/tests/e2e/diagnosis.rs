@@ -4,6 +4,7 @@
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::ServiceExport;
 use fleetnet_api::names::annotations::WEIGHT;
+use fleetnet_diagnosis::agents::AgentNamespaces;
 use fleetnet_diagnosis::explain::Filter;
 use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
 use fleetnet_diagnosis::report::{Explanation, MemberState, Verdict};
@@ -29,7 +30,8 @@ fn target(context: &str, client: Client) -> Target {
 async fn snapshot(env: &Environment<OnProcesses>) -> Snapshot {
     let members = env.members.iter().map(|it| (it.cluster_id.clone(), target(&it.cluster_id, it.client.clone())));
     let scope = Scope::Service(ObjectName::new(env.namespace.as_str(), "app"));
-    read(Some(&target("hub", env.backend.hub())), &members.collect(), &scope, Limits::default()).await
+    let agents = AgentNamespaces::default();
+    read(Some(&target("hub", env.backend.hub())), &members.collect(), &agents, &scope, Limits::default()).await
 }
 
 fn explained(env: &Environment<OnProcesses>, snapshot: &Snapshot) -> Explanation {

@@ -2,6 +2,7 @@
 
 use super::Contexts;
 use super::failure::Failure;
+use fleetnet_diagnosis::agents::{Agent, AgentNamespace};
 use http::Uri;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::{Client, Config};
@@ -26,6 +27,8 @@ pub(crate) fn client(context: &str, config: &Config, limit: Duration) -> Result<
 pub(crate) struct Cluster {
     /// Context that leads to the cluster.
     pub(crate) context: String,
+    /// Namespace of the agent for which the commands look in the cluster.
+    pub(crate) agent_namespace: AgentNamespace,
     pub(crate) client: Client,
     /// Settings of the connection.
     pub(crate) config: Config,
@@ -41,22 +44,33 @@ impl std::fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// Prepares the connection to the cluster of a context. Sends no request.
+    /// Prepares the connection to the cluster of a context, in which the commands look for this agent. Sends no request.
     ///
     /// # Errors
     /// If the context does not exist, or its kubeconfig is not usable.
-    pub(crate) async fn open(contexts: &Contexts, context: &str, limit: Duration) -> Result<Self, Failure> {
+    pub(crate) async fn open(
+        contexts: &Contexts,
+        context: &str,
+        agent: Agent,
+        limit: Duration,
+    ) -> Result<Self, Failure> {
         let config = contexts.config(context).await.map_err(|failure| failure.at(context, None))?;
         let client = client(context, &config, limit).map_err(|it| it.at(context, Some(&config.cluster_url)))?;
-        Ok(Self { context: context.to_owned(), client, config, version: String::new(), request_timeout: limit })
+        let (context, agent_namespace) = (context.to_owned(), contexts.agents.of(agent).clone());
+        Ok(Self { context, agent_namespace, client, config, version: String::new(), request_timeout: limit })
     }
 
     /// Connects to the cluster of a context, and asks for its version, so that later failures are not those of the connection.
     ///
     /// # Errors
     /// As [`Cluster::open`], or if the cluster does not answer within the time limit or refuses the credentials.
-    pub(crate) async fn connect(contexts: &Contexts, context: &str, limit: Duration) -> Result<Self, Failure> {
-        let mut cluster = Self::open(contexts, context, limit).await?;
+    pub(crate) async fn connect(
+        contexts: &Contexts,
+        context: &str,
+        agent: Agent,
+        limit: Duration,
+    ) -> Result<Self, Failure> {
+        let mut cluster = Self::open(contexts, context, agent, limit).await?;
         let Info { git_version, .. } = cluster.ask(cluster.client.apiserver_version()).await?;
         cluster.version = git_version;
         Ok(cluster)

@@ -5,8 +5,8 @@ use super::failure::Failure;
 use super::{Contexts, list};
 use crate::cli::exit::Stop;
 use fleetnet_api::crd::MemberAgent;
-use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
 use fleetnet_core::names::cluster_of;
+use fleetnet_diagnosis::agents::Agent;
 use fleetnet_diagnosis::status::is_lease_of_hub_agent;
 use futures::StreamExt as _;
 use futures::stream;
@@ -14,6 +14,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::ListParams;
+use kube::core::PartialObjectMeta;
 use kube::{Api, ResourceExt as _};
 use std::time::Duration;
 
@@ -31,26 +32,27 @@ pub(crate) async fn require(contexts: &Contexts, hub: &Cluster) -> Result<(), St
         return Ok(());
     }
     let others = others(contexts, &hub.context, hub.request_timeout).await;
-    Err(Stop::usage(not_a_hub(&hub.context, &hub.url().to_string(), &others)))
+    Err(Stop::usage(not_a_hub(&hub.context, &hub.url().to_string(), &hub.agent_namespace, &others)))
 }
 
 /// Returns the contexts that lead to a hub, without this one.
 pub(crate) async fn others(contexts: &Contexts, but: &str, limit: Duration) -> Vec<String> {
     let names = contexts.names().into_iter().filter(|name| name != but);
     let asked = names.map(|context| async move {
-        let cluster = Cluster::open(contexts, &context, limit).await.ok()?;
+        let cluster = Cluster::open(contexts, &context, Agent::Hub, limit).await.ok()?;
         Box::pin(is_hub(&cluster)).await.ok()?.then_some(context)
     });
     stream::iter(asked).buffered(AT_ONCE).filter_map(std::future::ready).collect().await
 }
 
-fn not_a_hub(context: &str, url: &str, others: &[String]) -> String {
+fn not_a_hub(context: &str, url: &str, agents: &str, others: &[String]) -> String {
     let remedy = match others {
         [] => "no other context leads to a hub, so add the kubeconfig of the hub with --kubeconfig".to_owned(),
         others => format!("contexts that lead to a hub: {}; name one with --hub-context", list(others)),
     };
     format!(
-        "context {context} does not look like a hub: {url} has no MemberAgent, no namespace of a member and no hub agent; {remedy}"
+        "context {context} does not look like a hub: {url} has no MemberAgent, no namespace of a member, and no hub agent in {agents} \
+         (--agent-namespace names another namespace); {remedy}"
     )
 }
 
@@ -61,8 +63,8 @@ fn not_a_hub(context: &str, url: &str, others: &[String]) -> String {
 async fn is_hub(cluster: &Cluster) -> Result<bool, Failure> {
     let agents: Api<MemberAgent> = Api::all(cluster.client.clone());
     let namespaces: Api<Namespace> = Api::all(cluster.client.clone());
-    let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), FLEET_SYSTEM_NAMESPACE);
-    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), FLEET_SYSTEM_NAMESPACE);
+    let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), &cluster.agent_namespace);
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), &cluster.agent_namespace);
     let (all, one) = (ListParams::default(), ListParams::default().limit(1));
     let agents = cluster.find(agents.list(&one)).await.map(|list| list.is_some_and(|list| !list.items.is_empty()));
     // The fleets of most users have members, so one request is enough.
@@ -74,12 +76,13 @@ async fn is_hub(cluster: &Cluster) -> Result<bool, Failure> {
         cluster.find(leases.list(&all)),
         cluster.find(deployments.list_metadata(&all)),
     );
-    let is_hub_agent = |name: &str| name == "hub-agent" || name.starts_with("hub-net-controller-manager");
+    let is_hub_agent =
+        |it: &PartialObjectMeta<Deployment>| Agent::Hub.owns(&it.metadata) || Agent::Hub.is_go(&it.name_any());
     let found = [
         agents,
         namespaces.map(|list| list.iter().flat_map(|list| &list.items).any(|it| cluster_of(&it.name_any()).is_some())),
         leases.map(|list| list.iter().flat_map(|list| &list.items).any(is_lease_of_hub_agent)),
-        deployments.map(|list| list.iter().flat_map(|list| &list.items).any(|it| is_hub_agent(&it.name_any()))),
+        deployments.map(|list| list.iter().flat_map(|list| &list.items).any(is_hub_agent)),
     ];
     judged(found)
 }
@@ -110,9 +113,10 @@ mod tests {
 
     #[test]
     fn the_error_names_the_contexts_that_lead_to_a_hub() {
-        let text = not_a_hub("west", "https://west/", &["a".to_owned(), "b".to_owned()]);
+        let text = not_a_hub("west", "https://west/", "fabric", &["a".to_owned(), "b".to_owned()]);
+        assert!(text.contains("no hub agent in fabric (--agent-namespace"), "{text}");
         assert!(text.starts_with("context west does not look like a hub: https://west/ has no MemberAgent"), "{text}");
         assert!(text.ends_with("contexts that lead to a hub: a, b; name one with --hub-context"), "{text}");
-        assert!(not_a_hub("west", "", &[]).ends_with("with --kubeconfig"));
+        assert!(not_a_hub("west", "", "fabric", &[]).ends_with("with --kubeconfig"));
     }
 }

@@ -13,7 +13,6 @@ use super::hub::AT_ONCE;
 use super::members::{Known, deployed};
 use super::{Contexts, hub};
 use fleetnet_api::crd::{MultiClusterService, ServiceExport, multicluster};
-use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
 use fleetnet_core::names::is_cluster_id;
 use fleetnet_diagnosis::status::{LEASE_SECONDS, is_lease_of_member_agent};
 use fleetnet_runtime::clock::{Clock, to_jiff};
@@ -45,7 +44,7 @@ pub(super) async fn among(
 }
 
 async fn id_of(contexts: &Contexts, known: &Known, cluster: &Cluster) -> Option<String> {
-    let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), FLEET_SYSTEM_NAMESPACE);
+    let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), &cluster.agent_namespace);
     let all = ListParams::default();
     let (own, leases) = tokio::join!(deployed(cluster), cluster.find(leases.list(&all)));
     let leases = leases.ok().flatten().map(|list| list.items).unwrap_or_default();

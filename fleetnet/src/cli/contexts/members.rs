@@ -4,8 +4,8 @@ use super::connect::Cluster;
 use super::failure::{Class, Failure};
 use super::{ClusterFlags, Contexts, lost};
 use fleetnet_api::crd::MemberAgent;
-use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
 use fleetnet_core::names::{cluster_of, member_of_agent};
+use fleetnet_diagnosis::agents::Agent;
 use fleetnet_types::ObjectName;
 use futures::StreamExt as _;
 use futures::stream;
@@ -97,7 +97,7 @@ pub(crate) async fn find(contexts: &Contexts, flags: &ClusterFlags, known: &Know
     let is_explicit = !flags.context.is_empty();
     let names = if is_explicit { flags.context.clone() } else { contexts.names() };
     let asked = names.into_iter().map(|context| async move {
-        let cluster = Cluster::connect(contexts, &context, flags.request_timeout).await?;
+        let cluster = Cluster::connect(contexts, &context, Agent::Member, flags.request_timeout).await?;
         let id = id_of(&cluster, known).await?;
         Ok((id, cluster))
     });
@@ -193,7 +193,7 @@ fn recognized(known: &Known, uid: Option<&str>, own: &BTreeSet<String>) -> Resul
 /// # Errors
 /// If the cluster does not answer, or this user may not list Deployments.
 pub(crate) async fn deployed(cluster: &Cluster) -> Result<BTreeSet<String>, Failure> {
-    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), FLEET_SYSTEM_NAMESPACE);
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), &cluster.agent_namespace);
     let list = cluster.find(deployments.list(&ListParams::default())).await?;
     Ok(list.iter().flat_map(|list| list.items.iter().filter_map(id_in)).collect())
 }

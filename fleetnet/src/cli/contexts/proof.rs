@@ -13,8 +13,8 @@ use super::{ClusterFlags, Contexts};
 use crate::cli::exit::Stop;
 use crate::cli::join::secret;
 use crate::cli::objects::{Reference, write_failed};
-use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
 use fleetnet_core::names::cluster_of;
+use fleetnet_diagnosis::agents::Agent;
 use fleetnet_runtime::token::claims::Claims;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Secret;
@@ -59,7 +59,7 @@ pub(crate) async fn find(
     otherwise: &str,
 ) -> Result<Proven, Stop> {
     if let Some(context) = flags.context.first() {
-        let cluster = Cluster::connect(contexts, context, flags.request_timeout).await?;
+        let cluster = Cluster::connect(contexts, context, Agent::Member, flags.request_timeout).await?;
         return check(cluster, known, id, Choice::ByUser, otherwise).await;
     }
     let missing =
@@ -67,7 +67,7 @@ pub(crate) async fn find(
     let owner = known.uid_of(id).ok_or_else(|| missing("the hub does not know the UID of the member's cluster"))?;
     let names = contexts.names();
     let candidates = names.iter().map(|context| async move {
-        let cluster = Cluster::connect(contexts, context, flags.request_timeout).await.ok()?;
+        let cluster = Cluster::connect(contexts, context, Agent::Member, flags.request_timeout).await.ok()?;
         let uid = uid(&cluster).await.ok()?;
         Some((cluster, uid))
     });
@@ -89,7 +89,7 @@ pub(crate) async fn check(
 ) -> Result<Proven, Stop> {
     let uid = uid(&cluster).await?;
     let own = Box::pin(statement(&cluster)).await?;
-    match verdict(known, id, &uid, &own, choice) {
+    match verdict(known, id, &uid, &own, choice, &cluster.agent_namespace) {
         Ok(others) => Ok(Proven { cluster, others, holder: own.holder }),
         Err(why) => Err(Stop::usage(format!("context {} {why}, or {otherwise}", cluster.context))),
     }
@@ -105,9 +105,9 @@ struct Statement {
 }
 
 async fn statement(cluster: &Cluster) -> Result<Statement, Stop> {
-    let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), FLEET_SYSTEM_NAMESPACE);
+    let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), &cluster.agent_namespace);
     let (secret, deployed) = tokio::join!(cluster.find(secrets.get(secret::NAME)), deployed(cluster));
-    let reference = |kind: &str, name: &str| Reference::new(kind, FLEET_SYSTEM_NAMESPACE, name);
+    let reference = |kind: &str, name: &str| Reference::new(kind, &cluster.agent_namespace, name);
     let secret = secret.map_err(|failure| write_failed(failure, "read", &reference("Secret", secret::NAME)))?;
     let mut ids = deployed.map_err(|failure| write_failed(failure, "list", &reference("Deployment", "*")))?;
     let holder = secret.as_ref().and_then(member_in);
@@ -125,7 +125,14 @@ fn member_in(secret: &Secret) -> Option<String> {
 
 /// Returns the other members of a cluster that is proven to be a member; else why it is not, as the rest of a sentence about the
 /// context.
-fn verdict(known: &Known, id: &str, uid: &str, own: &Statement, choice: Choice) -> Result<BTreeSet<String>, String> {
+fn verdict(
+    known: &Known,
+    id: &str,
+    uid: &str,
+    own: &Statement,
+    choice: Choice,
+    agents: &str,
+) -> Result<BTreeSet<String>, String> {
     if let Some(owner) = known.uid_of(id).filter(|owner| *owner != uid) {
         let hint = if own.ids.contains(id) { ". The member itself writes this UID" } else { "" };
         return Err(format!(
@@ -148,8 +155,8 @@ fn verdict(known: &Known, id: &str, uid: &str, own: &Statement, choice: Choice) 
             list(&others)
         )),
         Choice::ByUid if own.ids.is_empty() => Err(format!(
-            "has the UID that the hub knows for {id}, but neither the Secret {} nor a Deployment in {FLEET_SYSTEM_NAMESPACE} says \
-             that it is {id}: name the context of {id} with --context",
+            "has the UID that the hub knows for {id}, but neither the Secret {} nor a Deployment in {agents} says that it is {id}: \
+             name the context of {id} with --context, or the namespace of its agent with --agent-namespace",
             secret::NAME
         )),
         Choice::ByUser if own.ids.is_empty() && known.uid_of(id).is_none() && !others.is_empty() => {
@@ -204,7 +211,7 @@ mod tests {
         ];
         for (number, (uids, own, id, choice, expected)) in table.iter().enumerate() {
             let known = Known::with_uids(uids);
-            match (verdict(&known, id, UID, &said(own), *choice), expected) {
+            match (verdict(&known, id, UID, &said(own), *choice, "fleet-system"), expected) {
                 (Ok(others), Ok(expected)) => assert_eq!(others, said(expected).ids, "case {number}"),
                 (Err(why), Err(expected)) => assert!(why.contains(expected), "case {number}: {why}"),
                 (found, _) => panic!("case {number}: {found:?}"),

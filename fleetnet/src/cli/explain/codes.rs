@@ -4,7 +4,8 @@ use crate::cli::output::safe::Safe;
 use crate::cli::output::table::{Table, column, wide};
 use crate::cli::output::{Format, Paint, Report};
 use fleetnet_diagnosis::Code;
-use fleetnet_diagnosis::codes::{Entry, table};
+use fleetnet_diagnosis::agents::AgentNamespaces;
+use fleetnet_diagnosis::codes::{Entry, Texts, table};
 use serde_json::{Map, Value, json};
 
 /// Parses a fault code, such as `FN203`.
@@ -12,12 +13,15 @@ pub(super) fn code(written: &str) -> Result<Code, String> {
     Code::named(written).ok_or_else(|| "no such code: fleetnet explain --list-codes lists all codes".to_owned())
 }
 
-/// All codes, or one.
-pub(super) struct Codes(pub(super) Option<Code>);
+/// All codes, or one, with the namespaces of the agents in their commands.
+pub(super) struct Codes {
+    pub(super) code: Option<Code>,
+    pub(super) agents: AgentNamespaces,
+}
 
 impl Codes {
     fn entries(&self) -> Vec<&'static Entry> {
-        table().filter(|entry| self.0.is_none_or(|code| entry.code == code)).collect()
+        table().filter(|entry| self.code.is_none_or(|code| entry.code == code)).collect()
     }
 }
 
@@ -29,21 +33,23 @@ impl Report for Codes {
     fn document(&self) -> Map<String, Value> {
         let codes = self.entries().into_iter().map(|entry| {
             let reasons: Vec<&str> = entry.reasons.iter().map(|reason| reason.as_str()).collect();
+            let Texts { meaning, evidence, confirm } = entry.texts(&self.agents);
             json!({
-                "code": entry.code.id(), "title": entry.title, "meaning": entry.meaning, "evidence": entry.evidence,
-                "confirm": entry.confirm, "remedy": entry.remedy, "reasons": reasons, "notice": entry.is_notice,
+                "code": entry.code.id(), "title": entry.title, "meaning": meaning, "evidence": evidence,
+                "confirm": confirm, "remedy": entry.remedy, "reasons": reasons, "notice": entry.is_notice,
             })
         });
         Map::from_iter([("codes".to_owned(), codes.collect())])
     }
 
     fn lines(&self, format: Format, has_headers: bool, paint: Paint) -> Safe {
-        if let (Some(_), [entry]) = (self.0, &self.entries()[..]) {
-            return one(entry);
+        if let (Some(_), [entry]) = (self.code, &self.entries()[..]) {
+            return one(entry, &self.agents);
         }
         let mut codes = Table::new(&[column("CODE"), column("FAULT"), wide("EVIDENCE"), column("REMEDY")]);
         for entry in self.entries() {
-            codes.row([entry.code.id().into(), entry.title.into(), entry.evidence.into(), entry.remedy.into()]);
+            let evidence = entry.texts(&self.agents).evidence;
+            codes.row([entry.code.id().into(), entry.title.into(), evidence.into(), entry.remedy.into()]);
         }
         codes.render(format, has_headers, paint)
     }
@@ -53,15 +59,13 @@ impl Report for Codes {
     }
 }
 
-fn one(entry: &Entry) -> Safe {
+fn one(entry: &Entry, agents: &AgentNamespaces) -> Safe {
+    let Texts { meaning, evidence, confirm } = entry.texts(agents);
     let reasons: Vec<&str> = entry.reasons.iter().map(|reason| reason.as_str()).collect();
-    let mut text = format!("{}: {}\n\n{}\n\n", entry.code, entry.title, entry.meaning);
-    for (word, value) in [
-        ("evidence", entry.evidence),
-        ("confirm", entry.confirm),
-        ("reasons", &reasons.join(", ")),
-        ("remedy", entry.remedy),
-    ] {
+    let mut text = format!("{}: {}\n\n{}\n\n", entry.code, entry.title, meaning);
+    for (word, value) in
+        [("evidence", &*evidence), ("confirm", &confirm), ("reasons", &reasons.join(", ")), ("remedy", entry.remedy)]
+    {
         if !value.is_empty() {
             text.push_str(&format!("{word:<9} {value}\n"));
         }
@@ -84,9 +88,13 @@ mod tests {
 
     #[test]
     fn one_code_is_a_page_and_all_are_a_table() {
-        let page = Codes(Some(Code::FN203)).lines(Format::Table, true, Paint::Plain).to_string();
+        let agents = AgentNamespaces { members: "fabric".parse().unwrap(), ..AgentNamespaces::default() };
+        let page = Codes { code: Some(Code::FN203), agents: agents.clone() }
+            .lines(Format::Table, true, Paint::Plain)
+            .to_string();
         assert!(page.starts_with("FN203: ") && page.contains("\nremedy    "), "{page}");
-        let all = Codes(None);
+        assert!(page.contains("\nconfirm   kubectl --context MEMBER -n fabric logs "), "{page}");
+        let all = Codes { code: None, agents };
         assert_eq!(all.lines(Format::Table, false, Paint::Plain).as_str().lines().count(), Code::ALL.len());
         assert_eq!(all.document()["codes"].as_array().unwrap().len(), Code::ALL.len());
         assert_eq!(all.names()[0], "code/FN101");

@@ -5,9 +5,7 @@ use super::redact;
 use crate::cli::contexts::connect::Cluster;
 use crate::cli::contexts::failure::Failure;
 use crate::limits::LOG_LINES;
-use fleetnet_api::names::{
-    FLEET_SYSTEM_NAMESPACE, GROUP, SERVICE_EXPORT_VERSION, STANDARD_GROUP, STANDARD_VERSION, VERSION, labels,
-};
+use fleetnet_api::names::{GROUP, SERVICE_EXPORT_VERSION, STANDARD_GROUP, STANDARD_VERSION, VERSION, labels};
 use fleetnet_core::names::cluster_of;
 use futures::StreamExt as _;
 use futures::stream;
@@ -160,7 +158,7 @@ async fn namespaces(cluster: &Cluster, collected: &mut Collected) -> Vec<String>
         collected.fail("namespaces", &failure);
         Vec::new()
     });
-    let is_ours = |name: &str| name == FLEET_SYSTEM_NAMESPACE || cluster_of(name).is_some();
+    let is_ours = |name: &str| name == &*cluster.agent_namespace || cluster_of(name).is_some();
     let is_marked = |object: &Value| {
         let keys = object["metadata"]["annotations"].as_object();
         let imports = !object["metadata"]["labels"][labels::IMPORT].is_null();
@@ -170,7 +168,7 @@ async fn namespaces(cluster: &Cluster, collected: &mut Collected) -> Vec<String>
     let kept = objects.into_iter().filter(|object| is_ours(&name_of(object).1) || is_marked(object)).collect();
     collected.keep("objects/namespaces.json", kept);
     // Without the right to list namespaces, the one of the agents may still be readable.
-    if ours.is_empty() { vec![FLEET_SYSTEM_NAMESPACE.to_owned()] } else { ours }
+    if ours.is_empty() { vec![cluster.agent_namespace.to_string()] } else { ours }
 }
 
 /// Returns the Services that the standard API imports: by the labels of their slices and derived Services, because a ServiceImport may be
@@ -271,7 +269,7 @@ fn is_after(event: &Value, oldest: Timestamp) -> bool {
 
 /// Keeps logs and metrics of the agents' pods.
 async fn agents(cluster: &Cluster, since: Option<Duration>, collected: &mut Collected) {
-    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), FLEET_SYSTEM_NAMESPACE);
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), &cluster.agent_namespace);
     let found = match cluster.find(pods.list(&ListParams::default().labels(AGENTS))).await {
         Ok(found) => found.map(|list| list.items).unwrap_or_default(),
         Err(failure) => return collected.fail("pods of the agents", &failure),
@@ -314,7 +312,8 @@ async fn metrics(cluster: &Cluster, pod: &Pod, collected: &mut Collected) {
             format!("metrics of pod {name}: {SECURE} serves them only to authorized callers. Read them in Prometheus");
         return collected.failures.push(why);
     }
-    let path = format!("/api/v1/namespaces/{FLEET_SYSTEM_NAMESPACE}/pods/{name}:{}/proxy/metrics", port.container_port);
+    let path =
+        format!("/api/v1/namespaces/{}/pods/{name}:{}/proxy/metrics", cluster.agent_namespace, port.container_port);
     let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError);
     let answer = async { cluster.client.request_text(request?).await };
     match cluster.ask(answer).await {
@@ -349,6 +348,7 @@ mod tests {
         });
         Cluster {
             context: "west".to_owned(),
+            agent_namespace: fleetnet_diagnosis::agents::AgentNamespace::default(),
             client: Client::new(service, "default"),
             config: Config::new(http::Uri::from_static("https://west.example")),
             version: String::new(),

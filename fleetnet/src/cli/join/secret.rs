@@ -6,7 +6,6 @@ use crate::cli::contexts::failure::Class;
 use crate::cli::exit::Stop;
 use crate::cli::objects::decide::Differences;
 use crate::cli::objects::{Action, Done, Reference, write_failed};
-use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
@@ -76,8 +75,8 @@ pub(crate) async fn apply(
     defect: Option<String>,
 ) -> Result<Vec<Done>, Stop> {
     let mut done = vec![namespace(member).await?];
-    let secrets: Api<Secret> = Api::namespaced(member.client.clone(), FLEET_SYSTEM_NAMESPACE);
-    let object = Reference::new("Secret", FLEET_SYSTEM_NAMESPACE, NAME);
+    let secrets: Api<Secret> = Api::namespaced(member.client.clone(), &member.agent_namespace);
+    let object = Reference::new("Secret", &member.agent_namespace, NAME);
     let present = member.find(secrets.get(NAME)).await.map_err(|failure| write_failed(failure, "read", &object))?;
     let text = |value: &ByteString| String::from_utf8_lossy(&value.0).into_owned();
     let data = present.iter().flat_map(|secret| secret.data.iter().flatten());
@@ -136,14 +135,14 @@ async fn write(
 /// Creates the namespace of the agent in the member, if it is not there.
 async fn namespace(member: &Cluster) -> Result<Done, Stop> {
     let namespaces: Api<Namespace> = Api::all(member.client.clone());
-    let object = Reference::new("Namespace", "", FLEET_SYSTEM_NAMESPACE);
+    let object = Reference::new("Namespace", "", &member.agent_namespace);
     let done = |action| Done { object: object.clone(), cluster: member.context.clone(), action, note: String::new() };
-    let present = member.find(namespaces.get(FLEET_SYSTEM_NAMESPACE)).await;
+    let present = member.find(namespaces.get(&member.agent_namespace)).await;
     if present.map_err(|failure| write_failed(failure, "read", &object))?.is_some() {
         return Ok(done(Action::Unchanged));
     }
     let mut namespace = Namespace::default();
-    namespace.metadata.name = Some(FLEET_SYSTEM_NAMESPACE.to_owned());
+    namespace.metadata.name = Some(member.agent_namespace.to_string());
     let made = member.ask(namespaces.create(&PostParams::default(), &namespace)).await;
     made.map_err(|failure| write_failed(failure, "create", &object))?;
     Ok(done(Action::Created))

@@ -3,7 +3,7 @@
 use super::manifests::{self, ACCOUNT, TOKEN_SECRET, Token};
 use super::secret;
 use crate::cli::output::safe::Safe;
-use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
+use fleetnet_diagnosis::agents::AgentNamespace;
 use serde_json::{Value, json};
 
 /// What the texts depend on.
@@ -14,6 +14,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) hub_context: &'a str,
     /// Context of the member in the commands.
     pub(crate) member_context: &'a str,
+    /// Namespace of the member agent.
+    pub(crate) agents: AgentNamespace,
     /// URL of the hub that the user named. Otherwise a command reads it from the kubeconfig.
     pub(crate) server: Option<&'a str>,
     pub(crate) token: Token,
@@ -40,7 +42,7 @@ pub(crate) fn values(member: &str) -> Value {
 /// of the machine can read.
 pub(crate) fn member(subject: &Subject<'_>) -> Safe {
     let (hub, member) = (quoted(subject.hub_context), quoted(subject.member_context));
-    let namespace = manifests::namespace(subject.member);
+    let (namespace, agents) = (manifests::namespace(subject.member), &subject.agents);
     let token = match subject.token {
         Token::Expires => {
             format!("kubectl --context {hub} -n {namespace} create token {ACCOUNT} --duration={}", subject.life)
@@ -59,10 +61,10 @@ pub(crate) fn member(subject: &Subject<'_>) -> Safe {
     let server = subject.server.map_or_else(|| of_hub("server"), quoted);
     let authority = of_hub("certificate-authority-data");
     Safe::block(&format!(
-        "kubectl --context {member} get namespace {FLEET_SYSTEM_NAMESPACE} > /dev/null 2>&1 || \
-         kubectl --context {member} create namespace {FLEET_SYSTEM_NAMESPACE}
+        "kubectl --context {member} get namespace {agents} > /dev/null 2>&1 || \
+         kubectl --context {member} create namespace {agents}
 token=\"$({token})\"
-printf %s \"$token\" | kubectl --context {member} -n {FLEET_SYSTEM_NAMESPACE} create secret generic {} \\
+printf %s \"$token\" | kubectl --context {member} -n {agents} create secret generic {} \\
   --from-literal=url={server} \\
   --from-literal=certificate-authority={authority} \\
   --from-file=token=/dev/stdin
@@ -74,8 +76,9 @@ printf %s \"$token\" | kubectl --context {member} -n {FLEET_SYSTEM_NAMESPACE} cr
 /// Returns the commands that replace the Secret of the member by one with a new token.
 pub(crate) fn replace(subject: &Subject<'_>) -> Safe {
     let delete = format!(
-        "kubectl --context {} -n {FLEET_SYSTEM_NAMESPACE} delete secret {} --ignore-not-found\n",
+        "kubectl --context {} -n {} delete secret {} --ignore-not-found\n",
         quoted(subject.member_context),
+        subject.agents,
         secret::NAME
     );
     let mut text = Safe::block(&delete);
@@ -122,8 +125,8 @@ mod tests {
     use super::*;
 
     fn subject(server: Option<&'static str>, token: Token) -> Subject<'static> {
-        let life = "720h".to_owned();
-        Subject { member: "west", hub_context: "hub", member_context: "my west", server, token, life }
+        let (life, agents) = ("720h".to_owned(), AgentNamespace::default());
+        Subject { member: "west", hub_context: "hub", member_context: "my west", agents, server, token, life }
     }
 
     #[test]
@@ -154,6 +157,21 @@ mod tests {
         let text = member(&subject(Some("https://h;rm -rf ~"), Token::NeverExpires)).to_string();
         assert!(text.contains("--from-literal=url='https://h;rm -rf ~' \\\n"), "{text}");
         assert!(text.contains("get secret member-agent-token"), "{text}");
+    }
+
+    #[test]
+    fn commands_have_the_namespace_of_the_agent() {
+        let subject = Subject { agents: "fabric".parse().unwrap(), ..subject(None, Token::Expires) };
+        let text = replace(&subject).to_string();
+        for part in [
+            "kubectl --context 'my west' -n fabric delete secret fleetnet-hub --ignore-not-found\n",
+            "kubectl --context 'my west' get namespace fabric > ",
+            "kubectl --context 'my west' create namespace fabric\n",
+            "kubectl --context 'my west' -n fabric create secret generic fleetnet-hub",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("fleet-system"), "{text}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Waits until the hub hears from the agent of a member.
 
+use super::Options;
 use super::manifests::namespace;
 use crate::cli::contexts::connect::Cluster;
 use crate::cli::exit::Stop;
@@ -12,7 +13,13 @@ use tokio::time::Instant;
 
 /// Waits until the MemberAgent is written. The first heartbeat that this command has not seen yet counts, because a MemberAgent
 /// may be older than the agent.
-pub(super) async fn until_heard(hub: &Cluster, member: &str, limit: Duration, progress: &Progress) -> Result<(), Stop> {
+pub(super) async fn until_heard(
+    hub: &Cluster,
+    options: &Options,
+    limit: Duration,
+    progress: &Progress,
+) -> Result<(), Stop> {
+    let member = options.member.as_str();
     let agents: Api<MemberAgent> = Api::namespaced(hub.client.clone(), &namespace(member));
     let (end, mut first) = (Instant::now() + limit, None);
     progress.step(&format!("waiting for the agent of {member}"));
@@ -35,8 +42,9 @@ pub(super) async fn until_heard(hub: &Cluster, member: &str, limit: Duration, pr
                 _ => "it has no MemberAgent".to_owned(),
             };
             return Err(Stop::timeout(format!(
-                "the hub has not heard from the agent of {member} within {limit:?}: {seen}: look at the pods of member-agent \
-                 in fleet-system of the member"
+                "the hub has not heard from the agent of {member} within {limit:?}: {seen}: look at the pods of the member agent \
+                 in {} of the member",
+                options.clusters.agents().members
             )));
         }
         tokio::time::sleep(POLL).await;

@@ -8,7 +8,7 @@ use crate::cli::join::secret;
 use crate::cli::objects::{Action, Reference, write_failed};
 use crate::limits::POLL;
 use fleetnet_api::crd::{MemberAgent, MultiClusterService, ServiceExport, ServiceImport};
-use fleetnet_api::names::{FLEET_SYSTEM_NAMESPACE, STANDARD_GROUP, labels};
+use fleetnet_api::names::{STANDARD_GROUP, labels};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -56,10 +56,11 @@ pub(super) async fn wait_for_agent(
                 ""
             };
             return Err(Stop::timeout(format!(
-                "context {}: the agent has not removed {}: look at the pods of member-agent in {FLEET_SYSTEM_NAMESPACE}, \
-                 and run the command again{all}",
+                "context {}: the agent has not removed {}: look at the pods of the member agent in {}, and run the command \
+                 again{all}",
                 member.context,
-                left.join(", ")
+                left.join(", "),
+                member.agent_namespace
             )));
         }
         tokio::time::sleep(POLL).await;
@@ -108,7 +109,7 @@ async fn left(member: &Cluster) -> Result<Vec<String>, Stop> {
         ("ServiceImports", count::<ServiceImport>(member, None, "").await?),
         (
             "derived Services",
-            count::<Service>(member, Some(FLEET_SYSTEM_NAMESPACE), labels::MULTI_CLUSTER_SERVICE_NAME).await?,
+            count::<Service>(member, Some(&member.agent_namespace), labels::MULTI_CLUSTER_SERVICE_NAME).await?,
         ),
         ("imported EndpointSlices", count::<EndpointSlice>(member, None, &imported).await?),
     ];
@@ -130,8 +131,8 @@ where
 
 /// Deletes the Secret with the credentials for the hub.
 pub(super) async fn forget(member: &Cluster, log: &mut Log<'_>) -> Result<(), Stop> {
-    let secrets: Api<Secret> = Api::namespaced(member.client.clone(), FLEET_SYSTEM_NAMESPACE);
-    let object = Reference::new("Secret", FLEET_SYSTEM_NAMESPACE, secret::NAME);
+    let secrets: Api<Secret> = Api::namespaced(member.client.clone(), &member.agent_namespace);
+    let object = Reference::new("Secret", &member.agent_namespace, secret::NAME);
     let present = member.find(secrets.get_metadata(secret::NAME)).await;
     let is_present = present.map_err(|failure| write_failed(failure, "read", &object))?.is_some();
     if is_present && !log.is_dry_run {

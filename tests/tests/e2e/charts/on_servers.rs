@@ -6,7 +6,8 @@ use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::ServiceExport;
 use fleetnet_api::crds;
 use fleetnet_api::names::labels;
-use fleetnet_diagnosis::read::{Limits, Scope, Target};
+use fleetnet_diagnosis::agents::AgentNamespaces;
+use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
 use fleetnet_diagnosis::snapshot::Reached;
 use fleetnet_types::ObjectName;
 use harness::control_plane::{ControlPlane, Options};
@@ -96,7 +97,8 @@ fn a_viewer_of_fleetnet_reads_all_but_secrets_and_the_rights_of_others() -> anyh
         let members = [("west".to_owned(), target.clone())].into();
         let service = Scope::Service(ObjectName::new("default", "app"));
         for scope in [Scope::Status, Scope::Services, Scope::Check, service] {
-            let snapshot = fleetnet_diagnosis::read::read(Some(&target), &members, &scope, Limits::default()).await;
+            let agents = AgentNamespaces::default();
+            let snapshot = read(Some(&target), &members, &agents, &scope, Limits::default()).await;
             ensure!(snapshot.hub.connection.reached == Reached::Yes, "{:?}", snapshot.hub.connection);
             let shown = format!("{snapshot:?}");
             let denied = shown.split("Denied(\"").skip(1);

@@ -49,6 +49,7 @@ impl Server {
         });
         Cluster {
             context: "east".to_owned(),
+            agent_namespace: fleetnet_diagnosis::agents::AgentNamespace::default(),
             client: kube::Client::new(front, "default"),
             config: kube::Config::new("http://east.example".parse().unwrap()),
             version: String::new(),
