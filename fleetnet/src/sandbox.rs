@@ -50,10 +50,23 @@ enum Ending {
     Passed,
     /// An agent failed, or the final state differs from the expected state.
     Failed,
-    /// The user stopped the sandbox.
-    Interrupted,
+    /// The user stopped the sandbox. Its exit code says if a verdict was missing.
+    Stopped(u8),
     /// The sandbox cannot run with these options. The reason was printed.
     UsageError,
+}
+
+impl Ending {
+    /// Returns the ending of a run that the user stopped. `verdict` is true if the run had passed already, false if it had failed, and
+    /// `None` if it had no verdict yet.
+    fn stopped(options: &Options, verdict: Option<bool>) -> Self {
+        Self::Stopped(match verdict {
+            Some(true) => 0,
+            Some(false) => 1,
+            None if options.once || options.scenario.is_some() => INTERRUPTED,
+            None => 0,
+        })
+    }
 }
 
 /// Runs the sandbox and returns its exit code. If the sandbox cannot run with these options, it prints one line with the reason,
@@ -73,8 +86,7 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Ok(Ending::UsageError) => ExitCode::from(USAGE_EXIT_CODE),
         Ok(Ending::Passed) => ExitCode::SUCCESS,
         Ok(Ending::Failed) => ExitCode::FAILURE,
-        Ok(Ending::Interrupted) if options.once => ExitCode::from(INTERRUPTED),
-        Ok(Ending::Interrupted) => ExitCode::SUCCESS,
+        Ok(Ending::Stopped(code)) => ExitCode::from(code),
         Err(error) => {
             exit_with_error(&format!("{error:#}"));
             ExitCode::FAILURE
@@ -123,10 +135,10 @@ async fn with_view(
 async fn play(options: &Options, kubeconfigs: Kubeconfigs, stage: &Stage, stop: &Stop) -> anyhow::Result<Ending> {
     let begun = Instant::now();
     stage.emit(Event::starting(options)).await;
-    let mut ended = Ended::default();
+    let mut ended = Ended { interrupted: options.scenario.map(|scenario| scenario.name()), ..Ended::default() };
     let started = stop.unless_requested(Box::pin(Fleet::start(options, stage))).await.transpose()?;
     let shown = match started {
-        None => Ok(Ending::Interrupted),
+        None => Ok(Ending::stopped(options, None)),
         Some(fleet) => {
             ended.clusters = fleet.servers().map(|(name, _)| name.to_owned()).collect();
             let shown = Box::pin(show(options, &fleet, kubeconfigs, stage, stop, &mut ended)).await;
@@ -134,7 +146,7 @@ async fn play(options: &Options, kubeconfigs: Kubeconfigs, stage: &Stage, stop: 
             shown
         }
     };
-    if matches!(shown, Ok(Ending::Interrupted)) {
+    if matches!(shown, Ok(Ending::Stopped(_))) {
         ended.seconds = begun.elapsed().as_secs();
         stage.emit(Event::Ended(ended)).await;
     }
@@ -152,7 +164,7 @@ async fn show(
     ended: &mut Ended,
 ) -> anyhow::Result<Ending> {
     let Some(published) = stop.unless_requested(kubeconfigs.publish(fleet, stage)).await.transpose()? else {
-        return Ok(Ending::Interrupted);
+        return Ok(Ending::stopped(options, None));
     };
     ended.kubeconfigs = published.files;
     let watches = Watches::open(fleet, stage);
@@ -163,7 +175,10 @@ async fn show(
     }
     scene.figures().await;
     (ended.compared, ended.differences) = stop.unless_insisted(scene.last_look()).await.unwrap_or_default();
-    Ok(Ending::Interrupted)
+    if scene.verdict.is_some() {
+        ended.interrupted = None;
+    }
+    Ok(Ending::stopped(options, scene.verdict))
 }
 
 /// Runs the scenario or the changes that the options request, and sends the verdict. Without `--once`, it never ends then.

@@ -24,6 +24,8 @@ pub(crate) enum Event {
         clusters: Vec<String>,
         /// Number of agents.
         agents: usize,
+        /// Names of the members that use a slice stream.
+        streams: Vec<String>,
     },
     /// A kubeconfig was written.
     Kubeconfig {
@@ -88,6 +90,8 @@ pub(crate) enum Event {
         destination: String,
         /// Time from before the write in the exporter until the watch event in the importer.
         milliseconds: f64,
+        /// True if the importer used a slice stream. `None` if not all streams of the fleet were open.
+        slice_stream: Option<bool>,
     },
     /// A change of endpoints reached all importers, or the time limit of the change passed.
     Change(Change),
@@ -115,6 +119,8 @@ pub(crate) enum Event {
         #[serde(flatten)]
         latency: Latency,
     },
+    /// Latency of all changes in this run, in members with a slice stream and in the member without one.
+    SliceStream { with_stream: Option<Latency>, without_stream: Option<Latency> },
     /// Total number of writes for all changes of the run.
     Cost {
         /// Number of changes that reached all importers. Only the writes of these changes are counted.
@@ -216,6 +222,8 @@ pub(crate) struct Ended {
     pub(crate) clusters: Vec<String>,
     /// Number of kubeconfigs that the sandbox removed.
     pub(crate) kubeconfigs: usize,
+    /// Name of the scenario that the stop interrupted, so that it has no verdict.
+    pub(crate) interrupted: Option<&'static str>,
 }
 
 /// Change of one endpoint.
@@ -235,6 +243,10 @@ pub(crate) struct Change {
     pub(crate) importers: usize,
     /// Latency of the slowest importer; `None` if the change did not reach all importers.
     pub(crate) slowest_milliseconds: Option<f64>,
+    /// Median latency of the importers with a slice stream; `None` if there are none, or if not all streams were open.
+    pub(crate) with_stream_milliseconds: Option<f64>,
+    /// Median latency of the importers without a slice stream; `None` as above.
+    pub(crate) without_stream_milliseconds: Option<f64>,
     /// Number of writes for the change; `None` if a server did not respond.
     pub(crate) writes: Option<Writes>,
 }

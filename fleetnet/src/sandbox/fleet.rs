@@ -4,9 +4,11 @@ mod agent;
 mod lease;
 mod memory;
 mod server;
+mod streams;
 
 use self::agent::{Agent, Failures};
 pub(crate) use self::server::Server;
+use self::streams::SliceStreams;
 use super::event::{AgentState, Event};
 use super::measure::Ledger;
 use super::observe::NAMESPACE;
@@ -51,6 +53,7 @@ pub(crate) struct Fleet {
     pub(crate) members: Vec<Member>,
     /// Limits of silence, if they are not the default.
     silence: Option<SilenceLimits>,
+    streams: SliceStreams,
     /// Running agents, by the index of their member. The key of the hub agent is `None`.
     agents: Mutex<BTreeMap<Option<usize>, Agent>>,
     failures: Failures,
@@ -85,18 +88,21 @@ impl Fleet {
             let started = memory::start(&names).await?;
             (Server::Memory(started.0), started.1.into_iter().map(Server::Memory).collect::<Vec<_>>())
         };
+        let streams = SliceStreams::of(names.len());
         let members = names.into_iter().zip(servers).map(|(name, server)| Member { name, server }).collect();
         let has_silence = matches!(options.scenario, Some(Scenario::MemberSilent | Scenario::HubDown));
         let silence = has_silence.then_some(SILENCE);
         let (agents, failures) = (Mutex::default(), Failures::default());
         let (api, stage) = (options.api, stage.clone());
         let (workloads, waits) = (Vec::new(), Mutex::default());
-        let mut fleet = Self { api, hub, members, silence, agents, failures, stage, workloads, waits };
+        let mut fleet = Self { api, hub, members, silence, streams, agents, failures, stage, workloads, waits };
         fleet.make_namespaces().await?;
         fleet.start_workloads().await?;
         fleet.start_agents().await?;
         let clusters = std::iter::once(HUB.to_owned()).chain(fleet.member_names()).collect();
-        fleet.stage.emit(Event::Running { clusters, agents: fleet.members.len() + 1 }).await;
+        let streams = (0..).zip(fleet.member_names()).filter(|(member, _)| fleet.has_stream(*member));
+        let streams = streams.map(|(_, name)| name).collect();
+        fleet.stage.emit(Event::Running { clusters, agents: fleet.members.len() + 1, streams }).await;
         Ok(fleet)
     }
 
@@ -119,6 +125,22 @@ impl Fleet {
         Ok(ledger)
     }
 
+    /// True if the member uses a slice stream.
+    pub(crate) fn has_stream(&self, member: usize) -> bool {
+        self.streams.has(member)
+    }
+
+    /// True if all slice streams of the fleet are open.
+    pub(crate) async fn are_streams_open(&self) -> anyhow::Result<bool> {
+        Ok(self.streams.are_open(&self.hub_agent_metrics().await?))
+    }
+
+    /// Returns the metrics of the hub agent in the text format of `/metrics`.
+    pub(crate) async fn hub_agent_metrics(&self) -> anyhow::Result<String> {
+        let agents = self.agents.lock().await;
+        agents.get(&None).context("the fleet has a hub agent")?.metrics().await
+    }
+
     /// Returns the failures of agents that ended by themselves.
     pub(crate) fn failures(&self) -> &Failures {
         &self.failures
@@ -129,6 +151,7 @@ impl Fleet {
         if let Some(agent) = self.agents.lock().await.remove(&Some(member)) {
             let name = agent.name().to_owned();
             agent.kill().await;
+            self.streams.cut(&self.members[member].name);
             self.stage.emit(Event::Agent { agent: name, state: AgentState::Killed, why: None }).await;
         }
     }
@@ -147,6 +170,7 @@ impl Fleet {
     /// Makes the hub unreachable for all agents and for kubectl.
     pub(crate) async fn cut_hub(&self) -> anyhow::Result<()> {
         self.hub.cut().await?;
+        self.streams.hold();
         self.stage.emit(Event::Hub { reachable: false }).await;
         Ok(())
     }
@@ -155,6 +179,7 @@ impl Fleet {
     pub(crate) async fn mend_hub(&self) -> anyhow::Result<()> {
         let since = to_jiff(Clock::system().now());
         self.hub.mend().await?;
+        self.streams.release();
         self.stage.emit(Event::Hub { reachable: true }).await;
         self.await_lease("hub-agent".to_owned(), self.hub.admin(), since).await;
         Ok(())
@@ -178,6 +203,7 @@ impl Fleet {
         drop(self.workloads);
         // Reconnect the hub first: an agent without access to the hub would need the whole time limit to stop.
         self.hub.mend().await?;
+        self.streams.release();
         join_all(self.agents.into_inner().into_values().map(Agent::stop)).await;
         let servers = self.members.into_iter().map(|member| member.server).chain([self.hub]);
         try_join_all(servers.map(Server::end)).await?;
@@ -212,9 +238,9 @@ impl Fleet {
     async fn start_agents(&self) -> anyhow::Result<()> {
         let mut agents = self.agents.lock().await;
         let hub = self.hub.cluster(HUB, HUB_AGENT).await?;
-        let silence = self.silence;
+        let (silence, streams) = (self.silence, self.streams.clone());
         let start = move || {
-            let usual = Setup::usual("hub-agent");
+            let usual = streams.serve(Setup::usual("hub-agent"));
             sim::agent::of_hub(Arc::clone(&hub), Setup { silence: silence.or(usual.silence), ..usual })
         };
         agents.insert(None, Agent::keep(start, self.stage.clone(), self.failures.clone())?);
@@ -235,9 +261,11 @@ impl Fleet {
             Api::Fleet => StandardApi::Off,
             Api::Multicluster => StandardApi::LabelledNamespaces,
         };
+        let streams = self.streams.clone();
         let start = move || {
             let endpointslices = Some(endpoints::Settings::with_mode(Mode::On));
-            let setup = Setup { standard_api, endpointslices, ..Setup::usual("member-agent") };
+            let setup = streams.connect(index, Setup::usual("member-agent"));
+            let setup = Setup { standard_api, endpointslices, ..setup };
             sim::agent::of_member(&name, Arc::clone(&member), &hub, setup)
         };
         Agent::keep(start, self.stage.clone(), self.failures.clone())

@@ -105,6 +105,29 @@ impl Samples {
     }
 }
 
+/// Latencies in importers with a slice stream and in those without one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ByStream {
+    with: Samples,
+    without: Samples,
+}
+
+impl ByStream {
+    /// Adds a latency in milliseconds. Ignores a latency of which it is not known if a stream was used.
+    pub(crate) fn add(&mut self, has_stream: Option<bool>, milliseconds: f64) {
+        match has_stream {
+            Some(true) => self.with.add(milliseconds),
+            Some(false) => self.without.add(milliseconds),
+            None => {}
+        }
+    }
+
+    /// Returns the percentiles with a stream and without one.
+    pub(crate) fn latencies(&self) -> (Option<Latency>, Option<Latency>) {
+        (self.with.latency(), self.without.latency())
+    }
+}
+
 /// Returns a duration in milliseconds, with a precision of one microsecond.
 pub(crate) fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1_000_000.0).round() / 1000.0
@@ -150,6 +173,17 @@ mod tests {
         assert_eq!(cost.total, 2);
         assert_eq!(cost.by_cluster, BTreeMap::from([("hub".to_owned(), 1), ("member-2".to_owned(), 1)]));
         assert_eq!(after.since(&after), Ledger::default());
+    }
+
+    #[test]
+    fn latencies_with_and_without_a_stream_are_apart() {
+        let mut latencies = ByStream::default();
+        for (has_stream, sample) in [(Some(true), 4.0), (Some(false), 7.0), (None, 99.0), (Some(true), 5.0)] {
+            latencies.add(has_stream, sample);
+        }
+        let (with, without) = latencies.latencies();
+        assert_eq!(with.map(|it| (it.samples, it.p50_milliseconds, it.max_milliseconds)), Some((2, 4.0, 5.0)));
+        assert_eq!(without.map(|it| (it.samples, it.p50_milliseconds, it.max_milliseconds)), Some((1, 7.0, 7.0)));
     }
 
     #[test]

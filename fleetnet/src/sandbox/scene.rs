@@ -6,7 +6,7 @@ mod user;
 use super::event::{Change, Event, Export};
 use super::fleet::Fleet;
 use super::hub;
-use super::measure::{Ledger, Samples, milliseconds};
+use super::measure::{ByStream, Ledger, Samples, milliseconds};
 use super::observe::{Expected, World, address, full_name};
 use super::view::Stage;
 use super::watches::Watches;
@@ -32,6 +32,9 @@ const UNHURRIED: f64 = 2.0;
 const HURRIED: f64 = 20.0;
 /// Time without writes after which a change counts as complete, so that the sandbox can count the writes of the change.
 const QUIET: Duration = Duration::from_millis(10);
+/// Time for which the sandbox waits for missing writes of a change that has arrived. The hub agent writes an object at most a second
+/// after a preview without an acknowledgement.
+const LATE_WRITES: Duration = Duration::from_millis(1500);
 /// Time without writes after which the whole fleet counts as settled.
 const SETTLED: Duration = Duration::from_millis(100);
 
@@ -56,6 +59,9 @@ pub(crate) struct Scene<'a> {
     cost: Ledger,
     lost: u32,
     pairs: BTreeMap<(usize, usize), Samples>,
+    by_stream: ByStream,
+    /// Verdict of this run, once it is known: true if the run has passed.
+    pub(crate) verdict: Option<bool>,
 }
 
 impl<'a> Scene<'a> {
@@ -79,6 +85,8 @@ impl<'a> Scene<'a> {
             cost,
             lost,
             pairs,
+            by_stream: ByStream::default(),
+            verdict: None,
         }
     }
 
@@ -97,10 +105,23 @@ impl<'a> Scene<'a> {
         for member in 0..self.members() {
             self.import(member, SERVICE).await?;
         }
-        let wrong = self.all_as_expected(SET_UP).await;
+        let mut wrong = self.all_as_expected(SET_UP).await;
+        wrong.extend(self.closed_streams(SET_UP).await?);
         // Wait for the last writes of the first imports, so that these writes do not count for the first change.
         self.quiet(SETTLED).await?;
         Ok(wrong)
+    }
+
+    /// Waits until all slice streams are open, at most for `limit`. Returns a sentence if they are not.
+    async fn closed_streams(&self, limit: Duration) -> anyhow::Result<Option<String>> {
+        let until = Instant::now() + limit;
+        while !self.fleet.are_streams_open().await? {
+            if Instant::now() >= until {
+                return Ok(Some(format!("not all slice streams are open after {limit:?}")));
+            }
+            sleep(WATCH_AGAIN).await;
+        }
+        Ok(None)
     }
 
     pub(crate) fn members(&self) -> usize {
@@ -221,6 +242,7 @@ impl<'a> Scene<'a> {
     /// Changes an endpoint in the next member, and waits until the change reaches all importers. If this takes longer than the
     /// time limit, returns a sentence about the change.
     async fn make_change(&mut self) -> anyhow::Result<Option<String>> {
+        let are_streams_open = self.fleet.are_streams_open().await?;
         let before = self.fleet.ledger().await?;
         let begun = Instant::now();
         let (member, slice, address) = self.begin_change().await?;
@@ -230,9 +252,10 @@ impl<'a> Scene<'a> {
         let arrivals = self.watches.instruct(|world| world.take_arrivals(&address));
         let took: BTreeMap<usize, f64> =
             arrivals.into_iter().map(|(member, at)| (member, milliseconds(at.duration_since(begun)))).collect();
-        self.note_arrivals(member, &took).await;
+        let (with_stream, without_stream) = self.note_arrivals(member, &took, are_streams_open).await.latencies();
         let arrived = took.len();
-        let cost = self.cost_since(&before).await?;
+        let usual_writes = if arrived < importers || importers == 0 { 0 } else { 1 + 2 * u64::try_from(importers)? };
+        let cost = self.cost_of_change(&before, usual_writes).await?;
         if arrived < importers {
             // The writes of a change that did not reach all importers are not part of the cost.
             self.lost += 1;
@@ -246,8 +269,18 @@ impl<'a> Scene<'a> {
         let wrong = (arrived < importers).then(|| {
             format!("change {}: {address} of {cluster} is in {arrived} of {importers} importers", self.changes)
         });
-        let change =
-            Change { change: self.changes, cluster, slice, address, arrived, importers, slowest_milliseconds, writes };
+        let change = Change {
+            change: self.changes,
+            cluster,
+            slice,
+            address,
+            arrived,
+            importers,
+            slowest_milliseconds,
+            with_stream_milliseconds: with_stream.map(|it| it.p50_milliseconds),
+            without_stream_milliseconds: without_stream.map(|it| it.p50_milliseconds),
+            writes,
+        };
         self.stage.emit(Event::Change(change)).await;
         Ok(wrong)
     }
@@ -278,9 +311,21 @@ impl<'a> Scene<'a> {
         made.map(|()| (member, slice, changed))
     }
 
-    /// Waits until the agents stop writing. Returns their writes since `before`.
+    /// Waits until the whole fleet has settled. Returns the agents' writes since `before`.
     pub(crate) async fn cost_since(&self, before: &Ledger) -> anyhow::Result<Ledger> {
-        Ok(self.quiet(QUIET).await?.since(before))
+        Ok(self.quiet(SETTLED).await?.since(before))
+    }
+
+    /// Waits until the agents stop writing, and then for missing writes, because objects lag behind the slice streams. Returns the
+    /// writes since `before`. `usual` is the expected number.
+    async fn cost_of_change(&self, before: &Ledger, usual: u64) -> anyhow::Result<Ledger> {
+        let until = Instant::now() + LATE_WRITES;
+        loop {
+            let cost = self.quiet(QUIET).await?.since(before);
+            if cost.sums().total >= usual || Instant::now() >= until {
+                return Ok(cost);
+            }
+        }
     }
 
     /// Waits until the agents have not written for the time `quiet`. Returns their writes so far.
@@ -309,12 +354,13 @@ impl<'a> Scene<'a> {
     }
 
     /// Sends the events about latencies, costs and the verdict of a run.
-    pub(crate) async fn summarise(&self, wrong: &[String], options: &Options) {
+    pub(crate) async fn summarise(&mut self, wrong: &[String], options: &Options) {
         self.figures().await;
         self.watches.announce(self.stage).await;
         let (passed, imported) = (wrong.is_empty(), self.differences().is_empty());
         let scenario = options.scenario.map(|scenario| scenario.name());
         let api = options.api.name();
+        self.verdict = Some(passed);
         self.stage.emit(Event::Verdict { passed, imported, wrong: wrong.to_vec(), scenario, api }).await;
     }
 
@@ -332,19 +378,30 @@ impl<'a> Scene<'a> {
                 self.stage.emit(Event::Latency { origin, destination, latency }).await;
             }
         }
+        let (with_stream, without_stream) = self.by_stream.latencies();
+        if with_stream.is_some() || without_stream.is_some() {
+            self.stage.emit(Event::SliceStream { with_stream, without_stream }).await;
+        }
         if self.counted + self.lost > 0 {
             let (writes, details) = (self.cost.sums(), self.cost.lines());
             self.stage.emit(Event::Cost { changes: self.counted, lost: self.lost, writes, details }).await;
         }
     }
 
-    async fn note_arrivals(&mut self, origin: usize, took: &BTreeMap<usize, f64>) {
+    /// Records the latencies of a change. Returns them apart for importers with a slice stream and without one.
+    async fn note_arrivals(&mut self, origin: usize, took: &BTreeMap<usize, f64>, are_streams_open: bool) -> ByStream {
+        let mut by_stream = ByStream::default();
         for (destination, milliseconds) in took {
-            self.pairs.entry((origin, *destination)).or_default().add(*milliseconds);
+            let slice_stream = are_streams_open.then(|| self.fleet.has_stream(*destination));
             let (change, milliseconds) = (self.changes, *milliseconds);
+            self.pairs.entry((origin, *destination)).or_default().add(milliseconds);
+            for latencies in [&mut by_stream, &mut self.by_stream] {
+                latencies.add(slice_stream, milliseconds);
+            }
             let [origin, destination] = [origin, *destination].map(|member| self.name(member).to_owned());
-            self.stage.emit(Event::Arrival { change, origin, destination, milliseconds }).await;
+            self.stage.emit(Event::Arrival { change, origin, destination, milliseconds, slice_stream }).await;
         }
+        by_stream
     }
 
     fn user(&self, member: usize) -> User {

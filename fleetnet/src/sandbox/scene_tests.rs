@@ -67,6 +67,48 @@ fn after_a_stop_of_the_whole_process_all_agents_lead_again_and_changes_arrive() 
 }
 
 #[test]
+fn each_change_reaches_the_members_with_a_slice_stream_by_the_stream_for_the_usual_writes() -> anyhow::Result<()> {
+    sim::paused(async {
+        let options = Options { members: Some(3), ..options() };
+        let (stage, _events) = stage();
+        let fleet = Fleet::start(&options, &stage).await?;
+        let watches = Watches::open(&fleet, &stage);
+        let mut scene = Scene::new(&options, &fleet, &watches, &stage);
+        assert_eq!(scene.set().await?, Vec::<String>::new());
+        assert_eq!(scene.make_changes(4).await?, Vec::<String>::new());
+        let metrics = fleet.hub_agent_metrics().await?;
+        for (member, acknowledged) in [("member-1", Some("4")), ("member-2", Some("4")), ("member-3", None)] {
+            let series = format!("fleetnet_slice_stream_delay_seconds_count{{member=\"{member}\"}} ");
+            let count = metrics.lines().find_map(|line| line.strip_prefix(series.as_str()));
+            assert_eq!(count, acknowledged, "previews of {member}");
+        }
+        assert_eq!((scene.counted, scene.cost.sums().total), (4, 4 * 7));
+        fleet.end().await
+    })
+}
+
+#[test]
+fn after_an_interruption_of_the_hub_all_slice_streams_are_open_again() -> anyhow::Result<()> {
+    sim::paused(async {
+        let (stage, _events) = stage();
+        let fleet = Fleet::start(&options(), &stage).await?;
+        let watches = Watches::open(&fleet, &stage);
+        let mut scene = Scene::new(&options(), &fleet, &watches, &stage);
+        assert_eq!(scene.set().await?, Vec::<String>::new());
+        fleet.cut_hub().await?;
+        sleep(Duration::from_secs(30)).await;
+        assert!(!fleet.are_streams_open().await?, "the hub agent ends streams that deliver nothing");
+        fleet.mend_hub().await?;
+        assert_eq!(scene.closed_streams(SET_UP).await?, None);
+        assert_eq!(scene.make_change().await?, None);
+        fleet.kill_agent(0).await;
+        fleet.restart_agent(0).await?;
+        assert_eq!(scene.closed_streams(SET_UP).await?, None);
+        fleet.end().await
+    })
+}
+
+#[test]
 fn the_first_change_that_is_lost_is_the_last() -> anyhow::Result<()> {
     sim::paused(async {
         let (stage, _events) = stage();

@@ -35,6 +35,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+/// Address of the API server in the slice of `default/kubernetes`. A loopback address would be rejected, so this is an address for
+/// documentation (RFC 5737).
+const API_SERVER: &str = "192.0.2.1";
 /// Annotation of a pod. The pod is not ready while the value is `false`.
 pub(crate) const READY: &str = "sandbox.fleetnet/ready";
 /// Time between the deletion of a pod and its end.
@@ -88,21 +91,27 @@ impl Workloads {
     }
 }
 
-/// Creates `default/kubernetes`, the Service of the API server, with its EndpointSlice. Real API servers create both themselves.
-pub(crate) async fn make_kubernetes_service(client: &Client, address: &str) -> anyhow::Result<()> {
+/// Creates `default/kubernetes`, the Service of the API server. Real API servers create it themselves.
+pub(crate) async fn make_kubernetes_service(client: &Client) -> anyhow::Result<()> {
     let port = json!({"name": "https", "port": 443, "targetPort": 6443, "protocol": "TCP"});
     let service = json!({
         "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
         "spec": {"ports": [port]},
     });
+    let services: Api<k8s_openapi::api::core::v1::Service> = Api::namespaced(client.clone(), "default");
+    services.create(&PostParams::default(), &serde_json::from_value(service)?).await?;
+    Ok(())
+}
+
+/// Creates the EndpointSlice of `default/kubernetes`. The real API servers of the sandbox listen at loopback addresses, so they create
+/// none either.
+pub(crate) async fn make_kubernetes_slice(client: &Client) -> anyhow::Result<()> {
     let slice = json!({
         "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},
         "addressType": "IPv4",
         "ports": [{"name": "https", "port": 6443, "protocol": "TCP"}],
-        "endpoints": [{"addresses": [address], "conditions": {"ready": true}}],
+        "endpoints": [{"addresses": [API_SERVER], "conditions": {"ready": true}}],
     });
-    let services: Api<k8s_openapi::api::core::v1::Service> = Api::namespaced(client.clone(), "default");
-    services.create(&PostParams::default(), &serde_json::from_value(service)?).await?;
     let slices: Api<k8s_openapi::api::discovery::v1::EndpointSlice> = Api::namespaced(client.clone(), "default");
     slices.create(&PostParams::default(), &serde_json::from_value(slice)?).await?;
     Ok(())

@@ -11,12 +11,34 @@ fn an_interrupt_ends_it_at_any_point() {
         running.until(event);
         assert_eq!(running.end(Signal::INT), (Some(0), String::new()), "after {event}");
     }
-    let mut running = Running::start(&["--json", "--once", "--scenario", "hub-down"]);
-    running.until("the hub is disconnected");
-    assert_eq!(running.end(Signal::INT), (Some(130), String::new()), "no verdict, so no 0");
     let mut running = Running::start(&["--json"]);
     running.until("\"change\"");
     assert_eq!(running.end(Signal::TERM), (Some(0), String::new()));
+}
+
+#[test]
+fn an_interrupted_scenario_ends_with_a_summary_and_without_a_verdict() {
+    for more in [&["--once"][..], &[]] {
+        let mut running = Running::start(&[&["--json", "--scenario", "hub-down"], more].concat());
+        running.until("the hub is disconnected");
+        let (code, rest, errors) = running.end_with_output(Signal::INT);
+        assert_eq!((code, errors.as_str()), (Some(130), ""), "{more:?}: no verdict, so no 0: {rest}");
+        let last: serde_json::Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
+        assert_eq!((&last["event"], &last["interrupted"]), (&"ended".into(), &"hub-down".into()), "{last}");
+        assert!(!rest.contains("\"verdict\""), "{rest}");
+    }
+    let mut running = Running::start(&["--scenario", "hub-down"]);
+    running.until("the hub is disconnected");
+    let (_, rest, _) = running.end_with_output(Signal::INT);
+    let said = "; the scenario hub-down was interrupted, so it has no verdict; removed 3 clusters";
+    assert!(rest.contains(said) && !rest.contains("passed"), "{rest}");
+
+    // After its verdict, a scenario cannot be interrupted any more.
+    let mut running = Running::start(&["--json", "--scenario", "conflict"]);
+    running.until("\"passed\":true");
+    let (code, rest, _) = running.end_with_output(Signal::INT);
+    let last: serde_json::Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
+    assert_eq!((code, &last["event"], &last["interrupted"]), (Some(0), &"ended".into(), &serde_json::Value::Null));
 }
 
 #[test]

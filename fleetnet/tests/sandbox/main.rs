@@ -103,11 +103,12 @@ fn once_ends_well_and_tells_in_lines_what_happened() {
     for part in [
         "starting a hub and 2 members on memkube, with the API fleet",
         "3 clusters and 3 agents run",
+        "a change costs 1 write + 2 per importer; each except member-2 has a slice stream",
+        "slice stream: p50 with stream ",
         "export work/app of member-1 is valid, without conflict",
         "import work/app in member-2 has 4 slices with 12 endpoints from member-1, member-2",
         "change 4: 10.2.0.104 of member-2",
         "latency member-1 -> member-2: p50 ",
-        "a change costs 1 write + 2 per importer",
         "latency member-2 -> itself: p50 ",
         "passed: exports, imports, derived Services, imported slices, and the hub are exactly as they should be (API fleet)",
     ] {
@@ -115,6 +116,26 @@ fn once_ends_well_and_tells_in_lines_what_happened() {
     }
     assert!(!shown.contains('\u{1b}'), "no terminal, no colours:\n{shown}");
     assert_eq!(text(&output.stderr), "");
+}
+
+/// Returns the lines without their times, and with `#` for each number or address.
+fn without_numbers(lines: &str) -> Vec<String> {
+    let number = regex::Regex::new(r"\d[\d.]*").unwrap();
+    let rest = lines.lines().map(|line| line.split_once(' ').map_or(line, |(_, rest)| rest));
+    rest.map(|line| number.replace_all(line, "#").into_owned()).collect()
+}
+
+#[test]
+fn the_readme_has_lines_that_it_prints() {
+    const README: &str = include_str!("../../../README.md");
+    let (_, sample) = README.split_once("With `--once`, the sandbox makes 10 changes").unwrap();
+    let sample = without_numbers(sample.split("```").nth(1).unwrap().strip_prefix("text\n").unwrap());
+    let output = run(&["--once"]);
+    let shown = without_numbers(text(&output.stdout));
+    assert!(sample.len() > 10, "{sample:#?}");
+    for line in sample.iter().filter(|line| *line != "…") {
+        assert!(shown.contains(line), "{line:?} is not in {shown:#?}");
+    }
 }
 
 #[test]
@@ -130,8 +151,19 @@ fn a_change_costs_one_export_and_two_writes_for_each_importer() {
         for member in ["member-1", "member-2", "member-3"] {
             assert_eq!(change["writes"]["by_cluster"][member], 1, "{change}");
         }
+        for latency in ["with_stream_milliseconds", "without_stream_milliseconds"] {
+            assert!(change[latency].as_f64().is_some_and(|it| it > 0.0), "{change}");
+        }
     }
-    assert_eq!(of_kind(&events, "arrival").len(), 18);
+    assert_eq!(of_kind(&events, "running")[0]["streams"], serde_json::json!(["member-1", "member-2"]));
+    let arrivals = of_kind(&events, "arrival");
+    assert_eq!(arrivals.len(), 18);
+    for arrival in arrivals {
+        assert_eq!(arrival["slice_stream"], arrival["destination"] != "member-3", "{arrival}");
+    }
+    let streams = of_kind(&events, "slice_stream");
+    let samples = |way: &str| streams[0][way]["samples"].as_u64();
+    assert_eq!((samples("with_stream"), samples("without_stream")), (Some(12), Some(6)), "{streams:?}");
     let latencies = of_kind(&events, "latency");
     assert_eq!(latencies.len(), 9, "one for each pair of clusters");
     for latency in latencies {
@@ -149,7 +181,9 @@ fn a_change_costs_one_export_and_two_writes_for_each_importer() {
 #[test]
 fn a_fleet_of_one_imports_from_itself() {
     let events = passes(&["--members", "1", "--changes", "2"]);
-    assert_eq!(of_kind(&events, "change")[1]["writes"]["total"], 3);
+    let change = of_kind(&events, "change")[1];
+    assert_eq!(change["writes"]["total"], 3);
+    assert!(change["with_stream_milliseconds"].is_f64() && change["without_stream_milliseconds"].is_null(), "{change}");
 }
 
 fn steps(events: &[Value]) -> String {

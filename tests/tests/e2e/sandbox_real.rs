@@ -1,6 +1,7 @@
 //! Tests of `fleetnet sandbox` that need other programs: the flag `--real`, and kubectl with a sandbox.
 
 use anyhow::Context as _;
+use harness::eventually::Deadline;
 use harness::process::{Ended, Process, Signal, Spec};
 use harness::turn::Turn;
 use harness::{binaries, run};
@@ -33,6 +34,7 @@ fn the_sandbox_shows_the_same_on_real_control_planes() -> anyhow::Result<()> {
         assert_eq!(changes.len(), 4, "{lines:#?}");
         for change in changes {
             assert!(change.contains(r#""arrived":2,"importers":2"#) && change.contains(r#""total":5"#), "{change}");
+            assert!(!change.contains(r#"stream_milliseconds":null"#), "a slice stream is not open: {change}");
         }
         assert_eq!(sandbox.wait().await?, Ended::Exited(0));
         sandbox.end().await
@@ -65,6 +67,53 @@ async fn kubectl(kubeconfig: &Path, home: &Path, arguments: &[&str]) -> anyhow::
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "kubectl {arguments:?}: {errors}");
     Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Page with the files of a Deployment that is exported, and of its import.
+const PAGE: &str = include_str!("../../../docs/start/sandbox.md");
+
+#[test]
+fn deployments_have_pods_on_real_control_planes_and_a_signal_leaves_a_summary() -> anyhow::Result<()> {
+    run(async {
+        let _turn = Turn::with_own_servers().await;
+        let scratch = tempfile::tempdir()?;
+        let folder = scratch.path().join("configs");
+        let path = folder.to_str().context("a path in UTF-8")?;
+        let sandbox = sandbox(&["--real", "--json", "--changes-per-second", "0.5", "--kubeconfigs", path]).await?;
+        sandbox.log().find("a change", contains(r#""event":"change""#)).await?;
+        let on = async |cluster: &str, arguments: &str| {
+            let arguments: Vec<&str> = arguments.split_whitespace().collect();
+            kubectl(&folder.join(format!("{cluster}.kubeconfig")), scratch.path(), &arguments).await
+        };
+        let files = PAGE.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+        for (cluster, file) in ["member-1", "member-2"].into_iter().zip(files) {
+            let at = scratch.path().join(format!("{cluster}.yaml"));
+            std::fs::write(&at, file)?;
+            on(cluster, &format!("--namespace work apply --filename {}", at.display())).await?;
+        }
+        on("member-1", "--namespace work rollout status deployment/web --timeout=60s").await?;
+        let imported = "--namespace fleet-system get endpointslices --selector kubernetes.io/service-name=work-web \
+                        --output jsonpath={.items[*].endpoints[*].addresses[0]}";
+        let deadline = Deadline::start();
+        let pods = loop {
+            let shown = on("member-2", imported).await?;
+            if shown.split(' ').filter(|address| address.starts_with("10.244.1.")).count() == 2 {
+                break shown;
+            }
+            deadline.check().with_context(|| format!("two pods of member-1 in member-2, not {shown:?}"))?;
+        };
+        assert_eq!(pods.split(' ').count(), 2, "{pods}");
+        for member in ["member-1", "member-2"] {
+            let of_api_server = "--namespace default get service,endpointslice kubernetes --output name";
+            let shown = on(member, of_api_server).await?;
+            assert_eq!(shown, "service/kubernetes\nendpointslice.discovery.k8s.io/kubernetes\n", "{member}");
+        }
+        sandbox.signal(Signal::Term).await?;
+        assert_eq!(sandbox.wait().await?, Ended::Exited(0), "{}", sandbox.log().tail());
+        let last = sandbox.log().lines().pop().context("a last line")?;
+        assert!(last.contains(r#""event":"ended""#) && last.contains(r#""compared":true,"differences":[]"#), "{last}");
+        sandbox.end().await
+    })
 }
 
 /// A Service and its ServiceExport, as a user would write them.

@@ -46,6 +46,11 @@ impl Agent {
         self.running.lock().await.ready().await;
     }
 
+    /// Returns the agent's metrics in the text format of `/metrics`.
+    pub(crate) async fn metrics(&self) -> anyhow::Result<String> {
+        self.running.lock().await.metrics()
+    }
+
     /// Stops the agent: it finishes its current work and releases its Leases. After a time limit, the agent is killed.
     pub(crate) async fn stop(self) {
         self.keeper.abort();

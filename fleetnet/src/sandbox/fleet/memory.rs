@@ -14,6 +14,7 @@ use memkube::faults::{Answer, Fault, Faults, WatchFaults};
 use memkube::serve::{self, Https};
 use memkube::{Call, Options, PathCall, Status, User};
 use sim::Server;
+use sim::fleet::MEMBER_ACCOUNT;
 use sim::server::ADMIN;
 use std::fs::File;
 use std::io::Read as _;
@@ -22,9 +23,6 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Address of the API server in the slice of `default/kubernetes`. A loopback address would be rejected, so this is an address for
-/// documentation (RFC 5737).
-const API_SERVER: &str = "192.0.2.1";
 /// Source of random access keys. Other users of this machine can reach the ports, so keys must not be predictable.
 const RANDOM: &str = "/dev/urandom";
 
@@ -78,13 +76,20 @@ impl InMemory {
         self.server.make_namespace(name).await
     }
 
+    /// Creates a member namespace of the hub, with the ServiceAccount whose token opens the member's slice stream.
+    pub(super) async fn admit(&self, namespace: &str) -> anyhow::Result<()> {
+        self.server.make_namespace(namespace).await?;
+        self.server.make_service_account(namespace, MEMBER_ACCOUNT).await
+    }
+
     pub(super) async fn admit_standard_api(&self) -> anyhow::Result<()> {
         self.server.install(&crds::multicluster()).await
     }
 
     pub(super) async fn add_workloads(&self) -> anyhow::Result<()> {
         self.server.memkube().add_workloads();
-        workloads::make_kubernetes_service(&self.admin(), API_SERVER).await
+        workloads::make_kubernetes_service(&self.admin()).await?;
+        workloads::make_kubernetes_slice(&self.admin()).await
     }
 
     pub(super) fn publish(&self, cluster: &str, listener: TcpListener, path: &Path) -> anyhow::Result<Https> {

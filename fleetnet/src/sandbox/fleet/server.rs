@@ -54,7 +54,7 @@ impl Server {
     /// Creates a member namespace in the hub, and grants the member's agent the rights to use it.
     pub(crate) async fn admit(&self, member: &str) -> anyhow::Result<()> {
         match self {
-            Self::Memory(server) => server.make_namespace(&member_namespace(member)).await,
+            Self::Memory(server) => server.admit(&member_namespace(member)).await,
             Self::Real(server) => server.admit(member).await,
         }
     }
@@ -67,7 +67,7 @@ impl Server {
         }
     }
 
-    /// Adds what a member needs for Deployments and pods, except their controllers, and `default/kubernetes`. A real server has it.
+    /// Adds what a member needs for Deployments and pods, except their controllers, and `default/kubernetes` with its slice.
     pub(crate) async fn add_workloads(&self) -> anyhow::Result<()> {
         match self {
             Self::Memory(server) => server.add_workloads().await,

@@ -32,7 +32,7 @@ const NEXT_VERSION: u32 = 2;
 pub(super) async fn play(options: &Options, stage: &Stage, stop: &Stop) -> anyhow::Result<Ending> {
     stage.emit(Event::starting(options)).await;
     let shown = stop.unless_requested(Box::pin(show(options, stage))).await;
-    shown.unwrap_or(Ok(Ending::Interrupted))
+    shown.unwrap_or_else(|| Ok(Ending::stopped(options, None)))
 }
 
 async fn show(options: &Options, stage: &Stage) -> anyhow::Result<Ending> {

@@ -21,7 +21,9 @@ pub(in crate::sandbox) async fn run(options: &Options, stop: &Stop) -> anyhow::R
         return Ok(Ending::UsageError);
     };
     // The first time, it builds programs for minutes.
-    let Some(command) = stop.unless_requested(spawn_blocking(again)).await else { return Ok(Ending::Interrupted) };
+    let Some(command) = stop.unless_requested(spawn_blocking(again)).await else {
+        return Ok(Ending::stopped(options, None));
+    };
     let mut command = command??;
     listeners::pass(&mut command, kubeconfigs.listeners())?;
     // In a process group of its own, it gets no Ctrl-C, and cannot end before this process removes the kubeconfigs.
@@ -31,7 +33,7 @@ pub(in crate::sandbox) async fn run(options: &Options, stop: &Stop) -> anyhow::R
         Some(status) => ending(status?),
         None => {
             child.kill().await.context("the fleet cannot be ended")?;
-            Ok(Ending::Interrupted)
+            Ok(Ending::stopped(options, None))
         }
     }
 }
@@ -40,7 +42,7 @@ pub(in crate::sandbox) async fn run(options: &Options, stop: &Stop) -> anyhow::R
 fn ending(status: ExitStatus) -> anyhow::Result<Ending> {
     match status.code() {
         Some(0) => Ok(Ending::Passed),
-        Some(code) if code == i32::from(INTERRUPTED) => Ok(Ending::Interrupted),
+        Some(code) if code == i32::from(INTERRUPTED) => Ok(Ending::Stopped(INTERRUPTED)),
         Some(_) => Ok(Ending::Failed),
         None => Err(anyhow!("the process with the fleet was ended from outside ({status})")),
     }

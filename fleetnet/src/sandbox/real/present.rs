@@ -2,6 +2,7 @@
 
 use crate::sandbox::kubeconfigs::{self, KUBECTL};
 use crate::sandbox::measure::{Ledger, Written};
+use crate::sandbox::workloads;
 use fleetnet_api::crds;
 use fleetnet_runtime::client::Cluster;
 use futures::future::{try_join, try_join_all};
@@ -23,7 +24,11 @@ pub(crate) struct OnProcesses {
 
 /// Starts control planes for a hub and for members with these names, in parallel.
 pub(crate) async fn start(members: &[String]) -> anyhow::Result<(OnProcesses, Vec<OnProcesses>)> {
-    let hub = async { OnProcesses::of(Box::pin(fleet::start_hub()).await?).await };
+    let hub = async {
+        let hub = Box::pin(fleet::start_hub()).await?;
+        fleet::manifests::apply(&hub, fleet::manifests::SLICE_STREAM).await?;
+        OnProcesses::of(hub).await
+    };
     let others =
         (0..members.len()).map(async |index| OnProcesses::of(Box::pin(fleet::start_member(index)).await?).await);
     try_join(hub, try_join_all(others)).await
@@ -69,9 +74,11 @@ impl OnProcesses {
         fleet::manifests::apply(&self.control_plane, fleet::manifests::MULTICLUSTER_API).await
     }
 
-    /// Grants the member's agent the rights to make EndpointSlices. The server has `default/kubernetes` and all kinds already.
+    /// Grants the member's agent the rights to make EndpointSlices, and creates the slice of `default/kubernetes`. The server has the
+    /// Service and all kinds already.
     pub(crate) async fn add_workloads(&self) -> anyhow::Result<()> {
-        fleet::manifests::apply(&self.control_plane, fleet::manifests::ENDPOINT_SLICES).await
+        fleet::manifests::apply(&self.control_plane, fleet::manifests::ENDPOINT_SLICES).await?;
+        workloads::make_kubernetes_slice(&self.admin()).await
     }
 
     pub(crate) async fn freeze(&self) -> anyhow::Result<()> {

@@ -33,7 +33,7 @@ fn beginning() -> Vec<Event> {
     let commands = commands.map(str::to_owned).to_vec();
     vec![
         Event::Starting { members: 2, servers: "memkube", api: "fleet", scenario: None },
-        Event::Running { clusters, agents: 3 },
+        Event::Running { clusters, agents: 3, streams: vec![cluster.clone()] },
         Event::Kubeconfig { cluster: cluster.clone(), path },
         Event::Commands { commands },
         Event::Hub { reachable: false },
@@ -65,24 +65,45 @@ fn end() -> Vec<Event> {
         arrived: 2,
         importers: 2,
         slowest_milliseconds: Some(8.632),
+        with_stream_milliseconds: Some(5.215),
+        without_stream_milliseconds: Some(8.632),
         writes: Some(writes(5, 3, 1)),
     };
-    let lost =
-        Change { change: 8, arrived: 1, slowest_milliseconds: None, writes: Some(writes(3, 1, 1)), ..change.clone() };
+    let lost = Change {
+        change: 8,
+        arrived: 1,
+        slowest_milliseconds: None,
+        without_stream_milliseconds: None,
+        writes: Some(writes(3, 1, 1)),
+        ..change.clone()
+    };
     let latency = Latency { samples: 5, p50_milliseconds: 7.4, p99_milliseconds: None, max_milliseconds: 9.1 };
     let details = vec!["10 patch endpointsliceexports in hub by member-agent of member-1".to_owned()];
     let clusters = ["hub", "member-1", "member-2"].map(str::to_owned).to_vec();
-    let ended = Ended { seconds: 32, compared: true, differences: Vec::new(), clusters, kubeconfigs: 3 };
+    let ended =
+        Ended { seconds: 32, compared: true, differences: Vec::new(), clusters, kubeconfigs: 3, interrupted: None };
+    let interrupted = Ended { interrupted: Some("hub-down"), ..ended.clone() };
     let wrong = vec!["fleet-system of member-2 has no Service work-app".to_owned()];
     vec![
-        Event::Arrival { change: 7, origin: origin.clone(), destination: destination.clone(), milliseconds: 7.412 },
+        Event::Arrival {
+            change: 7,
+            origin: origin.clone(),
+            destination: destination.clone(),
+            milliseconds: 7.412,
+            slice_stream: Some(false),
+        },
         Event::Change(change),
         Event::Change(lost),
         Event::Latency { origin, destination, latency },
+        Event::SliceStream {
+            with_stream: Some(Latency { p50_milliseconds: 5.2, ..latency }),
+            without_stream: Some(latency),
+        },
         Event::Cost { changes: 10, lost: 0, writes: writes(50, 30, 10), details },
         Event::Verdict { passed: true, imported: true, wrong: Vec::new(), scenario: None, api: "fleet" },
         Event::Verdict { passed: false, imported: false, wrong, scenario: Some("hub-down"), api: "fleet" },
         Event::Ended(ended),
+        Event::Ended(interrupted),
     ]
 }
 

@@ -7,7 +7,7 @@ use crate::limits::CLUSTERS_NAMED;
 const KEYS: &str = "q quit  p pause  k kill an agent  h hub down or up  ? legend";
 
 /// Explanation of the words in the picture.
-const LEGEND: [&str; 9] = [
+const LEGEND: [&str; 10] = [
     "member-1 --write--> hub --write--> each importer: the way of a change of endpoints, by three agents",
     "export      a Service of a member that other members can import, with its EndpointSlices",
     "import      the Service of all exporting members, for the clients of one member",
@@ -15,6 +15,7 @@ const LEGEND: [&str; 9] = [
     "draining    used only if no other endpoint is ready, because the member is silent or the pod ends",
     "itself      a member imports its own export too; this change also passes through the hub",
     "writes      accepted writes of the agents for one change: 1 into the hub, and 2 for each importer",
+    "stream      the hub agent sends a change by gRPC before it writes the object; the last member gets objects only",
     "Lease       a new agent waits until the Lease of an agent that was killed expires",
     KEYS,
 ];

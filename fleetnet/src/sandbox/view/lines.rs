@@ -2,7 +2,7 @@
 
 use super::requests;
 use crate::limits::CLUSTERS_NAMED;
-use crate::sandbox::event::{AgentState, Change, Ended, Event, Import, Writes};
+use crate::sandbox::event::{AgentState, Change, Ended, Event, Import, Latency, Writes};
 use crate::sandbox::fleet::HUB;
 use crate::sandbox::observe::export_state;
 use chrono::{DateTime, Local};
@@ -23,8 +23,10 @@ pub(super) fn line(event: &Event) -> Option<String> {
             let members = plural(u64::from(*members), "member");
             format!("starting a hub and {members} on {servers}, with the API {api}{scenario}")
         }
-        Event::Running { clusters, agents } => {
-            format!("{} clusters and {agents} agents run; each member exports and imports; {PRICE}", clusters.len())
+        Event::Running { clusters, agents, streams } => {
+            let count = clusters.len();
+            let streams = with_streams(clusters, streams);
+            format!("{count} clusters and {agents} agents run; each member exports and imports; {PRICE}; {streams}")
         }
         Event::Kubeconfig { cluster, path } => format!("{cluster}: kubectl --kubeconfig {path}"),
         Event::Commands { commands } => {
@@ -61,6 +63,10 @@ pub(super) fn line(event: &Event) -> Option<String> {
                 latency.max_milliseconds,
                 plural(u64::try_from(latency.samples).unwrap_or(u64::MAX), "change"),
             )
+        }
+        Event::SliceStream { with_stream, without_stream } => {
+            let p50 = |latency: &Option<Latency>| latency.map(|it| it.p50_milliseconds);
+            format!("slice stream: p50 {}", by_stream(p50(with_stream), p50(without_stream)))
         }
         Event::Cost { changes, lost, writes, details } => {
             let lost = if *lost > 0 { format!(", {lost} did not arrive and are not counted") } else { String::new() };
@@ -131,12 +137,30 @@ pub(super) fn changed(change: &Change) -> String {
         _ if *importers == 0 => "imported by nobody".to_owned(),
         Some(milliseconds) => {
             let importers = plural(u64::try_from(*importers).unwrap_or(u64::MAX), "importer");
-            format!("in all {importers} after {milliseconds:.1} ms")
+            let by_stream = match (change.with_stream_milliseconds, change.without_stream_milliseconds) {
+                (with @ Some(_), without @ Some(_)) => format!(" ({})", by_stream(with, without)),
+                _ => String::new(),
+            };
+            format!("in all {importers} after {milliseconds:.1} ms{by_stream}")
         }
         None => format!("in {arrived} of {importers} importers only"),
     };
     let cost = change.writes.as_ref().map_or_else(String::new, |writes| format!(", for {}", cost(writes)));
     format!("change {number}: {address} of {cluster} ({slice}) is {came}{cost}")
+}
+
+/// Says which members have a slice stream. `clusters` begins with the hub.
+fn with_streams(clusters: &[String], streams: &[String]) -> String {
+    let without: Vec<&str> = clusters.iter().skip(1).filter(|it| !streams.contains(it)).map(String::as_str).collect();
+    let except = if without.is_empty() { String::new() } else { format!(" except {}", without.join(", ")) };
+    format!("each{except} has a slice stream")
+}
+
+/// Describes latencies with a slice stream and without one.
+fn by_stream(with: Option<f64>, without: Option<f64>) -> String {
+    let parts = [("with", with), ("without", without)].into_iter();
+    let parts = parts.filter_map(|(word, latency)| Some(format!("{word} stream {:.1} ms", latency?)));
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn verdict(passed: bool, wrong: &[String], scenario: Option<&str>, api: &str) -> String {
@@ -153,18 +177,23 @@ pub(super) fn verdict(passed: bool, wrong: &[String], scenario: Option<&str>, ap
 
 /// Describes the end of a run that a user has stopped.
 pub(super) fn end(ended: &Ended) -> String {
-    let Ended { seconds, compared, differences, clusters, kubeconfigs } = ended;
-    let state = match (compared, differences.len()) {
-        (false, _) => String::new(),
-        (true, 0) => ": exports and imports were as they should be".to_owned(),
-        (true, _) => ": exports and imports were not as the sandbox made them".to_owned(),
+    let Ended { seconds, compared, differences, clusters, kubeconfigs, interrupted } = ended;
+    let state = match (compared, differences.len(), interrupted) {
+        (false, ..) => "",
+        (true, 0, _) => ": exports and imports were as they should be",
+        (true, _, None) => ": exports and imports were not as the sandbox made them",
+        (true, _, Some(_)) => ": exports and imports were not yet as the sandbox made them",
     };
+    let interrupted = interrupted
+        .map_or_else(String::new, |name| format!("; the scenario {name} was interrupted, so it has no verdict"));
     let counts = [(clusters.len(), "cluster"), (*kubeconfigs, "kubeconfig")];
     let removed: Vec<String> =
         counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| many(count, word)).collect();
     let removed = if removed.is_empty() { String::new() } else { format!("; removed {}", removed.join(" and ")) };
-    let head = format!("ended after {seconds} s{state}{removed}");
-    std::iter::once(head).chain(differences.iter().map(|line| format!("  {line}"))).collect::<Vec<_>>().join("\n")
+    let head = format!("ended after {seconds} s{state}{interrupted}{removed}");
+    // Differences of a scenario that has not ended are no faults.
+    let listed = differences.iter().filter(|_| ended.interrupted.is_none());
+    std::iter::once(head).chain(listed.map(|line| format!("  {line}"))).collect::<Vec<_>>().join("\n")
 }
 
 fn cost(writes: &Writes) -> String {
@@ -250,6 +279,8 @@ mod tests {
             arrived: 2,
             importers: 2,
             slowest_milliseconds: Some(4.26),
+            with_stream_milliseconds: None,
+            without_stream_milliseconds: Some(4.26),
             writes: Some(Writes { total: 3, by_cluster }),
         };
         check(
@@ -257,6 +288,11 @@ mod tests {
             "change 3: 10.1.0.103 of member-1 (app-2) is in all 2 importers after 4.3 ms, for 3 writes (hub 2, member-2 1)",
         );
         assert_eq!(short(&Event::Change(change.clone())).as_deref(), Some("change 3: member-1/app-2 4.3 ms, 3 writes"));
+        change.with_stream_milliseconds = Some(2.0);
+        check(
+            &Event::Change(change.clone()),
+            "change 3: 10.1.0.103 of member-1 (app-2) is in all 2 importers after 4.3 ms (with stream 2.0 ms, without stream 4.3 ms), for 3 writes (hub 2, member-2 1)",
+        );
         change = Change { arrived: 1, slowest_milliseconds: None, writes: None, ..change };
         check(&Event::Change(change.clone()), "change 3: 10.1.0.103 of member-1 (app-2) is in 1 of 2 importers only");
         assert_eq!(
@@ -280,6 +316,10 @@ mod tests {
         check(
             &Event::Latency { origin: origin.clone(), destination: origin, latency },
             "latency member-1 -> itself: p50 4.0 ms, p99 8.0 ms, max 9.1 ms of 100 changes",
+        );
+        check(
+            &Event::SliceStream { with_stream: Some(latency), without_stream: None },
+            "slice stream: p50 with stream 4.0 ms",
         );
         let writes = Writes { total: 5, by_cluster: BTreeMap::from([("hub".to_owned(), 5)]) };
         check(
@@ -306,8 +346,13 @@ mod tests {
         );
         (ended.kubeconfigs, ended.differences) = (2, vec!["one".to_owned()]);
         check(
-            &Event::Ended(ended),
+            &Event::Ended(ended.clone()),
             "ended after 7 s: exports and imports were not as the sandbox made them; removed 2 clusters and 2 kubeconfigs\n  one",
+        );
+        ended = Ended { interrupted: Some("hub-down"), compared: true, clusters: Vec::new(), kubeconfigs: 0, ..ended };
+        check(
+            &Event::Ended(ended),
+            "ended after 7 s: exports and imports were not yet as the sandbox made them; the scenario hub-down was interrupted, so it has no verdict",
         );
     }
 
@@ -321,6 +366,14 @@ mod tests {
         };
         assert_eq!(by_cluster(&counts(2), |it| it.to_string()), "hub 4, member-1 1, member-2 1");
         assert_eq!(by_cluster(&counts(20), |it| it.to_string()), "hub 4, 20 members 20");
+    }
+
+    #[test]
+    fn members_with_a_slice_stream_are_named_by_those_without() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let clusters = names(&["hub", "member-1", "member-2"]);
+        assert_eq!(with_streams(&clusters, &names(&["member-1"])), "each except member-2 has a slice stream");
+        assert_eq!(with_streams(&clusters[..2], &names(&["member-1"])), "each has a slice stream");
     }
 
     #[test]

@@ -199,7 +199,8 @@ fn clusters(names: &[&str]) -> String {
 }
 
 /// Returns the part about latencies: a line for each pair of clusters. Pairs of a cluster with itself are last. If there are many
-/// pairs, the first line is a summary of all pairs of different clusters.
+/// pairs, the first line is a summary of all pairs of different clusters. Before the pairs are latencies with a slice stream and
+/// without one.
 fn latencies(state: &State, columns: usize) -> Part {
     let mut rows: Vec<(String, Latency)> = Vec::new();
     let is_large = state.pairs.len() > CLUSTERS_NAMED * CLUSTERS_NAMED;
@@ -217,6 +218,9 @@ fn latencies(state: &State, columns: usize) -> Part {
         pairs.truncate(PAIRS_LISTED);
     } else {
         pairs.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    }
+    if let (Some(with), Some(without)) = state.by_stream.latencies() {
+        rows.extend([("with slice stream", with), ("without stream", without)].map(|(name, it)| (name.to_owned(), it)));
     }
     rows.extend(pairs.into_iter().map(|(_, name, latency)| (name, latency)));
     // Each line is a name and up to four columns of numbers. A column has 9 characters: a space, and the number in 8

@@ -14,7 +14,7 @@ fn fleet(members: usize) -> State {
     let clusters: Vec<String> = (1..=members).map(|number| format!("member-{number}")).collect();
     state.take(time(), Event::Starting { members: 2, servers: "memkube", api: "fleet", scenario: None });
     let all = std::iter::once("hub".to_owned()).chain(clusters.iter().cloned()).collect();
-    state.take(time(), Event::Running { clusters: all, agents: members + 1 });
+    state.take(time(), Event::Running { clusters: all, agents: members + 1, streams: Vec::new() });
     for cluster in &clusters {
         let service = "work/app".to_owned();
         let export = Export { valid: Some(true), conflict: Some(false) };
@@ -24,7 +24,8 @@ fn fleet(members: usize) -> State {
         state.take(time(), Event::Import { cluster: cluster.clone(), service, import });
         for destination in &clusters {
             let (origin, destination) = (cluster.clone(), destination.clone());
-            state.take(time(), Event::Arrival { change: 1, origin, destination, milliseconds: 4.0 });
+            state
+                .take(time(), Event::Arrival { change: 1, origin, destination, milliseconds: 4.0, slice_stream: None });
         }
     }
     state
@@ -39,6 +40,8 @@ fn change(number: u32) -> Event {
         arrived: 2,
         importers: 2,
         slowest_milliseconds: Some(4.0),
+        with_stream_milliseconds: None,
+        without_stream_milliseconds: None,
         writes: Some(Writes {
             total: 5,
             by_cluster: BTreeMap::from([("hub".to_owned(), 3), ("member-1".to_owned(), 2)]),
@@ -125,7 +128,7 @@ fn twenty_members_fit_eighty_by_twenty_four() {
     let mut state = full(20);
     let [origin, destination] = ["member-20", "member-3"].map(str::to_owned);
     state.pairs.remove(&(origin.clone(), destination.clone()));
-    state.take(time(), Event::Arrival { change: 1, origin, destination, milliseconds: 40.0 });
+    state.take(time(), Event::Arrival { change: 1, origin, destination, milliseconds: 40.0, slice_stream: None });
     let drawn = drawn(&state, 80, 24);
     for part in [
         "work/app of 20 clusters is valid, without conflict",
@@ -190,6 +193,27 @@ fn a_change_that_is_lost_does_not_lower_the_average() {
     let left = last(&state);
     let expected = "5.0 writes for a change, 1 lost (1 + 2 per importer; hub 3.0, member-1 2.0)";
     assert_eq!(left.last().map(String::as_str), Some(expected));
+}
+
+#[test]
+fn latencies_with_and_without_a_slice_stream_are_side_by_side_and_stay_at_the_end() {
+    let mut state = State::default();
+    let mut arrives = |destination: &str, milliseconds, slice_stream| {
+        let [origin, destination] = ["member-1", destination].map(str::to_owned);
+        state.take(time(), Event::Arrival { change: 1, origin, destination, milliseconds, slice_stream });
+        last(&state)
+    };
+    let first = arrives("member-1", 4.0, Some(true));
+    assert!(!first.iter().any(|line| line.contains("stream")), "nothing to compare with: {first:#?}");
+    arrives("member-3", 99.0, None);
+    assert_eq!(
+        arrives("member-2", 7.0, Some(false))[..3],
+        [
+            "LATENCY                 p50 ms   max ms  changes   p99 ms",
+            "with slice stream          4.0      4.0        1        -",
+            "without stream             7.0      7.0        1        -",
+        ]
+    );
 }
 
 #[test]

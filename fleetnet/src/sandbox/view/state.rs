@@ -3,7 +3,7 @@
 use super::lines;
 use crate::limits::REMEMBERED;
 use crate::sandbox::event::{AgentState, Change, Event, Export, Import, Writes};
-use crate::sandbox::measure::Samples;
+use crate::sandbox::measure::{ByStream, Samples};
 use chrono::{DateTime, Local};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -41,6 +41,8 @@ pub(super) struct State {
     pub(super) pairs: BTreeMap<(String, String), Samples>,
     /// Latencies of all pairs of two different clusters.
     pub(super) between: Samples,
+    /// Latencies in members with a slice stream and in the member without one.
+    pub(super) by_stream: ByStream,
     /// Descriptions of recent changes and steps, newest last.
     pub(super) happened: VecDeque<Happened>,
     /// Number of changes that reached all importers and have a known cost.
@@ -79,7 +81,7 @@ impl State {
                 self.run =
                     scenario.map_or_else(String::new, |name| format!("scenario {name}, ")) + &format!("API {api}");
             }
-            Event::Running { clusters, agents } => {
+            Event::Running { clusters, agents, .. } => {
                 (self.clusters, self.agents, self.names) = (clusters.len(), agents, clusters);
             }
             Event::Hub { reachable } => {
@@ -96,7 +98,8 @@ impl State {
             }
             Event::Export { cluster, service, export } => _ = self.exports.insert((service, cluster), export),
             Event::Import { cluster, service, import } => _ = self.imports.insert((service, cluster), import),
-            Event::Arrival { origin, destination, milliseconds, .. } => {
+            Event::Arrival { origin, destination, milliseconds, slice_stream, .. } => {
+                self.by_stream.add(slice_stream, milliseconds);
                 if origin != destination {
                     self.between.add(milliseconds);
                 }
@@ -134,7 +137,7 @@ impl State {
             Event::Verdict { passed, .. } => self.verdict = lines::line(&event).map(|line| (passed, line)),
             Event::Ended(_) => self.ended = lines::line(&event),
             // These events only summarize earlier events.
-            Event::Latency { .. } | Event::Cost { .. } => {}
+            Event::Latency { .. } | Event::SliceStream { .. } | Event::Cost { .. } => {}
             // With --packets there is no picture.
             Event::Traffic(_) | Event::Requests { .. } | Event::Rollout { .. } => {}
         }

@@ -144,7 +144,7 @@ impl Member {
         let server = MemKube::new(Options::new(Arc::new(TokioClock::starting_at(Timestamp::UNIX_EPOCH)), 1));
         server.add_workloads();
         let client = server.client(User::new("user"));
-        make_kubernetes_service(&client, "192.0.2.1").await.unwrap();
+        make_kubernetes_service(&client).await.unwrap();
         let workloads = Workloads::start(client.clone(), "member-7", 6).await.unwrap();
         Self { server, client, _workloads: workloads }
     }
