@@ -1,7 +1,7 @@
 //! Check: the steps about access and membership, for each cluster of the fleet.
 
 use crate::codes::{Code, Group};
-use crate::explain::{Found, Rule, Site, Stop, hears, open_namespaces, rules, text};
+use crate::explain::{Found, Rule, Site, Stop, hears, open_namespaces, rules, slice_maker, text};
 use crate::report::{API_VERSION, Category, Check, CheckResult, CheckRow, Verdict};
 use crate::snapshot::{Member, Snapshot};
 
@@ -40,7 +40,7 @@ fn category(snapshot: &Snapshot, group: Group, site: Site<'_>, stage: Stage) -> 
     let in_stage = |code: &Code| stage == Stage::Installed || BEFORE_INSTALLATION.contains(code);
     let checks = rules()
         .filter(|(code, _)| applies(*code) && in_stage(code))
-        .filter_map(|(code, rule)| Some(row(code, run(snapshot, site, code, rule)?)));
+        .filter_map(|(code, rule)| Some(row(code, run(snapshot, site, code, rule)?, || good(snapshot, site, code))));
     Category { group, cluster: site.cluster().to_owned(), checks: checks.collect() }
 }
 
@@ -59,10 +59,20 @@ fn silent(snapshot: &Snapshot, member: &Member) -> Found {
     hears(snapshot, member)
 }
 
-fn row(code: Code, found: Found) -> CheckRow {
+/// Returns what a check found if it is ok; empty if the title says all.
+fn good(snapshot: &Snapshot, site: Site<'_>, code: Code) -> String {
+    match (code, site) {
+        (Code::FN112, Site::Member(member)) => {
+            slice_maker(snapshot, member).map_or_else(String::new, |maker| format!("by {}", maker.name()))
+        }
+        _ => String::new(),
+    }
+}
+
+fn row(code: Code, found: Found, good: impl FnOnce() -> String) -> CheckRow {
     let entry = code.entry();
     let (result, detail) = match found {
-        Ok(()) => (CheckResult::Ok, String::new()),
+        Ok(()) => (CheckResult::Ok, good()),
         Err(Stop::Skipped(why)) => (CheckResult::Skipped, why),
         Err(Stop::Waiting(why)) => (CheckResult::Warning, why),
         Err(Stop::Unknown(why)) => (CheckResult::Unknown, why),

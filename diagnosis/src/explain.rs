@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `access.rs` … `result.rs` | one function for each code, in the file of its group |
 //! | `installed.rs` | agent of a cluster: its namespace, Deployment, pods and Leases |
+//! | `slice_maker.rs` | which program makes the EndpointSlices of a member |
 //! | `source.rs` | endpoints in the exporter, before an agent has a part in them |
 //! | `standard.rs` | objects and steps of the standard API only |
 //! | `pairs.rs` | the pairs of exporters and importers, by each API |
@@ -28,6 +29,7 @@ mod membership;
 mod pairs;
 mod reach;
 mod result;
+mod slice_maker;
 mod source;
 mod standard;
 mod walk;
@@ -45,6 +47,7 @@ pub(crate) use membership::{clock_offset, has_foreign_owner, has_objects, hears,
 pub(crate) use pairs::{in_use_by, is_allowed, member_of, of as pairs_of};
 pub(crate) use reach::{of_service, of_slice};
 pub(crate) use result::addresses_are_of_one_cluster;
+pub(crate) use slice_maker::slice_maker;
 pub(crate) use standard::{imports_by_standard_api, is_ours, is_requested};
 pub(crate) use walk::{
     Ends, Walk, age, exporters, imports, is_headless, is_imported, is_service, listed, named, need, ready_endpoints,

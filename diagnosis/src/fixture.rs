@@ -190,6 +190,7 @@ fn member(agents: &str, id: &str) -> Member {
         connection: connection(id),
         agent: agent(agents, "member-agent"),
         cluster_uid: Some(format!("cluster-{id}")),
+        controller_manager: controller_manager(NOW),
         hub_secret: Listing::of(vec![secret]),
         service_exports: Listing::of(Vec::new()),
         multi_cluster_services: Listing::of(Vec::new()),
@@ -272,6 +273,13 @@ pub(crate) fn set<K: serde::Serialize + serde::de::DeserializeOwned>(
 /// Sets a field in the spec of the exported slice.
 pub(crate) fn set_slice(snapshot: &mut Snapshot, field: &str, value: Value) {
     set(&mut snapshot.hub.slice_exports, &format!("/spec/{field}"), value);
+}
+
+/// Lease of kube-controller-manager.
+pub(crate) fn controller_manager(renewed: &str) -> Listing<Lease> {
+    let mut lease = lease("kube-controller-manager", "it", renewed);
+    set(&mut lease, "/metadata/namespace", json!("kube-system"));
+    lease
 }
 
 /// Lease of an agent.

@@ -172,8 +172,32 @@ pub struct MemberStatus {
     pub imported_slices: Option<i64>,
     /// Reason for the state of the slice stream. `None` if the member uses none.
     pub slice_stream: Option<String>,
+    /// Program that makes the EndpointSlices of the member's pods. `None`: not known, because the member was not read, or because it
+    /// has no Lease of kube-controller-manager.
+    pub slices_made_by: Option<SliceMaker>,
     /// UID of the cluster, as the member writes it.
     pub cluster_uid: Option<String>,
+}
+
+/// Program that makes the EndpointSlices of a cluster from its pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SliceMaker {
+    KubeControllerManager,
+    MemberAgent,
+    Nobody,
+}
+
+impl SliceMaker {
+    /// Returns the name of the program.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::KubeControllerManager => "kube-controller-manager",
+            Self::MemberAgent => "member-agent",
+            Self::Nobody => "nobody",
+        }
+    }
 }
 
 /// State of a member.

@@ -8,9 +8,9 @@ use crate::explain::{
     Site, age, changed, created, elsewhere, exporters, in_use_by, is_by, is_elsewhere, is_requested, member_of, outcome,
 };
 use crate::limits::ANSWERED_SECONDS;
-use crate::order::sorted;
+use crate::order::{distinct, sorted};
 use crate::report::{API_VERSION, Api, Arrival, ServiceRow, ServiceState, Services, Verdict};
-use crate::snapshot::{Listing, Snapshot};
+use crate::snapshot::{Listing, Reached, Snapshot};
 use crate::status::{not_known_of, why};
 use arrival::Exported;
 use fleetnet_api::crd::ServiceImportType;
@@ -57,7 +57,7 @@ struct Known {
 #[must_use]
 pub fn services(snapshot: &Snapshot, rows: &Rows) -> Services {
     let known = known(snapshot);
-    let not_known = not_known(snapshot);
+    let mut not_known = not_known(snapshot);
     let is_wanted = |wanted: &Option<String>, name: &String| wanted.as_ref().is_none_or(|wanted| wanted == name);
     let services: Vec<ServiceRow> = known
         .into_iter()
@@ -65,12 +65,31 @@ pub fn services(snapshot: &Snapshot, rows: &Rows) -> Services {
         .map(|(name, known)| row(snapshot, name, known))
         .filter(|row| !rows.conflicts || !row.conflicts.is_empty())
         .collect();
+    let importers = distinct(services.iter().flat_map(|row| row.importers.iter().cloned()));
+    let mut unread: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for importer in importers {
+        if let Some(reason) = why_unread(snapshot, &importer) {
+            unread.entry(reason).or_default().push(importer);
+        }
+    }
+    not_known.extend(unread.into_iter().map(|(reason, importers)| format!("{}: {reason}", importers.join(", "))));
     let verdict = match () {
         () if services.iter().any(|row| row.state == ServiceState::NotReady) => Verdict::Fault,
         () if !not_known.is_empty() => Verdict::NotKnown,
         () => Verdict::Healthy,
     };
     Services { api_version: API_VERSION, kind: "ServiceList", services, verdict, not_known }
+}
+
+/// Returns the reason why the slices of an importer were not read, so that nobody knows which endpoints it has.
+fn why_unread(snapshot: &Snapshot, importer: &str) -> Option<String> {
+    let no_context = "no kubeconfig context leads to this cluster".to_owned();
+    let Some(member) = snapshot.member(importer) else { return Some(no_context) };
+    match &member.connection.reached {
+        Reached::Yes => Some(format!("EndpointSlices: {}", why(&member.slices)?)),
+        Reached::No(failure) => Some(format!("not reached ({}): {}", failure.class, failure.detail)),
+        Reached::NotAsked => Some(no_context),
+    }
 }
 
 fn known(snapshot: &Snapshot) -> BTreeMap<Name, Known> {

@@ -57,6 +57,8 @@ pub struct Member {
     pub agent: AgentObjects,
     /// UID of the namespace kube-system, which identifies the cluster.
     pub cluster_uid: Option<String>,
+    /// Lease of kube-controller-manager; none if the cluster has none.
+    pub controller_manager: Listing<Lease>,
     /// Nodes; read only for `check`.
     pub nodes: Listing<Node>,
     /// Secret with the address of the hub and the token of the member agent.

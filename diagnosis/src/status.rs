@@ -3,7 +3,7 @@
 use crate::agents::Agent;
 use crate::explain::{
     Site, age, clock_offset, created, has_objects, holder, is_held_by_member_agent, is_of_go_agents, is_requested,
-    is_terminating, member_agent_of, member_of, renewed,
+    is_terminating, member_agent_of, member_of, renewed, slice_maker,
 };
 pub use crate::limits::LEASE_SECONDS;
 use crate::limits::SILENT_SECONDS;
@@ -71,6 +71,7 @@ fn row(snapshot: &Snapshot, member: &Member) -> MemberStatus {
         exported_slices: counts.and_then(|counts| counts.exported_slices).filter(|it| *it > 0 || !is_outdated),
         imported_slices: counts.and_then(|counts| counts.imported_slices).filter(|it| *it > 0 || !is_outdated),
         slice_stream: agent.and_then(|agent| Some(agent.spec.slice_stream.as_ref()?.reason.clone())),
+        slices_made_by: slice_maker(snapshot, member),
         cluster_uid: agent.and_then(|agent| agent.spec.cluster_uid.clone()),
     }
 }

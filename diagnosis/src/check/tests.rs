@@ -1,7 +1,7 @@
 //! Tests of `check`.
 
 use super::*;
-use crate::fixture::{at, built_in, healthy};
+use crate::fixture::{at, built_in, controller_manager, healthy};
 use crate::snapshot::{Connection, Listing};
 use serde_json::json;
 
@@ -111,6 +111,21 @@ fn only_namespaces_without_lists_beside_listed_ones_are_named() {
         deployment.spec.template.spec = Some(built_in(container));
         assert_eq!(row(&check(&snapshot, Stage::Installed), "hub", Code::FN111).result, result, "{argument}");
     }
+}
+
+#[test]
+fn the_program_that_makes_the_slices_is_named_and_its_absence_is_a_warning() {
+    let mut snapshot = healthy();
+    let found = check(&snapshot, Stage::Installed);
+    let of_west = row(&found, "west", Code::FN112);
+    assert_eq!((of_west.result, of_west.detail.as_str()), (CheckResult::Ok, "by kube-controller-manager"));
+    snapshot.members[1].controller_manager = controller_manager("2027-01-15T11:10:00Z");
+    let found = check(&snapshot, Stage::Installed);
+    let of_west = row(&found, "west", Code::FN112);
+    assert_eq!((of_west.result, found.verdict), (CheckResult::Warning, Verdict::Healthy));
+    assert_eq!(of_west.detail, "west: Lease kube-system/kube-controller-manager spec.renewTime: 2027-01-15T11:10:00Z");
+    snapshot.members[1].controller_manager = Listing::of(Vec::new());
+    assert_eq!(row(&check(&snapshot, Stage::Installed), "west", Code::FN112).result, CheckResult::Skipped);
 }
 
 #[test]

@@ -103,4 +103,13 @@ pub(super) const CODES: &[Entry] = &[
     .seen("annotations of the Namespaces in the hub", "kubectl --context HUB get namespaces -o yaml")
     .remedy("List clusters in both annotations of the namespace. To close all namespaces without lists, run the hub agent with --namespace-policy=listed.")
     .notice(),
+    Entry::new(
+        FN112,
+        "Nobody makes the EndpointSlices of the cluster",
+        "kube-controller-manager does not renew its Lease, and no member agent has taken over its EndpointSlice controller. Slices stay as they are, so changes of pods reach nobody.",
+    )
+    .ok("The EndpointSlices of the cluster are made")
+    .seen("spec.renewTime of the Lease kube-controller-manager in kube-system", "kubectl --context CLUSTER -n kube-system get lease kube-controller-manager -o yaml")
+    .remedy("Repair kube-controller-manager, or let the member agent take over: set --endpointslices=auto, and apply deploy/endpointslices.yaml. It takes over after 3 minutes.")
+    .notice(),
 ];

@@ -58,8 +58,7 @@ pub(super) const CODES: &[Entry] = &[
     )
     .ok("The imported slices are up to date")
     .seen("annotation networking.fleet.azure.com/last-observed-generation of the EndpointSlice", "kubectl --context IMPORTER -n <agent-namespace> get endpointslices -o yaml")
-    .remedy("Read the log of the member agent in the importer: retries, throttled requests (429), age of its watches.")
-    .reasons(&[Reason::TooManyEndpoints]),
+    .remedy("Read the log of the member agent in the importer: retries, throttled requests (429), age of its watches."),
     Entry::new(
         FN607,
         "Addresses of a slice are refused",
@@ -160,4 +159,13 @@ pub(super) const CODES: &[Entry] = &[
     .seen("spec.sessionAffinity of both Services", "kubectl --context IMPORTER -n <agent-namespace> get services -o yaml")
     .remedy("Set the same spec.sessionAffinity in the Services of all exporters.")
     .notice(),
+    Entry::new(
+        FN618,
+        "The exporter has more slices or endpoints than the importer imports",
+        "The importer imports only a part of the endpoints of the exporter: as many as its flags --max-imported-slices and --max-imported-endpoints allow for one Service and exporter.",
+    )
+    .ok("The importer imports all slices and endpoints of the exporter")
+    .seen("EndpointSliceImports of the exporter, and flags of the member agent", "kubectl --context HUB -n fleet-member-<importer> get endpointsliceimports")
+    .remedy("Reduce the endpoints of the Service in the exporter, or raise --max-imported-slices and --max-imported-endpoints of the importer's member agent.")
+    .reasons(&[Reason::TooManyEndpoints]),
 ];

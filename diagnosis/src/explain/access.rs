@@ -6,6 +6,7 @@ use super::installed::{
     running_pod, waiting_reason,
 };
 use super::membership::{has_foreign_owner, is_of_go_agents};
+use super::slice_maker::slices_are_made;
 use super::walk::{Walk, listed, need, optional, settled};
 use super::{Found, Rule, Site, Stop, are_rights_enforced, claim::namespace_policy};
 use crate::codes::Code::{self, *};
@@ -35,6 +36,7 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN109, Rule::Cluster(agent_leads)),
     (FN110, Rule::Cluster(rights_of_agent)),
     (FN111, Rule::Pair(namespace_is_listed)),
+    (FN112, Rule::Member(slices_are_made)),
 ];
 
 /// Definitions of this version. Their generation takes milliseconds, and each cluster of each pair needs them.

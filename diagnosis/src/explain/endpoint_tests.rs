@@ -229,3 +229,51 @@ fn a_remedy_has_the_names_of_the_member_and_of_the_service() {
     let service = remedy("shop");
     assert!(service.contains("namespace shop in the hub"), "{service}");
 }
+
+/// Sets the endpoints of the exported slice, in the exporter and in the hub.
+fn export_two(snapshot: &mut Snapshot) {
+    let endpoints = json!([{"addresses": ["10.1.0.1"]}, {"addresses": ["10.1.0.2"]}]);
+    set(&mut snapshot.members[WEST].slices, "/endpoints", endpoints.clone());
+    set(&mut snapshot.hub.slice_exports, "/spec/endpoints", endpoints.clone());
+    set(&mut snapshot.hub.distributed_slices, "/spec/endpoints", endpoints);
+}
+
+#[test]
+fn endpoints_beyond_the_limit_of_the_importer_have_their_cause() {
+    let with = |argument: &str| {
+        found(|it| {
+            export_two(it);
+            let containers = json!({"containers": [{"name": "agent", "args": [argument]}]});
+            set(&mut it.members[EAST].agent.deployments, "/spec/template/spec", containers);
+        })
+    };
+    assert_eq!(with("--max-imported-endpoints=1"), (vec![FN618], Verdict::Fault));
+    let whole_slice = found(|it| {
+        let slices = it.hub.distributed_slices.objects_mut().expect(KNOWN);
+        let mut more = slices[0].clone();
+        more.metadata.name = Some("west-shop-app-2-x".to_owned());
+        slices.push(more);
+        let containers = json!({"containers": [{"name": "agent", "args": ["--max-imported-slices=1"]}]});
+        set(&mut it.members[EAST].agent.deployments, "/spec/template/spec", containers);
+    });
+    assert_eq!(whole_slice, (vec![FN618], Verdict::Fault), "a slice that is missing");
+    for argument in ["--max-imported-endpoints=2", "--max-imported-endpoints=0", "--max-imported-slices=1", "--v=1"] {
+        assert_eq!(with(argument), (vec![FN701], Verdict::Fault), "{argument}");
+    }
+}
+
+#[test]
+fn a_slice_of_a_member_whose_id_begins_with_that_of_the_exporter_is_not_of_the_exporter() {
+    let mut snapshot = healthy();
+    let mut other = snapshot.members[WEST].clone();
+    other.id = "west-shop".to_owned();
+    snapshot.members.push(other);
+    let slices = snapshot.members[EAST].slices.objects_mut().expect(KNOWN);
+    let mut more = slices[0].clone();
+    more.metadata.name = Some("west-shop-shop-app-1-x".to_owned());
+    more.endpoints.as_mut().expect(KNOWN)[0].addresses = vec!["10.9.0.1".to_owned()];
+    slices.push(more);
+    let of_west = Filter { from: Some("west".to_owned()), ..Filter::default() };
+    let explanation = explain(&snapshot, &app(), &of_west);
+    assert_eq!(explanation.verdict, Verdict::Healthy, "{:?}", explanation.pairs);
+}

@@ -3,6 +3,7 @@
 use super::distribution::outside_of_ranges;
 use super::evidence::{changed, condition, created};
 use super::export::{of_internal_export, service};
+use super::installed::flag_value;
 use super::walk::{Walk, age, in_namespace, is_headless, is_imported, listed, need, settled, stays_or_goes};
 use super::{Found, Rule, Site, Stop, reach, standard};
 use crate::codes::Code::{self, *};
@@ -11,6 +12,7 @@ use fleetnet_api::crd::{AddressType, EndpointSliceImport, MultiClusterService};
 use fleetnet_api::names::{annotations, labels};
 use fleetnet_core::admission;
 use fleetnet_core::conditions::DISPUTED;
+use fleetnet_core::limits::{IMPORTED_ENDPOINTS, IMPORTED_SLICES};
 use fleetnet_core::model;
 use fleetnet_core::reasons::Reason;
 use k8s_openapi::api::core::v1::{Event, Service};
@@ -36,6 +38,7 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN615, Rule::Fleet(is_within_limit)),
     (FN616, Rule::Fleet(internal_is_readable)),
     (FN617, Rule::Fleet(affinity_is_the_same)),
+    (FN618, Rule::Pair(is_within_share)),
 ];
 
 /// Longest time for which an Event about a lost derived Service is news: Kubernetes keeps Events for an hour.
@@ -92,6 +95,29 @@ fn is_within_limit(walk: &Walk<'_>) -> Found {
     valid_without(walk, Reason::TooManyLoadBalancers)
 }
 
+/// FN618.
+fn is_within_share(walk: &Walk<'_>) -> Found {
+    let (site, distributed) = (Site::Member(walk.importer()?), walk.distributed_slices()?);
+    let Some(first) = distributed.first() else { return Ok(()) };
+    let limit = |flag: &str, default: usize| match flag_value(site, flag).map_or(Ok(default), str::parse) {
+        Ok(0) | Err(_) => usize::MAX,
+        Ok(limit) => limit,
+    };
+    let slices = limit("max-imported-slices", IMPORTED_SLICES);
+    let endpoints = limit("max-imported-endpoints", IMPORTED_ENDPOINTS);
+    let contents = distributed.iter().filter_map(|slice| reach::of_distributed(slice));
+    let found: usize = contents.map(|content| content.endpoints.len() + content.draining.len()).sum();
+    if distributed.len() <= slices && found <= endpoints {
+        return Ok(());
+    }
+    let value = format!(
+        "{found} endpoints in {} slices, and {} imports {endpoints} in {slices}",
+        distributed.len(),
+        site.cluster()
+    );
+    Err(walk.hub().broken(*first, "endpoints", value))
+}
+
 /// FN616.
 fn internal_is_readable(walk: &Walk<'_>) -> Found {
     valid_without(walk, Reason::InternalLoadBalancerInvalid)
@@ -139,6 +165,9 @@ fn is_imported_here(walk: &Walk<'_>) -> Found {
                 continue;
             }
             return Err(site.broken(present, "metadata.labels", "another owner uses the name").at(created(present)));
+        }
+        if is_within_share(walk).is_err() {
+            return Err(Stop::Skipped("FN618 reports it".to_owned()));
         }
         settled(walk.hub(), created(distributed))?;
         if walk.api == Api::Standard {

@@ -101,11 +101,16 @@ pub(crate) fn is_expired(snapshot: &Snapshot, site: Site<'_>, lease: &Lease) -> 
     age(site, renewed_by_server(snapshot, site, lease)).is_some_and(|age| age > LEASE_SECONDS)
 }
 
+/// Returns the time of the last write of a Lease, by the clock of the API server. `None` for a server that does not keep it.
+pub(super) fn written(lease: &Lease) -> Option<Timestamp> {
+    let fields = lease.metadata.managed_fields.iter().flatten();
+    fields.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max()
+}
+
 /// Returns the time of the last renewal of a Lease by the clock of the API server, as far as it is known. `renewTime` is by the
 /// clock of the agent.
 pub(super) fn renewed_by_server(snapshot: &Snapshot, site: Site<'_>, lease: &Lease) -> Option<Timestamp> {
-    let fields = lease.metadata.managed_fields.iter().flatten();
-    if let Some(newest) = fields.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max() {
+    if let Some(newest) = written(lease) {
         return Some(newest);
     }
     let renewed = lease.spec.as_ref()?.renew_time.as_ref()?.0;

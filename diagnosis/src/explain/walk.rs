@@ -284,8 +284,14 @@ impl<'a> Walk<'a> {
         let slices = need(&importer.slices, "EndpointSlices", Site::Member(importer))?;
         let distributed: BTreeSet<String> = self.distributed_slices()?.iter().map(|slice| slice.name_any()).collect();
         let prefix = format!("{}-{}-", exporter.id, self.service.namespace);
+        // The name of a slice begins with the id of its exporter. The id of another member can begin with this prefix.
+        let longer = |member: &&Member| member.id.len() > exporter.id.len();
+        let others = self.snapshot.members.iter().filter(longer);
+        let others: Vec<String> = others.map(|it| format!("{}-{}-", it.id, self.service.namespace)).collect();
+        let has_prefix =
+            |name: &str| name.starts_with(&prefix) && !others.iter().any(|other| name.starts_with(other.as_str()));
         let is_of_exporter = |slice: &EndpointSlice| match self.api {
-            Api::Fleet => distributed.contains(&slice.name_any()) || slice.name_any().starts_with(&prefix),
+            Api::Fleet => distributed.contains(&slice.name_any()) || has_prefix(&slice.name_any()),
             // Other implementations set this label too.
             Api::Standard => {
                 slice.labels().get(labels::SOURCE_CLUSTER) == Some(&exporter.id)

@@ -2,9 +2,9 @@
 
 use crate::explain::{
     Site, Stop, agent, annotation, are_rights_enforced, arguments, definitions_are_current, holder, in_use_by,
-    is_allowed, is_by, is_expired, is_imported, is_requested, need, of_export, outcome,
+    is_allowed, is_by, is_expired, is_imported, is_requested, need, of_export, outcome, slice_maker,
 };
-use crate::report::{Api, Evidence};
+use crate::report::{Api, Evidence, SliceMaker};
 use crate::snapshot::{Listing, Member, Snapshot};
 use fleetnet_api::crd::internal_service_export::SessionAffinity;
 use fleetnet_api::crd::{
@@ -245,10 +245,13 @@ pub(super) fn silent(snapshot: &Snapshot) -> Found {
     Ok(phases.collect())
 }
 
-/// Lease of an EndpointSlice controller of fleetnet that runs.
+/// Lease of an EndpointSlice controller of fleetnet that runs, unless kube-controller-manager makes the slices.
 pub(super) fn own_slices(snapshot: &Snapshot, member: &Member) -> Found {
     let site = Site::Member(member);
     let leases = need(&member.agent.leases, "Leases", site)?;
+    if slice_maker(snapshot, member) == Some(SliceMaker::KubeControllerManager) {
+        return Ok(Vec::new());
+    }
     let held = leases.iter().filter(|lease| lease.name_any() == ENDPOINT_SLICE_LEASE).filter_map(|lease| {
         let holder = holder(lease).filter(|holder| !holder.is_empty() && !is_expired(snapshot, site, lease))?;
         Some(site.shown(lease, "spec.holderIdentity", holder))

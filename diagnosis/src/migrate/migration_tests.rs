@@ -93,6 +93,10 @@ const TO_GO: &[(&[&str], Alter)] = &[
     }),
     (&["own-slices"], |fleet| {
         fleet.members[WEST].agent.leases = lease("fleetnet-endpointslices", "member-agent-1", NOW);
+        fleet.members[WEST].controller_manager = Listing::of(Vec::new());
+    }),
+    (&[], |fleet| {
+        fleet.members[WEST].agent.leases = lease("fleetnet-endpointslices", "member-agent-1", NOW);
     }),
     (&[], |fleet| {
         fleet.members[WEST].agent.leases = lease("fleetnet-endpointslices", "member-agent-1", "2027-01-15T12:00:00Z");

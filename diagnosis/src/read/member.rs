@@ -11,8 +11,9 @@ use fleetnet_core::model::Kind;
 use fleetnet_types::ObjectName;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kube::ResourceExt as _;
 use kube::api::ListParams;
+use kube::{Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Secret with the member agent's access to the hub.
@@ -26,7 +27,11 @@ pub(super) async fn read(server: &Server<'_>, id: &str, namespace: &AgentNamespa
     match scope {
         _ if member.connection.reached != Reached::Yes => return member,
         Scope::Status => {
-            member.agent.leases = server.list(system, &parameters, None).await;
+            (member.agent.deployments, member.agent.leases, member.controller_manager) = tokio::join!(
+                server.list(system, &parameters, None),
+                server.list(system, &parameters, None),
+                named(server, Some("kube-system"), "kube-controller-manager"),
+            );
             return member;
         }
         Scope::Services => {
@@ -41,6 +46,7 @@ pub(super) async fn read(server: &Server<'_>, id: &str, namespace: &AgentNamespa
         server.list(system, &parameters, None),
         server.list(None, &parameters, None),
     );
+    member.controller_manager = named(server, Some("kube-system"), "kube-controller-manager").await;
     match scope {
         Scope::Migration => read_migration(server, &mut member).await,
         Scope::Status | Scope::Services | Scope::Check | Scope::Service(_) => {
@@ -95,7 +101,7 @@ async fn read_service(server: &Server<'_>, service: &ObjectName, member: &mut Me
     (member.standard_exports, member.standard_imports, member.namespaces) = tokio::join!(
         server.list(own, &parameters, Some(Kind::StandardServiceExport)),
         server.list(own, &parameters, Some(Kind::StandardServiceImport)),
-        namespace(server, &service.namespace),
+        named(server, None, &service.namespace),
     );
     let (services, derived, slices, imported) = tokio::join!(
         server.list(own, &parameters, None),
@@ -111,28 +117,28 @@ async fn read_service(server: &Server<'_>, service: &ObjectName, member: &mut Me
 
 /// Returns the UID of the namespace kube-system.
 async fn cluster_uid(server: &Server<'_>) -> Option<String> {
-    namespace(server, "kube-system").await.objects().next()?.metadata.uid.clone()
+    named::<Namespace>(server, None, "kube-system").await.objects().next()?.metadata.uid.clone()
 }
 
-/// Lists the namespace with this name.
-async fn namespace(server: &Server<'_>, name: &str) -> Listing<Namespace> {
+/// Lists the object with this name.
+async fn named<K>(server: &Server<'_>, namespace: Option<&str>, name: &str) -> Listing<K>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+{
     let parameters = ListParams::default().fields(&format!("metadata.name={name}"));
-    let mut listing: Listing<Namespace> = server.list(None, &parameters, None).await;
-    // A server that ignores the selector lists all namespaces.
-    if let Some(namespaces) = listing.objects_mut() {
-        namespaces.retain(|namespace| namespace.name_any() == name);
+    let mut listing: Listing<K> = server.list(namespace, &parameters, None).await;
+    // A server that ignores the selector lists all objects.
+    if let Some(objects) = listing.objects_mut() {
+        objects.retain(|object| object.name_any() == name);
     }
     listing
 }
 
 /// Reads the Secret with the access to the hub. Keeps the claims of the token, and drops the token.
 async fn hub_secret(server: &Server<'_>, namespace: &AgentNamespace) -> Listing<HubSecret> {
-    let parameters = ListParams::default().fields(&format!("metadata.name={HUB_SECRET}"));
-    let secrets: Listing<Secret> = server.list(Some(namespace), &parameters, None).await;
-    match secrets {
+    match named::<Secret>(server, Some(namespace), HUB_SECRET).await {
         Listing::Known { objects, undecodable } => {
-            let objects = objects.iter().filter(|secret| secret.name_any() == HUB_SECRET).map(without_token).collect();
-            Listing::Known { objects, undecodable }
+            Listing::Known { objects: objects.iter().map(without_token).collect(), undecodable }
         }
         Listing::Denied(message) => Listing::Denied(message),
         Listing::NotDefined => Listing::NotDefined,

@@ -208,13 +208,13 @@ fn an_importer_without_the_endpoints_of_an_exporter_is_a_fault() {
 }
 
 #[test]
-fn nothing_is_said_about_an_importer_that_was_not_read() {
+fn an_importer_that_was_not_read_has_no_endpoints_and_no_names() {
     let mut snapshot = healthy();
     snapshot.members[0].slices = Listing::NotAsked;
     snapshot.members[0].multi_cluster_services = Listing::NotAsked;
     let found = services(&snapshot, &Rows::default());
     let row = &found.services[0];
-    assert_eq!((found.verdict, row.state, row.arrived.len()), (Verdict::Healthy, ServiceState::Ready, 0));
+    assert_eq!((found.verdict, row.state, row.arrived.len()), (Verdict::NotKnown, ServiceState::Ready, 0));
     assert!(row.names_to_call.is_empty());
 }
 
@@ -235,4 +235,23 @@ fn a_headless_service_without_ports_is_ready() {
     crate::fixture::set(&mut snapshot.members[0].slices, "/ports", json!([]));
     let row = services(&snapshot, &Rows::default()).services.remove(0);
     assert_eq!((row.state, row.arrived[0].endpoints), (ServiceState::Ready, 1));
+}
+
+#[test]
+fn an_importer_that_was_not_read_is_named_because_nobody_knows_its_endpoints() {
+    let denied = |snapshot: &mut Snapshot| snapshot.members[0].slices = Listing::Denied("forbidden".to_owned());
+    let no_context = |snapshot: &mut Snapshot| snapshot.members[0].connection.reached = Reached::NotAsked;
+    let no_member = |snapshot: &mut Snapshot| snapshot.members.retain(|member| member.id != "east");
+    for (hide, expected) in [
+        (&denied as &dyn Fn(&mut Snapshot), "east: EndpointSlices: denied: forbidden"),
+        (&no_context, "east: no kubeconfig context leads to this cluster"),
+        (&no_member, "east: no kubeconfig context leads to this cluster"),
+    ] {
+        let mut snapshot = healthy();
+        hide(&mut snapshot);
+        let found = services(&snapshot, &Rows::default());
+        assert_eq!((found.verdict, found.not_known), (Verdict::NotKnown, vec![expected.to_owned()]));
+        let others = Rows { name: Some("other".to_owned()), ..Rows::default() };
+        assert_eq!(services(&snapshot, &others).verdict, Verdict::Healthy, "it imports none of these");
+    }
 }

@@ -1,7 +1,8 @@
 //! Tests of the status of members.
 
 use super::*;
-use crate::fixture::{NOW, at, built_in, healthy, meta};
+use crate::fixture::{NOW, at, built_in, controller_manager, healthy, lease, meta, set};
+use crate::report::SliceMaker;
 use crate::snapshot::{Failure, FailureClass};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use serde_json::json;
@@ -150,7 +151,7 @@ fn a_member_that_is_taken_for_the_hub_is_not_known_in_each_view() {
         assert_eq!((found.verdict, found.hub.leader), (Verdict::NotKnown, None));
         assert_eq!(found.not_known, [why]);
         let services = crate::services(&snapshot, &crate::services::Rows::default());
-        assert_eq!(services.not_known, [why]);
+        assert_eq!(services.not_known, [why, "east: no kubeconfig context leads to this cluster"]);
         let latency = crate::latency::latency(&snapshot, &crate::latency::Options::default());
         assert_eq!((latency.verdict, latency.not_known), (Verdict::NotKnown, vec![why.to_owned()]));
         let check = crate::check::check(&snapshot, crate::check::Stage::Installed);
@@ -190,4 +191,37 @@ fn zeros_from_before_the_first_export_are_not_shown() {
     snapshot.hub.internal_exports = Listing::of(Vec::new());
     let west = &status(&snapshot).members[WEST];
     assert_eq!((west.exports, west.endpoints, west.imports), (Some(0), Some(0), Some(0)), "nothing is exported");
+}
+
+#[test]
+fn each_member_says_who_makes_its_slices() {
+    use SliceMaker::{KubeControllerManager, MemberAgent, Nobody};
+    let (minute_ago, hour_ago) = ("2027-01-15T12:08:30Z", "2027-01-15T11:10:00Z");
+    let nothing = || Listing::of(Vec::new());
+    let theirs = controller_manager;
+    let ours = || lease("fleetnet-endpointslices", "member-agent_1", NOW);
+    let unknown = || Listing::Denied("forbidden".to_owned());
+    for (arguments, theirs, ours, expected) in [
+        (&[][..], theirs(NOW), nothing(), Some(KubeControllerManager)),
+        (&[], theirs(NOW), ours(), Some(KubeControllerManager)),
+        (&["--endpointslices=off"], theirs(NOW), nothing(), Some(KubeControllerManager)),
+        (&["--endpointslices=on"], theirs(NOW), ours(), Some(MemberAgent)),
+        (&["--endpointslices=on"], nothing(), ours(), Some(MemberAgent)),
+        (&[], theirs(hour_ago), ours(), Some(MemberAgent)),
+        (&["--endpointslices=auto"], theirs(minute_ago), ours(), Some(Nobody)),
+        (&[], theirs(hour_ago), nothing(), Some(Nobody)),
+        (&[], theirs(hour_ago), lease("fleetnet-endpointslices", "member-agent_1", hour_ago), Some(Nobody)),
+        (&["--endpointslices=off"], theirs(hour_ago), ours(), Some(Nobody)),
+        (&[], nothing(), ours(), None),
+        (&[], unknown(), ours(), None),
+        (&[], theirs(hour_ago), unknown(), None),
+    ] {
+        let of_case = format!("{arguments:?} {theirs:?} {ours:?}");
+        let mut snapshot = healthy();
+        let west = &mut snapshot.members[WEST];
+        let containers = json!({"containers": [{"name": "agent", "args": arguments}]});
+        set(&mut west.agent.deployments, "/spec/template/spec", containers);
+        (west.controller_manager, west.agent.leases) = (theirs, ours);
+        assert_eq!(status(&snapshot).members[WEST].slices_made_by, expected, "{of_case}");
+    }
 }

@@ -203,7 +203,9 @@ fn push_row(text: &mut Safe, row: &CheckRow, paint: Paint) {
         CheckResult::Warning | CheckResult::Error => row.title,
         CheckResult::Ok | CheckResult::Skipped | CheckResult::Unknown => row.code.entry().ok,
     };
-    text.push(&Safe::line(&format!(" {} {title}", row.code)));
+    let found = if row.result == CheckResult::Ok && !row.detail.is_empty() { ": " } else { "" };
+    let detail = if found.is_empty() { "" } else { &row.detail };
+    text.push(&Safe::line(&format!(" {} {title}{found}{detail}", row.code)));
     text.push_own("\n");
     if row.result > CheckResult::Skipped {
         for part in [&row.detail, row.hint] {

@@ -9,7 +9,7 @@ use super::output::table::{Cell, Table, Tone, column, wide};
 use super::output::{Format, OutputFlags, Paint, Report};
 use super::view::{View, ViewFlags, members, number, show, span};
 use fleetnet_diagnosis::read::Scope;
-use fleetnet_diagnosis::report::{MemberState, Status, Verdict};
+use fleetnet_diagnosis::report::{MemberState, SliceMaker, Status, Verdict};
 use serde_json::{Map, Value};
 
 /// Options of the command.
@@ -38,7 +38,7 @@ impl Report for Shown {
 
     fn lines(&self, format: Format, has_headers: bool, paint: Paint) -> Safe {
         let columns = ["MEMBER", "STATE", "VERSION", "HEARD", "CLOCK", "EXPORTS", "ENDPOINTS", "IMPORTS"].map(column);
-        let more = ["SLICES OUT", "SLICES IN", "SLICE STREAM", "CLUSTER UID"].map(wide);
+        let more = ["SLICES OUT", "SLICES IN", "SLICE STREAM", "SLICES BY", "CLUSTER UID"].map(wide);
         let mut table = Table::new(&[columns.as_slice(), more.as_slice()].concat());
         for row in &self.0.members {
             let (state, tone) = state(row.state);
@@ -54,6 +54,7 @@ impl Report for Shown {
                 number(row.exported_slices).into(),
                 number(row.imported_slices).into(),
                 row.slice_stream.as_deref().unwrap_or("–").into(),
+                row.slices_made_by.map_or("–", SliceMaker::name).into(),
                 row.cluster_uid.as_deref().unwrap_or("–").into(),
             ]);
         }
@@ -130,7 +131,12 @@ fn clock(milliseconds: Option<i64>) -> String {
 /// Runs the command.
 pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let progress = Progress::new(options.clusters.verbose);
-    let fleet = Fleet::find(&options.clusters, Breadth::Lost, options.view.timeout, &progress).await?;
+    // Only the members themselves show who makes their EndpointSlices.
+    let breadth = match options.output.output {
+        Format::Table | Format::Name => Breadth::Lost,
+        Format::Wide | Format::Json | Format::Yaml => Breadth::All,
+    };
+    let fleet = Fleet::find(&options.clusters, breadth, options.view.timeout, &progress).await?;
     let read =
         async |progress: &Progress| Shown(fleetnet_diagnosis::status(&fleet.snapshot(&Scope::Status, progress).await));
     show(options.view, options.output, &fleet.remarks(), progress, read).await
@@ -155,6 +161,7 @@ mod tests {
             exported_slices: heard.map(|_| 5),
             imported_slices: None,
             slice_stream: None,
+            slices_made_by: heard.map(|_| SliceMaker::KubeControllerManager),
             cluster_uid: heard.map(|_| "uid".to_owned()),
         };
         let members = vec![
@@ -194,8 +201,12 @@ hub https://hub.test: hub agent 0.1.0, leader none, 1 of 2 replicas ready
     fn wide_shows_slices_the_stream_and_the_cluster() {
         let flags = OutputFlags { output: Format::Wide, ..OutputFlags::default() };
         let text = render(&shown(), flags, Paint::Plain).to_string();
-        assert!(text.contains("IMPORTS  SLICES OUT  SLICES IN  SLICE STREAM  CLUSTER UID\n"), "{text}");
-        assert!(text.contains("4        5           –          –             uid\n"), "{text}");
+        assert!(
+            text.contains("IMPORTS  SLICES OUT  SLICES IN  SLICE STREAM  SLICES BY                CLUSTER UID\n"),
+            "{text}"
+        );
+        let east = "4        5           –          –             kube-controller-manager  uid\n";
+        assert!(text.contains(east), "{text}");
     }
 
     #[test]

@@ -101,8 +101,10 @@ async fn services_and_explain_show_the_name_to_call() {
     }
     // The hub alone shows the same Services, without what arrives.
     let hub = fleet.flags(&["hub"]);
-    let alone = view(&["services"], &hub, &["--no-headers"]).await.expect(0);
+    let alone = view(&["services"], &hub, &["--no-headers"]).await.expect(3);
     assert_eq!(alone.output, "work  app  fleet  member-1,member-2  member-1,member-2  12  –  Ready  –\n");
+    let why = "not known: member-1, member-2: no kubeconfig context leads to this cluster";
+    assert!(alone.errors.contains(why), "{alone:?}");
     let unreached = view(&["explain", "work/app"], &hub, &[]).await.expect(3);
     assert!(unreached.output.lines().count() < 10, "one line for each reason: {unreached:?}");
     assert!(

@@ -5,11 +5,12 @@ use crate::hub::{Cluster, Silent, folder};
 use crate::program::{Ended, run, run_for};
 use fleetnet_api::crd::ServiceExport;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use memkube::{Call, Verb};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -321,4 +322,26 @@ async fn fault_codes_are_explained_without_a_cluster() {
     assert!(codes["codes"].as_array().unwrap().len() > 70);
     let wrong = run(["explain", "--explain-code", "FN999"]).await.expect(2);
     assert!(wrong.errors.contains("--list-codes"), "{wrong:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_and_check_say_who_makes_the_slices_of_each_member() {
+    let fleet = Fleet::start(2).await;
+    let lease = json!({
+        "metadata": {"name": "kube-controller-manager"},
+        "spec": {"holderIdentity": "it", "leaseDurationSeconds": 15, "renewTime": "2099-01-01T00:00:00.000000Z"},
+    });
+    let leases: Api<Lease> = Api::namespaced(fleet.client("member-1").await, "kube-system");
+    leases.create(&PostParams::default(), &serde_json::from_value(lease).unwrap()).await.unwrap();
+    let flags = fleet.flags(&["hub", "member-1", "member-2"]);
+    let json = view(&["status"], &flags, &["-o", "json"]).await.expect(0).json("Status");
+    let makers: Vec<&Value> = json["members"].as_array().unwrap().iter().map(|it| &it["slicesMadeBy"]).collect();
+    assert_eq!(makers, [&Value::from("kube-controller-manager"), &Value::Null], "nothing shows that of member-2");
+    let wide = view(&["status"], &flags, &["-o", "wide"]).await.expect(0);
+    assert!(wide.output.contains("  kube-controller-manager  "), "{wide:?}");
+    let check = view(&["check"], &flags, &["-o", "wide"]).await.expect(0);
+    let of_first = "√ FN112 The EndpointSlices of the cluster are made: by kube-controller-manager\n";
+    assert!(check.output.contains(of_first), "{check:?}");
+    assert!(check.output.contains("– FN112 "), "{check:?}");
+    fleet.end().await;
 }

@@ -50,6 +50,13 @@ faults! {
         listed.metadata.annotations = Some([list].into());
         namespaces.push(listed);
     },
+    FN112: |it| {
+        let lease = json!({
+            "metadata": {"name": "kube-controller-manager", "namespace": "kube-system"},
+            "spec": {"holderIdentity": "gone", "renewTime": "2026-01-01T00:00:00.000000Z"},
+        });
+        exporter(it).controller_manager = Listing::of(vec![serde_json::from_value(lease).expect(READ)]);
+    },
     FN202: |it| exporter(it).missing_hub_rights = Listing::of(vec![right()]),
     FN209: |it| {
         let agents = it.hub.member_agents.objects_mut().expect(READ);
@@ -130,6 +137,11 @@ faults! {
         let slices = importer(it).slices.objects_mut().expect(READ);
         let labels = slices[0].metadata.labels.as_mut().expect(READ);
         labels.insert("endpointslice.kubernetes.io/managed-by".to_owned(), "other".to_owned());
+    },
+    FN618: |it| {
+        let deployment = &mut importer(it).agent.deployments.objects_mut().expect(READ)[0];
+        let pod = deployment.spec.template.spec.as_mut().expect(READ);
+        pod.containers[0].args = Some(vec!["--max-imported-endpoints=1".to_owned()]);
     },
     FN701: |it| {
         let slice = &mut importer(it).slices.objects_mut().expect(READ)[0];
