@@ -31,6 +31,8 @@ pub enum Interruption {
     AgentsRestarted,
     /// A user ends the export, and begins it again before the grace period of the derived Service ends.
     Reexport,
+    /// A user gives the Deployment twice as many pods, and takes them away.
+    Scaled,
     /// A user adds a port to the Service, and removes it.
     Ports,
     /// A user also exports and imports the Service by the fleet's API, and ends that.
@@ -57,13 +59,14 @@ const ACCOUNT: &str = "member-agent";
 const UNEXPORTED: Duration = Duration::from_secs(5);
 
 impl Interruption {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::LeadersFrozen,
         Self::HubDown,
         Self::HubDownInRollout,
         Self::ServersDown,
         Self::AgentsRestarted,
         Self::Reexport,
+        Self::Scaled,
         Self::Ports,
         Self::BothApis,
         Self::TokensReplaced,
@@ -82,6 +85,7 @@ impl Interruption {
             Self::ServersDown => "API servers are down",
             Self::AgentsRestarted => "agents are replaced",
             Self::Reexport => "the export ends and begins again",
+            Self::Scaled => "the Deployment is scaled up and down",
             Self::Ports => "a port comes and goes",
             Self::BothApis => "the fleet's API comes and goes",
             Self::TokensReplaced => "tokens are replaced",
@@ -140,6 +144,12 @@ impl Interruption {
                 Ok(())
             }
             Self::Reexport => reexport(pair, servers.name).await,
+            Self::Scaled => {
+                let more = Servers { replicas: servers.replicas * 2, ..servers };
+                more.scale(&pair.exporter).await?;
+                tokio::time::sleep(SETTLED).await;
+                servers.scale(&pair.exporter).await
+            }
             Self::Ports => ports(pair, servers.name).await,
             Self::BothApis => both_apis(pair, servers.name).await,
             Self::TokensReplaced => replace_tokens(pair).await,

@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Environment variable of the program inside of its namespaces.
@@ -49,8 +49,10 @@ exit $?";
 /// Folder for temporary files inside.
 const TEMPORARY: &str = "/run/fleetnet";
 
-/// One bed at a time in a test program: beds measure time, and each one needs two cores.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// Beds of a test program that run at the same time. Most of the time, each one waits for pods to end or for a Lease to expire.
+static BEDS: [Mutex<()>; 3] = [const { Mutex::new(()) }; 3];
+/// Number of beds that have begun.
+static BEGUN: AtomicUsize = AtomicUsize::new(0);
 
 /// Runs a test inside of namespaces of its own.
 ///
@@ -79,7 +81,7 @@ where
     if !can_run(name, tools)? {
         return Ok(());
     }
-    let _turn = ONE_AT_A_TIME.lock();
+    let _turn = BEDS[BEGUN.fetch_add(1, Ordering::Relaxed) % BEDS.len()].lock();
     prepare()?;
     run_again(name)
 }
