@@ -1,6 +1,7 @@
 //! All limits of this crate.
 
 use fleetnet_types::Timestamp;
+use std::time::Duration;
 
 /// Maximum length of each part of an exported slice's name, in characters. The name has three parts, three dashes and 5 hex
 /// digits, and at most 253 characters, so a part has at most (253 - 3 - 5) / 3 = 81. A name with 10 hex digits has at most 253
@@ -93,6 +94,9 @@ pub const ENDPOINTS_MAX: usize = 1_000;
 /// Maximum number of addresses of one endpoint that the agents keep. kube-proxy uses the first address only, and
 /// kube-controller-manager writes one.
 pub const ADDRESSES_MAX: usize = 8;
+
+/// Default of `--endpointslices-takeover-after`: 12 times the default lease duration of kube-controller-manager (15 s).
+pub const SLICES_TAKEOVER: Duration = Duration::from_secs(180);
 
 /// Default of `--max-imported-slices`: slices of one Service from one exporting cluster. At the usual 100 endpoints in a slice, 100 slices
 /// have [`IMPORTED_ENDPOINTS`]. During an update, slices are not full.

@@ -15,6 +15,10 @@ use std::fmt::Write as _;
 pub const AGENT_LEASE_PREFIX: &str = "2bf2b407.";
 /// Lease of the EndpointSlice controller of the member agent. The Go agents do not use this Lease.
 pub const ENDPOINT_SLICE_LEASE: &str = "fleetnet-endpointslices";
+/// Namespace of Kubernetes' own components. Its UID identifies a cluster, because it exists as long as the cluster.
+pub const KUBE_SYSTEM: &str = "kube-system";
+/// Name of kube-controller-manager's Lease, in the namespace [`KUBE_SYSTEM`].
+pub const CONTROLLER_MANAGER_LEASE: &str = "kube-controller-manager";
 
 /// Namespace and name of the Service of a cluster's API server.
 pub(crate) const API_SERVER: (&str, &str) = ("default", "kubernetes");

@@ -11,9 +11,6 @@ pub const DERIVED_SERVICE_GRACE: Duration = Duration::from_secs(30);
 /// does not lose its cluster id while its agent restarts.
 pub(crate) const MEMBER_TAKEOVER_MIN: Duration = Duration::from_secs(120);
 
-/// Default of `--endpointslices-takeover-after`: 12 times the default lease duration of kube-controller-manager (15 s).
-pub(crate) const SLICES_TAKEOVER: Duration = Duration::from_secs(180);
-
 /// Minimum time to watch kube-controller-manager's Lease before the `renewTime` in the Lease counts. In this time, an active
 /// kube-controller-manager renews the Lease several times: its default lease duration is 15 s, and it renews every 2 s.
 pub(crate) const LEASE_LOOK_MIN: Duration = Duration::from_secs(15);

@@ -47,7 +47,7 @@ pub(crate) const ENDPOINTSLICES_SERVING: Definition = Definition {
     name: "fleetnet_endpointslices_serving",
     kind: Kind::Gauge,
     labels: &[],
-    help: "1 while this agent makes the EndpointSlices of its cluster (--endpointslices) and has all rights for it, else 0.",
+    help: "1 while this agent makes the EndpointSlices of its cluster (--endpointslices) and has listed what it needs, else 0.",
 };
 
 pub(crate) const TOKEN_RENEWALS: Definition = Definition {

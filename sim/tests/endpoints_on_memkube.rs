@@ -4,6 +4,7 @@
 mod support;
 
 use anyhow::Context as _;
+use fleetnet_core::names::{CONTROLLER_MANAGER_LEASE, KUBE_SYSTEM};
 use fleetnet_runtime::clock::micro_time;
 use fleetnet_tests::environment::{Backend as _, Environment};
 use harness::audit::Ledger;
@@ -15,7 +16,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams, WatchParams};
 use member_agent::endpoints::Settings;
-use member_agent::endpoints::takeover::{LEASE_NAME, LEASE_NAMESPACE, Mode};
+use member_agent::endpoints::takeover::Mode;
 use memkube::auth::{Call, Verb};
 use memkube::faults::{Answer, Fate, Fault, Faults, WatchFaults, WatchedEvent};
 use serde_json::json;
@@ -66,11 +67,11 @@ async fn shows(workload: &Workload, address: &str) -> anyhow::Result<()> {
 
 /// Renews the Lease of kube-controller-manager, as kube-controller-manager does every 2 s.
 async fn renew_lease(env: &Environment<OnMemkube>) -> anyhow::Result<()> {
-    let leases: Api<Lease> = Api::namespaced(env.members[0].client.clone(), LEASE_NAMESPACE);
+    let leases: Api<Lease> = Api::namespaced(env.members[0].client.clone(), KUBE_SYSTEM);
     let renewed = micro_time(env.backend.0.clock().now());
     let spec = json!({"holderIdentity": "it", "leaseDurationSeconds": 15, "renewTime": renewed});
-    let lease = json!({"metadata": {"name": LEASE_NAME}, "spec": spec});
-    let renewed = leases.patch(LEASE_NAME, &PatchParams::default(), &Patch::Merge(&lease)).await;
+    let lease = json!({"metadata": {"name": CONTROLLER_MANAGER_LEASE}, "spec": spec});
+    let renewed = leases.patch(CONTROLLER_MANAGER_LEASE, &PatchParams::default(), &Patch::Merge(&lease)).await;
     if matches!(&renewed, Err(kube::Error::Api(status)) if status.code == 404) {
         leases.create(&PostParams::default(), &serde_json::from_value(lease)?).await?;
         return Ok(());

@@ -48,7 +48,7 @@ pub struct EndpointFlags {
 /// Value of `--endpointslices`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModeFlag {
-    /// Active while no other EndpointSlice controller is active.
+    /// Active while kube-controller-manager does not renew its Lease, and nobody else changes slices. Inactive without a Lease.
     Auto,
     /// Always active.
     On,

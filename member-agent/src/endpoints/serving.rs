@@ -8,11 +8,12 @@ use super::source::{Source, Watched};
 use super::takeover::{Decision, Mode, Takeover, Why};
 use super::view::Input;
 use super::writes::{SliceReceipt, SliceWrite};
-use crate::limits::{CONCURRENT_SYNCS_DEFAULT, SLICES_TAKEOVER};
+use crate::limits::CONCURRENT_SYNCS_DEFAULT;
 use crate::metrics::ENDPOINTSLICES_SERVING;
 use endpointslice::Config;
 use endpointslice::metrics::{Metrics, MetricsOptions};
 use fleetnet_agent::convert;
+use fleetnet_core::limits::SLICES_TAKEOVER;
 use fleetnet_core::reasons::Reason;
 use fleetnet_runtime::shutdown::ShutdownTrigger;
 use fleetnet_runtime::{
@@ -116,6 +117,7 @@ impl Serving {
     /// run must end when `end_of_run` requests it.
     pub fn begin_run(&mut self, end_of_run: ShutdownTrigger) {
         self.end_of_run = end_of_run;
+        self.takeover.begin_run();
         self.controller.begin_run(self.serves());
         self.show_serving();
     }

@@ -79,11 +79,17 @@ impl Runs {
     }
 }
 
+/// Returns the Lease of a kube-controller-manager that stopped an hour ago.
+fn old_lease() -> Watched {
+    let renewed = Some(NOON - Duration::from_secs(3_600));
+    Watched::Lease(LeaseSeen { renewed, duration: Duration::from_secs(15) })
+}
+
 /// Returns a controller with complete watches. No other controller is active, so this controller becomes active once it leads.
 fn following() -> Runs {
-    let (long_ago, duration) = (NOON - Duration::from_secs(3_600), Duration::from_secs(15));
+    let duration = Duration::from_secs(15);
     let mut runs = Runs::new(Mode::Auto);
-    runs.observe(LEASE, Watched::Lease(LeaseSeen { renewed: Some(long_ago), duration }), NOON);
+    runs.observe(LEASE, old_lease(), NOON);
     runs.complete(&[Source::Input(Input::EndpointSlice), LEASE]);
     assert_eq!(runs.decide(NOON), Some(NOON + duration));
     assert_eq!(runs.decide(NOON + duration), None);
@@ -97,6 +103,7 @@ fn leading() -> Runs {
     assert_eq!(runs.decide(NOON + Duration::from_secs(15)), None);
     assert!(runs.is_active());
     runs.leads(NOON + Duration::from_secs(15));
+    runs.observe(LEASE, old_lease(), NOON + Duration::from_secs(15));
     runs.complete(&[Source::Input(Input::EndpointSlice), LEASE]);
     runs.requeue.clear();
     runs

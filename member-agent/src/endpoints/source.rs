@@ -4,9 +4,10 @@
 //! An EndpointSlice is decoded in full only if its JSON contains the controller's name, so other slices cost little.
 
 use super::serving::{Serving, Settings};
-use super::takeover::{LEASE_NAME, LEASE_NAMESPACE, LeaseSeen, Mode};
+use super::takeover::{LeaseSeen, Mode};
 use super::view::{Input, Object};
 use endpointslice::model::{EndpointSlice, Metadata};
+use fleetnet_core::names::{CONTROLLER_MANAGER_LEASE, KUBE_SYSTEM};
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::limits::ERROR_MESSAGE_BYTES;
 use fleetnet_runtime::{Decoder, Observed, Resource, ResponseSink, SourceSpec, Undecodable};
@@ -102,8 +103,8 @@ fn input_source(
 fn lease_source(cluster: &Arc<Cluster>) -> SourceSpec<Serving> {
     let resource = Resource { group: "coordination.k8s.io", version: "v1", kind: "Lease", plural: "leases" };
     SourceSpec {
-        namespace: Some(LEASE_NAMESPACE.to_owned()),
-        name: Some(LEASE_NAME),
+        namespace: Some(KUBE_SYSTEM.to_owned()),
+        name: Some(CONTROLLER_MANAGER_LEASE),
         optional: true,
         // Without the permission the controller stops. Otherwise it would write while it cannot observe another controller.
         freezes_when_forbidden: true,

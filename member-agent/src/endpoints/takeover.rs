@@ -3,7 +3,7 @@
 //! `auto` decides for the whole cluster. Two observations show that another controller is active: kube-controller-manager renews
 //! its Lease, or foreign writes change slices with this controller's name. One such observation makes this controller inactive at
 //! once. After `--endpointslices-takeover-after` without such an observation, this controller becomes active. Without a Lease, a
-//! silent controller cannot be told from one that has nothing to do, so this controller stays inactive. Some distributions, such
+//! silent controller cannot be distinguished from one that has nothing to do, so this controller stays inactive. Some distributions, such
 //! as k3s with one server, run kube-controller-manager without a Lease.
 //!
 //! A change of the decision writes nothing. Both controllers use the same slices and the same manager name, so one controller
@@ -18,15 +18,10 @@ use fleetnet_runtime::WatchState;
 use fleetnet_types::Timestamp;
 use std::time::Duration;
 
-/// Namespace of kube-controller-manager's Lease.
-pub const LEASE_NAMESPACE: &str = "kube-system";
-/// Name of kube-controller-manager's Lease.
-pub const LEASE_NAME: &str = "kube-controller-manager";
-
 /// Value of `--endpointslices`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Active while no other controller is active.
+    /// Active while kube-controller-manager does not renew its Lease, and nobody else changes slices. Inactive without a Lease.
     #[default]
     Auto,
     /// Always active.
@@ -85,6 +80,8 @@ pub struct Takeover {
     mode: Mode,
     after: Duration,
     lease_view: WatchState,
+    /// True once this run has seen the Lease.
+    is_lease_seen: bool,
     slices_view: WatchState,
     lease: Option<LeaseSeen>,
     lease_renewed: Option<Timestamp>,
@@ -103,6 +100,7 @@ impl Takeover {
             mode,
             after,
             lease_view: WatchState::Incomplete,
+            is_lease_seen: false,
             slices_view: WatchState::Incomplete,
             lease: None,
             lease_renewed: None,
@@ -118,9 +116,19 @@ impl Takeover {
         matches!(self.mode, Mode::Auto)
     }
 
+    /// Begins a run, whose watches begin with a list.
+    pub const fn begin_run(&mut self) {
+        self.is_lease_seen = false;
+    }
+
     /// Records the new watch state of kube-controller-manager's Lease.
     pub fn lease_view(&mut self, state: WatchState) {
         self.lease_view = state;
+        // No watch reports that the Lease was deleted between two runs.
+        // fault Y1.5: !self.is_lease_seen ~> false
+        if state == WatchState::Complete && !self.is_lease_seen {
+            self.lease_gone();
+        }
     }
 
     /// Records the new watch state of EndpointSlices.
@@ -143,6 +151,7 @@ impl Takeover {
 
     /// Records the current content of kube-controller-manager's Lease.
     pub fn lease_seen(&mut self, lease: LeaseSeen, at: Timestamp) {
+        self.is_lease_seen = true;
         match self.lease.replace(lease) {
             Some(before) if before.renewed == lease.renewed => {}
             // The agent has observed a change of the Lease, so the agent's clock gives the time of the renewal. The `renewTime`

@@ -6,12 +6,10 @@ use crate::index::Taken;
 use crate::limits::TWO_LEADERS_MICROS;
 use crate::member::identity::{self, ClusterUid, Owner, Ownership, Record};
 use crate::model::{Announcement, Kind, MemberAgent, Meta, Namespace, Renewal};
+use crate::names::KUBE_SYSTEM;
 use crate::plan::BlockingReason;
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid, WatchState};
-
-/// Namespace whose UID identifies a cluster, because this namespace exists as long as the cluster.
-const KUBE_SYSTEM: &str = "kube-system";
 
 /// Owners and leaders of this cluster's id, as far as this process has seen them.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -244,6 +244,10 @@ fn without_a_lease_nothing_is_served_however_long_slices_stay_as_they_are() {
     let mut takeover = forsaken();
     takeover.lease_gone();
     assert_eq!(takeover.decide(NOON + AFTER * 100), no_lease, "somebody has deleted it");
+    let mut takeover = forsaken();
+    takeover.begin_run();
+    takeover.lease_view(WatchState::Complete);
+    assert_eq!(takeover.decide(NOON), no_lease, "somebody has deleted it between two runs");
     let again = NOON + AFTER * 101;
     takeover.lease_seen(lease(again), again);
     assert_eq!(takeover.decide(again).why, Why::LeaseRenewed);
