@@ -82,7 +82,7 @@ impl Agent {
     /// All agents.
     pub const ALL: [Self; 2] = [Self::Hub, Self::Member];
 
-    /// Returns the name of the program. The holder of a Lease begins with it, whatever the name of the Deployment is.
+    /// Returns the name of the program. The holder of a Lease begins with it, also if the Deployment has another name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
 //! Check: the steps about access and membership, for each cluster of the fleet.
 
 use crate::codes::{Code, Group};
-use crate::explain::{Found, Rule, Site, Stop, hears, open_namespaces, rules, slice_maker, text};
+use crate::explain::{Found, Rule, Site, Stop, filled, hears, open_namespaces, rules, slice_maker, text};
 use crate::report::{API_VERSION, Category, Check, CheckResult, CheckRow, Verdict};
 use crate::snapshot::{Member, Snapshot};
 
@@ -71,6 +71,10 @@ fn good(snapshot: &Snapshot, site: Site<'_>, code: Code) -> String {
 
 fn row(code: Code, found: Found, good: impl FnOnce() -> String) -> CheckRow {
     let entry = code.entry();
+    let remedy = match &found {
+        Err(Stop::Broken(evidence)) => filled(entry.remedy, evidence),
+        _ => entry.remedy.to_owned(),
+    };
     let (result, detail) = match found {
         Ok(()) => (CheckResult::Ok, good()),
         Err(Stop::Skipped(why)) => (CheckResult::Skipped, why),
@@ -80,7 +84,7 @@ fn row(code: Code, found: Found, good: impl FnOnce() -> String) -> CheckRow {
         Err(Stop::Broken(evidence)) => (CheckResult::Error, text(&evidence)),
     };
     let needs_hint = matches!(result, CheckResult::Warning | CheckResult::Error);
-    CheckRow { code, title: entry.title, result, detail, hint: if needs_hint { entry.remedy } else { "" } }
+    CheckRow { code, title: entry.title, result, detail, hint: if needs_hint { remedy } else { String::new() } }
 }
 
 #[cfg(test)]

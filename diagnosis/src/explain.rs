@@ -228,7 +228,7 @@ pub(crate) fn finding_for(code: Code, evidence: &Evidence, service: &ObjectName)
 }
 
 /// Returns a remedy with the names that the evidence has in the place of its placeholders.
-fn filled(remedy: &str, evidence: &Evidence) -> String {
+pub(crate) fn filled(remedy: &str, evidence: &Evidence) -> String {
     let names = [evidence.namespace.as_str(), evidence.name.as_str()];
     let by_namespace = names.into_iter().find_map(cluster_of);
     let member = by_namespace.map_or_else(|| evidence.cluster.clone(), |id| id.to_string());

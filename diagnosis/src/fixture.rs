@@ -86,6 +86,7 @@ fn agent(own: &str, name: &str) -> AgentObjects {
         leases: Listing::of(Vec::new()),
         definitions: Listing::of(DEFINITIONS.clone()),
         missing_rights: Listing::of(Vec::new()),
+        missing_slice_rights: Listing::of(Vec::new()),
     }
 }
 

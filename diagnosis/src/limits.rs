@@ -31,10 +31,6 @@ pub(crate) const SILENT_SECONDS: i64 = 60;
 /// Time without a renewal, in seconds, after which nobody holds a Lease. The agents' Leases last 15 s at most.
 pub const LEASE_SECONDS: i64 = 60;
 
-/// Time without a renewal of kube-controller-manager's Lease, in seconds, after which a member agent makes the EndpointSlices of its
-/// cluster: the default of `--endpointslices-takeover-after`.
-pub(crate) const SLICES_TAKEOVER_SECONDS: i64 = 180;
-
 /// Maximum difference between the clocks of a member and the hub, in milliseconds. Latency samples are wrong by this difference.
 pub(crate) const CLOCK_MILLISECONDS: i64 = 2_000;
 

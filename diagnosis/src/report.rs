@@ -345,8 +345,8 @@ pub struct CheckRow {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub detail: String,
     /// Remedy; empty unless the result is a warning or an error.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub hint: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub hint: String,
 }
 
 /// Result of a check.

@@ -10,10 +10,11 @@ use crate::explain::{
 use crate::limits::ANSWERED_SECONDS;
 use crate::order::{distinct, sorted};
 use crate::report::{API_VERSION, Api, Arrival, ServiceRow, ServiceState, Services, Verdict};
-use crate::snapshot::{Listing, Reached, Snapshot};
-use crate::status::{not_known_of, why};
+use crate::snapshot::{Listing, Member, Reached, Snapshot};
+use crate::status::{is_missing, not_known_of, why};
 use arrival::Exported;
 use fleetnet_api::crd::ServiceImportType;
+use fleetnet_core::names::member_namespace;
 use fleetnet_types::ObjectName;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -39,6 +40,8 @@ struct Known {
     type_: Option<ServiceImportType>,
     exporters: BTreeSet<String>,
     accepted: BTreeSet<String>,
+    /// Exporters whose Service has ports.
+    with_ports: BTreeSet<String>,
     importers: BTreeSet<String>,
     granted: BTreeSet<String>,
     conflicts: BTreeSet<String>,
@@ -70,11 +73,17 @@ pub fn services(snapshot: &Snapshot, rows: &Rows) -> Services {
     for importer in importers {
         if let Some(reason) = why_unread(snapshot, &importer) {
             unread.entry(reason).or_default().push(importer);
+        } else if let Some(member) = snapshot.member(&importer).filter(|member| is_elsewhere(snapshot, member)) {
+            not_known.push(elsewhere(member));
         }
     }
     not_known.extend(unread.into_iter().map(|(reason, importers)| format!("{}: {reason}", importers.join(", "))));
+    // The hub knows nothing of what such a member exports and imports.
+    let lost: Vec<&Member> = snapshot.members.iter().filter(|member| is_missing(snapshot, member)).collect();
+    not_known
+        .extend(lost.iter().map(|it| format!("{}: {} is missing in the hub (FN201)", it.id, member_namespace(&it.id))));
     let verdict = match () {
-        () if services.iter().any(|row| row.state == ServiceState::NotReady) => Verdict::Fault,
+        () if !lost.is_empty() || services.iter().any(|row| row.state == ServiceState::NotReady) => Verdict::Fault,
         () if !not_known.is_empty() => Verdict::NotKnown,
         () => Verdict::Healthy,
     };
@@ -103,11 +112,14 @@ fn known(snapshot: &Snapshot) -> BTreeMap<Name, Known> {
         for api in Api::ALL {
             let row = known.get_mut(&(owner.namespace.clone(), owner.name.clone(), api));
             if let Some(row) = row.filter(|row| row.accepted.contains(&exporter)) {
+                let has_ports = slice.spec.ports.as_ref().is_some_and(|ports| !ports.is_empty());
+                // No container has the target ports, so clients reach no endpoint.
+                let is_useless = !has_ports && row.with_ports.contains(&exporter);
                 row.slices.push(Exported {
                     exporter: exporter.clone(),
                     name: slice.name_any(),
-                    endpoints: slice.spec.endpoints.len(),
-                    has_ports: slice.spec.ports.as_ref().is_some_and(|ports| !ports.is_empty()),
+                    endpoints: if is_useless { 0 } else { slice.spec.endpoints.len() },
+                    has_ports: has_ports || is_useless,
                     changed: changed(slice),
                 });
             }
@@ -137,6 +149,9 @@ fn add_exports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
                 row.accepted.insert(exporter.clone());
             }
             row.exporters.insert(exporter.clone());
+            if !export.spec.ports.is_empty() {
+                row.with_ports.insert(exporter.clone());
+            }
             row.exported_since = row.exported_since.max(created(export));
         }
     }
@@ -259,7 +274,7 @@ fn not_known(snapshot: &Snapshot) -> Vec<String> {
     // A fleet can do without the kind, unless a Service is exported by the standard API.
     let is_needed = hub.internal_exports.objects().any(|export| is_by(export, Api::Standard));
     let merged_imports = why(&hub.merged_imports).filter(|_| is_needed || hub.merged_imports != Listing::NotDefined);
-    let mut not_known = not_known_of(
+    not_known_of(
         snapshot,
         &[
             ("InternalServiceExports", why(&hub.internal_exports)),
@@ -268,9 +283,7 @@ fn not_known(snapshot: &Snapshot) -> Vec<String> {
             ("MergedServiceImports", merged_imports),
             ("EndpointSliceExports", why(&hub.slice_exports)),
         ],
-    );
-    not_known.extend(snapshot.members.iter().filter(|member| is_elsewhere(snapshot, member)).map(elsewhere));
-    not_known
+    )
 }
 
 #[cfg(test)]

@@ -94,6 +94,8 @@ pub struct AgentObjects {
     pub definitions: Listing<CustomResourceDefinition>,
     /// Rights that the agent needs in its own cluster and does not have.
     pub missing_rights: Listing<MissingRight>,
+    /// Rights that a member agent needs to make EndpointSlices of pods and does not have.
+    pub missing_slice_rights: Listing<MissingRight>,
 }
 
 /// Connection to the API server of one cluster.

@@ -97,7 +97,7 @@ fn namespace<'a>(snapshot: &'a Snapshot, member: &Member) -> Option<&'a Namespac
 }
 
 /// True if the hub has no namespace for a member.
-fn is_missing(snapshot: &Snapshot, member: &Member) -> bool {
+pub(crate) fn is_missing(snapshot: &Snapshot, member: &Member) -> bool {
     snapshot.hub.namespaces.known().is_some() && namespace(snapshot, member).is_none()
 }
 

@@ -22,9 +22,9 @@ pub(crate) const ANSWER_ONCE: Duration = Duration::from_secs(10);
 /// Interval of the lines about requests.
 #[cfg(feature = "real")]
 pub(crate) const REQUESTS_REPORT: Duration = Duration::from_secs(1);
-/// Time limit of the requests by which `status` looks for members that the hub does not know. Most kubeconfigs have contexts that do not
-/// answer, and nobody waits long for a table.
-pub(crate) const LOST: Duration = Duration::from_secs(2);
+/// Time limit of the requests by which `status` looks for members. Most kubeconfigs have contexts that do not answer, and nobody waits
+/// long for a table.
+pub(crate) const REACHABLE: Duration = Duration::from_secs(2);
 /// Number of threads of the sandbox. With two threads, one thread can draw the terminal view while the other thread runs the
 /// agents.
 pub(crate) const WORKER_THREADS: usize = 2;

@@ -105,16 +105,18 @@ fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Values at a path. A part of the path may have the suffix `[*]` for all items of a list, `[0]` for one item, or
-/// `[?(@.type=="Valid")]` for the items whose field has this value.
+/// Values at a path. A dot in a name is written `\.`. A part of the path may have the suffix `[*]` for all items of a list, `[0]` for
+/// one item, or `[?(@.type=="Valid")]` for the items whose field has this value.
 fn found(value: &Value, path: &str) -> Vec<Value> {
     let mut values = vec![value.clone()];
     let mut rest = path;
     while !rest.is_empty() {
-        let end = rest.find(['.', '[']).unwrap_or(rest.len());
+        let is_end = |(at, _): &(usize, &str)| !rest[..*at].ends_with('\\');
+        let end = rest.match_indices(['.', '[']).find(is_end).map_or(rest.len(), |(at, _)| at);
         let (name, behind) = rest.split_at(end);
         if !name.is_empty() {
-            values = values.iter().filter_map(|value| value.get(name).cloned()).collect();
+            let name = name.replace("\\.", ".");
+            values = values.iter().filter_map(|value| value.get(&name).cloned()).collect();
         }
         rest = behind.strip_prefix('.').unwrap_or(behind);
         if let Some((inside, behind)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -200,5 +202,8 @@ mod tests {
         assert_eq!(found(&object, "list[*].type"), [json!("x"), json!("y")]);
         assert_eq!(found(&object, "list[0].type"), [json!("x")]);
         assert!(found(&object, "a.c.d").is_empty());
+        let labels = json!({"labels": {"a.b/c": "d"}, "a": [{"b.c": 1}]});
+        assert_eq!(found(&labels, r"labels.a\.b/c"), [json!("d")]);
+        assert_eq!(found(&labels, r"a[0].b\.c"), [json!(1)]);
     }
 }

@@ -109,7 +109,7 @@ pub(super) const CODES: &[Entry] = &[
         "kube-controller-manager does not renew its Lease, and no member agent has taken over its EndpointSlice controller. Slices stay as they are, so changes of pods reach nobody.",
     )
     .ok("The EndpointSlices of the cluster are made")
-    .seen("spec.renewTime of the Lease kube-controller-manager in kube-system", "kubectl --context CLUSTER -n kube-system get lease kube-controller-manager -o yaml")
+    .seen("spec.renewTime of the Lease kube-controller-manager in kube-system", "kubectl --context MEMBER -n kube-system get lease kube-controller-manager -o yaml")
     .remedy("Repair kube-controller-manager, or let the member agent take over: set --endpointslices=auto, and apply deploy/endpointslices.yaml. It takes over after 3 minutes.")
     .notice(),
 ];

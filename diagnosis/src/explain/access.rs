@@ -117,9 +117,10 @@ pub(crate) fn definitions_are_current(_: &Snapshot, site: Site<'_>) -> Found {
 /// FN107.
 pub(crate) fn agent_runs(snapshot: &Snapshot, site: Site<'_>) -> Found {
     let Some(deployment) = deployment(site)? else {
-        match site {
-            Site::Member(member) if is_elsewhere(snapshot, member) => return Err(Stop::Unknown(elsewhere(member))),
-            Site::Hub(_) | Site::Member(_) => {}
+        if let Site::Member(member) = site
+            && is_elsewhere(snapshot, member)
+        {
+            return Err(Stop::Unknown(elsewhere(member)));
         }
         if is_planned(snapshot, site) || is_alive(snapshot, site) {
             return Err(Stop::Skipped(format!("{}: the agent runs without a Deployment", site.cluster())));

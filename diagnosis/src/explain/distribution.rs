@@ -1,6 +1,6 @@
 //! Steps FN5xx: distribution of slices in the hub.
 
-use super::evidence::{changed, context_flag, created, quoted};
+use super::evidence::{changed, context_flag, created, quoted, slice_changed};
 use super::export::{difference, exported_addresses, has};
 use super::pairs::{exclusive_holder, hub_namespace, in_use_by};
 use super::walk::{Walk, in_namespace, member_agent, optional, settled};
@@ -66,7 +66,10 @@ fn is_current(walk: &Walk<'_>) -> Found {
         }
         let (wanted, found) = (reach::ready(&wanted), reach::ready(&found));
         if wanted != found {
-            settled(walk.hub(), changed(export))?;
+            settled(
+                walk.hub(),
+                slice_changed(walk.hub(), export, export.spec.endpoint_slice_reference.exported_since.as_ref()),
+            )?;
             return Err(walk.hub().broken(*slice, "spec.endpoints", difference(&wanted, &found)).at(changed(export)));
         }
     }

@@ -257,6 +257,14 @@ fn endpoints_beyond_the_limit_of_the_importer_have_their_cause() {
         set(&mut it.members[EAST].agent.deployments, "/spec/template/spec", containers);
     });
     assert_eq!(whole_slice, (vec![FN618], Verdict::Fault), "a slice that is missing");
+    let all_imported = found(|it| {
+        export_two(it);
+        let endpoints = json!([{"addresses": ["10.1.0.1"]}, {"addresses": ["10.1.0.2"]}]);
+        set(&mut it.members[EAST].slices, "/endpoints", endpoints);
+        let containers = json!({"containers": [{"name": "agent", "args": ["--max-imported-endpoints=1"]}]});
+        set(&mut it.members[EAST].agent.deployments, "/spec/template/spec", containers);
+    });
+    assert_eq!(all_imported, (Vec::new(), Verdict::Healthy), "another agent imported them");
     for argument in ["--max-imported-endpoints=2", "--max-imported-endpoints=0", "--max-imported-slices=1", "--v=1"] {
         assert_eq!(with(argument), (vec![FN701], Verdict::Fault), "{argument}");
     }
@@ -276,4 +284,26 @@ fn a_slice_of_a_member_whose_id_begins_with_that_of_the_exporter_is_not_of_the_e
     let of_west = Filter { from: Some("west".to_owned()), ..Filter::default() };
     let explanation = explain(&snapshot, &app(), &of_west);
     assert_eq!(explanation.verdict, Verdict::Healthy, "{:?}", explanation.pairs);
+}
+
+#[test]
+fn a_distribution_of_a_new_change_is_waited_for() {
+    let codes = |since: &str| {
+        let mut snapshot = healthy();
+        set(&mut snapshot.hub.slice_exports, "/spec/endpointSliceReference/exportedSince", json!(since));
+        set(&mut snapshot.hub.slice_exports, "/spec/endpoints", json!([{"addresses": ["10.1.0.2"]}]));
+        set(&mut snapshot.members[WEST].slices, "/endpoints", json!([{"addresses": ["10.1.0.2"]}]));
+        let explanation = explain(&snapshot, &app(), &Filter::default());
+        let step = explanation.pairs[0].steps.iter().find(|step| step.code == FN503).expect("a step");
+        step.outcome
+    };
+    for (since, outcome) in [
+        ("2027-01-15T12:09:59.900000Z", Outcome::Waiting),
+        ("2027-01-15T12:10:00.900000Z", Outcome::Waiting),
+        ("2027-01-15T12:09:49.000000Z", Outcome::Broken),
+        // A clock that is an hour ahead.
+        ("2027-01-15T13:10:00.000000Z", Outcome::Broken),
+    ] {
+        assert_eq!(codes(since), outcome, "{since}");
+    }
 }

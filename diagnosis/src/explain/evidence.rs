@@ -1,10 +1,12 @@
 //! Evidence of a fault: a field of an object in a cluster, with the command that shows it again.
 
+use super::walk::age;
 use super::{Site, Stop};
+use crate::limits::SETTLED_SECONDS;
 use crate::report::Evidence;
 use fleetnet_types::ObjectName;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Time};
 use kube::{Resource, ResourceExt as _};
 
 impl<'a> Site<'a> {
@@ -142,6 +144,13 @@ pub(crate) fn changed<K: Resource>(object: &K) -> Option<Timestamp> {
     let fields = object.meta().managed_fields.iter().flatten();
     let newest = fields.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max();
     newest.or_else(|| created(object))
+}
+
+/// Returns the time of the last change of an exported or distributed slice in the hub: of the object, or of the exporter's slice. `exported`
+/// is by the exporter's clock. A time far in the future comes from a wrong clock, and does not count.
+pub(super) fn slice_changed<K: Resource>(hub: Site<'_>, object: &K, exported: Option<&MicroTime>) -> Option<Timestamp> {
+    let is_past = |since: &Timestamp| age(hub, Some(*since)).is_some_and(|age| age >= -SETTLED_SECONDS);
+    changed(object).max(exported.map(|since| since.0).filter(is_past))
 }
 
 /// Returns the time of the creation of an object.

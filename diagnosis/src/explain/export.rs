@@ -156,7 +156,7 @@ fn service_exists(walk: &Walk<'_>) -> Found {
 }
 
 /// FN303.
-fn namespace_in_hub(walk: &Walk<'_>) -> Found {
+pub(super) fn namespace_in_hub(walk: &Walk<'_>) -> Found {
     walk.service_export()?;
     if walk.api == Api::Standard && !is_namespace_required(walk.snapshot) {
         return Err(Stop::Skipped("by default, the standard API needs no namespace in the hub".to_owned()));

@@ -1,7 +1,7 @@
 //! Steps FN6xx: derived Service and imported slices.
 
 use super::distribution::outside_of_ranges;
-use super::evidence::{changed, condition, created};
+use super::evidence::{changed, condition, created, slice_changed};
 use super::export::{of_internal_export, service};
 use super::installed::flag_value;
 use super::walk::{Walk, age, in_namespace, is_headless, is_imported, listed, need, settled, stays_or_goes};
@@ -13,7 +13,7 @@ use fleetnet_api::names::{annotations, labels};
 use fleetnet_core::admission;
 use fleetnet_core::conditions::DISPUTED;
 use fleetnet_core::limits::{IMPORTED_ENDPOINTS, IMPORTED_SLICES};
-use fleetnet_core::model;
+use fleetnet_core::model::{self, SliceContent};
 use fleetnet_core::reasons::Reason;
 use k8s_openapi::api::core::v1::{Event, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -105,9 +105,13 @@ fn is_within_share(walk: &Walk<'_>) -> Found {
     };
     let slices = limit("max-imported-slices", IMPORTED_SLICES);
     let endpoints = limit("max-imported-endpoints", IMPORTED_ENDPOINTS);
-    let contents = distributed.iter().filter_map(|slice| reach::of_distributed(slice));
-    let found: usize = contents.map(|content| content.endpoints.len() + content.draining.len()).sum();
-    if distributed.len() <= slices && found <= endpoints {
+    let sum = |contents: &mut dyn Iterator<Item = SliceContent>| -> usize {
+        contents.map(|content| content.endpoints.len() + content.draining.len()).sum()
+    };
+    let found = sum(&mut distributed.iter().filter_map(|slice| reach::of_distributed(slice)));
+    let imported = sum(&mut walk.imported_slices()?.into_iter().filter_map(reach::of_slice));
+    // The flags of an agent without a Deployment are not known. What it has imported was within its limits.
+    if distributed.len() <= slices && found <= endpoints || imported >= found {
         return Ok(());
     }
     let value = format!(
@@ -115,7 +119,7 @@ fn is_within_share(walk: &Walk<'_>) -> Found {
         distributed.len(),
         site.cluster()
     );
-    Err(walk.hub().broken(*first, "endpoints", value))
+    Err(walk.hub().broken(*first, "spec.endpoints", value))
 }
 
 /// FN616.
@@ -203,7 +207,14 @@ fn is_current(walk: &Walk<'_>) -> Found {
         if present == reach::distributed(walk, distributed).ok() {
             continue;
         }
-        settled(walk.hub(), changed(distributed))?;
+        settled(
+            walk.hub(),
+            slice_changed(
+                walk.hub(),
+                distributed,
+                distributed.spec.slice.endpoint_slice_reference.exported_since.as_ref(),
+            ),
+        )?;
         let field = super::export::annotation(annotations::LAST_OBSERVED_GENERATION);
         return Err(site.broken(slice, &field, format!("{observed}, the hub has {wanted}")).at(changed(slice)));
     }

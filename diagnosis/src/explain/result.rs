@@ -1,7 +1,7 @@
 //! Steps FN7xx: result.
 
-use super::evidence::{changed, context_flag};
-use super::export::{difference, service};
+use super::evidence::{changed, context_flag, slice_changed};
+use super::export::{difference, namespace_in_hub, service};
 use super::membership::{hears, renewed};
 use super::walk::{Walk, is_of_another_cluster, listed, member_agent, settled};
 use super::{Found, Rule, Site, Stop, reach};
@@ -50,7 +50,12 @@ fn endpoints_are_equal(walk: &Walk<'_>) -> Found {
     let (sources, imported) = (walk.source_slices()?, walk.imported_slices()?);
     sources.iter().try_for_each(|slice| settled(Site::Member(walk.exporter()?), changed(*slice)))?;
     imported.iter().try_for_each(|slice| settled(site, changed(*slice)))?;
-    walk.distributed_slices()?.iter().try_for_each(|slice| settled(walk.hub(), changed(*slice)))?;
+    for slice in walk.distributed_slices()? {
+        settled(
+            walk.hub(),
+            slice_changed(walk.hub(), slice, slice.spec.slice.endpoint_slice_reference.exported_since.as_ref()),
+        )?;
+    }
     if let Ok(own) = service(walk) {
         settled(Site::Member(walk.exporter()?), changed(own))?;
     }
@@ -70,6 +75,10 @@ fn exporter_still_exports(walk: &Walk<'_>) -> Found {
     let Some(slice) = imported.first() else { return Ok(()) };
     if walk.hub_lists(&exporter.id)? {
         return Ok(());
+    }
+    // While the namespace of the Service in the hub goes, its ServiceImport is gone already.
+    if namespace_in_hub(walk).is_err_and(|stop| !matches!(stop, Stop::Skipped(_))) {
+        return Err(Stop::Skipped("FN303 reports it".to_owned()));
     }
     if let (Api::Standard, Some(merged)) = (walk.api, walk.merged_import()?) {
         settled(walk.hub(), changed(merged))?;

@@ -4,31 +4,43 @@ use super::installed::{flag_value, is_expired, written};
 use super::membership::holder;
 use super::walk::age;
 use super::{Found, Site, Stop};
-use crate::limits::{LEASE_SECONDS, SLICES_TAKEOVER_SECONDS};
+use crate::limits::LEASE_SECONDS;
 use crate::report::SliceMaker;
 use crate::snapshot::{Member, Snapshot};
+use fleetnet_core::limits::SLICES_TAKEOVER;
 use fleetnet_core::names::ENDPOINT_SLICE_LEASE;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::ResourceExt as _;
 
 /// Flag of the member agent with the mode of its EndpointSlice controller.
 const MODE: &str = "endpointslices";
+/// Flag of the member agent with the time after which its EndpointSlice controller takes over.
+const TAKEOVER_AFTER: &str = "endpointslices-takeover-after";
 
 /// Returns the program that makes the EndpointSlices of a member; `None` if nothing shows it. A cluster without a Lease of
 /// kube-controller-manager may have one all the same.
 pub(crate) fn slice_maker(snapshot: &Snapshot, member: &Member) -> Option<SliceMaker> {
     let site = Site::Member(member);
-    if flag_value(site, MODE) == Some("on") {
-        return Some(SliceMaker::MemberAgent);
+    let by_agent = |is_wanted: bool| {
+        let can = is_wanted && leads(snapshot, member)? && member.agent.missing_slice_rights.known()?.is_empty();
+        Some(if can { SliceMaker::MemberAgent } else { SliceMaker::Nobody })
+    };
+    let mode = flag_value(site, MODE).unwrap_or("auto");
+    if mode == "on" {
+        return by_agent(true);
     }
     let silence = age(site, renewed(member.controller_manager.known()?.first()?))?;
     if silence <= LEASE_SECONDS {
         return Some(SliceMaker::KubeControllerManager);
     }
-    let may_take_over = flag_value(site, MODE) != Some("off") && leads(snapshot, member)?;
-    let is_active = may_take_over && silence > SLICES_TAKEOVER_SECONDS;
-    Some(if is_active { SliceMaker::MemberAgent } else { SliceMaker::Nobody })
+    by_agent(mode == "auto" && silence > takeover_after(site))
+}
+
+/// Returns the time after which the member agent takes over, in seconds.
+fn takeover_after(site: Site<'_>) -> i64 {
+    let of_flag = flag_value(site, TAKEOVER_AFTER).and_then(|value| value.parse::<SignedDuration>().ok());
+    of_flag.map_or_else(|| i64::try_from(SLICES_TAKEOVER.as_secs()).unwrap_or(i64::MAX), |it| it.as_secs())
 }
 
 /// Returns the time of the last renewal of the Lease of kube-controller-manager, whose clock is that of the API server.
@@ -45,14 +57,17 @@ fn leads(snapshot: &Snapshot, member: &Member) -> Option<bool> {
 
 /// FN112.
 pub(super) fn slices_are_made(snapshot: &Snapshot, member: &Member) -> Found {
-    match slice_maker(snapshot, member) {
-        Some(SliceMaker::Nobody) => {}
-        Some(SliceMaker::KubeControllerManager | SliceMaker::MemberAgent) => return Ok(()),
-        None => return Err(Stop::Skipped("nothing shows who makes the EndpointSlices of the cluster".to_owned())),
-    }
     let site = Site::Member(member);
-    let Some(lease) = member.controller_manager.objects().next() else { return Ok(()) };
-    let renewed = renewed(lease);
-    let value = renewed.map_or_else(|| "never".to_owned(), |renewed| renewed.to_string());
-    Err(site.broken(lease, "spec.renewTime", value).at(renewed))
+    let not_shown = || Stop::Skipped("nothing shows who makes the EndpointSlices of the cluster".to_owned());
+    if slice_maker(snapshot, member).ok_or_else(not_shown)? != SliceMaker::Nobody {
+        return Ok(());
+    }
+    match member.controller_manager.objects().next() {
+        Some(lease) => {
+            let renewed = renewed(lease);
+            let value = renewed.map_or_else(|| "never".to_owned(), |renewed| renewed.to_string());
+            Err(site.broken(lease, "spec.renewTime", value).at(renewed))
+        }
+        None => Err(site.lacks::<Lease>(&member.agent.namespace, ENDPOINT_SLICE_LEASE)),
+    }
 }

@@ -4,7 +4,7 @@
 //! MergedServiceImports: one for each Service and member. The finalizer of the member agent on it requests the slices.
 
 use super::evidence::changed;
-use super::export::{Export, has, outcome, port_text, ports_of};
+use super::export::{Export, has, outcome, port_text, ports_of, service};
 use super::installed::flag_value;
 use super::pairs::hub_namespace;
 use super::walk::{Walk, decodable, in_namespace, member_agent, need, older_than, settled, stays_or_goes};
@@ -202,11 +202,14 @@ pub(super) fn ports_are_served(walk: &Walk<'_>) -> Found {
     settled(walk.hub(), changed(merged))?;
     let ports = merged.spec.ports.iter().flatten().map(|port| (port.name.as_deref(), port.port));
     let value = format!(
-        "no client reaches port {} of this cluster: the import has {}",
+        "no client reaches port {} of this cluster: the import has {}, from the Service of another exporter",
         port_text(lost.name.as_deref(), lost.port),
         ports_of(ports),
     );
-    Err(walk.hub().broken(export, "spec.ports", value))
+    Err(match service(walk) {
+        Ok(own) => Site::Member(walk.exporter()?).broken(own, "spec.ports", value),
+        Err(_) => walk.hub().broken(export, "spec.ports", value),
+    })
 }
 
 /// FN409.

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fleetnet_api::names::labels;
 use fleetnet_core::model::Kind;
+use fleetnet_core::names::{CONTROLLER_MANAGER_LEASE, KUBE_SYSTEM};
 use fleetnet_types::ObjectName;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -30,8 +31,9 @@ pub(super) async fn read(server: &Server<'_>, id: &str, namespace: &AgentNamespa
             (member.agent.deployments, member.agent.leases, member.controller_manager) = tokio::join!(
                 server.list(system, &parameters, None),
                 server.list(system, &parameters, None),
-                named(server, Some("kube-system"), "kube-controller-manager"),
+                named(server, Some(KUBE_SYSTEM), CONTROLLER_MANAGER_LEASE),
             );
+            member.agent.missing_slice_rights = rights::of_slices(server, &member.agent).await;
             return member;
         }
         Scope::Services => {
@@ -46,7 +48,10 @@ pub(super) async fn read(server: &Server<'_>, id: &str, namespace: &AgentNamespa
         server.list(system, &parameters, None),
         server.list(None, &parameters, None),
     );
-    member.controller_manager = named(server, Some("kube-system"), "kube-controller-manager").await;
+    (member.controller_manager, member.agent.missing_slice_rights) = tokio::join!(
+        named(server, Some(KUBE_SYSTEM), CONTROLLER_MANAGER_LEASE),
+        rights::of_slices(server, &member.agent),
+    );
     match scope {
         Scope::Migration => read_migration(server, &mut member).await,
         Scope::Status | Scope::Services | Scope::Check | Scope::Service(_) => {
@@ -117,7 +122,7 @@ async fn read_service(server: &Server<'_>, service: &ObjectName, member: &mut Me
 
 /// Returns the UID of the namespace kube-system.
 async fn cluster_uid(server: &Server<'_>) -> Option<String> {
-    named::<Namespace>(server, None, "kube-system").await.objects().next()?.metadata.uid.clone()
+    named::<Namespace>(server, None, KUBE_SYSTEM).await.objects().next()?.metadata.uid.clone()
 }
 
 /// Lists the object with this name.

@@ -59,6 +59,10 @@ const STANDARD_API: &[Right] = &[
     ("patch", "discovery.k8s.io", "endpointslices", Where::All),
 ];
 
+/// Rights of a member agent that makes EndpointSlices of pods, in its own cluster. deploy/endpointslices.yaml grants them.
+const SLICES: &[Right] =
+    &[("list", "", "pods", Where::All), ("create", "discovery.k8s.io", "endpointslices", Where::All)];
+
 /// Rights of the member agent in its namespace of the hub. deploy/hub-member.yaml grants them.
 const MEMBER_AGENT_IN_HUB: &[(&str, &str)] = &[
     ("create", "internalserviceexports"),
@@ -83,6 +87,11 @@ pub(super) async fn of_member_agent(server: &Server<'_>, agent: &AgentObjects) -
     let has_api = agent.deployment(Agent::Member).is_some_and(|deployment| arguments(deployment).any(is_flag));
     let rights = if has_api { [MEMBER_AGENT, STANDARD_API].concat() } else { MEMBER_AGENT.to_vec() };
     of_agent(server, agent, Agent::Member, &rights).await
+}
+
+/// Returns the rights that the member agent lacks to make EndpointSlices of pods.
+pub(super) async fn of_slices(server: &Server<'_>, agent: &AgentObjects) -> Listing<MissingRight> {
+    of_agent(server, agent, Agent::Member, SLICES).await
 }
 
 /// Reads the rights that the members' accounts lack in the hub. FN202 reports members without an account.

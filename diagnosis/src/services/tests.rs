@@ -1,7 +1,7 @@
 //! Tests of the list of Services.
 
 use super::*;
-use crate::fixture::{NOW, at, conditions, healthy, meta, object, reference};
+use crate::fixture::{NOW, at, conditions, healthy, meta, object, reference, set};
 use crate::report::NameToCall;
 use crate::snapshot::Listing;
 use jiff::SignedDuration;
@@ -254,4 +254,29 @@ fn an_importer_that_was_not_read_is_named_because_nobody_knows_its_endpoints() {
         let others = Rows { name: Some("other".to_owned()), ..Rows::default() };
         assert_eq!(services(&snapshot, &others).verdict, Verdict::Healthy, "it imports none of these");
     }
+}
+
+#[test]
+fn endpoints_without_a_port_count_only_if_the_service_has_none() {
+    for (ports, state) in
+        [(json!([]), ServiceState::Ready), (json!([{"port": 80, "targetPort": "htttp"}]), ServiceState::NotReady)]
+    {
+        let mut snapshot = healthy();
+        set(&mut snapshot.hub.internal_exports, "/spec/ports", ports);
+        set(&mut snapshot.hub.slice_exports, "/spec/ports", json!([]));
+        set(&mut snapshot.members[0].slices, "/ports", json!([]));
+        let found = services(&snapshot, &Rows::default());
+        assert_eq!((found.services[0].state, found.services[0].endpoints > 0), (state, state == ServiceState::Ready));
+    }
+}
+
+#[test]
+fn a_member_whose_namespace_in_the_hub_is_missing_is_a_fault() {
+    let mut snapshot = healthy();
+    let namespaces = snapshot.hub.namespaces.objects_mut().unwrap();
+    namespaces.retain(|it| it.metadata.name.as_deref() != Some("fleet-member-west"));
+    snapshot.hub.internal_exports = Listing::of(Vec::new());
+    let found = services(&snapshot, &Rows { name: Some("other".to_owned()), ..Rows::default() });
+    let expected = vec!["west: fleet-member-west is missing in the hub (FN201)".to_owned()];
+    assert_eq!((found.verdict, found.not_known), (Verdict::Fault, expected));
 }

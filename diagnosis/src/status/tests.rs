@@ -3,7 +3,7 @@
 use super::*;
 use crate::fixture::{NOW, at, built_in, controller_manager, healthy, lease, meta, set};
 use crate::report::SliceMaker;
-use crate::snapshot::{Failure, FailureClass};
+use crate::snapshot::{Failure, FailureClass, MissingRight};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use serde_json::json;
 
@@ -215,6 +215,9 @@ fn each_member_says_who_makes_its_slices() {
         (&[], nothing(), ours(), None),
         (&[], unknown(), ours(), None),
         (&[], theirs(hour_ago), unknown(), None),
+        (&["--endpointslices=on"], theirs(NOW), nothing(), Some(Nobody)),
+        (&["--endpointslices-takeover-after=1m"], theirs(minute_ago), ours(), Some(MemberAgent)),
+        (&["--endpointslices-takeover-after=2h"], theirs(hour_ago), ours(), Some(Nobody)),
     ] {
         let of_case = format!("{arguments:?} {theirs:?} {ours:?}");
         let mut snapshot = healthy();
@@ -222,6 +225,12 @@ fn each_member_says_who_makes_its_slices() {
         let containers = json!({"containers": [{"name": "agent", "args": arguments}]});
         set(&mut west.agent.deployments, "/spec/template/spec", containers);
         (west.controller_manager, west.agent.leases) = (theirs, ours);
-        assert_eq!(status(&snapshot).members[WEST].slices_made_by, expected, "{of_case}");
+        let made_by = |snapshot: &Snapshot| status(snapshot).members[WEST].slices_made_by;
+        assert_eq!(made_by(&snapshot), expected, "{of_case}");
+        let without = |expected| if expected == Some(MemberAgent) { Some(Nobody) } else { expected };
+        let [user, verb, group, resource, namespace] = ["u", "list", "", "pods", ""].map(str::to_owned);
+        let right = MissingRight { user, verb, group, resource, namespace };
+        snapshot.members[WEST].agent.missing_slice_rights = Listing::of(vec![right]);
+        assert_eq!(made_by(&snapshot), without(expected), "{of_case}, without the right to list pods");
     }
 }

@@ -203,12 +203,12 @@ fn push_row(text: &mut Safe, row: &CheckRow, paint: Paint) {
         CheckResult::Warning | CheckResult::Error => row.title,
         CheckResult::Ok | CheckResult::Skipped | CheckResult::Unknown => row.code.entry().ok,
     };
-    let found = if row.result == CheckResult::Ok && !row.detail.is_empty() { ": " } else { "" };
-    let detail = if found.is_empty() { "" } else { &row.detail };
-    text.push(&Safe::line(&format!(" {} {title}{found}{detail}", row.code)));
+    let is_told = row.result == CheckResult::Ok && !row.detail.is_empty();
+    let detail = if is_told { format!(": {}", row.detail) } else { String::new() };
+    text.push(&Safe::line(&format!(" {} {title}{detail}", row.code)));
     text.push_own("\n");
     if row.result > CheckResult::Skipped {
-        for part in [&row.detail, row.hint] {
+        for part in [&row.detail, &row.hint] {
             if !part.is_empty() {
                 text.push_own("    ");
                 text.push(&Safe::line(part));
@@ -243,12 +243,12 @@ mod tests {
     use fleetnet_diagnosis::report::Category;
 
     fn shown(is_short: bool) -> Shown {
-        let row = |code, result, detail: &str, hint| CheckRow {
+        let row = |code, result, detail: &str, hint: &str| CheckRow {
             code,
             title: "a title",
             result,
             detail: detail.to_owned(),
-            hint,
+            hint: hint.to_owned(),
         };
         let checks = vec![
             row(Code::FN102, CheckResult::Ok, "", ""),

@@ -8,7 +8,7 @@ use super::contexts::{ClusterFlags, Contexts, hub};
 use super::exit::Stop;
 use super::join::pem;
 use super::output::progress::Progress;
-use crate::limits::LOST;
+use crate::limits::REACHABLE;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fleetnet_diagnosis::Snapshot;
@@ -24,8 +24,9 @@ use std::time::Duration;
 pub(crate) enum Breadth {
     /// Only those that the user names with `--context`. The hub knows enough of the others.
     Named,
-    /// Members of `Named`, and clusters with a running agent that the hub does not know.
-    Lost,
+    /// Members that the user names with `--context`. Without one, all that answer within 2 s. Also clusters with a running agent that the
+    /// hub does not know.
+    Reachable,
     /// All that a context leads to.
     All,
     /// Members of `All`. Nothing is installed yet, so the hub need not look like one.
@@ -148,15 +149,13 @@ impl Fleet {
     }
 }
 
-/// Finds the contexts to read. Without `--context`, a search for lost members alone takes 2 s at most: most contexts do not matter then.
+/// Finds the contexts to read. `status` waits for 2 s at most: the hub knows enough of members that do not answer.
 async fn found(contexts: &Contexts, flags: &ClusterFlags, known: &Known, breadth: Breadth) -> Members {
-    if breadth != Breadth::Lost || !flags.context.is_empty() {
+    if breadth != Breadth::Reachable || !flags.context.is_empty() {
         return members::find(contexts, flags, known).await;
     }
-    let flags = ClusterFlags { request_timeout: flags.request_timeout.min(LOST), ..flags.clone() };
-    let mut found = members::find(contexts, &flags, known).await;
-    found.reached.retain(|id, _| found.lost.contains(id));
-    found
+    let flags = ClusterFlags { request_timeout: flags.request_timeout.min(REACHABLE), ..flags.clone() };
+    members::find(contexts, &flags, known).await
 }
 
 /// Returns the error about a hub without members. Probably the context is that of another cluster.

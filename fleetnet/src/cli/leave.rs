@@ -159,7 +159,7 @@ async fn leave(options: &Options, contexts: &Contexts, hub: &Cluster, log: &mut 
     let end = Instant::now() + options.wait;
     let known = Known::of(hub).await?;
     let proven = proof::find(contexts, &options.clusters, &known, id, "use --force, which uses the hub only").await;
-    let Proven { cluster: member, others, holder } = proven.map_err(|mut stop| {
+    let Proven { cluster: member, others, holder, .. } = proven.map_err(|mut stop| {
         if member::is_out_of_reach(&stop) {
             stop.why.push_str(", or use --force if the member is gone");
         }

@@ -67,8 +67,8 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let hub_context = contexts.hub(&options.clusters)?;
     let hub = Cluster::connect(&contexts, &hub_context, Agent::Hub, options.clusters.request_timeout).await?;
     require_hub(&contexts, &hub).await?;
-    // The member is found before anything is written, so that a wrong context locks nobody out.
-    let member = if options.hub_only { None } else { Some(member(&options, &contexts, &hub, &progress).await?) };
+    // The member is found before anything is written, so that a wrong context or namespace locks nobody out.
+    let member = if options.hub_only { None } else { Some(member(&options, &contexts, &hub).await?) };
     let mut done = Vec::new();
     let rotated = rotate(&options, &hub, member.as_ref(), &progress, &mut done).await;
     drop(progress);
@@ -82,19 +82,20 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
 }
 
 /// Returns the cluster of the member whose Secret gets the new token.
-async fn member(options: &Options, contexts: &Contexts, hub: &Cluster, progress: &Progress) -> Result<Cluster, Stop> {
+async fn member(options: &Options, contexts: &Contexts, hub: &Cluster) -> Result<Cluster, Stop> {
     let id = &options.member;
     let known = Known::of(hub).await?;
     let otherwise = "use --hub-only, which prints the commands for the member";
-    let Proven { cluster, others, holder } = proof::find(contexts, &options.clusters, &known, id, otherwise).await?;
-    if holder.is_none() {
-        progress.note(&format!(
-            "context {}: the namespace {} has no Secret {} with a token of {id}: if the agent runs in another namespace, run the command \
-             again with --agent-namespace",
+    let Proven { cluster, others, holder, has_agent } =
+        proof::find(contexts, &options.clusters, &known, id, otherwise).await?;
+    if !has_agent {
+        return Err(Stop::usage(format!(
+            "context {}: the namespace {} has neither the Secret {} nor the Deployment of {id}: name the namespace of its agent with \
+             --agent-namespace, or {otherwise}",
             cluster.context,
             cluster.agent_namespace,
             secret::NAME
-        ));
+        )));
     }
     match holder.filter(|holder| holder != id) {
         Some(holder) => Err(Stop::fault(format!(

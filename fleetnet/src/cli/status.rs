@@ -131,12 +131,7 @@ fn clock(milliseconds: Option<i64>) -> String {
 /// Runs the command.
 pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let progress = Progress::new(options.clusters.verbose);
-    // Only the members themselves show who makes their EndpointSlices.
-    let breadth = match options.output.output {
-        Format::Table | Format::Name => Breadth::Lost,
-        Format::Wide | Format::Json | Format::Yaml => Breadth::All,
-    };
-    let fleet = Fleet::find(&options.clusters, breadth, options.view.timeout, &progress).await?;
+    let fleet = Fleet::find(&options.clusters, Breadth::Reachable, options.view.timeout, &progress).await?;
     let read =
         async |progress: &Progress| Shown(fleetnet_diagnosis::status(&fleet.snapshot(&Scope::Status, progress).await));
     show(options.view, options.output, &fleet.remarks(), progress, read).await

@@ -360,8 +360,8 @@ impl<'a> Scene<'a> {
         let (passed, imported) = (wrong.is_empty(), self.differences().is_empty());
         let scenario = options.scenario.map(|scenario| scenario.name());
         let api = options.api.name();
-        self.verdict = Some(passed);
         self.stage.emit(Event::Verdict { passed, imported, wrong: wrong.to_vec(), scenario, api }).await;
+        self.verdict = Some(passed);
     }
 
     /// Compares the members with what the sandbox made, after a short time for the last change. Returns true, and the differences.

@@ -124,16 +124,16 @@ async fn with_the_hub_alone_the_commands_for_the_member_are_printed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_new_token_is_in_the_namespace_of_the_agent_and_a_missing_secret_is_named() {
+async fn a_token_for_a_namespace_without_the_agent_is_refused_before_anything_is_revoked() {
     let pair = Pair::start().await;
+    let before = pair.token().await;
+    let ended = pair.run(&["rotate", "west", "--context=admin@west", "--agent-namespace=fabric"]).await.expect(2);
+    assert!(ended.errors.contains("the namespace fabric has neither the Secret fleetnet-hub nor"), "{ended:?}");
+    assert!(ended.errors.contains("--agent-namespace, or use --hub-only"), "{ended:?}");
+    assert!(pair.accepts(&before).await, "a wrong namespace locks nobody out");
     let commands = pair.run(&["rotate", "west", "--hub-only", "--agent-namespace=fabric"]).await.expect(0);
-    assert!(
-        commands.errors.contains("-n fabric delete secret") && !commands.errors.contains("fleet-system"),
-        "{commands:?}"
-    );
-    let ended = pair.run(&["rotate", "west", "--context=admin@west", "--agent-namespace=fabric"]).await.expect(0);
-    assert!(ended.errors.contains("the namespace fabric has no Secret fleetnet-hub"), "{ended:?}");
-    assert!(ended.output.contains("Secret/fabric/fleetnet-hub"), "{ended:?}");
+    let commands = commands.errors;
+    assert!(commands.contains("-n fabric delete secret") && !commands.contains("fleet-system"), "{commands}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -142,6 +142,7 @@ faults! {
         let deployment = &mut importer(it).agent.deployments.objects_mut().expect(READ)[0];
         let pod = deployment.spec.template.spec.as_mut().expect(READ);
         pod.containers[0].args = Some(vec!["--max-imported-endpoints=1".to_owned()]);
+        importer(it).slices.objects_mut().expect(READ)[0].endpoints.as_mut().expect(READ).truncate(1);
     },
     FN701: |it| {
         let slice = &mut importer(it).slices.objects_mut().expect(READ)[0];

@@ -87,8 +87,6 @@ pub(crate) struct Members {
     pub(crate) failed: Vec<Failure>,
     /// Other contexts that do not answer. They may or may not be members.
     pub(crate) silent: Vec<Failure>,
-    /// Members of which the hub has no namespace. Their clusters are among those that were reached.
-    pub(crate) lost: BTreeSet<String>,
 }
 
 /// Finds the contexts of members: those that the user names, or all whose cluster the hub knows as a member. Also finds clusters with a
@@ -134,7 +132,6 @@ async fn add_lost(
 ) {
     let named = if is_explicit { strangers.clone() } else { Vec::new() };
     for (id, cluster) in lost::among(contexts, known, strangers, is_explicit).await {
-        members.lost.insert(id.clone());
         members.reached.entry(id).or_insert(cluster);
     }
     let is_found = |cluster: &Cluster| members.reached.values().any(|found| found.context == cluster.context);

@@ -29,6 +29,8 @@ pub(crate) struct Proven {
     pub(crate) others: BTreeSet<String>,
     /// Member whose token the Secret of the cluster has.
     pub(crate) holder: Option<String>,
+    /// True if the namespace of the agent has a Secret or a Deployment of the member.
+    pub(crate) has_agent: bool,
 }
 
 /// Way in which a context was chosen.
@@ -90,7 +92,7 @@ pub(crate) async fn check(
     let uid = uid(&cluster).await?;
     let own = Box::pin(statement(&cluster)).await?;
     match verdict(known, id, &uid, &own, choice, &cluster.agent_namespace) {
-        Ok(others) => Ok(Proven { cluster, others, holder: own.holder }),
+        Ok(others) => Ok(Proven { cluster, others, has_agent: own.ids.contains(id), holder: own.holder }),
         Err(why) => Err(Stop::usage(format!("context {} {why}, or {otherwise}", cluster.context))),
     }
 }

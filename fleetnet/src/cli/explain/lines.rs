@@ -87,6 +87,9 @@ impl Lines {
         for (colour, step) in &block.steps {
             self.line(*colour, step);
         }
+        if block.cause.is_none() && pairs.iter().all(|pair| pair.importer.is_none()) {
+            self.line(Colour::None, "  no cluster imports the Service: `--to MEMBER` says why a member does not");
+        }
         if pairs.len() == 1 && !all {
             let [ok, skipped, unknown] = hidden;
             let unknown = if unknown > 0 { format!(", {unknown} are unknown") } else { String::new() };

@@ -163,6 +163,11 @@ impl Change {
         }
     }
 
+    /// True if the object is being deleted and stays.
+    pub(super) fn hangs(&self) -> bool {
+        matches!(self.action, Action::Hang)
+    }
+
     /// True if a cause names the changed object or its kind: in its evidence, or in its title.
     pub(super) fn is_named_by(&self, cause: &Finding) -> bool {
         let (kind, name, evidence) = (self.resource.kind.as_str(), self.object.name_any(), &cause.evidence);

@@ -74,7 +74,7 @@ fn a_value_that_is_wrong_is_named_with_what_is_expected() -> anyhow::Result<()> 
             (
                 Chart::MemberAgent,
                 &[ID, "--set=endpointslices.mode=maybe"],
-                "at '/endpointslices/mode': value must be one of 'off', 'auto', 'on'",
+                "at '/endpointslices/mode': value must be one of '', 'auto', 'on', 'off'",
             ),
             (
                 Chart::MemberAgent,
