@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Filter of the rows. The verdict is about these rows only.
+/// Filter of the rows. The verdict is about these rows, and members that the hub does not know.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     /// Only Services of this namespace; `None` for all.
@@ -73,7 +73,9 @@ pub fn services(snapshot: &Snapshot, rows: &Rows) -> Services {
     for importer in importers {
         if let Some(reason) = why_unread(snapshot, &importer) {
             unread.entry(reason).or_default().push(importer);
-        } else if let Some(member) = snapshot.member(&importer).filter(|member| is_elsewhere(snapshot, member)) {
+        } else if let Some(member) = snapshot.member(&importer).filter(|member| is_elsewhere(snapshot, member))
+            && services.iter().any(|row| row.api == Api::Fleet && row.importers.contains(&importer))
+        {
             not_known.push(elsewhere(member));
         }
     }
@@ -149,7 +151,8 @@ fn add_exports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
                 row.accepted.insert(exporter.clone());
             }
             row.exporters.insert(exporter.clone());
-            if !export.spec.ports.is_empty() {
+            // DNS gives clients of a headless Service the addresses, also without ports.
+            if !export.spec.ports.is_empty() && export.spec.headless != Some(true) {
                 row.with_ports.insert(exporter.clone());
             }
             row.exported_since = row.exported_since.max(created(export));

@@ -1,4 +1,4 @@
-//! Status of the fleet: one row for each member, from the hub alone.
+//! Status of the fleet: one row for each member, from the hub, and from the members that were read.
 
 use crate::agents::Agent;
 use crate::explain::{

@@ -1,7 +1,7 @@
 //! Tests of `check`.
 
 use super::*;
-use crate::fixture::{at, built_in, controller_manager, healthy};
+use crate::fixture::{at, built_in, controller_manager, healthy, set};
 use crate::snapshot::{Connection, Listing};
 use serde_json::json;
 
@@ -127,6 +127,11 @@ fn the_program_that_makes_the_slices_is_named_and_its_absence_is_a_warning() {
     let of_west = row(&found, "west", Code::FN112);
     assert_eq!((of_west.result, found.verdict), (CheckResult::Warning, Verdict::Healthy));
     assert_eq!(of_west.detail, "west: Lease kube-system/kube-controller-manager spec.renewTime: 2027-01-15T11:10:00Z");
+    let on = json!({"containers": [{"name": "agent", "args": ["--endpointslices=on"]}]});
+    set(&mut snapshot.members[1].agent.deployments, "/spec/template/spec", on);
+    let found = check(&snapshot, Stage::Installed);
+    assert_eq!(row(&found, "west", Code::FN112).detail, "west: Lease fleet-system/fleetnet-endpointslices: not found");
+    snapshot.members[1].agent.deployments = healthy().members[1].agent.deployments.clone();
     snapshot.members[1].controller_manager = Listing::of(Vec::new());
     assert_eq!(row(&check(&snapshot, Stage::Installed), "west", Code::FN112).result, CheckResult::Skipped);
 }

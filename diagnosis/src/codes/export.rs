@@ -202,7 +202,7 @@ pub(super) const CODES: &[Entry] = &[
         "An older export of the Service has another port of the same name or number. The import has the port of the older export, and no client reaches this cluster at its own port.",
     )
     .ok("Clients reach the cluster at all ports that it exports")
-    .seen("spec.clusters[].ports of the MergedServiceImport against spec.ports of the InternalServiceExport", "kubectl --context HUB -n fleet-member-<importer> get mergedserviceimports -o yaml")
+    .seen("spec.clusters[].ports of the MergedServiceImport against spec.ports of the Service", "kubectl --context HUB -n fleet-member-<importer> get mergedserviceimports -o yaml")
     .remedy("Export the Service with the same ports from all clusters. The oldest export decides.")
     .reasons(&[Reason::ConflictFound]),
 ];

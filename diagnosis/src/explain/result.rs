@@ -77,7 +77,7 @@ fn exporter_still_exports(walk: &Walk<'_>) -> Found {
         return Ok(());
     }
     // While the namespace of the Service in the hub goes, its ServiceImport is gone already.
-    if namespace_in_hub(walk).is_err_and(|stop| !matches!(stop, Stop::Skipped(_))) {
+    if matches!(namespace_in_hub(walk), Err(Stop::Broken(_) | Stop::Waiting(_))) {
         return Err(Stop::Skipped("FN303 reports it".to_owned()));
     }
     if let (Api::Standard, Some(merged)) = (walk.api, walk.merged_import()?) {

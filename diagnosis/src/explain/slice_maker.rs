@@ -1,5 +1,6 @@
 //! Which program makes the EndpointSlices of a member from its pods.
 
+use super::access::missing_right;
 use super::installed::{flag_value, is_expired, written};
 use super::membership::holder;
 use super::walk::age;
@@ -22,19 +23,23 @@ const TAKEOVER_AFTER: &str = "endpointslices-takeover-after";
 /// kube-controller-manager may have one all the same.
 pub(crate) fn slice_maker(snapshot: &Snapshot, member: &Member) -> Option<SliceMaker> {
     let site = Site::Member(member);
-    let by_agent = |is_wanted: bool| {
-        let can = is_wanted && leads(snapshot, member)? && member.agent.missing_slice_rights.known()?.is_empty();
-        Some(if can { SliceMaker::MemberAgent } else { SliceMaker::Nobody })
-    };
-    let mode = flag_value(site, MODE).unwrap_or("auto");
-    if mode == "on" {
-        return by_agent(true);
+    let silence = || age(site, renewed(member.controller_manager.known()?.first()?));
+    let agent_makes = || Some(leads(snapshot, member)? && member.agent.missing_slice_rights.known()?.is_empty());
+    match flag_value(site, MODE).unwrap_or("auto") {
+        "on" if agent_makes()? => Some(SliceMaker::MemberAgent),
+        // Without its leader, kube-controller-manager may still make them.
+        "on" if silence().is_some_and(|silence| silence <= LEASE_SECONDS) => None,
+        "on" => Some(SliceMaker::Nobody),
+        mode => {
+            let silence = silence()?;
+            let takes_over = mode == "auto" && silence > takeover_after(site);
+            match takes_over {
+                true if agent_makes()? => Some(SliceMaker::MemberAgent),
+                _ if silence <= LEASE_SECONDS => Some(SliceMaker::KubeControllerManager),
+                _ => Some(SliceMaker::Nobody),
+            }
+        }
     }
-    let silence = age(site, renewed(member.controller_manager.known()?.first()?))?;
-    if silence <= LEASE_SECONDS {
-        return Some(SliceMaker::KubeControllerManager);
-    }
-    by_agent(mode == "auto" && silence > takeover_after(site))
 }
 
 /// Returns the time after which the member agent takes over, in seconds.
@@ -62,12 +67,15 @@ pub(super) fn slices_are_made(snapshot: &Snapshot, member: &Member) -> Found {
     if slice_maker(snapshot, member).ok_or_else(not_shown)? != SliceMaker::Nobody {
         return Ok(());
     }
+    if let Some(right) = member.agent.missing_slice_rights.objects().next() {
+        return Err(missing_right(site, right));
+    }
     match member.controller_manager.objects().next() {
-        Some(lease) => {
+        Some(lease) if flag_value(site, MODE) != Some("on") => {
             let renewed = renewed(lease);
             let value = renewed.map_or_else(|| "never".to_owned(), |renewed| renewed.to_string());
             Err(site.broken(lease, "spec.renewTime", value).at(renewed))
         }
-        None => Err(site.lacks::<Lease>(&member.agent.namespace, ENDPOINT_SLICE_LEASE)),
+        _ => Err(site.lacks::<Lease>(&member.agent.namespace, ENDPOINT_SLICE_LEASE)),
     }
 }

@@ -60,8 +60,12 @@ const STANDARD_API: &[Right] = &[
 ];
 
 /// Rights of a member agent that makes EndpointSlices of pods, in its own cluster. deploy/endpointslices.yaml grants them.
-const SLICES: &[Right] =
-    &[("list", "", "pods", Where::All), ("create", "discovery.k8s.io", "endpointslices", Where::All)];
+const SLICES: &[Right] = &[
+    ("list", "", "pods", Where::All),
+    ("list", "", "nodes", Where::All),
+    ("create", "discovery.k8s.io", "endpointslices", Where::All),
+    ("update", "discovery.k8s.io", "endpointslices", Where::All),
+];
 
 /// Rights of the member agent in its namespace of the hub. deploy/hub-member.yaml grants them.
 const MEMBER_AGENT_IN_HUB: &[(&str, &str)] = &[

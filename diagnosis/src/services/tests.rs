@@ -271,6 +271,16 @@ fn endpoints_without_a_port_count_only_if_the_service_has_none() {
 }
 
 #[test]
+fn endpoints_of_a_headless_service_count_without_ports() {
+    let mut snapshot = healthy();
+    set(&mut snapshot.hub.internal_exports, "/spec/ports", json!([{"port": 80, "targetPort": "htttp"}]));
+    set(&mut snapshot.hub.internal_exports, "/spec/headless", json!(true));
+    set(&mut snapshot.hub.slice_exports, "/spec/ports", json!([]));
+    set(&mut snapshot.members[0].slices, "/ports", json!([]));
+    assert_eq!(services(&snapshot, &Rows::default()).services[0].state, ServiceState::Ready);
+}
+
+#[test]
 fn a_member_whose_namespace_in_the_hub_is_missing_is_a_fault() {
     let mut snapshot = healthy();
     let namespaces = snapshot.hub.namespaces.objects_mut().unwrap();

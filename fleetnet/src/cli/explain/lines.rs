@@ -87,7 +87,8 @@ impl Lines {
         for (colour, step) in &block.steps {
             self.line(*colour, step);
         }
-        if block.cause.is_none() && pairs.iter().all(|pair| pair.importer.is_none()) {
+        let is_known = |pair: &&Pair| pair.importer.is_none() && pair.verdict != Verdict::NotKnown;
+        if block.cause.is_none() && pairs.iter().all(is_known) {
             self.line(Colour::None, "  no cluster imports the Service: `--to MEMBER` says why a member does not");
         }
         if pairs.len() == 1 && !all {

@@ -2,6 +2,7 @@
 
 use super::state::State;
 use crate::limits::CLUSTERS_NAMED;
+use chrono::{DateTime, Local};
 
 /// Keys of the terminal view.
 const KEYS: &str = "q quit  p pause  k kill an agent  h hub down or up  ? legend";
@@ -25,11 +26,15 @@ pub(super) fn lines() -> Vec<String> {
 }
 
 /// Draws the hub and its members. A large fleet has one line for all members.
-pub(super) fn fleet(state: &State) -> Vec<(bool, String)> {
+pub(super) fn fleet(state: &State, now: DateTime<Local>) -> Vec<(bool, String)> {
     let Some((hub, members)) = state.names.split_first() else { return Vec::new() };
-    let left = format!("{hub} {}", if state.hub_down { "DOWN".to_owned() } else { agent(state, "hub-agent") });
-    let is_hub_well = !state.hub_down && condition(state, "hub-agent").is_none();
-    let link = if state.hub_down { "-/ " } else { "---" };
+    let of_hub = match state.hub_down_since {
+        Some(since) => format!("DOWN for {} s", (now - since).num_seconds()),
+        None => agent(state, "hub-agent"),
+    };
+    let (left, is_hub_down) = (format!("{hub} {of_hub}"), state.hub_down_since.is_some());
+    let is_hub_well = !is_hub_down && condition(state, "hub-agent").is_none();
+    let link = if is_hub_down { "-/ " } else { "---" };
     if members.len() > CLUSTERS_NAMED {
         let ill: Vec<&str> =
             members.iter().filter(|it| condition(state, &agent_of(it)).is_some()).map(String::as_str).collect();
@@ -40,7 +45,7 @@ pub(super) fn fleet(state: &State) -> Vec<(bool, String)> {
     let gap = " ".repeat(left.chars().count());
     let rows = members.iter().enumerate().map(|(row, member)| {
         let name = agent_of(member);
-        let is_well = condition(state, &name).is_none() && (is_hub_well || row > 0) && !state.hub_down;
+        let is_well = condition(state, &name).is_none() && (is_hub_well || row > 0) && !is_hub_down;
         let start = if row == 0 { &left } else { &gap };
         (
             is_well,

@@ -65,7 +65,7 @@ pub(super) fn draw(state: &State, now: DateTime<Local>, size: Size, colours: Col
     let last = if state.has_legend { legend() } else { happened(state, columns) };
     let parts = [
         header(state, now),
-        fleet(state),
+        fleet(state, now),
         kubeconfigs(state),
         exports(state),
         imports(state),
@@ -115,9 +115,9 @@ pub(super) fn last(state: &State) -> Vec<String> {
 }
 
 /// Returns the part with the hub and its members.
-fn fleet(state: &State) -> Part {
+fn fleet(state: &State, now: DateTime<Local>) -> Part {
     let look = |is_well| if is_well { Look::Plain } else { Look::Bad };
-    let lines = legend::fleet(state).into_iter().map(|(is_well, line)| (look(is_well), line)).collect();
+    let lines = legend::fleet(state, now).into_iter().map(|(is_well, line)| (look(is_well), line)).collect();
     Part { lines: headed("FLEET", lines), headed: true, newest_last: false, rank: Rank::Fleet }
 }
 
@@ -153,9 +153,9 @@ fn exports(state: &State) -> Part {
         alike.entry((service, description)).or_insert((well, Vec::new())).1.push(cluster);
     }
     // While the hub is down, nobody checks exports: what is shown is old.
-    let heading = if state.hub_down { "EXPORTS   as before the hub was down" } else { "EXPORTS" };
+    let heading = if state.hub_down_since.is_some() { "EXPORTS   as before the hub was down" } else { "EXPORTS" };
     let mut lines = grouped(alike, "of");
-    if state.hub_down {
+    if state.hub_down_since.is_some() {
         lines.iter_mut().for_each(|(look, _)| *look = Look::Plain);
     }
     Part { lines: headed(heading, lines), headed: true, newest_last: false, rank: Rank::Exports }

@@ -277,7 +277,7 @@ fn nothing_looks_well_while_the_hub_is_down_or_an_agent_waits() {
     assert!(down.iter().any(|line| line.contains("EXPORTS   as before the hub was down")), "{down:#?}");
     let exports = down.iter().find(|line| line.contains("work/app of member-1")).unwrap();
     assert!(!exports.contains("\u{1b}[32m"), "{exports:?} is green");
-    assert!(down.iter().any(|line| line.contains("hub DOWN +-/  member-1 [agent runs]")), "{down:#?}");
+    assert!(down.iter().any(|line| line.contains("hub DOWN for 0 s +-/  member-1 [agent runs]")), "{down:#?}");
 
     state.take(time(), Event::Hub { reachable: true });
     let lease = |held| Event::Lease { agent: "hub-agent".to_owned(), held };
@@ -314,10 +314,13 @@ fn the_legend_takes_the_place_of_the_changes() {
 #[test]
 fn a_large_fleet_has_one_line_for_its_members() {
     let mut state = fleet(20);
-    assert_eq!(legend::fleet(&state), [(true, "hub [agent runs] --- 20 members (all agents run)".to_owned())]);
+    assert_eq!(legend::fleet(&state, time()), [(true, "hub [agent runs] --- 20 members (all agents run)".to_owned())]);
     let (agent, killed) = ("member-agent of member-7".to_owned(), AgentState::Killed);
     state.take(time(), Event::Agent { agent, state: killed, why: None });
-    assert_eq!(legend::fleet(&state), [(false, "hub [agent runs] --- 20 members (not well: member-7)".to_owned())]);
+    assert_eq!(
+        legend::fleet(&state, time()),
+        [(false, "hub [agent runs] --- 20 members (not well: member-7)".to_owned())]
+    );
 }
 
 #[test]

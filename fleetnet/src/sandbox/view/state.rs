@@ -20,8 +20,8 @@ pub(super) struct State {
     pub(super) names: Vec<String>,
     /// API and scenario of the run.
     run: String,
-    /// True while the hub is unreachable.
-    pub(super) hub_down: bool,
+    /// Time since when the hub is unreachable.
+    pub(super) hub_down_since: Option<DateTime<Local>>,
     /// Names of agents that wait for their Leases.
     pub(super) waiting: BTreeSet<String>,
     pub(super) paused: bool,
@@ -85,7 +85,7 @@ impl State {
                 (self.clusters, self.agents, self.names) = (clusters.len(), agents, clusters);
             }
             Event::Hub { reachable } => {
-                self.hub_down = !reachable;
+                self.hub_down_since = (!reachable).then_some(at);
                 self.remember(happened);
             }
             Event::Lease { agent, held } => {
@@ -145,7 +145,7 @@ impl State {
 
     /// True if nothing is down and nobody waits.
     pub(super) fn is_well(&self) -> bool {
-        self.down.is_empty() && self.waiting.is_empty() && !self.hub_down
+        self.down.is_empty() && self.waiting.is_empty() && self.hub_down_since.is_none()
     }
 
     /// Describes what is down first, and then the number of clusters and agents and the kind of run.
@@ -156,7 +156,7 @@ impl State {
         }
         let list = |names: &BTreeSet<String>| names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         let mut parts = Vec::new();
-        if self.hub_down {
+        if self.hub_down_since.is_some() {
             parts.push("HUB DOWN".to_owned());
         }
         if !self.down.is_empty() {
