@@ -293,17 +293,50 @@ fn a_distribution_of_a_new_change_is_waited_for() {
         set(&mut snapshot.hub.slice_exports, "/spec/endpointSliceReference/exportedSince", json!(since));
         set(&mut snapshot.hub.slice_exports, "/spec/endpoints", json!([{"addresses": ["10.1.0.2"]}]));
         set(&mut snapshot.members[WEST].slices, "/endpoints", json!([{"addresses": ["10.1.0.2"]}]));
-        let explanation = explain(&snapshot, &app(), &Filter::default());
-        let step = explanation.pairs[0].steps.iter().find(|step| step.code == FN503).expect("a step");
-        step.outcome
+        outcome(&snapshot, FN503)
     };
-    for (since, outcome) in [
+    for (since, expected) in [
         ("2027-01-15T12:09:59.900000Z", Outcome::Waiting),
         ("2027-01-15T12:10:00.900000Z", Outcome::Waiting),
         ("2027-01-15T12:09:49.000000Z", Outcome::Broken),
         // A clock that is an hour ahead.
         ("2027-01-15T13:10:00.000000Z", Outcome::Broken),
     ] {
-        assert_eq!(codes(since), outcome, "{since}");
+        assert_eq!(codes(since), expected, "{since}");
+    }
+}
+
+/// Returns the outcome of a step between exporter and importer.
+fn outcome(snapshot: &Snapshot, code: Code) -> Outcome {
+    let explanation = explain(snapshot, &app(), &Filter::default());
+    explanation.pairs[0].steps.iter().find(|step| step.code == code).expect("a step").outcome
+}
+
+#[test]
+fn an_import_of_a_new_change_is_waited_for() {
+    for (since, expected) in
+        [("2027-01-15T12:09:59.900000Z", Outcome::Waiting), ("2027-01-15T12:09:49.000000Z", Outcome::Broken)]
+    {
+        let mut snapshot = healthy();
+        export_two(&mut snapshot);
+        set(&mut snapshot.hub.distributed_slices, "/spec/endpointSliceReference/exportedSince", json!(since));
+        assert_eq!(outcome(&snapshot, FN701), expected, "{since}");
+        let observed = json!({"networking.fleet.azure.com/last-observed-generation": "2"});
+        set(&mut snapshot.members[EAST].slices, "/metadata/annotations", observed);
+        assert_eq!(outcome(&snapshot, FN606), expected, "{since}");
+    }
+}
+
+#[test]
+fn an_export_that_ends_with_its_namespace_in_the_hub_is_reported_once() {
+    let mut snapshot = healthy();
+    set(&mut snapshot.hub.service_imports, "/status/clusters", json!([]));
+    assert_eq!(outcome(&snapshot, FN702), Outcome::Broken);
+    for (deleted, of_namespace) in
+        [("2027-01-15T12:09:57Z", Outcome::Waiting), ("2027-01-15T12:09:00Z", Outcome::Broken)]
+    {
+        set(&mut snapshot.hub.namespaces, "/metadata/deletionTimestamp", json!(deleted));
+        let outcomes = [FN303, FN702].map(|code| outcome(&snapshot, code));
+        assert_eq!(outcomes, [of_namespace, Outcome::Skipped], "{deleted}");
     }
 }

@@ -32,12 +32,10 @@ pub(crate) fn slice_maker(snapshot: &Snapshot, member: &Member) -> Option<SliceM
         "on" => Some(SliceMaker::Nobody),
         mode => {
             let silence = silence()?;
-            let takes_over = mode == "auto" && silence > takeover_after(site);
-            match takes_over {
-                true if agent_makes()? => Some(SliceMaker::MemberAgent),
-                _ if silence <= LEASE_SECONDS => Some(SliceMaker::KubeControllerManager),
-                _ => Some(SliceMaker::Nobody),
+            if mode == "auto" && silence > takeover_after(site) && agent_makes()? {
+                return Some(SliceMaker::MemberAgent);
             }
+            Some(if silence <= LEASE_SECONDS { SliceMaker::KubeControllerManager } else { SliceMaker::Nobody })
         }
     }
 }

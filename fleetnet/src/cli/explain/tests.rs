@@ -108,6 +108,19 @@ notices:
 }
 
 #[test]
+fn who_has_no_importer_learns_how_to_go_on_unless_the_importers_are_not_known() {
+    let hint = "no cluster imports the Service: `--to MEMBER` says why a member does not";
+    for (verdict, has_hint) in [(Verdict::Healthy, true), (Verdict::NotKnown, false)] {
+        let mut view = shown(false);
+        let pair = &mut view.explanation.pairs[1];
+        (pair.importer, pair.verdict) = (None, verdict);
+        let text = render(&view, OutputFlags::default(), Paint::Plain).to_string();
+        assert_eq!(text.contains(hint), has_hint, "{text}");
+    }
+    assert!(!text(false, Format::Table, Paint::Plain).contains(hint), "a cause says more");
+}
+
+#[test]
 fn a_notice_has_exit_code_1_only_if_the_user_is_strict() {
     let mut view = shown(false);
     view.explanation.verdict = Verdict::Healthy;
