@@ -5,7 +5,8 @@
 //! setup (fleet, two replicas of each agent) ── traffic (servers, clients, counts)
 //! changes (one pod more, one pod less), rollouts, kills (of agents, during rollouts) ── imports (addresses in the importer, with times)
 //! interruptions (frozen leaders, outages, restarts, changes by users), versions (agents of another version)
-//! outside (node port, load balancer), death (of an exporting cluster), overhead (of the way through a derived Service)
+//! silence (of an exporting cluster whose pods answer), death (of an exporting cluster)
+//! outside (node port, load balancer), overhead (of the way through a derived Service)
 //! report (JSON, targets, table)
 //! ```
 
@@ -19,12 +20,13 @@ pub mod overhead;
 pub mod report;
 pub mod rollouts;
 pub mod setup;
+pub mod silence;
 pub mod traffic;
 pub mod versions;
 
 use anyhow::Context as _;
 use packets::Settings;
-use packets::interruptions::Interruption;
+use packets::interruptions::{Interruption, PRE_STOP};
 use packets::pair::Pair;
 use report::Report;
 use serde::Serialize;
@@ -69,7 +71,7 @@ impl Scenario {
     ];
 }
 
-/// Connections of the clients in rolling updates.
+/// Connections of clients.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Connections {
@@ -118,13 +120,14 @@ pub struct Size {
     /// Pods of a rolling update.
     #[arg(long, default_value_t = 10)]
     pub pods: u32,
-    /// Seconds that the preStop hooks of the pods in rolling updates sleep; `none` for no hook.
-    #[arg(long, value_delimiter = ',', default_values = ["5", "2", "none"])]
-    pub pre_stop: Vec<PreStop>,
-    /// Connections of the clients in rolling updates.
+    /// Seconds that the preStop hooks of the pods in rolling updates and interruptions sleep; `none` for no hook. Without it: 5, 2 and
+    /// none in rolling updates, and 10 in interruptions. In interruptions with less than 10, lost requests are only counted.
+    #[arg(long, value_delimiter = ',')]
+    pub pre_stop: Option<Vec<PreStop>>,
+    /// Connections of the clients in rolling updates, and when an exporting cluster dies or falls silent.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Connections::ALL)]
     pub connections: Vec<Connections>,
-    /// Seconds for which the hub does not answer.
+    /// Seconds for which the hub does not answer. Other servers are not down for longer, and leaders not frozen or cut off.
     #[arg(long, default_value_t = 300)]
     pub outage: u64,
     /// Interruptions to measure.
@@ -135,6 +138,9 @@ pub struct Size {
     pub older_agents: Option<PathBuf>,
 }
 
+/// preStop hooks in rolling updates and in interruptions if `--pre-stop` is not given.
+const PRE_STOPS: [PreStop; 3] = [PreStop(Some(5)), PreStop(Some(2)), PreStop(None)];
+const PRE_STOPS_OF_INTERRUPTIONS: [PreStop; 1] = [PreStop(Some(PRE_STOP))];
 /// Numbers of changes, rolling updates, kills and others if `--times` is not given.
 const TIMES: [u32; 4] = [50, 200, 12, 3];
 
@@ -142,13 +148,12 @@ impl Size {
     /// Returns the size of the smoke run, which runs every step in a short time.
     #[must_use]
     pub fn smoke() -> Self {
-        let pre_stop = vec![PreStop(Some(5))];
         Self {
             scenario: Scenario::ALL.to_vec(),
             times: Some(1),
             rate: 100,
             pods: 4,
-            pre_stop,
+            pre_stop: Some(vec![PreStop(Some(5))]),
             connections: Connections::ALL.to_vec(),
             outage: 10,
             interruption: Interruption::ALL.to_vec(),
@@ -160,16 +165,30 @@ impl Size {
     fn numbers(&self) -> [u32; 4] {
         TIMES.map(|number| self.times.unwrap_or(number))
     }
+
+    fn has(&self, scenario: Scenario) -> bool {
+        self.scenario.contains(&scenario)
+    }
+
+    fn has_interruption(&self, interruption: Interruption) -> bool {
+        self.has(Scenario::Interruptions) && self.interruption.contains(&interruption)
+    }
+
+    /// Returns the settings of the fleet in which all scenarios can happen.
+    fn settings(&self) -> Settings {
+        // Clients outside need a second node, and a cluster that dies or falls silent a second exporter.
+        let nodes = if self.has(Scenario::Outside) { 2 } else { 1 };
+        let has_second = self.has(Scenario::Death) || self.has_interruption(Interruption::ExporterSilent);
+        let members = if has_second { 3 } else { 2 };
+        let gates = self.has_interruption(Interruption::LeadersCutOff);
+        Settings { nodes: vec![nodes; members], gates, ..Settings::default() }
+    }
 }
 
 /// Measures the scenarios of `size` in one fleet, one after the other.
 pub async fn measure(size: &Size) -> anyhow::Result<Report> {
-    let has = |scenario| size.scenario.contains(&scenario);
-    // Clients outside need a second node, and the death of a cluster a second exporter.
-    let nodes = if has(Scenario::Outside) { 2 } else { 1 };
-    let members = if has(Scenario::Death) { 3 } else { 2 };
-    let settings = Settings { nodes: vec![nodes; members], ..Settings::default() };
-    let mut pair = Pair::start("requests", settings).await?;
+    let has = |scenario| size.has(scenario);
+    let mut pair = Pair::start("requests", size.settings()).await?;
     let mut report = Report::new(size);
     let [changes, rollouts, kills, others] = size.numbers();
     if has(Scenario::Ready) || has(Scenario::Deleted) {
@@ -177,7 +196,7 @@ pub async fn measure(size: &Size) -> anyhow::Result<Report> {
     }
     if has(Scenario::Rollout) {
         for connections in &size.connections {
-            for pre_stop in &size.pre_stop {
+            for pre_stop in size.pre_stop.as_deref().unwrap_or(&PRE_STOPS) {
                 report.rows.extend(rollouts::measure(&pair, size, *connections, *pre_stop, rollouts).await?);
             }
         }
@@ -201,17 +220,22 @@ pub async fn measure(size: &Size) -> anyhow::Result<Report> {
 
 /// Measures the scenarios in which agents or clusters fail or change.
 async fn interrupt(pair: &mut Pair, size: &Size, times: u32, report: &mut Report) -> anyhow::Result<()> {
-    let has = |scenario| size.scenario.contains(&scenario);
-    if has(Scenario::Interruptions) {
+    if size.has(Scenario::Interruptions) {
         for interruption in &size.interruption {
-            report.rows.extend(interruptions::measure(*interruption, pair, size, times).await?);
+            if *interruption == Interruption::ExporterSilent {
+                report.rows.extend(silence::measure(pair, size, times).await?);
+                continue;
+            }
+            for pre_stop in size.pre_stop.as_deref().unwrap_or(&PRE_STOPS_OF_INTERRUPTIONS) {
+                report.rows.extend(interruptions::measure(*interruption, pair, size, *pre_stop, times).await?);
+            }
         }
     }
-    if has(Scenario::Versions) {
+    if size.has(Scenario::Versions) {
         let older = size.older_agents.as_deref().context("the scenario versions needs --older-agents")?;
         report.rows.extend(versions::measure(pair, size, older, times).await?);
     }
-    if has(Scenario::Death) {
+    if size.has(Scenario::Death) {
         let (rows, deaths) = death::measure(pair, size, times).await?;
         report.rows.extend(rows);
         report.deaths = deaths;

@@ -43,7 +43,8 @@ impl Drop for GateProxy {
 }
 
 impl GateProxy {
-    /// Starts a gate in front of the server at `https://127.0.0.1:<port>`.
+    /// Starts a gate in front of the server at `https://<address>:<port>`. The gate has the same address and another port, so the
+    /// server's certificate is valid for it.
     pub async fn start(server_url: &str, state: Gate) -> anyhow::Result<Self> {
         let server = server_url.strip_prefix("https://").context("the server speaks HTTPS")?;
         Self::in_front_of(server.parse().with_context(|| format!("{server} is no address"))?, state).await
@@ -55,7 +56,9 @@ impl GateProxy {
     }
 
     async fn in_front_of(server: SocketAddr, state: Gate) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.context("no port is free on 127.0.0.1")?;
+        let address = server.ip();
+        let listener =
+            TcpListener::bind((address, 0)).await.with_context(|| format!("no port is free on {address}"))?;
         let server_url = format!("https://{}", listener.local_addr()?);
         let state = watch::Sender::new(state);
         let server = Arc::new(Mutex::new(server));
@@ -63,7 +66,7 @@ impl GateProxy {
         Ok(Self { server_url, server, state, task })
     }
 
-    /// Returns the address of the gate, as `127.0.0.1:<port>`.
+    /// Returns the address of the gate, as `<address>:<port>`.
     #[must_use]
     pub fn address(&self) -> &str {
         self.server_url.trim_start_matches("https://")

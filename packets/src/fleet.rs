@@ -1,6 +1,7 @@
 //! Fleet with real traffic: [`Fleet`].
 
 use crate::dns;
+use crate::gates::Gates;
 use crate::kubelet::Times;
 use crate::network::{self, NodeNetwork};
 use crate::node::{Node, ProxyMode};
@@ -13,7 +14,7 @@ use futures::future::{try_join, try_join_all};
 use harness::agent::{Agent, AgentSpec};
 use harness::control_plane::{ControlPlane, Network, Options};
 use harness::eventually;
-use harness::fleet::{self, FLEET_SYSTEM, install_hub, install_member, manifests};
+use harness::fleet::{self, FLEET_SYSTEM, HUB_AGENT, MEMBER_AGENT, install_hub, install_member, manifests};
 use harness::process::Process;
 use harness::user::User;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -50,6 +51,8 @@ pub struct Settings {
     pub same_pod_ranges: bool,
     /// Value of the hub agent's flag `--silence-soft`.
     pub silence_soft: &'static str,
+    /// True if each replica reaches its API servers through gates of its own, so that [`Replicas::cut_leader_off`] can shut them.
+    pub gates: bool,
 }
 
 impl Default for Settings {
@@ -60,6 +63,7 @@ impl Default for Settings {
             slice_stream: true,
             same_pod_ranges: false,
             silence_soft: "60s",
+            gates: false,
         }
     }
 }
@@ -135,14 +139,38 @@ impl Fleet {
     /// Starts two replicas of each agent, and waits until they are ready. Their Leases have the durations of the flags' defaults. Returns
     /// the hub agent's replicas, and then those of the members' agents.
     pub async fn start_replicas(&self) -> anyhow::Result<Vec<Replicas>> {
-        let hub = [self.hub_agent(0).await?, self.hub_agent(1).await?];
+        let hub = [self.hub_replica(0).await?, self.hub_replica(1).await?];
         let mut replicas = vec![Replicas::start("hub", &self.servers.hub, hub).await?];
         for member in &self.servers.members {
-            let specs = [self.member_agent(member).await?, self.member_agent(member).await?];
+            let specs = [self.member_replica(member).await?, self.member_replica(member).await?];
             replicas.push(Replicas::start(&member.cluster_id, &member.control_plane, specs).await?);
         }
         self.are_connected().await?;
         Ok(replicas)
+    }
+
+    /// Returns the settings of a replica of the hub agent and its gates, if the fleet has gates.
+    async fn hub_replica(&self, replica: u16) -> anyhow::Result<(AgentSpec, Gates)> {
+        let (agent, mut gates) = (self.hub_agent(replica).await?, Gates::default());
+        if !self.settings.gates {
+            return Ok((agent, gates));
+        }
+        let hub = &self.servers.hub;
+        let kubeconfig = gates.access(hub, HUB_AGENT).await?.write_kubeconfig(hub.folder())?;
+        Ok((agent.flag("--kubeconfig", kubeconfig), gates))
+    }
+
+    /// Returns the settings of a replica of a member's agent and its gates, if the fleet has gates.
+    async fn member_replica(&self, member: &fleet::Member) -> anyhow::Result<(AgentSpec, Gates)> {
+        let (agent, mut gates) = (self.member_agent(member).await?, Gates::default());
+        if !self.settings.gates {
+            return Ok((agent, gates));
+        }
+        let hub = gates.access(&self.servers.hub, &member.hub_user).await?;
+        let own = &member.control_plane;
+        let kubeconfig = gates.access(own, MEMBER_AGENT).await?.write_kubeconfig(own.folder())?;
+        // The agent reads its token from the same file as without gates.
+        Ok((agent.variable("HUB_SERVER_URL", &hub.server_url).flag("--kubeconfig", kubeconfig), gates))
     }
 
     /// Returns the settings of a replica of the hub agent. Replicas have numbers from 0.

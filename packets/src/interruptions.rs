@@ -21,6 +21,12 @@ use std::time::Duration;
 pub enum Interruption {
     /// During a rolling update, the leader of each agent in turn is frozen (SIGSTOP), and goes on later.
     LeadersFrozen,
+    /// During a rolling update, the leader of each agent in turn has no connections to its API servers, and later has them again. It
+    /// runs on, and the other replica takes over. Needs [`crate::Settings::gates`].
+    LeadersCutOff,
+    /// All replicas of the exporter's agent are killed, until the exporter counts as silent and importers drain its endpoints. Then they
+    /// start again. The exporter's pods answer all the time.
+    ExporterSilent,
     /// The hub's API server does not answer. No endpoint changes.
     HubDown,
     /// The same during a rolling update. The importer keeps endpoints of pods that are gone.
@@ -49,7 +55,7 @@ pub enum Interruption {
 
 /// Seconds of the preStop hook with which no request may be lost: longer than a takeover from a frozen leader.
 pub const PRE_STOP: u32 = 10;
-/// Time for which a leader is frozen: twice as long as its Lease.
+/// Longest time for which a leader is frozen or cut off: twice as long as its Lease.
 const FROZEN: Duration = Duration::from_secs(6);
 /// Longest time for which an API server of a member does not answer.
 const SERVER_DOWN: Duration = Duration::from_secs(10);
@@ -59,8 +65,10 @@ const ACCOUNT: &str = "member-agent";
 const UNEXPORTED: Duration = Duration::from_secs(5);
 
 impl Interruption {
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::LeadersFrozen,
+        Self::LeadersCutOff,
+        Self::ExporterSilent,
         Self::HubDown,
         Self::HubDownInRollout,
         Self::ServersDown,
@@ -80,6 +88,8 @@ impl Interruption {
     pub fn detail(self) -> &'static str {
         match self {
             Self::LeadersFrozen => "leaders are frozen in rolling updates",
+            Self::LeadersCutOff => "leaders are cut off in rolling updates",
+            Self::ExporterSilent => "an exporter is silent",
             Self::HubDown => "the hub is down",
             Self::HubDownInRollout => "the hub is down in rolling updates",
             Self::ServersDown => "API servers are down",
@@ -108,7 +118,8 @@ impl Interruption {
         matches!(self, Self::ConflictLost | Self::Headless)
     }
 
-    /// Lets it happen. `outage` is the time for which the hub does not answer, and API servers of members if it is short, and `number` the number of the next rolling update.
+    /// Lets it happen. `outage` is the time for which the hub does not answer. If it is short, it is also the time for which API servers of
+    /// members do not answer, and for which leaders are frozen or cut off. `number` is the number of the next rolling update.
     pub async fn happen(
         self,
         pair: &mut Pair,
@@ -120,12 +131,22 @@ impl Interruption {
             Self::LeadersFrozen => {
                 let freeze = async {
                     for agent in &pair.agents {
-                        agent.freeze_leader(FROZEN).await?;
+                        agent.freeze_leader(outage.min(FROZEN)).await?;
                     }
                     anyhow::Ok(())
                 };
                 futures::try_join!(servers.roll(&pair.exporter, number), freeze).map(drop)
             }
+            Self::LeadersCutOff => {
+                let cut = async {
+                    for agent in &pair.agents {
+                        agent.cut_leader_off(outage.min(FROZEN)).await?;
+                    }
+                    anyhow::Ok(())
+                };
+                futures::try_join!(servers.roll(&pair.exporter, number), cut).map(drop)
+            }
+            Self::ExporterSilent => silence(pair, servers.name).await,
             Self::HubDown => down(pair, 0, outage).await,
             Self::HubDownInRollout => {
                 futures::try_join!(down(pair, 0, outage), servers.roll(&pair.exporter, number)).map(drop)
@@ -170,6 +191,20 @@ async fn down(pair: &Pair, cluster: usize, time: Duration) -> anyhow::Result<()>
     server.freeze().await?;
     tokio::time::sleep(time).await;
     server.thaw().await
+}
+
+/// Lets the exporter fall silent and return. The importer must use its endpoints meanwhile only if no other cluster exports the Service.
+async fn silence(pair: &mut Pair, service: &str) -> anyhow::Result<()> {
+    let import: ServiceImport = pair.importer.api().get(service).await?;
+    let is_alone = import.status.is_some_and(|status| status.clusters.is_none_or(|clusters| clusters.len() == 1));
+    pair.agents[1].kill().await?;
+    pair.exporter_is_silent(true).await?;
+    pair.exporter_is_used(service, is_alone).await?;
+    tokio::time::sleep(SETTLED).await;
+    pair.exporter_is_used(service, is_alone).await?;
+    pair.agents[1].replace().await?;
+    pair.exporter_is_silent(false).await?;
+    pair.exporter_is_used(service, true).await
 }
 
 async fn reexport(pair: &Pair, service: &str) -> anyhow::Result<()> {

@@ -4,9 +4,10 @@
 //! program ends in any way: processes, network devices, rules of nftables and files. So a test never changes the network of the
 //! machine, and several tests can use the same addresses.
 
+use crate::limits::BEDS;
 use anyhow::{Context as _, bail, ensure};
 use harness::binaries;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use programs::control_plane::{self, Program};
 use programs::coredns;
 use std::env;
@@ -14,7 +15,7 @@ use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Environment variable of the program inside of its namespaces.
@@ -49,10 +50,30 @@ exit $?";
 /// Folder for temporary files inside.
 const TEMPORARY: &str = "/run/fleetnet";
 
-/// Beds of a test program that run at the same time. Most of the time, each one waits for pods to end or for a Lease to expire.
-static BEDS: [Mutex<()>; 3] = [const { Mutex::new(()) }; 3];
-/// Number of beds that have begun.
-static BEGUN: AtomicUsize = AtomicUsize::new(0);
+/// Number of beds that this test program runs.
+static RUNNING: Mutex<usize> = Mutex::new(0);
+/// Notified when a bed ends.
+static ENDED: Condvar = Condvar::new();
+
+/// Right to run a bed, of which a test program has a limited number.
+struct Turn;
+
+impl Turn {
+    /// Waits until a bed can run.
+    fn take() -> Self {
+        let mut running = RUNNING.lock();
+        ENDED.wait_while(&mut running, |running| *running >= BEDS);
+        *running += 1;
+        Self
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *RUNNING.lock() -= 1;
+        ENDED.notify_one();
+    }
+}
 
 /// Runs a test inside of namespaces of its own.
 ///
@@ -81,7 +102,7 @@ where
     if !can_run(name, tools)? {
         return Ok(());
     }
-    let _turn = BEDS[BEGUN.fetch_add(1, Ordering::Relaxed) % BEDS.len()].lock();
+    let _turn = Turn::take();
     prepare()?;
     run_again(name)
 }

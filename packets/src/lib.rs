@@ -5,7 +5,7 @@
 //! ```text
 //! isolation (a test or program in mount, network and PID namespaces of its own; nothing stays behind)
 //!   └─ listeners (ports of the machine that reach the bed)
-//! fleet (hub + members with nodes, and the agents) ── replicas (two processes of an agent)
+//! fleet (hub + members with nodes, and the agents) ── replicas (two processes of an agent) ── gates (to the API servers of one)
 //!   ├─ network (addresses, the bridge, nodes and pods as network namespaces)
 //!   ├─ node (Node object, kube-proxy)
 //!   │    └─ kubelet (pods of a node: processes, probes, graceful deletion) ── inside_namespace (its thread)
@@ -23,6 +23,7 @@ pub mod disturbance;
 mod dns;
 pub mod fleet;
 mod follow;
+mod gates;
 pub mod http;
 pub mod image;
 mod inside_namespace;

@@ -1,11 +1,13 @@
 //! Two replicas of an agent, each of which is a pod: [`Replicas`].
 
 use crate::clock;
+use crate::gates::Gates;
 use anyhow::Context as _;
 use harness::agent::{Agent, AgentSpec};
 use harness::control_plane::ControlPlane;
 use harness::eventually::Deadline;
 use harness::fleet::FLEET_SYSTEM;
+use harness::gate::Gate;
 use harness::limits::POLL;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
@@ -45,6 +47,7 @@ pub struct Replicas {
 #[derive(Debug)]
 struct Replica {
     spec: AgentSpec,
+    gates: Gates,
     pod_uid: String,
     /// `None` while the agent is killed.
     agent: Option<Agent>,
@@ -52,15 +55,19 @@ struct Replica {
 
 impl Replicas {
     /// Starts two replicas, one after the other, so that the first one leads.
-    pub(crate) async fn start(name: &str, control_plane: &ControlPlane, specs: [AgentSpec; 2]) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        name: &str,
+        control_plane: &ControlPlane,
+        specs: [(AgentSpec, Gates); 2],
+    ) -> anyhow::Result<Self> {
         let leases = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
         let mut replicas = Self { name: name.to_owned(), leases, replicas: Vec::new(), pods: 0 };
-        for spec in specs {
+        for (spec, gates) in specs {
             // The harness sets longer Leases.
             let spec = with_leases(spec, DEFAULT_LEASES);
             let pod_uid = replicas.new_pod();
             let agent = spec.clone().variable(POD_UID, &pod_uid).start_ready().await?;
-            replicas.replicas.push(Replica { spec, pod_uid, agent: Some(agent) });
+            replicas.replicas.push(Replica { spec, gates, pod_uid, agent: Some(agent) });
             replicas.leader().await?;
         }
         Ok(replicas)
@@ -93,6 +100,17 @@ impl Replicas {
         agent.freeze().await?;
         tokio::time::sleep(time).await;
         agent.thaw().await
+    }
+
+    /// Ends the connections of the leader to its API servers, and lets none begin for this time, and until the other replica holds all
+    /// Leases. The leader's process runs on.
+    pub async fn cut_leader_off(&self, time: Duration) -> anyhow::Result<()> {
+        let leader = self.leader().await?;
+        let gates = &self.replicas[leader].gates;
+        gates.set_state(Gate::Shut)?;
+        tokio::time::sleep(time).await;
+        self.leader_other_than(Some(leader)).await?;
+        gates.set_state(Gate::Open)
     }
 
     /// Stops each replica and starts its successor in a new pod, one replica after the other, as a rolling update of a Deployment.
@@ -150,9 +168,14 @@ impl Replicas {
 
     /// Returns the index of the replica that holds all Leases. Waits until there is one.
     async fn leader(&self) -> anyhow::Result<usize> {
+        self.leader_other_than(None).await
+    }
+
+    /// Returns the index of the replica that holds all Leases. Waits until there is one, and it is not this one.
+    async fn leader_other_than(&self, former: Option<usize>) -> anyhow::Result<usize> {
         let leader_of = |holders: &[String]| {
             let leads = |replica: &Replica| holders.iter().all(|holder| holder.contains(&replica.pod_uid));
-            self.replicas.iter().position(leads)
+            self.replicas.iter().position(leads).filter(|leader| Some(*leader) != former)
         };
         self.holders(leader_of).await
     }

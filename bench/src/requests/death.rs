@@ -3,75 +3,106 @@
 
 use super::report::{Allowed, Death, Row, Side};
 use super::traffic::{self, Traffic};
-use super::{Scenario, Size, setup};
+use super::{Connections, Scenario, Size, setup};
 use crate::limits::REQUESTS_AFTER_DEATH;
 use crate::quantiles::milliseconds;
 use anyhow::Context as _;
+use futures::future::try_join_all;
 use harness::eventually::Deadline;
 use harness::limits::EVENTUALLY;
 use packets::clock;
 use packets::image::result::Totals;
 use packets::limits::SETTLED;
 use packets::pair::Pair;
-use packets::workload::{self, Client, Servers, cluster_ip};
-use serde_json::json;
+use packets::workload::Servers;
 use std::time::Duration;
 
 /// Name of the servers and of their Service in both exporting clusters.
 const NAME: &str = "death";
 
+/// Parts of a death, in each of which requests are counted.
+const PARTS: [(&str, Allowed); 3] = [
+    ("until the last lost request", Allowed::Counted),
+    ("after it", Allowed::None),
+    ("when the cluster returns", Allowed::None),
+];
+
 /// Cuts the power of an exporting cluster, and gives it back, again and again.
 pub(super) async fn measure(pair: &mut Pair, size: &Size, times: u32) -> anyhow::Result<(Vec<Row>, Vec<Death>)> {
     let servers = Servers { name: NAME, replicas: size.pods, pre_stop: None, probe_delay: 0 };
-    let traffic = start(pair, servers, size.rate).await?;
+    setup::export(pair, servers).await?;
+    let [own, imported] = setup::export_second(pair, servers).await?;
+    let targets = [own, imported].map(|address| format!("http://{address}:80"));
     let mut deaths = Vec::new();
-    let mut sums: [Vec<Row>; 3] = Default::default();
+    let mut sums: Vec<[Vec<Row>; 3]> = size.connections.iter().map(|_| Default::default()).collect();
     for number in 1..=times {
         eprintln!("death {number} of {times}");
-        let before = traffic.totals().await?;
-        let cut = clock::now().as_microsecond();
-        pair.cut_exporter().await?;
-        let last = quiet(&traffic, cut).await?;
-        let quiet = traffic.totals().await?;
-        tokio::time::sleep(REQUESTS_AFTER_DEATH).await;
-        let after = traffic.totals().await?;
-        pair.restore_exporter().await?;
-        traffic.answers_again(&after).await?;
-        tokio::time::sleep(SETTLED).await;
-        let returned = traffic.totals().await?;
-        let time = Duration::from_micros(u64::try_from(last - cut).unwrap_or_default());
-        deaths.push(Death { last_loss_milliseconds: milliseconds(time) });
-        let parts = [
-            ("until the last lost request", Allowed::Counted, &before, &quiet),
-            ("after it", Allowed::None, &quiet, &after),
-            ("when the cluster returns", Allowed::None, &after, &returned),
-        ];
-        for (rows, (detail, allowed, from, to)) in sums.iter_mut().zip(parts) {
-            add(rows, detail, allowed, from, to);
+        // Kept connections of clients that have seen a death lead to the other cluster only.
+        let traffics = start(pair, size, &targets, number).await?;
+        let (counts, died) = die(pair, &traffics).await?;
+        deaths.extend(died);
+        for (sums, ((connections, _), times)) in sums.iter_mut().zip(traffics.iter().zip(counts)) {
+            for ((rows, (part, allowed)), times) in sums.iter_mut().zip(PARTS).zip(times.windows(2)) {
+                let detail = format!("{} connections, {part}", connections.as_str());
+                add(rows, &detail, allowed, &times[0], &times[1]);
+            }
         }
+        try_join_all(traffics.iter().map(|(_, traffic)| traffic.stop())).await?;
     }
-    traffic.stop().await?;
-    Ok((sums.concat(), deaths))
+    setup::end(pair, servers).await?;
+    setup::end_second(pair, servers).await?;
+    Ok((sums.into_iter().flatten().flatten().collect(), deaths))
 }
 
-/// Starts servers in both exporting clusters, exports them, and starts the clients.
-async fn start(pair: &Pair, servers: Servers<'_>, rate: u32) -> anyhow::Result<Traffic> {
-    let (second, second_id) = pair.second_exporter()?;
-    let mut own = String::new();
-    for user in [&pair.exporter, &second] {
-        servers.create(user).await?;
-        cluster_ip(&servers.create_service(user).await?)?.clone_into(&mut own);
-        user.export_standard(NAME, json!({})).await?;
+/// Starts clients with connections of each kind in the second exporter and in the importer.
+async fn start(
+    pair: &Pair,
+    size: &Size,
+    targets: &[String; 2],
+    number: u32,
+) -> anyhow::Result<Vec<(Connections, Traffic)>> {
+    let (second, _) = pair.second_exporter()?;
+    let mut traffics = Vec::new();
+    for connections in &size.connections {
+        let name = format!("{NAME}-{}-{number}", connections.as_str());
+        let users = [&second, &pair.importer];
+        let sends = (size.rate, *connections);
+        let traffic = setup::traffic(&name, users, targets.clone(), sends, [size.pods, 2 * size.pods]).await?;
+        traffics.push((*connections, traffic));
     }
-    let clusters = [pair.exporting(), &second_id];
-    let imported = workload::imported_address(&pair.importer, NAME, &clusters).await?;
-    let rate = format!("--rate={rate}");
-    let client = async |user, address: &str| {
-        Client::create(user, "client-of-death", &format!("http://{address}:80"), &[&rate]).await
-    };
-    let clients = [client(&second, &own).await?, client(&pair.importer, &imported).await?];
-    let replicas = usize::try_from(servers.replicas)?;
-    setup::settled(clients, [replicas, 2 * replicas]).await
+    Ok(traffics)
+}
+
+/// Cuts the power of the exporter, and gives it back. Returns the counts of the clients at the beginning and at the end of each part.
+async fn die(
+    pair: &mut Pair,
+    traffics: &[(Connections, Traffic)],
+) -> anyhow::Result<(Vec<[Vec<Totals>; 4]>, Vec<Death>)> {
+    let totals = async || try_join_all(traffics.iter().map(|(_, traffic)| traffic.totals())).await;
+    let before = totals().await?;
+    let cut = clock::now().as_microsecond();
+    pair.cut_exporter().await?;
+    let lasts = try_join_all(traffics.iter().map(|(_, traffic)| quiet(traffic, cut))).await?;
+    let quiet = totals().await?;
+    tokio::time::sleep(REQUESTS_AFTER_DEATH).await;
+    let after = totals().await?;
+    pair.restore_exporter().await?;
+    pair.exporter_is_used(NAME, true).await?;
+    for ((connections, traffic), after) in traffics.iter().zip(&after) {
+        // Only a new connection leads to another server than before.
+        if *connections == Connections::New {
+            traffic.answers_again(after).await?;
+        }
+    }
+    tokio::time::sleep(SETTLED).await;
+    let returned = totals().await?;
+    let deaths = traffics.iter().zip(lasts).map(|((connections, _), last)| {
+        let time = Duration::from_micros(u64::try_from(last - cut).unwrap_or_default());
+        Death { connections: *connections, last_loss_milliseconds: milliseconds(time) }
+    });
+    let counts = before.into_iter().zip(quiet).zip(after.into_iter().zip(returned));
+    let counts = counts.map(|((before, quiet), (after, returned))| [before, quiet, after, returned]);
+    Ok((counts.collect(), deaths.collect()))
 }
 
 /// Waits until the importer's client has lost nothing for [`REQUESTS_AFTER_DEATH`]. Returns the time of the last loss.

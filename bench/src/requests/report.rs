@@ -1,6 +1,6 @@
 //! Results of the measurement, compared with targets.
 
-use super::{PreStop, Scenario, Size};
+use super::{Connections, PreStop, Scenario, Size};
 use crate::environment::Role;
 use crate::quantiles::{Quantiles, ratio};
 use crate::report::{Target, processors, target};
@@ -156,6 +156,7 @@ pub struct Kill {
 /// Death of an exporting cluster.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Death {
+    pub connections: Connections,
     /// From the death until the last request of the importer that was lost.
     pub last_loss_milliseconds: f64,
 }
@@ -222,8 +223,12 @@ impl Report {
                 self.targets.push(target(&name, at_most, longest));
             }
         }
-        if let Some(longest) = self.deaths.iter().map(|death| death.last_loss_milliseconds).reduce(f64::max) {
-            self.targets.push(target("death: last lost request, longest, ms", SOFT_LIMIT_MILLISECONDS, longest));
+        for connections in Connections::ALL {
+            let deaths = self.deaths.iter().filter(|death| death.connections == connections);
+            if let Some(longest) = deaths.map(|death| death.last_loss_milliseconds).reduce(f64::max) {
+                let name = format!("death, {} connections: last lost request, longest, ms", connections.as_str());
+                self.targets.push(target(&name, SOFT_LIMIT_MILLISECONDS, longest));
+            }
         }
         self.targets.extend(targets_of_overhead(&self.overheads));
         self
@@ -263,8 +268,12 @@ impl Report {
             let [local, importer] = Side::ALL.map(|side| lost.get(&side).copied().unwrap_or_default());
             let _ = writeln!(text, "| {agent:?} | {} | {next} | {local} | {importer} |", name(*successor));
         }
-        for Death { last_loss_milliseconds } in &self.deaths {
-            let _ = writeln!(text, "\ndeath: the last lost request {last_loss_milliseconds:.0} ms after it");
+        for Death { connections, last_loss_milliseconds } in &self.deaths {
+            let connections = connections.as_str();
+            let _ = writeln!(
+                text,
+                "\ndeath, {connections} connections: the last lost request {last_loss_milliseconds:.0} ms after it"
+            );
         }
         if !self.overheads.is_empty() {
             text.push_str("\n| way | requests/s | µs: p50 / p90 / p99 | lost |\n|---|---|---|---|\n");

@@ -6,7 +6,8 @@ use fleetnet_api::crd::multicluster::ServiceExport;
 use harness::user::User;
 use packets::limits::SETTLED;
 use packets::pair::Pair;
-use packets::workload::{Client, Servers, cluster_ip};
+use packets::workload::{self, Client, Servers, cluster_ip};
+use serde_json::json;
 
 /// Number of connections of a client that keeps them.
 const KEPT: u32 = 20;
@@ -21,7 +22,8 @@ pub(super) async fn serve(
 ) -> anyhow::Result<Traffic> {
     let [own, imported] = export(pair, servers).await?;
     let targets = [own, imported].map(|address| format!("http://{address}:80"));
-    traffic(pair, servers, rate, connections, targets).await
+    let users = [&pair.exporter, &pair.importer];
+    traffic(servers.name, users, targets, (rate, connections), [servers.replicas; 2]).await
 }
 
 /// Does the same as [`serve`], with clients that use the names of the Service and of its import. They look them up for each request.
@@ -29,7 +31,8 @@ pub(super) async fn serve_by_name(pair: &Pair, servers: Servers<'_>, rate: u32) 
     export(pair, servers).await?;
     let (name, namespace) = (servers.name, pair.namespace());
     let targets = ["cluster", "clusterset"].map(|zone| format!("http://{name}.{namespace}.svc.{zone}.local:8080"));
-    traffic(pair, servers, rate, Connections::New, targets).await
+    let users = [&pair.exporter, &pair.importer];
+    traffic(name, users, targets, (rate, Connections::New), [servers.replicas; 2]).await
 }
 
 /// Starts servers in the exporter, and exports their Service. Returns the addresses of the Service and of its import.
@@ -40,26 +43,36 @@ pub(super) async fn export(pair: &Pair, servers: Servers<'_>) -> anyhow::Result<
     Ok([cluster_ip(&service)?.to_owned(), imported])
 }
 
-/// Starts a client for each target: one in the exporter and one in the importer.
-async fn traffic(
-    pair: &Pair,
-    servers: Servers<'_>,
-    rate: u32,
-    connections: Connections,
+/// Does the same as [`export`] in the second exporter, after the first one. Returns the addresses of its Service and of the import of both.
+pub(super) async fn export_second(pair: &Pair, servers: Servers<'_>) -> anyhow::Result<[String; 2]> {
+    let (user, cluster) = pair.second_exporter()?;
+    servers.create(&user).await?;
+    let service = servers.create_service(&user).await?;
+    user.export_standard(servers.name, json!({})).await?;
+    let imported = workload::imported_address(&pair.importer, servers.name, &[pair.exporting(), &cluster]).await?;
+    Ok([cluster_ip(&service)?.to_owned(), imported])
+}
+
+/// Starts a client of each user with a target, at a rate and over such connections. Then waits until they have answers of as many servers.
+pub(super) async fn traffic(
+    name: &str,
+    users: [&User; 2],
     targets: [String; 2],
+    (rate, connections): (u32, Connections),
+    servers: [u32; 2],
 ) -> anyhow::Result<Traffic> {
     let kept = if connections == Connections::Kept { KEPT } else { 0 };
     let settings = [format!("--rate={rate}"), format!("--connections={kept}")];
-    let name = format!("client-of-{}", servers.name);
+    let name = format!("client-of-{name}");
     let start = async |user: &User, target: &str| {
         Client::create(user, &name, target, &settings.each_ref().map(|it| &**it)).await
     };
-    let [own, imported] = &targets;
-    let clients = [start(&pair.exporter, own).await?, start(&pair.importer, imported).await?];
-    let servers = usize::try_from(servers.replicas)?;
+    let clients = [start(users[0], &targets[0]).await?, start(users[1], &targets[1]).await?];
     // A kept connection leads to one server, and it is chance which one.
-    let servers = if connections == Connections::Kept { servers / 2 } else { servers };
-    settled(clients, [servers; 2]).await
+    let expected = |servers: u32| {
+        usize::try_from(if connections == Connections::Kept { (servers / 2).min(KEPT / 4) } else { servers })
+    };
+    settled(clients, [expected(servers[0])?, expected(servers[1])?]).await
 }
 
 /// Waits until each client has answers of as many servers. Then starts the measurement.
@@ -75,6 +88,15 @@ pub(super) async fn settled(clients: [Client; 2], servers: [usize; 2]) -> anyhow
 
 /// Ends the export of servers, and deletes them.
 pub(super) async fn end(pair: &Pair, servers: Servers<'_>) -> anyhow::Result<()> {
-    pair.exporter.delete::<ServiceExport>(servers.name).await?;
-    servers.delete(&pair.exporter).await
+    end_of(&pair.exporter, servers).await
+}
+
+/// Does the same as [`end`] in the second exporter.
+pub(super) async fn end_second(pair: &Pair, servers: Servers<'_>) -> anyhow::Result<()> {
+    end_of(&pair.second_exporter()?.0, servers).await
+}
+
+async fn end_of(user: &User, servers: Servers<'_>) -> anyhow::Result<()> {
+    user.delete::<ServiceExport>(servers.name).await?;
+    servers.delete(user).await
 }

@@ -1,13 +1,8 @@
 //! Requests while agents, servers, users and clusters interrupt the work of the fleet.
 
 use anyhow::{Context as _, ensure};
-use harness::eventually;
-use harness::user::User;
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
-use kube::api::WatchParams;
 use packets::image::result::Totals;
 use packets::interruptions::{Interruption, PRE_STOP};
-use packets::kubelet::Times;
 use packets::limits::SETTLED;
 use packets::node::ProxyMode;
 use packets::pair::Pair;
@@ -15,12 +10,12 @@ use packets::replicas::Successor;
 use packets::workload::{self, Client, Servers};
 use packets::{Settings, clock};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Settings of clients that must lose nothing. A pod that is gone never answers, and a pod of a busy machine may be slow.
 const STEADY: [&str; 2] = ["--rate=100", "--timeout=10000"];
-/// Time for which a server does not answer: longer than a Lease.
+/// Time for which a server does not answer, and a leader is frozen or cut off: longer than a Lease.
 const OUTAGE: Duration = Duration::from_secs(4);
 /// Servers of which an interruption may change the address.
 const FEW: Servers<'static> = Servers { name: "renamed", replicas: 2, pre_stop: None, probe_delay: 0 };
@@ -42,10 +37,12 @@ async fn nothing_is_lost(
     let begin = clock::now().as_microsecond();
     let mut before = client.totals().await?;
     let mut version = 0;
+    let began = Instant::now();
     for interruption in interruptions {
         version += 1;
         interruption.happen(pair, app, OUTAGE, version).await?;
         before = lost_nothing(&client, &before, begin, interruption.detail()).await?;
+        println!("after {:?}: {}", began.elapsed(), interruption.detail());
     }
     for successor in successors {
         version += 1;
@@ -77,6 +74,7 @@ fn no_request_is_lost_while_leaders_servers_agents_and_users_interrupt_the_fleet
     packets::inside(async || {
         let each = [
             Interruption::LeadersFrozen,
+            Interruption::LeadersCutOff,
             Interruption::HubDown,
             Interruption::ServersDown,
             Interruption::AgentsRestarted,
@@ -86,7 +84,7 @@ fn no_request_is_lost_while_leaders_servers_agents_and_users_interrupt_the_fleet
             Interruption::BothApis,
             Interruption::ConflictWon,
         ];
-        let mut pair = Pair::start("interrupted", Settings::default()).await?;
+        let mut pair = Pair::start("interrupted", Settings { gates: true, ..Settings::default() }).await?;
         nothing_is_lost(&mut pair, &each, &[Successor::SamePod, Successor::NewPod]).await?;
         name_is_kept(&mut pair).await.context("requests by name")
     })
@@ -121,7 +119,7 @@ async fn name_is_kept(pair: &mut Pair) -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_dead_cluster_gets_no_requests_after_the_soft_limit_and_gets_them_again_when_it_returns() -> anyhow::Result<()> {
+fn a_silent_cluster_loses_no_request_and_a_dead_one_gets_none_after_the_soft_limit() -> anyhow::Result<()> {
     packets::inside(async || {
         let settings = Settings { nodes: vec![1; 3], silence_soft: "30s", ..Settings::default() };
         let mut pair = Pair::start("death", settings).await?;
@@ -133,12 +131,13 @@ fn a_dead_cluster_gets_no_requests_after_the_soft_limit_and_gets_them_again_when
         }
         let clusters = [pair.exporting(), &second_id];
         let address = workload::imported_address(&pair.importer, FEW.name, &clusters).await?;
-        let client = Client::create(&pair.importer, "client", &format!("http://{address}:80"), &["--rate=50"]).await?;
+        let target = format!("http://{address}:80");
+        silence_loses_nothing(&mut pair, &target).await.context("a silent cluster")?;
+        let client = Client::create(&pair.importer, "client", &target, &["--rate=50"]).await?;
         let before = client.counts("answers of all pods", |totals| totals.servers.len() == 4).await?;
-        let dead = pair.fleet.members[0].pod_times();
         pair.cut_exporter().await?;
         let dying = client.counts("lost requests", |totals| totals.lost > before.lost).await?;
-        no_ready_endpoint(&pair.importer, &dead).await?;
+        pair.exporter_is_used(FEW.name, false).await?;
         tokio::time::sleep(SETTLED).await;
         let withdrawn = clock::now().as_microsecond();
         client.counts("100 requests", |totals| totals.sent > dying.sent + 100).await?;
@@ -153,16 +152,23 @@ fn a_dead_cluster_gets_no_requests_after_the_soft_limit_and_gets_them_again_when
     })
 }
 
-/// Waits until no imported slice of a cluster has a ready endpoint of these pods.
-async fn no_ready_endpoint(importer: &User, pods: &Times) -> anyhow::Result<()> {
-    let is_dead = |endpoint: &Endpoint| {
-        let is_ready = endpoint.conditions.as_ref().and_then(|conditions| conditions.ready) != Some(false);
-        is_ready && pods.values().any(|pod| endpoint.addresses.contains(&pod.address.to_string()))
-    };
-    let none = |slices: &BTreeMap<String, EndpointSlice>| {
-        !slices.is_empty() && !slices.values().flat_map(|slice| slice.endpoints.iter().flatten()).any(is_dead)
-    };
-    let selection = WatchParams::default().labels("multicluster.kubernetes.io/service-name=renamed");
-    let what = "the endpoints of a dead cluster not to be ready";
-    eventually::objects(&importer.api::<EndpointSlice>(), &selection, what, none).await.map(drop)
+/// Lets one of two exporting clusters fall silent and return, and checks that new and kept connections lose nothing.
+async fn silence_loses_nothing(pair: &mut Pair, target: &str) -> anyhow::Result<()> {
+    let mut clients = Vec::new();
+    for (name, connections) in [("new", "--connections=0"), ("kept", "--connections=8")] {
+        let settings = [&STEADY[..], &[connections]].concat();
+        clients.push(Client::create(&pair.importer, name, target, &settings).await?);
+    }
+    for client in &clients {
+        client.counts("answers", |totals| totals.sent > totals.lost).await?;
+    }
+    // Until now, kube-proxy did not know all servers, and requests could be lost.
+    tokio::time::sleep(SETTLED).await;
+    let begin = clock::now().as_microsecond();
+    Interruption::ExporterSilent.happen(pair, FEW, OUTAGE, 1).await?;
+    for client in &clients {
+        let after = client.stop().await?;
+        ensure!(after.last_loss < Some(begin) && after.sent > 1000, "lost by {client:?} after {begin}: {after:?}");
+    }
+    Ok(())
 }

@@ -4,5 +4,6 @@ mod conformance;
 mod connectivity;
 mod disturbances;
 mod interruptions;
+mod measurement;
 mod pods;
 mod requests;
