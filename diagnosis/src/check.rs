@@ -80,10 +80,13 @@ fn row(code: Code, found: Found, good: impl FnOnce() -> String) -> CheckRow {
         Err(Stop::Skipped(why)) => (CheckResult::Skipped, why),
         Err(Stop::Waiting(why)) => (CheckResult::Warning, why),
         Err(Stop::Unknown(why)) => (CheckResult::Unknown, why),
+        // What this user may not read is not known.
+        Err(Stop::Broken(evidence)) if code == Code::FN104 => (CheckResult::Unknown, text(&evidence)),
         Err(Stop::Broken(evidence)) if entry.is_notice => (CheckResult::Warning, text(&evidence)),
         Err(Stop::Broken(evidence)) => (CheckResult::Error, text(&evidence)),
     };
-    let needs_hint = matches!(result, CheckResult::Warning | CheckResult::Error);
+    let needs_hint = matches!(result, CheckResult::Warning | CheckResult::Error)
+        || (code == Code::FN104 && result == CheckResult::Unknown);
     CheckRow { code, title: entry.title, result, detail, hint: if needs_hint { remedy } else { String::new() } }
 }
 

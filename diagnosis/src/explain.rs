@@ -139,25 +139,33 @@ fn pair(walk: &Walk<'_>) -> (Pair, Vec<Finding>) {
     let mut is_unknown = false;
     for (code, rule) in rules() {
         let found = run(walk, rule);
+        let has_fault = cause.as_ref().is_some_and(is_fault);
         if let Err(Stop::Broken(evidence)) = &found {
             let finding = finding_for(code, evidence, walk.service);
             if code.entry().is_notice {
                 notices.push(finding);
-            } else if cause.is_none() {
+            } else if !has_fault {
+                is_unknown |= !is_fault(&finding);
                 cause = Some(finding);
             }
         }
-        is_unknown |= cause.is_none() && matches!(found, Err(Stop::Unknown(_)));
+        is_unknown |= !has_fault && matches!(found, Err(Stop::Unknown(_)));
         steps.push(step(code, found));
     }
-    let verdict = match &cause {
-        Some(_) => Verdict::Fault,
-        None if is_unknown => Verdict::NotKnown,
-        None => Verdict::Healthy,
+    let has_fault = cause.as_ref().is_some_and(is_fault);
+    let verdict = match is_unknown {
+        _ if has_fault => Verdict::Fault,
+        true => Verdict::NotKnown,
+        false => Verdict::Healthy,
     };
     let [exporter, importer] = [walk.exporter, walk.importer].map(|member| member.map(|member| member.id.clone()));
-    let earlier_unknown = is_unknown && cause.is_some();
+    let earlier_unknown = is_unknown && has_fault;
     (Pair { api: walk.api, exporter, importer, steps, cause, earlier_unknown, verdict }, notices)
+}
+
+/// False for FN104: the agents are not affected. What this user may not read is not known, so a later fault is the cause.
+fn is_fault(finding: &Finding) -> bool {
+    finding.code != Code::FN104
 }
 
 /// Runs a rule for all clusters of the pair that it applies to.
@@ -214,7 +222,7 @@ pub(crate) fn finding(code: Code, evidence: &Evidence) -> Finding {
         title: entry.title,
         reasons: entry.reasons.iter().map(|reason| reason.as_str()).collect(),
         evidence: evidence.clone(),
-        remedy: filled(entry.remedy, evidence),
+        remedy: filled(evidence.remedy.as_deref().unwrap_or(entry.remedy), evidence),
     }
 }
 
@@ -254,6 +262,8 @@ pub fn text(evidence: &Evidence) -> String {
     format!("{cluster}: {kind} {namespace}{slash}{name}{colon}{field}: {value}")
 }
 
+#[cfg(test)]
+mod cause_tests;
 #[cfg(test)]
 mod endpoint_tests;
 #[cfg(test)]

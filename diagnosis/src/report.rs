@@ -78,6 +78,9 @@ pub struct Evidence {
     pub time: Option<String>,
     /// Command that shows the field again. Empty if no command can.
     pub command: String,
+    /// Remedy of this cause. `None` if the remedy of the code fits.
+    #[serde(skip)]
+    pub remedy: Option<String>,
 }
 
 /// Fault or notice.

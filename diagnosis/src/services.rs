@@ -94,12 +94,13 @@ pub fn services(snapshot: &Snapshot, rows: &Rows) -> Services {
 
 /// Returns the reason why the slices of an importer were not read, so that nobody knows which endpoints it has.
 fn why_unread(snapshot: &Snapshot, importer: &str) -> Option<String> {
-    let no_context = "no kubeconfig context leads to this cluster".to_owned();
-    let Some(member) = snapshot.member(importer) else { return Some(no_context) };
+    let Some(member) = snapshot.member(importer) else {
+        return Reached::NotAsked.without_context().map(str::to_owned);
+    };
     match &member.connection.reached {
         Reached::Yes => Some(format!("EndpointSlices: {}", why(&member.slices)?)),
         Reached::No(failure) => Some(format!("not reached ({}): {}", failure.class, failure.detail)),
-        Reached::NotAsked => Some(no_context),
+        reached => reached.without_context().map(str::to_owned),
     }
 }
 

@@ -124,20 +124,39 @@ pub enum Reached {
     /// No context leads to this cluster.
     #[default]
     NotAsked,
+    /// The command line names contexts, and none of them leads to this cluster. Others may.
+    NotNamed,
+    /// Some contexts did not answer, so they may lead to this cluster. The others do not.
+    NotFound,
 }
 
 impl Reached {
+    /// Returns the reason why no context was used to reach a cluster; `None` if one was.
+    #[must_use]
+    pub const fn without_context(&self) -> Option<&'static str> {
+        match self {
+            Self::Yes | Self::No(_) => None,
+            Self::NotAsked => Some("no kubeconfig context leads to this cluster"),
+            Self::NotNamed => Some("not asked, because no context on the command line leads to this cluster"),
+            Self::NotFound => Some("no kubeconfig context that answers leads to this cluster"),
+        }
+    }
+
     /// Returns the reason why a cluster was not reached, and what the user can do; `None` if it was reached.
     fn failure(&self) -> Option<(String, &'static str)> {
-        let failure = match self {
+        let remedy = match self {
             Self::Yes => return None,
-            Self::NotAsked => {
-                let remedy = "name its context with --context, or add its kubeconfig with --kubeconfig";
-                return Some(("no kubeconfig context leads to this cluster".to_owned(), remedy));
+            Self::No(failure) => {
+                let why = format!("not reached ({}): {}", failure.class, failure.detail);
+                return Some((why, failure.class.remedy()));
             }
-            Self::No(failure) => failure,
+            Self::NotAsked => "name its context with --context, or add its kubeconfig with --kubeconfig",
+            Self::NotNamed => "name its context with --context too, or leave out --context",
+            Self::NotFound => {
+                "name its context with --context to see its error, or add its kubeconfig with --kubeconfig"
+            }
         };
-        Some((format!("not reached ({}): {}", failure.class, failure.detail), failure.class.remedy()))
+        Some((self.without_context()?.to_owned(), remedy))
     }
 }
 
@@ -342,6 +361,12 @@ mod tests {
     fn clusters_that_were_not_reached_are_named_with_a_remedy() {
         let mut snapshot = healthy();
         assert_eq!(snapshot.not_reached(), []);
+        snapshot.members[0].connection.reached = Reached::NotNamed;
+        let named = snapshot.not_reached().remove(0);
+        assert!(named.why.starts_with("not asked, because no context on the command line"), "{named:?}");
+        assert!(named.remedy.contains("--context too"), "{named:?}");
+        snapshot.members[0].connection.reached = Reached::NotFound;
+        assert!(snapshot.not_reached()[0].why.contains("no kubeconfig context that answers"));
         snapshot.members[0].connection.reached = Reached::NotAsked;
         let failure = |class| Failure { class, host: String::new(), port: None, detail: "refused".to_owned() };
         snapshot.members[1].connection.reached = Reached::No(failure(FailureClass::Tcp));

@@ -179,7 +179,7 @@ pub(crate) fn not_known_of(snapshot: &Snapshot, kinds: &[(&str, Option<String>)]
     match &snapshot.hub.connection.reached {
         Reached::Yes => {}
         Reached::No(failure) => return vec![format!("hub: not reached ({}): {}", failure.class, failure.detail)],
-        Reached::NotAsked => return vec!["hub: no kubeconfig context leads to the hub".to_owned()],
+        reached => return vec![format!("hub: {}", reached.without_context().unwrap_or_default())],
     }
     let of_kinds = kinds.iter().filter_map(|(kind, why)| Some(format!("hub: {kind}: {}", why.as_deref()?)));
     of_kinds.chain(doubt(snapshot)).collect()

@@ -85,7 +85,7 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN110,
         "The agent's role lacks a right in its own cluster",
-        "The API server denies writes of the agent in the agent's own cluster.",
+        "The API server denies writes or watches of the agent in the agent's own cluster.",
     )
     .ok("The agents' roles have all rights in their own clusters")
     .seen(

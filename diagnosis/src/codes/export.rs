@@ -26,11 +26,11 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN304,
         "The Service cannot be exported",
-        "The Service is of type ExternalName, has more than 1,000 ports, or is headless without the annotation or the hub's support. Or the agents made it for an import.",
+        "The Service is of type ExternalName, or the agents made it for an import. By the fleet's API, it can also have more than 1,000 ports, or be headless without the annotation or the hub's support.",
     )
     .ok("The Service can be exported")
     .seen("condition Valid of the ServiceExport", "kubectl --context EXPORTER -n <namespace> get serviceexports.networking <name> -o yaml")
-    .remedy("For a headless Service, set the annotation networking.fleet.azure.com/export-headless to \"true\" and upgrade the hub agent. A Service of type ExternalName has no endpoints that can be exported. Otherwise change the Service, or delete the ServiceExport of a derived Service.")
+    .remedy("A Service of type ExternalName has no endpoints that can be exported: change its type, or delete the ServiceExport. Delete the ServiceExport of a derived Service. By the fleet's API, a headless Service also needs the annotation networking.fleet.azure.com/export-headless with the value \"true\" and a hub agent that supports it, and the limit is 1,000 ports.")
     .reasons(&[Reason::ServiceIneligible, Reason::ServiceImported, Reason::TooManyPorts, Reason::NotUnderstood]),
     Entry::new(
         FN305,
@@ -129,19 +129,19 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN316,
         "The Service has no ready endpoint in the exporter",
-        "The EndpointSlices of the Service have no ready endpoint, or only names of hosts (FQDN). Importers correctly have none either.",
+        "The EndpointSlices of the Service have no ready endpoint, or all have the address type FQDN. Slices of this type are not carried. Importers correctly have no endpoints either.",
     )
     .ok("The Service has ready endpoints in the exporter")
-    .seen("endpoints[].conditions of the EndpointSlices", "kubectl --context EXPORTER -n <namespace> get endpointslices -l kubernetes.io/service-name=<name> -o yaml")
-    .remedy("Check the selector of the Service, and the readiness of its pods."),
+    .seen("endpoints[].conditions and addressType of the EndpointSlices", "kubectl --context EXPORTER -n <namespace> get endpointslices -l kubernetes.io/service-name=<name> -o yaml")
+    .remedy("Check the selector of the Service, and the readiness of its pods. Without a selector, write ready endpoints to its EndpointSlices. In place of slices of type FQDN, create slices of type IPv4 or IPv6."),
     Entry::new(
         FN317,
-        "The Service has no selector and no EndpointSlice",
-        "Nobody makes EndpointSlices for a Service without a selector. fleetnet exports EndpointSlices only.",
+        "The Service has no selector and no EndpointSlice of its own",
+        "Kubernetes makes no EndpointSlices for a Service without a selector, and none of the cluster's own has the label kubernetes.io/service-name with the name of the Service. fleetnet exports EndpointSlices only.",
     )
     .ok("The Service has a selector or EndpointSlices")
-    .seen("spec.selector of the Service, and no EndpointSlice", "kubectl --context EXPORTER -n <namespace> get endpointslices -l kubernetes.io/service-name=<name>")
-    .remedy("Create EndpointSlices for the Service, or give it a selector."),
+    .seen("spec.selector of the Service, and labels of the EndpointSlices of its namespace", "kubectl --context EXPORTER -n <namespace> get endpointslices --show-labels")
+    .remedy("Create EndpointSlices for the Service, or give it a selector. If slices exist, set their label kubernetes.io/service-name to the name of the Service."),
     Entry::new(
         FN318,
         "The EndpointSlice controller of the exporter does not work",

@@ -86,4 +86,13 @@ pub(super) const CODES: &[Entry] = &[
     .ok("The name leads to the Service")
     .seen("connections from a pod of the importer to the name of the Service", "fleetnet test connectivity <namespace>/<name>")
     .remedy("Check the DNS server of the importer. For names of clusterset.local, it must serve that zone (docs/how-to/multicluster-api.md)."),
+    Entry::new(
+        FN711,
+        "Two clusters export the same address",
+        "EndpointSlices of two exporters of the Service have the same address, whoever wrote them. This is right for one backend that both clusters reach, such as the virtual address of a load balancer. It then gets requests for both exporters. If each cluster has a backend of its own at this address, requests for one of them reach the other.",
+    )
+    .ok("No two clusters export the same address")
+    .seen("spec.endpoints of the EndpointSliceExports of both clusters", "kubectl --context HUB get endpointsliceexports -A -o yaml")
+    .remedy("If the address is one backend that both clusters reach, export it from one cluster, or ignore this notice. Otherwise give each backend an address of its own.")
+    .notice(),
 ];

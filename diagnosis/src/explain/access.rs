@@ -46,15 +46,14 @@ static CURRENT: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(|| crds:
 pub(crate) fn context(_: &Snapshot, site: Site<'_>) -> Found {
     match &site.connection().reached {
         Reached::No(failure) if failure.class == FailureClass::Context => Err(unreachable(site, failure)),
-        Reached::NotAsked => Err(Stop::Skipped(no_context(site))),
         Reached::No(_) | Reached::Yes => Ok(()),
+        reached => Err(Stop::Skipped(no_context(site, reached))),
     }
 }
 
 /// FN102.
 pub(crate) fn connection(_: &Snapshot, site: Site<'_>) -> Found {
     match &site.connection().reached {
-        Reached::NotAsked => Err(Stop::Unknown(no_context(site))),
         Reached::No(failure) => match failure.class {
             FailureClass::Timeout => {
                 Err(Stop::Unknown(format!("{}: no answer in time from {}", site.cluster(), failure.host)))
@@ -65,6 +64,7 @@ pub(crate) fn connection(_: &Snapshot, site: Site<'_>) -> Found {
             }
         },
         Reached::Yes => Ok(()),
+        reached => Err(Stop::Unknown(no_context(site, reached))),
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn credentials(_: &Snapshot, site: Site<'_>) -> Found {
 /// FN104.
 pub(crate) fn rights_of_user(_: &Snapshot, site: Site<'_>) -> Found {
     answered(site, &site.connection().reached)?;
-    let denied = states(site).into_iter().find_map(|(kind, state)| match state {
+    let denied = states(site).into_iter().chain(further_states(site)).find_map(|(kind, state)| match state {
         State::Denied(message) => Some((kind, message)),
         State::NotDefined | State::Other => None,
     });
@@ -208,13 +208,13 @@ pub(crate) fn missing_right(site: Site<'_>, right: &MissingRight) -> Stop {
         name: user.clone(),
         field: "status.allowed".to_owned(),
         value: format!("false for {verb} {resource}{dot}{group}"),
-        time: None,
         command: format!("kubectl{context} auth can-i {verb} {resource}{dot}{group}{scope} --as={}", quoted(user)),
+        ..Evidence::default()
     }))
 }
 
-fn no_context(site: Site<'_>) -> String {
-    format!("{}: no kubeconfig context leads to this cluster", site.cluster())
+fn no_context(site: Site<'_>, reached: &Reached) -> String {
+    format!("{}: {}", site.cluster(), reached.without_context().unwrap_or_default())
 }
 
 /// Skips a step about the answers of a cluster that was not reached: FN101 to FN103 report it.
@@ -222,7 +222,7 @@ fn answered(site: Site<'_>, reached: &Reached) -> Found {
     match reached {
         Reached::Yes => Ok(()),
         Reached::No(_) => Err(Stop::Skipped(format!("{}: not reached", site.cluster()))),
-        Reached::NotAsked => Err(Stop::Skipped(no_context(site))),
+        reached => Err(Stop::Skipped(no_context(site, reached))),
     }
 }
 
@@ -237,8 +237,8 @@ fn unreachable(site: Site<'_>, failure: &Failure) -> Stop {
         name: context,
         field: connection.server_url.clone(),
         value: format!("{} error at {}{port}: {}", failure.class, failure.host, failure.detail),
-        time: None,
         command: format!("kubectl{} version", context_flag(site)),
+        ..Evidence::default()
     }))
 }
 
@@ -280,6 +280,33 @@ fn states(site: Site<'_>) -> Vec<(&'static str, State<'_>)> {
     }
 }
 
+/// Returns the states of further listings that the ClusterRole fleetnet-viewer lets a user read. Some steps do without them.
+fn further_states(site: Site<'_>) -> Vec<(&'static str, State<'_>)> {
+    let agent = agent(site);
+    let mut states = vec![
+        ("deployments", state(&agent.deployments)),
+        ("pods", state(&agent.pods)),
+        ("leases", state(&agent.leases)),
+        ("customresourcedefinitions", state(&agent.definitions)),
+    ];
+    states.extend(match site {
+        Site::Hub(hub) => vec![
+            ("mergedserviceimports", state(&hub.merged_imports)),
+            ("serviceaccounts", state(&hub.accounts)),
+            ("resourcequotas", state(&hub.quotas)),
+            ("events", state(&hub.events)),
+        ],
+        Site::Member(member) => vec![
+            ("serviceexports.multicluster.x-k8s.io", state(&member.standard_exports)),
+            ("serviceimports.multicluster.x-k8s.io", state(&member.standard_imports)),
+            ("namespaces", state(&member.namespaces)),
+            ("pods", state(&member.pods)),
+            ("events", state(&member.events)),
+        ],
+    });
+    states
+}
+
 fn shows(site: Site<'_>, kind: &str, verb: &str, value: &str) -> Stop {
     let context = context_flag(site);
     Stop::Broken(Box::new(Evidence {
@@ -289,8 +316,8 @@ fn shows(site: Site<'_>, kind: &str, verb: &str, value: &str) -> Stop {
         name: kind.to_owned(),
         field: format!("right to {verb}"),
         value: value.to_owned(),
-        time: None,
         command: format!("kubectl{context} auth can-i {verb} {kind} -A"),
+        ..Evidence::default()
     }))
 }
 

@@ -146,13 +146,13 @@ fn broken(walk: &Walk<'_>, object: &Undecodable) -> Stop {
         name: name.clone(),
         field: String::new(),
         value: why.clone(),
-        time: None,
         command: format!(
             "kubectl{context} -n {} get {}.{GROUP} {} -o yaml",
             quoted(namespace),
             kind.to_lowercase(),
             quoted(name)
         ),
+        ..Evidence::default()
     }))
 }
 

@@ -111,6 +111,14 @@ impl Stop {
         }
         self
     }
+
+    /// Sets the remedy of this cause, in place of that of the code.
+    pub(crate) fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
+        if let Self::Broken(evidence) = &mut self {
+            evidence.remedy = Some(remedy.into());
+        }
+        self
+    }
 }
 
 /// Returns a kubectl command that shows an object. If the name is empty, the command shows all objects of the kind.

@@ -6,7 +6,8 @@ use super::pairs::{hub_namespace, is_allowed};
 use super::reach::{self, Reach};
 use super::source::{self, EXTERNAL_NAME, is_external_name};
 use super::walk::{
-    Walk, exporters, listed, named, need, older_than, ready_addresses, settled, stays_or_goes, stays_or_goes_with,
+    Walk, exporters, is_headless, listed, named, need, older_than, ready_addresses, settled, stays_or_goes,
+    stays_or_goes_with,
 };
 use super::{Found, Rule, Site, Stop, standard};
 use crate::codes::Code::{self, *};
@@ -17,6 +18,7 @@ use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport, ServiceExpor
 use fleetnet_api::names::annotations;
 use fleetnet_core::conditions::{CONFLICT, INVALID_SERVICE_TYPE, MULTICLUSTER_CONFLICT, NO_SERVICE, VALID, WITHDRAWN};
 use fleetnet_core::features::Feature;
+use fleetnet_core::limits::PORTS_MAX;
 use fleetnet_core::model::{Address, SliceContent};
 use fleetnet_core::reasons::Reason;
 use fleetnet_types::ObjectName;
@@ -168,17 +170,36 @@ pub(super) fn namespace_in_hub(walk: &Walk<'_>) -> Found {
     }
 }
 
+/// Remedy for a Service of type ExternalName.
+const WITHOUT_ENDPOINTS: &str = "Delete the ServiceExport, or give the Service another type: a Service of type ExternalName has no \
+                                 endpoints that can be exported.";
+
 /// FN304.
 fn is_eligible(walk: &Walk<'_>) -> Found {
     let eligible = [Reason::ServiceIneligible, Reason::ServiceImported, Reason::TooManyPorts].map(Reason::as_str);
     let reasons = [&eligible[..], &[INVALID_SERVICE_TYPE]].concat();
-    let found = valid_without(walk, &reasons);
-    match service(walk) {
-        Ok(service) if found.is_err() && is_external_name(service) => {
-            Err(Site::Member(walk.exporter()?).broken(service, "spec.type", EXTERNAL_NAME))
+    let Err(stop) = valid_without(walk, &reasons) else { return Ok(()) };
+    let reason = walk.service_export()?.condition(VALID).map(|valid| valid.reason.as_str());
+    let remedy = match (reason, service(walk)) {
+        (_, Ok(service)) if is_external_name(service) => {
+            let stop = Site::Member(walk.exporter()?).broken(service, "spec.type", EXTERNAL_NAME);
+            return Err(stop.with_remedy(WITHOUT_ENDPOINTS));
         }
-        _ => found,
-    }
+        (Some(INVALID_SERVICE_TYPE), _) => WITHOUT_ENDPOINTS.to_owned(),
+        (Some(reason), _) if reason == Reason::ServiceImported.as_str() => {
+            "Delete the ServiceExport: the clusters that run the Service export it.".to_owned()
+        }
+        (Some(reason), _) if reason == Reason::TooManyPorts.as_str() => {
+            format!("Export a Service with at most {PORTS_MAX} ports.")
+        }
+        // By the standard API, a headless Service needs no annotation.
+        (_, Ok(service)) if walk.api == Api::Fleet && is_headless(service) => format!(
+            "Set the annotation {} of the ServiceExport to \"true\". If it is set, upgrade the hub agent.",
+            annotations::EXPORT_HEADLESS
+        ),
+        _ => return Err(stop),
+    };
+    Err(stop.with_remedy(remedy))
 }
 
 /// FN305.

@@ -1,15 +1,16 @@
 //! Steps FN7xx: result.
 
 use super::evidence::{changed, context_flag, slice_changed};
-use super::export::{difference, namespace_in_hub, service};
+use super::export::{difference, exported_addresses, is_by, namespace_in_hub, service};
 use super::membership::{hears, renewed};
-use super::walk::{Walk, is_of_another_cluster, listed, member_agent, settled};
+use super::walk::{Walk, is_of_another_cluster, listed, member_agent, need, settled};
 use super::{Found, Rule, Site, Stop, reach};
 use crate::codes::Code::{self, *};
 use crate::limits::{SAMPLES_MIN, SLOW_MILLISECONDS, TARGET_MILLISECONDS};
 use crate::report::{Api, Evidence};
 use crate::snapshot::{Member, Snapshot};
-use fleetnet_api::crd::MemberAgent;
+use fleetnet_api::crd::{EndpointSliceExport, MemberAgent};
+use fleetnet_core::names::{cluster_of, member_namespace};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt as _;
@@ -26,6 +27,7 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN708, Rule::Pair(network)),
     (FN709, Rule::Pair(network)),
     (FN710, Rule::Pair(network)),
+    (FN711, Rule::Pair(addresses_have_one_exporter)),
 ];
 
 /// FN701. Compares, for each address and port, what the exporter has ready with what the importer serves. Compares only what the agents
@@ -146,8 +148,8 @@ pub(crate) fn server_is_fast(_: &Snapshot, site: Site<'_>) -> Found {
     })))
 }
 
-/// FN707. Only addresses of pods: two clusters may list the same address outside of all clusters on purpose. The other cluster is the
-/// importer, whose own pods get the requests, or another exporter of the Service.
+/// FN707. Only addresses of pods: two clusters may list the same address outside of all clusters on purpose, which FN711 reports. The
+/// other cluster is the importer, whose own pods get the requests, or another exporter of the Service.
 pub(crate) fn addresses_are_of_one_cluster(walk: &Walk<'_>) -> Found {
     let exporter = walk.exporter()?;
     let of_slices = |member: &Member, slices: Vec<&EndpointSlice>| -> BTreeSet<String> {
@@ -171,6 +173,39 @@ pub(crate) fn addresses_are_of_one_cluster(walk: &Walk<'_>) -> Found {
         }
     }
     Ok(())
+}
+
+/// FN711. A notice, because one backend may be behind both clusters. The hub shows it, also for clusters that were not read.
+fn addresses_have_one_exporter(walk: &Walk<'_>) -> Found {
+    if matches!(addresses_are_of_one_cluster(walk), Err(Stop::Broken(_))) {
+        return Err(Stop::Skipped("FN707 reports it".to_owned()));
+    }
+    let (own, namespace) = (walk.slice_exports()?, member_namespace(&walk.exporter()?.id));
+    let exports = need(&walk.snapshot.hub.internal_exports, "InternalServiceExports", walk.hub())?;
+    let of_service = exports.iter().filter(|export| {
+        let reference = &export.spec.service_reference;
+        walk.is_service(&reference.namespace, &reference.name) && is_by(export, walk.api)
+    });
+    let exporters: BTreeSet<String> = of_service.filter_map(|export| export.namespace()).collect();
+    let is_of_other = |slice: &&EndpointSliceExport| {
+        slice.namespace().is_some_and(|other| *other != *namespace && exporters.contains(&other))
+    };
+    let addresses: BTreeSet<&str> = own.iter().flat_map(|slice| exported_addresses(slice)).collect();
+    let (mut both, mut clusters) = (BTreeSet::new(), BTreeSet::new());
+    for slice in walk.slice_exports_of_all()?.filter(is_of_other) {
+        let shared: Vec<&str> = exported_addresses(slice).intersection(&addresses).copied().collect();
+        if !shared.is_empty() {
+            settled(walk.hub(), changed(slice))?;
+            clusters.extend(slice.namespace().as_deref().and_then(cluster_of));
+            both.extend(shared);
+        }
+    }
+    let is_shared = |slice: &&&EndpointSliceExport| !exported_addresses(slice).is_disjoint(&both);
+    let Some(slice) = own.iter().find(is_shared) else { return Ok(()) };
+    settled(walk.hub(), changed(*slice))?;
+    let clusters: Vec<String> = clusters.iter().map(ToString::to_string).collect();
+    let [clusters, both] = [listed(clusters.iter().map(String::as_str)), listed(both.iter().copied())];
+    Err(walk.hub().broken(*slice, "spec.endpoints", format!("also exported by {clusters}: {both}")))
 }
 
 /// Returns the addresses of the pods in a slice, without those that pods share with their node.

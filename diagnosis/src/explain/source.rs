@@ -1,10 +1,16 @@
 //! Steps FN316 to FN318, FN321 and FN322: endpoints in the exporting member, before an agent has a part in them.
 
-use super::evidence::{changed, created};
+use super::evidence::{changed, context_flag, created, quoted};
 use super::export::{port_text, service};
-use super::reach::is_served;
-use super::walk::{Walk, in_namespace, is_headless, optional, ready_addresses, settled};
+use super::reach::{is_served, of_slice};
+use super::walk::{
+    Walk, in_namespace, is_headless, is_of_another_cluster, listed, need, optional, ready_addresses, settled,
+};
 use super::{Found, Site, Stop};
+use crate::limits::LISTED;
+use crate::snapshot::Member;
+use fleetnet_api::names::labels;
+use fleetnet_core::carried::carried;
 use fleetnet_core::limits::ADDRESSES_MAX;
 use k8s_openapi::api::core::v1::{Pod, Service, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -20,26 +26,60 @@ pub(super) fn has_ready_endpoints(walk: &Walk<'_>) -> Found {
     let slices = walk.source_slices()?;
     let site = Site::Member(walk.exporter()?);
     let Some(first) = slices.first() else { return Err(Stop::Skipped("there is no EndpointSlice".to_owned())) };
-    if slices.iter().any(|slice| has_addresses(slice) && !ready_addresses(slice).is_empty()) {
+    let (carried, others): (Vec<&EndpointSlice>, Vec<&EndpointSlice>) = slices.iter().partition(|it| is_carried(it));
+    if carried.iter().any(|slice| !ready_addresses(slice).is_empty()) {
         return Ok(());
     }
-    if !slices.iter().any(|slice| has_addresses(slice)) {
-        let value = format!("{}: no cluster can import names of hosts", first.address_type);
-        return Err(site.broken(*first, "addressType", value));
-    }
+    let Some(empty) = carried.first() else {
+        let type_ = &first.address_type;
+        let value = format!("{type_}: no cluster can import slices of this type, so they are not carried");
+        let remedy = format!(
+            "Create EndpointSlices of address type IPv4 or IPv6 for the Service: slices of type {type_} are not carried to other \
+             clusters."
+        );
+        return Err(site.broken(*first, "addressType", value).with_remedy(remedy));
+    };
     if !ready_pods(walk)?.is_empty() {
         return Err(Stop::Skipped("pods are ready, and no EndpointSlice contains them".to_owned()));
     }
-    let endpoints: usize = slices.iter().map(|slice| slice.endpoints.iter().flatten().count()).sum();
+    let endpoints: usize = carried.iter().map(|slice| slice.endpoints.iter().flatten().count()).sum();
     let mut value = format!("0 of {endpoints} ready");
-    if let Ok(service) = service(walk)
-        && let Some(selector) = selector(service)
-        && selected_pods(walk)?.is_some_and(|pods| pods.is_empty())
-    {
-        let labels: Vec<String> = selector.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        value += &format!(", and no pod has the labels of the selector: {}", labels.join(","));
+    let pods = selected_pods(walk)?;
+    let selector = service(walk).ok().and_then(selector).map(labels_of);
+    let remedy = match (&selector, pods.as_deref()) {
+        (Some(selector), Some([])) => {
+            value += &format!(", and no pod has the labels of the selector: {selector}");
+            Some(
+                "Correct the selector of the Service or the labels of its pods, or start pods with these labels."
+                    .to_owned(),
+            )
+        }
+        (Some(selector), Some(_)) => Some(why_not_ready(walk, site, selector)),
+        (Some(_), None) => None,
+        (None, _) => {
+            value += ", and the Service has no selector";
+            Some(
+                "Write a ready endpoint to the EndpointSlices: without a selector, Kubernetes does not change them."
+                    .to_owned(),
+            )
+        }
+    };
+    if let Some(other) = others.first() {
+        value += &format!(". Slices of address type {} are not carried", other.address_type);
     }
-    Err(site.broken(*first, "endpoints", value).at(changed(*first)))
+    let stop = site.broken(*empty, "endpoints", value).at(changed(*empty));
+    Err(match remedy {
+        Some(remedy) => stop.with_remedy(remedy),
+        None => stop,
+    })
+}
+
+fn why_not_ready(walk: &Walk<'_>, site: Site<'_>, selector: &str) -> String {
+    let (context, namespace) = (context_flag(site), quoted(&walk.service.namespace));
+    format!(
+        "Make the pods of the Service ready: `kubectl{context} -n {namespace} describe pods -l {}` shows why they are not.",
+        quoted(selector)
+    )
 }
 
 /// FN317.
@@ -48,13 +88,78 @@ pub(super) fn has_a_source_of_slices(walk: &Walk<'_>) -> Found {
     if has_selector(service) || is_external_name(service) || !walk.source_slices()?.is_empty() {
         return Ok(());
     }
-    let site = Site::Member(walk.exporter()?);
+    let exporter = walk.exporter()?;
+    let site = Site::Member(exporter);
     settled(site, created(service))?;
     if let Some(slice) = walk.slices_of_other_clusters()?.first() {
         let value = "this slice comes from another cluster, so it is not exported again";
-        return Err(site.broken(*slice, "metadata.labels", value));
+        let remedy = "Create EndpointSlices with endpoints of this cluster, or delete the ServiceExport.";
+        return Err(site.broken(*slice, "metadata.labels", value).with_remedy(remedy));
     }
-    Err(site.broken(service, "spec.selector", "none, and no EndpointSlice").at(created(service)))
+    let unlabelled = unlabelled_slices(exporter, service)?;
+    match unlabelled.first() {
+        Some(first) => {
+            settled(site, changed(*first))?;
+            Err(without_label(site, service, &unlabelled))
+        }
+        None => Err(site.broken(service, "spec.selector", "none, and no EndpointSlice").at(created(service))),
+    }
+}
+
+/// Returns the fault that the slices meant for a Service do not have its label.
+fn without_label(site: Site<'_>, service: &Service, slices: &[&EndpointSlice]) -> Stop {
+    let (namespace, name) = (service.namespace().unwrap_or_default(), service.name_any());
+    let names: Vec<String> = slices.iter().map(|slice| slice.name_any()).collect();
+    let label = slices[0].labels().get(labels::SERVICE_NAME).map_or("missing", String::as_str);
+    let all = listed(names.iter().map(String::as_str));
+    let value = format!("{label}, so these EndpointSlices do not belong to Service {name}: {all}");
+    let in_command: Vec<String> = names.iter().take(LISTED).map(|name| quoted(name)).collect();
+    let remedy = format!(
+        "Set the label of the EndpointSlices: `kubectl{} -n {} label --overwrite endpointslices {} {}`.",
+        context_flag(site),
+        quoted(&namespace),
+        in_command.join(" "),
+        quoted(&format!("{}={name}", labels::SERVICE_NAME)),
+    );
+    site.broken(slices[0], &format!("metadata.labels[{}]", labels::SERVICE_NAME), value).with_remedy(remedy)
+}
+
+/// Returns the slices that are meant for a Service, by their owner or their name, and do not have its label.
+fn unlabelled_slices<'a>(exporter: &'a Member, service: &Service) -> Result<Vec<&'a EndpointSlice>, Stop> {
+    let site = Site::Member(exporter);
+    let (namespace, own) = (service.namespace().unwrap_or_default(), service.name_any());
+    let services = need(&exporter.services, "Services", site)?;
+    let others: Vec<String> = services
+        .iter()
+        .filter(|it| in_namespace(*it, &namespace))
+        .map(|it| it.name_any())
+        .filter(|it| *it != own)
+        .collect();
+    let is_meant = |slice: &&EndpointSlice| {
+        let name = slice.name_any();
+        let label = slice.labels().get(labels::SERVICE_NAME);
+        // The slice `app-db-1` is one of Service `app-db`, and not one of Service `app`.
+        let is_of_other = others
+            .iter()
+            .any(|other| is_named_after(&name, other) && label.map_or(other.len() > own.len(), |label| label == other));
+        is_owned_by(slice, service) || is_named_after(&name, &own) && !is_of_other
+    };
+    let has_other_label = |slice: &&EndpointSlice| slice.labels().get(labels::SERVICE_NAME) != Some(&own);
+    let slices = need(&exporter.slices, "EndpointSlices", site)?.iter();
+    let own_slices = slices.filter(|slice| {
+        in_namespace(*slice, &namespace) && slice.metadata.deletion_timestamp.is_none() && !is_of_another_cluster(slice)
+    });
+    Ok(own_slices.filter(has_other_label).filter(is_meant).collect())
+}
+
+/// True if a slice has the name of a Service, as Kubernetes and people name slices.
+fn is_named_after(slice: &str, service: &str) -> bool {
+    slice.strip_prefix(service).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+fn is_owned_by(slice: &EndpointSlice, service: &Service) -> bool {
+    let is_service = |kind: &str, uid: &str| kind == "Service" && service.metadata.uid.as_deref() == Some(uid);
+    slice.metadata.owner_references.iter().flatten().any(|owner| is_service(&owner.kind, &owner.uid))
 }
 
 /// FN318.
@@ -90,7 +195,7 @@ pub(super) fn controller_works(walk: &Walk<'_>) -> Found {
 pub(super) fn ports_have_endpoints(walk: &Walk<'_>) -> Found {
     let service = service(walk)?;
     let mut ready = walk.source_slices()?;
-    ready.retain(|slice| has_addresses(slice) && !ready_addresses(slice).is_empty());
+    ready.retain(|slice| is_carried(slice) && !ready_addresses(slice).is_empty());
     if ready.is_empty() {
         return Err(Stop::Skipped("no endpoint is ready".to_owned()));
     }
@@ -136,9 +241,15 @@ pub(super) fn all_addresses_are_exported(walk: &Walk<'_>) -> Found {
     }
 }
 
-/// True if clusters can import slices of this type: others than `FQDN`.
-fn has_addresses(slice: &EndpointSlice) -> bool {
-    ["IPv4", "IPv6"].contains(&slice.address_type.as_str())
+/// True if the agents carry slices of this address type. FN506 reports a slice that they cannot decode.
+fn is_carried(slice: &EndpointSlice) -> bool {
+    of_slice(slice).is_none_or(|content| carried(&content, None).is_some())
+}
+
+/// Returns a selector as kubectl writes it.
+fn labels_of(selector: &BTreeMap<String, String>) -> String {
+    let labels: Vec<String> = selector.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    labels.join(",")
 }
 
 pub(super) fn is_external_name(service: &Service) -> bool {

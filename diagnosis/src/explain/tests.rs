@@ -371,6 +371,7 @@ fn the_evidence_names_the_field_the_time_and_a_command_that_shows_it() {
         value: "a/b".to_owned(),
         time: Some("2027-01-15T12:05:00Z".to_owned()),
         command: "kubectl --context west -n shop get serviceexports.networking.fleet.azure.com app -o yaml".to_owned(),
+        remedy: None,
     };
     assert_eq!((cause.code, &cause.evidence), (FN313, &expected));
     assert_eq!(cause.remedy, FN313.entry().remedy);

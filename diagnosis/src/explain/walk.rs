@@ -149,16 +149,17 @@ impl<'a> Walk<'a> {
 
     /// Returns the exporter's EndpointSliceExports of the Service.
     pub(crate) fn slice_exports(&self) -> Result<Vec<&'a EndpointSliceExport>, Stop> {
-        let exporter = self.exporter()?;
+        let namespace = member_namespace(&self.exporter()?.id);
+        Ok(self.slice_exports_of_all()?.filter(|export| in_namespace(*export, &namespace)).collect())
+    }
+
+    /// Returns the EndpointSliceExports of the Service from all exporters.
+    pub(crate) fn slice_exports_of_all(&self) -> Result<impl Iterator<Item = &'a EndpointSliceExport>, Stop> {
         let exports = need(&self.snapshot.hub.slice_exports, "EndpointSliceExports", self.hub())?;
-        let namespace = member_namespace(&exporter.id);
-        let of_service = exports.iter().filter(|export| {
+        Ok(exports.iter().filter(|export| {
             let owner = &export.spec.owner_service_reference;
-            in_namespace(*export, &namespace)
-                && self.is_service(&owner.namespace, &owner.name)
-                && export.metadata.deletion_timestamp.is_none()
-        });
-        Ok(of_service.collect())
+            self.is_service(&owner.namespace, &owner.name) && export.metadata.deletion_timestamp.is_none()
+        }))
     }
 
     /// Returns the importer's MultiClusterServices of the Service: first the one that has the import.
@@ -412,7 +413,7 @@ pub(crate) fn need<'a, K>(listing: &'a Listing<K>, kind: &str, site: Site<'_>) -
         Listing::NotAsked => Err(Stop::Unknown(match &site.connection().reached {
             Reached::Yes => format!("{cluster}: {kind} were not read"),
             Reached::No(failure) => format!("{cluster}: not reached ({})", failure.class),
-            Reached::NotAsked => format!("{cluster}: no kubeconfig context leads to this cluster"),
+            reached => format!("{cluster}: {}", reached.without_context().unwrap_or_default()),
         })),
     }
 }

@@ -23,8 +23,16 @@ enum Where {
     Own,
 }
 
-/// Rights without which the hub agent does not carry out its job. deploy/hub-agent.yaml grants them.
+/// Rights without which the hub agent does not carry out its job. deploy/hub-agent.yaml grants them. A watch also lists a kind, except
+/// on old API servers.
 const HUB_AGENT: &[Right] = &[
+    ("watch", "", "namespaces", Where::All),
+    ("watch", GROUP, "memberagents", Where::All),
+    ("watch", GROUP, "internalserviceexports", Where::All),
+    ("watch", GROUP, "internalserviceimports", Where::All),
+    ("watch", GROUP, "endpointsliceexports", Where::All),
+    ("watch", GROUP, "serviceimports", Where::All),
+    ("watch", GROUP, "endpointsliceimports", Where::All),
     ("list", GROUP, "internalserviceexports", Where::All),
     ("patch", GROUP, "internalserviceexports/status", Where::All),
     ("patch", GROUP, "internalserviceimports/status", Where::All),
@@ -36,6 +44,11 @@ const HUB_AGENT: &[Right] = &[
 
 /// Rights without which the member agent does not carry out its job in its own cluster. deploy/member-agent.yaml grants them.
 const MEMBER_AGENT: &[Right] = &[
+    ("watch", "", "services", Where::All),
+    ("watch", "discovery.k8s.io", "endpointslices", Where::All),
+    ("watch", GROUP, "serviceexports", Where::All),
+    ("watch", GROUP, "multiclusterservices", Where::All),
+    ("watch", GROUP, "serviceimports", Where::All),
     ("list", "", "services", Where::All),
     ("list", "discovery.k8s.io", "endpointslices", Where::All),
     ("patch", GROUP, "serviceexports", Where::All),
@@ -49,6 +62,9 @@ const MEMBER_AGENT: &[Right] = &[
 
 /// Rights of a member agent with `--multicluster-api` in its own cluster. deploy/multicluster-api.yaml grants them.
 const STANDARD_API: &[Right] = &[
+    ("watch", STANDARD_GROUP, "serviceexports", Where::All),
+    ("watch", STANDARD_GROUP, "serviceimports", Where::All),
+    ("watch", "", "namespaces", Where::All),
     ("list", STANDARD_GROUP, "serviceexports", Where::All),
     ("patch", STANDARD_GROUP, "serviceexports/status", Where::All),
     ("create", STANDARD_GROUP, "serviceimports", Where::All),
@@ -69,6 +85,11 @@ const SLICES: &[Right] = &[
 
 /// Rights of the member agent in its namespace of the hub. deploy/hub-member.yaml grants them.
 const MEMBER_AGENT_IN_HUB: &[(&str, &str)] = &[
+    ("watch", "memberagents"),
+    ("watch", "internalserviceexports"),
+    ("watch", "internalserviceimports"),
+    ("watch", "endpointsliceexports"),
+    ("watch", "endpointsliceimports"),
     ("create", "internalserviceexports"),
     ("create", "internalserviceimports"),
     ("create", "endpointsliceexports"),
@@ -78,11 +99,16 @@ const MEMBER_AGENT_IN_HUB: &[(&str, &str)] = &[
 ];
 
 /// Further rights of a member agent that announces the standard API.
-const STANDARD_API_IN_HUB: &[(&str, &str)] = &[("list", "mergedserviceimports"), ("patch", "mergedserviceimports")];
+const STANDARD_API_IN_HUB: &[(&str, &str)] =
+    &[("watch", "mergedserviceimports"), ("list", "mergedserviceimports"), ("patch", "mergedserviceimports")];
 
 /// Returns the rights that the hub agent lacks in the hub.
 pub(super) async fn of_hub_agent(server: &Server<'_>, agent: &AgentObjects) -> Listing<MissingRight> {
-    of_agent(server, agent, Agent::Hub, HUB_AGENT).await
+    let is_off = |argument: &str| argument == "--namespace-policy=off";
+    let needs_namespaces = agent.deployment(Agent::Hub).is_some_and(|deployment| !arguments(deployment).any(is_off));
+    let is_needed = |right: &&Right| needs_namespaces || right.2 != "namespaces";
+    let rights: Vec<Right> = HUB_AGENT.iter().filter(is_needed).copied().collect();
+    of_agent(server, agent, Agent::Hub, &rights).await
 }
 
 /// Returns the rights that the member agent lacks in its own cluster.

@@ -241,10 +241,12 @@ fn a_headless_service_without_ports_is_ready() {
 fn an_importer_that_was_not_read_is_named_because_nobody_knows_its_endpoints() {
     let denied = |snapshot: &mut Snapshot| snapshot.members[0].slices = Listing::Denied("forbidden".to_owned());
     let no_context = |snapshot: &mut Snapshot| snapshot.members[0].connection.reached = Reached::NotAsked;
+    let not_named = |snapshot: &mut Snapshot| snapshot.members[0].connection.reached = Reached::NotNamed;
     let no_member = |snapshot: &mut Snapshot| snapshot.members.retain(|member| member.id != "east");
     for (hide, expected) in [
         (&denied as &dyn Fn(&mut Snapshot), "east: EndpointSlices: denied: forbidden"),
         (&no_context, "east: no kubeconfig context leads to this cluster"),
+        (&not_named, "east: not asked, because no context on the command line leads to this cluster"),
         (&no_member, "east: no kubeconfig context leads to this cluster"),
     ] {
         let mut snapshot = healthy();

@@ -103,6 +103,8 @@ impl Report for Shown {
             text.push_own("\n");
         }
         text.push_own(match self.check.verdict {
+            // A warning can be a change that is still under way.
+            Verdict::Healthy if self.has_warning() => "No check failed, and some have warnings: ‼\n",
             Verdict::Healthy => "All checks are ok: √\n",
             Verdict::NotKnown => "Some checks could not be made: ?\n",
             Verdict::Fault => "Some checks failed: ×\n",
@@ -122,9 +124,8 @@ impl Report for Shown {
 
 impl View for Shown {
     fn verdict(&self) -> Verdict {
-        let mut rows = self.check.categories.iter().flat_map(|category| &category.checks);
         match self.check.verdict {
-            Verdict::Healthy if self.is_strict && rows.any(|row| row.result == CheckResult::Warning) => Verdict::Fault,
+            Verdict::Healthy if self.is_strict && self.has_warning() => Verdict::Fault,
             verdict => verdict,
         }
     }
@@ -141,6 +142,11 @@ struct Block<'a> {
 }
 
 impl Shown {
+    fn has_warning(&self) -> bool {
+        let mut rows = self.check.categories.iter().flat_map(|category| &category.checks);
+        rows.any(|row| row.result == CheckResult::Warning)
+    }
+
     /// Returns the blocks to show. Checks that are unknown because their cluster was not reached are counted only.
     fn blocks<'a>(&'a self, format: Format, unreached: &mut Unreached<'_>) -> Vec<Block<'a>> {
         let mut blocks: Vec<Block<'a>> = Vec::new();
@@ -347,9 +353,12 @@ Some checks could not be made: ?
         let mut view = shown(false);
         view.check.verdict = Verdict::Healthy;
         assert_eq!(exit_of(&view, &[]), Exit::Healthy);
+        let end = |view: &Shown| render(view, OutputFlags::default(), Paint::Plain).to_string();
+        assert!(end(&view).ends_with("\nNo check failed, and some have warnings: ‼\n"), "{}", end(&view));
         view.is_strict = true;
         assert_eq!(exit_of(&view, &[]), Exit::Fault);
         view.check.categories.clear();
         assert_eq!(exit_of(&view, &[]), Exit::Healthy);
+        assert_eq!(end(&view), "All checks are ok: √\n");
     }
 }

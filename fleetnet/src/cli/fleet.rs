@@ -15,7 +15,7 @@ use fleetnet_diagnosis::Snapshot;
 use fleetnet_diagnosis::agents::{Agent, AgentNamespaces};
 use fleetnet_diagnosis::order::distinct;
 use fleetnet_diagnosis::read::{Limits, Scope, Target, read};
-use fleetnet_diagnosis::snapshot::Failure as Unreached;
+use fleetnet_diagnosis::snapshot::{Failure as Unreached, Reached};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -43,6 +43,8 @@ pub(crate) struct Fleet {
     known: Known,
     agents: AgentNamespaces,
     limits: Limits,
+    /// Reason why a member without a context was not reached.
+    pub(crate) without_context: Reached,
     /// Contexts of the user that do not lead to a member.
     pub(crate) not_members: Vec<Failure>,
 }
@@ -66,8 +68,9 @@ impl Fleet {
         }
         let limits = Limits { request: flags.request_timeout, whole };
         let (members, reached) = (BTreeMap::new(), BTreeMap::new());
-        let (known, agents) = (Known::default(), flags.agents());
-        let mut fleet = Self { hub, members, reached, known, agents, limits, not_members: Vec::new() };
+        let (known, agents, not_members) = (Known::default(), flags.agents(), Vec::new());
+        let without_context = Reached::NotAsked;
+        let mut fleet = Self { hub, members, reached, known, agents, limits, without_context, not_members };
         if breadth == Breadth::Named && flags.context.is_empty() {
             return Ok(fleet);
         }
@@ -76,6 +79,7 @@ impl Fleet {
         let found = found(&contexts, flags, &fleet.known, breadth).await;
         found.silent.iter().for_each(|failure| progress.detail(&failure.to_string()));
         fleet.members = found.reached.iter().map(|(id, cluster)| (id.clone(), target(cluster))).collect();
+        fleet.without_context = found.without_context(!flags.context.is_empty());
         fleet.reached = found.reached;
         for failure in found.failed.into_iter().chain(found.silent) {
             // A context with the name of a member most likely leads to it. Then the diagnosis says what is wrong with it.
@@ -103,7 +107,12 @@ impl Fleet {
         let members = self.members.values().filter_map(|target| target.context.as_deref());
         let contexts = std::iter::once(self.hub.context.as_str()).chain(members);
         progress.step(&format!("reading {}", contexts.collect::<Vec<_>>().join(", ")));
-        read(Some(&target(&self.hub)), &self.members, &self.agents, scope, self.limits).await
+        let mut snapshot = read(Some(&target(&self.hub)), &self.members, &self.agents, scope, self.limits).await;
+        let connections = snapshot.members.iter_mut().map(|member| &mut member.connection);
+        for connection in connections.filter(|connection| connection.reached == Reached::NotAsked) {
+            connection.reached = self.without_context.clone();
+        }
+        snapshot
     }
 
     /// Returns the members in their natural order, also those that the hub should know; `None` if the hub did not answer.

@@ -146,7 +146,8 @@ async fn clusters(
     failures.extend(members.failed.iter().map(ToString::to_string));
     members.silent.iter().for_each(|failure| progress.detail(&failure.to_string()));
     for id in known.ids.iter().filter(|id| !members.reached.contains_key(*id)) {
-        failures.push(format!("member {id}: no context leads to it"));
+        let why = members.without_context(!flags.context.is_empty());
+        failures.push(format!("member {id}: {}", why.without_context().unwrap_or_default()));
     }
     clusters
         .extend(members.reached.into_iter().map(|(id, cluster)| (format!("member-{}", archive::part(&id)), cluster)));

@@ -111,6 +111,13 @@ async fn services_and_explain_show_the_name_to_call() {
         unreached.output.contains("member-1, member-2: no kubeconfig context leads to this cluster"),
         "{unreached:?}"
     );
+    // The user has a context of member-2, and chose another.
+    let why = "member-2: not asked, because no context on the command line leads to this cluster";
+    for verb in [&["explain", "work/app"][..], &["services"], &["check"]] {
+        let chosen = view(verb, &flags, &["--context=kubectl@member-1"]).await.expect(3);
+        let text = format!("{}{}", chosen.output, chosen.errors);
+        assert!(text.contains(why) && !text.contains("no kubeconfig context"), "{verb:?}: {chosen:?}");
+    }
     fleet.end().await;
 }
 

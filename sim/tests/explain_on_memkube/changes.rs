@@ -5,6 +5,9 @@
 //! |---|---|
 //! | `changes/fleet.rs` | the healthy fleet of a seed |
 //! | `changes/change.rs` | one change of an object of a user, of the agents or of the server |
+//! | `changes/rights.rs` | rights that agents lack |
+//! | `changes/installation.rs` | Deployments and pods of the agents |
+//! | `changes/viewer.rs` | person who runs `explain` and lacks a right |
 //! | `changes/endpoints.rs` | endpoints that users want, and those that importers serve |
 //!
 //! `FLEETNET_CHANGES=5000` plays so many changes, and `FLEETNET_CHANGE=N` plays the change of one seed.
@@ -12,6 +15,9 @@
 mod change;
 mod endpoints;
 mod fleet;
+mod installation;
+mod rights;
+mod viewer;
 
 use crate::world::{LATER, service, show};
 use anyhow::{Context as _, ensure};
@@ -21,10 +27,12 @@ use fastrand::Rng;
 use fleetnet_diagnosis::Code::{self, *};
 use fleetnet_diagnosis::explain;
 use fleetnet_diagnosis::explain::Filter;
-use fleetnet_diagnosis::report::{Explanation, Verdict};
+use fleetnet_diagnosis::read::Limits;
+use fleetnet_diagnosis::report::{Explanation, Pair, Verdict};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::sleep;
+use viewer::Viewer;
 
 /// Changes that the tests play.
 const SAMPLE: u64 = 200;
@@ -37,18 +45,20 @@ const PAUSE: Duration = Duration::from_secs(30);
 /// - the namespace of the Service is missing in the hub;
 /// - the hub hears another cluster with the id of a member;
 /// - an object hangs in deletion;
+/// - an agent lacks a right, is stopped or does not lead;
 /// - a slice is missing whose family the importer does not use.
-const FUTURE: [Code; 10] = [FN201, FN203, FN206, FN208, FN213, FN303, FN313, FN501, FN612, FN703];
+const FUTURE: [Code; 15] =
+    [FN107, FN109, FN110, FN201, FN202, FN203, FN206, FN207, FN208, FN213, FN303, FN313, FN501, FN612, FN703];
 
 /// Plays the change of a seed. Returns the result in words: `rejected` if the server does not accept the change, `nothing wanted` if
 /// users' objects want no endpoints, and otherwise what the diagnosis found.
 async fn play(seed: u64) -> anyhow::Result<String> {
     let mut rng = Rng::with_seed(seed);
-    let world = fleet::start(&mut rng, seed).await?;
+    let mut world = fleet::start(&mut rng, seed).await?;
     let before = difference(&world).await?;
     ensure!(before.is_none(), "the fleet is not healthy before the change: {before:?}");
     let change = Change::random(&mut rng, &world).await?;
-    if !change.apply(&world).await? {
+    if !change.apply(&mut world).await? {
         return Ok("rejected".to_owned());
     }
     sleep(PAUSE).await;
@@ -56,19 +66,25 @@ async fn play(seed: u64) -> anyhow::Result<String> {
         fleet::change_endpoints(&world).await?;
     }
     sleep(LATER).await;
-    let snapshot = world.snapshot().await?;
+    let (found, viewer) = (difference(&world).await?, (rng.usize(..5) == 0).then(|| Viewer::random(&mut rng)));
+    viewer.iter().for_each(|viewer| viewer.apply(&world));
+    let snapshot = world.read(Limits::default()).await;
     let explanation = explain(&snapshot, &service("app"), &Filter::default());
-    judge(&change, &difference(&world).await?, &explanation)
-        .with_context(|| format!("seed {seed}: {change}\n{}", show(&explanation)))
+    let of_viewer = viewer.map_or(Ok(()), |viewer| viewer.judge(&found, &explanation));
+    let judged = of_viewer.and_then(|()| judge(&change, viewer.is_some(), &found, &explanation));
+    judged.with_context(|| format!("seed {seed}: {change}, {viewer:?}\n{}", show(&explanation)))
 }
 
-/// Compares what the diagnosis says with the endpoints.
-fn judge(change: &Change, found: &Difference, explanation: &Explanation) -> anyhow::Result<String> {
+/// Compares what the diagnosis says with the endpoints. A viewer who lacks a right may not know the cause.
+fn judge(change: &Change, is_viewer: bool, found: &Difference, explanation: &Explanation) -> anyhow::Result<String> {
     let causes = || explanation.pairs.iter().filter_map(|pair| Some((pair, pair.cause.as_ref()?)));
+    let is_unknown = |pair: &Pair| pair.earlier_unknown || pair.verdict == Verdict::NotKnown;
+    let is_unknown = is_viewer && explanation.pairs.iter().any(is_unknown);
     if let Some(what) = &found.text {
-        ensure!(explanation.verdict == Verdict::Fault, "no fault, although {what}");
+        ensure!(explanation.verdict == Verdict::Fault || is_unknown, "no fault, although {what}");
         let codes: Vec<&str> = causes().map(|(_, cause)| cause.code.id()).collect();
-        ensure!(causes().any(|(_, cause)| change.is_named_by(cause)), "no cause names the change: {what}");
+        let is_named = is_unknown || causes().any(|(_, cause)| change.is_named_by(cause));
+        ensure!(is_named, "no cause names the change: {what}");
         return Ok(format!("found {}", codes.join(" ")));
     }
     if found.is_nothing_wanted {
@@ -78,14 +94,19 @@ fn judge(change: &Change, found: &Difference, explanation: &Explanation) -> anyh
     let wants_none =
         |exporter: &Option<String>| exporter.as_ref().is_some_and(|it| found.without_endpoints.contains(it));
     let (mut of_future, mut unexpected) = (Vec::new(), Vec::new());
-    for (_, cause) in causes().filter(|(pair, _)| !wants_none(&pair.exporter)) {
+    let of_agents = causes().filter(|(pair, cause)| !wants_none(&pair.exporter) && cause.code != FN104);
+    for (_, cause) in of_agents {
         // An export of a slice that hangs in deletion still has its endpoints.
         let is_going = change.hangs() && cause.code == FN314;
         let list = if is_going || FUTURE.contains(&cause.code) { &mut of_future } else { &mut unexpected };
         list.push(cause.code.id());
     }
     ensure!(unexpected.is_empty(), "{unexpected:?}, although endpoints are as users want them");
-    Ok(if of_future.is_empty() { "healthy".to_owned() } else { format!("of the future: {}", of_future.join(" ")) })
+    Ok(match of_future.is_empty() {
+        true if is_unknown => "not known".to_owned(),
+        true => "healthy".to_owned(),
+        false => format!("of the future: {}", of_future.join(" ")),
+    })
 }
 
 /// Plays every fourth change, from this one: four tests run in parallel.

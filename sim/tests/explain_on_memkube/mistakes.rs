@@ -27,6 +27,7 @@ faults! {
     FN413: a_chosen_importer_names_another_service,
     FN617: two_exporters_have_different_session_affinities,
     FN707: two_clusters_have_the_same_pod_addresses,
+    FN711: two_clusters_export_an_address_by_hand,
 }
 
 /// Deletes a namespace in which an object has a finalizer that nobody removes.
@@ -150,6 +151,16 @@ async fn two_clusters_have_the_same_pod_addresses() -> anyhow::Result<Explanatio
     for (user, slice) in [(&other, "app-1"), (&world.user(EXPORTER), "app-1")] {
         user.merge::<EndpointSlice>(slice, json!({"endpoints": of_pod})).await?;
     }
+    sleep(SOON).await;
+    explained(&world).await
+}
+
+async fn two_clusters_export_an_address_by_hand() -> anyhow::Result<Explanation> {
+    let world = World::running(3).await?;
+    let other = world.user(THIRD);
+    other.create_service("app").await?;
+    other.create_slice("app", "app-1", &["10.1.0.1"]).await?;
+    other.export("app").await?;
     sleep(SOON).await;
     explained(&world).await
 }

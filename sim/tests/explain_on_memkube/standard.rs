@@ -322,7 +322,9 @@ fn listings_of_the_standard_api_that_were_not_read_are_never_a_fault() {
             first(&mut snapshot);
             second(&mut snapshot);
             let explanation = explain(&snapshot, &service("app"), &Filter::default());
-            assert_eq!(codes(&explanation), BTreeSet::new(), "{}", show(&explanation));
+            // FN104 says which kind this user may not read.
+            let faults: Vec<Code> = codes(&explanation).into_iter().filter(|code| *code != FN104).collect();
+            assert_eq!(faults, [], "{}", show(&explanation));
             assert_eq!(explanation.verdict, Verdict::NotKnown, "{}", show(&explanation));
         }
     }

@@ -6,6 +6,7 @@ use super::{ClusterFlags, Contexts, lost};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_core::names::{cluster_of, member_of_agent};
 use fleetnet_diagnosis::agents::Agent;
+use fleetnet_diagnosis::snapshot::Reached;
 use fleetnet_types::ObjectName;
 use futures::StreamExt as _;
 use futures::stream;
@@ -87,6 +88,17 @@ pub(crate) struct Members {
     pub(crate) failed: Vec<Failure>,
     /// Other contexts that do not answer. They may or may not be members.
     pub(crate) silent: Vec<Failure>,
+}
+
+impl Members {
+    /// Returns the reason why a member was not reached that none of the contexts leads to. `is_explicit`: the user named the contexts.
+    pub(crate) fn without_context(&self, is_explicit: bool) -> Reached {
+        match () {
+            () if is_explicit => Reached::NotNamed,
+            () if !self.silent.is_empty() => Reached::NotFound,
+            () => Reached::NotAsked,
+        }
+    }
 }
 
 /// Finds the contexts of members: those that the user names, or all whose cluster the hub knows as a member. Also finds clusters with a
@@ -204,7 +216,7 @@ fn id_in(deployment: &Deployment) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Known, id_in, recognized};
+    use super::{Class, Failure, Known, Members, Reached, id_in, recognized};
     use k8s_openapi::api::apps::v1::Deployment;
     use std::collections::BTreeSet;
 
@@ -226,6 +238,15 @@ mod tests {
         assert_eq!(found(&Known::with_uids(&[("east", "other")]), Some("uid"), &east), Ok(None));
         assert_eq!(found(&Known::with_uids(&[("east", "other")]), None, &east), Ok(Some("east".to_owned())));
         assert_eq!(found(&Known::default(), Some("uid"), &east), Ok(Some("east".to_owned())));
+    }
+
+    #[test]
+    fn a_member_that_was_not_asked_is_not_one_without_a_context() {
+        let silent = || Members { silent: vec![Failure::new(Class::Timeout, "no answer")], ..Members::default() };
+        assert_eq!(Members::default().without_context(true), Reached::NotNamed);
+        assert_eq!(silent().without_context(true), Reached::NotNamed);
+        assert_eq!(silent().without_context(false), Reached::NotFound, "a silent context may lead to the member");
+        assert_eq!(Members::default().without_context(false), Reached::NotAsked);
     }
 
     #[test]

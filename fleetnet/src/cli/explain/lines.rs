@@ -117,13 +117,12 @@ impl Lines {
             let Some(first) = of_code.first() else { continue };
             let number = if of_code.len() > 1 { format!(" ({})", of_code.len()) } else { String::new() };
             self.line(Colour::Yellow, &format!("  {} {}{number}", first.code, first.title));
-            let listed = if self.is_wide { of_code.len() } else { of_code.len().min(LISTED) };
-            for notice in &of_code[..listed - 1] {
-                self.evidence(notice);
-            }
-            self.finding(of_code[listed - 1]);
-            if listed < of_code.len() {
-                self.line(Colour::None, &format!("    and {} more (-o wide shows them)", of_code.len() - listed));
+            let listed = if self.is_wide { of_code.clone() } else { distinct_evidence(&of_code) };
+            let Some((last, others)) = listed.split_last() else { continue };
+            others.iter().for_each(|notice| self.evidence(notice));
+            self.finding(last);
+            if listed.len() < of_code.len() {
+                self.line(Colour::None, &format!("    and {} more (-o wide shows them)", of_code.len() - listed.len()));
             }
         }
     }
@@ -191,15 +190,16 @@ fn block<'a>(pair: &'a Pair, all: bool, unreached: &mut Unreached<'_>) -> (Block
         };
         match place {
             Some(place) if !all => hidden[place] += 1,
-            _ => steps.push(line_of(step, pair.cause.as_ref())),
+            _ => steps.push(line_of(step, pair.cause.as_ref(), all)),
         }
     }
     let (cause, earlier_unknown) = (pair.cause.as_ref(), pair.earlier_unknown);
     (Block { api: pair.api, headline, steps, cause, earlier_unknown }, hidden)
 }
 
-/// Returns the line of a step. A notice is no fault, so it is not called broken. The evidence of the cause follows below.
-fn line_of(step: &Step, cause: Option<&Finding>) -> (Colour, String) {
+/// Returns the line of a step. A notice is no fault, so it is not called broken. The evidence of the cause and of the notices follows
+/// below, so that pairs with equal results are one block. `all` shows which pair has which evidence.
+fn line_of(step: &Step, cause: Option<&Finding>, all: bool) -> (Colour, String) {
     let (word, colour) = match step.outcome {
         Outcome::Ok => ("ok", Colour::Green),
         Outcome::Broken if step.code.entry().is_notice => ("notice", Colour::Yellow),
@@ -209,9 +209,25 @@ fn line_of(step: &Step, cause: Option<&Finding>) -> (Colour, String) {
         Outcome::Unknown => ("unknown", Colour::Yellow),
     };
     let title = if step.outcome == Outcome::Broken { step.title } else { step.code.entry().ok };
-    let is_cause = cause.is_some_and(|cause| cause.code == step.code);
-    let detail = if step.detail.is_empty() || is_cause { String::new() } else { format!(": {}", step.detail) };
+    let is_notice = step.outcome == Outcome::Broken && step.code.entry().is_notice;
+    let is_below = cause.is_some_and(|cause| cause.code == step.code) || is_notice && !all;
+    let detail = if step.detail.is_empty() || is_below { String::new() } else { format!(": {}", step.detail) };
     (colour, format!("  {word:<8} {} {title}{detail}", step.code))
+}
+
+/// Returns the first findings whose evidence differs in more than the object.
+fn distinct_evidence<'a>(findings: &[&'a Finding]) -> Vec<&'a Finding> {
+    let text = |finding: &'a Finding| {
+        let Evidence { cluster, kind, field, value, .. } = &finding.evidence;
+        (cluster, kind, field, value)
+    };
+    let mut listed: Vec<&Finding> = Vec::new();
+    for finding in findings {
+        if listed.len() < LISTED && !listed.iter().any(|it| text(it) == text(finding)) {
+            listed.push(finding);
+        }
+    }
+    listed
 }
 
 /// Returns the clusters at one end of pairs, in their natural order.

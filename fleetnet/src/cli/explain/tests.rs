@@ -17,6 +17,7 @@ fn shown(all: bool) -> Shown {
         value: "Conflict\x1b[31m".to_owned(),
         time: Some("2026-11-23T06:00:00Z".to_owned()),
         command: "kubectl --context hub get".to_owned(),
+        remedy: None,
     };
     let finding = |code: Code| Finding {
         code,
@@ -142,6 +143,10 @@ fn a_waiting_step_is_waited_for() {
     // Nobody knows yet if traffic can flow.
     let text = render(&view, OutputFlags::default(), Paint::Plain).to_string();
     assert!(text.contains("east → north (multicluster.x-k8s.io): waiting\n"), "{text}");
+    assert!(!text.contains("): ok\n"), "the last word is not ok while endpoints may be missing: {text}");
+    view.explanation.pairs.remove(0);
+    view.explanation.verdict = Verdict::Healthy;
+    assert_eq!(exit_of(&view, &[]), Exit::Healthy, "a change under way is no fault: --wait waits for it");
 }
 
 #[test]
@@ -261,15 +266,46 @@ fn a_notice_is_not_called_broken() {
     let notice = Step { code: Code::FN610, title: "no address", outcome: Outcome::Broken, detail: "x".to_owned() };
     view.explanation.pairs[1].steps.push(notice);
     let text = lines(&view, Format::Table);
-    assert!(text.contains(": ok\n  notice   FN610 no address: x\n"), "{text}");
+    assert!(text.contains(": ok\n  notice   FN610 no address\n"), "the evidence is below: {text}");
     let notice = view.explanation.notices.remove(0);
     view.explanation.notices = vec![notice; 5];
+    for (number, notice) in view.explanation.notices.iter_mut().enumerate() {
+        notice.evidence.value = number.to_string();
+    }
     let text = lines(&view, Format::Table);
     assert!(
         text.contains("  FN212 a conflict (5)\n") && text.contains("    and 2 more (-o wide shows them)\n"),
         "{text}"
     );
     assert_eq!(lines(&view, Format::Wide).matches("    evidence: ").count(), 6);
+    view.all = true;
+    assert!(lines(&view, Format::Table).contains("  notice   FN610 no address: x\n"));
+}
+
+#[test]
+fn a_conflict_of_the_standard_api_is_one_block_and_its_text_occurs_once() {
+    let text = "True ports: the oldest export of cluster member-1 decides";
+    let detail = |exporter: &str| format!("hub: InternalServiceExport fleet-member-{exporter}/work-app: {text}");
+    let step = |exporter: &str| {
+        let (code, outcome, detail) = (Code::FN320, Outcome::Broken, detail(exporter));
+        Step { code, title: Code::FN320.entry().title, outcome, detail }
+    };
+    let mut explanation = of_members(3, |exporter, pair| {
+        pair.api = Api::Standard;
+        pair.steps.push(step(exporter));
+    });
+    let mut notice = shown(false).explanation.notices.remove(0);
+    (notice.code, notice.title, notice.evidence.value) = (Code::FN320, Code::FN320.entry().title, text.to_owned());
+    for exporter in ["member-1", "member-2", "member-3"] {
+        notice.evidence.namespace = format!("fleet-member-{exporter}");
+        explanation.notices.push(notice.clone());
+    }
+    let shown = lines(&shown_of(explanation, false), Format::Table);
+    let ends = "member-1, member-2, member-3";
+    let headline = format!("{ends} → {ends} (multicluster.x-k8s.io): ok, 9 pairs\n  notice   FN320 ");
+    assert!(shown.starts_with(&headline), "{shown}");
+    assert_eq!((shown.matches(text).count(), shown.matches("  notice   FN320").count()), (1, 1), "{shown}");
+    assert!(shown.contains(" conflict (3)\n") && shown.contains("    and 2 more (-o wide shows them)\n"), "{shown}");
 }
 
 #[test]

@@ -175,7 +175,8 @@ impl Test<'_> {
             return (here::connect(targets, &self.shutdown).await, None);
         }
         let Some(cluster) = self.fleet.member(importer) else {
-            let missing = format!("no kubeconfig context leads to {importer}, so no pod can be created there");
+            let why = self.fleet.without_context.without_context().unwrap_or_default();
+            let missing = format!("{importer}: {why}, so no pod can be created there");
             return (connectivity::parse("", targets, &missing), None);
         };
         let prober = Prober {

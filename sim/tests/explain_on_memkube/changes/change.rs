@@ -1,6 +1,8 @@
 //! One random change of an object of a user, of the agents or of the server.
 
-use crate::world::{World, denied};
+use super::installation;
+use super::rights::Denial;
+use crate::world::World;
 use anyhow::Context as _;
 use fastrand::Rng;
 use fleetnet_api::crd::{
@@ -9,15 +11,19 @@ use fleetnet_api::crd::{
 };
 use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
 use fleetnet_diagnosis::report::{Api, Finding};
+use fleetnet_runtime::clock::to_jiff;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Service, ServiceAccount};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use kube::{Api as KubeApi, ResourceExt as _};
-use memkube::Verb;
 use serde_json::{Value, json};
 use sim::fleet::Place;
 use std::fmt;
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// Change of one object.
 #[derive(Debug)]
@@ -37,8 +43,12 @@ enum Action {
     Edit(String, Value),
     DropLabel(String),
     Own,
-    /// Denies a verb on the object's resource to the agents.
-    Deny(Verb),
+    /// Denies verbs on the object's resource to the agents.
+    Deny(Denial),
+    /// Scales a Deployment to no replica.
+    Scale,
+    /// Lets another process hold a Lease.
+    Hold,
 }
 
 impl fmt::Display for Change {
@@ -50,6 +60,8 @@ impl fmt::Display for Change {
 
 fn in_hub(api: Api) -> Vec<ApiResource> {
     let mut kinds = vec![
+        ApiResource::erase::<Deployment>(&()),
+        ApiResource::erase::<Lease>(&()),
         ApiResource::erase::<Namespace>(&()),
         ApiResource::erase::<ServiceAccount>(&()),
         ApiResource::erase::<MemberAgent>(&()),
@@ -68,6 +80,8 @@ fn in_hub(api: Api) -> Vec<ApiResource> {
 
 fn in_member(api: Api) -> Vec<ApiResource> {
     let mut kinds = vec![
+        ApiResource::erase::<Deployment>(&()),
+        ApiResource::erase::<Lease>(&()),
         ApiResource::erase::<Namespace>(&()),
         ApiResource::erase::<Service>(&()),
         ApiResource::erase::<EndpointSlice>(&()),
@@ -85,6 +99,9 @@ fn in_member(api: Api) -> Vec<ApiResource> {
     });
     kinds
 }
+
+/// Time between two renewals of a Lease.
+const HELD: Duration = Duration::from_secs(2);
 
 /// Namespaces whose objects concern no Service of users.
 const OTHER_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -105,22 +122,23 @@ impl Change {
                 !OTHER_NAMESPACES.contains(&namespace.as_str()) && !is_of_agents
             });
             let Some(object) = rng.choice(objects) else { continue };
-            let action = action(rng, &object)?;
+            let action = action(rng, &resource, &object)?;
             return Ok(Self { place, resource, object, action });
         }
     }
 
     /// Makes the change. Returns false if the server does not accept it, or if it changes nothing.
-    pub(super) async fn apply(&self, world: &World) -> anyhow::Result<bool> {
-        if let Action::Deny(verb) = self.action {
-            let verbs: &'static [Verb] = match verb {
-                Verb::Create => &[Verb::Create],
-                Verb::Delete => &[Verb::Delete],
-                _ => &[Verb::Patch, Verb::Update],
-            };
-            world.refuse(self.place, verbs, String::leak(self.resource.plural.clone()), denied());
-            return Ok(true);
+    pub(super) async fn apply(&self, world: &mut World) -> anyhow::Result<bool> {
+        match &self.action {
+            Action::Deny(denial) => denial.apply(world, self.place)?,
+            Action::Hold => self.hold(world),
+            _ if !self.edit(world).await? => return Ok(false),
+            _ => installation::follow(world, self.place).await?,
         }
+        Ok(true)
+    }
+
+    async fn edit(&self, world: &World) -> anyhow::Result<bool> {
         let api = self.objects(world);
         let name = self.object.name_any();
         let mut changed = serde_json::to_value(&self.object)?;
@@ -139,7 +157,8 @@ impl Change {
                     {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "11111111-2222-3333-4444-555555555555"}
                 ]);
             }
-            Action::Deny(_) => {}
+            Action::Scale => changed["spec"]["replicas"] = json!(0),
+            Action::Deny(_) | Action::Hold => {}
         }
         let object: DynamicObject = serde_json::from_value(changed)?;
         let is_status = matches!(&self.action, Action::Edit(pointer, _) if pointer.starts_with("/status"));
@@ -153,6 +172,22 @@ impl Change {
             return Ok(api.delete(&name, &DeleteParams::default()).await.is_ok());
         }
         Ok(answer.metadata.resource_version != self.object.metadata.resource_version)
+    }
+
+    /// Lets another process hold the Lease from now on, as a Go agent that somebody starts again.
+    fn hold(&self, world: &World) {
+        let (api, name, clock) = (self.objects(world), self.object.name_any(), world.fleet.clock().clone());
+        tokio::spawn(async move {
+            loop {
+                let now = to_jiff(clock.now());
+                let spec = json!({"holderIdentity": "host_0f1e2d3c", "renewTime": format!("{now:.6}")});
+                // Somebody who deletes the Lease ends this.
+                if api.patch(&name, &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await.is_err() {
+                    return;
+                }
+                sleep(HELD).await;
+            }
+        });
     }
 
     fn objects(&self, world: &World) -> KubeApi<DynamicObject> {
@@ -174,25 +209,36 @@ impl Change {
         let is_kind = |text: &str| {
             text.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|word| word.eq_ignore_ascii_case(kind))
         };
+        // An agent ends with its Deployment, and has its name.
+        let is_agent = kind == "Deployment" && cause.title.to_lowercase().contains(&name.replace('-', " "));
+        let is_right = matches!(&self.action, Action::Deny(denial) if evidence.value.contains(&denial.resource));
         evidence.kind == kind
+            || is_agent
+            || is_right
             || is_kind(cause.title)
             || is_kind(&evidence.value)
             || (name != "app" && [&evidence.name, &evidence.value].iter().any(|text| text.contains(&name)))
     }
 }
 
-fn action(rng: &mut Rng, object: &DynamicObject) -> anyhow::Result<Action> {
+fn action(rng: &mut Rng, resource: &ApiResource, object: &DynamicObject) -> anyhow::Result<Action> {
     let labels: Vec<&String> = object.labels().keys().collect();
-    Ok(match rng.usize(..10) {
-        0 => Action::Delete,
-        1 => Action::Hang,
-        2 => Action::Own,
-        3 => Action::Deny([Verb::Create, Verb::Patch, Verb::Delete][rng.usize(..3)]),
-        4 | 5 if !labels.is_empty() => Action::DropLabel(labels[rng.usize(..labels.len())].clone()),
+    Ok(match (rng.usize(..10), resource.kind.as_str()) {
+        (0, _) => Action::Delete,
+        (1, _) => Action::Hang,
+        (2, _) => Action::Own,
+        (3 | 4, _) => Action::Deny(Denial::random(rng, resource, object.data.get("status").is_some())),
+        (5 | 6, "Deployment") => Action::Scale,
+        (5 | 6, "Lease") => Action::Hold,
+        (5 | 6, _) if !labels.is_empty() => Action::DropLabel(labels[rng.usize(..labels.len())].clone()),
+        (7, "Deployment") => Action::DropLabel(labels[rng.usize(..labels.len())].clone()),
         _ => {
             let json = serde_json::to_value(object)?;
             let mut leaves = Vec::new();
             collect(&json, String::new(), &mut leaves);
+            if resource.kind == "Deployment" {
+                leaves.retain(|(pointer, _)| !OF_CONTROLLER.iter().any(|field| pointer.starts_with(field)));
+            }
             match leaves.is_empty() {
                 true => Action::Delete,
                 false => {
@@ -203,6 +249,9 @@ fn action(rng: &mut Rng, object: &DynamicObject) -> anyhow::Result<Action> {
         }
     })
 }
+
+/// Fields of a Deployment that have a meaning only with a controller.
+const OF_CONTROLLER: [&str; 2] = ["/spec/template", "/status"];
 
 /// Fields that only a server writes.
 const OF_SERVER: [&str; 9] = [

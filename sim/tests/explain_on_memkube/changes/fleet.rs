@@ -1,6 +1,8 @@
 //! Healthy fleet of a seed: one or two clusters export `app`, and member-2 imports it.
 
-use crate::world::{EXPORTER, SOON, THIRD, World};
+use super::installation;
+use super::rights::EndOfWatches;
+use crate::world::{EXPORTER, SOON, THIRD, World, standard_api};
 use fastrand::Rng;
 use fleetnet_api::crd::ServiceExport;
 use fleetnet_diagnosis::report::Api;
@@ -9,6 +11,7 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::json;
 use sim::Options;
+use std::sync::Arc;
 use tokio::time::sleep;
 
 /// Form of the exported Service.
@@ -26,7 +29,13 @@ pub(super) async fn start(rng: &mut Rng, seed: u64) -> anyhow::Result<World> {
     let api = if rng.bool() { Api::Fleet } else { Api::Standard };
     let form = Form { is_headless: rng.usize(..4) == 0, is_dual_stack: rng.usize(..4) == 0, slices: rng.usize(1..=2) };
     let exporters: &[usize] = if rng.bool() { &[EXPORTER] } else { &[EXPORTER, THIRD] };
-    let world = World::with_options(api, Options { seed, ..Options::members(3) }).await?;
+    let mut world = World::new(Options { standard_api: standard_api(api), seed, ..Options::members(3) }).await?;
+    for place in world.fleet.places() {
+        installation::install(&world, place).await?;
+        world.memkube(place).set_faults(Some(Arc::new(EndOfWatches::default())));
+    }
+    world.fleet.start_agents().await?;
+    sleep(SOON).await;
     for exporter in exporters {
         export(&world.user(*exporter), *exporter, api, form).await?;
     }
