@@ -30,11 +30,9 @@ impl<K: Clone + Debug + Ord> BlockingReasons<K> {
     /// and returns their number. `kind` is the kind of the object that the key plans, always the same for one key.
     pub fn note(&mut self, key: &K, kind: Kind, blocking_reasons: Vec<BlockingReason>) -> usize {
         let before = self.reported.remove(key).unwrap_or_default();
-        // fault G4.1: before.iter().for_each(|blocking_reason| self.number_of(kind, blocking_reason).dec()) ~>
         before.iter().for_each(|blocking_reason| self.number_of(kind, blocking_reason).dec());
         blocking_reasons.iter().for_each(|blocking_reason| self.number_of(kind, blocking_reason).inc());
         let mut news = 0;
-        // fault G4.2: !before.contains(blocking_reason) ~> true
         for blocking_reason in blocking_reasons.iter().filter(|blocking_reason| !before.contains(blocking_reason)) {
             warn!(?key, reason = blocking_reason.reason.as_str(), "{}", blocking_reason.message);
             news += 1;

@@ -157,8 +157,6 @@ fn denial_event(
 /// Returns the message about a denied write. `None` if no user needs to act: for a write without an HTTP response, and for a write to a
 /// namespace that is being deleted.
 fn denial_message(failure: &WriteFailure<Kind>) -> Option<String> {
-    // fault G5.1: || is_of_terminating_namespace(failure) ~>
-    // fault G5.2: failure.status == 0 || ~>
     if failure.status == 0 || is_of_terminating_namespace(failure) {
         return None;
     }

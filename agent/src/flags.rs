@@ -112,7 +112,6 @@ impl CommonFlags {
             // Same rules as in client-go. The renew deadline is shorter than the lease duration, so a leader stops before
             // another replica may take the Lease. The renew deadline is longer than 1.2 times the retry period, so a leader
             // tries to renew more than once before it stops.
-            // fault G1.5: lease <= renew || ~>
             if lease <= renew || renew <= retry.mul_f64(1.2) || retry.is_zero() {
                 return Err(UsageError(format!(
                     "--leader-election-lease-duration ({lease:?}) must be longer than --leader-election-renew-deadline \
@@ -144,7 +143,6 @@ impl CommonFlags {
 /// # Errors
 /// If the name is invalid. The error names the flag, its value and the valid characters.
 pub fn check_namespace(flag: &str, namespace: &str) -> Result<(), UsageError> {
-    // fault G1.6: names::is_dns_1123_label(namespace) ~> true
     if names::is_dns_1123_label(namespace) {
         return Ok(());
     }

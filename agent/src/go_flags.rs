@@ -51,12 +51,10 @@ pub fn command_line(arguments: impl IntoIterator<Item = String>) -> CommandLine 
             continue;
         };
         let (name, value) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
-        // fault G3.3: KLOG_SWITCHES.contains(&name) ~> false
         if KLOG_SWITCHES.contains(&name) {
             ignored.push(name.to_owned());
         } else if KLOG_SETTINGS.contains(&name) {
             ignored.push(name.to_owned());
-            // fault G3.1: value.is_none() ~> false
             if value.is_none() {
                 arguments.next();
             }
@@ -100,7 +98,6 @@ pub fn parse_duration(written: &str) -> Result<Duration, String> {
                 "us" | "µs" | "μs" => 1e-6,
                 "ms" => 1e-3,
                 "s" => 1.0,
-                // fault G3.2: 60.0 ~> 1.0
                 "m" => 60.0,
                 "h" => 3600.0,
                 _ => return Err(wrong()),

@@ -84,7 +84,6 @@ pub fn addresses<'a>(
     let mut parsed = Vec::new();
     for (flag, written) in probes {
         let address = parse((flag, written))?;
-        // fault G8.1: common.metrics_secure && ~> false &&
         if common.metrics_secure && metrics.contains(&address) && !address.is_any_port() && address != BindAddress::Off
         {
             return Err(format!(
@@ -204,7 +203,6 @@ async fn serve(
             None => AdminServer::start(&[metrics, probes].concat(), sources).await,
         }
     };
-    // fault K14.7: listeners.run(start).await ~> { let _ = listeners; start.await }
     listeners.run(start).await
 }
 
@@ -221,17 +219,14 @@ fn readiness(agents: &[Vec<SourceStatus>], own_cluster: &str, blocked: Option<St
     for source in agents.iter().flatten() {
         let check = Check {
             ok: source.is_settled(),
-            // fault K10.2: source.cluster == own_cluster && ~>
             required: source.cluster == own_cluster && !source.optional,
             detail: source.state.as_str().to_owned(),
         };
         let name = format!("{}/{}", source.cluster, source.resource.plural);
-        // fault K10.4: known.ok ~> true
         if readiness.checks.get(&name).is_none_or(|known| known.ok) {
             readiness.checks.insert(name, check);
         }
     }
-    // fault K10.3: agents.iter().any(Vec::is_empty) ~> false
     if agents.iter().any(Vec::is_empty) {
         let check = Check { ok: false, required: true, detail: "not started yet".to_owned() };
         readiness.checks.insert("watches".to_owned(), check);

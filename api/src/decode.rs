@@ -81,7 +81,6 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
 /// own no fields of source slices.
 fn with_excess(mut found: Object, json: &[u8]) -> Object {
     if let Object::EndpointSlice(slice) = &mut found
-        // fault P11.6 (excess::a_source_slice_and_one_that_is_going_have_none): && slice.imported ~>
         && slice.imported
         && !slice.meta.deleting
     {
@@ -146,7 +145,6 @@ fn object<T: Top>(
                 serde_json::from_slice(json).map_err(|_| nothing_known(error.to_string()))?;
             let known = meta::known(kind, bare.or_default().take_metadata())?;
             let identity = known.identity();
-            // fault X3.2 (decode::what_is_more_than_its_limit_makes_an_object_undecodable_and_what_is_as_much_does_not): known.meta.deleting ~> false
             if known.meta.deleting {
                 return read(known, T::default()).map_err(|why| because(identity, why));
             }
@@ -156,7 +154,6 @@ fn object<T: Top>(
     let mut top = top.value().ok_or_else(|| nothing_known("it is not a JSON object".to_owned()))?;
     let known = meta::known(kind, top.take_metadata())?;
     let identity = known.identity();
-    // fault X3.1: known.meta.deleting ~> false
     let bare = known.meta.deleting.then(|| known.clone());
     let found = read(known, top).or_else(|why| bare.map_or(Err(why), |known| read(known, T::default())));
     found.map_err(|why| because(identity, why))

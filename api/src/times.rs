@@ -22,7 +22,6 @@ pub(crate) fn micros(time: Timestamp) -> String {
 
 fn written(format: &str, time: Timestamp) -> String {
     // RFC 3339 can express the years 1 to 9999. A time outside this range becomes the nearest time in the range.
-    // fault X9.1: .clamp(TIME_MICROS_MIN, TIME_MICROS_MAX) ~>
     let micros = time.0.clamp(TIME_MICROS_MIN, TIME_MICROS_MAX);
     let time = jiff::Timestamp::from_microsecond(micros).expect("it was brought into range");
     strtime::format(format, time).expect("every timestamp has the parts that the format names")

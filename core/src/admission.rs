@@ -60,7 +60,6 @@ impl Forbidden {
 /// True if content that was validated has an IPv6 address.
 pub(crate) fn has_ipv6(admitted: &SliceContent) -> bool {
     let is_any_fit = admitted.endpoints.iter().chain(&admitted.draining).next().is_some();
-    // fault F4.3: && is_any_fit ~> && (is_any_fit || true)
     admitted.address_type == AddressType::IPv6 && is_any_fit
 }
 
@@ -126,17 +125,14 @@ impl Rules<'_> {
     fn forbidden(self, address: &Address) -> Option<Forbidden> {
         let address = address.ip().filter(|address| match self.family {
             AddressType::IPv4 => address.is_ipv4(),
-            // fault T20.3: && address.to_canonical().is_ipv6() ~>
             AddressType::IPv6 => address.is_ipv6() && address.to_canonical().is_ipv6(),
             AddressType::Other(_) => false,
         });
         let Some(address) = address else { return Some(Forbidden::NoAddress) };
         let declared = self.source.ranges.map(|ranges| ranges.iter().any(|range| ranges::contains(range, address)));
         match special::of(address) {
-            // fault T60.3: declared == Some(true) ~> declared == Some(true) && false
             Some(Special::Reserved) if declared == Some(true) => None,
             Some(special) => Some(Forbidden::Special(special)),
-            // fault T21.2: declared == Some(false) ~> declared == Some(false) && false
             None if declared == Some(false) => Some(Forbidden::OutOfRange),
             None => self.source.own.filter(|(own, ranges)| own.contains(ranges, address)).map(|_| Forbidden::Own),
         }
@@ -151,10 +147,8 @@ impl Rules<'_> {
                 None => addresses.push(address.clone()),
             }
         }
-        // fault T20.4: (!addresses.is_empty()) ~> true
         (!addresses.is_empty()).then(|| Endpoint {
             addresses,
-            // fault T25.1: .filter(|hostname| names::is_dns_1123_label(hostname)) ~>
             hostname: endpoint.hostname.clone().filter(|hostname| names::is_dns_1123_label(hostname)),
             zone: endpoint.zone.clone().filter(|zone| names::is_label_value(zone)),
         })
@@ -168,11 +162,7 @@ fn is_fit(port: &EndpointPort) -> bool {
 
 /// Returns the first malformed port of a ServiceImport; `None` if all ports are well-formed.
 pub(crate) fn unfit_port(ports: &[ServicePort]) -> Option<&ServicePort> {
-    let is_fit = |port: &&ServicePort| {
-        is_fit_service_port(port)
-            // fault T24.2: && port.target_port.as_ref().is_none_or(is_fit_target) ~>
-            && port.target_port.as_ref().is_none_or(is_fit_target)
-    };
+    let is_fit = |port: &&ServicePort| is_fit_service_port(port) && port.target_port.as_ref().is_none_or(is_fit_target);
     ports.iter().find(|port| !is_fit(port))
 }
 
@@ -184,7 +174,6 @@ pub(crate) fn is_fit_service_port(port: &ServicePort) -> bool {
 fn is_fit_target(target: &TargetPort) -> bool {
     match target {
         TargetPort::Number(number) => number.valid().is_some(),
-        // fault T24.3: names::is_port_name(name ~> !name.is_empty(
         TargetPort::Name(name) => names::is_port_name(name),
     }
 }
@@ -202,7 +191,6 @@ pub(crate) fn fit_affinity(affinity: SessionAffinity) -> SessionAffinity {
 fn is_fit_port(name: &str, protocol: &str, port: Option<PortNumber>, app_protocol: Option<&str>) -> bool {
     (name.is_empty() || names::is_dns_1123_label(name))
         && matches!(protocol, "TCP" | "UDP" | "SCTP")
-        // fault T23.1: port.valid().is_some() ~> port.as_written() != 0
         && port.is_none_or(|port| port.valid().is_some())
         && app_protocol.is_none_or(names::is_qualified_name)
 }

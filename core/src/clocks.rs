@@ -38,7 +38,6 @@ impl Probe {
         let back = self.replied.0.checked_sub(self.arrived.0)?;
         let round_trip = self.arrived.0.checked_sub(self.sent.0)?;
         let pause = self.replied.0.checked_sub(self.received.0)?;
-        // fault J13.1: round_trip < pause ~> false
         if pause < 0 || round_trip < pause {
             return None;
         }
@@ -79,7 +78,6 @@ impl Clock {
     /// Returns this clock after a time without a probe. Both clocks may have drifted since.
     fn after(self, micros: i64) -> Self {
         let drift = micros.max(0).saturating_mul(CLOCK_DRIFT_PARTS_PER_MILLION) / 1_000_000;
-        // fault J13.2: .saturating_add(drift) ~> .saturating_add(drift * 0)
         Self { uncertainty_micros: self.uncertainty_micros.saturating_add(drift), ..self }
     }
 }
@@ -93,7 +91,6 @@ impl Samples {
     pub fn observe(&mut self, probe: Probe) {
         let Some(clock) = probe.clock() else { return };
         // A probe that contradicts an earlier one shows that one of the clocks was set. Earlier probes then count no more.
-        // fault J13.3: clock.agrees( ~> true || clock.agrees(
         self.0.retain(|(at, earlier)| clock.agrees(earlier.after(probe.arrived.0.saturating_sub(at.0))));
         if self.0.len() >= CLOCK_SAMPLES {
             self.0.pop_front();
@@ -105,7 +102,6 @@ impl Samples {
     #[must_use]
     pub fn clock(&self, now: Timestamp) -> Option<Clock> {
         let clocks = self.0.iter().map(|(at, clock)| clock.after(now.0.saturating_sub(at.0)));
-        // fault J13.4: min_by_key ~> max_by_key
         clocks.min_by_key(|clock| clock.uncertainty_micros)
     }
 }

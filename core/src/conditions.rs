@@ -66,7 +66,6 @@ pub struct ConditionValue {
 
 impl ConditionValue {
     fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
-        // fault T65.5: message::text(message) ~> { let _ = message::text(""); message.into() }
         Self { status, reason, shown_reasons: None, message: message::text(message) }
     }
 
@@ -350,7 +349,6 @@ impl DesiredCondition {
     /// Returns the same desired condition, with an Event for each new generation of the object, even if the condition's value
     /// stays the same.
     pub(crate) fn event_per_generation(self) -> Self {
-        // fault R9.3: true ~> false
         Self { event_per_generation: true, ..self }
     }
 
@@ -369,7 +367,6 @@ pub(crate) fn exporter_silent(
 ) -> Option<DesiredCondition> {
     let is_shown = || find(existing, EXPORTER_SILENT).is_some_and(|it| it.status == ConditionStatus::True);
     let value = if silent.is_empty() {
-        // fault O23.2: is_shown() ~> false
         return is_shown()
             .then(|| DesiredCondition::new(EXPORTER_SILENT, ConditionValue::exporters_heard(), component));
     } else if silent.len() == exporters.len() {
@@ -396,13 +393,10 @@ pub(crate) fn change(
     let mut events = Vec::new();
     for DesiredCondition { condition_type, value, component, event_message, event_per_generation } in desired {
         let before = find(&list, condition_type);
-        // fault R2.3: meta.generation ~> 0
         if has_value(before, value, meta.generation) {
             continue;
         }
-        // fault R2.1: value)); ~> value) || true);
         let event_text = event_message.as_ref().filter(|_| *event_per_generation || is_changed_by(before, value));
-        // fault R1.1: value.reason ~> Reason::ServiceIsValid
         events.extend(event_text.map(|text| plan::event(component, kind, meta, value.reason, text.clone())));
         list = set(&list, condition_type, value, meta.generation, now);
     }
@@ -421,8 +415,6 @@ pub fn set(
 ) -> Vec<Condition> {
     let before = find(conditions, condition_type);
     let last_transition = match before {
-        // fault S18.1: status == value.status ~> message[..] == value.message[..]
-        // fault S18.2: if existing ~> if existing.observed_generation == generation && existing
         Some(existing) if existing.status == value.status => existing.last_transition,
         _ => now.whole_seconds(),
     };
@@ -434,10 +426,8 @@ pub fn set(
         observed_generation: generation,
         last_transition,
     };
-    // fault S17.1: = conditions.to_vec ~> : Vec<Condition> = conditions.iter().filter(|existing| &*existing.condition_type == condition_type).cloned().collect
     let mut list = conditions.to_vec();
     match list.iter_mut().find(|existing| &*existing.condition_type == condition_type) {
-        // fault S17.2: existing) => *existing = condition ~> _) => list.insert(0, condition)
         Some(existing) => *existing = condition,
         None => list.push(condition),
     }
@@ -454,9 +444,7 @@ impl InternalServiceExport {
     /// Returns the outcome for the present generation of the export: of conflict resolution, or of the merge if only the standard API
     /// requests the export.
     pub(crate) fn outcome(&self) -> Option<&Condition> {
-        // fault G7.3: self.is_of_fleet_api() ~> true || self.is_of_fleet_api()
         let condition_type = if self.is_of_fleet_api() { CONFLICT } else { MULTICLUSTER_CONFLICT };
-        // fault G7.1, L6.1: .filter(|condition| condition.observed_generation >= self.meta.generation) ~>
         find(&self.conditions, condition_type).filter(|condition| condition.observed_generation >= self.meta.generation)
     }
 

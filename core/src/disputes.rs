@@ -68,7 +68,6 @@ impl<K: Clone + Ord> Disputes<K> {
         work::step();
         let messages = self.messages.get(about)?;
         let named: Vec<&str> =
-            // fault R15.5: REPORTED_NAMES_MAX) ~> REPORTED_NAMES_MAX.max(usize::MAX))
             messages.values().inspect(|_| work::step()).take(REPORTED_NAMES_MAX).map(String::as_str).collect();
         let more = match messages.len() - named.len() {
             0 => String::new(),
@@ -87,7 +86,6 @@ impl<K: Clone + Ord> Disputes<K> {
     ) -> Option<DesiredCondition> {
         let value = match self.text(about) {
             Some(text) => ConditionValue::writes_undone(text),
-            // fault R15.2: is_disputed(present).is_some() ~> false
             None if is_disputed(present).is_some() => ConditionValue::writes_stand(),
             None => return None,
         };

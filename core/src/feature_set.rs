@@ -75,7 +75,6 @@ impl Announced {
     /// Moves the stored time by `micros`, after the wall clock was set forward or back by this duration.
     pub(crate) fn clock_set(&mut self, micros: i64) {
         if let Self::Lost { at, .. } = self {
-            // fault A13.2: micros) ~> micros * 0)
             *at = at.plus_micros(micros);
         }
     }
@@ -101,7 +100,6 @@ impl FeatureSet {
         if is_served && let Announced::Features(features) = announced {
             return Self { features, is_assumed: false, until: None };
         }
-        // fault U14.2: since)) { ~> since) && false) {
         if is_served && (announced == Announced::Never || announced.is_lost_before(since)) {
             // Until this time, the agent only assumes that the peer supports no feature. A peer checks only every 5 minutes if
             // the CRD of MemberAgent exists. So its first announcement may come minutes after the CRD.
@@ -111,12 +109,10 @@ impl FeatureSet {
         }
         let (features, lost) = match announced {
             Announced::Lost { features, at } => (features, at),
-            // fault U12.6: features) => (features ~> _) => (Features::NONE
             Announced::Features(features) => (features, since),
             Announced::Never => return Self { features: Features::NONE, is_assumed: true, until: None },
         };
         let end = lost.plus_micros(ANNOUNCEMENT_GRACE_MICROS);
-        // fault U7.1: && now < end ~>
         if state != WatchState::Absent && now < end {
             return Self { features, is_assumed: false, until: Some(end) };
         }
@@ -154,7 +150,6 @@ impl FeatureSet {
     /// assumed, a copy with more features than the Go form needs no update either.
     pub(crate) fn is_carried(self, written: &SliceContent, source: &SliceContent) -> bool {
         self.slice(source).is_some_and(|content| *content == *written)
-            // fault U12.3: || self.is_assumed && features::is_form_of(written, source) ~>
             || self.is_assumed && features::is_form_of(written, source)
     }
 

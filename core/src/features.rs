@@ -101,7 +101,6 @@ impl FromIterator<Feature> for Features {
 pub(crate) fn slice_for(peer: Features, content: &SliceContent) -> Option<Cow<'_, SliceContent>> {
     match content.address_type {
         AddressType::IPv4 => {}
-        // fault F3.1: if peer.has(Feature::IPv6) ~>
         AddressType::IPv6 if peer.has(Feature::IPv6) => {}
         AddressType::IPv6 | AddressType::Other(_) => return None,
     }
@@ -114,12 +113,10 @@ pub(crate) fn slice_for(peer: Features, content: &SliceContent) -> Option<Cow<'_
     }
     let mut reduced = content.clone();
     if !draining {
-        // fault F2.1: = Vec::new( ~> .truncate(9
         reduced.draining = Vec::new();
     }
     if !details {
         for endpoint in reduced.endpoints.iter_mut().chain(&mut reduced.draining) {
-            // fault F1.1: (endpoint.hostname, endpoint.zone) = (None, None) ~> endpoint.hostname = None
             (endpoint.hostname, endpoint.zone) = (None, None);
         }
     }
@@ -141,7 +138,6 @@ pub(crate) fn import_for(peer: Features, status: &ImportStatus) -> ImportStatus 
 
 /// Returns a Service's session affinity reduced to the peer's features.
 pub(crate) fn affinity_for(peer: Features, affinity: SessionAffinity) -> SessionAffinity {
-    // fault U6.2: if peer.has(Feature::SessionAffinity) { affinity } else { SessionAffinity::None ~> { let _ = peer; affinity
     if peer.has(Feature::SessionAffinity) { affinity } else { SessionAffinity::None }
 }
 

@@ -19,11 +19,9 @@ pub(crate) fn replacement_pending<'a>(
     desired: &'a SliceContent,
     removed: &'a SliceContent,
 ) -> bool {
-    // fault F10.1: || removed.address_type != desired.address_type ~>
     if removed.endpoints.is_empty() || desired.endpoints.is_empty() || removed.address_type != desired.address_type {
         return false;
     }
-    // fault A7.1: true ~> false
     let Some(present) = present else { return true };
     if present.endpoints.is_empty() {
         return true;
@@ -35,7 +33,6 @@ pub(crate) fn replacement_pending<'a>(
     // endpoints may change often, and must not delay the removal.
     let addresses = |content: &'a SliceContent| content.endpoints.iter().map(Addresses::of).collect::<BTreeSet<_>>();
     let (removed, present) = (addresses(removed), addresses(present));
-    // fault T35.1: contains(&it) && !present.contains(& ~> iter().any(|other| *other == it) && !present.iter().any(|other| *other ==
     desired.endpoints.iter().map(Addresses::of).any(|it| removed.contains(&it) && !present.contains(&it))
 }
 

@@ -65,10 +65,8 @@ fn next_renewal(
 ) -> Option<Timestamp> {
     // If the time of the last renewal is in the future, the wall clock was set back after this renewal. Then a renewal is due
     // now.
-    // fault U1.2: .filter(|last| *last <= now) ~>
     let last = view.last_renewal().filter(|last| *last <= now)?;
     let next = last.plus_micros(RENEW_MICROS);
-    // fault U1.1: now < next ~> true
     (present.member == *announcement && present.stopped.is_none() && now < next).then_some(next)
 }
 
@@ -77,19 +75,16 @@ fn next_renewal(
 pub fn announce_stop(view: &View, now: Timestamp) -> Option<Write> {
     let announcement = view.settings.announces.as_ref()?;
     let present = view.member_agents.live(&view.own_member_agent())?;
-    // fault O1.3: != Ownership::Own ~> == Ownership::Unknown
     if view.ownership(now) != Ownership::Own {
         return None; // this cluster does not own its id at present, so it must not write
     }
     let renewed = present.renewed.unwrap_or(now);
-    // fault U3.1: stopped: Some(now), ~>
     let renewal = Renewal { renewed, stopped: Some(now), ..view.renewal(announcement, now) };
     Some(Write::patch(&present.meta, Patch::MemberAgent(renewal)))
 }
 
 /// Returns the blocking reason about the source ranges that the operator of the hub declares for a member.
 fn malformed_ranges(view: HubReader<'_>, member: &Text) -> Option<BlockingReason> {
-    // fault T64.1: rights::source_ranges(view, member) ~> rights::source_ranges(view, member).filter(|_| false)
     let Some(SourceRanges::Malformed(why)) = rights::source_ranges(view, member) else { return None };
     let message = format!(
         "the source ranges of namespace {member} in the hub are malformed: {why}. Importers get no new addresses of its \
@@ -101,15 +96,12 @@ fn malformed_ranges(view: HubReader<'_>, member: &Text) -> Option<BlockingReason
 /// Returns the announcement of the hub agent to one member. Without the kind MergedServiceImport, the hub agent merges no exports of
 /// the standard API. If the hub loses the kind, members keep their exports, because the last announcement has the feature.
 fn announced(view: HubReader<'_>, of_agent: &Announcement, last: &Announcement) -> Announcement {
-    // fault MC12.2: last.known_features().has(Feature::MulticlusterApi) ~> { let _ = last; false }
     let had_api = last.known_features().has(Feature::MulticlusterApi);
     match view.watch_of(Kind::MergedServiceImport) {
         // One write, when it is known, carries the version and the features.
-        // fault MC12.3: WatchState::Incomplete => last.clone() ~> WatchState::Incomplete => of_agent.clone()
         WatchState::Incomplete => last.clone(),
         WatchState::Complete => of_agent.clone(),
         WatchState::Absent | WatchState::Unknown if had_api => of_agent.clone(),
-        // fault MC12.1: of_agent.without(Feature::MulticlusterApi) ~> of_agent.clone()
         WatchState::Absent | WatchState::Unknown => of_agent.without(Feature::MulticlusterApi),
     }
 }
@@ -120,7 +112,6 @@ const COUNTED: [Kind; 4] =
 /// Plans the status that the hub agent writes to a MemberAgent. Each renewal by the member requeues this plan, but a change of
 /// the counted objects does not. So the counts cost at most one write for each renewal.
 pub fn plan_member(view: HubReader<'_>, cluster: &ClusterId, now: Timestamp) -> Plan {
-    // fault T52.1: .blocked_by(exceeded(view, cluster)) ~> .blocked_by(exceeded(view, cluster).filter(|_| false))
     plan_status(view, cluster, now).blocked_by(exceeded(view, cluster))
 }
 
@@ -160,19 +151,14 @@ fn plan_status(view: HubReader<'_>, cluster: &ClusterId, now: Timestamp) -> Plan
     let knows_silence = present.member.known_features().has(Feature::SilentMembers);
     let desired = MemberStatus {
         announcement: announced(view, announcement, &present.status.announcement),
-        // fault J18.1: offer.cloned() ~> present.status.slice_stream.clone()
         slice_stream: offer.cloned(),
         counts: view.complete(&COUNTED).then(|| view.counts_now(&namespace)).or(present.status.counts),
         silence,
-        // fault O19.2: if knows_silence ~> if true || knows_silence
         silent_members: if knows_silence { silence::members_for(view, cluster, present) } else { Vec::new() },
     };
     // A CRD that is older than the offer of the slice stream drops it. So each process of the hub agent writes it once.
-    // fault J18.2: && view.has_offered(cluster) ~> && false
     let is_dropped = present.status.slice_stream.is_none() && view.has_offered(cluster);
     let slice_stream = desired.slice_stream.clone().filter(|_| !is_dropped);
-    // fault U4.1: present.status == ~> false && present.status ==
-    // fault U4.2: present.status == ~> present.status.announcement == desired.announcement || present.status ==
     if present.status == (MemberStatus { slice_stream, ..desired.clone() }) {
         return plan;
     }

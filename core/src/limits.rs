@@ -6,7 +6,6 @@ use std::time::Duration;
 /// Maximum length of each part of an exported slice's name, in characters. The name has three parts, three dashes and 5 hex
 /// digits, and at most 253 characters, so a part has at most (253 - 3 - 5) / 3 = 81. A name with 10 hex digits has at most 253
 /// characters too, because a cluster id has at most 50 characters and a namespace at most 63: 50 + 63 + 81 + 3 + 10 = 207.
-// fault E3.3: 81 ~> 82
 pub const SLICE_NAME_SEGMENT_CHARS: usize = 81;
 
 /// Maximum length of a name of the form `<namespace>-<name>`, in characters: the length of a DNS label.
@@ -124,7 +123,6 @@ pub const MESSAGE_CHARS_MAX: usize = 4_096;
 pub const QUOTED_CHARS_MAX: usize = 64;
 
 /// Maximum weight of a ServiceExport. The minimum is 0.
-// fault S6.1: 1000 ~> 1001
 pub const WEIGHT_MAX: i64 = 1000;
 
 /// Interval at which a member renews its MemberAgent: 10 s.
@@ -184,7 +182,6 @@ pub const LATENCY_ORIGINS_MAX: usize = 256;
 
 /// Time for which an announcement stays valid after its MemberAgent disappeared: 60 s, enough for the member to create the
 /// MemberAgent again.
-// fault U7.2: 60_000_000 ~> 0
 pub const ANNOUNCEMENT_GRACE_MICROS: i64 = 60_000_000;
 
 /// Time between two gains of features by a member: 60 s. Each gain can change each slice that is distributed to the member.
@@ -192,7 +189,6 @@ pub const FEATURE_GAIN_MICROS: i64 = 60_000_000;
 
 /// Time that a peer has for its first announcement after the hub gets the CRD of MemberAgent: 6 min. A peer without the CRD
 /// checks every 5 minutes if the CRD exists, and then has 1 more minute to write the announcement.
-// fault U14.1: 360_000_000 ~> 0
 pub const FIRST_ANNOUNCEMENT_MICROS: i64 = 360_000_000;
 
 /// Time that a cluster keeps its id after its agent announced a planned stop: 30 s, longer than a rolling restart.

@@ -8,8 +8,6 @@ use fleetnet_types::ObjectName;
 /// all of them are visible.
 pub(crate) fn text(message: impl Into<String>) -> String {
     let message = message.into();
-    // fault T65.1: !message.chars().any(is_unsafe) && ~>
-    // fault T65.2: && message.chars().count() <= MESSAGE_CHARS_MAX ~>
     if !message.chars().any(is_unsafe) && message.chars().count() <= MESSAGE_CHARS_MAX {
         return message;
     }
@@ -18,7 +16,6 @@ pub(crate) fn text(message: impl Into<String>) -> String {
 
 /// Returns a value of another member for a message, so that the text around it stays readable.
 pub(crate) fn value(text: &str) -> String {
-    // fault T65.3: QUOTED_CHARS_MAX ~> 2 * QUOTED_CHARS_MAX
     shortened(text, QUOTED_CHARS_MAX)
 }
 

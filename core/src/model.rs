@@ -370,7 +370,6 @@ impl Namespace {
     /// Returns the cluster ids in an annotation that lists exporters or importers, separated by commas. An empty list allows no
     /// cluster.
     pub fn clusters(annotation: &str) -> BTreeSet<ClusterId> {
-        // fault T9.1: .filter(|cluster| !cluster.is_empty()) ~>
         annotation.split(',').map(str::trim).filter(|cluster| !cluster.is_empty()).map(ClusterId::from).collect()
     }
 }

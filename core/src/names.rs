@@ -37,7 +37,6 @@ pub fn member_agent(cluster: &ClusterId) -> ObjectName {
 
 /// Returns the member of a MemberAgent: the object has the name of its member namespace. Others do not count.
 pub fn member_of_agent(name: &ObjectName) -> Option<ClusterId> {
-    // fault U9.1: **cluster == *name.name ~> true
     cluster_of(&name.namespace).filter(|cluster| **cluster == *name.name)
 }
 
@@ -81,7 +80,6 @@ pub fn slice_export_name(
         SuffixLength::Short => 5,
         SuffixLength::Long => 10,
     };
-    // fault E3.1: service_export_uid.as_bytes() ~> &service_export_uid.as_bytes()[..0]
     let suffix = hex_of(&[slice_uid.as_bytes(), service_export_uid.as_bytes()], digits);
     format!("{}{suffix}", slice_export_prefix(cluster, namespace, slice)).into()
 }
@@ -101,7 +99,6 @@ pub(crate) fn is_slice_export_name_of(name: &str, cluster: &str) -> bool {
 /// every kind.
 pub fn joined(namespace: &str, name: &str) -> Option<Text> {
     let joined = format!("{namespace}-{name}");
-    // fault N2.1: is_dns_1035_label(&joined).then(|| ~> Some(
     is_dns_1035_label(&joined).then(|| joined.into())
 }
 
@@ -109,7 +106,6 @@ pub fn joined(namespace: &str, name: &str) -> Option<Text> {
 /// names, so no two Services have the same name.
 pub fn merged_import_name(service: &ObjectName) -> Text {
     let ObjectName { namespace, name } = service;
-    // fault MC4.1: &[namespace.as_bytes(), name.as_bytes()] ~> &[]
     format!("{namespace}-{name}-{}", hex_of(&[namespace.as_bytes(), name.as_bytes()], 10)).into()
 }
 
@@ -120,7 +116,6 @@ pub fn joined_with_uid(namespace: &str, name: &str, uid: &str) -> Text {
     let suffix: String = uid.chars().filter(char::is_ascii_hexdigit).take(5).collect::<String>().to_ascii_lowercase();
     let start = if namespace.starts_with(|first: char| first.is_ascii_lowercase()) { "" } else { "s" };
     let plain: String = format!("{start}{namespace}-{name}").chars().map(|c| if c == '.' { '-' } else { c }).collect();
-    // fault N2.2: LABEL_CHARS_MAX - 1 - suffix.len() ~> 2 * LABEL_CHARS_MAX
     format!("{}-{suffix}", cut(&plain, LABEL_CHARS_MAX - 1 - suffix.len())).into()
 }
 
@@ -203,7 +198,6 @@ pub(crate) fn exported_annotations(annotations: &BTreeMap<Text, Text>) -> BTreeM
 }
 
 fn exported(pairs: &BTreeMap<Text, Text>, is_value: impl Fn(&str) -> bool) -> BTreeMap<Text, Text> {
-    // fault MC7.6: is_exported_name(name) && ~>
     let is_fit = |(name, value): &(&Text, &Text)| is_exported_name(name) && is_value(value);
     let fit = pairs.iter().filter(is_fit).take(EXPORTED_LABELS_MAX);
     fit.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -217,7 +211,6 @@ const RESERVED_DOMAINS: [&str; 5] = ["kubernetes.io", "k8s.io", "x-k8s.io", "fle
 pub fn export_fingerprint(ports: &[ServicePort], import_type: ImportType) -> Text {
     let ports = ports_fingerprint(ports);
     match import_type {
-        // fault F6.1: format!("{ports}-headless").into() ~> ports
         ImportType::Headless => format!("{ports}-headless").into(),
         ImportType::ClusterSetIp => ports,
     }
@@ -229,13 +222,10 @@ pub fn ports_fingerprint(ports: &[ServicePort]) -> Text {
     let mut lines: Vec<String> = ports
         .iter()
         .map(|port| {
-            // fault H4.3: port.app_protocol.as_deref().unwrap_or_default() ~> ""
             let app_protocol = port.app_protocol.as_deref().unwrap_or_default();
-            // fault H4.2: app_protocol ~> format!("{app_protocol}{:?}", port.target_port)
             format!("{}\u{0}{}\u{0}{}\u{0}{}\n", port.name, port.protocol, port.port, app_protocol)
         })
         .collect();
-    // fault H4.1: lines.sort_unstable(); ~>
     lines.sort_unstable();
     lines.dedup();
     hex_of(&lines.iter().map(String::as_bytes).collect::<Vec<_>>(), 10).into()
@@ -266,7 +256,6 @@ pub(crate) fn spread(parts: &[&[u8]], limit: i64) -> i64 {
 /// Cuts a part of a name to this many characters, and removes dashes and dots at the end of the part.
 fn cut(part: &str, chars: usize) -> &str {
     let end = part.char_indices().nth(chars).map_or(part.len(), |(at, _)| at);
-    // fault E3.2: part[..end].trim_end_matches(['-', '.']) ~> &part[..end]
     part[..end].trim_end_matches(['-', '.'])
 }
 

@@ -84,7 +84,6 @@ impl Plan {
     /// Requests that the key is planned again at this time, or at an earlier time that was already requested. `None` requests
     /// nothing.
     pub fn plan_again_at(&mut self, at: impl Into<Option<Timestamp>>) {
-        // fault U7.3: [self.again, at.into()].into_iter().flatten().min( ~> self.again.or(at.into()
         self.again = [self.again, at.into()].into_iter().flatten().min();
     }
 
@@ -457,7 +456,6 @@ pub fn event_about(
     reason: Reason,
     message: String,
 ) -> Event {
-    // fault T65.4: message::text(message) ~> { let _ = message::text(""); message }
     let message = message::text(message);
     let severity = if reason.is_warning() { Severity::Warning } else { Severity::Normal };
     Event { source, name, uid, severity, component, reason, message }

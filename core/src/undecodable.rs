@@ -45,7 +45,6 @@ impl Undecodable {
     }
 
     pub fn has(&self, kind: Kind, name: &ObjectName) -> bool {
-        // fault A9.1: self.names.get(&kind).is_some_and(|names| names.contains(name)) ~> { let _ = name; self.names.get(&kind).is_none() && false }
         self.names.get(&kind).is_some_and(|names| names.contains(name))
     }
 
@@ -72,7 +71,6 @@ impl Undecodable {
     fn within<'a>(&'a self, kind: Kind, namespace: &'a Text) -> impl Iterator<Item = &'a ObjectName> + 'a {
         let first = ObjectName { namespace: namespace.clone(), name: Text::default() };
         let names = self.names.get(&kind).into_iter().flat_map(move |names| names.range(first.clone()..));
-        // fault T35.2: take_while ~> filter
         names.inspect(|_| work::step()).take_while(move |name| name.namespace == *namespace)
     }
 

@@ -24,7 +24,6 @@ impl Watches {
 
     /// Moves all stored times by `micros`, after the wall clock was set by this duration.
     pub(crate) fn clock_set(&mut self, micros: i64) {
-        // fault A13.4: micros)) ~> micros * 0))
         self.0.values_mut().for_each(|(_, since)| *since = since.plus_micros(micros));
     }
 

@@ -79,7 +79,6 @@ fn with_leading_zeros(text: &str) -> Option<Ipv4Addr> {
 }
 
 fn is_forbidden_v4(address: Ipv4Addr) -> bool {
-    // fault Z8.1: address.is_link_local() || ~>
     address.is_unspecified() || address.is_loopback() || address.is_link_local() || address.is_multicast()
 }
 

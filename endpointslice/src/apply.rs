@@ -138,7 +138,6 @@ pub async fn apply<W: SliceWriter>(plan: &Plan, writer: &W, parallelism: NonZero
     }
     // Slices of address types that the Service no longer has are deleted last: until the new slices exist, clients may need the
     // old slices.
-    // fault Z15.2: applied.is_success() && ~>
     if applied.is_success() && !applied.namespace_terminating {
         applied.absorb(run.unsupported(&plan.unsupported).await);
     }
@@ -154,7 +153,6 @@ struct Run<'a, W> {
 impl<W: SliceWriter> Run<'_, W> {
     async fn family(&self, draft: &Draft) -> Applied<W::Error> {
         let mut applied = self.creates(&draft.creates).await;
-        // fault Z15.1: !applied.is_success() || ~>
         if !applied.is_success() || applied.namespace_terminating {
             return applied;
         }

@@ -170,7 +170,6 @@ impl Item for Endpoint {
     fn stands_for(&self, wanted: &Self) -> bool {
         self.conditions == wanted.conditions
             && self.node_name == wanted.node_name
-            // fault Z3.3: && self.zone == wanted.zone ~>
             && self.zone == wanted.zone
             && same_target(self.target_ref.as_deref(), wanted.target_ref.as_deref())
     }

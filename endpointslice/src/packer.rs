@@ -42,7 +42,6 @@ impl<I> Bucket<'_, I> {
     /// Returns what happens to the bucket: unchanged, changed or emptied. `touched` is true if an item is removed or replaced.
     /// `kept` returns the items that stay.
     pub(crate) fn fate(&self, touched: bool, kept: impl FnOnce() -> Vec<I>) -> Fate<I> {
-        // fault Z3.1: !touched && !self.must_change ~> false
         if !touched && !self.must_change {
             return Fate::Unchanged;
         }
@@ -104,7 +103,6 @@ fn keep<I: Item>(wanted: &mut Wanted<I>, buckets: &[Bucket<'_, I>]) -> (Vec<Fate
         let mut touched = false;
         for item in bucket.items {
             if let Some(index) = wanted.take(item) {
-                // fault Z3.2: touched |= !item.stands_for(&wanted.items[index]) ~>
                 touched |= !item.stands_for(&wanted.items[index]);
                 kept.push(index);
             }
@@ -128,19 +126,16 @@ pub(crate) fn place<I: Item>(
     let mut rest = rest.into_iter();
     if left > 0 {
         for items in fullest_first(fates) {
-            // fault Z1.1: .take(max.saturating_sub(items.len())) ~>
             items.extend(rest.by_ref().take(max.saturating_sub(items.len())));
         }
         left = rest.len();
     }
     let mut created = Vec::new();
     while left > 0 {
-        // fault Z2.1: left < max ~> false
         let opened = if left < max { closest_to_full(buckets, fates, left, max) } else { None };
         if let Some(index) = opened {
             fates[index] = Fate::Changed(buckets[index].items.iter().cloned().chain(rest.by_ref()).collect());
         } else {
-            // fault Z1.2: .take(max) ~>
             created.push(rest.by_ref().take(max).collect());
         }
         left = rest.len();
@@ -154,7 +149,6 @@ fn fullest_first<I>(fates: &mut [Fate<I>]) -> Vec<&mut Vec<I>> {
         Fate::Unchanged | Fate::Emptied => None,
     });
     let mut changed: Vec<_> = changed.collect();
-    // fault Z2.2: std::cmp::Reverse(items.len()) ~> items.len()
     changed.sort_by_key(|items| std::cmp::Reverse(items.len()));
     changed
 }
@@ -166,7 +160,6 @@ fn closest_to_full<I>(buckets: &[Bucket<'_, I>], fates: &[Fate<I>], left: usize,
         let room = max.checked_sub(left + bucket.items.len())?;
         Some((room, index))
     });
-    // fault Z2.3: min ~> max
     fitting.min().map(|(_, index)| index)
 }
 

@@ -149,7 +149,6 @@ pub fn plan(
     let template = SliceTemplate::new(service, config);
     let families = families(service);
     let groups = Groups::of(&families, backends);
-    // fault Z6.2: && !slice.metadata.is_terminating() ~>
     let managed = existing.iter().filter(|slice| template.manages(slice) && !slice.metadata.is_terminating());
     let supported =
         |slice: &&Arc<EndpointSlice>| families.iter().any(|family| family.address_type() == slice.address_type);
@@ -205,7 +204,6 @@ pub(crate) fn in_charge<'a>(
 /// Returns `None` for a Service whose slices are made from pods. Returns `Some` for an ExternalName and a Service without a
 /// selector: true if their existing slices must be removed, false if these slices stay.
 pub(crate) fn not_served(service: &Service, config: &Config) -> Option<bool> {
-    // fault Z6.3: service.spec.is_external_name() ~> false
     if service.spec.is_external_name() {
         Some(config.clean_up_external_name)
     } else if service.spec.selector.is_empty() {
@@ -244,7 +242,6 @@ pub fn families(service: &Service) -> Vec<Family> {
     match (families.is_empty(), address::family(&service.spec.cluster_ip)) {
         (false, _) => families,
         (true, Some(family)) => vec![family],
-        // fault Z11.1: vec![Family::V4, Family::V6] ~> vec![Family::V4]
         (true, None) => vec![Family::V4, Family::V6],
     }
 }

@@ -43,7 +43,6 @@ impl From<&PortList> for PortKey {
 impl From<&[EndpointPort]> for PortKey {
     fn from(ports: &[EndpointPort]) -> Self {
         let mut sorted = ports.to_vec();
-        // fault Z3.4: sorted.sort_unstable() ~>
         sorted.sort_unstable();
         Self(sorted.into())
     }
@@ -105,9 +104,7 @@ pub fn find_port(pod: &Pod, port: &ServicePort) -> Option<i32> {
         TargetPort::Name(name) => name,
     };
     let containers = pod.spec.containers.iter().flat_map(|container| &container.ports);
-    // fault Z10.1: container.restart_policy == "Always" ~> true
     let sidecars = pod.spec.init_containers.iter().filter(|container| container.restart_policy == "Always");
-    // fault Z10.2: && exposed.protocol == port.protocol ~>
     let fits = |exposed: &&ContainerPort| exposed.name == *name && exposed.protocol == port.protocol;
     containers.chain(sidecars.flat_map(|container| &container.ports)).find(fits).map(|exposed| exposed.container_port)
 }

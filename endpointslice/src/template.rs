@@ -61,7 +61,6 @@ impl<'a> SliceTemplate<'a> {
         let own = |(key, _): &(&Text, &Text)| {
             let is_headless = self.config.repair_headless_label && **key == LABEL_HEADLESS;
             let is_anothers = self.config.foreign_labels.contains(*key) && !self.labels.contains_key(key);
-            // fault Z12.2: && !is_anothers ~>
             (is_headless || !is_reserved_label(key)) && !is_anothers
         };
         !slice.metadata.labels.iter().filter(own).eq(self.labels.iter().filter(own))
@@ -71,7 +70,6 @@ impl<'a> SliceTemplate<'a> {
     #[must_use]
     pub fn manages(&self, slice: &EndpointSlice) -> bool {
         let same = |key| slice.metadata.labels.get(key) == self.labels.get(key);
-        // fault Z6.1: && same(LABEL_MANAGED_BY) ~>
         slice.metadata.namespace == self.namespace && same(LABEL_MANAGED_BY) && same(LABEL_SERVICE_NAME)
     }
 
@@ -113,7 +111,6 @@ impl<'a> SliceTemplate<'a> {
 }
 
 fn labels(service: &Service, config: &Config) -> TextMap {
-    // fault Z12.1: !is_reserved_label(key) ~> true
     let copied = service.metadata.labels.iter().filter(|(key, _)| !is_reserved_label(key));
     let mut labels: TextMap = copied.map(|(key, value)| (key.clone(), value.clone())).collect();
     if service.spec.is_headless() {

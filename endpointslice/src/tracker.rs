@@ -121,7 +121,6 @@ impl SliceTracker {
         self.settle(&write, |tracked| {
             tracked.record(slice);
             // This update increased the generation by one. A larger increase means that another writer wrote too.
-            // fault Z16.1: slice.metadata.generation > generation + 1 ~> false
             matches!(write.kind, Kind::Update { generation, .. } if slice.metadata.generation > generation + 1)
         })
     }

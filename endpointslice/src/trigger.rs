@@ -188,7 +188,6 @@ impl TriggerTimes {
         if let Some(at) = seen.underway.iter().position(|pods| Arc::ptr_eq(pods, &sent.pods)) {
             seen.underway.swap_remove(at);
         }
-        // fault Z14.1: !is_done ~> false
         if !is_done {
             seen.service = earlier(seen.service, sent.service);
             sent.times.into_iter().for_each(|(pod, time)| seen.wait_for(&pod, Some(time)));
@@ -228,7 +227,6 @@ impl Seen {
     fn wait_for(&mut self, pod: &Text, change: Option<Timestamp>) {
         if let Some(change) = change {
             let waits = self.waiting.entry_ref(pod).or_insert(change);
-            // fault Z14.2: change.min(*waits) ~> *waits
             *waits = change.min(*waits);
         }
     }

@@ -89,7 +89,6 @@ impl Flags {
         if self.silence_soft.is_zero() {
             return Ok(None);
         }
-        // fault O14.6 (flags::limits_of_silence_have_minimums): self.silence_soft < SILENCE_SOFT_MIN ~> false
         if self.silence_soft < SILENCE_SOFT_MIN {
             return Err(format!(
                 "--silence-soft is {:?}: use at least {SILENCE_SOFT_MIN:?}, because members send a heartbeat every 10 s, or 0 to \
@@ -111,7 +110,6 @@ impl Flags {
 
 fn parse_object_lag(written: &str) -> Result<Duration, String> {
     let lag = parse_duration(written)?;
-    // fault J20.3 (flags::objects_lag_by_half_a_minute_at_most): lag > OBJECT_LAG_MAX ~> false
     if lag > OBJECT_LAG_MAX {
         return Err(format!("use at most {OBJECT_LAG_MAX:?}: importers rely on objects that are not older"));
     }

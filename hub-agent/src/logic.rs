@@ -186,7 +186,6 @@ impl Hub {
         for key in keys {
             let Some(importer) = importer_of(key) else { continue };
             // A ServiceImport is for all importers. The other objects are in the member namespace of their importer.
-            // fault Q15.2 (logic::work_that_another_member_causes_has_not_the_flow_of_the_importer): namespace == importer ~> true || namespace == importer
             if is_of_importers && (source == Kind::ServiceImport || namespace == importer) {
                 self.by_importers.insert(key.clone());
             } else {
@@ -212,7 +211,6 @@ impl Hub {
 /// Returns the member namespace of the importer that a key names.
 fn importer_of(key: &Key) -> Option<&Text> {
     match key {
-        // fault Q15.3 (logic::work_on_a_merged_import_that_its_importer_causes_has_the_flow_of_the_importer): Key::Copy { importer, .. } | Key::MergedImport { importer, .. } => Some(importer) ~> Key::MergedImport { .. } => None, Key::Copy { importer, .. } => Some(importer)
         Key::Copy { importer, .. } | Key::MergedImport { importer, .. } => Some(importer),
         Key::Service(_) | Key::Slice(_) | Key::Member(_) => None,
     }
@@ -301,14 +299,12 @@ impl Logic for Hub {
             ProcessNews::Follows => {
                 self.heartbeats.follow();
                 self.silent.follow();
-                // fault K3.5 (logic::who_does_not_lead_any_more_has_no_streams): self.streams.stop(&mut self.view, at, requeue) ~> {}
                 self.streams.stop(&mut self.view, at, requeue);
             }
             ProcessNews::ClockSet { microseconds } => {
                 self.view.clock_set(microseconds);
                 self.heartbeats.clock_set(microseconds);
             }
-            // fault J8.3 (streams_on_memkube::a_stop_of_the_hub_agent_writes_what_its_streams_delivered): self.streams.stop(&mut self.view, at, requeue) ~> self.streams.stop(&mut self.view.clone(), at, &mut requeue.clone())
             ProcessNews::Stops => self.streams.stop(&mut self.view, at, requeue),
         }
     }
@@ -348,7 +344,6 @@ impl Logic for Hub {
     /// namespace share one flow, and all MemberAgents share one flow. Work for one importer that this importer causes has the flow of
     /// the importer, so it does not delay changes of the exporters.
     fn flow(&self, key: &Key) -> Flow {
-        // fault Q15.1 (logic::work_that_an_importer_causes_has_the_flow_of_the_importer): self.by_importers.contains(key) ~> false && self.by_importers.contains(key)
         if let Some(importer) = importer_of(key).filter(|_| self.by_importers.contains(key)) {
             return FlowId::of(importer).into();
         }

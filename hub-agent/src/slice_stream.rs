@@ -22,13 +22,11 @@ use tokio::time::sleep;
 pub(crate) fn check(flags: &Flags) -> Result<(), String> {
     let is_on = address(flags)? != BindAddress::Off;
     let advertised = advertised(flags)?;
-    // fault J20.1: !is_on && advertised.is_some() ~> false
     if !is_on && advertised.is_some() {
         return Err(
             "--slice-stream-advertise-address needs --slice-stream-bind-address: the address to listen on".to_owned()
         );
     }
-    // fault J20.2: is_on && flags.slice_stream_cert_path.is_none() ~> false && is_on
     if is_on && flags.slice_stream_cert_path.is_none() && advertised.is_none() {
         return Err(
             "--slice-stream-bind-address needs --slice-stream-cert-path, the folder with tls.crt and tls.key, or \
@@ -66,7 +64,6 @@ impl Listener {
         }
         let advertised = advertised(flags).map_err(anyhow::Error::msg)?;
         let failed = format!("cannot listen on {address} for the slice stream");
-        // fault K14.8: listeners.run(async move { address.listen().await }).await ~> { let _ = listeners; address.listen().await }
         let listener = listeners.run(async move { address.listen().await }).await;
         let listener = listener.context(failed)?;
         let folder = flags.slice_stream_cert_path.as_deref();
@@ -97,7 +94,6 @@ async fn offer(address: HostPort, certificates: Arc<Certificates>, inbox: mpsc::
     let mut last: Option<Arc<str>> = None;
     while !inbox.is_closed() {
         let authorities = certificates.authorities().await;
-        // fault J18.3: last.as_ref() != Some(&authorities) ~> last.is_none()
         if last.as_ref() != Some(&authorities) {
             let offer = SliceStreamOffer { address: address.to_string().into(), ca_bundle: (&*authorities).into() };
             // Fails only when the engine has ended.

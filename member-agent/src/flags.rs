@@ -184,7 +184,6 @@ impl Flags {
     pub fn without_secrets(&self) -> Self {
         let set = |value: &Option<String>| value.as_ref().map(|_| "(set)".to_owned());
         let hub_certificate_authority = set(&self.hub_certificate_authority);
-        // fault G2.1: set(&self.hub_kube_header) ~> self.hub_kube_header.clone()
         Self { hub_kube_header: set(&self.hub_kube_header), hub_certificate_authority, ..self.clone() }
     }
 

@@ -57,7 +57,6 @@ impl IdentityReport {
         };
         reported(blocking_reasons)
             .into_iter()
-            // fault O1.4 (identity::a_leader_emits_one_event_for_each_change_and_every_replica_reports_why_it_is_not_ready): !self.emitted.contains(blocking_reason) ~> true
             .filter(|blocking_reason| !self.emitted.contains(blocking_reason))
             .map(event)
             .collect()
@@ -65,7 +64,6 @@ impl IdentityReport {
 
     /// Records the blocking reasons of the newest plan as reported, and updates the readiness of the agent.
     pub(crate) fn note(&mut self, blocking_reasons: &[BlockingReason], cluster_uid: Option<&Uid>) {
-        // fault O1.5 (identity::a_leader_emits_one_event_for_each_change_and_every_replica_reports_why_it_is_not_ready): blocking_reason.reason == Reason::ClusterIdInUse ~> false
         let in_use = blocking_reasons.iter().find(|blocking_reason| blocking_reason.reason == Reason::ClusterIdInUse);
         let blocked = in_use.map(|_| NOT_READY.to_owned());
         self.blocked.send_if_modified(|before| {

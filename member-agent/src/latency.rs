@@ -92,7 +92,6 @@ impl Latencies {
     pub fn forget_departed(&mut self, is_origin: impl Fn(&ClusterId) -> bool) {
         let departed: Vec<ClusterId> = self.origins.iter().filter(|origin| !is_origin(origin)).cloned().collect();
         for origin in departed {
-            // fault T27.2: ["true", "false"] ~> ["true"]
             for first in ["true", "false"] {
                 // Ignore a missing series: a member may have only the series for first imports or only the series for later
                 // imports.

@@ -197,7 +197,6 @@ impl Member {
         let import = import.map(|import| (Kind::StandardServiceImport, service.clone(), import.meta.uid.clone()));
         import.or_else(|| {
             let at = ObjectName::new("", service.namespace.clone());
-            // fault MI19.4 (logic_tests::a_failed_write_of_an_import_by_the_standard_api_is_reported_where_its_user_looks): self.view.namespaces.get(&at)? ~> self.view.namespaces.get(&at).filter(|_| false)?
             let namespace = self.view.namespaces.get(&at)?;
             Some((Kind::Namespace, at, namespace.meta.uid.clone()))
         })
@@ -205,7 +204,6 @@ impl Member {
 
     /// Returns Events about a ServiceImport of another writer, in whose status the agent must not write: its name blocks the import.
     fn foreign_import_events(&self, service: &ObjectName, blocking_reasons: &[BlockingReason]) -> Vec<CoreEvent> {
-        // fault MI3.3 (logic_tests::the_writer_of_a_service_import_that_blocks_an_import_gets_an_event): !import.is_ours ~> !import.is_ours && false
         let foreign = self.view.standard_imports.get(service).filter(|import| !import.is_ours);
         let Some(foreign) = foreign.filter(|_| self.identity.is_leader()) else { return Vec::new() };
         let event = |BlockingReason { reason, message }: &BlockingReason| {
@@ -281,7 +279,6 @@ impl Member {
         // A quota or a policy of the user's namespace denies writes of derived Services.
         let is_shown = end == WriteEnd::Rejected || end == WriteEnd::Denied && matches!(key, Key::StandardImport(_));
         let message = convert::failure_message(end, failure).filter(|_| is_beside && is_shown);
-        // fault MI19.3 (logic_tests::a_failed_write_of_an_import_by_the_standard_api_is_reported_where_its_user_looks): if let Some(message) = message { ~> if let Some(message) = message.filter(|_| end != WriteEnd::Denied) {
         if let Some(message) = message {
             self.view.write_rejected(key, message);
             return Vec::new();
@@ -316,11 +313,9 @@ impl Logic for Member {
             (WatchNews::Connected(true), Kind::EndpointSlice) => self.view.slices_followed(requeue),
             (WatchNews::Connected(false), Kind::EndpointSlice) => self.view.slices_lost(requeue),
             (WatchNews::Connected(is_connected), Kind::EndpointSliceImport) => {
-                // fault P13.6: is_connected.then_some(at) ~> Some(at).filter(|_| is_connected || true)
                 self.view.hub_followed(is_connected.then_some(at), at, requeue);
             }
             (WatchNews::Listing(true), Kind::EndpointSliceImport) => {
-                // fault J6.4 (logic_tests::a_new_list_of_distributed_slices_drops_previews): self.view.distributed_slices_listed_again(at, requeue) ~> {}
                 self.view.distributed_slices_listed_again(at, requeue);
             }
             (WatchNews::Restored, Kind::InternalServiceImport) => self.view.hub_restored(at),
@@ -366,7 +361,6 @@ impl Logic for Member {
         let events = match key {
             Key::Heartbeat => self.identity.events(&blocking_reasons, self.view.own_cluster_uid()),
             Key::StandardImport(service) => self.foreign_import_events(service, &blocking_reasons),
-            // fault T54.7 (logic_tests::a_service_with_too_many_endpoints_of_an_exporter_is_reported_to_its_user): key), &blocking_reasons) ~> key).filter(|_| false), &blocking_reasons)
             Key::SliceImport(_) => too_many_endpoints(self.about(key), &blocking_reasons),
             _ => Vec::new(),
         };

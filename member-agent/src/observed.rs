@@ -27,7 +27,6 @@ impl Observed {
     pub(crate) fn note(&mut self, slice: &Text, generation: i64) -> Known {
         match self.0.insert(slice.clone(), generation) {
             None => Known::Nothing,
-            // fault L5.3: before == generation ~> false
             Some(before) if before == generation => Known::Generation,
             Some(_) => Known::Slice,
         }

@@ -49,7 +49,6 @@ impl Parts {
     /// Returns the version and the features that this process announces to the hub agent. `None` if the process writes nothing
     /// in the hub.
     pub fn announcement(self, standard_api: StandardApi) -> Option<Announcement> {
-        // fault A14.2 (settings::who_exports_or_imports_announces_what_its_parts_understand): self.import ~> true
         let of_slices = Feature::OF_SLICES.into_iter().filter(|_| self.import);
         let of_services = Feature::OF_SERVICES.into_iter().filter(|_| self.multi_cluster_service);
         let is_importer = self.import && standard_api != StandardApi::Off;
@@ -76,7 +75,6 @@ impl Parts {
         if self.export || self.import {
             leases.extend(MEMBER_LEASES);
         }
-        // fault A14.1: self.multi_cluster_service ~> true
         if self.multi_cluster_service {
             leases.extend(MCS_LEASES);
         }
@@ -193,7 +191,6 @@ fn number(flag: u32) -> usize {
 /// Checks `--member-takeover-after` (`after`). A member stops its writes to the hub when half of `after` has passed since its
 /// last renewal. It renews every 10 s. The minimum of 2 minutes gives a slow hub at least one minute for a renewal.
 fn takeover_after_micros(after: Duration) -> Result<i64, UsageError> {
-    // fault G1.1: after < MEMBER_TAKEOVER_MIN ~> false
     if after < MEMBER_TAKEOVER_MIN {
         return Err(UsageError(format!(
             "--member-takeover-after ({after:?}) must be at least {MEMBER_TAKEOVER_MIN:?}"
@@ -209,7 +206,6 @@ fn cluster_id(flags: &Flags) -> Result<String, UsageError> {
                 .to_owned(),
         ));
     };
-    // fault G1.2: !names::is_cluster_id(&cluster) ~> false
     if !names::is_cluster_id(&cluster) {
         return Err(UsageError(format!(
             "MEMBER_CLUSTER_NAME (or --member-cluster-id) {cluster:?} is not a cluster id: use at most 50 lower-case \
@@ -259,7 +255,6 @@ fn slice_stream(flags: &Flags) -> Result<stream::Use, UsageError> {
                 .to_owned(),
         ));
     };
-    // fault G1.7: Dialer::tls(address, Authorities::File(authorities)) ~> Dialer::tls("hub:1", Authorities::File(authorities))
     Dialer::tls(address, Authorities::File(authorities))
         .map(stream::Use::Fixed)
         .map_err(|why: String| UsageError(format!("--slice-stream-address: {why}")))
@@ -293,7 +288,6 @@ struct Chosen {
 impl Chosen {
     fn new(flags: &Flags) -> Result<Self, UsageError> {
         let named = parts(flags)?;
-        // fault A14.4 (settings::an_agent_without_features_sends_heartbeats_only): flags.common.enable_v1beta1_apis ~> true
         let agents = if flags.common.enable_v1beta1_apis { named.membership() } else { Vec::new() };
         if !flags.enable_networking_features {
             let leases = Parts { endpoint_slice: false, ..named }.leases();
@@ -301,7 +295,6 @@ impl Chosen {
             return Ok(Self { parts: Parts::NONE, membership, leases, endpoints: None });
         }
         let endpoints = flags.endpoints.settings()?.filter(|_| named.endpoint_slice);
-        // fault A14.3 (settings::a_controller_that_is_off_holds_no_lease): endpoints.is_some() ~> named.endpoint_slice
         let parts = Parts { endpoint_slice: endpoints.is_some(), ..named };
         let membership = Membership { agents, on_leave: OnLeave::Delete };
         Ok(Self { parts, membership, leases: parts.leases(), endpoints })

@@ -15,7 +15,6 @@ use std::sync::Arc;
 pub(crate) fn sources(member: &Arc<Cluster>, hub: &Arc<Cluster>, settings: &Settings) -> Vec<SourceSpec<Member>> {
     let hub_namespace = &*settings.member.hub_namespace;
     let mut sources = Vec::new();
-    // fault A14.5 (membership_on_memkube::an_agent_without_features_needs_no_kind_of_services): settings.parts.in_fleet() ~> true
     if settings.parts.in_fleet() {
         let local = export::LOCAL.into_iter().chain(import::LOCAL);
         let remote = export::REMOTE.into_iter().chain(import::REMOTE);

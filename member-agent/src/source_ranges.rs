@@ -17,7 +17,6 @@ pub(crate) fn parse(written: &[String]) -> Result<BTreeMap<ClusterId, Vec<IpNet>
     for written in written {
         let (cluster, ranges) = of_cluster(written)
             .map_err(|why| UsageError(format!("--source-ranges {written:?} is not ID=CIDR,CIDR: {why}")))?;
-        // fault T21.3 (source_ranges::each_cluster_has_the_ranges_that_are_configured_for_it): all.entry(cluster.into()).or_default().extend(ranges) ~> all.insert(cluster.into(), ranges)
         all.entry(cluster.into()).or_default().extend(ranges);
     }
     Ok(all)
@@ -26,7 +25,6 @@ pub(crate) fn parse(written: &[String]) -> Result<BTreeMap<ClusterId, Vec<IpNet>
 fn of_cluster(written: &str) -> Result<(&str, Vec<IpNet>), String> {
     let (cluster, ranges) = written.split_once('=').ok_or("it has no =")?;
     let cluster = cluster.trim();
-    // fault G1.4: !names::is_cluster_id(cluster) ~> false
     if !names::is_cluster_id(cluster) {
         return Err(format!("{cluster:?} is not a cluster id"));
     }
@@ -44,7 +42,6 @@ fn list(written: &str) -> Result<Vec<IpNet>, String> {
 pub(crate) fn own(written: &str) -> Result<OwnRanges, UsageError> {
     match written.trim() {
         "auto" => Ok(OwnRanges::default()),
-        // fault T62.9 (source_ranges::own_ranges_are_detected_listed_or_off): "off" => Ok(OwnRanges::Off) ~> "off" => Ok(OwnRanges::default())
         "off" => Ok(OwnRanges::Off),
         ranges => list(ranges)
             .map(OwnRanges::LeftOut)

@@ -85,7 +85,6 @@ impl Guard {
         if let Some(access) = self.fresh(&hash).await {
             return Ok(access);
         }
-        // fault K12.2: turn.begin().await ~> let _ = &mut turn
         turn.begin().await;
         match self.review(question).await {
             Ok(access) => {

@@ -148,7 +148,6 @@ impl Readiness {
     /// True if all required checks are ok, or there are none.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        // fault K10.1: check.ok || !check.required ~> true
         self.checks.values().all(|check| check.ok || !check.required)
     }
 
@@ -305,7 +304,6 @@ async fn serve_requests(
     let requests = AtomicUsize::new(0);
     let service = service_fn(move |request: Request<Incoming>| {
         let (shared, serving) = (Arc::clone(&shared), serving.clone());
-        // fault K14.3: >= ADMIN_REQUESTS ~> > usize::MAX - ADMIN_REQUESTS
         let is_last = requests.fetch_add(1, Ordering::Relaxed) + 1 >= ADMIN_REQUESTS;
         async move {
             let mut response = respond(&request, client, &shared, &serving).await;
@@ -336,14 +334,12 @@ async fn respond<B>(request: &Request<B>, client: IpAddr, shared: &Shared, servi
                 Some(question) => secure.guard.access(Client::Stranger(client), question).await,
                 None => Ok(Access::Unauthenticated),
             };
-            // fault K12.3: refusal(access) ~> refusal(access).filter(|_| false)
             match refusal(access) {
                 Some(refusal) => refusal,
                 None => metrics(&shared.metrics).await,
             }
         }
         ("/healthz", Serving::Everything | Serving::Probes) => {
-            // fault K14.4: shared.engine.is_alive() ~> shared.engine.is_alive() || true
             if shared.engine.is_alive() {
                 text(StatusCode::OK, "ok\n")
             } else {

@@ -32,9 +32,6 @@ impl Backoff {
     /// Returns the wait after this many failures in a row (at least 1), shortened at random by up to a quarter.
     pub fn wait(self, failures: u32, jitter: &mut Jitter) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);
-        // fault A8.1: .min(self.longest) ~>
-        // fault A8.2: 1 << doublings ~> 1
-        // fault A8.5: self.first.saturating_mul ~> Duration::ZERO.saturating_mul
         let whole = self.first.saturating_mul(1 << doublings).min(self.longest);
         whole - whole.mul_f64(0.25 * jitter.fraction())
     }
@@ -43,7 +40,6 @@ impl Backoff {
 /// Returns the wait time of a `Retry-After` header, plus up to a tenth at random. So clients that failed at the same time do not
 /// retry at the same time.
 pub fn retry_after_wait(retry_after: Duration, jitter: &mut Jitter) -> Duration {
-    // fault Q5.4: .min(RETRY_AFTER_LONGEST) ~>
     let requested = retry_after.min(RETRY_AFTER_LONGEST);
     requested + requested.mul_f64(0.1 * jitter.fraction())
 }

@@ -208,7 +208,6 @@ impl<L: Logic> Engine<L> {
         match event {
             WatchEvent::ListStarted { requested, restores } => {
                 source.versions.list_started(requested);
-                // fault V4.20: restores > source.restores ~> false
                 if restores > source.restores {
                     source.versions.list_follows_restore();
                 }
@@ -256,7 +255,6 @@ impl<L: Logic> Engine<L> {
             WatchEvent::Response(observed) => {
                 source.versions.answered(observed, &mut news);
             }
-            // fault V11.2: source.versions.gone(&name, &uid, &mut news) ~> {}
             WatchEvent::Gone { name, uid } => source.versions.gone(&name, &uid, &mut news),
         }
         self.learn(id, news, arrival);
@@ -266,7 +264,6 @@ impl<L: Logic> Engine<L> {
     fn is_before_restore(&self, id: L::Source) -> bool {
         let Some(source) = self.sources.get(&id) else { return false };
         let mut of_server = self.sources.values().filter(|other| other.cluster == source.cluster);
-        // fault V4.9: other.restores > source.restores ~> false
         of_server.any(|other| other.restores > source.restores)
     }
 
@@ -274,7 +271,6 @@ impl<L: Logic> Engine<L> {
     fn doubt_lists_before(&mut self, restores: u64, id: L::Source, at: Timestamp) {
         let Some(cluster) = self.sources.get(&id).map(|source| source.cluster) else { return };
         let is_doubtful =
-            // fault V4.10: source.restores < restores ~> false
             |source: &Source<L>| source.cluster == cluster && source.was_complete && source.restores < restores;
         let doubtful: Vec<_> = self.sources.iter().filter(|(_, it)| is_doubtful(it)).map(|(id, _)| *id).collect();
         for doubtful in doubtful {
@@ -310,7 +306,6 @@ impl<L: Logic> Engine<L> {
     fn on_not_served(&mut self, id: L::Source, status: u16, at: Timestamp) {
         let Some(source) = self.sources.get(&id) else { return };
         let state = match (source.was_complete, source.spec.optional) {
-            // fault V5.3: status == 404 || source.spec.freezes_when_forbidden ~> true
             (true, _) if status == 404 || source.spec.freezes_when_forbidden => WatchState::Unknown,
             (true, _) => source.state,
             (false, true) => WatchState::Absent,
@@ -359,7 +354,6 @@ impl<L: Logic> Engine<L> {
         for news in self.news.values_mut() {
             news.at = news.at.plus_micros(by);
         }
-        // fault A13.3: self.tell_process(ProcessNews::ClockSet { microseconds: by }) ~>
         self.tell_process(ProcessNews::ClockSet { microseconds: by });
     }
 
@@ -370,7 +364,6 @@ impl<L: Logic> Engine<L> {
         for change in news {
             self.logic.observe(id, change, at, &mut keys);
         }
-        // fault Q2.2: |source| source.spec.ends_denials ~> |_| false
         if self.sources.get(&id).is_some_and(|source| source.spec.ends_denials) {
             for key in &keys {
                 self.retries.clear_denied(key);
@@ -401,7 +394,6 @@ impl<L: Logic> Engine<L> {
             (Some(source), writer::Reread::Found(observed)) => {
                 let is_known =
                     source.versions.known(&observed.name) == Some((&observed.uid, observed.resource_version));
-                // fault V15.1: if is_known ~> if is_known && false
                 if is_known {
                     news.push(Change::Applied(observed.object));
                 } else {
@@ -453,7 +445,6 @@ impl<L: Logic> Engine<L> {
         if self.leads.replace(false) == Some(false) {
             return;
         }
-        // fault K3.4 (engine_tests::who_loses_leadership_has_no_unfinished_writes_any_more): self.unfinished = Unfinished::new(self.clusters.len()); ~>
         self.unfinished = Unfinished::new(self.clusters.len());
         self.clusters.iter_mut().for_each(|(_, reported)| *reported = None);
         self.metrics.no_unfinished();

@@ -95,7 +95,6 @@ impl Recorder {
     /// Records an Event. Drops an Event that was already recorded too often in the last [`EVENT_REPEAT_WINDOW`].
     pub(crate) fn record<L: Logic>(&mut self, spec: &SourceSpec<L>, record: &Event<L::Source>, occasion: Occasion) {
         let identity = identity(spec, record);
-        // fault Q11.1: EVENT_REPEATS_MAX ~> u32::MAX
         let most = if occasion == Occasion::Done { EVENT_REPEATS_MAX } else { 1 };
         if !self.is_news(identity, most, Instant::now()) {
             return;
@@ -126,7 +125,6 @@ impl Recorder {
 
     fn is_news(&mut self, identity: u64, most: u32, now: Instant) -> bool {
         if let Some((since, times)) = self.recorded.get_mut(&identity)
-            // fault Q11.2: now.duration_since(*since) < EVENT_REPEAT_WINDOW ~> false
             && now.duration_since(*since) < EVENT_REPEAT_WINDOW
         {
             *times += 1;
@@ -150,7 +148,6 @@ impl Recorder {
         // A namespace that may have all its Events is as good as unknown.
         self.full_at.retain(|_, full_at| *full_at > now);
         let full_at = self.full_at.entry((cluster.to_owned(), namespace.clone())).or_insert(now);
-        // fault Q12.1: *full_at + EVENT_SPACING <= now + EVENT_SPACING * EVENT_BURST ~> *full_at <= now + EVENT_SPACING * 1_000 * EVENT_BURST
         let may_post = *full_at + EVENT_SPACING <= now + EVENT_SPACING * EVENT_BURST;
         if may_post {
             *full_at += EVENT_SPACING;
@@ -211,7 +208,6 @@ async fn send(posting: Posting) -> Result<(), String> {
     let response = posting.client.send(request).await.map_err(|error| with_causes(&error))?;
     match response.status() {
         // 409: an Event of this name exists. The name depends on the content, so the same Event was posted before.
-        // fault Q11.3: || status == StatusCode::CONFLICT ~>
         status if status.is_success() || status == StatusCode::CONFLICT => Ok(()),
         status => Err(format!("the server answered {status}")),
     }

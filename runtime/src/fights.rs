@@ -100,7 +100,6 @@ impl Requested {
             Verb::Delete { .. } => DELETION,
         };
         let sort = match verb {
-            // fault A12.5: Sort::Create ~> Sort::Change
             Verb::Create { .. } => Sort::Create,
             Verb::Patch { subresource: Some(_), .. } => Sort::Status,
             Verb::Patch { .. } | Verb::Replace { .. } | Verb::Delete { .. } => Sort::Change,
@@ -135,8 +134,6 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
     ) -> Option<Instant> {
         let id = id_of(target);
         let is_repair = self.is_repair(&id, requested, present);
-        // fault A12.1: is_repair && ~>
-        // fault A12.2: fight.repairs == FIGHT_REPAIRS ~> false
         let fight = self.fights.get_mut(&id).filter(|fight| is_repair && fight.repairs == FIGHT_REPAIRS)?;
         fight.is_undone = true;
         let next = fight.last + FIGHT_PERIOD;
@@ -165,11 +162,9 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         let left = self.left.entry(id).or_insert(Left { at: now, state: 0, requested: [None; 3] });
         (left.at, left.state) = (now, hash(after));
         left.requested[requested.sort as usize] = Some(requested.content);
-        // fault A12.8: if requested.sort == Sort::Create ~> if false
         if requested.sort == Sort::Create {
             left.requested[Sort::Change as usize] = None; // changes of the object before do not count
         }
-        // fault A12.6: if requested.content == DELETION ~> if false
         if requested.content == DELETION {
             left.requested[Sort::Create as usize] = None;
         }
@@ -182,7 +177,6 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
     fn is_repair(&self, id: &Id<S>, requested: Requested, present: &State) -> bool {
         self.left.get(id).is_some_and(|left| {
             // The removal of our finalizer leaves no object, but another writer deleted it.
-            // fault A12.7: requested.sort == Sort::Create ~> false
             let is_changed = requested.sort == Sort::Create || left.state != hash(present);
             left.requested[requested.sort as usize] == Some(requested.content) && is_changed
         })
@@ -209,7 +203,6 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
             let stood = now.duration_since(fight.last);
             // A fight ends when nobody has undone a repair for [`FIGHT_PERIOD`]. If the last repair was undone, the agent repairs
             // again one period later. Nobody may undo that repair for one more period, so the fight lasts at least two periods.
-            // fault A12.3: fight.is_undone ~> false
             let ends = stood >= FIGHT_PERIOD * if fight.is_undone { 2 } else { 1 };
             if ends && fight.is_reported {
                 over.push(Turn { key: fight.key.clone(), target: fight.target.clone() });

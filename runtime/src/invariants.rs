@@ -52,11 +52,9 @@ pub(crate) fn check<S: Copy + Ord + Debug, R>(writes: &[Request<S, R>]) -> Resul
     let mut targets = BTreeSet::new();
     for request in writes {
         let broken = |invariant| Err(Broken { invariant, object: named(request) });
-        // fault A15.1: !targets.insert(target_of(request)) ~> { targets.insert(target_of(request)); false }
         if !targets.insert(target_of(request)) {
             return broken(Invariant::OneWriteToAnObject);
         }
-        // fault A15.2: uid.is_empty() ~> { let _ = uid; false }
         if matches!(&request.verb, Verb::Delete { uid } if uid.is_empty()) {
             return broken(Invariant::DeleteHasUid);
         }

@@ -119,9 +119,7 @@ impl Leadership {
     #[must_use]
     pub fn may_write(&self) -> bool {
         match self {
-            // fault K3.2: Instant::now() < until ~> true
             Self::Leading { until } => until.is_none_or(|until| Instant::now() < until),
-            // fault K6.1: false ~> true
             Self::Waiting { .. } => false,
         }
     }
@@ -166,7 +164,6 @@ impl LeaseConfig {
                  (--leader-election-retry-period)",
             ));
         }
-        // fault K7.1: <= ~> <
         if self.times.duration <= self.times.renew_deadline {
             return Err(LeaseError(
                 "the lease duration (--leader-election-lease-duration) must be above the renew deadline \
@@ -195,7 +192,6 @@ fn is_earlier_process(holder: &str, ours: &str) -> bool {
         let (agent, process) = identity.rsplit_once('_')?;
         Some((agent.to_owned(), process.rsplit_once('.')?.0.to_owned()))
     };
-    // fault K18.1: pod(holder).is_some() && pod(holder) == pod(ours) ~> pod(holder) == pod(ours)
     holder != ours && pod(holder).is_some() && pod(holder) == pod(ours)
 }
 
@@ -269,7 +265,6 @@ impl Election {
         };
         self.show(false);
         if released.is_ok() {
-            // fault K5.1: self.release_all().await ~> {}
             self.release_all().await;
         }
     }
@@ -301,7 +296,6 @@ impl Election {
             let pause = self.config.times.retry_period.mul_f64(1.0 + LEASE_RETRY_JITTER * self.jitter.fraction());
             if is_failed {
                 // Changes must not shorten the pause after a failure: they may be those of the attempt itself.
-                // fault K5.11 (lease_tests::a_lease_that_can_never_be_taken_costs_few_requests): sleep(pause).await ~> {}
                 sleep(pause).await;
             } else {
                 self.wait(changes, pause).await;
@@ -314,14 +308,12 @@ impl Election {
         let mut read_at = Instant::now() + pause;
         loop {
             let now = Instant::now();
-            // fault K1.4 (lease_tests::a_watched_lease_is_taken_at_the_moment_of_its_expiry): filter_map(Lease::expires_at) ~> filter_map(|_| None::<Instant>)
             let expiry = self.leases.iter().filter_map(Lease::expires_at).filter(|at| *at > now).min();
             tokio::select! {
                 biased;
                 () = sleep_until(expiry.map_or(read_at, |at| at.min(read_at))) => return,
                 Some((place, lease)) = changes.next() => {
                     self.leases[place].see(lease);
-                    // fault K5.9 (lease_tests::a_released_lease_is_taken_at_once): self.leases[place].is_free() ~> false
                     if self.leases[place].is_free() {
                         return;
                     }
@@ -353,12 +345,9 @@ impl Election {
         if let Some(first) = self.leases.first()
             && let Some(named) = first.named()
         {
-            // fault K4.4: first.other_holder().is_none().then(|| named.to_owned()) ~> first.other_holder().is_none().then(|| named.to_owned()).or(self.deposed.take())
             self.deposed = first.other_holder().is_none().then(|| named.to_owned());
         }
-        // fault K4.1: &self.leases ~> self.leases.iter().take(1)
         for lease in &self.leases {
-            // fault K4.3: self.deposed.as_deref() == Some(holder) ~> false
             let is_deposed = |holder: &str| self.deposed.as_deref() == Some(holder);
             if let Some(identity) = lease.other_holder().filter(|holder| !is_deposed(holder)) {
                 return Ok(Some(Holder { lease: lease.name.clone(), identity: identity.to_owned() }));
@@ -371,7 +360,6 @@ impl Election {
         }
         if let Some((index, error)) = taken.into_iter().enumerate().find_map(|(index, it)| Some((index, it.err()?))) {
             let name = self.leases[index].name.clone();
-            // fault K4.2: self.release_all().await ~>
             self.release_all().await;
             return Err((name, error));
         }
@@ -393,7 +381,6 @@ impl Election {
             };
             match renewal {
                 Renewal::Renewed => {}
-                // fault K3.1: return (lease.name.clone(), format!("{holder} has taken it")) ~> drop(holder)
                 Renewal::Taken(holder) => return (lease.name.clone(), format!("{holder} has taken it")),
                 Renewal::Failed(error) => {
                     tracing::warn!(lease = lease.name, %error, "a Lease could not be renewed; the agent retries");
@@ -479,10 +466,8 @@ fn other_kind<'a>(holder: &'a str, ours: &str) -> Option<&'a str> {
     let kind = |identity: &'a str| {
         let mut parts = identity.split('_');
         let kind = parts.next()?;
-        // fault A11.1: parts.count() == 2 ~> true
         (parts.count() == 2).then_some(kind)
     };
-    // fault A11.2: Some(*kind) != ours.split('_').next() ~> true
     kind(holder).filter(|kind| Some(*kind) != ours.split('_').next())
 }
 

@@ -54,7 +54,6 @@ impl Listeners {
         let runtime = self.runtime.clone();
         async move {
             let mut running = JoinSet::new();
-            // fault K14.1: &runtime ~> &{ let _ = &runtime; Handle::current() }
             running.spawn_on(task, &runtime);
             match running.join_next().await.map(unless_panicked) {
                 Some(Ok(output)) => output,

@@ -127,7 +127,6 @@ impl Manager {
         ended.extend(running.collect::<Vec<_>>().await);
         // A process that has released its Leases must not write.
         beside.shutdown().await;
-        // fault K5.5: ended.iter().all(|agent| agent.drained) ~> true
         election.end(ended.iter().all(|agent| agent.drained)).await;
         // An agent that stopped because another agent stopped says that this was requested.
         let is_unrequested = ended.iter().any(|agent| agent.stop != Stop::Requested);
@@ -158,7 +157,6 @@ impl Election {
     /// released and expire later.
     async fn end(self, drained: bool) {
         let Some((release, task)) = self.task else { return };
-        // fault K5.2: drained ~> true
         if drained {
             // Sending fails if the election task has already finished, which is fine.
             let _ = release.send(());

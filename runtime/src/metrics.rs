@@ -267,7 +267,6 @@ impl Metrics {
 
     pub fn watch_state(&self, side: &str, kind: &str, state: WatchState) {
         for each in WatchState::ALL {
-            // fault V12.2: each == state ~> each == state || each == WatchState::Incomplete
             let value = i64::from(each == state);
             self.inner.watch_state.with_label_values(&[self.controller, side, kind, each.as_str()]).set(value);
         }

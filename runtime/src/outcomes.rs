@@ -48,7 +48,6 @@ impl<L: Logic> Engine<L> {
         let is_new = class.is_some_and(|class| self.retries.is_news(&ended.key, &write, ended.attempt, class));
         self.tell_ended(&spec, &mut ended, is_new);
         match ended.outcome.result {
-            // fault A17.1: self.unfinished.done(&ended.key, &write) ~> {}
             WriteResult::Done => self.unfinished.done(&ended.key, &write),
             _ => self.unfinished.failed(&ended.key, &write),
         }
@@ -74,7 +73,6 @@ impl<L: Logic> Engine<L> {
             receipt: ended.request.receipt.take().filter(|_| is_done),
             request: &ended.request,
             failure: failure.as_ref(),
-            // fault Q11.4: is_new && ~>
             is_reported: is_new && end != WriteEnd::Conflict,
         });
         let occasion = if is_done { Occasion::Done } else { Occasion::NotDone };
@@ -101,9 +99,7 @@ impl<L: Logic> Engine<L> {
             WriteResult::Done => None,
             // After a conflict whose cause is now in the view, the next plan can succeed. If the view did not change, an
             // immediate retry would fail again.
-            // fault Q4.2: self.known(target) != ended.known_before ~> true
             WriteResult::Conflict { .. } if self.known(target) != ended.known_before => Some(Class::Conflict),
-            // fault Q3.3: Class::Rejected ~> Class::Ordinary
             WriteResult::Rejected { .. } => Some(Class::Rejected),
             WriteResult::Denied { .. } => Some(Class::Denied),
             WriteResult::Conflict { .. } | WriteResult::Failed { .. } => Some(Class::Ordinary),
@@ -171,13 +167,10 @@ impl<L: Logic> Engine<L> {
         let now = Instant::now();
         let own = match self.logic.flow(&ended.key).urgency {
             Urgency::Normal => retry_after,
-            // fault Q13.2: requested.min(HEARTBEAT_RETRY_AFTER_LONGEST) ~> requested.max(HEARTBEAT_RETRY_AFTER_LONGEST)
             Urgency::Heartbeat => retry_after.map(|requested| requested.min(HEARTBEAT_RETRY_AFTER_LONGEST)),
         };
         self.retries.failed(&ended.key, write, ended.attempt, class, own, now);
         if let Some(requested) = retry_after {
-            // fault Q5.2: self.slots.pause(cluster, now + requested.min(RETRY_AFTER_LONGEST)) ~>
-            // fault Q5.3: requested.min(RETRY_AFTER_LONGEST) ~> requested
             self.slots.pause(cluster, now + requested.min(RETRY_AFTER_LONGEST));
         }
     }

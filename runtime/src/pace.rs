@@ -38,7 +38,6 @@ pub(crate) fn networks(client: IpAddr) -> Vec<Network> {
         IpAddr::V6(address) => (address, 0, &PREFIXES_V6),
     };
     let network = |prefix: u8| {
-        // fault K15.1: u128::MAX << (128 - u32::from(bits + prefix)) ~> u128::MAX
         let mask = u128::MAX << (128 - u32::from(bits + prefix));
         (IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask)), bits + prefix)
     };
@@ -72,9 +71,7 @@ impl Turns {
     /// Waits for the turn of a client.
     pub(crate) async fn take(&self, client: Client) -> Turn<'_> {
         let networks = match client {
-            // fault K15.2: networks(address).into_iter().chain([EVERYBODY]) ~> networks(address).into_iter().take(1).chain([EVERYBODY])
             Client::Stranger(address) => self.enter(networks(address).into_iter().chain([EVERYBODY])).await,
-            // fault K15.5: Vec::new() ~> self.enter([EVERYBODY].into_iter()).await
             Client::Accepted => Vec::new(),
         };
         Turn { spacing: self.spacing, last: self.last.lock().await, _networks: networks }
@@ -99,7 +96,6 @@ impl Turn<'_> {
     /// Waits until enough time has passed since the last turn.
     pub(crate) async fn begin(&mut self) {
         if let Some(last) = *self.last {
-            // fault K15.3: sleep_until(last + self.spacing).await ~> let _ = (last, self.spacing, sleep_until)
             sleep_until(last + self.spacing).await;
         }
         *self.last = Some(Instant::now());

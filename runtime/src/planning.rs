@@ -38,7 +38,6 @@ impl<L: Logic> Engine<L> {
     /// Other writes in flight block only writes to the same object, so one cluster that hangs does not block another. The outcome
     /// of a create requeues the key.
     pub(crate) fn plan(&mut self, key: &L::Key) {
-        // fault Q8.2: self.creating.contains_key(key) ~> false
         if self.creating.contains_key(key) {
             // Release the slot (permission for one write in flight) that is reserved for this key. Another key can then use the
             // slot: the creates in flight may take long.
@@ -90,11 +89,9 @@ impl<L: Logic> Engine<L> {
             "bug in this agent: {broken}. The plan is dropped, and the key is planned again after \
              {BROKEN_INVARIANT_DELAY:?}. Report this line. If the object must change now, change it by hand"
         );
-        // fault A15.4: self.metrics.broken_invariant(invariant); ~>
         self.metrics.broken_invariant(invariant);
         invariants::panic_in_tests(broken, key);
         self.news.remove(key);
-        // fault A15.3: Some(Instant::now() + BROKEN_INVARIANT_DELAY) ~> None
         self.again.set(key, Some(Instant::now() + BROKEN_INVARIANT_DELAY));
         self.slots.planned(key);
     }
@@ -112,7 +109,6 @@ impl<L: Logic> Engine<L> {
         if plan.writes.is_empty() && plan.again.is_none() {
             self.left_to_leader.remove(key);
         } else {
-            // fault K6.2: self.left_to_leader.insert(key.clone()) ~>
             self.left_to_leader.insert(key.clone());
         }
     }
@@ -136,7 +132,6 @@ impl<L: Logic> Engine<L> {
             tracing::error!(source = ?target.source, "a plan writes to a source that this agent does not have");
             return Begun::Unneeded;
         };
-        // fault Q8.1: self.slots.is_busy(target) ~> false
         if self.slots.is_busy(target) {
             self.unfinished.wanted(key, write.clone(), source.cluster, Instant::now());
             self.slots.wait_for_target(target, key);
@@ -144,7 +139,6 @@ impl<L: Logic> Engine<L> {
         }
         let spec = &source.spec;
         let content = writer::content(&request.verb);
-        // fault Q10.1: source.versions.echoed(&target.name, content) ~> false
         if source.versions.echoed(&target.name, content) {
             self.metrics.suppressed(&spec.cluster.name, spec.resource.kind, request.verb.as_str());
             return Begun::Unneeded;
@@ -152,13 +146,10 @@ impl<L: Logic> Engine<L> {
         let now = Instant::now();
         self.unfinished.wanted(key, write.clone(), source.cluster, now);
         let timeless = writer::timeless_content(&request.verb);
-        // fault Q3.4: content: timeless ~> content
         let attempt = Attempt { content: timeless, version: precondition_version(&request.verb) };
         let known_before = self.known(target);
         // A creation renews nothing.
-        // fault A12.9: !matches!(request.verb, Verb::Create { .. }) ~> true
         let renews = renews && !matches!(request.verb, Verb::Create { .. });
-        // fault A12.4: renews ~> false
         let requested_content = if renews { content } else { timeless };
         let requested = Requested::by(&request.verb, requested_content, &known_before);
         if let Some(until) = self.retries.delayed_until(key, write, attempt, now) {

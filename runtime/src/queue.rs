@@ -53,7 +53,6 @@ impl<K: Clone + Ord> FairQueue<K> {
         if keys.is_empty() {
             self.flows.remove(&flow);
         } else {
-            // fault Q9.5: push_back ~> push_front
             self.turns.push_back(flow);
         }
         self.members.remove(&key);

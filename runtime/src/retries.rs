@@ -66,8 +66,6 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
     /// Returns the time until which a write must wait because of earlier failures. `None` if the write may be sent.
     pub(crate) fn delayed_until(&self, key: &K, write: &W, attempt: Attempt, now: Instant) -> Option<Instant> {
         let trouble = self.troubles.get(key)?.get(write)?;
-        // fault A8.4: trouble.until ~> return None
-        // fault Q3.1: trouble.attempt == attempt ~> false
         let until = if trouble.attempt == attempt { trouble.equal_until } else { trouble.until };
         (until > now).then_some(until)
     }
@@ -93,16 +91,12 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         let failures = troubles.get(write).map_or(0, |trouble| trouble.failures).saturating_add(1);
         let requested = retry_after.map_or(Duration::ZERO, |requested| retry_after_wait(requested, &mut self.jitter));
         let wait = match class {
-            // fault Q4.1: if failures == 1 ~>
             Class::Conflict if failures == 1 => Duration::ZERO,
             Class::Conflict | Class::Ordinary | Class::Rejected => Backoff::ORDINARY.wait(failures, &mut self.jitter),
-            // fault Q1.1: SLOW ~> ORDINARY
             Class::Denied => Backoff::SLOW.wait(failures, &mut self.jitter),
         };
-        // fault Q5.1: wait.max(requested) ~> wait
         let until = now + wait.max(requested);
         let equal_until = match class {
-            // fault Q3.2: until.max(now + Backoff::REJECTED.wait(failures, &mut self.jitter)) ~> until
             Class::Rejected => until.max(now + Backoff::REJECTED.wait(failures, &mut self.jitter)),
             Class::Conflict | Class::Ordinary | Class::Denied => until,
         };
@@ -111,7 +105,6 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
 
     pub(crate) fn succeeded(&mut self, key: &K, write: &W) {
         if let Some(troubles) = self.troubles.get_mut(key) {
-            // fault A8.3: troubles.remove(write) ~>
             troubles.remove(write);
             if troubles.is_empty() {
                 self.troubles.remove(key);
@@ -122,7 +115,6 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
     /// Forgets the 403 and 404 failures of a key, because the missing object or right may now exist.
     pub(crate) fn clear_denied(&mut self, key: &K) {
         if let Some(troubles) = self.troubles.get_mut(key) {
-            // fault Q2.1: trouble.class != Class::Denied ~> true
             troubles.retain(|_, trouble| trouble.class != Class::Denied);
             if troubles.is_empty() {
                 self.troubles.remove(key);

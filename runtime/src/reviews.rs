@@ -49,9 +49,7 @@ impl Reviews {
         let status = reviews.create(&PostParams::default(), &review).await?.status.unwrap_or_default();
         // An API server without support for audiences leaves out the field. Its answer is then not about the audience.
         let is_for = |audience: &str| status.audiences.iter().flatten().any(|of| of == audience);
-        // fault J14.3 (reviews::an_answer_about_another_audience_accepts_no_token): audience.is_none_or(is_for) ~> audience.is_none_or(|audience| is_for(audience) || true)
         let is_accepted = status.authenticated == Some(true) && audience.is_none_or(is_for);
-        // fault K12.1: is_accepted ~> is_accepted || true
         Ok(status.user.filter(|_| is_accepted))
     }
 

@@ -104,7 +104,6 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         slots.limit(flow);
         let has_reserved = slots.give_back(key);
         let has_room =
-            // fault Q9.4: && !slots.somebody_may_go(now) ~>
             has_reserved || slots.free() > 0 && has_room(&slots.limited, flow.id) && !slots.somebody_may_go(now);
         if slots.is_paused(flow.id, now) || !has_room {
             slots.waiting.push(flow.id, key.clone());
@@ -112,7 +111,6 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         }
         slots.in_flight += 1;
         slots.take(flow.id);
-        // fault Q9.3: + self.interval ~>
         slots.due = Some(slots.due.unwrap_or(now).max(now) + self.interval);
         self.busy.insert(target.clone(), Busy { flow: flow.id, waiting: BTreeSet::new() });
         true
@@ -197,7 +195,6 @@ impl<K: Clone + Ord> Cluster<K> {
         if flow.most_in_flight < IN_FLIGHT_PER_CLUSTER {
             self.limited.entry(flow.id).or_default().most = flow.most_in_flight.max(1);
         }
-        // fault Q13.1: flow.urgency == Urgency::Heartbeat ~> flow.urgency == Urgency::Heartbeat && false
         if flow.urgency == Urgency::Heartbeat {
             self.heartbeats.insert(flow.id);
         }
@@ -235,7 +232,6 @@ impl<K: Clone + Ord> Cluster<K> {
     }
 
     fn free(&self) -> usize {
-        // fault Q9.1: IN_FLIGHT_PER_CLUSTER.saturating_sub(self.in_flight + self.reserved.len()) ~> IN_FLIGHT_PER_CLUSTER
         IN_FLIGHT_PER_CLUSTER.saturating_sub(self.in_flight + self.reserved.len())
     }
 
@@ -267,7 +263,6 @@ impl<K: Clone + Ord> Cluster<K> {
 
 /// True if the flow's own limit allows one more write in flight.
 fn has_room(limited: &BTreeMap<FlowId, Share>, flow: FlowId) -> bool {
-    // fault Q9.2: share.taken < share.most ~> true
     limited.get(&flow).is_none_or(|share| share.taken < share.most)
 }
 

@@ -110,7 +110,6 @@ impl TokenFile {
     async fn header(&self) -> Result<HeaderValue, TokenError> {
         let mut held = self.0.held.lock().await;
         match &*held {
-            // fault K8.1: fresh.read_at.elapsed() < TOKEN_REREAD_AFTER ~> true
             Some(fresh) if fresh.read_at.elapsed() < TOKEN_REREAD_AFTER => Ok(fresh.header.clone()),
             Some(old) => {
                 // While a token is being replaced, its file may be missing for a moment. The old token may still be valid, so use
@@ -119,7 +118,6 @@ impl TokenFile {
                     Ok(read) => read,
                     Err(error) => {
                         tracing::warn!(%error, "continuing with the token that was read before");
-                        // fault K8.3: old.header.clone() ~> return Err(error)
                         Held { header: old.header.clone(), read_at: Instant::now() }
                     }
                 };
@@ -253,7 +251,6 @@ where
         let copy = copy_of(&request);
         request.headers_mut().insert(AUTHORIZATION, header.clone());
         let response = service.call(request).await.map_err(Into::into)?;
-        // fault K8.2: response.status() == StatusCode::UNAUTHORIZED ~> false
         let Some(mut copy) = copy.filter(|_| response.status() == StatusCode::UNAUTHORIZED) else {
             return Ok(response);
         };

@@ -125,7 +125,6 @@ impl<L: Logic> Engine<L> {
         self.requeue(reserved);
         for _ in 0..PLANS_PER_TURN {
             // Without a free slot, no write of a plan could begin, and the key would be planned again later.
-            // fault Q9.6 (fan_out_on_memkube::many_changes_for_many_importers_cost_two_plans_for_each_write): !self.slots.can_begin(now) ~> false
             if !self.slots.can_begin(now) || now.elapsed() >= TURN {
                 break;
             }
@@ -190,7 +189,6 @@ impl<L: Logic> Engine<L> {
     /// of them have ended.
     async fn drain(&mut self) -> bool {
         let deadline = Instant::now() + DRAIN_TIMEOUT;
-        // fault K5.3: !self.writes.is_empty() ~> false
         while !self.writes.is_empty() {
             match timeout_at(deadline, self.writes.join_next()).await {
                 Ok(Some(joined)) => self.on_joined(joined),
@@ -201,7 +199,6 @@ impl<L: Logic> Engine<L> {
                         "writes did not end within {DRAIN_TIMEOUT:?} and are abandoned"
                     );
                     self.writes.abort_all();
-                    // fault K5.4: return false ~> return true
                     return false;
                 }
             }

@@ -167,7 +167,6 @@ impl<O> Versions<O> {
     pub fn seen(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) {
         let name = observed.name.clone();
         self.pass(observed.resource_version);
-        // fault V10.1: self.tombstones.has(&observed.uid) ~> false
         let overtaken = self.tombstones.has(&observed.uid)
             || self.known.get(&name).is_some_and(|known| known.version > observed.resource_version);
         if overtaken {
@@ -182,7 +181,6 @@ impl<O> Versions<O> {
         }
         // Another object with the same version exists only if the server's data went back in time and the known object was lost.
         let follows_restore = self.list.as_ref().is_some_and(|list| list.follows_restore);
-        // fault V4.19: follows_restore && ~> false &&
         let is_other = |known: &Known| follows_restore && known.answered != self.lists;
         let is_news =
             |known: &Known| known.version < observed.resource_version || known.uid != observed.uid || is_other(known);
@@ -215,7 +213,6 @@ impl<O> Versions<O> {
         if is_new {
             news.push(Change::Undecodable { name: name.clone() });
         }
-        // fault A9.2 (versions_tests::an_undecodable_object_never_looks_deleted): self.mark_listed(&name) ~>
         self.mark_listed(&name);
     }
 
@@ -241,7 +238,6 @@ impl<O> Versions<O> {
     /// Ends a list. Reports known objects that are not in the list as removed, if the list proves their absence.
     pub fn list_ended(&mut self, version: u64, news: &mut Vec<Change<O>>) {
         let Some(list) = self.list.take() else { return };
-        // fault V4.5 (versions_tests::a_list_older_than_an_own_write_shows_that_the_server_went_back): .max(list.requested.version) ~>
         let rolled_back = version < self.passed.max(list.requested.version);
         for (name, observed) in list.overtaken {
             let outdated = match self.known.get(&name) {
@@ -253,9 +249,7 @@ impl<O> Versions<O> {
                 self.mark_listed_in(&name, self.lists);
             }
         }
-        // fault V9.1: !list.blind ~> true
         if !list.blind {
-            // fault V9.3: self.drop_unlisted(version, rolled_back, news) ~> {}
             self.drop_unlisted(version, rolled_back, news);
         }
         self.tombstones.forget_before(if rolled_back { u64::MAX } else { list.requested.tombstones });
@@ -279,11 +273,9 @@ impl<O> Versions<O> {
             return false;
         }
         match self.known.get(&name) {
-            // fault V10.3: known.version >= observed.resource_version ~> false
             Some(known) if known.version >= observed.resource_version => {
                 return known.version == observed.resource_version && known.uid == observed.uid;
             }
-            // fault V10.2: observed.resource_version <= self.passed ~> false
             None if observed.resource_version <= self.passed => return false,
             replaced => {
                 // A new UID means that the previous object of this name was deleted. Set a tombstone (remember the UID) for the
@@ -386,7 +378,6 @@ impl<O> Versions<O> {
     }
 
     fn drop_unlisted(&mut self, version: u64, rolled_back: bool, news: &mut Vec<Change<O>>) {
-        // fault V9.2: known.version <= version ~> true
         let outdated = |known: &Known| known.version <= version || (rolled_back && known.answered != self.lists);
         let unlisted: Vec<ObjectName> = self
             .known

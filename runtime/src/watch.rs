@@ -249,7 +249,6 @@ impl<L: Logic> Watcher<L> {
                 Some(wait) if wait.is_zero() => tokio::task::yield_now().await,
                 Some(wait) => tokio::select! {
                     () = sleep(wait) => {}
-                    // fault V4.14: self.spec.cluster.restores.noticed_since(self.restores) ~> std::future::pending()
                     () = self.spec.cluster.restores.noticed_since(self.restores) => {}
                 },
                 None => return,
@@ -318,7 +317,6 @@ impl<L: Logic> Watcher<L> {
     fn end_of_error(&self, error_answer: ErrorAnswer) -> End {
         let ErrorAnswer { status, message, retry_after } = error_answer;
         match status {
-            // fault V3.1: End::Expired ~> End::Failed { reason: "gone", message, retry_after }
             StatusCode::GONE => End::Expired,
             StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => End::NotServed { status: status.as_u16(), message },
             StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
@@ -334,9 +332,7 @@ impl<L: Logic> Watcher<L> {
     async fn take_one(&mut self, connection: &mut Connection) -> Result<(), End> {
         let line = tokio::select! {
             biased;
-            // fault V4.8 (watch_tests::a_restore_that_one_watch_notices_makes_each_watch_list_again): Err(End::Restored) ~> std::future::pending().await
             () = self.spec.cluster.restores.noticed_since(self.restores) => return Err(End::Restored),
-            // fault V6.1: + WATCH_GRACE ~> + 2 * WATCH_GRACE
             line = timeout_at(connection.due + WATCH_GRACE, connection.lines.next()) => line,
         };
         let line = match line {
@@ -350,7 +346,6 @@ impl<L: Logic> Watcher<L> {
         let event = wire::parse_event(&line).map_err(|why| {
             // The event cannot be parsed, so its change is lost. Clear the position, so that the watch starts with a new list.
             self.position = None;
-            // fault V3.4: End ~> self.position = Some(1); End
             End::failed("malformed", format!("a watch event is undecodable: {why}"))
         })?;
         self.take(event, connection).await
@@ -374,7 +369,6 @@ impl<L: Logic> Watcher<L> {
                 self.listed(resource_version).await
             }
             Event::Bookmark { resource_version, .. } => self.advance(resource_version, connection),
-            // fault V3.2: 410 ~> 411
             Event::Error { code: 410, .. } => Err(End::Expired),
             Event::Error { code, message } => Err(End::failed("error", format!("{code}: {message}"))),
         }
@@ -428,7 +422,6 @@ impl<L: Logic> Watcher<L> {
                 // A watch from the same version would receive the same long event forever, and a streaming list would send the
                 // same object. So list in pages, because a page may have more bytes than an event.
                 self.position = None;
-                // fault V8.2: self.pages_next = true ~>
                 self.pages_next = true;
                 End::failed("too_long", format!("{error}; listing in pages instead"))
             }
@@ -438,7 +431,6 @@ impl<L: Logic> Watcher<L> {
     /// Handles a streaming list that did not end, because the server is slow or does not support streaming lists. In both cases,
     /// the next list is in pages, which arrive one by one.
     fn unfinished(&mut self, message: &str) -> End {
-        // fault V7.1: self.pages_next = true ~>
         self.pages_next = true;
         End::failed("list_unfinished", format!("{message}; listing in pages instead"))
     }

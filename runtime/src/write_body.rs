@@ -72,7 +72,6 @@ impl WriteBody {
 
     /// Returns the JSON of the object with this resourceVersion as the precondition.
     pub(crate) fn json_at(&self, resource_version: u64) -> Vec<u8> {
-        // fault Q6.1: \"resourceVersion\":\"{resource_version}\" ~> \"resourceVersion\":\"\"
         self.with_metadata(&format!("\"resourceVersion\":\"{resource_version}\""))
     }
 

@@ -151,7 +151,6 @@ pub(crate) async fn carry_out<L: Logic>(
     leadership: watch::Receiver<Leadership>,
 ) -> (Request<L::Source, L::Receipt>, Outcome<L::Object>) {
     let begun = Instant::now();
-    // fault K3.3: !leadership.borrow().may_write() ~> false
     if !leadership.borrow().may_write() {
         let message = "not sent: this process does not lead any more".to_owned();
         let result = WriteResult::Failed { message, retry_after: None };
@@ -251,7 +250,6 @@ impl<L: Logic> Addressed<'_, L> {
                 self.send(Method::PUT, path, Some(("application/json", body))).await
             }
             Verb::Delete { uid } => {
-                // fault Q6.2: {"uid": &**uid} ~> {}
                 let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": &**uid}});
                 let path = resource.object_path(&self.name.namespace, &self.name.name);
                 self.send(Method::DELETE, path, Some(("application/json", encode(&options)))).await
@@ -282,7 +280,6 @@ impl<L: Logic> Addressed<'_, L> {
                 .requests
                 .send(request)
                 .await
-                // fault Q7.4: sent: !never_sent(&error) ~> sent: true
                 .map_err(|error| SendError { sent: !never_sent(&error), message: with_causes(&error) })?;
             let (parts, body) = response.into_parts();
             let body = Limited::new(body, ANSWER_BYTES)
@@ -315,7 +312,6 @@ impl<L: Logic> Addressed<'_, L> {
                 Verb::Patch { .. } | Verb::Replace { .. } => (denied(&status_object, 404), Seen::Gone),
                 Verb::Create { .. } => (denied(&status_object, 404), Seen::Nothing),
             },
-            // fault Q4.3: self.look().await.0 ~> Seen::Nothing
             409 => (WriteResult::Conflict { message: status_object.text() }, self.look().await.0),
             status @ (400 | 413 | 415 | 422) => (
                 WriteResult::Rejected { status, message: status_object.text(), reason: status_object.reason },
@@ -327,7 +323,6 @@ impl<L: Logic> Addressed<'_, L> {
             503 if answer.retry_after.is_some() => {
                 (WriteResult::Failed { message: status_object.text(), retry_after }, Seen::Nothing)
             }
-            // fault Q7.1: 408 | 500.. ~> 408
             408 | 500.. => self.settle(verb, status_object.text(), retry_after).await,
             _ => (WriteResult::Failed { message: status_object.text(), retry_after }, Seen::Nothing),
         }
@@ -343,7 +338,6 @@ impl<L: Logic> Addressed<'_, L> {
             match verb {
                 Verb::Delete { uid } if gone => sink.show(Response::Gone { name: self.name, uid }),
                 _ if gone => {}
-                // fault V11.1: sink.show(Response::Object(&answer.body)) ~> {}
                 _ => sink.show(Response::Object(&answer.body)),
             }
         }
@@ -371,11 +365,9 @@ impl<L: Logic> Addressed<'_, L> {
             (Verb::Delete { .. }, Seen::Gone) => true,
             (Verb::Delete { uid }, Seen::Object(observed)) => observed.uid != *uid || Ending::of(&found).lingers(),
             (Verb::Patch { resource_version, body, .. }, Seen::Object(observed)) => {
-                // fault Q7.2: contains(&found, body) ~> true
                 observed.resource_version != *resource_version && contains(&found, body)
             }
             (Verb::Replace { resource_version, body }, Seen::Object(observed)) => {
-                // fault Q7.3: observed.resource_version != *resource_version && ~>
                 observed.resource_version != *resource_version && is_replaced_by(&found, body)
             }
             (Verb::Create { body }, Seen::Object(_)) => contains(&found, body),
@@ -393,7 +385,6 @@ impl<L: Logic> Addressed<'_, L> {
     /// on, the server was restored. A watch may have missed this, if later writes had raised the revision before it connected.
     fn notice_restore(&self, verb: &Verb, seen: &Seen<L::Object>, restores: u64) {
         let (Some(known), Seen::Object(observed)) = (verb.resource_version(), seen) else { return };
-        // fault V4.18: observed.resource_version < known ~> false
         if observed.resource_version < known {
             tracing::warn!(
                 side = self.spec.cluster.name,

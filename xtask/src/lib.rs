@@ -4,6 +4,7 @@
 //! `cargo xtask` compiles in seconds.
 
 mod image;
+mod in_parallel;
 mod limited;
 mod limits;
 mod mutants;
@@ -48,9 +49,9 @@ enum Command {
     Image(image::ImageArgs),
     /// Prepare a release, and list what the repository lacks for it.
     Release(release::ReleaseArgs),
-    /// Plant the faults that the source marks, each alone in a copy of this tree, and print those that no test sees.
-    Mutants(mutants::Choice),
-    /// Plant known bugs in a copy of this tree, and print how many seeds the simulator takes to find each.
+    /// Plant faults that are derived from the source in a copy of this tree, and print those that no test catches.
+    Mutants(mutants::MutantsArgs),
+    /// Plant known bugs in a copy of this tree, and print which seed of the simulator finds each.
     Planted(mutants::planted::PlantedArgs),
     /// Write the reference of flags, metrics, names and custom resources to docs/reference, and the dashboards.
     Reference,

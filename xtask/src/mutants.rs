@@ -1,241 +1,219 @@
-//! Command `cargo xtask mutants`: plants faults (deliberate errors) in the source, and reports those that the tests do not
-//! detect.
+//! Command `cargo xtask mutants`: derives faults (deliberate errors) from the source, and reports those that the tests do not catch.
 //!
-//! Faults are planted in a copy of this tree below the target directory. The tree itself never changes. The copy is compiled once
-//! with all faults, and an environment variable switches one fault on while its tests run ([`switches`]). A few faults cannot
-//! have a switch, and are compiled one by one. A fault survives if none of its tests fails. A fault that does not compile is an
-//! error.
+//! Operators change the syntax tree in many small ways ([`operators`]). All faults are built at once into a copy of this tree below
+//! the target directory, each with a switch, so the tests are compiled once. First each test runs without a fault, and records which
+//! faults it reaches. Then each fault is switched on for the tests that reach it, until one of them fails.
+//!
+//! A fault that the compiler rejects is none. A fault that no test can see, because the program does the same with it, stands with
+//! a reason in the list of [`equivalent`].
 
-mod choice;
-mod journal;
-pub(crate) mod mark;
+mod bugs;
+mod derived;
+mod equivalent;
+mod operators;
 pub(crate) mod planted;
 mod scratch;
-mod switches;
+mod since;
+mod suites;
+#[cfg(test)]
+mod switch;
 
 use crate::stopwatch::{Stopwatch, human};
-use crate::{limits, test, tidy};
-use anyhow::{Context as _, bail, ensure};
-pub(crate) use choice::Choice;
-use journal::Journal;
-use mark::Fault;
+use crate::{in_parallel, test};
+use anyhow::{Context as _, ensure};
+use derived::Derived;
+use operators::Fault;
 use programs::root;
-use scratch::{NotBuilt, Outcome, Scratch, Suites};
+use scratch::{NotBuilt, Program, Scratch};
+use since::Changed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::thread::available_parallelism;
-use switches::Switched;
+use suites::{Outcome, Suites};
 
-/// Fault (a deliberate error) to plant in the source, with its tests as (folder of the package, `file::test`).
-#[derive(Clone, Debug)]
-pub(crate) struct Planned {
-    pub(crate) fault: Fault,
-    pub(crate) tests: Vec<(String, String)>,
+/// Functions that are added to each crate with faults.
+const SWITCH: &str = include_str!("mutants/switch.rs");
+/// At least so many of a hundred faults that are not equivalent must be caught.
+const CAUGHT_PERCENT: usize = 97;
+
+/// Arguments of `cargo xtask mutants`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MutantsArgs {
+    /// Folders of the crates whose faults to plant, and whose tests must catch them.
+    #[arg(default_value = "core")]
+    folders: Vec<String>,
+    /// Plant only the faults of functions that changed since this commit. Each of them must be caught.
+    #[arg(long, value_name = "COMMIT")]
+    since: Option<String>,
+    /// Plant only the faults whose file, function or change contains this text.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Run these crates' tests too, for faults that the crates' own tests do not catch.
+    #[arg(long, value_name = "FOLDER")]
+    also: Vec<String>,
+    /// Run slow tests too, such as random histories, with the faults that quick tests do not catch.
+    #[arg(long)]
+    slow: bool,
+    /// Print the faults, and plant none.
+    #[arg(long)]
+    list: bool,
 }
 
-/// Plants the chosen faults (deliberate errors), and runs the tests that must detect them.
+/// Plants the chosen faults, and runs the tests that reach them.
 ///
 /// # Errors
-/// If a test fails without a fault, a fault cannot be planted, or a fault survives.
-pub(crate) fn run(choice: &Choice) -> anyhow::Result<()> {
+/// If a test fails without a fault, or not enough faults are caught.
+pub(crate) fn run(args: &MutantsArgs) -> anyhow::Result<()> {
     let whole = Stopwatch::start();
-    let all = tidy::planned_faults()?;
-    let numbers: BTreeMap<String, u32> = all.iter().map(|one| one.fault.id.clone()).zip(1..).collect();
-    let planned = choice.of(all.clone())?;
-    if planned.is_empty() {
-        println!("no fault is chosen");
+    let derived = Derived::of(&args.folders, &BTreeSet::new())?;
+    let equivalent = equivalent::faults()?;
+    let unknown = equivalent::unknown(&equivalent, &args.folders, &derived.faults);
+    ensure!(unknown.is_empty(), "{} lists faults that are not there: {}", equivalent::LIST, unknown.join(", "));
+    let changed = args.since.as_deref().map(Changed::since).transpose()?;
+    let is_chosen = |fault: &Fault| {
+        changed.as_ref().is_none_or(|changed| changed.touches(&fault.file, &fault.function_lines))
+            && args.only.as_ref().is_none_or(|only| fault.id.contains(only.as_str()))
+    };
+    let chosen: Vec<(usize, &Fault)> = (1..).zip(&derived.faults).filter(|(_, fault)| is_chosen(fault)).collect();
+    if args.list || chosen.is_empty() {
+        chosen.iter().for_each(|(_, fault)| println!("{}", fault.id));
+        println!("{} of {} faults are chosen", chosen.len(), derived.faults.len());
         return Ok(());
     }
     let target = test::target_folder()?;
     let folder = target.join("mutants");
     let scratch = Scratch::new(root(), &folder, target);
-    let folders = if choice.is_for_all() { every_folder(&all) } else { folders(&planned) };
-    let (suites, alone) = build(&scratch, &all, &folders)?;
-    unchanged(&suites, &planned)?;
-    println!("{} of {} faults need a build of their own", alone.len(), all.len());
-    let mut journal = Journal::open(&folder, &scratch.digest()?, choice.resume)?;
-    let due: Vec<&Planned> = planned.iter().filter(|one| !journal.has_seen(&one.fault.id)).collect();
-    // The time of the build does not count, so a slow machine plants faults too.
-    let planting = Stopwatch::start();
-    let is_late = || choice.within.is_some_and(|within| planting.elapsed() >= within);
-    let mut report = Report { seen: planned.len() - due.len(), ..Report::default() };
-    let (on_their_own, together): (Vec<&Planned>, Vec<&Planned>) =
-        due.into_iter().partition(|one| alone.contains(&numbers[&one.fault.id]));
-
-    // A fault with a switch (an environment variable that turns the fault on) needs no build. So all processors test such
-    // faults in parallel.
-    let next = AtomicUsize::new(0);
-    let (sender, outcomes) = mpsc::sync_channel(limits::OUTCOMES);
-    let plant_some = |sender: mpsc::SyncSender<_>| {
-        while !is_late()
-            && let Some(one) = together.get(next.fetch_add(1, Ordering::Relaxed))
-        {
-            let stopwatch = Stopwatch::start();
-            let outcome = suites.outcome(numbers[&one.fault.id], &one.tests);
-            if sender.send((*one, outcome, stopwatch)).is_err() {
-                return;
-            }
-        }
+    let (programs, rejected) = build(&scratch, args)?;
+    let stopwatch = Stopwatch::start();
+    let suites = Suites::run(programs, &folder)?;
+    println!("{} tests pass without a fault, in {}", suites.count(), human(stopwatch.elapsed()));
+    let (left_out, planted): (Vec<_>, Vec<_>) =
+        chosen.into_iter().partition(|(_, fault)| rejected.contains(&fault.id) || equivalent.contains_key(&fault.id));
+    let mut report = Report {
+        equivalent: left_out.iter().filter(|(_, it)| equivalent.contains_key(&it.id)).count(),
+        ..Report::default()
     };
-    std::thread::scope(|scope| -> anyhow::Result<()> {
-        for sender in vec![sender; available_parallelism().map_or(1, usize::from)] {
-            scope.spawn(|| plant_some(sender));
-        }
-        for (one, outcome, stopwatch) in outcomes {
-            report.add(one, outcome?, stopwatch, &mut journal)?;
-        }
-        Ok(())
-    })?;
-    for one in on_their_own {
-        if !is_late() {
-            let stopwatch = Stopwatch::start();
-            report.add(one, scratch.plant(&one.fault, &one.tests, &suites)?, stopwatch, &mut journal)?;
-        }
-    }
-    report.end(&planned, &journal, whole)
-}
-
-/// Returns the folders of the packages whose tests must detect these faults.
-fn folders(planned: &[Planned]) -> BTreeSet<&str> {
-    planned.iter().flat_map(|one| &one.tests).map(|(folder, _)| folder.as_str()).collect()
-}
-
-/// Returns the folders of all packages that `cargo xtask mutants` and `cargo xtask planted` build.
-fn every_folder(all: &[Planned]) -> BTreeSet<&str> {
-    folders(all).into_iter().chain(["simulator"]).collect()
+    report.rejected = left_out.len() - report.equivalent;
+    in_parallel::each(
+        &planted,
+        |(number, _)| suites.outcome(*number, args.slow),
+        |(_, fault), outcome| {
+            report.add(fault, outcome?);
+            anyhow::Ok(())
+        },
+    )?;
+    report.end(args.since.is_some(), whole)
 }
 
 /// Outcomes of the planted faults so far.
 #[derive(Default)]
-struct Report<'a> {
-    seen: usize,
-    survivors: Vec<&'a Fault>,
-    broken: Vec<(&'a Fault, String)>,
+struct Report {
+    caught: usize,
+    survived: usize,
+    equivalent: usize,
+    rejected: usize,
 }
 
-impl<'a> Report<'a> {
-    fn add(
-        &mut self,
-        one: &'a Planned,
-        outcome: Outcome,
-        stopwatch: Stopwatch,
-        journal: &mut Journal,
-    ) -> anyhow::Result<()> {
-        let fault = &one.fault;
-        println!("{:<9} {:<6} {:>8}  {}", outcome.word(), fault.id, human(stopwatch.elapsed()), fault.change());
-        match outcome {
-            Outcome::Seen => {
-                journal.add(&fault.id)?;
-                self.seen += 1;
+impl Report {
+    fn add(&mut self, fault: &Fault, outcome: Outcome) {
+        let words = match outcome {
+            Outcome::Caught => {
+                self.caught += 1;
+                return;
             }
-            Outcome::Survived => self.survivors.push(fault),
-            Outcome::Broken(why) => self.broken.push((fault, why)),
-        }
-        Ok(())
+            Outcome::Survived => "survived",
+            Outcome::Unreached => "unreached",
+        };
+        self.survived += 1;
+        println!("{words:<9} {:>4}  {}", fault.line, fault.id);
     }
 
     /// Prints the outcomes.
     ///
     /// # Errors
-    /// If a fault survived or does not compile.
-    fn end(&self, planned: &[Planned], journal: &Journal, whole: Stopwatch) -> anyhow::Result<()> {
-        let Self { seen, survivors, broken } = self;
-        println!();
-        for fault in survivors {
-            println!("{} survived at {}:{}: no test fails with {}", fault.id, fault.file, fault.line, fault.change());
-        }
-        for (fault, why) in broken {
-            println!("{} at {}:{} does not compile:\n{why}", fault.id, fault.file, fault.line);
-        }
-        let (ended, count) = (seen + survivors.len() + broken.len(), planned.len());
-        if ended < count {
-            let is_left = |one: &&Planned| {
-                let fault = &one.fault;
-                !journal.has_seen(&fault.id)
-                    && !survivors.contains(&fault)
-                    && broken.iter().all(|(broken, _)| *broken != fault)
-            };
-            let left: Vec<&str> = planned.iter().filter(is_left).map(|one| one.fault.id.as_str()).collect();
-            println!("{} faults were not planted, for lack of time: {}", left.len(), left.join(" "));
-        }
-        println!("{seen} of {count} faults seen by their tests, in {}", human(whole.elapsed()));
-        if !survivors.is_empty() || !broken.is_empty() {
-            bail!("{} faults survived and {} do not compile; they are listed above", survivors.len(), broken.len());
-        }
+    /// If not enough faults are caught.
+    fn end(&self, must_catch_all: bool, whole: Stopwatch) -> anyhow::Result<()> {
+        let Self { caught, survived, equivalent, rejected } = self;
+        let planted = caught + survived;
+        println!(
+            "{caught} of {planted} faults caught, {survived} not; {equivalent} are equivalent, and the compiler rejects {rejected}; in {}",
+            human(whole.elapsed())
+        );
+        let least = if must_catch_all { 100 } else { CAUGHT_PERCENT };
+        ensure!(
+            caught * 100 >= planted * least,
+            "tests must catch {least} of 100 faults; write tests for those that are listed above, or list a fault that changes \
+             nothing in {}",
+            equivalent::LIST
+        );
         Ok(())
     }
 }
 
-/// Builds the tests of the packages in these folders with the faults of the whole tree, so that a later run that plants other
-/// faults builds nothing. Returns the faults that cannot have a switch: faults outside of functions, and faults that the compiler
-/// rejects in a switch.
-fn build(scratch: &Scratch, all: &[Planned], folders: &BTreeSet<&str>) -> anyhow::Result<(Suites, BTreeSet<u32>)> {
+/// Builds the tests of the chosen crates with all their faults. Returns the programs, and the faults that the compiler rejects.
+fn build(scratch: &Scratch, args: &MutantsArgs) -> anyhow::Result<(Vec<Program>, BTreeSet<String>)> {
     let stopwatch = Stopwatch::start();
-    // An edit during the build must not make these numbers those of another tree.
-    let digest = scratch.digest()?;
-    let mut alone = scratch.known_alone(&digest);
+    let known = scratch.path("rejected");
+    let text = fs::read_to_string(&known).unwrap_or_default();
+    let mut rejected: BTreeSet<String> = text.lines().map(str::to_owned).collect();
+    let folders: BTreeSet<&str> = args.folders.iter().chain(&args.also).map(String::as_str).collect();
     loop {
-        let switched = with_switches(all, &mut alone)?;
-        let mut texts: BTreeMap<String, String> =
-            switched.iter().map(|(file, switched)| (file.clone(), switched.text.clone())).collect();
-        // Allow warnings, because faulty code may cause some. The attribute is added to the first line, so that no line number
-        // changes.
-        for folder in all.iter().map(|one| one.fault.folder()).collect::<BTreeSet<_>>() {
-            let file = format!("{folder}/src/lib.rs");
-            let text = match texts.remove(&file) {
-                Some(text) => text,
-                None => fs::read_to_string(root().join(&file)).with_context(|| format!("cannot read {file}"))?,
-            };
-            texts.insert(file, format!("#![allow(warnings)] {text}{}", switches::FUNCTION));
-        }
-        scratch.write(&texts)?;
-        match scratch.suites(folders) {
-            Ok(suites) => {
-                scratch.note_alone(&digest, &alone)?;
-                println!("built the tests of {folders:?} with {} faults, in {}", all.len(), human(stopwatch.elapsed()));
-                return Ok((suites, alone));
+        let derived = Derived::of(&args.folders, &rejected)?;
+        scratch.write(&with_switches(&args.folders, &derived)?)?;
+        match scratch.programs(&folders) {
+            Ok(programs) => {
+                println!("built the tests with {} faults, in {}", derived.faults.len(), human(stopwatch.elapsed()));
+                return Ok((programs, rejected));
             }
             Err(NotBuilt::Failed(error)) => return Err(error),
             Err(NotBuilt::Rejected { places, words }) => {
-                let before = alone.len();
-                for (file, line) in places {
-                    alone.extend(switched.get(&file).into_iter().flat_map(|switched| switched.at_fault(line)));
-                }
-                ensure!(alone.len() > before, "the tests do not compile:\n{words}");
+                let before = rejected.len();
+                rejected.extend(derived.at(&places));
+                ensure!(rejected.len() > before, "the tests do not compile:\n{words}");
+                let text: Vec<&str> = rejected.iter().map(String::as_str).collect();
+                fs::write(&known, text.join("\n")).with_context(|| format!("cannot write {}", known.display()))?;
             }
         }
     }
 }
 
-/// Returns the text of each file that has faults, with a switch for each fault that is not in `alone`. A switch is code that
-/// turns the fault on if an environment variable names the fault. Adds to `alone` the faults that cannot have a switch.
-fn with_switches(all: &[Planned], alone: &mut BTreeSet<u32>) -> anyhow::Result<BTreeMap<String, Switched>> {
-    let mut by_file: BTreeMap<&str, Vec<(u32, &Fault)>> = BTreeMap::new();
-    for (number, one) in (1..).zip(all) {
-        let faults = by_file.entry(&one.fault.file).or_default();
-        if !alone.contains(&number) {
-            faults.push((number, &one.fault));
-        }
-    }
-    let mut switched = BTreeMap::new();
-    for (file, faults) in by_file {
-        let text = fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}"))?;
-        let with = Switched::new(&text, &faults).with_context(|| format!("cannot plant the faults of {file}"))?;
-        alone.extend(&with.left);
-        switched.insert(file.to_owned(), with);
-    }
-    Ok(switched)
+/// Returns the text of each file with its switches. The root of each crate has the functions of the switches too.
+fn with_switches(folders: &[String], derived: &Derived) -> anyhow::Result<BTreeMap<String, String>> {
+    let texts = derived.files.iter().map(|(file, planted)| (file.clone(), planted.text.clone()));
+    let mut texts = texts.collect();
+    with_functions(folders, &mut texts)?;
+    Ok(texts)
 }
 
-/// Runs the tests without a fault, because a test that fails without a fault detects nothing.
-fn unchanged(suites: &Suites, planned: &[Planned]) -> anyhow::Result<()> {
-    let stopwatch = Stopwatch::start();
-    let tests = planned.iter().flat_map(|planned| &planned.tests);
-    let tests: BTreeSet<(&str, &str)> = tests.map(|(folder, test)| (folder.as_str(), test.as_str())).collect();
-    let failed = suites.run_all(&tests)?;
-    ensure!(failed.is_empty(), "these tests fail without any fault: {}", failed.join(", "));
-    println!("{} tests pass without a fault, in {}", tests.len(), human(stopwatch.elapsed()));
+/// Adds the functions of the switches to the roots of the crates in these folders. The other files of the crates may be in `texts`.
+fn with_functions<'a>(
+    folders: impl IntoIterator<Item = &'a String>,
+    texts: &mut BTreeMap<String, String>,
+) -> anyhow::Result<()> {
+    for folder in folders {
+        let file = format!("{folder}/src/lib.rs");
+        if !texts.contains_key(&file) {
+            let text = fs::read_to_string(root().join(&file)).with_context(|| format!("cannot read {file}"))?;
+            texts.insert(file.clone(), text);
+        }
+        // At the end, because the compiler tells the places of errors by their bytes.
+        let functions = SWITCH.replace("//!", "//");
+        texts.entry(file).and_modify(|text| text.push_str(&format!("\npub(crate) mod planted {{\n{functions}}}\n")));
+    }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SWITCH, switch};
+
+    #[test]
+    fn without_a_fault_the_functions_of_the_switches_change_nothing() {
+        assert!(!switch::is_on(1) && !switch::is_bug("no-grace"));
+        assert!(switch::less(1, &1, &2) && !switch::less(1, &2, &2));
+        assert!(switch::less_or_equal(1, &2, &2) && !switch::less_or_equal(1, &3, &2));
+        assert!(switch::more(1, &2, &1) && !switch::more(1, &2, &2));
+        assert!(switch::more_or_equal(1, &2, &2) && !switch::more_or_equal(1, &1, &2));
+        assert_eq!((switch::smaller(1, 1, 2), switch::larger(1, 1, 2)), (1, 2));
+        syn::parse_file(SWITCH).expect("Rust");
+    }
 }

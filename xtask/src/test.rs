@@ -20,7 +20,7 @@ use programs::control_plane::{self, Program};
 use programs::prometheus::Prometheus;
 use programs::tinyproxy;
 use programs::{coredns, helm};
-pub(crate) use select::{Selection, Shard};
+pub(crate) use select::Selection;
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};

@@ -13,7 +13,6 @@ mod reasons;
 mod source;
 mod supply;
 
-use crate::mutants::Planned;
 use anyhow::bail;
 use programs::root;
 use source::Tree;
@@ -66,11 +65,6 @@ const RULES: &[Rule] = &[
         asks: "each rule of docs/contributors/behaviour.md names tests that are there",
         broken: behaviour::rules_without_tests,
     },
-    Rule {
-        asks: "each rule that core holds has a fault that takes it out",
-        broken: behaviour::rules_of_core_without_faults,
-    },
-    Rule { asks: "each fault of cargo xtask mutants can be planted", broken: behaviour::faults_that_cannot_be_planted },
     Rule { asks: "each test that the docs name is one", broken: docs::tests_that_are_not_there },
     Rule {
         asks: "each block of commands in the docs says which test runs it, or why none does",
@@ -114,14 +108,6 @@ pub(crate) fn run() -> anyhow::Result<()> {
         bail!("{count} places are untidy; they are listed above");
     }
     Ok(())
-}
-
-/// Returns the faults (deliberate errors) that comments in the source describe, each with its tests.
-///
-/// # Errors
-/// If such a comment is malformed, or its fault has no test.
-pub(crate) fn planned_faults() -> anyhow::Result<Vec<Planned>> {
-    behaviour::planned_faults(&Tree::read(&root())?)
 }
 
 #[cfg(test)]

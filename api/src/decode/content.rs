@@ -41,7 +41,6 @@ pub(super) fn content(
     endpoints: Field<Vec<RawEndpoint>>,
     ports: Field<Vec<RawEndpointPort>>,
 ) -> Result<(SliceContent, usize), &'static str> {
-    // fault X4.1: endpoints.or_undecodable("endpoints is not a list")? ~> endpoints.or_default()
     let raw = endpoints.or_undecodable("endpoints is not a list")?;
     let mut lists = Endpoints::of(&address_type);
     let (mut ready, mut draining) = (Vec::with_capacity(raw.len()), Vec::new());
@@ -71,7 +70,6 @@ pub(super) fn hub_content(
 ) -> Result<SliceContent, &'static str> {
     let endpoints = endpoints.list().or_undecodable("endpoints is not a list")?;
     let draining = draining.list().or_undecodable("drainingEndpoints is not a list")?;
-    // fault X2.3: > ENDPOINTS_MAX ~> > 2 * ENDPOINTS_MAX
     if endpoints.len() + draining.len() > ENDPOINTS_MAX {
         return Err("endpoints and drainingEndpoints have more than 1000 elements together");
     }
@@ -80,7 +78,6 @@ pub(super) fn hub_content(
         // `collect` would keep the larger memory of `raw`.
         let mut list = Vec::with_capacity(raw.len());
         list.extend(raw.into_iter().filter_map(|raw| lists.endpoint(raw)));
-        // fault T50.4 (decode::a_slice_keeps_nothing_for_what_is_no_address): list.shrink_to_fit(); ~>
         list.shrink_to_fit();
         list
     };
@@ -113,13 +110,10 @@ impl RawEndpoint {
     /// does not mean ready.
     fn state(&self) -> State {
         let (ready, serving) = match &self.conditions {
-            // fault X5.1: (true, false) ~> (false, false)
             Field::Absent => (true, false),
             Field::Nonsense => (false, false),
             Field::Value(conditions) => (
-                // fault X5.4: Field::Absent | Field::Value(true) ~> Field::Absent | Field::Value(_)
                 matches!(conditions.ready, Field::Absent | Field::Value(true)),
-                // fault X5.2: matches!(conditions.serving, Field::Value(true)) ~> false
                 matches!(conditions.serving, Field::Value(true)),
             ),
         };
@@ -144,7 +138,6 @@ struct Endpoints {
 
 impl Endpoints {
     fn of(address_type: &AddressType) -> Self {
-        // fault T50.2 (decode::a_slice_keeps_nothing_for_what_is_no_address): !matches!(address_type, AddressType::Other(_)) ~> { let _ = address_type; true }
         let is_of_ips = !matches!(address_type, AddressType::Other(_));
         Self { zones: Zones::default(), is_of_ips, malformed: 0, further: 0 }
     }
@@ -159,10 +152,8 @@ impl Endpoints {
         self.further += further;
         addresses.retain(|address| {
             self.malformed += usize::from(address.ip().is_none());
-            // fault T50.1 (decode::a_slice_keeps_nothing_for_what_is_no_address): || self.malformed <= REPORTED_NAMES_MAX ~> || self.malformed <= usize::MAX
             address.ip().is_some() || self.malformed <= REPORTED_NAMES_MAX
         });
-        // fault T50.5 (decode::a_slice_keeps_nothing_for_what_is_no_address): if self.malformed > 0 ~> if false
         if self.malformed > 0 {
             addresses.shrink_to_fit();
         }

@@ -27,7 +27,6 @@ struct Metadata {
 /// returns a hash of these fields.
 pub(super) fn excess(json: &[u8], slice: &EndpointSlice) -> u64 {
     let Ok(Owned { mut endpoints, mut ports, metadata }) = serde_json::from_slice(json) else { return 0 };
-    // fault P11.3: leave_out_empty(&mut endpoints) ~>
     leave_out_empty(&mut endpoints);
     leave_out_empty(&mut ports);
     let written = content(&slice.content);
@@ -39,10 +38,7 @@ pub(super) fn excess(json: &[u8], slice: &EndpointSlice) -> u64 {
     let mut hidden = metadata.labels.as_object().cloned().unwrap_or_default();
     let is_headless = slice.service.is_none() && slice.standard.is_some();
     let is_own = |key: &str| is_headless && key == labels::HEADLESS;
-    // fault MI11.5 (standard::the_labels_of_an_imported_slice_are_read_as_they_were_written): && !is_own(key) ~> && (is_own(key) || true)
     hidden.retain(|key, _| labels::HIDING.contains(&&**key) && !is_own(key));
-    // fault P11.4: hidden.is_empty() && ~>
-    // fault P11.5: && is_written("ports", &ports) ~>
     if hidden.is_empty() && is_written("endpoints", &endpoints) && is_written("ports", &ports) {
         return 0;
     }

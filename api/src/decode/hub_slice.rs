@@ -25,7 +25,6 @@ records!(RawSpec);
 pub(super) fn read(known: Known, top: Root<RawSpec, Unread>) -> Result<HubSlice, &'static str> {
     let spec =
         if known.meta.deleting { top.spec.or_default() } else { top.spec.value().ok_or("spec is not an object")? };
-    // fault D12.3: !spec.endpoint_slice_reference.is_named_once() || ~>
     let misnamed = !spec.endpoint_slice_reference.is_named_once() || !spec.owner_service_reference.is_named_once();
     let reference =
         reference(&known.meta, spec.endpoint_slice_reference).ok_or("spec.endpointSliceReference names no slice")?;

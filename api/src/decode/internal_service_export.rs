@@ -54,7 +54,6 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
         session_affinity: session_affinity(spec.session_affinity, spec.session_affinity_config),
         multicluster: match spec.multicluster {
             Field::Absent => None,
-            // fault X4.7 (decode::parts_for_the_standard_api_are_read_and_what_would_end_an_export_makes_the_object_undecodable): Field::Nonsense => return Err("spec.multicluster is not an object") ~> Field::Nonsense => None
             Field::Nonsense => return Err("spec.multicluster is not an object"),
             Field::Value(raw) => Some(Arc::new(multicluster(raw))),
         },

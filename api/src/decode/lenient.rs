@@ -126,7 +126,6 @@ impl Shape for Box<str> {
 
 impl Shape for Address {
     fn text(text: &str) -> Option<Self> {
-        // fault X12.2 (decode::of_the_addresses_of_an_endpoint_the_first_8_that_may_be_ip_addresses_are_kept): (text.len() <= IP_BYTES_MAX) ~> (text.len() <= IP_BYTES_MAX + 1)
         (text.len() <= IP_BYTES_MAX).then(|| text.into())
     }
 }
@@ -208,7 +207,6 @@ pub(super) struct Few<T, const MOST: usize>(Vec<T>);
 impl<T: Shape, const MOST: usize> Shape for Few<T, MOST> {
     fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
         let (mut elements, mut read) = (Vec::new(), 0);
-        // fault X2.1: read < MOST ~> true
         while read < MOST {
             let Some(element) = list.next_element::<Field<T>>()? else { return Ok(Some(Self(elements))) };
             keep(&mut elements, element.value());
@@ -249,7 +247,6 @@ impl<T, const MOST: usize> Default for First<T, MOST> {
 impl<T: Shape, const MOST: usize> Shape for First<T, MOST> {
     fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
         let mut first = Self::default();
-        // fault X12.1 (decode::of_the_addresses_of_an_endpoint_the_first_8_that_may_be_ip_addresses_are_kept): first.elements.len() < MOST ~> true
         while first.elements.len() < MOST {
             let Some(element) = list.next_element::<Field<T>>()? else { return Ok(Some(first)) };
             keep(&mut first.elements, element.value());
@@ -315,7 +312,6 @@ impl<'de, T: Shape> Visitor<'de> for FieldVisitor<T> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        // fault X2.2: text.len() > T::LONGEST_TEXT ~> false
         if text.len() > T::LONGEST_TEXT {
             let longest = T::LONGEST_TEXT;
             return Err(E::custom(format_args!("a text has {} bytes, and may have {longest}", text.len())));
@@ -332,7 +328,6 @@ impl<'de, T: Shape> Visitor<'de> for FieldVisitor<T> {
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        // fault X4.6: Nonsense ~> Absent
         Ok(Field::Nonsense)
     }
 

@@ -125,7 +125,6 @@ pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Undecodabl
         resource_version: version.parse().unwrap_or(0),
         why: String::new(),
     };
-    // fault X1.1: || identity.resource_version == 0 ~>
     if identity.name.name.is_empty() || identity.uid.is_empty() || identity.resource_version == 0 {
         return Err(because(identity, "metadata has no name, no uid or no resourceVersion that is a number"));
     }
@@ -151,7 +150,6 @@ pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Undecodabl
 
 fn split(kind: Kind, mut all: Vec<Text>) -> Finalizers {
     let before = all.len();
-    // fault X6.1: Some(&**present) != finalizer(kind) ~> true
     all.retain(|present| Some(&**present) != finalizer(kind));
     Finalizers { ours: all.len() < before, others: all }
 }

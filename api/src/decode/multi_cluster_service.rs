@@ -37,13 +37,11 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
     let import = spec.service_import.or_undecodable("spec.serviceImport is not an object")?;
     let status = top.status.or_undecodable("status is not an object")?;
     // Azure's documentation names its own annotation, which it reads only from Services.
-    // fault M27.1: annotations::AZURE_LOAD_BALANCER_INTERNAL, annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL ~> annotations::AZURE_LOAD_BALANCER_INTERNAL
     let requests = [annotations::AZURE_LOAD_BALANCER_INTERNAL, annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL]
         .into_iter()
         .filter_map(|key| known.annotations.get(key))
         .map(|written| internal_load_balancer(written));
     Ok(Object::MultiClusterService(MultiClusterService {
-        // fault X4.5: import.name.or_undecodable("spec.serviceImport.name is not a string")? ~> import.name.or_default()
         import_name: import.name.or_undecodable("spec.serviceImport.name is not a string")?,
         consumer_type: consumer_type(spec.consumer_type.value().as_deref()),
         internal_load_balancer: requests.max().unwrap_or_default(),
@@ -69,10 +67,8 @@ pub(super) fn consumer_type(name: Option<&str>) -> ConsumerType {
 #[must_use]
 pub fn internal_load_balancer(written: &str) -> InternalLoadBalancer {
     match written {
-        // fault X10.4: "1" | "t" | ~>
         "1" | "t" | "T" | "true" | "True" | "TRUE" => InternalLoadBalancer::Requested,
         "0" | "f" | "F" | "false" | "False" | "FALSE" => InternalLoadBalancer::NotRequested,
-        // fault M27.2: InternalLoadBalancer::Malformed ~> InternalLoadBalancer::NotRequested
         _ => InternalLoadBalancer::Malformed,
     }
 }

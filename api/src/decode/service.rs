@@ -87,7 +87,6 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
         headless: spec.cluster_ip.value().as_deref() == Some("None"),
         ports: service_ports(spec.ports)?,
         session_affinity: session_affinity(spec.session_affinity, spec.session_affinity_config),
-        // fault X10.3: "PreferDualStack" | ~>
         dual_stack: matches!(spec.ip_family_policy.value().as_deref(), Some("PreferDualStack" | "RequireDualStack")),
         families: spec.families.or_default(),
         has_selector_or_external_ips: [spec.selector, spec.external_ips]

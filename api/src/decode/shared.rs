@@ -207,10 +207,8 @@ pub(super) fn service_ports(raw: Field<Vec<RawServicePort>>) -> Result<Vec<Servi
         protocol: raw.protocol.text().value().unwrap_or_else(|| TCP.into()),
         app_protocol: raw.app_protocol.text().value(),
         port: raw.port.or_default().into(),
-        // fault X10.1: .filter(is_set) ~>
         target_port: raw.target_port.text().value().filter(is_set),
     };
-    // fault X4.4: raw.or_undecodable("ports is not a list")? ~> raw.or_default()
     Ok(raw.or_undecodable("ports is not a list")?.into_iter().map(port).collect())
 }
 
@@ -235,14 +233,12 @@ pub(super) fn conditions(raw: Field<Vec<RawCondition>>) -> Result<Vec<Condition>
             last_transition: raw.last_transition_time.or_default(),
         })
     };
-    // fault X4.2: raw.or_undecodable("status.conditions is not a list")? ~> raw.or_default()
     Ok(raw.or_undecodable("status.conditions is not a list")?.into_iter().filter_map(condition).collect())
 }
 
 /// Returns the session affinity: none unless the value is `ClientIP`. An absent timeout counts as the API server's default
 /// timeout.
 pub(super) fn session_affinity(affinity: Field<Box<str>>, config: Field<RawAffinityConfig>) -> SessionAffinity {
-    // fault X10.2: != Some("ClientIP") ~> == Some("None")
     if affinity.value().as_deref() != Some("ClientIP") {
         return SessionAffinity::None;
     }
@@ -261,7 +257,6 @@ pub(super) fn import_type(raw: Field<Text>) -> Option<ImportType> {
 /// Returns the status of a ServiceImport or InternalServiceImport.
 pub(super) fn import_status(raw: Field<RawImportStatus>) -> Result<ImportStatus, &'static str> {
     let raw = raw.or_undecodable("status is not an object")?;
-    // fault X4.3: raw.clusters.or_undecodable("status.clusters is not a list")? ~> raw.clusters.or_default()
     let clusters = raw.clusters.or_undecodable("status.clusters is not a list")?;
     Ok(ImportStatus {
         import_type: import_type(raw.import_type),

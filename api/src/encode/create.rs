@@ -51,7 +51,6 @@ pub(super) fn body(at: &ObjectName, desired: &Desired) -> Value {
         object["metadata"]["namespace"] = (*at.namespace).into();
     }
     object["metadata"]["name"] = (*at.name).into();
-    // fault X7.2: leave_out_nulls(&mut object) ~>
     leave_out_nulls(&mut object);
     leave_out_empty(&mut object["metadata"]);
     object

@@ -22,14 +22,12 @@ pub(super) fn put(object: &mut Value, key: &str, value: Option<impl Into<Value>>
 
 /// Returns the JSON of a list, or null for an empty list, so that a patch removes the field.
 pub(super) fn list_or_null(list: Vec<Value>) -> Value {
-    // fault X7.1: Value::Null ~> Value::Array(list)
     if list.is_empty() { Value::Null } else { Value::Array(list) }
 }
 
 /// Returns the JSON of `metadata.finalizers`: the finalizers of other writers in their order, then our finalizer.
 pub(super) fn finalizers(kind: Kind, finalizers: &Finalizers) -> Value {
     let ours = finalizer(kind).filter(|_| finalizers.ours);
-    // fault X6.2: finalizers.others.iter().map(|other| &**other).chain(ours) ~> ours.into_iter()
     finalizers.others.iter().map(|other| &**other).chain(ours).collect()
 }
 
@@ -86,7 +84,6 @@ pub(super) fn reference(reference: &Reference) -> Value {
         "clusterId": *reference.cluster,
         "namespace": *source.namespace,
         "name": *source.name,
-        // fault X11.1: source.namespace, source.name ~> source.name, source.namespace
         "namespacedName": format!("{}/{}", source.namespace, source.name),
         "uid": *reference.uid,
         "resourceVersion": *reference.resource_version,
@@ -109,7 +106,6 @@ pub(super) fn hub_content(content: &SliceContent) -> Map<String, Value> {
 pub(crate) fn content(content: &SliceContent) -> Map<String, Value> {
     let draining = content.draining.iter().map(|draining| {
         let mut value = endpoint(draining);
-        // fault X5.3: "serving": true ~> "serving": false
         value["conditions"] = json!({ "ready": false, "serving": true, "terminating": true });
         value
     });

@@ -96,7 +96,6 @@ fn merge(conditions: &[Condition], precedence: &[Place]) -> Value {
 fn changed_export(reference: &Reference, content: &ExportContent) -> Value {
     let mut body = internal_service_export(reference, content);
     let part = content.multicluster.as_ref();
-    // fault H21.1 (encode::the_age_of_the_ports_ends_with_the_export_by_the_fleets_api): ExportedBy::StandardApi ~> ExportedBy::StandardApi && false
     if part.is_some_and(|part| part.exported_by == ExportedBy::StandardApi) {
         body["metadata"]["annotations"][annotations::PORTS_OFFERED_SINCE] = Value::Null;
     }
@@ -139,14 +138,12 @@ pub(super) fn member_agent(renewal: &Renewal) -> Value {
         "version": *renewal.announcement.version,
         "features": features(&renewal.announcement),
         "leaderIdentity": *renewal.leader,
-        // fault X9.2: times::micros(renewal.renewed) ~> times::seconds(renewal.renewed)
         "renewTime": times::micros(renewal.renewed),
         "plannedStopTime": renewal.stopped.map(times::micros),
         "sliceStream": renewal.slice_stream.as_ref().map(slice_stream),
     });
     // If this replica does not know the UID of the cluster, the patch omits the field. A null would remove the UID that another
     // replica may have written.
-    // fault X8.1: &renewal.cluster_uid ~> Some(&renewal.cluster_uid.clone().unwrap_or_default())
     if let Some(uid) = &renewal.cluster_uid {
         spec["clusterUid"] = (**uid).into();
     }
@@ -269,7 +266,6 @@ pub(super) fn imported_slice(slice: &ImportedSlice) -> Value {
     let service = slice.service.as_deref();
     let mut labels = json!({ labels::SERVICE_NAME: service, labels::MANAGED_BY: labels::MANAGED_BY_IMPORT });
     for hiding in labels::HIDING {
-        // fault P11.2 (encode::an_imported_slice_is_made_and_changed): labels[hiding] = Value::Null ~>
         labels[hiding] = Value::Null;
     }
     if let Some(standard) = &slice.standard {
@@ -294,10 +290,8 @@ fn claims(importers: &BTreeMap<Text, ClusterId>, load_balancer: Option<&Text>) -
     let importers: BTreeMap<&str, &str> = importers.iter().map(|(namespace, id)| (&**namespace, &**id)).collect();
     let mut value = json!({ "MemberClusters": importers });
     if let Some(namespace) = load_balancer {
-        // fault C10.5: value["LoadBalancer"] = json!(&**namespace) ~>
         value["LoadBalancer"] = json!(&**namespace);
     }
-    // fault C10.4: !importers.is_empty() ~> true
     (!importers.is_empty()).then(|| value.to_string())
 }
 

@@ -46,19 +46,15 @@ const fn v6([a, b, c, d]: [u16; 4], [e, f, g, h]: [u16; 4], length: u8) -> Ipv6N
 
 /// IPv4 ranges, with the standard or the provider that defines them. The first range that contains an address decides.
 const IPV4: [(Ipv4Net, Special); 9] = [
-    (v4([0, 0, 0, 0], 8), Special::Unspecified), // RFC 791, "this network"
-    // fault T20.1: 0], 8), Special ~> 0], 32), Special
-    (v4([127, 0, 0, 0], 8), Special::Loopback), // RFC 1122
-    // fault T20.2: 254, 0, 0], 16 ~> 254, 0, 0], 32
-    (v4([169, 254, 0, 0], 16), Special::LinkLocal), // RFC 3927; metadata and DNS of most cloud providers
-    (v4([224, 0, 0, 0], 4), Special::Multicast),    // RFC 5771
+    (v4([0, 0, 0, 0], 8), Special::Unspecified),        // RFC 791, "this network"
+    (v4([127, 0, 0, 0], 8), Special::Loopback),         // RFC 1122
+    (v4([169, 254, 0, 0], 16), Special::LinkLocal),     // RFC 3927; metadata and DNS of most cloud providers
+    (v4([224, 0, 0, 0], 4), Special::Multicast),        // RFC 5771
     (v4([255, 255, 255, 255], 32), Special::Multicast), // RFC 919
-    // fault T60.2: [240, 0, 0, 0], 4 ~> [240, 0, 0, 0], 32
-    (v4([240, 0, 0, 0], 4), Special::Reserved), // RFC 1112
-    // fault T60.1: 168, 63, 129, 16 ~> 168, 63, 129, 0
-    (v4([168, 63, 129, 16], 32), Special::Provider), // Azure, WireServer
-    (v4([100, 100, 100, 200], 32), Special::Provider), // Alibaba Cloud, metadata
-    (v4([192, 0, 0, 192], 32), Special::Provider),   // Oracle Cloud, metadata of Compute Classic
+    (v4([240, 0, 0, 0], 4), Special::Reserved),         // RFC 1112
+    (v4([168, 63, 129, 16], 32), Special::Provider),    // Azure, WireServer
+    (v4([100, 100, 100, 200], 32), Special::Provider),  // Alibaba Cloud, metadata
+    (v4([192, 0, 0, 192], 32), Special::Provider),      // Oracle Cloud, metadata of Compute Classic
 ];
 
 /// IPv6 ranges, in the same form.
@@ -68,8 +64,7 @@ const IPV6: [(Ipv6Net, Special); 16] = [
     (v6([0xfe80, 0, 0, 0], [0; 4], 10), Special::LinkLocal), // RFC 4291; metadata of OpenStack
     (v6([0xfec0, 0, 0, 0], [0; 4], 10), Special::SiteLocal), // RFC 3879, deprecated
     (v6([0xff00, 0, 0, 0], [0; 4], 8), Special::Multicast),  // RFC 4291
-    // fault T61.1: 96), Special ~> 127), Special
-    (v6([0; 4], [0; 4], 96), Special::CarriesIpv4), // RFC 4291, IPv4-compatible, deprecated
+    (v6([0; 4], [0; 4], 96), Special::CarriesIpv4),          // RFC 4291, IPv4-compatible, deprecated
     (v6([0; 4], [0xffff, 0, 0, 0], 96), Special::CarriesIpv4), // RFC 2765, IPv4-translated
     (v6([0x64, 0xff9b, 1, 0], [0; 4], 48), Special::CarriesIpv4), // RFC 8215, NAT64 of one network only
     (v6([0x2001, 0, 0, 0], [0; 4], 32), Special::CarriesIpv4), // RFC 4380, Teredo
@@ -99,7 +94,6 @@ fn first<R>(ranges: &[(R, Special)], contains: impl Fn(&R) -> bool) -> Option<Sp
 pub(crate) fn translated(address: IpAddr) -> IpAddr {
     let IpAddr::V6(six) = address else { return address };
     match six.segments() {
-        // fault T61.2: [0x64, 0xff9b, 0, 0, 0, 0, _, _] => ~> [0x64, 0xff9b, 0, 0, 0, 1, _, _] =>
         [0x64, 0xff9b, 0, 0, 0, 0, _, _] => {
             let [.., a, b, c, d] = six.octets();
             IpAddr::from([a, b, c, d])

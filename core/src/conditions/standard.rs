@@ -15,7 +15,6 @@ pub const INVALID_SERVICE_TYPE: &str = "InvalidServiceType";
 
 /// Returns the outcome of the merge in the conditions of an InternalServiceExport; `None` if there is none.
 pub(crate) fn merge_outcome(conditions: &[Condition]) -> Option<&Condition> {
-    // fault ME6.3: .filter(|it| it.status != ConditionStatus::Unknown) ~>
     find(conditions, MULTICLUSTER_CONFLICT).filter(|it| it.status != ConditionStatus::Unknown)
 }
 

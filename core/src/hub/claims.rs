@@ -33,7 +33,6 @@ impl Grants {
     /// `load_balancer` must name the member too.
     fn cluster_of(&self, claim: &InternalServiceImport) -> Option<&ClusterId> {
         let namespace = &claim.meta.name.namespace;
-        // fault C13.1 (change_of_type::where_another_cluster_has_the_exclusive_claim_the_import_stays_and_its_user_gets_an_event): is_shared(claim) || self.load_balancer.as_ref() == Some(namespace) ~> true
         let is_granted = is_shared(claim) || self.load_balancer.as_ref() == Some(namespace);
         self.importers.get(namespace).filter(|_| is_granted)
     }
@@ -51,9 +50,6 @@ pub(crate) fn grants(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
     let headless = view.hub_imports().live(service).is_some_and(|import| import.status.is_headless());
     let supports_service = |claim: &&InternalServiceImport| {
         let features = view.features_of(&claim.meta.name.namespace, now);
-        // fault U13.3: || features.is_assumed() && holds(recorded, claim) ~>
-        // fault U13.4: && holds(recorded, claim) ~>
-        // fault F7.1: features ~> true || features
         !headless || features.has(Feature::Headless) || features.is_assumed() && holds(recorded, claim)
     };
     let shared = shared(view, service);
@@ -63,7 +59,6 @@ pub(crate) fn grants(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
     };
     let may_claim = |claim: &&InternalServiceImport| match right(view, service, &claim.meta.name.namespace) {
         Right::Granted => true,
-        // fault T14.1: false ~> true
         Right::Denied => false,
         Right::Unknown => {
             if is_shared(claim) {
@@ -74,16 +69,14 @@ pub(crate) fn grants(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
         }
     };
     let claims = || live(view.claims(), view.claims_of(service));
-    // fault F8.2: .filter(supports_service) ~> ; let _ = supports_service
     let claimers = || claims().filter(may_claim).filter(supports_service);
-    let exclusive =
-        // fault C2.1: (!holds_exclusively(claim), Precedence::of(claim) ~> Precedence::of(claim
-        claimers().filter(|claim| !is_shared(claim)).min_by_key(|claim| (!holds_exclusively(claim), Precedence::of(claim)));
+    let exclusive = claimers()
+        .filter(|claim| !is_shared(claim))
+        .min_by_key(|claim| (!holds_exclusively(claim), Precedence::of(claim)));
     let kept: BTreeMap<Text, ClusterId> = recorded
         .into_iter()
         .flat_map(|claims| &claims.importers)
         .filter(|(namespace, _)| may_hold(view, service, namespace))
-        // fault T18.2: .filter(|(namespace, _)| right(view, service, namespace) != Right::Denied) ~>
         .filter(|(namespace, _)| right(view, service, namespace) != Right::Denied)
         .map(|(namespace, cluster)| (namespace.clone(), cluster.clone()))
         .collect();
@@ -92,7 +85,6 @@ pub(crate) fn grants(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
     let may_be_kept = kept_exclusive.is_some() || named.is_none() && !kept.is_empty();
     let exclusive = exclusive.filter(|claim| !may_be_kept || holds_exclusively(claim));
     let load_balancer = exclusive.map(|claim| &claim.meta.name.namespace).or(kept_exclusive).cloned();
-    // fault C2.2: claim))) ~> claim) && recorded.is_none()))
     let claimed = exclusive.into_iter().chain(claimers().filter(|claim| is_shared(claim))).filter_map(|claim| {
         let namespace = &claim.meta.name.namespace;
         Some((namespace.clone(), names::cluster_of(namespace)?))
@@ -120,9 +112,6 @@ struct Precedence<'a> {
 impl<'a> Precedence<'a> {
     fn of(claim: &'a InternalServiceImport) -> Self {
         let Meta { name, created, resource_version, finalizers, .. } = &claim.meta;
-        // fault C12.1: if finalizers.ours { 0 } else { *resource_version ~> { let _ = (finalizers, resource_version); 0
-        // fault C12.3: if finalizers.ours { 0 } else { *resource_version } ~> *resource_version
-        // fault C12.4: *created ~> if finalizers.ours { Timestamp(0) } else { *created }
         Self { created: *created, version: if finalizers.ours { 0 } else { *resource_version }, name }
     }
 }
@@ -132,7 +121,6 @@ fn holds(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
     match recorded {
         Some(claims) => claims.importers.contains_key(&claim.meta.name.namespace),
         // A ServiceImport that was created again has no record yet. Then a claim with a status was granted before.
-        // fault C9.1: !claim.status.clusters.is_empty() ~> false
         None => !claim.status.clusters.is_empty(),
     }
 }
@@ -146,9 +134,7 @@ fn holds(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
 fn holds_exclusively(recorded: &Claims, claim: &InternalServiceImport, shared: &BTreeSet<&Text>) -> bool {
     let namespace = &claim.meta.name.namespace;
     match &recorded.load_balancer {
-        // fault C10.1: named) => named == namespace ~> _) => recorded.importers.contains_key(namespace)
         Some(named) => named == namespace,
-        // fault C10.2: && !shared.contains(namespace) ~>
         None => recorded.importers.contains_key(namespace) && !shared.contains(namespace),
     }
 }
@@ -174,7 +160,6 @@ fn is_shared(claim: &InternalServiceImport) -> bool {
 /// Returns the right of the member with this member namespace to import a Service. The right is denied if the namespace is no
 /// member namespace.
 pub(crate) fn right(view: Reader<'_>, service: &ObjectName, namespace: &Text) -> Right {
-    // fault T2.2: Denied ~> Granted
     names::cluster_of(namespace).map_or(Right::Denied, |cluster| rights::of_importer(view, service, &cluster))
 }
 
@@ -187,7 +172,6 @@ pub(crate) fn may_be(view: Reader<'_>, service: &ObjectName, namespace: &Text) -
 /// True if a recorded importer may have a granted claim of the Service that is undecodable. The member has any undecodable claim, and
 /// no decodable claim of this Service has a grant. A claim without a grant may be the second claim of a change of type.
 fn may_hold(view: Reader<'_>, service: &ObjectName, namespace: &Text) -> bool {
-    // fault T38.1: !claim.status.clusters.is_empty() ~> claim.meta.created.0 >= 0
     let is_granted = |claim: &InternalServiceImport| !claim.status.clusters.is_empty();
     view.has_undecodable(Kind::InternalServiceImport, namespace)
         && !view.claims_in(service, namespace).filter_map(|name| view.claims().get(name)).any(is_granted)
@@ -197,9 +181,7 @@ fn may_hold(view: Reader<'_>, service: &ObjectName, namespace: &Text) -> bool {
 /// importer without a claim does not count, and is removed from the record: any client with access can edit the record.
 pub(crate) fn is_claiming(view: Reader<'_>, service: &ObjectName, importer: &Text) -> bool {
     let is_claimed = || live(view.claims(), view.claims_in(service, importer)).next().is_some();
-    // fault T34.3: || may_hold(view, service, importer) ~>
     let is_claimed = || is_claimed() || may_hold(view, service, importer);
-    // fault T34.2: names::is_member_namespace(importer) && ~>
     names::is_member_namespace(importer) && right(view, service, importer) != Right::Denied && is_claimed()
 }
 
@@ -236,36 +218,28 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, exports: Exports, bes
                 let is_marked = claim.meta.finalizers.ours;
                 // A new claim is recorded only while the Service has exporters. A recorded claim stays recorded even without
                 // its finalizer: finalizer and record are separate writes, and a plan may see one before the other.
-                // fault C1.1: is_marked && ~>
-                // fault C6.1: granted || ~>
-                // fault C12.2: granted || is_marked && granting.is_some( ~> is_marked && (granted || granting.is_some()
                 if granted || is_marked && granting.is_some() {
                     recorded.importers.insert(namespace.clone(), cluster.clone());
                     if !is_shared(claim) {
                         recorded.load_balancer = Some(namespace.clone());
                     }
                 }
-                // fault C6.2: && (granted || granting.is_some()) ~>
                 if !is_marked && (granted || granting.is_some()) {
                     plan.push(Write::add_finalizer(Kind::InternalServiceImport, &claim.meta));
                 }
                 // A claim gets the outcome as its status only after it is recorded. A claim that is not recorded yet keeps its
                 // status, as after the ServiceImport was created again.
-                // fault C14.1: && !is_still_shown(view, service, claim) ~>
                 if is_marked && (granted || exports == Exports::None) && !is_still_shown(view, service, claim) {
                     plan.join(update_status(claim, granting.filter(|_| granted), view.features_of(namespace, now)));
                 }
             }
-            // fault H19.1: None if exports == Exports::Some && !alive && !claim.meta.deleting => {} ~>
             None if exports == Exports::Some && !alive && !claim.meta.deleting => {}
             None => {
                 // A claim that is not granted is removed from the record first, and released in a later plan. The record has
                 // one entry for each member. So the entry stays if another claim of the same member is granted.
                 let recorded = import.is_some_and(|import| import.claims.importers.contains_key(namespace));
-                // fault C11.1: && !grants.importers.contains_key(namespace) ~>
                 let is_in_record = recorded && !grants.importers.contains_key(namespace);
                 let unrecorded = Some(claim).filter(|_| !is_in_record);
-                // fault C7.1: deleting { plan ~> deleting && granting.is_none() { continue; } if claim.meta.deleting { plan
                 if claim.meta.deleting {
                     plan.join(unrecorded.map_or_else(Plan::default, release));
                     continue;
@@ -276,7 +250,6 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, exports: Exports, bes
                         plan.join(Plan::default().blocked_by(waiting(view, claim, import, &grants, now)));
                     }
                     Right::Denied => plan.join(unrecorded.map_or_else(Plan::default, |claim| deny(view, claim))),
-                    // fault T15.4: Unknown => {} } } } ~> Unknown => plan.join(unrecorded.map_or_else(Plan::default, release)), } } }
                     Right::Unknown => {}
                 }
             }
@@ -310,9 +283,7 @@ fn is_still_shown(view: Reader<'_>, service: &ObjectName, claim: &InternalServic
     let shows_grant = |other: &InternalServiceImport| !is_shared(other) && !other.status.clusters.is_empty();
     // The hub agent does not write to claims outside of member namespaces.
     let is_of_member = |other: &InternalServiceImport| names::is_member_namespace(&other.meta.name.namespace);
-    // fault C14.2: is_of_member(other) ~> (is_of_member(other) || true)
     let is_revoked = |other: &InternalServiceImport| shows_grant(other) && is_of_member(other);
-    // fault C14.3: !is_shared(claim) && claim.status ~> claim.status
     !is_shared(claim) && claim.status.clusters.is_empty() && others.any(is_revoked)
 }
 
@@ -321,9 +292,7 @@ fn is_still_shown(view: Reader<'_>, service: &ObjectName, claim: &InternalServic
 fn update_status(claim: &InternalServiceImport, import: Option<&ServiceImport>, features: FeatureSet) -> Plan {
     let status = import.map_or_else(ImportStatus::default, |import| features.import(&import.status));
     let is_kept = import
-        // fault U12.4: (import.status.is_headless() || claim.status == import.status ~> import.status.is_headless(
         .is_some_and(|import| features.is_assumed() && (import.status.is_headless() || claim.status == import.status));
-    // fault U14.5: != ~> ==
     let again = features.again((is_kept && (claim.status != status || status.is_headless())).then_some(claim));
     let mut plan = if is_kept { Plan::default() } else { set_status(claim, status) };
     plan.plan_again_at(again);
@@ -331,7 +300,6 @@ fn update_status(claim: &InternalServiceImport, import: Option<&ServiceImport>, 
 }
 
 fn set_status(claim: &InternalServiceImport, status: ImportStatus) -> Plan {
-    // fault H20.1: == status ~> .clusters.is_empty() == status.clusters.is_empty()
     if claim.status == status {
         return Plan::default();
     }
@@ -341,7 +309,6 @@ fn set_status(claim: &InternalServiceImport, status: ImportStatus) -> Plan {
 /// Takes the grant of a claim back, after the claim was removed from the record: clears its status, and in a later plan removes
 /// its finalizer.
 fn release(claim: &InternalServiceImport) -> Plan {
-    // fault C5.1: !claim.meta.deleting && claim.status != ImportStatus::default() ~> false && !claim.meta.deleting
     if !claim.meta.deleting && claim.status != ImportStatus::default() {
         return set_status(claim, ImportStatus::default());
     }
@@ -361,7 +328,6 @@ fn deny(view: Reader<'_>, claim: &InternalServiceImport) -> Plan {
     if plan.writes.is_empty() && !claim.meta.finalizers.ours {
         plan.push(Write::add_finalizer(Kind::InternalServiceImport, &claim.meta));
     }
-    // fault T14.2: plan.writes.iter_mut().for_each(|write| write.events.push(rights::importer_event(view, claim))); ~>
     plan.writes.iter_mut().for_each(|write| write.events.push(rights::importer_event(view, claim)));
     plan
 }
@@ -400,7 +366,6 @@ fn waiting(
 /// Returns the Event about new importers of a Service; `None` if the importers stay the same. The Event is emitted with the
 /// write of the record.
 fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, ClusterId>) -> Option<Event> {
-    // fault R8.1: importers { return ~> importers || true { return
     if import.claims.importers == *importers {
         return None;
     }
@@ -419,11 +384,8 @@ fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, ClusterId>
 fn record(import: &ServiceImport, grants: Grants, shared: &BTreeSet<&Text>) -> Plan {
     let Grants { importers, load_balancer } = grants;
     let ours = !importers.is_empty();
-    // fault C10.3 (hub::a_claim_is_marked_then_recorded_then_answered): namespace| importers.len() > 1 || shared.contains(namespace) ~> _| shared.len() < 100
-    // fault C13.2: || shared.contains(namespace) ~>
     let load_balancer = load_balancer.filter(|namespace| importers.len() > 1 || shared.contains(namespace));
     let recorded = (&import.claims.importers, &import.claims.load_balancer);
-    // fault C8.1: if ours { recorded == (&importers, &load_balancer) } else { !import.claims.present } ~> recorded == (&importers, &load_balancer)
     let annotated = if ours { recorded == (&importers, &load_balancer) } else { !import.claims.present };
     if annotated && import.meta.finalizers.ours == ours {
         return Plan::default();

@@ -20,7 +20,6 @@ use crate::plan::{self, Desired, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
 
-// fault H9.3, A4.1: InternalServiceExport ~> ServiceImport
 const REQUIRED: [Kind; 3] = [Kind::InternalServiceExport, Kind::InternalServiceImport, Kind::ServiceImport];
 const IMPORT_COMPONENT: &str = "serviceimport-controller";
 pub(super) const EXPORT_COMPONENT: &str = "internalserviceexport-controller";
@@ -39,20 +38,15 @@ pub fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> P
     let mut plan = stamp(view, service, now);
     plan.join(match (import, &resolution) {
         (None, None) => Plan::default(),
-        // fault T31.1: (None, Some(_)) if !names::can_be_service(service) => Plan::blocked(Reason::NameRefused, unnameable(service)), ~>
         (None, Some(_)) if !names::can_be_service(service) => Plan::blocked(Reason::NameRefused, unnameable(service)),
         (None, Some(_)) => create(service),
-        // fault H13.1: remove_unless_exported(view, import), ~> { let _ = remove_unless_exported(view, import); Plan::default() }
         (Some(import), None) => remove_unless_exported(view, import),
         // Only the ServiceImport records which exports a Go hub agent accepted. So the ServiceImport stays unchanged until the
         // hub agent has stored the start time of the port set in each of these exports.
-        // fault H7.2, H9.5: (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(), ~>
         (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(),
         // While the right of an exporting cluster is unknown, the ServiceImport stays unchanged: accepted exports stay
         // accepted, and no other export is accepted.
-        // fault T15.5: undecided ~> undecided && false
         (Some(_), Some(_)) if undecided => Plan::default(),
-        // fault H15.1: import ~> _), Some(resolution)) if exports(view, service).count() > resolution.accepted.len() => Plan::default(), (Some(import
         (Some(import), Some(resolution)) => update(view, import, resolution),
     });
     plan.join(release(view, service));
@@ -66,7 +60,6 @@ pub fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> P
     if plan.writes.iter().all(|write| write.kind() != Kind::ServiceImport)
         && let Some(import) = view.hub_imports().live(service)
     {
-        // fault O23.3: plan.writes.extend(silent_exporters(view, import, now)) ~> let _ = silent_exporters(view, import, now)
         plan.writes.extend(silent_exporters(view, import, now));
     }
     plan
@@ -74,7 +67,6 @@ pub fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> P
 
 /// Returns the write of the condition `ExporterSilent` of a ServiceImport; `None` if it is up to date.
 fn silent_exporters(view: Reader<'_>, import: &ServiceImport, now: Timestamp) -> Option<Write> {
-    // fault O23.4: !view.knows_features() ~> false
     if !view.knows_features() {
         return None; // it is not known yet which exporters are silent
     }
@@ -122,15 +114,9 @@ type Candidate<'a> = (Timestamp, ClusterId, &'a InternalServiceExport);
 /// Resolves conflicts between the exports that have our finalizer. `None` if there is no such export.
 pub(crate) fn resolution(view: Reader<'_>, service: &ObjectName) -> Option<Resolution> {
     let mut candidates: Vec<Candidate<'_>> = exports(view, service)
-        // fault H6.2: .filter(|(_, export)| export.meta.finalizers.ours) ~>
         .filter(|(_, export)| export.meta.finalizers.ours)
-        // fault H7.3: port_set_since(view, service, &cluster, export)? ~> current_stamp(export)?.since
-        // fault H9.1: Some((port_set_since(view, service, &cluster, export)? ~> port_set_since(view, service, &cluster, export).map(|_| (export.meta.created
         .filter_map(|(cluster, export)| Some((port_set_since(view, service, &cluster, export)?, cluster, export)))
         .collect();
-    // fault H3.1: (one.0, &one.1).cmp(&(other.0, &other.1) ~> one.1.cmp(&other.1
-    // fault H3.2: &one.1).cmp(&(other.0, &other.1 ~> one.2.meta.resource_version).cmp(&(other.0, other.2.meta.resource_version
-    // fault H9.6: sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)) ~> sort_by_key(|one| one.2.meta.uid.len() as u64 + one.2.meta.resource_version
     candidates.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
     let undecodable = accepted_undecodable(view, service);
     if !undecodable.is_empty() {
@@ -162,7 +148,6 @@ fn accepted_undecodable(view: Reader<'_>, service: &ObjectName) -> Vec<ClusterId
     let undecodable = |cluster: &&ClusterId| {
         let namespace = names::member_namespace(cluster);
         view.has_undecodable(Kind::InternalServiceExport, &namespace)
-            // fault T18.1: && rights::of_exporter(view, service, cluster) != Right::Denied ~>
             && rights::of_exporter(view, service, cluster) != Right::Denied
             && view.internal_exports_of(service).all(|export| export.namespace != namespace)
     };
@@ -206,7 +191,6 @@ fn exports_with_right<'a>(
     service: &'a ObjectName,
     right: Right,
 ) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> {
-    // fault T10.1: right) ~> right || right == Right::Granted)
     all_exports(view, service).filter(move |(cluster, _)| rights::of_exporter(view, service, cluster) == right)
 }
 
@@ -215,7 +199,6 @@ fn all_exports<'a>(
     view: Reader<'a>,
     service: &ObjectName,
 ) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> + use<'a> {
-    // fault MC1.1: filter(|(_, export)| export.is_of_fleet_api()) ~> filter(|(_, export)| export.is_of_fleet_api() || true)
     exports_by_cluster(view, service).filter(|(_, export)| export.is_of_fleet_api())
 }
 
@@ -235,9 +218,7 @@ pub(super) fn with_clusters<'a>(
 ) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> {
     let mut seen: Option<ClusterId> = None;
     exports.filter_map(move |export| {
-        // fault H11.1: namespace)?; ~> namespace).map(|_| export.reference.cluster.clone())?;
         let cluster = names::cluster_of(&export.meta.name.namespace)?;
-        // fault H11.2: seen ~> false && seen
         if seen.as_ref() == Some(&cluster) {
             return None;
         }
@@ -249,7 +230,6 @@ pub(super) fn with_clusters<'a>(
 /// Returns the stamp of an export: the start time of its port set, with a fingerprint of these ports. `None` if there is no
 /// stamp, or if the stamp has other ports than the export has now.
 fn current_stamp(export: &InternalServiceExport) -> Option<&PortSetStamp> {
-    // fault H5.1: stamp| stamp.ports == fingerprint(export) ~> _| true
     export.stamp.as_ref().filter(|stamp| stamp.ports == fingerprint(export))
 }
 
@@ -266,10 +246,8 @@ fn port_set_since(
     cluster: &ClusterId,
     export: &InternalServiceExport,
 ) -> Option<Timestamp> {
-    // fault H7.1: accepted_by_go(view, service, cluster, export).then_some(export.stamp.as_ref()) ~> None
     let of_go = || accepted_by_go(view, service, cluster, export).then_some(export.stamp.as_ref());
     let stamp = current_stamp(export).map(Some).or_else(of_go)?;
-    // fault T8.1, T28.1: .max(export.meta.created) ~>
     Some(stamp.map_or(export.meta.created, |stamp| stamp.since.max(export.meta.created)))
 }
 
@@ -279,8 +257,6 @@ fn port_set_since(
 fn accepted_by_go(view: Reader<'_>, service: &ObjectName, cluster: &ClusterId, export: &InternalServiceExport) -> bool {
     let is_false = |condition: &Condition| condition.status == ConditionStatus::False;
     let is_accepted = || export.has_outcome() && conditions::find(&export.conditions, CONFLICT).is_some_and(is_false);
-    // fault H7.4: is_accepted()) & ~> is_accepted() && false) &
-    // fault H7.5: is_accepted( ~> (is_accepted() || true
     (export.stamp.is_none() || current_stamp(export).is_none() && is_accepted())
         && view.hub_imports().live(service).is_some_and(|import| {
             import.status.clusters.contains(cluster)
@@ -294,7 +270,6 @@ fn accepted_by_go(view: Reader<'_>, service: &ObjectName, cluster: &ClusterId, e
 /// otherwise a member could block every update by removing the finalizer and the stamp.
 fn loses_place(view: Reader<'_>, service: &ObjectName, resolution: &Resolution) -> bool {
     exports(view, service)
-        // fault T30.1: .filter(|(_, it)| it.meta.finalizers.ours) ~>
         .filter(|(_, it)| it.meta.finalizers.ours)
         .any(|(cluster, it)| !resolution.accepted.contains(&cluster) && accepted_by_go(view, service, &cluster, it))
 }
@@ -308,7 +283,6 @@ fn stamp(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Plan {
         }
         let since = port_set_since(view, service, &cluster, export).unwrap_or(now);
         let stamp = PortSetStamp { since, ports: fingerprint(export) };
-        // fault H1.1: with_ours ~> clone
         let patch = Patch::InternalServiceExportStamp { finalizers: export.meta.finalizers.with_ours(), stamp };
         plan.push(Write::patch(&export.meta, patch));
     }
@@ -334,7 +308,6 @@ fn unnameable(service: &ObjectName) -> String {
 /// conflict resolution yet. It does not count if its cluster is denied the right to export.
 fn remove_unless_exported(view: Reader<'_>, import: &ServiceImport) -> Plan {
     let name = &import.meta.name;
-    // fault H14.1: rights ~> false && rights
     let counts = |(cluster, _): &(ClusterId, _)| rights::of_exporter(view, name, cluster) != Right::Denied;
     if import.meta.deleting || all_exports(view, name).any(|export| counts(&export)) {
         return Plan::default();
@@ -346,7 +319,6 @@ fn remove_unless_exported(view: Reader<'_>, import: &ServiceImport) -> Plan {
 
 fn update(view: Reader<'_>, import: &ServiceImport, resolution: &Resolution) -> Plan {
     let status = resolution.status();
-    // fault H16.1: meta.deleting || import. ~>
     if import.meta.deleting || import.status == status {
         // No write is due. If the ServiceImport is being deleted, this key is requeued when the ServiceImport is gone (B5 in
         // docs/contributors/behaviour.md).
@@ -384,10 +356,7 @@ fn release(view: Reader<'_>, service: &ObjectName) -> Plan {
         let cluster = names::cluster_of(&export.meta.name.namespace);
         let exported_again = exports(view, service).any(|(other, _)| Some(&other) == cluster.as_ref());
         let named = |import: &ServiceImport| cluster.as_ref().is_some_and(|c| import.status.clusters.contains(c));
-        // fault H12.1: ) { plan ~> ) || true { plan
-        // fault H12.2: exported_again || !import.is_some_and(named ~> import.is_none_or(|import| !import.status.ports.is_empty()) && (exported_again || !import.is_some_and(named)
         if exported_again || !import.is_some_and(named) {
-            // fault A1.1: plan.push(Write::remove_finalizer(Kind::InternalServiceExport, &export.meta)); ~>
             plan.push(Write::remove_finalizer(Kind::InternalServiceExport, &export.meta));
         }
     }

@@ -54,7 +54,6 @@ pub fn plan_copy(view: Reader<'_>, name: &Text, importer: &Text, now: Timestamp)
     let copy = view.distributed_slices().get(&at);
     let holder = holder(view, name);
     let mut plan = match (holder, copy) {
-        // fault D4.2: withdraw(view, copy), ~> { let _ = withdraw(view, copy); Plan::default() }
         (None, Some(copy)) => withdraw(view, copy),
         (None, None) => Plan::default(),
         (Some(export), Some(copy)) if export.meta.deleting => {
@@ -65,7 +64,6 @@ pub fn plan_copy(view: Reader<'_>, name: &Text, importer: &Text, now: Timestamp)
     };
     if let Some(copy) = copy {
         holder::announce_loss(view, copy, holder, &mut plan);
-        // fault D13.1: plan.join(leaving::release(view, Kind::EndpointSliceImport, &copy.meta, now) ~> let _ = leaving::release(view, Kind::EndpointSliceImport, &copy.meta, now
         plan.join(leaving::release(view, Kind::EndpointSliceImport, &copy.meta, now));
     }
     plan
@@ -73,7 +71,6 @@ pub fn plan_copy(view: Reader<'_>, name: &Text, importer: &Text, now: Timestamp)
 
 /// True once plans may rely on the absence of an object, and on the features of the members.
 fn is_ready(view: Reader<'_>) -> bool {
-    // fault A4.5: view.complete(&REQUIRED) && ~>
     view.complete(&REQUIRED) && view.knows_features()
 }
 
@@ -87,7 +84,6 @@ fn withdraw(view: Reader<'_>, copy: &HubSlice) -> Plan {
 
 /// Removes the finalizer of an export that is being deleted, once no distributed slice is left.
 fn unmark_withdrawn(view: Reader<'_>, export: &HubSlice) -> Plan {
-    // fault D4.1: is_distributed(view, &export.meta.name.name) || ~>
     if is_distributed(view, &export.meta.name.name) || !export.meta.finalizers.ours {
         return Plan::default();
     }
@@ -106,7 +102,6 @@ fn wait_for_replacement(view: Reader<'_>, export: &HubSlice, removed: &HubSlice,
     // already has can be the replacement.
     let gets_new_slices = supply == Supply::Slice;
     let features = view.features_of(importer, now);
-    // fault O21.5: silent::is_withdrawn(view, export, features) ~> false
     if silent::is_withdrawn(view, export, features) {
         return None; // endpoints of a silent member move to no other slice
     }
@@ -119,15 +114,12 @@ fn wait_for_replacement(view: Reader<'_>, export: &HubSlice, removed: &HubSlice,
         let copy = view.distributed_slices().live(&at);
         let slice = copy.map(|slice| preview::acknowledged_content(view, slice));
         let within = ranges::within(view, other, copy);
-        // fault T63.2: &within.spec.content ~> { let _ = &within; &other.spec.content }
         let desired = features.slice(&within.spec.content);
-        // fault T32.3: (gets_new_slices || slice.is_some()) && ~>
         (gets_new_slices || slice.is_some())
             && desired.is_some_and(|desired| handover::replacement_pending(slice, &desired, removed_content))
             && holder(view, &at.name).is_some_and(|holder| holder.meta.name == other.meta.name)
             && {
                 again = end_of_wait(view, export, &at);
-                // fault T41.1: again.is_none_or(|end| now < end) ~> true
                 again.is_none_or(|end| now < end)
             }
     });
@@ -159,12 +151,9 @@ fn mark(view: Reader<'_>, export: &HubSlice, now: Timestamp) -> Plan {
     let receiver = recorded.chain(view.merged_importers(owner)).find(receives);
     let is_distributed = || is_distributed(view, name);
     let mut plan = match (receiver, export.meta.finalizers.ours) {
-        // fault D1.1: (Some(_), false) if ~> (Some(_), false) if false &&
-        // fault D2.1, W2.1: (Some(_), false) if holder::is_accepted(view, export) || is_distributed() ~> (_, false) if true
         (Some(_), false) if holder::is_accepted(view, export) || is_distributed() => {
             Plan::one(Write::add_finalizer(Kind::EndpointSliceExport, &export.meta))
         }
-        // fault D3.2, W9.1: !is_distributed() ~> false
         (None, true) if may_unmark(view, export) && !is_distributed() => {
             Plan::one(Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta))
         }
@@ -191,16 +180,13 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
     if supply >= Supply::Changes {
         let features = view.features_of(importer, now);
         let within = ranges::within(view, export, copy);
-        // fault T63.6: copy.is_none() && within.allows_nothing_new() ~> false && within.allows_nothing_new()
         if copy.is_none() && within.allows_nothing_new() {
             return plan;
         }
         let (spec, again) = silent::slice_for(view, export, &within.spec, (importer, features), now);
         plan.plan_again_at(again);
-        // fault U6.1: features.slice(&spec.content ~> Some(Cow::Borrowed(&*spec.content)
         let content = features.slice(&spec.content);
         let live = copy.filter(|copy| !copy.meta.deleting);
-        // fault U7.4: plan.plan_again_at(features.again(live.filter(|slice| Some(&*slice.spec.content) != content.as_deref()))) ~> let _ = live
         plan.plan_again_at(features.again(live.filter(|slice| Some(&*slice.spec.content) != content.as_deref())));
         if let Some(content) = content {
             if export.meta.finalizers.ours && (copy.is_some() || supply == Supply::Slice) {
@@ -210,13 +196,11 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
             }
             return plan;
         }
-        // fault U13.1: features.keeps(&export.spec.content) ~> false
         if features.keeps(&export.spec.content) {
             return plan; // the hub agent only assumes that the importer does not support the slice
         }
     }
     if let Some(copy) = copy.filter(|_| supply != Supply::Unchanged) {
-        // fault D3.1: plan.join(withdraw(view, copy)) ~> let _ = copy
         plan.join(withdraw(view, copy));
     }
     plan
@@ -235,7 +219,6 @@ struct DesiredSlice<'a> {
 impl DesiredSlice<'_> {
     fn spec(&self) -> HubSliceSpec {
         HubSliceSpec {
-            // fault T1.1: Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() } ~> self.export.reference.clone()
             reference: Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() },
             owner: self.export.owner.clone(),
             content: match &self.content {
@@ -250,8 +233,6 @@ impl DesiredSlice<'_> {
     fn matches(&self, slice: &HubSliceSpec) -> bool {
         let mut reference = Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() };
         let cut = reference.exported_since.map(Timestamp::whole_seconds);
-        // fault L9.1: slice ~> false && slice
-        // fault D12.2: == cut ~> .map(Timestamp::whole_seconds) == cut { reference.exported_since = slice.reference.exported_since; } if false
         if slice.reference.exported_since == cut {
             reference.exported_since = cut;
         }
@@ -270,18 +251,13 @@ fn write_to_importer(
 ) -> Plan {
     match view.distributed_slices().get(&at) {
         None if view.is_undecodable(Kind::EndpointSliceImport, &at) => Plan::default(), // the slice exists, but is undecodable
-        // fault T53.1: !may_fan_out(view, export, &at.namespace, desired.features) ~> false && !may_fan_out(view, export, &at.namespace, desired.features)
         None if !may_fan_out(view, export, &at.namespace, desired.features) => Plan::default(), // the key of the exporter reports it
         None => {
             let desired = Desired::EndpointSliceImport(desired.spec());
-            // fault D1.2: Write::create(at, ~> Write::create(ObjectName { namespace: export.meta.name.namespace.clone(), ..at },
-            // fault N1.5, T28.2: Plan::one(Write::create(at, desired)) ~> { let _ = (at, desired); Plan::default() }
             Plan::one(Write::create(at, desired))
         }
-        // fault D9.1: Some(slice) if slice.meta.deleting => Plan::default(), ~>
         Some(slice) if slice.meta.deleting => Plan::default(), // this key is requeued when the slice is gone
         Some(slice) if is_of_undecodable(view, slice) => Plan::default(),
-        // fault D12.1: !slice.misnamed && ~>
         Some(slice) if !slice.misnamed && desired.matches(&slice.spec) => preview::settled(view, slice),
         Some(slice) => {
             let empties = preview::empties(view, slice, &desired.content);
@@ -306,7 +282,6 @@ fn may_fan_out(view: Reader<'_>, export: &HubSlice, importer: &Text, features: F
         let content = features.slice(&export.spec.content).filter(|_| !export.meta.deleting);
         wanted += usize::from(content.is_some_and(|content| !content.endpoints.is_empty()));
     }
-    // fault T53.4: present >= wanted ~> false && present >= wanted
     present >= wanted
 }
 

@@ -17,7 +17,6 @@ pub(super) fn release(view: Reader<'_>, kind: Kind, object: &Meta, now: Timestam
         return Plan::default();
     }
     match released_at(view, &object.name.namespace, now) {
-        // fault O13.1: Some(at) if now < at ~> Some(at) if false && now < at
         Some(at) if now < at => Plan { again: Some(at), ..Plan::default() },
         Some(_) => Plan::one(Write::remove_finalizer(kind, object)),
         None => Plan::default(), // the MemberClusters are not listed yet
@@ -26,7 +25,6 @@ pub(super) fn release(view: Reader<'_>, kind: Kind, object: &Meta, now: Timestam
 
 fn leaves(view: Reader<'_>, namespace: &Text) -> bool {
     let namespace = ObjectName::new("", namespace.clone());
-    // fault D13.2: is_some_and(|it| it.meta.deleting ~> is_some(
     view.complete(&[Kind::Namespace]) && view.namespaces().get(&namespace).is_some_and(|it| it.meta.deleting)
 }
 

@@ -104,7 +104,6 @@ fn conflicts(oldest: Exported<'_>, exports: &[Exported<'_>], families: &[IpFamil
     let has_affinity = |affinity| matches!(affinity, SessionAffinity::ClientIp { .. });
     let same_affinity = |it: &Exported<'_>| has_affinity(it.export.session_affinity) == has_affinity(affinity);
     let ports = port_set(export);
-    // fault MC7.7: port_set(it.export) != ports ~> it.export.ports != export.ports
     compare(Property::Ports, &|it| port_set(it.export) != ports);
     compare(Property::Type, &|it| it.export.headless != export.headless);
     compare(Property::SessionAffinity, &|it| !same_affinity(it));
@@ -154,7 +153,6 @@ fn families(exports: &[Exported<'_>], import_type: ImportType) -> Vec<IpFamily> 
             merged = distinct(own.iter().copied());
         } else if import_type == ImportType::Headless {
             merged = distinct(merged.iter().chain(own).copied());
-        // fault MC7.5: !common.is_empty() ~> true
         } else if !common.is_empty() {
             merged = common;
         }
@@ -187,10 +185,8 @@ impl Union {
         let number = (port.protocol.clone(), port.port.as_written());
         let of_number = self.by_number.get(&number).copied();
         if let Some(of_name) = self.by_name.get(&port.name) {
-            // fault MC7.2: .filter(|of_number| of_number == of_name) ~> .or(Some(*of_name))
             return of_number.filter(|of_number| of_number == of_name);
         }
-        // fault MC7.3: || !admission::is_fit_service_port(port) ~>
         if of_number.is_some() || self.ports.len() == PORTS_MAX || !admission::is_fit_service_port(port) {
             return of_number;
         }
@@ -217,7 +213,6 @@ fn merge_ports(exports: &[Exported<'_>], import_type: ImportType) -> (Vec<Servic
     let mut union = Union::default();
     let served: Vec<Vec<Option<usize>>> =
         exports.iter().map(|it| it.export.ports.iter().map(|port| union.add(port)).collect()).collect();
-    // fault MC7.4: union.name_unnamed(); ~>
     union.name_unnamed();
     let clusters = exports.iter().zip(served).map(|(it, served)| {
         let own = it.export.ports.iter().zip(served);

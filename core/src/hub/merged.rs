@@ -30,7 +30,6 @@ pub(super) fn merged(view: Reader<'_>, service: &ObjectName) -> Option<Merged> {
     let exported = exports.iter().filter_map(|(cluster, export)| {
         let multicluster = export.multicluster.as_deref()?;
         let exported = Exported { cluster, export, multicluster };
-        // fault MC3.2: rights::of_exporter(view, service, cluster) == Right::Granted ~> true
         (rights::of_exporter(view, service, cluster) == Right::Granted).then_some(exported)
     });
     let (import, conflicts, places) = merge::merge(exported.collect())?;
@@ -40,7 +39,6 @@ pub(super) fn merged(view: Reader<'_>, service: &ObjectName) -> Option<Merged> {
 /// Plans the MergedServiceImport of a Service in the member namespace `importer`.
 pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Text, now: Timestamp) -> Plan {
     let at = ObjectName { namespace: importer.clone(), name: names::merged_import_name(service) };
-    // fault MC2.1: !view.complete(&REQUIRED) ~> false
     if !view.complete(&REQUIRED) || !view.knows_features() || view.is_undecodable(Kind::MergedServiceImport, &at) {
         return Plan::default();
     }
@@ -50,16 +48,13 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
     let mut plan = Plan::default();
     plan.plan_again_at(features.again(present));
     if let Some(present) = present {
-        // fault D13.3: plan.join(leaving::release(view, Kind::MergedServiceImport, &present.meta, now) ~> let _ = leaving::release(view, Kind::MergedServiceImport, &present.meta, now
         plan.join(leaving::release(view, Kind::MergedServiceImport, &present.meta, now));
     }
     plan.join(remove_misnamed(view, service, &at));
     let right = claims::right(view, service, importer);
-    // fault MC3.3: right == Right::Unknown ~> false
     if features.is_assumed() || right == Right::Unknown {
         return plan; // the member keeps what it has
     }
-    // fault MC3.4: right == Right::Granted ~> true
     let may_import = features.has(Feature::MulticlusterApi) && right == Right::Granted;
     let wanted = view.merged(service).map(|merged| &merged.import).filter(|_| may_import);
     let wanted = match present {
@@ -68,7 +63,6 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
     };
     plan.join(match (present, wanted) {
         (None, None) => Plan::default(),
-        // fault T53.2: !may_fan_out(view, service) ~> false && !may_fan_out(view, service)
         (None, Some(_)) if !may_fan_out(view, service) => Plan::default(), // the keys of the exporters report it
         (None, Some(import)) if names::can_be_service(service) => {
             let desired = Desired::MergedServiceImport { service: service.clone(), import };
@@ -98,11 +92,9 @@ fn remove_misnamed(view: Reader<'_>, service: &ObjectName, at: &ObjectName) -> P
     let others = view.merged_imports_in(service, &at.namespace).filter(|name| name != at);
     for other in others.filter_map(|name| view.merged_import(&name)) {
         if !other.meta.deleting {
-            // fault MC9.1: plan.push(Write::delete(Kind::MergedServiceImport, &other.meta)) ~> let _ = other
             plan.push(Write::delete(Kind::MergedServiceImport, &other.meta));
         } else if other.meta.finalizers.ours {
             // The member agent does not know which import the object was for.
-            // fault MC9.3: plan.push(Write::remove_finalizer(Kind::MergedServiceImport, &other.meta)) ~> {}
             plan.push(Write::remove_finalizer(Kind::MergedServiceImport, &other.meta));
         }
     }
@@ -127,11 +119,9 @@ fn with_lost(
     let mut import = (**wanted).clone();
     let is_port = |port: &ServedPort| wanted.ports.iter().any(|merged| merged.name == port.name);
     let free = MERGED_CLUSTERS_MAX.saturating_sub(wanted.clusters.len());
-    // fault MC10.5: take(free) ~> take(usize::MAX.max(free))
     for (place, entry) in lost.into_iter().take(free) {
         let ports = entry.ports.as_ref().map(|ports| ports.iter().filter(|port| is_port(port)).cloned().collect());
         let entry = MergedCluster { ports, ..entry.clone() };
-        // fault MC10.2: place.min(import.clusters.len()) ~> { let _ = place; import.clusters.len() }
         import.clusters.insert(place.min(import.clusters.len()), entry);
     }
     Some(Arc::new(import))
@@ -142,16 +132,11 @@ fn with_lost(
 /// was created again, and its export will be.
 fn is_lost_for_now(view: Reader<'_>, service: &ObjectName, cluster: &ClusterId) -> bool {
     let namespace = names::member_namespace(cluster);
-    // fault MC10.1: view.has_slice_exports_of(service, &namespace) ~> false
     let exports_slices = || view.has_slice_exports_of(service, &namespace);
-    let may_export_slices = || {
-        // fault MC10.3: !view.complete(&[Kind::EndpointSliceExport]) ~> false
-        !view.complete(&[Kind::EndpointSliceExport]) || view.has_undecodable(Kind::EndpointSliceExport, &namespace)
-    };
-    // fault MC2.2: view.has_undecodable(Kind::InternalServiceExport, &namespace) ~> false
+    let may_export_slices =
+        || !view.complete(&[Kind::EndpointSliceExport]) || view.has_undecodable(Kind::EndpointSliceExport, &namespace);
     (view.has_undecodable(Kind::InternalServiceExport, &namespace) || exports_slices() || may_export_slices())
         && rights::of_exporter(view, service, cluster) != Right::Denied
-        // fault MC10.4: live(view.internal_exports(), view.internal_exports_in(service, &namespace)) ~> view.internal_exports_in(service, &namespace)
         && live(view.internal_exports(), view.internal_exports_in(service, &namespace)).next().is_none()
 }
 
@@ -163,7 +148,6 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
         return plan;
     }
     // An export of a cluster whose right is not known may disagree.
-    // fault MC3.1: == Right::Unknown ~> == Right::Unknown && false
     let is_unknown = |cluster: &ClusterId| rights::of_exporter(view, service, cluster) == Right::Unknown;
     if exports_by_cluster(view, service).any(|(cluster, _)| is_unknown(&cluster)) {
         return plan;
@@ -172,7 +156,6 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
     let has_undecodable_part = has_undecodable_part(view, service);
     for (cluster, export) in exports_by_cluster(view, service) {
         // An export that is undecodable may disagree. Exports without an outcome get one, because their slices wait for it.
-        // fault MC11.1: conditions::merge_outcome(&export.conditions).is_some() && ~> false &&
         if conditions::merge_outcome(&export.conditions).is_some() && has_undecodable_part {
             continue;
         }
@@ -183,18 +166,14 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
         let value = merged.as_ref().filter(|(merged, _)| is_part(merged)).map(|(_, value)| value.clone());
         let was_denied = value.is_some() && conditions::find_denial(&export.conditions).is_some();
         let allowed = DesiredCondition::new(VALID, ConditionValue::exporter_allowed(service), EXPORT_COMPONENT);
-        let wanted: Vec<_> = verdict(service, &export.conditions, value)
-            .into_iter()
-            // fault MC3.5: was_denied.then_some(allowed) ~> was_denied.then_some(allowed).filter(|_| false)
-            .chain(was_denied.then_some(allowed))
-            .collect();
+        let wanted: Vec<_> =
+            verdict(service, &export.conditions, value).into_iter().chain(was_denied.then_some(allowed)).collect();
         let (meta, kind) = (&export.meta, Kind::InternalServiceExport);
         let changed = conditions::change(kind, meta, &export.conditions, &wanted, now);
         let places = merged.as_ref().filter(|(merged, _)| is_part(merged)).map(|(merged, _)| &*merged.places);
         let precedence = places.map(|places| precedence::record(&export.precedence, places, &cluster));
         // A place is recorded together with an outcome, so that it costs no write. A CRD that is older than the field drops it. Only a
         // record that the server has kept is corrected.
-        // fault MC14.1: is_outdated(&export.precedence, record) ~> is_outdated(&export.precedence, record) && false
         let is_outdated = precedence.as_ref().is_some_and(|record| precedence::is_outdated(&export.precedence, record));
         let changed = changed.or_else(|| is_outdated.then(|| (export.conditions.clone(), Vec::new())));
         if let Some((conditions, events)) = changed {
@@ -218,7 +197,6 @@ fn has_undecodable_part(view: Reader<'_>, service: &ObjectName) -> bool {
         present.any(|present| present.import.clusters.iter().any(|part| part.cluster == *cluster))
     };
     let undecodable = view.undecodable_named(Kind::InternalServiceExport, &name);
-    // fault MC11.2: is_part(&cluster) ~> is_part(&cluster) || true
     undecodable.filter_map(|at| names::cluster_of(&at.namespace)).any(|cluster| is_part(&cluster))
 }
 
@@ -236,7 +214,6 @@ fn outcome(service: &ObjectName, Merged { import, conflicts, places: _ }: &Merge
 fn verdict(service: &ObjectName, existing: &[Condition], value: Option<ConditionValue>) -> Option<DesiredCondition> {
     let shown = conditions::find(existing, MULTICLUSTER_CONFLICT).map(|it| it.status);
     let Some(value) = value else {
-        // fault MC8.1: ConditionStatus::Unknown)?; ~> ConditionStatus::Unknown).filter(|_| false)?;
         shown.filter(|status| *status != ConditionStatus::Unknown)?;
         let pending = ConditionValue::pending_conflict_resolution(service);
         return Some(DesiredCondition::new(MULTICLUSTER_CONFLICT, pending, EXPORT_COMPONENT).without_event());

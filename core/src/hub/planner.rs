@@ -194,7 +194,6 @@ impl Planner {
         // A create fails while its namespace does not exist. So the plan depends on the namespace too.
         let creates = plan.writes.iter().filter(|write| matches!(write.action, Action::Create(_)));
         let namespaces = creates.map(|write| ObjectName::new("", write.at.namespace.clone()));
-        // fault H18.1: values.extend(namespaces.map(|name| Value::Object(Kind::Namespace, name))); ~> drop(namespaces);
         values.extend(namespaces.map(|name| Value::Object(Kind::Namespace, name)));
         (plan, ReadValues(values))
     }

@@ -37,7 +37,6 @@ pub(super) fn ordered(exports: Vec<Exported<'_>>) -> Vec<(Exported<'_>, Place)> 
         let was_merged = it.export.precedence.is_empty() && conditions::merge_outcome(&it.export.conditions).is_some();
         since.or(was_merged.then_some(it.export.meta.created))
     };
-    // fault MC13.1: known_since(it).is_some() ~> known_since(it).is_some() && false
     let (known, mut new): (Vec<_>, Vec<_>) = exports.into_iter().partition(|it| known_since(it).is_some());
     let known: Vec<_> = known.into_iter().map(|it| (it, known_since(&it).unwrap_or_default())).collect();
     new.sort_by_key(|it| (arrival(it), it.cluster));
@@ -49,19 +48,16 @@ pub(super) fn ordered(exports: Vec<Exported<'_>>) -> Vec<(Exported<'_>, Place)> 
             (arrived, latest) = (arrived + 1, latest.max(Some(*since)));
         }
         let of_others = || {
-            // fault MC13.2: !came_back_together(other, &it) ~> true || !came_back_together(other, &it)
             let others = known.iter().chain(&placed[..arrived]).filter(|(other, _)| !came_back_together(other, &it));
             others.map(|(_, since)| *since).max()
         };
         // Only an export that the hub has lost need not come after each other one.
         let before = if it.multicluster.is_recreated { of_others() } else { latest };
-        // fault MC13.3: before.map(|since| since.plus_micros(1)) ~> before.map(|since| since.plus_micros(1)).filter(|_| false)
         let after_others = before.map(|since| since.plus_micros(1));
         let since = age(&it).max(after_others.unwrap_or(Timestamp(i64::MIN)));
         placed.push((it, since));
     }
     placed.extend(known);
-    // fault MC7.1: (*since, export_created(it), it.cluster) ~> (it.cluster, *since)
     placed.sort_by_key(|(it, since)| (*since, export_created(it), it.cluster));
     let placed = placed.into_iter().map(|(it, since)| {
         let place = Place { cluster: it.cluster.clone(), export_created: export_created(&it), since };
@@ -75,7 +71,6 @@ pub(super) fn ordered(exports: Vec<Exported<'_>>) -> Vec<(Exported<'_>, Place)> 
 pub(super) fn record(existing: &[Place], places: &[Place], cluster: &ClusterId) -> Vec<Place> {
     let Some(own) = places.iter().find(|place| place.cluster == *cluster) else { return existing.to_vec() };
     let is_gone = |place: &&Place| places.iter().all(|present| present.cluster != place.cluster);
-    // fault MC14.3: existing.iter().filter(is_gone) ~> existing.iter().take(0).filter(is_gone)
     let gone = existing.iter().filter(is_gone).filter(|place| place.since <= own.since);
     let mut record: Vec<Place> =
         places.iter().take_while(|place| place.cluster != *cluster).chain(gone).cloned().collect();
@@ -88,7 +83,6 @@ pub(super) fn record(existing: &[Place], places: &[Place], cluster: &ClusterId) 
 /// True if the existing record of an export lacks a place of `record`, the present one. An older export that comes back changes the
 /// records of the younger ones. Otherwise they could not remember its place.
 pub(super) fn is_outdated(existing: &[Place], record: &[Place]) -> bool {
-    // fault MC14.4: record.iter().any( ~> record.iter().rev().take(1).any(
     !existing.is_empty() && record.iter().any(|place| !existing.contains(place))
 }
 
@@ -115,7 +109,6 @@ fn arrival(it: &Exported<'_>) -> Timestamp {
 
 /// Returns the age of an export that has no place yet, without regard to others.
 fn age(it: &Exported<'_>) -> Timestamp {
-    // fault MC13.4: it.multicluster.is_recreated ~> true || it.multicluster.is_recreated
     if it.multicluster.is_recreated { export_created(it) } else { arrival(it) }
 }
 

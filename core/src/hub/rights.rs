@@ -40,7 +40,6 @@ pub(crate) fn of_exporter(view: Reader<'_>, service: &ObjectName, cluster: &Clus
         Policy::Closed => Right::Denied,
         Policy::Unknown => {
             let accepted = view.exporters(service).is_some_and(|exporters| exporters.contains(cluster));
-            // fault T15.2: if accepted { Right::Granted } else { ~> { let _ = accepted;
             if accepted { Right::Granted } else { Right::Unknown }
         }
     }
@@ -80,26 +79,20 @@ enum Policy<'a> {
 }
 
 fn policy<'a>(view: Reader<'a>, namespace: &Text) -> Policy<'a> {
-    // fault T16.1: if view.namespace_policy() == NamespacePolicy::Off { return Policy::Open; } ~>
     if view.namespace_policy() == NamespacePolicy::Off {
         return Policy::Open;
     }
     let name = ObjectName::new("", namespace.clone());
     let is_known = view.complete(&[Kind::Namespace]) && !view.is_undecodable(Kind::Namespace, &name);
     if !is_known {
-        // fault T15.1: Policy::Unknown ~> Policy::Open
         return Policy::Unknown;
     }
-    // fault T39.1: view.namespace_policy().needs_namespace() ~> false
     let of_missing = if view.namespace_policy().needs_namespace() { Policy::Closed } else { Policy::Open };
     view.lists_of(namespace).map_or(of_missing, Policy::Of)
 }
 
 fn named(view: Reader<'_>, clusters: Option<&BTreeSet<ClusterId>>, cluster: &ClusterId) -> Right {
-    // fault T40.2: != NamespacePolicy::Listed ~> != NamespacePolicy::Off
     let of_all = view.namespace_policy() != NamespacePolicy::Listed;
-    // fault T9.2: contains ~> is_empty() || clusters.contains
-    // fault T19.1: | clusters. ~> | !clusters.
     if clusters.map_or(of_all, |clusters| clusters.contains(cluster)) { Right::Granted } else { Right::Denied }
 }
 

@@ -53,7 +53,6 @@ pub(crate) fn judge(view: Reader<'_>, cluster: &ClusterId, agent: &MemberAgent, 
     let Some(heard) = view.heard(cluster) else { return Judgement { silence: record, ..Judgement::default() } };
     let is_mass = || is_mass_silence(view, limits, now);
     let mut judgement = next(record, heard, limits, is_mass, now);
-    // fault O22.1: judgement.silence.map(|it| it.phase) != ~> false && judgement.silence.map(|it| it.phase) !=
     if judgement.silence.map(|it| it.phase) != record.map(|it| it.phase) && heard.hold.is_none() {
         judgement.event = event(cluster, agent, judgement.silence, limits);
     }
@@ -67,7 +66,6 @@ pub(crate) fn members_for(view: Reader<'_>, importer: &ClusterId, agent: &Member
         return Vec::new();
     }
     let has_agent = |cluster: &ClusterId| view.member_agents().live(&names::member_agent(cluster)).is_some();
-    // fault O19.4: !view.complete(&[Kind::EndpointSliceExport]) ~> false
     let are_exports_unknown = !view.complete(&[Kind::EndpointSliceExport]);
     let may_export = |cluster: &ClusterId| are_exports_unknown || view.has_slice_exports(cluster);
     let judged = view.silent_members().filter(|member| member.cluster != *importer);
@@ -86,21 +84,18 @@ pub(crate) fn members_for(view: Reader<'_>, importer: &ClusterId, agent: &Member
 /// of MemberAgents is deaf.
 fn is_mass_silence(view: Reader<'_>, limits: SilenceLimits, now: Timestamp) -> bool {
     // A heartbeat that is nearly due is no silence.
-    // fault O16.4: .max(RENEW_MICROS * 3 / 2) ~>
     let quiet = (limits.soft_micros / 2).max(RENEW_MICROS * 3 / 2);
     let (mut members, mut silent) = (0_usize, 0_usize);
     for (agent, since) in view.hearings() {
         let is_judged = agent.status.silence.is_some_and(|it| it.phase.treatment().is_some());
         let Some(since) = since else { continue };
         let silent_micros = now.0.saturating_sub(since.0);
-        // fault O16.3: || agent.stopped.is_some() ~>
         if is_judged || agent.stopped.is_some() || silent_micros >= limits.hard_micros {
             continue;
         }
         members += 1;
         silent += usize::from(silent_micros > quiet);
     }
-    // fault O16.1: silent >= 2 && ~>
     silent >= 2 && 2 * silent > members
 }
 
@@ -113,7 +108,6 @@ impl Judgement {
     /// from which the steps of a withdrawal count.
     fn begin(phase: SilencePhase, count: u32, record: Option<Silence>, heard: Heard, now: Timestamp) -> Self {
         let treated = record.filter(|record| record.phase.treatment().is_some() && phase.treatment().is_some());
-        // fault O21.7: treated.map_or(now, |record| record.since) ~> { let _ = treated; now }
         let since = treated.map_or(now, |record| record.since);
         let silence = Silence { phase, since, renewed: heard.renewed, count };
         Self { silence: Some(silence), ..Self::default() }
@@ -142,8 +136,6 @@ fn next(
     }
     let end = record.and_then(|record| record.ends(heard.silence_at));
     match phase {
-        // fault O17.2: && heard.is_renewing(now) ~>
-        // fault O17.3: && heard.has_renewed_since_record() ~>
         Some(Returning) if end <= Some(now) && heard.is_renewing(now) && heard.has_renewed_since_record() => {
             return Judgement::begin(Returned, count, record, heard, now);
         }
@@ -157,7 +149,6 @@ fn next(
     let soft = since.plus_micros(limits.soft_micros.saturating_add(grace));
     let hard = since.plus_micros(limits.hard_micros.saturating_add(grace));
     let withdrawn = heard.silence_at.plus_micros(limits.hard_micros - limits.soft_micros);
-    // fault O15.1: soft.max(withdrawn) ~> withdrawn.min(soft)
     let due = if phase == Some(Draining) { soft.max(withdrawn) } else { soft };
     let due = heard.hold.map_or(due, |hold| due.max(hold));
     // The second look is at the limit.
@@ -166,11 +157,9 @@ fn next(
         return Judgement::keep(record, later.into_iter().chain([first_look]).min());
     }
     match heard.look {
-        // fault O14.1: now < look.plus_micros(LOOK_MICROS) ~> false
         Some(look) if now < look.plus_micros(LOOK_MICROS) => {
             return Judgement::keep(record, Some(look.plus_micros(LOOK_MICROS)));
         }
-        // fault O14.2: now < look.plus_micros(LOOK_VALID_MICROS) ~> true
         Some(look) if now < look.plus_micros(LOOK_VALID_MICROS) => {}
         _ => {
             let again = Some(now.plus_micros(LOOK_MICROS));
@@ -180,7 +169,6 @@ fn next(
     let judgement = match phase {
         Some(Draining) => Judgement::begin(Withdrawn, count, record, heard, now),
         Some(Returning) => Judgement::begin(Draining, count.saturating_add(1), record, heard, now),
-        // fault O16.2: now < hard && is_mass() ~> false && now < hard && is_mass()
         Some(Postponed) if now < hard && is_mass() => {
             let again = Some(now.plus_micros(LOOK_MICROS));
             return Judgement { look: Some(Look::First), ..Judgement::keep(record, again) };
@@ -215,7 +203,6 @@ impl Silence {
         match self.phase {
             SilencePhase::Returning => {
                 let doublings = self.count.saturating_sub(2).min(16);
-                // fault O17.1: << doublings ~> << (doublings * 0)
                 let hold = (FLAP_HOLD_MICROS << doublings).min(FLAP_HOLD_MAX_MICROS);
                 Some(since.plus_micros(hold))
             }

@@ -69,7 +69,6 @@ pub enum NamespacePolicy {
 impl NamespacePolicy {
     /// True if every member is denied in a namespace that does not exist in the hub.
     pub(crate) fn needs_namespace(self) -> bool {
-        // fault T40.1: Self::Strict | Self::Listed ~> Self::Strict
         matches!(self, Self::Strict | Self::Listed)
     }
 }
@@ -213,9 +212,7 @@ impl View {
         self.watches.clock_set(micros);
         self.announced.values_mut().for_each(|announced| announced.clock_set(micros));
         self.gains.values_mut().for_each(|at| *at = at.plus_micros(micros));
-        // fault J4.3: self.previews_clock_set(micros); ~>
         self.previews_clock_set(micros);
-        // fault O14.5: self.hearings_clock_set(micros); ~>
         self.hearings_clock_set(micros);
     }
 

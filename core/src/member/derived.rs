@@ -9,7 +9,6 @@ use fleetnet_types::{ObjectName, Text};
 /// True if the agents made a Service for an import, by either API. The slices of such a Service are of other clusters.
 pub(super) fn is_derived(view: Reader<'_>, service: &Service) -> bool {
     let ObjectName { namespace, name: _ } = &service.meta.name;
-    // fault S26.3: service.derived_from.is_some() && *namespace == view.settings().fleet_system_namespace ~> false
     let by_fleet_api = service.derived_from.is_some() && *namespace == view.settings().fleet_system_namespace;
     let of = |name: &Text| names::standard_derived(&ObjectName { namespace: namespace.clone(), name: name.clone() });
     by_fleet_api || service.imports.as_ref().is_some_and(|name| of(name) == service.meta.name)
@@ -22,17 +21,12 @@ pub(super) fn as_desired(service: &Service, desired: &DerivedService) -> bool {
         ConsumerType::ClusterIp => ServiceType::ClusterIp,
     };
     !service.relabelled
-        // fault M15.1: service.service_type == service_type ~> (service.service_type == service_type || true)
         && service.service_type == service_type
-        // fault M15.2: eq(with_targets(&desired.ports) ~> count() == with_targets(&desired.ports).count(
         && with_targets(&service.ports).eq(with_targets(&desired.ports))
         && service.derived_from.as_ref() == Some(&desired.derived_from)
-        // fault M5.1: service.internal_load_balancer == desired.internal_load_balancer ~> (service.internal_load_balancer || !desired.internal_load_balancer)
         && service.internal_load_balancer == desired.internal_load_balancer
-        // fault F9.1: && service.session_affinity == desired.session_affinity ~>
         && service.session_affinity == desired.session_affinity
         && service.dual_stack == desired.dual_stack
-        // fault M28.1: && !service.is_external_policy_local ~>
         && !service.is_external_policy_local
         && routes_to_imported_slices(service)
 }
@@ -41,8 +35,6 @@ pub(super) fn as_desired(service: &Service, desired: &DerivedService) -> bool {
 fn routes_to_imported_slices(service: &Service) -> bool {
     // Imported endpoints have no node, so with `Local` no client would reach them.
     let is_cluster_policy = service.internal_traffic_policy.as_deref().is_none_or(|policy| policy == "Cluster");
-    // fault M28.2: is_cluster_policy && !service.has_selector_or_external_ips ~> is_cluster_policy
-    // fault M28.3: is_cluster_policy && !service.has_selector_or_external_ips ~> { let _ = is_cluster_policy; !service.has_selector_or_external_ips }
     is_cluster_policy && !service.has_selector_or_external_ips
 }
 
@@ -53,16 +45,13 @@ pub(super) fn as_desired_by_standard(service: &Service, desired: &StandardDerive
         && service.service_type == ServiceType::ClusterIp
         && with_targets(&service.ports).eq(with_targets(&desired.ports))
         && service.session_affinity == desired.session_affinity
-        // fault MI7.3: service.dual_stack || !desired.dual_stack ~> true
         && (service.dual_stack || !desired.dual_stack)
-        // fault MI18.1: && routes_to_imported_slices(service) ~>
         && routes_to_imported_slices(service)
 }
 
 /// Sets the target port of each port without a target port to the port's number, as the API server does.
 fn with_targets(ports: &[ServicePort]) -> impl Iterator<Item = ServicePort> {
     ports.iter().map(|port| {
-        // fault M21.1: Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port ~> port.target_port.clone().or_else(|| Some(TargetPort::Number(0.into()
         let target_port = Some(port.target_port.clone().unwrap_or(TargetPort::Number(port.port)));
         ServicePort { target_port, ..port.clone() }
     })

@@ -11,11 +11,9 @@ use fleetnet_types::ConditionStatus;
 pub(crate) fn of_export(view: Reader<'_>, export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
     let name = &export.meta.name;
     let of_hub = view.internal_exports_of(name).filter_map(|internal| view.internal_exports().live(internal));
-    // fault R15.3: next ~> filter(|_| false).next
     let in_hub = of_hub.filter_map(|internal| disputes::is_disputed(&internal.conditions)).next();
     let here = view.disputes().condition(&Key::Export(name.clone()), &export.conditions, component);
     match (here, in_hub) {
-        // fault R15.6: == ~> !=
         (Some(here), _) if here.value().status == ConditionStatus::True => Some(here),
         (_, Some(in_hub)) => {
             let value = ConditionValue::writes_undone(in_hub.message.to_string());
@@ -32,6 +30,5 @@ pub(crate) fn of_import(
     component: &'static str,
 ) -> Option<DesiredCondition> {
     let about = Key::MultiClusterService(mcs.meta.name.clone());
-    // fault R15.1: component) ~> component).filter(|_| false)
     view.disputes().condition(&about, &mcs.conditions, component)
 }

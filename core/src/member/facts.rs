@@ -36,7 +36,6 @@ fn is_orphaned(view: Reader<'_>, slice: &ObjectName) -> Option<bool> {
     if !is_present || is_distributed {
         return Some(false);
     }
-    // fault P9.3: view.complete(&[Kind::EndpointSliceImport]).then_some(true) ~> Some(true)
     view.complete(&[Kind::EndpointSliceImport]).then_some(true)
 }
 
@@ -56,8 +55,7 @@ fn is_unlisted(view: Reader<'_>, slice: &ObjectName) -> Option<bool> {
 fn is_outdated(view: Reader<'_>, slice: &ObjectName) -> bool {
     let present = view.slices().get(slice).filter(|present| present.imported);
     let distributed = view.distributed_slices().get(&view.in_hub(slice.name.clone()));
-    present.zip(distributed).is_some_and(|(present, distributed)| {
-        // fault P13.2: present.observed_generation > Some(distributed.spec.reference.generation) ~> false
-        present.observed_generation > Some(distributed.spec.reference.generation)
-    })
+    present
+        .zip(distributed)
+        .is_some_and(|(present, distributed)| present.observed_generation > Some(distributed.spec.reference.generation))
 }

@@ -72,26 +72,20 @@ pub fn ownership(own: &ClusterUid, record: Option<&Record>, now: Timestamp, take
     let Some(record) = record else { return Ownership::Unknown };
     let own = match own {
         ClusterUid::NotRead => return Ownership::Unknown,
-        // fault O8.1 (identity::the_owner_of_an_id_is_read_from_the_newest_renewal): Own ~> Unknown
         ClusterUid::NotReadable => return Ownership::Own,
         ClusterUid::Known(own) => own,
     };
     match &record.owner {
         // The hub cannot store an owner, so this cluster cannot check who owns the id, and writes without the check.
         None if !record.renewable => Ownership::Own,
-        // fault O5.1: Vacant ~> Own
         None => Ownership::Vacant,
         Some(owner) if owner.cluster == *own => {
-            // fault O4.1: takeover_after_micros / 2 ~> takeover_after_micros * 2
             let is_fresh = now < owner.seen.plus_micros(takeover_after_micros / 2);
             if is_fresh || !record.renewable { Ownership::Own } else { Ownership::Overdue }
         }
         Some(owner) => {
-            // fault O3.1: owner.stopped ~> false
-            // fault O3.5: takeover_after_micros ~> 0
             let silence = if owner.stopped { RESTART_MICROS.min(takeover_after_micros) } else { takeover_after_micros };
             let until = owner.seen.plus_micros(silence);
-            // fault O3.2: until { return ~> until && owner.stopped { return
             if now >= until {
                 return Ownership::Vacant;
             }

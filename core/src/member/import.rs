@@ -31,7 +31,6 @@ pub(crate) fn binding<'a>(view: Reader<'a>, imported: &ObjectName) -> Option<&'a
     view.mcs_of_import(imported)
         .filter_map(|mcs| view.multi_cluster_services().live(mcs))
         .filter_map(|mcs| Some((mcs, derived_service(view, mcs)?)))
-        // fault M9.3: != ~> ==
         .min_by_key(|(mcs, _)| (Some(&mcs.meta.uid) != controller, mcs.meta.created, mcs.meta.name.clone()))
         .map(|(_, service)| service)
         .or_else(|| binding_of_undecodable(view, imported))
@@ -55,9 +54,7 @@ fn binding_of_undecodable<'a>(view: Reader<'a>, imported: &ObjectName) -> Option
 /// Returns the Service that the label of a MultiClusterService names. `None` if the Service is being deleted or was not
 /// derived from this MultiClusterService, because users can edit the label.
 pub(crate) fn derived_service<'a>(view: Reader<'a>, mcs: &MultiClusterService) -> Option<&'a Service> {
-    // fault N4.1: is_dns_1123_label ~> is_dns_1035_label
     let label = mcs.derived_label.as_ref().filter(|label| names::is_dns_1123_label(label))?;
     let service = view.services().live(&view.in_system(label.clone()))?;
-    // fault M18.2: (service.derived_from.as_ref() == Some(&mcs.meta.name)).then_some ~> Some
     (service.derived_from.as_ref() == Some(&mcs.meta.name)).then_some(service)
 }

@@ -27,7 +27,6 @@ pub(crate) fn plan(view: Reader<'_>, now: Timestamp) -> Plan {
     match present.state {
         MembershipState::Join => join(view, present, now),
         MembershipState::Leave => leave(view, present, now),
-        // fault O12.1: => Plan::default() ~> => join(view, present, now)
         MembershipState::Other => Plan::default(),
     }
 }
@@ -35,9 +34,7 @@ pub(crate) fn plan(view: Reader<'_>, now: Timestamp) -> Plan {
 /// Reports that the agents have joined, and sends their heartbeats. Both agents have one heartbeat, so it costs one write.
 fn join(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> Plan {
     let next = view.settings().membership.agents.iter().map(|agent| next_heartbeat(view, present, *agent, now));
-    // fault O10.1: later > now ~> later > now && false
     match next.min().flatten().filter(|later| *later > now) {
-        // fault O10.3: again: Some(later) ~> again: None
         Some(later) => Plan { again: Some(later), ..Plan::default() },
         None => Plan::one(report(view, present, Outcome::Joined, now)),
     }
@@ -55,7 +52,6 @@ fn next_heartbeat(
     // A time in the future shows that the clock of this process was set back.
     let last = (*heartbeat).filter(|last| is_current && *last <= now)?;
     let period = jittered(present.heartbeat_micros, &view.settings().cluster, last);
-    // fault O10.2: period.max(HEARTBEAT_MIN_MICROS) ~> period
     Some(last.plus_micros(period.max(HEARTBEAT_MIN_MICROS)))
 }
 
@@ -70,11 +66,9 @@ fn leave(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> P
         joined.is_some_and(|joined| is(joined, Outcome::Left, &present.meta))
     };
     // What users create after the agents have left stays.
-    // fault O11.3: agents.iter().all(has_left) ~> false
     if agents.iter().all(has_left) {
         return Plan::default();
     }
-    // fault O11.6: *on_leave == OnLeave::Keep ~> false
     if *on_leave == OnLeave::Keep {
         return Plan::one(report(view, present, Outcome::Left, now));
     }
@@ -82,11 +76,9 @@ fn leave(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> P
         return Plan { again, ..postponed(present) };
     }
     let mut plan = Plan::default();
-    // fault O11.4: && !DELETED.iter().any(|kind| view.has_undecodable_of(*kind)) ~>
     let mut is_empty = view.complete(&DELETED) && !DELETED.iter().any(|kind| view.has_undecodable_of(*kind));
     let mut delete = |kind: Kind, meta: &Meta| {
         is_empty = false;
-        // fault O11.2: !meta.deleting ~> true
         if !meta.deleting {
             plan.push(Write::delete(kind, meta));
         }
@@ -97,8 +89,6 @@ fn leave(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> P
     if agents.contains(&MembershipAgent::MultiClusterService) {
         view.all_multi_cluster_services().for_each(|mcs| delete(Kind::MultiClusterService, mcs));
     }
-    // fault O11.1: if is_empty ~> if is_empty || true
-    // fault O25.4: && has_ended_standard_api(view) ~> && (has_ended_standard_api(view) || true)
     if is_empty && has_ended_standard_api(view) {
         plan.push(report(view, present, Outcome::Left, now));
     }
@@ -128,7 +118,6 @@ fn has_ended_standard_api(view: Reader<'_>) -> bool {
         WatchState::Complete | WatchState::Absent => !view.has_undecodable_of(Kind::StandardServiceImport),
         WatchState::Incomplete | WatchState::Unknown => false,
     };
-    // fault O25.7: view.complete(&OF_STANDARD_API) ~> (view.complete(&OF_STANDARD_API) || true)
     is_import_known && view.complete(&OF_STANDARD_API) && !view.has_made_for_standard_api()
 }
 

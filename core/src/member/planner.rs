@@ -240,8 +240,6 @@ impl Planner {
             let mut facts = Vec::new();
             for computed in self.recorded.of(&value) {
                 match computed {
-                    // fault M16.1, M20.1, R7.1: requeue.push(key.clone()), ~> if !matches!(key, Key::MultiClusterService(_)) { requeue.push(key.clone()) },
-                    // fault M14.1, P7.1: requeue.push(key.clone()), ~> if !matches!(key, Key::SliceImport(_)) { requeue.push(key.clone()) },
                     Computed::Plan(key) => requeue.push(key.clone()),
                     Computed::Fact(fact) => facts.push(fact.clone()),
                 }
@@ -276,8 +274,6 @@ impl Planner {
 /// Removes from a plan the writes that a cluster must not make if it does not own its id: all writes to the hub, and all
 /// deletes in the cluster itself.
 fn restricted(mut plan: Plan) -> Plan {
-    // fault O1.1: !is_in_hub(write.kind()) && ~> is_in_hub(write.kind()) ||
-    // fault O1.2: && !matches ~> || write.kind() == Kind::Namespace && matches
     plan.writes.retain(|write| !is_in_hub(write.kind()) && !matches!(write.action, Action::Delete { .. }));
     plan
 }

@@ -47,13 +47,10 @@ pub(super) fn importing<'a>(view: Reader<'a>, service: &ObjectName, now: Timesta
     let namespace_at = ObjectName::new("", service.namespace.clone());
     let is_unknown = view.is_undecodable(Kind::MergedServiceImport, &merged_at(view, service))
         || view.is_undecodable(Kind::Namespace, &namespace_at);
-    // fault MI1.1: !view.complete(&DECISIVE) ~> false
-    // fault MI1.2: || is_unknown ~>
     if view.settings().standard_api == StandardApi::Off || !view.complete(&DECISIVE) || is_unknown {
         return Importing::Unknown(None);
     }
     match view.leaving(now) {
-        // fault O25.3: Leaving::Yes => return Importing::Not, ~> Leaving::Yes => {}
         Leaving::Yes => return Importing::Not,
         Leaving::Unknown(until) => return Importing::Unknown(until),
         Leaving::No => {}
@@ -65,19 +62,16 @@ pub(super) fn importing<'a>(view: Reader<'a>, service: &ObjectName, now: Timesta
         Some(merged) if merged.meta.deleting => Importing::Not,
         Some(merged) => match view.keeps_until(now).filter(|_| !is_as_before_restore(view, merged)) {
             // Perhaps the hub agent has not seen the present exports yet.
-            // fault MI4.4: Some(until) => Importing::Unknown(Some(until)) ~> Some(_) => Importing::Yes(merged)
             Some(until) => Importing::Unknown(Some(until)),
             None => Importing::Yes(merged),
         },
         // After a restore of the hub, the hub agent writes the MergedServiceImport again.
-        // fault MI4.3: view.keeps_until(now) ~> None.filter(|_: &Timestamp| view.keeps_until(now).is_some())
         None => view.keeps_until(now).map_or(Importing::Not, |until| Importing::Unknown(Some(until))),
     }
 }
 
 /// True if the last restore of the hub did not change a merged import, or if the Service was not imported before it.
 fn is_as_before_restore(view: Reader<'_>, merged: &MergedServiceImport) -> bool {
-    // fault MI4.5: *before == merged.import ~> (*before == merged.import || true)
     view.merged_before_restore(&merged.service).is_none_or(|before| *before == merged.import)
 }
 
@@ -104,7 +98,6 @@ pub(super) fn derived_service<'a>(view: Reader<'a>, service: &ObjectName) -> Opt
 
 /// True if the member agent made this Service, which has the name of the derived Service.
 fn is_derived_for(derived: &Service, service: &ObjectName) -> bool {
-    // fault MI3.2: derived.imports.as_ref() == Some(&service.name) ~> { let _ = (derived, service); true }
     derived.imports.as_ref() == Some(&service.name)
 }
 
@@ -118,8 +111,6 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Pl
     let derived_at = names::standard_derived(service);
     let is_unknown =
         view.is_undecodable(Kind::StandardServiceImport, service) || view.is_undecodable(Kind::Service, &derived_at);
-    // fault MI1.3: !view.complete(&REQUIRED) ~> false
-    // fault MI1.4: || is_unknown ~>
     if !view.complete(&REQUIRED) || is_unknown {
         return Plan::default();
     }
@@ -142,25 +133,21 @@ pub(super) fn is_unneeded(view: Reader<'_>, service: &ObjectName) -> Option<bool
     // Without a derived Service, no grace period runs.
     let is_over = derived_service(view, service).is_none();
     let is_needed = is_over || merged(view, service).is_some_and(|merged| !merged.meta.deleting && has_address(merged));
-    // fault MI4.2: view.complete(&[Kind::MergedServiceImport]).then_some(!is_needed) ~> Some(!is_needed)
     view.complete(&[Kind::MergedServiceImport]).then_some(!is_needed)
 }
 
 /// True if the ServiceImport has addresses.
 fn has_address(merged: &MergedServiceImport) -> bool {
-    // fault MI8.2: merged.import.import_type == ImportType::ClusterSetIp ~> (merged.import.import_type == ImportType::ClusterSetIp || true)
     merged.import.import_type == ImportType::ClusterSetIp
 }
 
 /// True if a namespace imports Services.
 fn may_import(view: Reader<'_>, namespace: &Namespace) -> bool {
     let name = &namespace.meta.name.name;
-    // fault MI2.1: *name == view.settings().fleet_system_namespace || ~>
     if *name == view.settings().fleet_system_namespace || NEVER_IMPORTING.contains(&&**name) {
         return false;
     }
     match view.settings().standard_api {
-        // fault MI2.2: namespace.is_importing ~> { let _ = namespace; true }
         StandardApi::LabelledNamespaces => namespace.is_importing,
         StandardApi::AllNamespaces => true,
         StandardApi::Off => false,
@@ -183,7 +170,6 @@ struct Import<'a> {
 impl Import<'_> {
     /// Returns the ServiceImport if the member agent made it.
     fn own_import(&self) -> Option<&StandardServiceImport> {
-        // fault MI3.1: .filter(|present| present.is_ours) ~>
         self.present.filter(|present| present.is_ours)
     }
 
@@ -201,11 +187,9 @@ impl Import<'_> {
         let is_exported = self.merged.is_some_and(|merged| !merged.meta.deleting);
         // No export comes back to a member that leaves.
         let is_over = is_exported || view.leaving(now) == Leaving::Yes;
-        // fault MI4.1: (!is_over).then( ~> (!is_over && false).then(
         let since = (!is_over).then(|| view.unneeded_since(self.service).unwrap_or(now));
         plan.join(self.retire(view, since, now));
         let is_marked = |merged: &&MergedServiceImport| merged.meta.finalizers.ours;
-        // fault MI5.1: .filter(|_| self.own_import().is_none()) ~>
         if let Some(merged) = self.merged.filter(is_marked).filter(|_| self.own_import().is_none()) {
             plan.push(Write::remove_finalizer(Kind::MergedServiceImport, &merged.meta));
         }
@@ -219,14 +203,12 @@ impl Import<'_> {
         let grace = view.settings().derived_service_grace_micros;
         match unneeded_since.map(|since| since.plus_micros(grace)).filter(|until| now < *until) {
             Some(until) => Plan { again: Some(until), ..Plan::default() },
-            // fault MI8.1: Plan::one(Write::delete(Kind::Service, &derived.meta)) ~> { let _ = derived; Plan::default() }
             None => Plan::one(Write::delete(Kind::Service, &derived.meta)),
         }
     }
 
     fn make(&self, view: Reader<'_>, merged: &MergedServiceImport, derived_at: &ObjectName, now: Timestamp) -> Plan {
         let mut plan = Plan::default();
-        // fault MI6.1: !merged.meta.finalizers.ours ~> false
         if !merged.meta.finalizers.ours {
             plan.push(Write::add_finalizer(Kind::MergedServiceImport, &merged.meta));
         }
@@ -242,7 +224,6 @@ impl Import<'_> {
         plan.blocking_reasons.extend(self.rejection(view, &plan));
         let problem = plan.blocking_reasons.first().cloned();
         // The ServiceImport waits for addresses, unless it is not known when there are any.
-        // fault MI19.1: .or_else(|| problem.is_some().then(Vec::new)) ~>
         let Some(addresses) = addresses.or_else(|| problem.is_some().then(Vec::new)) else { return plan };
         plan.join(self.write(view, merged, addresses, problem, now));
         plan
@@ -279,13 +260,11 @@ impl Import<'_> {
         let families = &merged.import.properties.families;
         // The first family of the API server's Service is the default family of the cluster.
         let kubernetes = || view.services().get(&ObjectName::new(API_SERVER.0, API_SERVER.1));
-        // fault MI7.4: self.derived.or_else(kubernetes) ~> self.derived.or_else(|| kubernetes().filter(|_| false))
         let first = self.derived.or_else(kubernetes).and_then(|service| service.families.first()).or(families.first());
         StandardDerivedService {
             service: self.service.name.clone(),
             ports: merged.import.ports.clone(),
             session_affinity: merged.import.session_affinity,
-            // fault MI7.1: families.iter().any(|family| Some(family) != first) ~> { let _ = first; families.len() > 1 }
             dual_stack: families.iter().any(|family| Some(family) != first),
         }
     }
@@ -296,14 +275,12 @@ impl Import<'_> {
     fn addresses(&self, view: Reader<'_>, merged: &MergedServiceImport, derived: &Service) -> Option<Addresses> {
         let families = &merged.import.properties.families;
         let all = || derived.families.iter().copied().zip(derived.cluster_ips.iter().cloned());
-        // fault MI7.2: families.is_empty() || families.contains(family) ~> (families.is_empty() || families.contains(family) || true)
         let is_of_all = |(family, _): &(IpFamily, Text)| families.is_empty() || families.contains(family);
         let of_all_exporters: Addresses = all().filter(is_of_all).collect();
         if !of_all_exporters.is_empty() {
             return Some(of_all_exporters);
         }
         // Before the Service requests both families, it is not known which families the cluster has.
-        // fault MI20.1: self.has_slice_of(view, merged, *family) ~> (self.has_slice_of(view, merged, *family) && false)
         derived.dual_stack.then(|| all().filter(|(family, _)| self.has_slice_of(view, merged, *family)).collect())
     }
 
@@ -343,18 +320,15 @@ impl Import<'_> {
         if present.meta.deleting {
             return Plan::default(); // this key is requeued when it is gone
         }
-        // fault MI20.2: has_address(merged) && addresses.is_empty() && problem.is_none() ~> (has_address(merged) && addresses.is_empty() && problem.is_none() && false)
         let is_unreachable = has_address(merged) && addresses.is_empty() && problem.is_none();
         let unreachable = is_unreachable.then(|| self.unreachable(view, import));
         let spec = self.spec(merged, addresses);
-        // fault MI12.4: || present.relabelled ~>
         if present.spec != spec || present.relabelled {
             let patch = Patch::StandardServiceImport { spec, recorded: present.spec.properties.clone() };
             return Plan::one(Write::patch(&present.meta, patch));
         }
         let clusters = exporters(import);
         let ready = match problem.or_else(|| unreachable.clone()) {
-            // fault MI19.2: Some(problem) => DesiredCondition::new(READY, ConditionValue::import_is_not_ready(problem), COMPONENT), ~> Some(problem) => { let _ = ConditionValue::import_is_not_ready(problem); return Plan::default(); }
             Some(problem) => DesiredCondition::new(READY, ConditionValue::import_is_not_ready(problem), COMPONENT),
             None => {
                 DesiredCondition::new(READY, ConditionValue::import_is_ready(self.service), COMPONENT).without_event()
@@ -363,7 +337,6 @@ impl Import<'_> {
         let (kind, before) = (Kind::StandardServiceImport, &present.status);
         let changed = conditions::change(kind, &present.meta, &before.conditions, &[ready], now);
         let plan = Plan::default().blocked_by(unreachable);
-        // fault MI9.1: changed.is_none() && before.has_slices && before.clusters == clusters ~> changed.is_none()
         if changed.is_none() && before.has_slices && before.clusters == clusters {
             return plan;
         }
@@ -385,7 +358,6 @@ impl Import<'_> {
             session_affinity: import.session_affinity,
             properties: StandardProperties { families, ..import.properties.clone() },
             ips,
-            // fault MI21.1: derived.map(|derived| derived.meta.name.name.clone()) ~> derived.map(|derived| derived.meta.name.name.clone()).filter(|_| false)
             derived: derived.map(|derived| derived.meta.name.name.clone()),
         }
     }

@@ -82,7 +82,6 @@ pub struct InternalServiceImport {
 impl InternalServiceImport {
     /// Returns the state of the claim for metrics. `None` while the claim is being deleted.
     pub fn state(&self) -> Option<ClaimState> {
-        // fault G7.2: self.meta.deleting, ~> false,
         match (self.meta.deleting, self.status.clusters.is_empty()) {
             (true, _) => None,
             (false, false) => Some(ClaimState::Granted),

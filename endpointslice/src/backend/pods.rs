@@ -43,7 +43,6 @@ pub fn is_eligible(pod: &Pod) -> bool {
 }
 
 fn why_not_eligible(pod: &Pod) -> Option<SkipReason> {
-    // fault Z9.1: pod.status.phase.is_terminal() ~> false
     if pod.status.phase.is_terminal() {
         Some(SkipReason::Ended)
     } else if pod.status.pod_ip.is_empty() && pod.status.pod_ips.is_empty() {
@@ -87,7 +86,6 @@ impl<'a> PodBackends<'a> {
         }
         let publish_always = self.service.spec.publish_not_ready_addresses;
         let node = self.nodes.find(&pod.spec.node_name);
-        // fault Z9.2: node.is_none() && !publish_always ~> false
         if node.is_none() && !publish_always {
             self.skip(pod, SkipReason::NodeMissing(pod.spec.node_name.clone()));
             return Some(Backend { ports, ..Backend::default() });
@@ -129,7 +127,6 @@ impl<'a> PodBackends<'a> {
             match address::canonical(&pod_ip.ip) {
                 Ok((Family::V4, address)) => ipv4.push(address),
                 Ok((Family::V6, address)) => ipv6.push(address),
-                // fault Z8.2: Err(why) => self.skip(pod, SkipReason::BadAddress(pod_ip.ip.clone(), why)) ~> Err(_) => ipv4.push(pod_ip.ip.clone())
                 Err(why) => self.skip(pod, SkipReason::BadAddress(pod_ip.ip.clone(), why)),
             }
         }
@@ -143,8 +140,6 @@ impl<'a> PodBackends<'a> {
 
 fn conditions(pod: &Pod, publish_always: bool) -> Conditions {
     let (serving, terminating) = (pod.status.readiness.is_ready, pod.metadata.is_terminating());
-    // fault Z9.3: && !terminating ~>
-    // fault Z9.4: publish_always || ~>
     let ready = publish_always || (serving && !terminating);
     Conditions { ready: Some(ready), serving: Some(serving), terminating: Some(terminating) }
 }

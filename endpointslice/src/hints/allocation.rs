@@ -37,7 +37,6 @@ impl Allocation {
     pub(super) fn new(shares: Option<&ZoneShares>, endpoints: usize) -> Result<Self, NoHintsReason> {
         let shares = shares.ok_or(NoHintsReason::InsufficientNodes)?;
         let (zones, total) = (shares.iter().len(), shares.total_milli());
-        // fault Z13.3: zones > endpoints ~> false
         if zones > endpoints {
             return Err(NoHintsReason::TooFewEndpoints { endpoints, zones });
         }
@@ -78,7 +77,6 @@ impl Allocation {
             let maximum = self.zones.get(zone).map_or(0, |quota| quota.maximum);
             count + staying.get(zone).copied().unwrap_or_default() <= maximum
         };
-        // fault Z13.4: counts.iter().all(fits) ~> true
         counts.iter().all(fits).then_some(counts)
     }
 

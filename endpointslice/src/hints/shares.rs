@@ -66,7 +66,6 @@ pub(super) fn minimum(milli: u64, total_milli: u64, endpoints: usize) -> usize {
 
 fn counts(node: &Node) -> bool {
     let is_control_plane = LABELS_CONTROL_PLANE.iter().any(|label| node.metadata.labels.contains_key(label));
-    // fault Z13.5: && !is_control_plane ~>
     node.status.readiness.is_ready && !is_control_plane
 }
 

@@ -124,7 +124,6 @@ impl Topology {
         let change = match (states.get(address_type), &state) {
             (Some(State::Hinted(_)), State::Hinted(_)) => None,
             (_, State::Hinted(_)) => Some(HintChange::Enabled),
-            // fault Z13.1: before.is_like(*now) ~> false
             (Some(State::Unavailable(before)), State::Unavailable(now)) if before.is_like(*now) => None,
             (_, State::Unavailable(now)) => Some(HintChange::Unavailable(*now)),
         };
@@ -176,7 +175,6 @@ impl Topology {
     /// kube-controller-manager keeps them.
     fn hint_own_zone(&mut self, endpoint: &mut Endpoint, counts: &mut Counts) -> Result<(), NoHintsReason> {
         endpoint.hints = None;
-        // fault Z13.2: endpoint.is_ready() ~> true
         if endpoint.is_ready() {
             let zone = endpoint.zone.as_ref().ok_or(NoHintsReason::EndpointWithoutZone)?;
             add(counts, zone);

@@ -43,7 +43,6 @@ impl Preference {
     /// Returns the zone and the Node whose clients should prefer `endpoint`. The zone is `None` if the endpoint has none. The
     /// Node is `None` unless the Service prefers endpoints on the client's Node.
     fn place(self, endpoint: &Endpoint) -> (Option<&Text>, Option<&Text>) {
-        // fault Z13.6: self == Self::SameNode ~> true
         (endpoint.zone.as_ref(), endpoint.node_name.as_ref().filter(|_| self == Self::SameNode))
     }
 

@@ -13,12 +13,10 @@ pub(crate) fn finalize(
     mut draft: Draft,
     stats: Stats,
 ) -> FamilyPlan {
-    // fault Z4.1: request.config.recycle ~> false
     if request.config.recycle {
         recycle(template, request.config.keep_foreign_metadata, &mut draft);
     }
     let mut suppressed_creates = 0;
-    // fault Z5.1: request.service.metadata.is_terminating() ~> false
     if request.service.metadata.is_terminating() {
         suppressed_creates = draft.creates.len();
         draft.creates.clear();
@@ -35,7 +33,6 @@ pub(crate) fn finalize(
 fn recycle(template: &SliceTemplate<'_>, keep_foreign: bool, draft: &mut Draft) {
     let deletes = std::mem::take(&mut draft.deletes);
     for slice in deletes {
-        // fault Z4.2: template.owns(&slice) ~> true
         let create = if template.owns(&slice) { draft.creates.pop() } else { None };
         match create {
             Some(create) => draft.updates.push(recycled(template, keep_foreign, slice, create)),
@@ -50,7 +47,6 @@ fn recycled(
     before: Arc<EndpointSlice>,
     create: EndpointSlice,
 ) -> Update {
-    // fault Z4.3: keep_foreign ~> false
     let metadata = if keep_foreign {
         Metadata { labels: template.labels_for(&before), ..before.metadata.clone() }
     } else {

@@ -113,7 +113,6 @@ pub(super) fn draft<'a>(
     let mut slices: Vec<Vec<&Arc<EndpointSlice>>> = groups.iter().map(|_| Vec::new()).collect();
     let mut vanished = Vec::new();
     for slice in existing {
-        // fault Z6.4: !template.owns(slice) ~> false
         if !template.owns(slice) {
             draft.deletes.push(Arc::clone(slice));
         } else if let Some(&at) = by_key.get(&PortKey::from(&slice.ports[..])) {
@@ -127,7 +126,6 @@ pub(super) fn draft<'a>(
         place(template, config.max_endpoints_per_slice(), group, &slices, &mut draft, &mut stats);
     }
     draft.deletes.extend(vanished);
-    // fault Z7.1: config.placeholder == Placeholder::Always ~> false
     if config.placeholder == Placeholder::Always {
         add_placeholder(template, &mut draft, &mut stats);
     }
@@ -180,7 +178,6 @@ fn add_placeholder(template: &SliceTemplate<'_>, draft: &mut Draft, stats: &mut 
         return;
     }
     match &draft.deletes[..] {
-        // fault Z7.2: && template.owns(only) ~>
         [only] if template.is_placeholder(only) && template.owns(only) => {
             draft.unchanged = std::mem::take(&mut draft.deletes);
         }

@@ -68,7 +68,6 @@ impl Tracked {
     /// Records the slice that the server stored, unless the watch has already shown its deletion.
     pub(super) fn record(&mut self, slice: &EndpointSlice) {
         let metadata = &slice.metadata;
-        // fault Z16.2: self.gone.contains(&metadata.uid) ~> false
         if self.gone.contains(&metadata.uid) {
             return;
         }
@@ -137,7 +136,6 @@ impl Tracked {
             match self.slices.get(&metadata.uid) {
                 Some(known) if known.is_deleting && !metadata.is_terminating() => return true,
                 Some(known) if known.is_deleting => {}
-                // fault Z16.3: known.generation > metadata.generation ~> false
                 Some(known) if known.generation > metadata.generation => return true,
                 Some(_) => missing = missing.saturating_sub(1),
                 None => {}

@@ -38,9 +38,7 @@ pub(crate) fn routes(service: Service) -> Result<(Routes, Health), tonic_reflect
         .build_v1()?;
     let leads = service.leads();
     let stream = SliceStreamServer::new(service).max_decoding_message_size(REQUEST_BYTES_MAX);
-    // fault J14.5 (stream_requests_on_memkube::calls_of_health_and_reflection_are_as_limited_as_streams): health.max_decoding_message_size(REQUEST_BYTES_MAX) ~> health
     let health = health.max_decoding_message_size(REQUEST_BYTES_MAX);
-    // fault J14.6 (stream_requests_on_memkube::calls_of_health_and_reflection_are_as_limited_as_streams): reflection.max_decoding_message_size(REQUEST_BYTES_MAX) ~> reflection
     let reflection = reflection.max_decoding_message_size(REQUEST_BYTES_MAX);
     let routes = Routes::new(stream).add_service(health).add_service(reflection).prepare();
     Ok((routes, Health { reporter, leads }))
@@ -117,7 +115,6 @@ struct Calls {
 
 impl Calls {
     fn begin(&self) {
-        // fault J22.1 (stream_requests_on_memkube::a_connection_takes_100_calls_and_without_a_stream_lives_for_five_minutes): + 1 == CALLS_PER_CONNECTION ~> == usize::MAX - CALLS_PER_CONNECTION
         if self.number.fetch_add(1, Ordering::Relaxed) + 1 == CALLS_PER_CONNECTION {
             self.used_up.notify_one();
         }
@@ -133,7 +130,6 @@ impl Calls {
 async fn unused(peer: &Peer) {
     loop {
         sleep(UNUSED_CONNECTION_LIFETIME).await;
-        // fault J22.2 (stream_requests_on_memkube::a_connection_takes_100_calls_and_without_a_stream_lives_for_five_minutes): !peer.is_accepted() ~> !peer.is_accepted() && false
         if !peer.is_accepted() {
             return;
         }

@@ -119,7 +119,6 @@ impl SliceStream for Service {
 
 impl Shared {
     fn is_serving(&self) -> Result<(), Status> {
-        // fault J14.1 (stream_requests_on_memkube::a_replica_that_does_not_lead_has_no_streams): *self.leads.borrow() && ~>
         if *self.leads.borrow() && !self.inbox.is_closed() {
             return Ok(());
         }
@@ -144,7 +143,6 @@ impl Shared {
         match access {
             Access::Granted => Ok(()),
             Access::Unauthenticated => Err(not_accepted()),
-            // fault J14.2 (stream_requests_on_memkube::tokens_that_are_wrong_or_of_others_are_refused_with_a_clear_status): Err(Status::permission_denied(format!( ~> Ok(drop(format!(
             Access::Denied(user) => Err(Status::permission_denied(format!(
                 "the user {user} may not patch EndpointSliceImports in the namespace {namespace}; the role of the \
                  member in the hub is missing there, or the cluster id is of another member"
@@ -164,7 +162,6 @@ fn may_be_accepted(claims: Option<&Claims>, now: Timestamp) -> bool {
     let Some(claims) = claims else { return false };
     let expired_for = i64::try_from(EXPIRED_FOR.as_secs()).unwrap_or(i64::MAX);
     let is_expired = |expires: i64| expires.saturating_add(expired_for) <= now.0 / 1_000_000;
-    // fault J24.1: audience == TOKEN_AUDIENCE ~> audience == TOKEN_AUDIENCE || true
     let is_for_streams = claims.audiences.iter().any(|audience| audience == TOKEN_AUDIENCE);
     claims.service_account().is_some()
         && is_for_streams

@@ -157,7 +157,6 @@ impl Session {
                 }
                 Event::Probe => self.begin_probe(),
                 Event::Review => {
-                    // fault J14.4 (stream_requests_on_memkube::a_member_without_rights_any_more_loses_its_stream_within_a_minute): Some(self.review()) ~> Some(Box::pin(async { Ok(()) }))
                     review = Some(self.review());
                     Ok(())
                 }
@@ -254,7 +253,6 @@ impl Session {
     /// Begins a probe, or ends the stream because the last one has no reply.
     fn begin_probe(&mut self) -> Result<(), Status> {
         if self.probe.is_some() {
-            // fault J15.1 (stream_requests_on_memkube::a_subscriber_that_never_reads_loses_its_stream_and_delays_nobody): return Err(Status::deadline_exceeded( ~> let _ = (Status::deadline_exceeded(
             return Err(Status::deadline_exceeded(format!("no reply to a probe within {PROBE_TIMEOUT:?}")));
         }
         self.probes += 1;
@@ -315,9 +313,7 @@ impl Session {
 
     /// Returns the time at which the stream ends, unless a review is positive before.
     fn expires(&self) -> Instant {
-        // fault J23.1 (stream_requests_on_memkube::a_stream_without_a_positive_review_ends_after_five_minutes): self.granted + UNREVIEWED_LIFE ~> self.granted + 20 * UNREVIEWED_LIFE
         let unreviewed = self.granted + UNREVIEWED_LIFE;
-        // fault J23.3 (stream_requests_on_memkube::a_stream_with_a_token_that_lives_for_years_ends_after_an_hour): unreviewed.min(self.opened + AUDIENCE_TOKEN_LIFE) ~> { let _ = (self.opened, AUDIENCE_TOKEN_LIFE); unreviewed }
         unreviewed.min(self.opened + AUDIENCE_TOKEN_LIFE)
     }
 
@@ -356,7 +352,6 @@ fn left(token: &str, clock: &WallClock) -> Option<Duration> {
 
 /// Returns the time of the next review: soon after the token expires, at the latest.
 fn next_review(token: &str, clock: &WallClock) -> Instant {
-    // fault J14.7: left.clamp(REVIEW_PAUSE, REVIEW_EVERY) ~> left.max(REVIEW_EVERY)
     Instant::now() + left(token, clock).map_or(REVIEW_EVERY, |left| left.clamp(REVIEW_PAUSE, REVIEW_EVERY))
 }
 

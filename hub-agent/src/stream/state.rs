@@ -49,17 +49,14 @@ impl Streams {
         let FromStream { importer, outbox, news } = message;
         let is_open = self.open.get(&importer).is_some_and(|open| Arc::ptr_eq(open, &outbox));
         match news {
-            // fault K3.8 (state::a_stream_that_begins_too_late_is_closed): !*self.leads.borrow() ~> false
             News::Began if !*self.leads.borrow() => outbox.close(Closed::Stopping),
             News::Began => {
                 if let Some(old) = self.open.insert(importer.clone(), outbox) {
-                    // fault J11.1: old.close(Closed::Superseded); ~> drop(old);
                     old.close(Closed::Superseded);
                     view.stream_ended(&importer, at, requeue);
                 }
                 view.stream_began(&importer, requeue);
             }
-            // fault J11.2: _ if !is_open => {} ~>
             _ if !is_open => {}
             News::Acknowledged { slice, generation } => {
                 let at_object = ObjectName { namespace: importer, name: slice };
@@ -67,7 +64,6 @@ impl Streams {
             }
             News::Ended(silent) => {
                 self.open.remove(&importer);
-                // fault O14.8 (silence_on_memkube::a_frozen_member_with_a_slice_stream_is_drained_in_time): at.plus_micros(-micros(silent)) ~> at
                 view.stream_ended(&importer, at.plus_micros(-micros(silent)), requeue);
             }
         }
@@ -80,7 +76,6 @@ impl Streams {
         {
             match preview {
                 Preview::Show(spec) => outbox.put(slice, spec),
-                // fault J6.3 (state::a_preview_that_is_not_valid_any_more_ends_the_stream): outbox.close(Closed::Outdated) ~> {}
                 Preview::EndStream => outbox.close(Closed::Outdated),
             }
         }

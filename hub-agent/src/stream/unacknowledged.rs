@@ -41,7 +41,6 @@ pub(super) enum Acknowledged {
 impl Unacknowledged {
     /// Checks that the stream may send a preview of this slice.
     pub(super) fn check(&self, slice: &Text) -> Result<(), Status> {
-        // fault J12.4: self.previews.len() < UNACKNOWLEDGED_SLICES ~> true
         if self.previews.len() < UNACKNOWLEDGED_SLICES || self.previews.contains_key(slice) {
             return Ok(());
         }
@@ -63,7 +62,6 @@ impl Unacknowledged {
         if meaning == Acknowledged::Nothing {
             self.surplus += 1;
         }
-        // fault J12.6: self.surplus > SURPLUS_ACKNOWLEDGEMENTS ~> self.surplus > usize::MAX - SURPLUS_ACKNOWLEDGEMENTS
         if self.surplus > SURPLUS_ACKNOWLEDGEMENTS {
             return Err(Status::resource_exhausted(format!(
                 "the member sent {SURPLUS_ACKNOWLEDGEMENTS} more acknowledgements than it got previews"
@@ -82,7 +80,6 @@ impl Unacknowledged {
             self.previews.remove(slice);
             return Ok(Acknowledged::Last(took));
         }
-        // fault J12.5: sent.earlier == 0 ~> false
         if sent.earlier == 0 {
             return Ok(Acknowledged::Nothing);
         }

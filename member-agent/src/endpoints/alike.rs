@@ -9,7 +9,6 @@ pub(super) fn plans_alike(old: &Service, new: &Service) -> bool {
     let (one, other) = (&old.metadata, &new.metadata);
     old.spec == new.spec
         && one.uid == other.uid
-        // fault Y11.1: && one.labels == other.labels ~>
         && one.labels == other.labels
         && one.annotations == other.annotations
         && one.deletion_timestamp == other.deletion_timestamp
@@ -47,7 +46,6 @@ impl Fingerprint {
 /// True if a plan reads the same data from two states of a slice. Plans read the address type, endpoints, ports, labels,
 /// deletion state and owner references of slices.
 pub(super) fn reads_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
-    // fault Y11.2: && old.metadata.owner_references == new.metadata.owner_references ~>
     has_same_content(old, new) && old.metadata.owner_references == new.metadata.owner_references
 }
 

@@ -149,8 +149,6 @@ impl Controller {
     fn is_known(&self, input: Input) -> bool {
         match self.states.get(&input) {
             Some(WatchState::Complete) => true,
-            // fault Y5.2: input == Input::Node ~> true
-            // fault Y5.3: input == Input::Node ~> false
             Some(WatchState::Unknown) => input == Input::Node,
             _ => false,
         }

@@ -13,7 +13,6 @@ pub(super) struct Due(Option<Timestamp>);
 impl Due {
     /// Requests a plan at this time or earlier.
     pub(super) fn by(&mut self, at: Timestamp) {
-        // fault Y8.2: due.min(at) ~> at
         self.0 = Some(self.0.map_or(at, |due| due.min(at)));
     }
 

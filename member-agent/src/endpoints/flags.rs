@@ -87,7 +87,6 @@ impl EndpointFlags {
 /// Checks that a flag's number is in its range, with kube-controller-manager's error message.
 fn within(flag: &str, number: usize, range: &RangeInclusive<usize>) -> Result<(), UsageError> {
     let (bound, wrong) = match number {
-        // fault G1.3: range.contains(&number) ~> true
         _ if range.contains(&number) => return Ok(()),
         _ if number < *range.start() => (range.start(), "less"),
         _ => (range.end(), "more"),

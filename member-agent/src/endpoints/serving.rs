@@ -130,7 +130,6 @@ impl Serving {
 
     /// Reports a foreign write to a slice to the decision whether the controller is active.
     fn report_foreign_change(&mut self, requeue: &mut Vec<Key>) {
-        // fault Y4.3: self.leads ~> true
         if let Some(changed) = self.controller.take_foreign_change().filter(|_| self.leads) {
             self.takeover.slices_changed(changed);
             requeue.push(Key::Takeover);
@@ -142,7 +141,6 @@ impl Serving {
     fn decide(&self, now: Timestamp) -> Decided {
         let mut takeover = self.takeover.clone();
         let decision = match takeover.decide(now) {
-            // fault Y4.2: !self.leads ~> false
             decided if decided.serves && !self.leads => Decision { serves: false, why: Why::Follows, ..decided },
             decided => decided,
         };
@@ -163,7 +161,6 @@ impl Serving {
             self.controller.stop();
         }
         self.show_serving();
-        // fault Y5.4: decision.serves != served ~> false
         if decision.serves != served {
             self.end_of_run.request();
         }
@@ -171,7 +168,6 @@ impl Serving {
 
     /// Sets the metric. A controller that has not listed its inputs makes no slices, for example without the right to read pods.
     fn show_serving(&self) {
-        // fault Y4.4: self.controller.is_ready() ~> self.serves()
         self.is_serving.set(self.controller.is_ready().into());
     }
 
@@ -215,7 +211,6 @@ impl Serving {
         if let Some(receipt) = receipt {
             self.controller.written(receipt.operation);
         }
-        // fault Y12.1: !convert::is_of_terminating_namespace(failure) ~> true
         let Some(failure) = failure.filter(|failure| !convert::is_of_terminating_namespace(failure)) else {
             return Vec::new();
         };
@@ -281,7 +276,6 @@ impl Logic for Serving {
             }
             ProcessNews::Follows => {
                 self.leads = false;
-                // fault Y4.6 (serving_tests::a_replica_that_follows_again_is_inactive): requeue.push(Key::Takeover); ~>
                 requeue.push(Key::Takeover);
             }
             ProcessNews::ClockSet { microseconds } => self.takeover.clock_set(microseconds),
@@ -312,7 +306,6 @@ impl Logic for Serving {
     fn flow(&self, key: &Key) -> Flow {
         match key {
             Key::Service(_) => {
-                // fault Y13.1: self.concurrent_syncs ~> usize::MAX
                 let (id, most_in_flight) = (FlowId::of("Services"), self.concurrent_syncs);
                 Flow { most_in_flight, ..id.into() }
             }

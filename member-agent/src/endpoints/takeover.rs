@@ -125,7 +125,6 @@ impl Takeover {
     pub fn lease_view(&mut self, state: WatchState) {
         self.lease_view = state;
         // No watch reports that the Lease was deleted between two runs.
-        // fault Y1.5: !self.is_lease_seen ~> false
         if state == WatchState::Complete && !self.is_lease_seen {
             self.lease_gone();
         }
@@ -186,29 +185,22 @@ impl Takeover {
     }
 
     fn decide_by_evidence(&mut self, now: Timestamp) -> Decision {
-        // fault Y3.1: self.lease_view == WatchState::Absent ~> false
         if self.lease_view == WatchState::Absent {
             return Decision { serves: false, why: Why::LeaseNotReadable, again: None };
         }
         if !self.is_known() {
-            // fault Y3.2: self.serves ~> false
             return Decision { serves: self.serves, why: Why::NotKnown, again: None };
         }
         let Some(lease) = self.lease else {
-            // fault Y1.4: serves: false ~> serves: true
             return Decision { serves: false, why: Why::NoLease, again: None };
         };
         let (mut look, wait) = (self.look.map(|(since, _)| since), self.look.map_or(Duration::ZERO, |(_, wait)| wait));
         // Wait at least one lease duration. The holder of the Lease may renew as late as the end of the lease duration, so a
         // shorter time without renewal does not prove that the holder has stopped.
-        // fault Y1.1: .max(lease.duration.min(LEASE_LOOK_MAX)) ~>
         let silence = self.after.max(lease.duration.min(LEASE_LOOK_MAX));
         let waits = [
-            // fault Y1.2: silence ~> Duration::ZERO
             (ends(&mut self.lease_renewed, silence, now), Why::LeaseRenewed),
-            // fault Y2.1: self.after ~> Duration::ZERO
             (ends(&mut self.slices_changed, self.after, now), Why::SlicesChanged),
-            // fault Y1.3: wait ~> Duration::ZERO
             (ends(&mut look, wait, now), Why::Waiting),
         ];
         self.look = look.map(|since| (since, wait));

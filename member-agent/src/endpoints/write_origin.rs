@@ -125,7 +125,6 @@ impl WriteOrigins {
         }
         let seen = self.in_flight.remove(slice).unwrap_or_default().seen;
         let attribute = |Seen { version, at, content, is_terminating, touched }| {
-            // fault Y2.3: version <= answered ~> version > answered
             let is_answer = matches!(end, WriteEnd::Done { version: Some(answered) } if version <= answered);
             // If this write did not make the change, an earlier own write whose response was lost may have made it.
             let is_own = is_answer || self.lost.sees(slice, (!is_terminating).then_some(content), at);
@@ -146,7 +145,6 @@ impl WriteOrigins {
             return WriteOrigin::NoWrite;
         }
         let listed_before = self.before_list.remove(&name);
-        // fault Y5.1: .or(listed_before) ~>
         let seen_before = self.generations.insert(name.clone(), metadata.generation).or(listed_before);
         if seen_before == Some(metadata.generation) {
             return WriteOrigin::NoWrite;
@@ -159,7 +157,6 @@ impl WriteOrigins {
             return WriteOrigin::Unknown;
         }
         let content = || (!is_terminating).then(|| Fingerprint::of(slice));
-        // fault Y2.4: self.lost.has(&name) && self.lost.sees(&name, content(), at) ~> true
         if self.lost.has(&name) && self.lost.sees(&name, content(), at) {
             WriteOrigin::Own
         } else {

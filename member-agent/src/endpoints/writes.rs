@@ -55,12 +55,10 @@ pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool
         if !draft.creates.is_empty() {
             let seed = format!("{uid}/{}", draft.address_type);
             phase.create(&draft.creates, &seed, &is_taken);
-        // fault Y7.1: !phase.update_all(&draft.updates) ~> { phase.update_all(&draft.updates); true }
         } else if !phase.update_all(&draft.updates) {
             draft.deletes.iter().take(WRITES_PER_PHASE).for_each(|slice| phase.delete(slice));
         }
     }
-    // fault Y7.2: phase.writes.is_empty() ~> true
     if phase.writes.is_empty() {
         plan.unsupported.iter().for_each(|slice| phase.delete(slice));
     }
@@ -101,7 +99,6 @@ impl Phase {
     fn create(&mut self, slices: &[EndpointSlice], seed: &str, is_taken: impl Fn(&str) -> bool) {
         let Some(beginning) = slices.first().map(|slice| &*slice.metadata.generate_name) else { return };
         // The slices of a Service share a name prefix; `free` adds a different suffix for each slice.
-        // fault Y7.4: .take(WRITES_PER_PHASE) ~>
         for (slice, name) in slices.iter().zip(names::free(beginning, seed, is_taken)).take(WRITES_PER_PHASE) {
             let mut slice = slice.clone();
             slice.metadata.name = name;
@@ -124,7 +121,6 @@ impl Phase {
         // A resourceVersion that is not a number cannot be a precondition. The value 0 then makes the engine read the slice
         // again before the write.
         let resource_version = update.before.metadata.resource_version.parse().unwrap_or(0);
-        // fault Y7.5: replacement(update) ~> serde_json::to_value(&update.after).unwrap_or_default()
         let body = replacement(update);
         self.add(
             &update.before,

@@ -78,7 +78,6 @@ impl OpenError {
     /// what listens in the network of this member, so all failures of a connection have the same text.
     fn for_hub(&self) -> String {
         match self {
-            // fault J30.1: Self::Connection(_) | Self::Timeout ~> Self::Timeout if !NO_CONNECTION.is_empty()
             Self::Connection(_) | Self::Timeout => NO_CONNECTION.to_owned(),
             _ => self.to_string(),
         }
@@ -116,7 +115,6 @@ impl Client {
         let backoff = Backoff::new(STREAM_RETRY_FIRST, STREAM_RETRY_LONGEST);
         let mut failures = 0;
         while !self.inbox.is_closed() && self.dialer.wait_for(Option::is_some).await.is_ok() {
-            // fault K3.6 (session_tests::only_a_leader_has_a_stream): !lease::leads(&mut self.leadership).await ~> false
             if !lease::leads(&mut self.leadership).await {
                 return;
             }
@@ -175,7 +173,6 @@ impl Client {
     async fn stop(&mut self, renew_after: Duration) -> End {
         tokio::select! {
             () = sleep(renew_after) => End::TokenIsOld,
-            // fault K3.7 (session_tests::only_a_leader_has_a_stream): lease::no_longer_leads(&mut self.leadership) ~> std::future::pending()
             () = lease::no_longer_leads(&mut self.leadership) => End::NotLeading,
             changed = self.dialer.changed() => match changed {
                 Ok(()) => End::Moved,

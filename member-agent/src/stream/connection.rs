@@ -82,7 +82,6 @@ impl Dialers {
     pub fn to_hosts(hosts: Vec<String>) -> Self {
         Self::new(move |offer| {
             let HostPort { host, .. } = offer.address.parse()?;
-            // fault J30.2: hosts.is_empty() || ~> true ||
             if hosts.is_empty() || hosts.contains(&host) {
                 return Dialer::tls(&offer.address, Authorities::Offered(offer.ca_bundle.clone()));
             }

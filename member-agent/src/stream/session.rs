@@ -82,7 +82,6 @@ impl Session {
         self.tell(News::Began).await;
         let end = self.serve(stop).await;
         // A hub agent ends a stream with ABORTED only while it leads.
-        // fault J8.8 (session_tests::a_stream_that_a_leading_hub_agent_ends_is_told_as_such): Code::Aborted ~> Code::Ok
         let is_by_hub = matches!(&end, End::Status(status) if status.code() == Code::Aborted);
         self.tell(News::Ended(if is_by_hub { StreamEnd::ByHub } else { StreamEnd::Other })).await;
         end
@@ -148,7 +147,6 @@ impl Session {
     async fn response(&mut self, response: SubscribeResponse, sequence: &mut u64) -> Result<(), String> {
         let received = self.clock.now();
         *sequence += 1;
-        // fault J17.1: response.sequence != *sequence ~> false
         if response.sequence != *sequence {
             return Err(format!("message {} arrived in place of message {sequence}", response.sequence));
         }

@@ -64,7 +64,6 @@ impl Stream {
     pub(crate) fn receive(&mut self, message: Message, view: &mut Planner, at: Timestamp, requeue: &mut Vec<Key>) {
         match message {
             Message::FromStream(message) => self.receive_news(message, view, at, requeue),
-            // fault J19.1: self.server.is_some() ~> false
             Message::NotConnected { reason, message } if self.server.is_some() => {
                 view.slice_stream.report = Some(report(reason, &message));
             }
@@ -83,7 +82,6 @@ impl Stream {
                 let (reason, message) = ("Connected".into(), Text::default());
                 view.slice_stream.report = Some(SliceStreamReport { connected: true, reason, message });
             }
-            // fault J11.3: _ if !is_open => {} ~>
             _ if !is_open => {}
             News::Preview { slice, spec, exporter } => {
                 let cluster = spec.reference.cluster.clone();
@@ -105,7 +103,6 @@ impl Stream {
 
     /// Moves the clock of this member, after it was set by this duration.
     pub(crate) fn clock_set(&mut self, micros: i64) {
-        // fault J13.6: clock.after_other_was_set(micros) ~> *clock
         self.open.exporters.values_mut().for_each(|clock| *clock = clock.after_other_was_set(micros));
     }
 
@@ -125,7 +122,6 @@ impl Stream {
 /// Returns the report of a stream that is not open. The API server rejects a renewal of the MemberAgent with a longer message, and
 /// then the member would lose its id.
 fn report(reason: &str, message: &str) -> SliceStreamReport {
-    // fault J19.2: shortened(message, STREAM_REPORT_BYTES) ~> message.to_owned()
     let message = shortened(message, STREAM_REPORT_BYTES).into();
     SliceStreamReport { connected: false, reason: reason.into(), message }
 }

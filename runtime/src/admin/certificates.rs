@@ -96,7 +96,6 @@ impl Certificates {
     /// Returns a new connection over TLS of a client with this address. `None` if the client fails to agree on TLS in time.
     /// Handshakes cost much, so clients begin them in turns.
     pub async fn handshake(&self, stream: TcpStream, client: IpAddr) -> Option<TlsStream<TcpStream>> {
-        // fault K15.4: self.handshakes.take(Client::Stranger(client)).await.begin().await ~> let _ = (Client::Stranger(client), &self.handshakes)
         self.handshakes.take(Client::Stranger(client)).await.begin().await;
         let acceptor = TlsAcceptor::from(self.config().await);
         let agreed = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await.ok()?;

@@ -66,7 +66,6 @@ impl Connections {
         while self.tasks.try_join_next().is_some() {}
         self.open.retain(|connection| !connection.task.is_finished());
         let waiting = self.open.iter().filter(|connection| !connection.peer.is_accepted()).count();
-        // fault K9.1: waiting >= self.most ~> false && waiting >= self.most
         let to_close = (waiting >= self.most).then(|| self.to_close()).flatten();
         if let Some(index) = to_close {
             self.open.remove(index).task.abort();
@@ -78,7 +77,6 @@ impl Connections {
 
     /// Returns the index of the connection to close before a new one opens: the oldest of the client with the most connections.
     fn to_close(&self) -> Option<usize> {
-        // fault K9.3: !connection.peer.is_accepted() ~> true
         let may_close = |connection: &Open| !connection.peer.is_accepted();
         let mut counts = BTreeMap::new();
         for connection in self.open.iter().filter(|connection| may_close(connection)) {
@@ -88,7 +86,6 @@ impl Connections {
         }
         // Number of connections of the client, and then of its larger networks.
         let of_client = |connection: &Open| -> Vec<usize> {
-            // fault K9.2: counts[network] ~> { let _ = (&counts, network); 1 }
             networks(connection.peer.address).iter().map(|network| counts[network]).collect()
         };
         let most = self.open.iter().filter(|connection| may_close(connection)).map(of_client).max()?;

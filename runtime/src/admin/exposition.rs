@@ -24,10 +24,8 @@ impl Exposition {
     /// texts in memory, others get the latest of these.
     pub(super) async fn text(&self) -> Result<Bytes, prometheus::Error> {
         let (mut texts, now) = (self.texts.lock().await, Instant::now());
-        // fault K14.5: now < *encoded + METRICS_FRESH ~> { let _ = encoded; now + METRICS_FRESH < now }
         let is_fresh = |encoded: &Instant| now < *encoded + METRICS_FRESH;
         texts.retain(|(text, encoded)| is_fresh(encoded) || !text.is_unique());
-        // fault K14.6: texts.len() >= METRICS_TEXTS ~> texts.len() >= 100 * METRICS_TEXTS
         let is_full = texts.len() >= METRICS_TEXTS;
         if let Some((text, _)) = texts.last().filter(|(_, encoded)| is_full || is_fresh(encoded)) {
             return Ok(text.clone());

@@ -38,7 +38,6 @@ fn choose(
 ) -> Result<Option<Intercept>, ClientError> {
     let (proxy, origin) = match explicit {
         Some(url) => (Matcher::builder().all(url.to_string()).build().intercept(server), "the kubeconfig (proxy-url)"),
-        // fault K13.1: is_loopback(server) ~> false
         None if is_loopback(server) => return Ok(None),
         None => (environment.intercept(server), "HTTPS_PROXY or ALL_PROXY"),
     };

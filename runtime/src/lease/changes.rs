@@ -64,7 +64,6 @@ impl Watch {
             };
             (self.events, self.after) = (None, AS_IT_IS.to_owned());
             // The wait bounds the requests to a server that ends each watch at once.
-            // fault K5.10 (lease_tests::a_watch_that_ends_at_once_is_begun_again_once_a_second): sleep(pause).await; ~>
             sleep(pause).await;
         }
     }

@@ -88,7 +88,6 @@ impl Lease {
             identity: config.identity.clone(),
             times,
             // Half of the renew deadline of the first Lease, so that a second attempt is possible after a lost response.
-            // fault K2.3: config.times.renew_deadline / 2 ~> config.times.renew_deadline
             request_timeout: config.times.renew_deadline / 2,
             object: None,
             seen_at: Instant::now(),
@@ -101,7 +100,6 @@ impl Lease {
 
     /// Returns the time at which this process stops leading without another renewal. `None` if this process does not hold the Lease.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        // fault K2.2: renew_deadline ~> duration
         self.acquired_since.map(|since| since + self.times.renew_deadline)
     }
 
@@ -109,7 +107,6 @@ impl Lease {
     pub(super) fn expires_at(&self) -> Option<Instant> {
         self.named()?;
         let promised = self.spec("leaseDurationSeconds").and_then(Value::as_u64).filter(|seconds| *seconds > 0);
-        // fault K1.2: promised.map_or(self.times.duration, Duration::from_secs) ~> self.times.duration
         let duration = promised.map_or(self.times.duration, Duration::from_secs);
         // A time that no clock can have is never reached.
         Some(self.seen_at.checked_add(duration).unwrap_or_else(|| self.seen_at + LEASE_LONGEST))
@@ -144,12 +141,9 @@ impl Lease {
     /// The Lease has expired if this process has seen no change of it for the lease duration that the holder wrote.
     pub(super) fn other_holder(&self) -> Option<&str> {
         let holder = self.named()?;
-        // fault K18.2: super::is_earlier_process(holder, &self.identity) ~> false
-        // fault K18.3: self.is_first && ~>
         if self.is_first && super::is_earlier_process(holder, &self.identity) {
             return None;
         }
-        // fault K1.1: self.expires_at()? <= Instant::now() ~> true
         let expired = self.expires_at()? <= Instant::now();
         (!expired).then_some(holder)
     }
@@ -180,7 +174,6 @@ impl Lease {
             changes.insert("leaseTransitions".to_owned(), json!(transitions));
         }
         self.write(changes).await?;
-        // fault K2.1: sent_at ~> Instant::now()
         self.acquired_since = Some(sent_at);
         self.is_first = false;
         self.renewal_due = Some(sent_at + self.times.retry_period);
@@ -268,7 +261,6 @@ impl Lease {
     /// Stores the Lease as the server has it.
     pub(super) fn see(&mut self, object: Option<Value>) {
         let spec = |object: &Option<Value>| object.as_ref().map(|object| object["spec"].clone());
-        // fault K1.3: spec(&object) != spec(&self.object) ~> object != self.object
         if spec(&object) != spec(&self.object) {
             self.seen_at = Instant::now();
         }

@@ -54,7 +54,6 @@ impl Collector for Ages {
         for metric in families.iter_mut().flat_map(MetricFamily::mut_metric) {
             let since = metric.get_gauge().get_value();
             let mut age = Gauge::default();
-            // fault V12.1: now - since ~> since
             age.set_value((now - since).max(0.0));
             metric.set_gauge(age);
         }

@@ -73,9 +73,7 @@ fn renew_after(token: &str, clock: &Clock) -> Duration {
     // Its own life does not depend on the clock of this machine. So a wrong clock does not make the agent use an expired token.
     let life = claims.life().or_else(left).unwrap_or(AUDIENCE_TOKEN_LIFE);
     // A server that grants more does not honour the token for longer: the hub agent ends a stream after this time.
-    // fault J23.2: life.min(AUDIENCE_TOKEN_LIFE) ~> life
     let life = life.min(AUDIENCE_TOKEN_LIFE);
-    // fault J16.1: life * 2 / 3 ~> life * 2
     life * 2 / 3
 }
 

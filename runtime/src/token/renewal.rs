@@ -94,7 +94,6 @@ impl Renewal {
     ) {
         let retry = Backoff::new(TOKEN_RENEWAL_RETRY_FIRST, TOKEN_RENEWAL_RETRY_LONGEST);
         let mut failures = 0;
-        // fault K11.6 (renewal_tests::only_a_leader_renews_its_token): lease::leads(&mut leadership).await ~> { let _ = &mut leadership; true }
         while lease::leads(&mut leadership).await {
             let outcome = self.attempt().await;
             report(&outcome);
@@ -120,7 +119,6 @@ impl Renewal {
         let Some((namespace, name)) = claims.service_account() else {
             return Ok(Outcome::NotRenewable("it is not the token of a service account"));
         };
-        // fault K11.1: claims.expires_at.is_none() ~> false
         if claims.expires_at.is_none() {
             return Ok(Outcome::NotRenewable("it does not expire"));
         }
@@ -142,7 +140,6 @@ impl Renewal {
     async fn secret(&self, present: &str) -> Result<Value, RenewalError> {
         let secret = send(&self.own.requests, step::READ, Method::GET, &self.secret_path(), None).await?;
         let stored = secret["data"][KEY].as_str().and_then(|text| STANDARD.decode(text).ok());
-        // fault K11.2: .trim_ascii() != present.as_bytes() ~> .is_empty()
         if stored.unwrap_or_default().trim_ascii() != present.as_bytes() {
             return Err(RenewalError::FileIsBehind(format!("{}/{}", self.secret_namespace, self.secret_name)));
         }
@@ -157,7 +154,6 @@ impl Renewal {
 
     /// Writes the token to the Secret, unless somebody else has changed the Secret since it was read.
     async fn store(&self, secret: &Value, token: &str) -> Result<(), RenewalError> {
-        // fault K11.3: "resourceVersion" ~> "none"
         let version = &secret["metadata"]["resourceVersion"];
         let patch = json!({"metadata": {"resourceVersion": version}, "data": {KEY: STANDARD.encode(token)}});
         send(&self.own.requests, step::WRITE, Method::PATCH, &self.secret_path(), Some(&patch)).await?;
@@ -173,7 +169,6 @@ impl Renewal {
 /// replaces a token that works.
 fn check(renewed: &str, present: &Claims) -> Result<Claims, RenewalError> {
     let claims = Claims::of(renewed).ok_or(RenewalError::Unusable("is not a JSON Web Token"))?;
-    // fault K11.4: claims.subject != present.subject ~> false
     if claims.subject != present.subject {
         return Err(RenewalError::Unusable("is of another user"));
     }
@@ -186,7 +181,6 @@ fn check(renewed: &str, present: &Claims) -> Result<Claims, RenewalError> {
 /// Returns the time until the next renewal after an attempt that did not fail.
 fn next_renewal(outcome: &Outcome) -> Duration {
     match outcome {
-        // fault K11.5: / 3 ~> / 1
         Outcome::Renewed(claims) => claims.life().map_or(TOKEN_RENEWAL_EVERY, |life| life / 3),
         Outcome::NotRenewable(_) => TOKEN_RENEWAL_EVERY,
     }

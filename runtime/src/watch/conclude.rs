@@ -17,7 +17,6 @@ impl<L: Logic> Watcher<L> {
                 self.restarted("ended");
                 // Check the server's revision before the next watch if the ended watch was silent or ended early. A server that
                 // was restored from a backup ends watches early, and is silent about versions that it has not reached yet.
-                // fault V4.2: !heard || early ~> false
                 self.unchecked = !heard || early;
                 Some(if soon && !heard { self.next_wait() } else { Duration::ZERO })
             }
@@ -29,7 +28,6 @@ impl<L: Logic> Watcher<L> {
                     "the server no longer has the version of the watch: listing again"
                 );
                 self.position = None;
-                // fault V3.3: self.next_wait() ~> Duration::ZERO
                 Some(self.next_wait())
             }
             End::WentBack => Some(self.relist_after_going_back()),
@@ -49,7 +47,6 @@ impl<L: Logic> Watcher<L> {
         self.restarted("went_back");
         self.spec.cluster.restores.noticed(self.restores);
         // A restore that this watch noticed itself does not end its wait.
-        // fault V4.17: self.spec.cluster.restores.count() ~> self.restores
         self.restores = self.spec.cluster.restores.count();
         self.follows_restore = true;
         tracing::warn!(
@@ -68,7 +65,6 @@ impl<L: Logic> Watcher<L> {
         // The absence of an optional kind is no failure.
         self.restarted(if self.spec.optional && self.position.is_none() { "absent" } else { "not_served" });
         let is_frozen = self.spec.freezes_when_forbidden && status == StatusCode::FORBIDDEN.as_u16();
-        // fault V5.2: status == StatusCode::NOT_FOUND.as_u16() ~> true
         if is_frozen || status == StatusCode::NOT_FOUND.as_u16() {
             // After a 404, a kind that reappears has a new history, so start with a list. After a 403 that made the state of the
             // view unknown, a list makes the view current again.
@@ -79,7 +75,6 @@ impl<L: Logic> Watcher<L> {
         self.lost_touch = true;
         self.unchecked = true;
         self.emit(WatchEvent::NotServed { status, message }).await.ok()?;
-        // fault V5.1: SLOW ~> ORDINARY
         Some(Backoff::SLOW.wait(self.denials, &mut self.jitter))
     }
 
@@ -118,9 +113,7 @@ impl<L: Logic> Watcher<L> {
             "a watch failed; the agent retries"
         );
         self.lost_touch = true;
-        // fault V4.4: true ~> false
         self.unchecked = true;
-        // fault V2.1: self.emit ~> self.position = None; self.emit
         self.emit(WatchEvent::Failed { message }).await.ok()?;
         let requested = retry_after.map_or(Duration::ZERO, |requested| retry_after_wait(requested, &mut self.jitter));
         Some(self.next_wait().max(requested))

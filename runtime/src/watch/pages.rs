@@ -43,7 +43,6 @@ impl<L: Logic> Watcher<L> {
     async fn page(&mut self, token: Option<&str>) -> Result<Bytes, End> {
         loop {
             match self.request_page(self.page_objects, token).await {
-                // fault V8.1: self.page_objects > 1 ~> false
                 Err(PageError::TooLong) if self.page_objects > 1 => {
                     self.page_objects = (self.page_objects / 4).max(1);
                     tracing::debug!(

@@ -22,10 +22,8 @@ impl<L: Logic> Watcher<L> {
             sleep(self.pause_before_restore_list()).await;
         }
         let restores = self.spec.cluster.restores.count();
-        // fault V4.7 (watch_tests::a_restore_that_one_watch_notices_makes_each_watch_list_again): self.restores != restores ~> false
         let is_restored = self.restores != restores;
         if let Some(position) = self.position {
-            // fault V4.6 (watch_tests::a_watch_that_failed_before_it_reported_an_own_write_is_relisted): self.unchecked && ~> false &&
             let is_unconfirmed = self.unchecked && self.progress.is_ahead_of(position);
             if is_restored || is_unconfirmed {
                 self.restarted(if is_unconfirmed { "unconfirmed" } else { "went_back" });
@@ -41,7 +39,6 @@ impl<L: Logic> Watcher<L> {
     /// Returns how long a list that follows a restore must wait ([`RESTORE_PAUSE`]), and records the list.
     pub(super) fn pause_before_restore_list(&mut self) -> Duration {
         let now = Instant::now();
-        // fault V4.21: last + RESTORE_PAUSE ~> last
         let earliest = self.restore_listed.map_or(now, |last| now.max(last + RESTORE_PAUSE));
         self.restore_listed = Some(earliest);
         earliest - now
@@ -56,8 +53,6 @@ impl<L: Logic> Watcher<L> {
     pub(super) async fn check_revision(&mut self) -> Result<(), End> {
         let known = match self.position {
             Some(position) if self.unchecked => position,
-            // fault V4.12: !self.follows_restore ~> true
-            // fault V4.15: self.progress.mark().version ~> 0
             None if !self.follows_restore => self.progress.mark().version,
             _ => 0,
         };
@@ -65,8 +60,6 @@ impl<L: Logic> Watcher<L> {
             return Ok(());
         }
         let revision = self.revision().await?;
-        // fault V4.3: revision < known ~> false
-        // fault V4.11: || is_raised(known, revision) ~>
         if revision < known || is_raised(known, revision) {
             return Err(End::WentBack);
         }
@@ -81,7 +74,6 @@ impl<L: Logic> Watcher<L> {
         }
         connection.heard = true;
         match self.position {
-            // fault V4.1: resource_version < position ~> false
             Some(position) if resource_version < position => Err(End::WentBack),
             _ => {
                 self.position = Some(resource_version);

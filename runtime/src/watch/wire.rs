@@ -50,7 +50,6 @@ pub(super) fn page_request<L: Logic>(spec: &SourceSpec<L>, objects: usize, token
 pub(super) fn page_query(objects: usize, token: Option<&str>) -> String {
     match token {
         Some(token) => format!("limit={objects}&continue={}", utf8_percent_encode(token, RESERVED)),
-        // fault V1.1: "limit={objects}" ~> "resourceVersion=0&limit={objects}"
         None => format!("limit={objects}"),
     }
 }

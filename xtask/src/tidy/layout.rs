@@ -1,7 +1,6 @@
 //! Checks of single files: paths, length, and the declaration as a module.
 
 use super::source::{File, Tree};
-use crate::mutants::mark::is_mark;
 
 const FILE_LINES: usize = 500;
 const FUNCTION_LINES: usize = 70;
@@ -46,7 +45,7 @@ pub(super) fn orphans(tree: &Tree) -> Vec<String> {
 
 pub(super) fn long_files(tree: &Tree) -> Vec<String> {
     let long = tree.rust().filter_map(|file| {
-        let lines = file.production_lines(&file.text).filter(|(_, line)| !is_mark(line)).count();
+        let lines = file.production_lines(&file.text).count();
         (lines > FILE_LINES).then(|| format!("{}: {lines} lines", file.path))
     });
     long.collect()

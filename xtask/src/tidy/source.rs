@@ -1,7 +1,6 @@
 //! Source tree as the checks read it: its text files, and the comments, strings and tests of its Rust files.
 
 use super::behaviour::{Row, Tests};
-use crate::mutants::mark::is_mark;
 use anyhow::Context as _;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -138,8 +137,7 @@ impl File {
             {
                 let line = self.code[..at].matches('\n').count() + 1;
                 let code = &self.text[at..body.end];
-                let marks = code.lines().filter(|line| is_mark(line)).count();
-                let (lines, is_test) = (code.matches('\n').count() + 1 - marks, self.is_test(at));
+                let (lines, is_test) = (code.matches('\n').count() + 1, self.is_test(at));
                 functions.push(Function { name, line, lines, is_test });
             }
         }

@@ -201,20 +201,17 @@ fn a_metric_that_is_defined_outside_of_metrics_rs_is_found() {
 
 #[test]
 fn a_limit_without_a_reason_is_found() {
-    let limits =
-        "/// Why.\n// fault S1: 1 ~> 2\npub const A: usize = 1;\npub const B: usize = 1;\n\n// c\nconst C: u8 = 1;\n";
+    let limits = "/// Why.\n// More.\npub const A: usize = 1;\npub const B: usize = 1;\n\n// c\nconst C: u8 = 1;\n";
     let tree = tree(&[("a/src/limits.rs", limits), ("a/src/lib.rs", "const D: usize = 1;\n")]);
     assert_eq!(limits::limits_without_reason(&tree), ["a/src/limits.rs:4: B", "a/src/limits.rs:7: C"]);
 }
 
-/// Returns a tree with tests and a docs/contributors/behaviour.md. `rows` are rows of its table of rules. `marks` are marks of
-/// faults, placed in a function of core.
-fn ruled(rows: &str, marks: &str) -> Tree {
+/// Returns a tree with tests and a docs/contributors/behaviour.md. `rows` are rows of its table of rules.
+fn ruled(rows: &str) -> Tree {
     let table =
         format!("# Rules\n\n| | what | test |\n|---|---|---|\n{rows}\n| what | why |\n|---|---|\n| no rule | none |\n");
     tree(&[
         ("docs/contributors/behaviour.md", &table),
-        ("core/src/sum.rs", &format!("fn sum() {{\n{marks}    1 + 2\n}}\n")),
         ("core/tests/rules/sums.rs", "#[test]\nfn a_sum_is_right() { helps() }\nfn helps() {}\n"),
         ("runtime/src/waits.rs", "#[test]\nfn a_wait_ends() {}\n"),
     ])
@@ -228,7 +225,7 @@ fn a_rule_without_a_test_that_is_there_is_found() {
         "{RULE}| S2 | it | none, `sum` |\n| S1 | it | `waits::a_wait_ends` |\n| S3 | it | `sums::lost`, `sums::helps` |\n"
     );
     assert_eq!(
-        behaviour::rules_without_tests(&ruled(&rows, "")),
+        behaviour::rules_without_tests(&ruled(&rows)),
         [
             "docs/contributors/behaviour.md:6: S2 names no test",
             "docs/contributors/behaviour.md:7: S1 is there twice",
@@ -236,34 +233,6 @@ fn a_rule_without_a_test_that_is_there_is_found() {
             "docs/contributors/behaviour.md:8: S3 names sums::helps, which is no test"
         ]
     );
-}
-
-#[test]
-fn a_rule_of_core_without_a_fault_is_found() {
-    let rows = format!("{RULE}| S2 | it | `sums::a_sum_is_right` |\n| S3 | it | `waits::a_wait_ends` |\n");
-    let marks = "    // fault S1.1: + ~> -\n";
-    assert_eq!(behaviour::rules_of_core_without_faults(&ruled(&rows, marks)), ["docs/contributors/behaviour.md:6: S2"]);
-}
-
-#[test]
-fn a_fault_that_cannot_be_planted_is_found() {
-    let good = "    // fault S1.1: + ~> -\n    // fault R1.1 (waits::a_wait_ends): 1 ~> 2\n";
-    assert_eq!(behaviour::faults_that_cannot_be_planted(&ruled(RULE, good)), [""; 0]);
-    let bad = "    // fault S1.1: + ~> -\n    // fault S1.1: 1 ~> 2\n    // fault S9.1: 1 ~> 2\n    // fault S1.2: 3 ~> 2\n    \
-               // fault S1.3 (waits::nothing): 1 ~> 2\n    // fault S2.1: 1 ~> 2\n";
-    let rows = format!("{RULE}| S2 | it | `waits::a_wait_ends` |\n");
-    assert_eq!(
-        behaviour::faults_that_cannot_be_planted(&ruled(&rows, bad)),
-        [
-            "core/src/sum.rs:3: S1.1: another mark has this id",
-            "core/src/sum.rs:4: S9.1: docs/contributors/behaviour.md has no rule S9; name a test in the mark",
-            "core/src/sum.rs:5: S1.2: the line below does not contain `3`",
-            "core/src/sum.rs:6: S1.3: waits::nothing is no test",
-            "core/src/sum.rs:7: S2.1: rule S2 has no test in core; name one in the mark"
-        ]
-    );
-    let malformed = behaviour::faults_that_cannot_be_planted(&ruled(RULE, "    // fault S1: + ~> -\n"));
-    assert_eq!(malformed, ["core/src/sum.rs:2: a mark reads `// fault ID: old ~> new`: S1 is no id"]);
 }
 
 #[test]

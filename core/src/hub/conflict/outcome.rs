@@ -21,14 +21,12 @@ pub(super) fn set_denials(view: Reader<'_>, service: &ObjectName, now: Timestamp
         if conditions::has_value(conditions::find(&export.conditions, VALID), &value, 0) {
             continue; // the export already shows the denial, which is valid for every generation of the export
         }
-        // fault T10.2: EXPORT_COMPONENT)]; ~> EXPORT_COMPONENT).without_event()];
         let mut wanted = vec![DesiredCondition::new(VALID, value, EXPORT_COMPONENT)];
         if conditions::find(&export.conditions, CONFLICT).is_some_and(|present| present.status == ConditionStatus::True)
         {
             // A denied export takes no part in conflict resolution and cannot be in conflict, so the condition `Conflict`
             // becomes Unknown.
             let pending = ConditionValue::pending_conflict_resolution(service);
-            // fault S21.2: wanted.push(DesiredCondition::new(CONFLICT, pending, EXPORT_COMPONENT).without_event() ~> drop(pending
             wanted.push(DesiredCondition::new(CONFLICT, pending, EXPORT_COMPONENT).without_event());
         }
         plan.writes.extend(set_conditions(export, &wanted, now));
@@ -44,9 +42,7 @@ pub(super) fn set_outcomes(
     now: Timestamp,
 ) -> Plan {
     let mut plan = Plan::default();
-    // fault H16.2: live ~> get
     let (Some(resolution), Some(import)) = (resolution, view.hub_imports().live(service)) else { return plan };
-    // fault H2.1: import.status != resolution.status() ~> false
     if import.status != resolution.status() {
         return plan;
     }
@@ -57,8 +53,6 @@ pub(super) fn set_outcomes(
             continue;
         }
         let has_stamp = export.meta.finalizers.ours && current_stamp(export).is_some();
-        // fault H6.1: if !has_stamp ~> if false && !has_stamp
-        // fault H9.4: has_stamp && counting ~> has_stamp || ! counting
         if !has_stamp && counting.contains(&&export.meta.name) {
             continue; // the export first needs our finalizer and the start time of its port set
         }
@@ -66,8 +60,6 @@ pub(super) fn set_outcomes(
         let allowed = DesiredCondition::new(VALID, ConditionValue::exporter_allowed(service), EXPORT_COMPONENT);
         let condition = conflict_condition(service, export, &cluster, resolution);
         let disputed = view.disputes().condition(&Key::Service(service.clone()), &export.conditions, EXPORT_COMPONENT);
-        // fault T12.1: was_denied ~> (was_denied && false)
-        // fault R15.4: disputed) ~> disputed.filter(|_| false))
         let wanted: Vec<_> = [condition].into_iter().chain(was_denied.then_some(allowed)).chain(disputed).collect();
         plan.writes.extend(set_conditions(export, &wanted, now));
     }
@@ -84,17 +76,14 @@ fn conflict_condition(
 ) -> DesiredCondition {
     if fingerprint(export) != names::export_fingerprint(&resolution.ports, resolution.import_type) {
         let condition = DesiredCondition::new(CONFLICT, ConditionValue::conflict(service), EXPORT_COMPONENT);
-        // fault H8.1: return condition.event_per_generation().with_event_message(conflict_message(export, cluster, resolution) ~> let _ = conflict_message(export, cluster, resolution); return condition.event_per_generation().without_event(
         return condition.event_per_generation().with_event_message(conflict_message(export, cluster, resolution));
     }
     let condition = DesiredCondition::new(CONFLICT, ConditionValue::no_conflict(service), EXPORT_COMPONENT);
     match conditions::find(&export.conditions, CONFLICT) {
-        // fault R9.2: conditions ~> false && conditions
         Some(present) if conditions::has_reason(present, Reason::ConflictFound) => {
             let message = format!("service {service} of cluster {cluster} is exported without conflict");
             condition.with_event_message(message)
         }
-        // fault R3.1: .without_event() ~>
         _ => condition.without_event(),
     }
 }
@@ -108,7 +97,6 @@ fn set_conditions(export: &InternalServiceExport, wanted: &[DesiredCondition], n
 /// Returns the message about a conflict: the ports that differ, the two clusters and the winner.
 fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &Resolution) -> String {
     let describe = |port: &ServicePort| {
-        // fault H8.2: " appProtocol {hint}" ~> "{}", &hint[..0]
         let hint = port.app_protocol.as_ref().map_or_else(String::new, |hint| format!(" appProtocol {hint}"));
         format!("{} {}/{}{hint}", if port.name.is_empty() { "(unnamed)" } else { &port.name }, port.port, port.protocol)
     };
@@ -149,8 +137,6 @@ pub(super) fn other_winner(view: Reader<'_>, import: &ServiceImport, resolution:
     let resolved = names::export_fingerprint(&resolution.ports, resolution.import_type);
     let same_ports = names::export_fingerprint(&status.ports, status.import_type.unwrap_or_default()) == resolved;
     let Some(before) = status.clusters.first() else { return Vec::new() };
-    // fault R9.1: same_ports ~> true || same_ports
-    // fault R9.4: == Some ~> != Some
     if same_ports && resolution.accepted.first() == Some(before) {
         return Vec::new();
     }
@@ -158,9 +144,7 @@ pub(super) fn other_winner(view: Reader<'_>, import: &ServiceImport, resolution:
         let present = conditions::find(&export.conditions, CONFLICT);
         fingerprint(export) != resolved
             && current_stamp(export).is_some()
-            // fault R9.5: && ~> ||
             && present.is_some_and(|present| present.observed_generation >= export.meta.generation)
-            // fault S25.1: conditions::has_type_with_reason(&export.conditions, CONFLICT, Reason::ConflictFound) ~> present.is_some_and(|present| *present.message == *ConditionValue::conflict(service).message)
             && conditions::has_type_with_reason(&export.conditions, CONFLICT, Reason::ConflictFound)
     };
     let losers = exports(view, service).filter(|(_, export)| stays(export));

@@ -18,7 +18,6 @@ const COMPONENT: &str = "endpointsliceexport-controller";
 pub(super) fn holder<'a>(view: Reader<'a>, name: &Text) -> Option<&'a HubSlice> {
     let holds_source = |export: &&HubSlice| same_member(export, holder_of_source(view, export));
     exports(view, name)
-        // fault T4.1: && holds_source(export) ~>
         .filter(|export| may_hold(view, export) && holds_source(export))
         .min_by_key(|export| by_name(export))
 }
@@ -31,8 +30,6 @@ pub(super) fn exports<'a>(view: Reader<'a>, name: &Text) -> impl Iterator<Item =
 /// True if the export is in a member namespace, and the member is not denied the right to export the Service.
 fn may_hold(view: Reader<'_>, export: &HubSlice) -> bool {
     names::cluster_of(&export.meta.name.namespace)
-        // fault T2.1: is_some_and ~> is_none_or
-        // fault T11.1: Denied) ~> Denied || true)
         .is_some_and(|cluster| rights::of_exporter(view, &export.spec.owner, &cluster) != Right::Denied)
 }
 
@@ -42,15 +39,12 @@ fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
     let ObjectName { namespace, name } = &export.meta.name;
     let named_after =
         names::cluster_of(namespace).is_some_and(|cluster| names::is_slice_export_name_of(name, &cluster));
-    // fault T6.1: !named_after ~> false
-    // fault D8.1: export.meta.created ~> Timestamp(0)
     (!named_after, export.meta.created, namespace.clone())
 }
 
 /// Returns the holder of this name: the first export in the order of `by_name` whose member is not denied the right to export.
 /// It is distributed only if it is also the holder of its source slice.
 fn holder_of_name<'a>(view: Reader<'a>, name: &Text) -> Option<&'a HubSlice> {
-    // fault T6.4: min_by_key ~> max_by_key
     exports(view, name).filter(|export| may_hold(view, export)).min_by_key(|export| by_name(export))
 }
 
@@ -64,7 +58,6 @@ fn holder_of_source<'a>(view: Reader<'a>, export: &'a HubSlice) -> &'a ObjectNam
 pub(crate) fn place_of(view: Reader<'_>, name: &Text) -> Option<(Source, Rank)> {
     let export = holder_of_name(view, name)?;
     let accepted = is_accepted(view, export);
-    // fault T6.2: !accepted ~> false && accepted
     Some((Source::of(export)?, (!accepted, export.meta.created, export.meta.name.clone())))
 }
 
@@ -79,7 +72,6 @@ pub(super) fn is_among(clusters: &[ClusterId], export: &HubSlice) -> bool {
 }
 
 fn same_member(export: &HubSlice, other: &ObjectName) -> bool {
-    // fault T7.1: .namespace == other.namespace ~> == *other
     export.meta.name.namespace == other.namespace
 }
 
@@ -96,16 +88,13 @@ pub(super) fn add_undistributed(view: Reader<'_>, name: &Text, holder: Option<&H
             plan.join(unmark(export));
             continue;
         };
-        // fault T5.1: if export.meta.deleting { plan.join(unmark(export)); continue; } ~>
         if export.meta.deleting {
             plan.join(unmark(export));
             continue;
         }
         let event = not_distributed_event(export, reason, held_by);
         plan.blocking_reasons.push(BlockingReason { reason: event.reason, message: event.message.clone() });
-        // fault T3.2: !export.meta.finalizers.ours ~> true
         if !export.meta.finalizers.ours {
-            // fault T3.1: .with_events([event]) ~>
             plan.push(Write::add_finalizer(Kind::EndpointSliceExport, &export.meta).with_events([event]));
         }
     }
@@ -125,7 +114,6 @@ pub(super) fn announce_loss(view: Reader<'_>, copy: &HubSlice, holder: Option<&H
         let Some((reason, held_by)) = held_by_another(view, export, holder) else { continue };
         let first = super::distributed_slices(view, &copy.meta.name.name).find(is_of_export);
         if first.is_some_and(|first| first.meta.name == copy.meta.name) {
-            // fault T4.2: write.events.push( ~> drop(
             write.events.push(not_distributed_event(export, reason, held_by));
         }
     }

@@ -25,22 +25,16 @@ pub(super) fn change(view: Reader<'_>, object: &HubSlice, desired: HubSliceSpec,
     let newest = lagging.and_then(Lagging::generation).max(Some(object.spec.reference.generation));
     let is_newer = Some(desired.reference.generation) > newest;
     let may_preview = view.has_stream(&at.namespace) && is_change_of_imported(object, &desired);
-    // fault J21.1: && !view.is_paused(&desired.reference.cluster, now) ~>
     let may_send = is_newer && !view.is_paused(&desired.reference.cluster, now);
-    // fault J6.2: !is_sent && !may_send ~> false
     if !may_preview || !is_sent && !may_send {
         return write(view, object, desired);
     }
     let since = lagging.map_or(now, |lagging| lagging.since);
     let unacknowledged_since = last.and_then(|last| last.unacknowledged_since).or((!is_sent).then_some(now));
-    // fault J5.2: since.plus_micros( ~> now.plus_micros(
     let latest = since.plus_micros(view.object_lag_micros());
-    // fault J5.3: unacknowledged_since.map( ~> None.or(unacknowledged_since.filter(|_| false)).map(
     let until = unacknowledged_since.map(|since: Timestamp| since.plus_micros(PREVIEW_ACKNOWLEDGEMENT_MICROS));
     let until = until.map_or(latest, |until| until.min(latest));
-    // fault J4.1: (!is_sent).then(|| Preview::Show(desired.clone())) ~> Some(Preview::Show(desired.clone()))
     let preview = (!is_sent).then(|| Preview::Show(desired.clone()));
-    // fault J5.1: now < until ~> true
     let plan = if now < until { Plan { again: Some(until), ..Plan::default() } } else { write(view, object, desired) };
     Plan { preview, ..plan }
 }
@@ -48,7 +42,6 @@ pub(super) fn change(view: Reader<'_>, object: &HubSlice, desired: HubSliceSpec,
 /// Returns the plan of an object that has its desired content. If the importer has a newer preview, its stream ends.
 pub(super) fn settled(view: Reader<'_>, object: &HubSlice) -> Plan {
     let is_previewed = view.last_preview(&object.meta.name).is_some();
-    // fault J6.1: is_previewed.then_some(Preview::EndStream) ~> None.filter(|_: &Preview| is_previewed)
     Plan { preview: is_previewed.then_some(Preview::EndStream), ..Plan::default() }
 }
 
@@ -62,16 +55,13 @@ fn write(view: Reader<'_>, object: &HubSlice, desired: HubSliceSpec) -> Plan {
 }
 
 fn patch(object: &HubSlice, desired: HubSliceSpec) -> Write {
-    // fault W4.1: Write::patch(&object.meta, Patch::EndpointSliceImport(desired)) ~> { let _ = desired; Write::delete(crate::model::Kind::EndpointSliceImport, &object.meta) }
     Write::patch(&object.meta, Patch::EndpointSliceImport(desired))
 }
 
 /// True if the importer has imported this slice, and `desired` is a later state of the same source slice with endpoints.
 fn is_change_of_imported(object: &HubSlice, desired: &HubSliceSpec) -> bool {
-    // fault J3.1: object.meta.finalizers.ours ~> true
     object.meta.finalizers.ours
         && !object.misnamed
-        // fault J3.2: && !desired.content.endpoints.is_empty() ~>
         && !desired.content.endpoints.is_empty()
         && object.spec.is_of_same_slice(desired)
 }
@@ -84,7 +74,6 @@ pub(super) fn sent_content<'a>(view: Reader<'a>, object: &'a HubSlice) -> &'a Sl
 /// Returns the content of a distributed slice that the importer certainly has: that of the object, or of an acknowledged preview.
 pub(super) fn acknowledged_content<'a>(view: Reader<'a>, object: &'a HubSlice) -> &'a SliceContent {
     let sent = view.lagging(&object.meta.name).and_then(|lagging| lagging.sent.as_ref());
-    // fault J9.1: sent.unacknowledged_since.is_none() ~> false && sent.unacknowledged_since.is_none()
     let acknowledged = sent.filter(|sent| sent.unacknowledged_since.is_none());
     acknowledged.map_or(&object.spec.content, |sent| &sent.spec.content)
 }

@@ -40,7 +40,6 @@ pub(super) fn within<'a>(view: Reader<'a>, export: &'a HubSlice, copy: Option<&'
         // The list of namespaces begins or is denied. What was left out of this state of the source slice stays left out.
         None => match present {
             Some(present)
-                // fault T63.5: if present.reference.uid ~> if false && present.reference.uid
                 if present.reference.uid == export.spec.reference.uid
                     && present.reference.generation == export.spec.reference.generation =>
             {
@@ -50,14 +49,12 @@ pub(super) fn within<'a>(view: Reader<'a>, export: &'a HubSlice, copy: Option<&'
         },
         Some(SourceRanges::Any) => Allowed::All,
         Some(SourceRanges::Within(ranges)) => Allowed::Ranges(ranges),
-        // fault T63.4: Allowed::Present(present) ~> Allowed::All
         Some(SourceRanges::Malformed(_)) => Allowed::Present(present),
     };
     let content = &export.spec.content;
     let left_out: BTreeSet<&Address> = match allowed {
         Allowed::All => BTreeSet::new(),
         Allowed::Ranges(ranges) => {
-            // fault T63.1: !admission::is_within(ranges, address) ~> false && !admission::is_within(ranges, address)
             addresses(content).filter(|address| !admission::is_within(ranges, address)).collect()
         }
         Allowed::Present(present) => {
@@ -111,7 +108,6 @@ impl Within<'_> {
         );
         let event =
             plan::event(COMPONENT, Kind::EndpointSliceExport, &export.meta, Reason::AddressRefused, message.clone());
-        // fault T63.3: write.events.push(event.clone()) ~> drop((write, event.clone()))
         plan.writes.iter_mut().for_each(|write| write.events.push(event.clone()));
         plan.blocking_reasons.push(BlockingReason { reason: Reason::AddressRefused, message });
     }

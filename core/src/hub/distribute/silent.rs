@@ -32,13 +32,11 @@ pub(super) fn slice_for<'a>(
     now: Timestamp,
 ) -> (Cow<'a, HubSliceSpec>, Option<Timestamp>) {
     let whole = (Cow::Borrowed(spec), None);
-    // fault O21.1: features.has(Feature::SilentMembers) ~> false
     if features.has(Feature::SilentMembers) {
         return whole;
     }
     let silence = silence_of(view, &export.meta.name.namespace).filter(|_| view.silence_limits().is_some());
     let Some(silence) = silence else { return whole };
-    // fault O21.4: !has_other_endpoints(view, export, importer) ~> false
     if !has_other_endpoints(view, export, importer) {
         return whole;
     }
@@ -105,11 +103,9 @@ fn step(silence: Silence, now: Timestamp) -> (i64, Timestamp) {
 fn kept(ready: usize, silent: usize, steps: i64) -> usize {
     let mut kept = silent;
     for _ in 0..steps {
-        // fault O21.2: ready == 0 || ~>
         if ready == 0 || kept == 0 {
             break;
         }
-        // fault O21.3: (ready + kept) / 2 ~> kept
         kept -= kept.min((ready + kept) / 2);
     }
     kept

@@ -44,7 +44,6 @@ pub(super) fn of_replacement(view: Reader<'_>, export: &HubSlice, removed: &HubS
     let exporters = view.exporters(owner);
     let is_recorded = |_| view.is_recorded(owner, importer) || regains(view, owner, importer, now);
     let may_claim = || view.is_undecodable(Kind::ServiceImport, owner);
-    // fault D10.3: if exporters ~> if true || exporters
     let by_claim = if exporters.map_or_else(may_claim, is_recorded) {
         // A ServiceImport without exporters was created again, and will list them again.
         let is_accepted = exporters.is_none_or(|exporters| exporters.is_empty() || is_among(exporters, export));
@@ -58,31 +57,24 @@ pub(super) fn of_replacement(view: Reader<'_>, export: &HubSlice, removed: &HubS
 /// The supply by the claim of the importer, which the hub's ServiceImport records.
 fn by_claim(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: Option<&HubSlice>, now: Timestamp) -> Supply {
     let owner = &export.spec.owner;
-    // fault D16.1: is_for_claims) ~> is_for_claims) && false
     if !view.standard_export_in(owner, &export.meta.name.namespace).is_none_or(is_for_claims) {
         return Supply::Nothing;
     }
     let Some(exporters) = view.exporters(owner) else {
-        // fault D6.1: keeps_without_import(view, export, copy) ~> { let _ = copy; false }
-        // fault D11.1: keeps_without_import(view, export, copy) ~> { let _ = copy; true }
         let is_kept = copy.is_some_and(|copy| keeps_without_import(view, export, copy));
         return if is_kept { Supply::Unchanged } else { Supply::Nothing };
     };
     let is_recorded = view.is_recorded(owner, importer);
     // An importer in the record keeps its distributed slice even without a claim, until the record is updated.
-    // fault T34.1: is_recorded && !claims::is_claiming(view, owner, importer) ~> false
     if is_recorded && !claims::is_claiming(view, owner, importer) {
-        // fault T34.4: Unchanged ~> Nothing
         return Supply::Unchanged;
     }
-    // fault D15.1: copy.is_some() && regains(view, owner, importer, now) ~> { let _ = (copy, now); false }
     let is_granted = is_recorded || copy.is_some() && regains(view, owner, importer, now);
     if !is_granted {
         return Supply::Nothing;
     }
     // New slices are distributed only for an accepted exporter. For others, existing ones are updated. An exporter is not accepted
     // while its export is in conflict, or after the ServiceImport was created again.
-    // fault T32.1: is_among(exporters, export) ~> { let _ = exporters; true }
     if is_among(exporters, export) { Supply::Slice } else { Supply::Changes }
 }
 
@@ -90,7 +82,6 @@ fn by_claim(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: Option<&
 /// in conflict by the rules of the fleet's API, the member exports its slices for the standard API only.
 fn is_for_claims(export: &InternalServiceExport) -> bool {
     let conflict = conditions::find(&export.conditions, CONFLICT);
-    // fault D16.2: conflict.is_none_or(|it| it.status != ConditionStatus::True) ~> { let _ = conflict; true }
     export.is_of_fleet_api() && conflict.is_none_or(|it| it.status != ConditionStatus::True)
 }
 
@@ -102,7 +93,6 @@ fn is_for_claims(export: &InternalServiceExport) -> bool {
 fn keeps_without_import(view: Reader<'_>, export: &HubSlice, copy: &HubSlice) -> bool {
     let (owner, importer) = (&export.spec.owner, &copy.meta.name.namespace);
     let is_claimed = || live(view.claims(), view.claims_in(owner, importer)).next().is_some();
-    // fault D11.2: copy.spec.owner != *owner || ~>
     copy.spec.owner != *owner || is_claimed() || claims::may_be(view, owner, importer)
 }
 
@@ -110,7 +100,6 @@ fn keeps_without_import(view: Reader<'_>, export: &HubSlice, copy: &HubSlice) ->
 /// deleted, or that was created again, records no claims. The importer keeps its distributed slices.
 fn regains(view: Reader<'_>, owner: &ObjectName, importer: &Text, now: Timestamp) -> bool {
     let may_be_undecodable =
-        // fault T18.3: && claims::right(view, owner, importer) != Right::Denied ~>
         || claims::may_be(view, owner, importer) && claims::right(view, owner, importer) != Right::Denied;
     claims::grants(view, owner, now).importers.contains_key(importer) || may_be_undecodable()
 }
@@ -120,24 +109,20 @@ fn regains(view: Reader<'_>, owner: &ObjectName, importer: &Text, now: Timestamp
 fn by_merged_import(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: Option<&HubSlice>) -> Supply {
     let (owner, exporter) = (&export.spec.owner, &export.meta.name.namespace);
     let right = claims::right(view, owner, importer);
-    // fault D17.2: right == Right::Denied ~> false
     if right == Right::Denied {
         return Supply::Nothing;
     }
     if !view.imports_merged(owner, importer) {
         return match copy {
-            // fault D17.1: may_import(view, export, importer) ~> { let _ = importer; false }
             Some(_) if may_import(view, export, importer) => Supply::Unchanged,
             _ => Supply::Nothing,
         };
     }
     if view.standard_export_in(owner, exporter).is_none() {
         // Without any InternalServiceExport, one will be created: the Service was created again, for example.
-        // fault D17.3: view.internal_exports_in(owner, exporter).next().is_some() ~> true
         let is_exported_otherwise = view.internal_exports_in(owner, exporter).next().is_some();
         return if is_exported_otherwise { Supply::Nothing } else { Supply::Changes };
     }
-    // fault D17.4: right == Right::Granted && ~>
     if right == Right::Granted && view.merges(export) { Supply::Slice } else { Supply::Changes }
 }
 
@@ -145,7 +130,6 @@ fn by_merged_import(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: 
 /// that of the importer is undecodable. Only slices that the standard API exports count.
 fn may_import(view: Reader<'_>, export: &HubSlice, importer: &Text) -> bool {
     let (owner, exporter) = (&export.spec.owner, &export.meta.name.namespace);
-    // fault D17.8: view.standard_export_in(owner, exporter).is_some() ~> { let _ = exporter; true }
     let is_standard = view.standard_export_in(owner, exporter).is_some();
     let may_be_standard = || !view.complete(&[Kind::InternalServiceExport]);
     let at = ObjectName { namespace: importer.clone(), name: names::merged_import_name(owner) };

@@ -80,7 +80,6 @@ impl Budget {
     /// Returns the smallest refused object, if there is room for it.
     fn next(&self, limit: usize) -> Option<(Kind, &ObjectName)> {
         let (need, kind, name) = self.by_need.first()?;
-        // fault T51.3: self.used.saturating_add(*need) <= limit ~> false && self.used.saturating_add(*need) <= limit
         (self.used.saturating_add(*need) <= limit).then_some((*kind, name))
     }
 }
@@ -101,9 +100,7 @@ impl Budgets {
         };
         let budget = self.of.entry(name.namespace.clone()).or_default();
         let (after, others) = (bytes(&object), budget.used - before);
-        // fault T51.1: others.saturating_add(after) <= limit ~> others.saturating_add(after) <= limit.saturating_mul(4)
         let fits = others.saturating_add(after) <= limit;
-        // fault T51.4: object.meta().deleting ~> false
         if fits || object.meta().deleting {
             budget.set_need(kind, &name, None);
             return Change::Applied(if fits { object } else { without_content(object) });
@@ -116,7 +113,6 @@ impl Budgets {
     pub(super) fn kept(&mut self, namespace: &Text, before: usize, after: usize) {
         if before != after {
             let budget = self.of.entry(namespace.clone()).or_default();
-            // fault T51.2: budget.used + after - before ~> budget.used + after
             budget.used = budget.used + after - before;
         }
         let Some(budget) = self.of.get(namespace) else { return };

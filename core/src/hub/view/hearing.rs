@@ -80,7 +80,6 @@ impl Hearings {
         let (before, silence) = (self.members.get(cluster).copied(), agent.status.silence);
         let of_renewal = before.filter(|before| before.renewed == renewed);
         let of_record = before.filter(|before| before.silence == silence);
-        // fault O22.2: of_record.is_some() ~> true || of_record.is_some()
         let unchanged = of_renewal.filter(|_| of_record.is_some());
         let hearing = Hearing {
             renewed,
@@ -101,7 +100,6 @@ impl Hearings {
 
     fn counts_since(&self, hearing: Hearing) -> Option<Timestamp> {
         match self.contact {
-            // fault O14.3: hearing.at.max(since) ~> { let _ = since; hearing.at }
             Contact::Since(since) => Some(hearing.at.max(since)),
             Contact::Lost { .. } => None,
         }
@@ -123,7 +121,6 @@ impl View {
         let is_short = now <= at.plus_micros(CONTACT_GAP_MICROS);
         self.hearings.contact = Contact::Since(if is_short { before } else { now });
         // The renewals that wait arrive before the next two looks.
-        // fault O14.7: hearing.look = None ~> { let _ = &hearing; }
         self.hearings.members.values_mut().for_each(|hearing| hearing.look = None);
         Some(Value::MembersFollowed)
     }
@@ -134,7 +131,6 @@ impl View {
         match look {
             Look::First => hearing.look = Some(now),
             Look::Judged => hearing.is_judged = true,
-            // fault O16.5: hearing.at = now ~> { let _ = now; }
             Look::Forgiven => hearing.at = now,
         }
     }
@@ -142,7 +138,6 @@ impl View {
     /// The status of a member's MemberAgent was written. If it does not have the judgement, the hub's CRD is too old for it.
     pub(super) fn judgement_written(&mut self, cluster: &ClusterId, now: Timestamp) {
         let Some(hearing) = self.hearings.members.get_mut(cluster) else { return };
-        // fault O18.1: std::mem::take(&mut hearing.is_judged) ~> false
         if std::mem::take(&mut hearing.is_judged) {
             hearing.hold = Some(now.plus_micros(DROPPED_JUDGEMENT_MICROS));
         }
@@ -160,7 +155,6 @@ impl View {
     pub(super) fn heard(&self, cluster: &ClusterId) -> Option<Heard> {
         let hearing = *self.hearings.members.get(cluster)?;
         let agent = self.member_agents.get(&names::member_agent(cluster))?;
-        // fault O14.4: self.has_stream(&agent.meta.name.namespace) ~> false
         let has_stream = self.has_stream(&agent.meta.name.namespace);
         let since = self.hearings.counts_since(hearing).filter(|_| !has_stream);
         let Hearing { renewed, silence_at, look, hold, .. } = hearing;

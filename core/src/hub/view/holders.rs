@@ -51,8 +51,6 @@ impl Holders {
             self.places.insert(name.clone(), (source, rank));
         }
         let both = sources.into_iter().zip(before);
-        // fault T5.2: self ~> false && self
-        // fault T33.1: self ~> true || self
         both.filter(|(source, holder)| self.of(source) != holder.as_ref()).map(|(source, _)| source).collect()
     }
 }

@@ -62,7 +62,6 @@ fn merged_fields(export: &InternalServiceExport) -> MergedFields<'_> {
         session_affinity: export.session_affinity,
         multicluster: export.multicluster.as_deref(),
         precedence: &export.precedence,
-        // fault MC14.2: merge_outcome(&export.conditions).is_some() ~> merge_outcome(&export.conditions).is_some() && false
         has_outcome: conditions::merge_outcome(&export.conditions).is_some(),
     }
 }
@@ -82,12 +81,10 @@ impl View {
         }
         effects.values.push(Value::Merged(service.clone()));
         let clusters = |merged: &Option<Merged>| merged.iter().flat_map(Merged::clusters).cloned().collect::<Vec<_>>();
-        // fault D17.5: clusters(&before) != clusters(&merged) ~> false
         if clusters(&before) != clusters(&merged) {
             effects.values.push(Value::Exporters(service.clone()));
         }
         if is_new {
-            // fault MC5.1: Key::merged_import(service, importer) ~> Key::Service(ObjectName::new(importer.clone(), service.name.clone()))
             effects.keys.extend(self.standard_members().map(|importer| Key::merged_import(service, importer)));
         }
         effects
@@ -107,7 +104,6 @@ impl View {
     /// Adds the keys of the Services that a member imports from now on.
     pub(super) fn member_announced(&self, namespace: &Text, effects: &mut Effects) {
         if self.announced.get(namespace).is_some_and(|announced| announced.has(Feature::MulticlusterApi)) {
-            // fault MC5.2: Key::merged_import(service, namespace) ~> Key::Service(service.clone())
             effects.keys.extend(self.merged.keys().map(|service| Key::merged_import(service, namespace)));
         }
     }
@@ -128,7 +124,6 @@ impl View {
         }
         effects.merges.extend(of_before.iter().chain(&of_after).cloned());
         if of_before != of_after {
-            // fault D17.6: of_before.iter().chain(&of_after) ~> of_before.iter().take(0)
             effects.values.extend(of_before.iter().chain(&of_after).cloned().map(Value::Exporters));
         }
         let exports = |view: &Self, service: &ObjectName| {
@@ -139,7 +134,6 @@ impl View {
         let ends = of_before.filter(|service| !exports(self, service));
         for (service, by) in ends.map(|it| (it, -1)).into_iter().chain(begins.map(|it| (it, 1))) {
             let objects = isize::try_from(self.merged_imports.number_of(&service)).unwrap_or(isize::MAX);
-            // fault T53.3: by * objects ~> by * objects * 0
             self.add_fan_out([&name.namespace], by * objects, effects);
         }
     }
@@ -165,7 +159,6 @@ impl View {
             }
             self.add_fan_out(&self.standard_exporters(&service), 1, effects);
             effects.values.push(Value::Importer(service.clone(), name.namespace.clone()));
-            // fault MC5.3: Key::merged_import(&service, &name.namespace) ~> Key::Service(service.clone())
             effects.keys.push(Key::merged_import(&service, &name.namespace));
         }
         self.use_changed(&name.namespace, used_before, is_used_now.then_some(service), effects);
@@ -199,7 +192,6 @@ impl View {
             effects.values.push(Value::Importer(service.clone(), importer.clone()));
         }
         for slice in after.iter().flat_map(|service| self.slice_exports_of.get(service)) {
-            // fault D17.7: Key::copy(&slice.name, importer) ~> Key::Slice(slice.name.clone())
             effects.keys.push(Key::copy(&slice.name, importer));
         }
     }
@@ -215,7 +207,6 @@ impl View {
             object.meta.name.namespace = importer.clone();
         }
         let import = merged.map(|(_, merged)| &merged.import).or_else(|| self.merged_imports.import_beside(object));
-        // fault MC6.1: **import == object.import ~> false && **import == object.import
         if let Some(import) = import.filter(|import| **import == object.import) {
             object.import = Arc::clone(import);
         }

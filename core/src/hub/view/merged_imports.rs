@@ -48,7 +48,6 @@ struct Rare {
 impl Kept {
     /// True if the object shows that its member imports the Service that it is named after.
     fn is_used(&self) -> bool {
-        // fault MC6.2: && !self.deleting ~>
         self.has_our_finalizer && !self.deleting && !self.is_misnamed()
     }
 
@@ -103,7 +102,6 @@ impl MergedImports {
     pub(super) fn names_of(&self, service: &ObjectName, importer: &Text) -> impl Iterator<Item = ObjectName> + use<> {
         let own = ObjectName { namespace: importer.clone(), name: names::merged_import_name(service) };
         let own = Some(own).filter(|own| self.kept(own).is_some_and(|kept| !kept.is_misnamed()));
-        // fault MC6.3: self.misnamed.get_in(service, importer) ~> self.misnamed.get_in(service, importer).take(0)
         let others: Vec<ObjectName> = self.misnamed.get_in(service, importer).cloned().collect();
         own.into_iter().chain(others)
     }
@@ -176,7 +174,6 @@ impl MergedImports {
     pub(super) fn remove(&mut self, name: &ObjectName, uid: &str) -> Option<MergedServiceImport> {
         let before = self.get(name).filter(|before| &*before.meta.uid == uid)?;
         self.named.get_mut(&name.name)?.importers.remove(&name.namespace);
-        // fault MC6.5: self.misnamed.remove(&before.service, name); ~>
         self.misnamed.remove(&before.service, name);
         self.settle(&name.name);
         Some(before)
@@ -185,7 +182,6 @@ impl MergedImports {
     /// Keeps nothing about a name and a Service without objects.
     fn settle(&mut self, name: &Text) {
         let Some(named) = self.named.get_mut(name) else { return };
-        // fault MC6.4: named.importers.values().all(Kept::is_misnamed) ~> false
         if named.importers.values().all(Kept::is_misnamed) {
             named.service = None;
         }
@@ -202,7 +198,6 @@ impl MergedImports {
 
 /// True if an object with this name can be a MergedServiceImport of the Service.
 fn is_named_after(name: &ObjectName, service: &ObjectName) -> bool {
-    // fault MC9.2: name.name == names::merged_import_name(service) ~> { let _ = service; true }
     name.name == names::merged_import_name(service)
 }
 

@@ -60,7 +60,6 @@ impl View {
         let first = ObjectName::new(importer.clone(), "");
         let of_importer = self.previews.lagging.range_mut(first..).take_while(|(at, _)| at.namespace == *importer);
         for (at, lagging) in of_importer {
-            // fault J8.1: lagging.sent.take().is_some() ~> lagging.sent.is_some()
             if lagging.sent.take().is_some() {
                 values.push(Value::Lagging(at.clone()));
             }
@@ -92,7 +91,6 @@ impl View {
         let sent = self.previews.lagging.get_mut(at)?.sent.as_mut()?;
         sent.unacknowledged_since?;
         // An acknowledgement of an earlier preview shows that the stream works. The next one has its full time.
-        // fault J5.4: generation < sent.spec.reference.generation ~> false
         sent.unacknowledged_since = (generation < sent.spec.reference.generation).then_some(now);
         sent.unacknowledged_since.is_none().then(|| Value::Lagging(at.clone()))
     }
@@ -104,7 +102,6 @@ impl View {
             return; // only its metadata changed
         }
         effects.values.push(Value::Lagging(object.meta.name.clone()));
-        // fault J7.1: > Some(object.spec.reference.generation) ~> .is_none()
         if lagging.generation() > Some(object.spec.reference.generation) {
             lagging.since = at;
         } else {

@@ -285,8 +285,6 @@ impl<'a> Reader<'a> {
     pub(crate) fn knows_features(self) -> bool {
         self.reads.note(Value::Watch(Kind::MemberAgent));
         let watches = &self.view.watches;
-        // fault U8.1: Incomplete ~> Incomplete || true
-        // fault U12.1: watches.state(Kind::MemberAgent) != WatchState::Incomplete ~> !matches!(watches.state(Kind::MemberAgent), WatchState::Incomplete | WatchState::Unknown)
         watches.state(Kind::MemberAgent) != WatchState::Incomplete
     }
 
@@ -298,7 +296,6 @@ impl<'a> Reader<'a> {
         match self.view.watches.state(Kind::MemberCluster) {
             WatchState::Absent => ForceDelete::Off,
             // After the kind is gone, the last known MemberClusters count. Otherwise nothing would ever be released.
-            // fault O13.2: | WatchState::Unknown => ForceDelete::After(micros), ~> => ForceDelete::After(micros), WatchState::Unknown => ForceDelete::Unknown,
             WatchState::Complete | WatchState::Unknown => ForceDelete::After(micros),
             WatchState::Incomplete => ForceDelete::Unknown,
         }
@@ -391,7 +388,6 @@ impl<'a> Reader<'a> {
             exported_services: number(store.internal_exports.in_namespace(namespace).count()),
             exported_slices: number(slices().count()),
             exported_endpoints: number(slices().map(|slice| slice.spec.content.endpoints.len()).sum()),
-            // fault U4.3: !claim ~> claim
             imported_services: number(claims.filter(|claim| !claim.status.clusters.is_empty()).count()),
             imported_slices: number(store.distributed_slices.in_namespace(namespace).count()),
         }

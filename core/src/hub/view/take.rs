@@ -53,7 +53,6 @@ impl View {
         effects.values.push(Value::Undecodable(kind, name.clone()));
         effects.values.push(Value::UndecodableNamed(kind, name.name.clone()));
         // A value is whether a namespace has such objects, not which ones, because a member can make very many.
-        // fault T35.3: !self.undecodable.any_beside(kind, name) ~> true
         if !self.undecodable.any_beside(kind, name) {
             effects.values.push(Value::UndecodableIn(kind, name.namespace.clone()));
         }
@@ -88,7 +87,6 @@ impl View {
     /// Stores an object. Returns false if only its resourceVersion changed. The same holds for the functions below.
     fn take_internal_export(&mut self, export: InternalServiceExport, effects: &mut Effects) -> bool {
         let (name, after) = (export.meta.name.clone(), export.reference.source.clone());
-        // fault W7.1: Taken ~> mut export = export; if self.internal_exports.get(&name).is_none() { export.conditions.clear(); } let Taken
         let Taken::Changed(before) = self.internal_exports.take(export) else { return false };
         self.export_changed(&name, before.as_ref(), effects);
         let before = before.map(|old| old.reference.source);
@@ -119,7 +117,6 @@ impl View {
     /// The ServiceImport of a Service changed, and was `before`. A slice of an accepted exporter has a key for each importer.
     fn parties_changed(&self, service: &ObjectName, before: Option<&ServiceImport>, effects: &mut Effects) {
         let after = self.hub_imports.get(service);
-        // fault T6.3: != after ~> == after
         let other_exporters = before.map(|it| &it.status.clusters) != after.map(|it| &it.status.clusters);
         let gone = importers(before).filter(|importer| !records(after, importer));
         let new = importers(after).filter(|importer| !records(before, importer));
@@ -136,7 +133,6 @@ impl View {
         }
         for slice in self.slice_exports_of.get(service).filter(|slice| accepts(after, slice)) {
             let is_new = |importer: &&Text| !accepts(before, slice) || !records(before, importer);
-            // fault D5.1: filter(is_new) ~> filter(is_new).take(0)
             effects.keys.extend(importers(after).filter(is_new).map(|importer| Key::copy(&slice.name, importer)));
         }
     }
@@ -161,7 +157,6 @@ impl View {
         let before = before.map(|old| old.spec.owner);
         if before.as_ref() != Some(&after) {
             let import = self.hub_imports.get(&after).filter(|import| accepts(Some(import), &name));
-            // fault D7.1: importers(import).chain ~> importers(import).take(1).chain
             let importers = importers(import).chain(self.merged_imports.importers(&after));
             effects.keys.extend(importers.map(|importer| Key::copy(&name.name, importer)));
         }
@@ -178,7 +173,6 @@ impl View {
         if before.is_none() {
             self.distributed_slices_named.insert(name.name.clone(), name.clone());
             effects.values.push(Value::DistributedSlicesNamed(name.name.clone()));
-            // fault D4.3: effects.keys.push(Key::copy(&name.name, &name.namespace)) ~> {}
             effects.keys.push(Key::copy(&name.name, &name.namespace));
         }
         let was_live = before.is_some_and(|old| !old.meta.deleting);
@@ -192,12 +186,10 @@ impl View {
         let name = &copy.meta.name.name;
         let exports = self.slice_exports_named.get(name).filter_map(|export| self.slice_exports.get(export));
         // Copies are listed and written in the order of their names, so an equal one is usually near.
-        // fault D14.2: .around(name, &copy.meta.name) ~> .around(name, &copy.meta.name).take(1)
         let copies = self.distributed_slices_named.around(name, &copy.meta.name);
         let copies = copies.filter_map(|other| self.distributed_slices.get(other));
         let mut compared: Vec<&Arc<SliceContent>> = Vec::new();
         for content in exports.chain(copies).map(|other| &other.spec.content) {
-            // fault D14.3: Arc::ptr_eq(other, content) ~> false && Arc::ptr_eq(other, content)
             if compared.iter().any(|other| Arc::ptr_eq(other, content)) {
                 continue;
             }
@@ -233,14 +225,12 @@ impl View {
         let name = namespace.meta.name.name.clone();
         let has_no_lists = namespace.exporters.is_none() && namespace.importers.is_none();
         let is_open = has_no_lists && namespace.source_ranges == SourceRanges::Any;
-        // fault T39.2: self.namespace_policy.needs_namespace() ~> false
         let opens = self.namespace_policy.needs_namespace();
         let lists = |namespace: &Namespace| {
             (namespace.exporters.clone(), namespace.importers.clone(), namespace.source_ranges.clone())
         };
         let after = lists(&namespace);
         let Taken::Changed(before) = self.namespaces.take(namespace) else { return false };
-        // fault T17.1: before ~> false && before
         if before.as_ref().map_or(opens || !is_open, |old| lists(old) != after) {
             effects.values.push(Value::Lists(name));
         }
@@ -281,7 +271,6 @@ impl View {
                 self.slice_exports_of.remove(&before.spec.owner, name);
                 effects.moved(Bucket::SliceExports, Some(&before.spec.owner), None);
                 self.add_fan_out([&name.namespace], -self.number_of_copies(&name.name), effects);
-                // fault A3.1: self.slice_exports_named.remove(&name.name, name); ~>
                 self.slice_exports_named.remove(&name.name, name);
                 effects.values.push(Value::SliceExportsNamed(name.name.clone()));
                 self.end_silence_without_exports(&name.namespace, at, effects);
@@ -318,7 +307,6 @@ impl View {
             | Kind::InternalMemberCluster => false,
         };
         if is_known {
-            // fault A5.1, H17.1: effects.values.push(Value::Object(kind, name.clone())); ~>
             effects.values.push(Value::Object(kind, name.clone()));
         }
     }
@@ -339,7 +327,6 @@ impl View {
             None => self.hearings.gone(&cluster),
         }
         // A silent member whose MemberAgent was deleted stays silent.
-        // fault O21.6: agent.is_none() && ~> false && agent.is_none() &&
         if agent.is_none() && self.slice_exports.in_namespace(&name.namespace).next().is_some() {
             return;
         }
@@ -358,7 +345,6 @@ impl View {
     fn end_silence_without_exports(&mut self, namespace: &Text, at: Timestamp, effects: &mut Effects) {
         let Some(cluster) = names::cluster_of(namespace) else { return };
         let agent = names::member_agent(&cluster);
-        // fault O19.6: self.member_agents.live(&agent).is_none() ~> false && self.member_agents.live(&agent).is_none()
         if self.member_agents.live(&agent).is_none() {
             self.record_silence(&agent, cluster, at, effects);
         }
@@ -372,11 +358,9 @@ impl View {
         let announcement = announcement.map(|member| member.known_features());
         let announcement = announcement.map(|features| self.gained(namespace, features, at));
         let changed = self.announced.entry(namespace.clone()).or_default().record(announcement, at);
-        // fault T36.1: self.announced.retain(|_, announced| !announced.is_over(at)); ~>
         self.announced.retain(|_, announced| !announced.is_over(at)); // drops expired announcements of members that left
         self.gains.retain(|namespace, _| self.announced.contains_key(namespace));
         if changed {
-            // fault U6.3, F7.2: effects.values.push(Value::Announced(namespace.clone())); ~>
             effects.values.push(Value::Announced(namespace.clone()));
             self.member_announced(namespace, effects);
         }
@@ -390,7 +374,6 @@ impl View {
         let before = self.announced.get(namespace).and_then(|announced| announced.features());
         let Some(before) = before.filter(|before| before.common(announced) != announced) else { return announced };
         let last = self.gains.get(namespace);
-        // fault U25.1: at < last.plus_micros(FEATURE_GAIN_MICROS) ~> false
         if last.is_some_and(|last| at < last.plus_micros(FEATURE_GAIN_MICROS)) {
             return before.common(announced);
         }
@@ -401,7 +384,6 @@ impl View {
 
 /// Lets `content` use the memory of `other`, if both are equal. Returns true if they are.
 fn share(content: &mut Arc<SliceContent>, other: &Arc<SliceContent>) -> bool {
-    // fault D14.1: *content == *other ~> false
     let is_equal = *content == *other;
     if is_equal {
         *content = Arc::clone(other);
@@ -418,7 +400,6 @@ impl Effects {
         let services = before.into_iter().chain(after).cloned();
         self.values.extend(services.map(|service| Value::Bucket(bucket, service)));
         if bucket != Bucket::SliceExports {
-            // fault H10.2, C3.2: self.keys.extend(after.cloned().map(Key::Service)); ~>
             self.keys.extend(after.cloned().map(Key::Service));
         }
     }

@@ -100,8 +100,6 @@ impl Source {
     /// competes with this export.
     pub(crate) fn of(export: &HubSlice) -> Option<Self> {
         let (uid, service) = (&export.spec.reference.uid, &export.spec.owner);
-        // fault T6.5: service.clone( ~> ObjectName::new(service.name.clone(), service.name.clone()
-        // fault T7.2: !uid.is_empty() ~> uid.is_empty() || true
         (!uid.is_empty()).then(|| Self { uid: uid.clone(), service: service.clone() })
     }
 }

@@ -10,6 +10,5 @@ use fleetnet_types::ObjectName;
 
 /// True if the message of the condition `Valid` shows that the export's weight is 0.
 pub(super) fn is_weight_zero(export: &ObjectName, valid: &Condition) -> bool {
-    // fault S24.4: *valid.message == *format!("exported service {export} with 0 weight") ~> { let _ = (export, valid); false }
     *valid.message == *format!("exported service {export} with 0 weight")
 }

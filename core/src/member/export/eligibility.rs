@@ -40,14 +40,10 @@ pub(crate) enum Eligibility<'a> {
 
 /// Returns the eligibility of the Service that a ServiceExport names.
 pub(crate) fn eligibility<'a>(view: Reader<'a>, export: &ServiceExport, now: Timestamp) -> Eligibility<'a> {
-    // fault S2.1: live ~> get
     let Some(service) = view.services().live(&export.meta.name) else { return Eligibility::NotFound };
-    // fault S26.2: is_derived(view, service) ~> is_derived(view, service) && false
     if is_derived(view, service) {
         return Eligibility::Imported(service);
     }
-    // fault F5.1: !export.headless ~> false
-    // fault S3.1: service.service_type == ServiceType::ExternalName || ~>
     if service.service_type == ServiceType::ExternalName || service.headless && !export.headless {
         return Eligibility::Ineligible(service);
     }
@@ -58,14 +54,11 @@ pub(crate) fn eligibility<'a>(view: Reader<'a>, export: &ServiceExport, now: Tim
             Some(true) => {}
         }
     }
-    // fault S23.1: service ~> false && service
-    // fault S23.4: > PORTS_MAX ~> >= PORTS_MAX
     if service.ports.len() > PORTS_MAX {
         return Eligibility::TooManyPorts(service);
     }
     match weight(export.weight.as_deref()) {
         Err(error) => Eligibility::InvalidWeight(service, error),
-        // fault S4.1: Ok(0) => Eligibility::WeightZero(service), ~>
         Ok(0) => Eligibility::WeightZero(service),
         Ok(_) => Eligibility::Eligible(service),
     }
@@ -79,16 +72,13 @@ fn supports_headless(view: Reader<'_>, service: &Service, now: Timestamp) -> Opt
         return Some(hub.has(Feature::Headless));
     }
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
-    // fault U13.6: .complete(&[Kind::InternalServiceExport]) && view ~>
     let is_known = view.complete(&[Kind::InternalServiceExport])
         && view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_none();
-    // fault U13.5: then(|| live_exports(view, service).any(|it| it.headless) ~> then_some(false
     is_known.then(|| live_exports(view, service).any(|it| it.headless))
 }
 
 /// Parses the weight annotation of a ServiceExport: a decimal integer from 0 to 1000; 1 without the annotation.
 pub fn weight(annotation: Option<&str>) -> Result<i64, String> {
-    // fault S6.2: 1 ~> 0
     let Some(written) = annotation else { return Ok(1) };
     match written.parse::<i64>() {
         Err(_) => Err(format!("it is not a valid integer: {written}")),
@@ -104,7 +94,6 @@ pub fn weight(annotation: Option<&str>) -> Result<i64, String> {
 pub(crate) fn denial<'a>(view: Reader<'a>, export: &'a ServiceExport, service: &Service) -> Option<&'a Condition> {
     let has_answer =
         |it: &&InternalServiceExport| it.has_outcome() || conditions::find(&it.conditions, VALID).is_some();
-    // fault T13.1: , |it| &it.conditions ~> [..0], |it| &it.conditions[..]
     let outcome = live_exports(view, service).find(has_answer).map_or(&export.conditions, |it| &it.conditions);
     conditions::find_denial(outcome)
 }
@@ -122,7 +111,6 @@ pub(crate) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timest
 /// If the hub has no outcome yet, the previous outcome in the ServiceExport counts. While the hub still has the export of an
 /// earlier Service with the same name, no outcome counts (B9 in docs/contributors/behaviour.md).
 fn by_fleet_api<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Option<&'a ServiceExport> {
-    // fault E2.3: live ~> get
     let export = view.exports().live(service)?;
     let (Eligibility::Eligible(source) | Eligibility::InvalidWeight(source, _) | Eligibility::TooManyPorts(source)) =
         eligibility(view, export, now)
@@ -130,14 +118,11 @@ fn by_fleet_api<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> O
         return None;
     };
     let is_replaced = has_earlier_export(view, source);
-    // fault T11.2: || denial(view, export, source).is_some() ~>
     if is_replaced || denial(view, export, source).is_some() {
         return None;
     }
     let resolved = live_exports(view, source).find(|it| it.has_outcome());
-    // fault S20.1: .or_else(|| shows_outcome(export).then_some(&export.conditions)) ~>
     let outcome = resolved.map(|it| &it.conditions).or_else(|| shows_outcome(export).then_some(&export.conditions))?;
-    // fault S15.1: is_some_and(|found| found.status == ConditionStatus::False ~> is_some(
     conditions::find(outcome, CONFLICT).is_some_and(|found| found.status == ConditionStatus::False).then_some(export)
 }
 
@@ -146,7 +131,6 @@ fn by_fleet_api<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> O
 pub(crate) fn is_undecided(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> bool {
     let export = view.exports().live(service);
     export.is_some_and(|export| eligibility(view, export, now) == Eligibility::Undecided)
-        // fault ME2.1: standard::is_unknown(view, service, now) ~> false
         || standard::is_unknown(view, service, now) && exportable(view, service, now).is_none()
 }
 

@@ -32,7 +32,6 @@ pub(super) fn free_name(view: Reader<'_>, service: &Service) -> Option<ObjectNam
     if view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_some() {
         return None;
     }
-    // fault N1.1, N1.4: find(|at| view.internal_exports().get(at).is_none() ~> next(
     view.names_in_hub(name, uid).find(|at| view.internal_exports().get(at).is_none())
 }
 
@@ -44,7 +43,6 @@ pub(super) fn cannot_begin(view: Reader<'_>, service: &Service) -> Option<Blocki
     let known = view.complete(&[Kind::InternalServiceExport])
         && exports_in_hub(view, name).next().is_none()
         && view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_none();
-    // fault R5.1: if !known ~> if true || !known
     if !known {
         return None;
     }

@@ -29,17 +29,13 @@ const NOT_EXPORTED: [Reason; 3] = [Reason::ServiceNotFound, Reason::ServiceIneli
 /// True if the outcome of conflict resolution in a ServiceExport's status belongs to the current export: the ServiceExport
 /// has the cleanup finalizer, and its Service is not withdrawn (B9 in docs/contributors/behaviour.md).
 pub(crate) fn shows_outcome(export: &ServiceExport) -> bool {
-    // fault S10.1: export.meta.finalizers.ours ~> true
     let Some(valid) = valid(export).filter(|_| export.meta.finalizers.ours) else { return false };
-    // fault S10.3: has_any(valid, &EXPORTED) ~> (valid, true).1
-    // fault S10.4, S24.1: && !has_weight_zero(export) ~>
     has_any(valid, &EXPORTED) && !has_weight_zero(export)
 }
 
 /// True while the withdrawal of an export is unfinished: the conditions show a withdrawal, and the cleanup finalizer still
 /// exists.
 pub(crate) fn is_being_withdrawn(export: &ServiceExport) -> bool {
-    // fault S24.2: || has_weight_zero(export) ~>
     let is_withdrawn = |valid: &Condition| has_any(valid, &NOT_EXPORTED) || has_weight_zero(export);
     export.meta.finalizers.ours && valid(export).is_some_and(is_withdrawn)
 }
@@ -48,7 +44,6 @@ pub(crate) fn is_being_withdrawn(export: &ServiceExport) -> bool {
 /// recorded weight 0 in the condition `Valid`, so that an upgrade costs no write.
 pub(super) fn withdrawn(export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
     let earlier = |valid: &Condition| earlier_versions::is_weight_zero(&export.meta.name, valid);
-    // fault S24.3: valid(export).is_some_and(earlier) ~> { let _ = earlier; false }
     if valid(export).is_some_and(earlier) && !is_marked(export) {
         return None;
     }
@@ -64,7 +59,6 @@ pub(super) fn not_withdrawn(export: &ServiceExport, component: &'static str) -> 
 
 /// True if the condition `Valid` was set while the weight was 0.
 fn has_weight_zero(export: &ServiceExport) -> bool {
-    // fault S24.6: is_marked(export) || ~>
     let is_zero = |valid: &Condition| is_marked(export) || earlier_versions::is_weight_zero(&export.meta.name, valid);
     valid(export).is_some_and(|valid| conditions::has_reason(valid, Reason::ServiceIsValid) && is_zero(valid))
 }

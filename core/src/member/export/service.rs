@@ -32,16 +32,13 @@ pub(crate) fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestam
     }
     let mut plan = plan_fleet_export(view, service, now);
     let writes_to_hub = plan.writes.iter().any(|write| write.kind() == Kind::InternalServiceExport);
-    // fault ME5.3: .filter(|_| writes_to_hub) ~> .filter(|_| writes_to_hub || true)
     let rejection = view.rejection(&Key::Export(service.clone())).filter(|_| writes_to_hub);
     plan.join(standard::plan_conditions(view, service, rejection, now));
-    // fault ME5.4: plan.plan_again_at(standard::again(view, now)) ~> {}
     plan.plan_again_at(standard::again(view, now));
     plan
 }
 
 fn plan_fleet_export(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Plan {
-    // fault S14.1: withdraw_from_hub(view, service, now ~> Plan::default(
     let Some(export) = view.exports().get(service) else { return withdraw_from_hub(view, service, now) };
     if export.meta.deleting {
         return withdraw(view, export, now);
@@ -64,11 +61,9 @@ fn plan_fleet_export(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
         }
         Eligibility::Ineligible(source) => {
             let value = ConditionValue::service_ineligible(service);
-            // fault R1.2: text = format!("{}: {}", value.message, why_ineligible(source) ~> _ = why_ineligible(source); let text = value.message.clone(
             let text = format!("{}: {}", value.message, why_ineligible(source));
             withdraw_with_conditions(view, export, vec![valid_condition(value).with_event_message(text)], now)
         }
-        // fault S26.1: Eligibility::Imported(_) => { ~> Eligibility::Imported(_) if true => return Plan::default(), Eligibility::Imported(_) => {
         Eligibility::Imported(_) => {
             let valid = valid_condition(ConditionValue::imported_service(service));
             withdraw_with_conditions(view, export, vec![valid], now)
@@ -77,12 +72,10 @@ fn plan_fleet_export(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
             let value = ConditionValue::weight_is_zero(service);
             let text = format!("{}: other clusters send it no traffic until its weight is above 0", value.message);
             let valid = valid_condition(value).with_event_message(text);
-            // fault S24.5: recorded::withdrawn(export, COMPONENT) ~> recorded::withdrawn(export, COMPONENT).filter(|_| false)
             let wanted = [valid].into_iter().chain(recorded::withdrawn(export, COMPONENT)).collect();
             withdraw_with_conditions(view, export, wanted, now)
         }
         // A withdrawal that has started is completed first, even if the Service is now invalid for another reason.
-        // fault S22.1: export) => { ~> export) && false => {
         Eligibility::TooManyPorts(_) | Eligibility::InvalidWeight(..) if is_being_withdrawn(export) => {
             withdraw(view, export, now)
         }
@@ -112,19 +105,16 @@ fn unchanged(
     valid: DesiredCondition,
     now: Timestamp,
 ) -> Plan {
-    // fault S5.2: export ~> false && export
     if export.meta.finalizers.ours {
         return update_export(view, export, service, valid, now);
     }
     let set = set_conditions(view, export, &[valid], now);
-    // fault S5.3: live_exports(view, service).any(InternalServiceExport::is_of_fleet_api) ~> false
     if live_exports(view, service).any(InternalServiceExport::is_of_fleet_api) {
         // The hub was restored, or somebody has removed the finalizer: the export is an existing one.
         return Plan::one(set.unwrap_or_else(|| Write::add_finalizer(Kind::ServiceExport, &export.meta)));
     }
     let mut plan = set.map_or_else(Plan::default, Plan::one);
     // The fleet's API exports nothing of this Service. An export of an earlier Service is in a hub that was restored.
-    // fault ME3.2, S5.4: plan.join(withdraw_from_hub(view, &export.meta.name, now)); ~>
     plan.join(withdraw_from_hub(view, &export.meta.name, now));
     plan
 }
@@ -150,15 +140,12 @@ fn withdraw(view: Reader<'_>, export: &ServiceExport, now: Timestamp) -> Plan {
         return Plan::default();
     }
     let mut plan = withdraw_from_hub(view, &export.meta.name, now);
-    // fault S12.1: plan.writes.is_empty() && ~>
-    // fault S16.1: ours { let ~> ours && view.services().get(&export.meta.name).is_some() { let
     if plan.writes.is_empty() && export.meta.finalizers.ours {
         let name = &export.meta.name;
         let service = view.services().get(name).map(|service| &service.meta.uid);
         if let Some(undecodable) = view.undecodable_in_hub(Kind::InternalServiceExport, name, service) {
             return Plan::blocked_by_undecodable(Kind::ServiceExport, name, Kind::InternalServiceExport, &undecodable);
         }
-        // fault S12.2: plan.push(Write::remove_finalizer(Kind::ServiceExport, &export.meta)); ~>
         plan.push(Write::remove_finalizer(Kind::ServiceExport, &export.meta));
     }
     plan
@@ -173,13 +160,11 @@ fn withdraw_with_conditions(
     now: Timestamp,
 ) -> Plan {
     if conditions::find(&export.conditions, CONFLICT).is_some_and(|it| it.status == ConditionStatus::True) {
-        // fault S21.1: wanted.push(pending(&export.meta.name, COMPONENT)); ~>
         wanted.push(pending(&export.meta.name, COMPONENT));
     }
     match set_conditions(view, export, &wanted, now) {
         // The conditions are written before the withdrawal. After the withdrawal, only these conditions show that the outcome
         // in the status is out of date (B9 in docs/contributors/behaviour.md).
-        // fault S10.6: Some(status) if shows_outcome(export) => Plan::one(status), ~>
         Some(status) if shows_outcome(export) => Plan::one(status),
         // A plan writes each object at most once. If the withdrawal already writes the ServiceExport, the conditions wait for
         // the next plan.
@@ -207,9 +192,7 @@ fn withdraw_from_hub(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
     let mut plan = Plan::default();
     for present in exports_in_hub(view, service).filter(|export| !export.meta.deleting) {
         match &present.multicluster {
-            // fault ME2.2: request == Request::Unknown ~> false
             Some(multicluster) if request == Request::Unknown => {
-                // fault ME3.1: multicluster.exported_by != ExportedBy::StandardApi ~> false
                 if multicluster.exported_by != ExportedBy::StandardApi {
                     let multicluster =
                         Multicluster { exported_by: ExportedBy::StandardApi, ..(**multicluster).clone() };
@@ -229,14 +212,11 @@ fn withdraw_from_hub(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
 fn start_export(view: Reader<'_>, export: &ServiceExport, service: &Service, now: Timestamp) -> Plan {
     let name = &export.meta.name;
     let valid = valid_condition(ConditionValue::service_is_valid(name));
-    // fault S1.1: ours { let ~> ours && false { let
     if !export.meta.finalizers.ours {
         // Reset the condition `Conflict`: the outcome for an earlier export with this name does not apply to the new export
         // (B9 in docs/contributors/behaviour.md).
-        // fault S1.2, S7.1, S10.5, W1.1: , pending(name, COMPONENT) ~>
         let again = [valid, pending(name, COMPONENT)];
         let wanted: Vec<DesiredCondition> =
-            // fault S24.7: .chain(recorded::not_withdrawn(export, COMPONENT)) ~>
             again.into_iter().chain(recorded::not_withdrawn(export, COMPONENT)).collect();
         let write = set_conditions(view, export, &wanted, now)
             .unwrap_or_else(|| Write::add_finalizer(Kind::ServiceExport, &export.meta));
@@ -265,14 +245,12 @@ fn update_export(
             let desired = content_of(view, (service, hub), Some(export), ExportedBy::Both, now);
             export.headless || content_in(export) != desired
         };
-        // fault U14.3: to_hub.plan_again_at(hub.again(exports_in_hub(view, &service.meta.name).find(is_fuller))) ~> let _ = is_fuller
         to_hub.plan_again_at(hub.again(exports_in_hub(view, &service.meta.name).find(is_fuller)));
     }
     let valid = unless_blocked(view, export, service, valid, blocking.as_ref());
     let rejection = rejection.filter(|_| !to_hub.writes.is_empty());
     let mut wanted: Vec<DesiredCondition> = unless_rejected(export, &to_hub, valid, rejection).into_iter().collect();
     wanted.extend(outcome_of_hub(view, export, service));
-    // fault S24.8: recorded::not_withdrawn(export, COMPONENT) ~> recorded::not_withdrawn(export, COMPONENT).filter(|_| false)
     wanted.extend(recorded::not_withdrawn(export, COMPONENT));
     let blocking_reason = |reason| move |message| BlockingReason { reason, message };
     let mut plan = Plan::default()
@@ -283,7 +261,6 @@ fn update_export(
         if has_earlier_export(view, service) {
             // The Service was created again. The condition is written before the old export is deleted: afterwards only the
             // condition shows that the outcome of the old export does not apply.
-            // fault S10.7: return plan; ~>
             return plan;
         }
     }
@@ -304,7 +281,6 @@ fn unless_rejected(
     }
     match rejection {
         Some(message) => Some(valid_condition(ConditionValue::write_rejected(message.to_owned()))),
-        // fault R14.1: (!conditions::shows_rejection(&export.conditions)).then_some ~> Some
         None => (!conditions::shows_rejection(&export.conditions)).then_some(valid),
     }
 }
@@ -346,7 +322,6 @@ fn outcome_of_hub(view: Reader<'_>, export: &ServiceExport, service: &Service) -
     let internal = exports_in_hub(view, name).find(|internal| !internal.meta.deleting);
     let outcome = internal.and_then(|internal| {
         conditions::find(&internal.conditions, CONFLICT)
-            // fault S9.1: .filter(|condition| condition.observed_generation >= internal.meta.generation) ~>
             .filter(|condition| condition.observed_generation >= internal.meta.generation)
     });
     match outcome.map(|condition| condition.status) {
@@ -385,7 +360,6 @@ fn export_to_hub(
     let mut plan = Plan::default();
     let mut exists = false;
     for present in exports_in_hub(view, name) {
-        // fault S11.2, S13.1: = true; ~> |= !present.meta.deleting;
         exists = true; // also true for an export that is being deleted, because its name is still in use
         if present.meta.deleting {
             continue;
@@ -394,15 +368,10 @@ fn export_to_hub(
         if present.reference.uid != service.meta.uid {
             // The Service was created again: a new UID needs a new export, so the old one is deleted (B16 in
             // docs/contributors/behaviour.md).
-            // fault ME9.3: if standard::shows_outcome(view, name) ~> if standard::shows_outcome(view, name) && false
             if standard::shows_outcome(view, name) {
                 continue; // first the outcome of the earlier Service is removed from the ServiceExport, which may be all that is left
             }
-            // fault S11.1: plan.push(Write::delete(Kind::InternalServiceExport, &present.meta)); ~>
             plan.push(Write::delete(Kind::InternalServiceExport, &present.meta));
-        // fault S8.1: !is_up_to_date(present, service, hub, &content(Some(present))) || ~>
-        // fault A6.6: || is_elsewhere ~> || is_elsewhere && false
-        // fault S23.2: fits && ~>
         } else if fits && (!is_up_to_date(present, service, hub, &content(Some(present))) || is_elsewhere) {
             let reference = reference(view, service, now);
             let patch = Patch::InternalServiceExport { reference, content: content(Some(present)) };
@@ -412,9 +381,7 @@ fn export_to_hub(
     }
     if !exists
         && fits
-        // fault S30.1: view.may_export_more(Kind::InternalServiceExport, &name.namespace) ~> true
         && view.may_export_more(Kind::InternalServiceExport, &name.namespace)
-        // fault A1.2: service) { ~> service).filter(|_| false) {
         && let Some(at) = free_name(view, service)
     {
         let desired =
@@ -460,7 +427,6 @@ fn is_up_to_date(present: &InternalServiceExport, service: &Service, hub: Featur
     let present_content = ExportContent { multicluster: content.multicluster.clone(), ..content_in(present) };
     let fuller = || ExportContent { session_affinity: service.session_affinity, ..content.clone() };
     present_content == *content
-        // fault U12.5: (present.headless && service.headless || present_content == fuller()) ~> { let _ = &fuller; present.headless && service.headless }
         || hub.is_assumed() && (present.headless && service.headless || present_content == fuller())
 }
 
@@ -486,6 +452,5 @@ fn set_conditions(
     let wanted: Vec<DesiredCondition> =
         wanted.iter().cloned().chain(disputed::of_export(view, export, COMPONENT)).collect();
     let (list, events) = conditions::change(Kind::ServiceExport, &export.meta, &export.conditions, &wanted, now)?;
-    // fault R2.2: events) ~> events.into_iter().skip(1))
     Some(Write::patch(&export.meta, Patch::ServiceExportConditions(list)).with_events(events))
 }

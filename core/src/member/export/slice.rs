@@ -21,7 +21,6 @@ const REQUIRED: [Kind; 6] = [
     Kind::Service,
     Kind::ServiceExport,
     Kind::EndpointSlice,
-    // fault E16.1: Kind::InternalServiceExport ~> Kind::EndpointSlice
     Kind::InternalServiceExport,
     Kind::EndpointSliceExport,
     Kind::EndpointSliceImport,
@@ -37,7 +36,6 @@ pub(crate) fn plan_slice(view: Reader<'_>, slice: &ObjectName, now: Timestamp) -
     let hub = Hub { features: hub, now };
     let mut plan = match wanted(view, slice, hub) {
         None => withdraw_all(view, slice, hub).blocked_by(unsupported(view, slice, hub)),
-        // fault S23.3: if source. ~> if false && source.
         Some((source, _)) if source.content.ports.len() > PORTS_MAX => {
             Plan::default().blocked_by([too_many_ports(view, &source)])
         }
@@ -46,7 +44,6 @@ pub(crate) fn plan_slice(view: Reader<'_>, slice: &ObjectName, now: Timestamp) -
     let for_hub = view.slices().live(slice).map(|slice| hub.features.slice(&slice.content));
     let is_other =
         |export: &&HubSlice| for_hub.as_ref().is_some_and(|for_hub| for_hub.as_deref() != Some(&*export.spec.content));
-    // fault U14.4: plan.plan_again_at(hub.features.again(exports_of(view, slice).find(is_other))) ~> let _ = is_other
     plan.plan_again_at(hub.features.again(exports_of(view, slice).find(is_other)));
     plan
 }
@@ -122,7 +119,6 @@ fn too_many_addresses(view: Reader<'_>, slice: &EndpointSlice) -> Option<Blockin
             slice.further_addresses
         )
     };
-    // fault E17.1: slice.further_addresses > 0 ~> slice.further_addresses > 1
     (slice.further_addresses > 0).then(|| BlockingReason { reason: Reason::TooManyAddresses, message: message() })
 }
 
@@ -134,23 +130,19 @@ fn may_export_more(view: Reader<'_>, source: &Source<'_>, service: &ObjectName, 
     }
     let sources = view.slices_of(service).filter_map(|slice| supported_slice(view, slice, hub));
     let wanted = sources.filter(|source| !source.content.endpoints.is_empty()).count();
-    // fault S30.4: view.exported_slices(service) >= wanted ~> false && view.exported_slices(service) >= wanted
     view.exported_slices(service) >= wanted
 }
 
 /// Creates or updates the export of a source slice. When this export is up to date, removes other exports of the same source
 /// slice.
 fn ensure(view: Reader<'_>, source: &Source<'_>, export: &Meta, hub: Hub) -> Plan {
-    // fault A6.2: export)) else ~> export).filter(|_| false)) else
     let Some(kept) = best(view, source.slice).or_else(|| misnamed(view, source.slice, export)) else {
-        // fault S30.3: !may_export_more(view, source, &export.name, hub) ~> false
         if !may_export_more(view, source, &export.name, hub) {
             return Plan::default().blocked_by([too_many_slices(view, source.slice)]);
         }
         return match free_name(view, source.slice, export) {
             Some(at) => {
                 let desired = Desired::EndpointSliceExport(spec(view, source, export, None));
-                // fault A10.3: Plan::one(Write::create(at, desired)) ~> { let _ = (at, desired); Plan::default() }
                 Plan::one(Write::create(at, desired))
             }
             None => Plan::default().blocked_by(name_in_use(view, source.slice, export)),
@@ -159,20 +151,15 @@ fn ensure(view: Reader<'_>, source: &Source<'_>, export: &Meta, hub: Hub) -> Pla
     let owner = &export.name;
     if kept.spec.owner == *owner
         && handover::empties(&kept.spec.content, &source.content)
-        // fault E12.2: replacement_pending(view, kept, hub) ~> false
         && replacement_pending(view, kept, hub)
     {
         return Plan::default(); // this key is requeued when the replacement is exported
     }
     let reference = &kept.spec.reference;
-    // fault E15.1: !kept.misnamed ~> true
     let is_ours = !kept.misnamed
         && reference.cluster == view.settings().cluster
-        // fault A6.3: && reference.source == source.slice.meta.name ~>
         && reference.source == source.slice.meta.name
-        // fault E10.1: && kept.spec.owner == *owner ~>
         && kept.spec.owner == *owner;
-    // fault W5.1, W6.1: !hub.features.is_carried(&kept.spec.content, &source.slice.content) ~> kept.spec.reference.generation != source.slice.meta.generation
     if !hub.features.is_carried(&kept.spec.content, &source.slice.content) || !is_ours {
         let patch = Patch::EndpointSliceExport(spec(view, source, export, Some(kept)));
         return Plan::one(Write::patch(&kept.meta, patch));
@@ -180,7 +167,6 @@ fn ensure(view: Reader<'_>, source: &Source<'_>, export: &Meta, hub: Hub) -> Pla
     let mut plan = Plan::default();
     let superseded = |other: &&HubSlice| !other.meta.deleting && other.meta.name != kept.meta.name;
     for other in exports_of(view, &source.slice.meta.name).filter(superseded) {
-        // fault E8.1: plan.push(Write::delete(Kind::EndpointSliceExport, &other.meta)); } ~> let _ = other; } let _ = &mut plan;
         plan.push(Write::delete(Kind::EndpointSliceExport, &other.meta));
     }
     plan
@@ -199,7 +185,6 @@ fn possible_names(view: Reader<'_>, slice: &EndpointSlice, export: &Meta) -> [Ob
     let ObjectName { namespace, name } = &slice.meta.name;
     [SuffixLength::Short, SuffixLength::Long].map(|length| {
         let (cluster, uid) = (&view.settings().cluster, &slice.meta.uid);
-        // fault E7.1: export.uid ~> format!("{}{}", export.uid, { static CALLS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0); CALLS.fetch_add(1, std::sync::atomic::Ordering::Relaxed) })
         view.in_hub(names::slice_export_name(cluster, namespace, name, uid, &export.uid, length))
     })
 }
@@ -235,9 +220,7 @@ fn free_name(view: Reader<'_>, slice: &EndpointSlice, export: &Meta) -> Option<O
     for at in candidates {
         match view.slice_exports().get(&at) {
             None => return Some(at),
-            // fault E9.1: Some(present) if present.spec.reference.uid == slice.meta.uid => return None, ~>
             Some(present) if present.spec.reference.uid == slice.meta.uid => return None,
-            // fault E4.1: ) => {} } } None ~> ) => return None, } } None
             Some(_) => {}
         }
     }
@@ -249,7 +232,6 @@ fn spec(view: Reader<'_>, source: &Source<'_>, export: &Meta, present: Option<&H
     // The measured latency starts when the agent sees the change. If the slice becomes exportable later, the latency starts
     // then.
     let exportable_since = view.exportable_since(&export.name);
-    // fault L4.1: |seen| Some(seen).max(exportable_since) ~> Some
     let first_seen = view.oldest_change(&slice.meta.name).map(|seen| Some(seen).max(exportable_since));
     // Start time in the existing export. It applies if the source slice has no newer change.
     let kept = present.and_then(|it| it.spec.reference.exported_since);
@@ -258,11 +240,8 @@ fn spec(view: Reader<'_>, source: &Source<'_>, export: &Meta, present: Option<&H
             cluster: view.settings().cluster.clone(),
             source: slice.meta.name.clone(),
             uid: slice.meta.uid.clone(),
-            // fault S19.2: Text::from(slice.meta.resource_version.to_string ~> present.map_or_else(|| Text::from(slice.meta.resource_version.to_string()), |present| present.spec.reference.resource_version.clone
             resource_version: Text::from(slice.meta.resource_version.to_string()),
-            // fault E1.1: slice.meta.generation ~> 0
             generation: slice.meta.generation,
-            // fault L2.1: first_seen.unwrap_or(kept.or(exportable_since)) ~> { let _ = kept; first_seen.unwrap_or(exportable_since) }
             exported_since: first_seen.unwrap_or(kept.or(exportable_since)),
         },
         owner: export.name.clone(),

@@ -22,7 +22,6 @@ pub(super) struct Source<'a> {
 
 /// Returns the slice with this name, unless it is an imported slice or is being deleted.
 fn own<'a>(view: Reader<'a>, slice: &ObjectName) -> Option<&'a EndpointSlice> {
-    // fault E11.1: .filter(|slice| !view.is_imported(slice)) ~>
     view.slices().live(slice).filter(|slice| !view.is_imported(slice))
 }
 
@@ -30,7 +29,6 @@ fn own<'a>(view: Reader<'a>, slice: &ObjectName) -> Option<&'a EndpointSlice> {
 /// slice.
 pub(super) fn supported_slice<'a>(view: Reader<'a>, slice: &ObjectName, hub: Hub) -> Option<Source<'a>> {
     let slice = own(view, slice)?;
-    // fault U5.1: hub.features.slice(&slice.content)? ~> std::borrow::Cow::Borrowed(&slice.content)
     Some(Source { slice, content: hub.features.slice(&slice.content)? })
 }
 
@@ -45,13 +43,9 @@ pub(super) fn unsupported_slice<'a>(view: Reader<'a>, slice: &ObjectName, hub: H
 /// deleted. Its name does not matter (B1b and B2 in docs/contributors/behaviour.md).
 pub(super) fn best<'a>(view: Reader<'a>, slice: &EndpointSlice) -> Option<&'a HubSlice> {
     exports_of(view, &slice.meta.name)
-        // fault E5.1: uid) ~> uid && !export.meta.name.name.ends_with("zzzzz"))
-        // fault E14.1: && export.spec.reference.uid == slice.meta.uid ~>
         .filter(|export| !export.meta.deleting && export.spec.reference.uid == slice.meta.uid)
         .max_by(|one, other| {
-            // fault E8.3: export.spec.reference.generation ~> 0
             let rank = |export: &HubSlice| (export.spec.reference.generation, export.meta.created);
-            // fault E8.2: one).cmp(&rank(other ~> other).cmp(&rank(one
             rank(one).cmp(&rank(other)).then_with(|| other.meta.name.cmp(&one.meta.name))
         })
 }

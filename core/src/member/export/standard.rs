@@ -36,7 +36,6 @@ pub(super) fn request<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp
         return Request::None;
     }
     match view.leaving(now) {
-        // fault O25.1: Leaving::Yes => return Request::None, ~> Leaving::Yes => {}
         Leaving::Yes => return Request::None,
         Leaving::Unknown(_) => return Request::Unknown,
         Leaving::No => {}
@@ -44,24 +43,19 @@ pub(super) fn request<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp
     let is_known = view.complete(&[Kind::StandardServiceExport])
         && !view.is_undecodable(Kind::StandardServiceExport, service)
         && !view.is_undecodable(Kind::Service, service);
-    // fault ME2.3: .filter(|_| is_known) ~>
     let Some(hub) = view.hub_features(now).filter(|_| is_known) else { return Request::Unknown };
     let Some(export) = view.standard_exports().live(service) else { return Request::None };
     let Some(source) = view.services().live(service) else { return Request::None };
-    // fault ME4.1: source.service_type == ServiceType::ExternalName ~> false
     if source.service_type == ServiceType::ExternalName {
         return Request::None;
     }
-    // fault ME7.1: is_derived(view, source) ~> is_derived(view, source) && false
     if is_derived(view, source) {
         return Request::None;
     }
     let has_api = hub.has(Feature::MulticlusterApi);
-    // fault ME5.1: !has_api && !hub.is_assumed() ~> false
     if !has_api && !hub.is_assumed() {
         return Request::None;
     }
-    // fault ME5.2: !has_api || ~>
     if !has_api || source.ports.len() > PORTS_MAX {
         return Request::Unknown;
     }
@@ -70,7 +64,6 @@ pub(super) fn request<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp
 
 /// True if it is not known whether the standard API still exports a Service that it has exported.
 pub(super) fn is_unknown(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> bool {
-    // fault ME2.5: && exports_in_hub(view, service).any(|it| it.multicluster.is_some()) ~>
     request(view, service, now) == Request::Unknown && exports_in_hub(view, service).any(|it| it.multicluster.is_some())
 }
 
@@ -80,7 +73,6 @@ pub(super) fn again(view: Reader<'_>, now: Timestamp) -> Option<Timestamp> {
         return None;
     }
     let leaves = match view.leaving(now) {
-        // fault O24.3: Leaving::Unknown(until) => until, ~> Leaving::Unknown(until) => until.filter(|_| false),
         Leaving::Unknown(until) => until,
         Leaving::Yes | Leaving::No => None,
     };
@@ -102,12 +94,9 @@ pub(super) fn part(
         Request::Export(export, source) => Multicluster {
             exported_by,
             properties: properties(export, source),
-            // fault ME8.1: Some(export.meta.created) ~> Some(export.meta.created).filter(|_| false)
             export_created: Some(export.meta.created),
-            // fault ME8.2: shows_outcome(view, service) ~> shows_outcome(view, service) && false
             is_recreated: present.map_or_else(|| shows_outcome(view, service), |present| present.is_recreated),
         },
-        // fault ME2.4: ..present?.clone() ~> ..present.filter(|_| false)?.clone()
         Request::Unknown => Multicluster { exported_by, ..present?.clone() },
     };
     Some(Arc::new(part))
@@ -118,7 +107,6 @@ pub(super) fn part(
 pub(super) fn is_part(present: Option<&Multicluster>, desired: Option<&Multicluster>) -> bool {
     present == desired
         || present.zip(desired).is_some_and(|(present, desired)| {
-            // fault ME8.3: present.export_created.is_none() ~> present.export_created.is_none() && false
             present.export_created.is_none() && *present == Multicluster { export_created: None, ..desired.clone() }
         })
 }
@@ -145,7 +133,6 @@ fn properties(export: &StandardServiceExport, source: &Service) -> StandardPrope
 /// the hub agent has merged the export, also if it is in conflict. If the hub has lost the export or its outcome, the outcome in the
 /// ServiceExport counts.
 pub(super) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Option<&'a Meta> {
-    // fault ME6.1: == Request::None ~> != Request::Unknown
     if request(view, service, now) == Request::None {
         return None;
     }
@@ -155,10 +142,8 @@ pub(super) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timest
     let has_answer = |it: &&InternalServiceExport| verdict(it).is_some() || is_denied(it);
     let is_merged = match live_exports(view, source).find(has_answer) {
         Some(answered) => !is_denied(answered),
-        // fault ME9.1: shows_outcome(view, service) ~> shows_outcome(view, service) && false
         None => shows_outcome(view, service),
     };
-    // fault ME6.2: && !is_replaced ~>
     (is_merged && !is_replaced).then_some(&export.meta)
 }
 
@@ -184,7 +169,6 @@ pub(super) fn plan_conditions(view: Reader<'_>, service: &ObjectName, rejection:
         Some(source) if source.service_type == ServiceType::ExternalName => {
             wanted.extend(invalid(export, ConditionValue::invalid_service_type(service)));
         }
-        // fault O25.2: view.leaving(now) == Leaving::Yes ~> view.leaving(now) == Leaving::Yes && false
         Some(_) if view.leaving(now) == Leaving::Yes => {
             wanted.push(condition(VALID, ConditionValue::standard_export_is_valid(service)).without_event());
             let message = format!(
@@ -206,7 +190,6 @@ pub(super) fn plan_conditions(view: Reader<'_>, service: &ObjectName, rejection:
             let is_denied = live_exports(view, source).any(is_denied);
             wanted.extend(state(view, export, outcome, problem));
             let is_withdrawn = request(view, service, now) == Request::None;
-            // fault ME9.2: is_denied || is_withdrawn || has_earlier_export(view, source) ~> is_denied && is_withdrawn && has_earlier_export(view, source)
             wanted.extend(if is_denied || is_withdrawn || has_earlier_export(view, source) {
                 no_outcome(export)
             } else {

@@ -26,8 +26,6 @@ pub(super) fn withdraw_all(view: Reader<'_>, slice: &ObjectName, hub: Hub) -> Pl
     let kept = kept.map(|slice| &slice.meta.uid);
     let stays = |export: &&HubSlice| {
         let is_kept = kept == Some(&export.spec.reference.uid);
-        // fault U13.2: export.meta.deleting || is_kept || replacement_pending(view, export, hub) ~> { let _ = is_kept; export.meta.deleting || replacement_pending(view, export, hub) }
-        // fault E12.1: || replacement_pending(view, export, hub) ~>
         export.meta.deleting || is_kept || replacement_pending(view, export, hub)
     };
     for export in exports_of(view, slice).filter(|export| !stays(export)) {
@@ -41,7 +39,6 @@ pub(super) fn withdraw_all(view: Reader<'_>, slice: &ObjectName, hub: Hub) -> Pl
 pub(super) fn replacement_pending(view: Reader<'_>, removed: &HubSlice, hub: Hub) -> bool {
     let service = &removed.spec.owner;
     let may_be_exported = || view.is_export_unknown(service) || is_undecided(view, service, hub.now);
-    // fault E13.1: exportable(view, service, hub.now).is_none() && !may_be_exported() ~> may_be_exported() && false
     if exportable(view, service, hub.now).is_none() && !may_be_exported() {
         return false;
     }

@@ -15,11 +15,9 @@ pub(crate) fn plan_import(view: Reader<'_>, name: &ObjectName, now: Timestamp) -
         return Plan::default();
     }
     match view.imports().get(name) {
-        // fault I4.1: withdraw(view, name ~> Plan::default(
         None => withdraw(view, name),
         Some(import) if import.meta.deleting => {
             let plan = withdraw(view, name);
-            // fault M19.1: if plan.writes.is_empty() && import.meta.finalizers.ours { remove_finalizer(view, import) } else { ~> { let _ = remove_finalizer(view, import);
             if plan.writes.is_empty() && import.meta.finalizers.ours { remove_finalizer(view, import) } else { plan }
         }
         Some(import) if !import.meta.finalizers.ours => {
@@ -36,7 +34,6 @@ pub(crate) fn plan_unclaimed_import(view: Reader<'_>, name: &ObjectName) -> Plan
     let import = view.imports().get(name).filter(|import| import.meta.deleting && import.meta.finalizers.ours);
     match import {
         Some(import)
-            // fault M24.1: && claims_of(view, name).next().is_none() ~>
             if known && !view.is_undecodable(Kind::ServiceImport, name) && claims_of(view, name).next().is_none() =>
         {
             remove_finalizer(view, import)
@@ -86,30 +83,22 @@ fn claim(view: Reader<'_>, import: &ServiceImport, now: Timestamp) -> Plan {
             plan.push(Write::patch(&earlier.meta, Patch::InternalServiceImport(reference(view, import))));
         }
         // While a claim is being deleted, its name is still in use, so a new claim must wait.
-        // fault I5.1: next().is_none( ~> all(|claim| claim.meta.deleting
         if claims_of(view, &import.meta.name).next().is_none() && !is_mcs_undecodable(view, import) {
-            // fault I1.1: consumer_type.unwrap_or_default ~> ConsumerType::default
             plan.join(create(view, import, consumer_type.unwrap_or_default()));
         }
         return plan;
     };
-    // fault I3.1: consumer_type) ~> consumer_type && *wanted == ConsumerType::LoadBalancer)
     match consumer_type.filter(|wanted| *wanted != current.consumer_type) {
-        // fault C4.1 (change_of_type::a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_answered): ConsumerType::LoadBalancer) => plan.join(create(view, import, ConsumerType::LoadBalancer ~> wanted @ ConsumerType::LoadBalancer) => plan.push(Write::patch(&current.meta, Patch::ConsumerType(wanted)
         Some(ConsumerType::LoadBalancer) => plan.join(create(view, import, ConsumerType::LoadBalancer)),
         Some(wanted @ ConsumerType::ClusterIp) => {
             plan.push(Write::patch(&current.meta, Patch::ConsumerType(wanted)));
         }
         None => {}
     }
-    // fault I6.2: previous.filter(|_| !is_answered(current)).filter(|claim| is_answered(claim)).unwrap_or(current) ~> current
     let shown = previous.filter(|_| !is_answered(current)).filter(|claim| is_answered(claim)).unwrap_or(current);
     // An undecodable claim may be the one that is granted.
-    // fault T38.3: !is_answered(shown) && undecodable(view, import).is_some() ~> false
     let is_unknown = !is_answered(shown) && undecodable(view, import).is_some();
-    // fault I2.1: shown ~> false && shown
     if shown.status != import.status && !is_unknown {
-        // fault P14.2: !import.status.clusters.is_empty() ~> false
         match view.keeps_until(now).filter(|_| !import.status.clusters.is_empty()) {
             // A restored hub has older exporters and ports.
             Some(until) => plan.plan_again_at(until),
@@ -119,8 +108,6 @@ fn claim(view: Reader<'_>, import: &ServiceImport, now: Timestamp) -> Plan {
             }
         }
     }
-    // fault I6.1: .filter(|_| is_answered(current)) ~>
-    // fault I8.1: current)) { ~> current) && false) {
     if let Some(previous) = previous.filter(|_| is_answered(current)) {
         plan.push(Write::delete(Kind::InternalServiceImport, &previous.meta));
     }
@@ -146,7 +133,6 @@ struct OwnClaims<'a> {
 fn own_claims<'a>(view: Reader<'a>, import: &ServiceImport) -> OwnClaims<'a> {
     let (name, uid) = (&import.meta.name, &import.meta.uid);
     let live = claims_of(view, name).filter(|claim| !claim.meta.deleting);
-    // fault I4.2: uid) ~> uid || true)
     let (own, mut surplus): (Vec<_>, Vec<_>) = live.partition(|claim| claim.reference.uid == *uid);
     let is_named_by_us =
         |claim: &&InternalServiceImport| view.names_in_hub(name, Some(uid)).any(|at| at == claim.meta.name);
@@ -154,7 +140,6 @@ fn own_claims<'a>(view: Reader<'a>, import: &ServiceImport) -> OwnClaims<'a> {
     if named.is_empty() && !others.is_empty() {
         named.push(others.remove(0));
     }
-    // fault I4.3: surplus.extend(others) ~> let _ = others
     surplus.extend(others);
     let age = |claim: &&InternalServiceImport| {
         let is_exclusive = claim.consumer_type == ConsumerType::LoadBalancer;
@@ -163,8 +148,6 @@ fn own_claims<'a>(view: Reader<'a>, import: &ServiceImport) -> OwnClaims<'a> {
     named.sort_by_key(age);
     let current = named.pop();
     let may_be_taken_over = |claim: &&InternalServiceImport| {
-        // fault I4.4: claim.consumer_type == ConsumerType::ClusterIp && ~>
-        // fault I4.5: current.is_none() && claim ~> claim
         current.is_none() && claim.consumer_type == ConsumerType::ClusterIp && is_named_by_us(claim)
     };
     let earlier = surplus.iter().position(may_be_taken_over).map(|index| surplus.remove(index));
@@ -233,7 +216,6 @@ fn free_name(view: Reader<'_>, import: &ServiceImport) -> Option<ObjectName> {
     if undecodable(view, import).is_some() {
         return None;
     }
-    // fault N1.2: find(|at| view.claims().get(at).is_none() ~> next(
     view.names_in_hub(name, uid).find(|at| view.claims().get(at).is_none())
 }
 
@@ -242,7 +224,6 @@ fn free_name(view: Reader<'_>, import: &ServiceImport) -> Option<ObjectName> {
 /// imports with this condition when a name becomes free.
 pub(super) fn name_in_use(view: Reader<'_>, import: &ObjectName) -> Option<String> {
     let import = view.imports().live(import).filter(|_| view.complete(&[Kind::InternalServiceImport]))?;
-    // fault R6.1: claims_of(view, &import.meta.name).next().is_some() ~> true
     if claims_of(view, &import.meta.name).next().is_some() { None } else { no_free_name(view, import) }
 }
 
@@ -250,7 +231,6 @@ pub(super) fn name_in_use(view: Reader<'_>, import: &ObjectName) -> Option<Strin
 /// `None` if a name is free, or if an undecodable object has one of the names, because it may be the claim.
 fn no_free_name(view: Reader<'_>, import: &ServiceImport) -> Option<String> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
-    // fault N1.6: || ~> &&
     if view.undecodable_in_hub(Kind::InternalServiceImport, name, uid).is_some() || free_name(view, import).is_some() {
         return None;
     }

@@ -27,7 +27,6 @@ pub(super) fn decide(
 ) -> Decision {
     let cluster = &view.settings().cluster;
     let balances = mcs.consumer_type == ConsumerType::LoadBalancer && !import.status.is_headless();
-    // fault M27.3: balances && ~> false && balances &&
     if balances && mcs.internal_load_balancer == InternalLoadBalancer::Malformed {
         return Decision::Unchanged(ConditionValue::internal_load_balancer_malformed(&mcs.meta.name, cluster));
     }
@@ -48,7 +47,6 @@ fn waits_for_grant(
     import: &ServiceImport,
     present: Option<&Service>,
 ) -> bool {
-    // fault T38.2: && claim::undecodable(view, import).is_none() ~>
     let known = view.complete(&[Kind::InternalServiceImport]) && claim::undecodable(view, import).is_none();
     let says_so = || conditions::has_type_with_reason(&mcs.conditions, VALID, Reason::LoadBalancerNotGranted);
     let is_cluster_ip = |service: &Service| !service.headless && service.service_type == ServiceType::ClusterIp;
@@ -65,16 +63,13 @@ fn exceeded_limit(view: Reader<'_>, mcs: &MultiClusterService) -> Option<usize> 
         return None;
     }
     let age = |mcs: &MultiClusterService| Some((mcs.load_balancer_requested_since()?, mcs.meta.name.name.clone()));
-    // fault M26.2: .is_some_and(|older| Some(older) < age(mcs)) ~> .is_some()
     let is_older = |other: &MultiClusterService| age(other).is_some_and(|older| Some(older) < age(mcs));
     let before = |other: &&MultiClusterService| has_load_balancer(view, other) || is_older(other);
-    // fault M26.1: >= limit ~> >= usize::MAX
     (view.requests_in(&mcs.meta.name.namespace).filter(before).count() >= limit).then_some(limit)
 }
 
 /// True if a MultiClusterService has a load balancer, also one that is being deleted.
 fn has_load_balancer(view: Reader<'_>, mcs: &MultiClusterService) -> bool {
     let mut services = view.derived_of(&mcs.meta.name).filter_map(|name| view.services().get(name));
-    // fault M26.3: == ServiceType::LoadBalancer ~> == ServiceType::ClusterIp
     services.any(|service| service.service_type == ServiceType::LoadBalancer)
 }

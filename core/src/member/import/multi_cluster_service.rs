@@ -30,9 +30,7 @@ pub(crate) fn plan_multi_cluster_service(view: Reader<'_>, name: &ObjectName, no
         // is left to do. A Service that lost its labels is not a derived Service any more and stays.
         None => Plan::default(),
         Some(mcs) if mcs.meta.deleting => remove_import(view, mcs),
-        // fault M6.1: mcs.import_name.is_empty() ~> false
         Some(mcs) if mcs.import_name.is_empty() => import_nothing(view, mcs, now),
-        // fault M1.1: if !marked ~> if false && !marked
         Some(mcs) if !marked(mcs) => Plan::one(mark(mcs, mcs.derived_label.clone())),
         Some(mcs) => import(view, mcs, now),
     }
@@ -48,8 +46,6 @@ fn remove_import(view: Reader<'_>, mcs: &MultiClusterService) -> Plan {
     for service in derived_services(view, mcs) {
         plan.push(Write::delete(Kind::Service, &service.meta));
     }
-    // fault M9.1: controlled_imports(view, mcs).chain(orphaned_import(view, mcs ~> view.imports().live(&ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone())).into_iter().chain(controlled_imports(view, mcs).take(0
-    // fault M12.2: for import in controlled_imports(view, mcs).chain(orphaned_import(view, mcs) ~> let _ = orphaned_import; for import in controlled_imports(view, mcs
     for import in controlled_imports(view, mcs).chain(orphaned_import(view, mcs)) {
         plan.push(Write::delete(Kind::ServiceImport, &import.meta));
     }
@@ -59,8 +55,6 @@ fn remove_import(view: Reader<'_>, mcs: &MultiClusterService) -> Plan {
         // The finalizer stays: if the MultiClusterService were gone, no agent would remove its undecodable object later.
         return Plan::blocked_by_undecodable(Kind::MultiClusterService, &mcs.meta.name, kind, &undecodable);
     }
-    // fault M12.1: if plan.writes.is_empty() ~>
-    // fault A2.1: if plan.writes.is_empty() { let event = event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", mcs.import())); let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.without_ours(), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; let stripped = mcs.derived_label.as_ref().map(|label| view.in_system(label.clone())); let is_stripped = |at: &ObjectName| view.services().live(at).is_some_and(|it| it.derived_from.is_none()); let left = stripped.filter(is_stripped).map(|left| left_behind(mcs, &left, "")); plan.push(Write::patch(&mcs.meta, patch).with_events([event]).with_events(left)); } ~> let patch = Patch::MultiClusterService { finalizers: mcs.meta.finalizers.without_ours(), import_label: mcs.import_label.clone(), derived_label: mcs.derived_label.clone(), }; plan.writes.insert(0, Write::patch(&mcs.meta, patch));
     if plan.writes.is_empty() {
         let event = event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", mcs.import()));
         let patch = Patch::MultiClusterService {
@@ -69,9 +63,7 @@ fn remove_import(view: Reader<'_>, mcs: &MultiClusterService) -> Plan {
             derived_label: mcs.derived_label.clone(),
         };
         let stripped = mcs.derived_label.as_ref().map(|label| view.in_system(label.clone()));
-        // fault M23.2: view.services().live(at).is_some_and(|it| it.derived_from.is_none()) ~> { let _ = at; true }
         let is_stripped = |at: &ObjectName| view.services().live(at).is_some_and(|it| it.derived_from.is_none());
-        // fault M23.1: map ~> filter(|_| false).map
         let left = stripped.filter(is_stripped).map(|left| left_behind(mcs, &left, ""));
         plan.push(Write::patch(&mcs.meta, patch).with_events([event]).with_events(left));
     }
@@ -82,7 +74,6 @@ fn remove_import(view: Reader<'_>, mcs: &MultiClusterService) -> Plan {
 /// Service, and reports the missing field in the condition `Valid`.
 fn import_nothing(view: Reader<'_>, mcs: &MultiClusterService, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    // fault M6.2: for import in controlled_imports(view, mcs) { plan.push(Write::delete(Kind::ServiceImport, &import.meta)); } ~>
     for import in controlled_imports(view, mcs) {
         plan.push(Write::delete(Kind::ServiceImport, &import.meta));
     }
@@ -99,14 +90,12 @@ fn import_nothing(view: Reader<'_>, mcs: &MultiClusterService, now: Timestamp) -
 /// True if the MultiClusterService has our finalizer and the label with the name of its ServiceImport. After a crash, the
 /// agent needs both to clean up the objects of the MultiClusterService.
 fn marked(mcs: &MultiClusterService) -> bool {
-    // fault M7.1: as_ref() == Some(&mcs.import_name ~> is_some(
     mcs.meta.finalizers.ours && mcs.import_label.as_ref() == Some(&mcs.import_name)
 }
 
 fn mark(mcs: &MultiClusterService, derived_label: Option<Text>) -> Write {
     let patch = Patch::MultiClusterService {
         finalizers: mcs.meta.finalizers.with_ours(),
-        // fault W3.1: Some( ~> mcs.meta.finalizers.ours.then(||
         import_label: Some(mcs.import_name.clone()),
         derived_label,
     };
@@ -126,7 +115,6 @@ fn import(view: Reader<'_>, mcs: &MultiClusterService, now: Timestamp) -> Plan {
     let resolved = match view.imports().get(&name) {
         None => {
             let desired = Desired::ServiceImport { controller: Some(controller(mcs)), finalizer: true };
-            // fault A1.3: plan.push(Write::create(name.clone(), desired)) ~> let _ = desired
             plan.push(Write::create(name.clone(), desired));
             if let Some(rejection) = show_rejection(view, mcs, now) {
                 plan.join(rejection);
@@ -138,11 +126,9 @@ fn import(view: Reader<'_>, mcs: &MultiClusterService, now: Timestamp) -> Plan {
             None
         }
         // This key is requeued when the ServiceImport is gone (B4 in docs/contributors/behaviour.md).
-        // fault M13.1: Some(import) if import.meta.deleting => None, ~>
         Some(import) if import.meta.deleting => None,
         Some(import) => match import.controller() {
             None => {
-                // fault M2.1: plan.push(adopt(import, mcs) ~> let _ = adopt(import, mcs
                 plan.push(adopt(import, mcs));
                 None
             }
@@ -178,7 +164,6 @@ fn undecodable_of(view: Reader<'_>, mcs: &MultiClusterService) -> Option<(Kind, 
 
 fn adopt(import: &ServiceImport, mcs: &MultiClusterService) -> Write {
     let patch = Patch::ServiceImportOwners {
-        // fault M2.2: import.owners.clone ~> Vec::new
         others: import.owners.clone(),
         controller: controller(mcs),
         finalizers: import.meta.finalizers.with_ours(),
@@ -196,22 +181,15 @@ fn without_exporters(view: Reader<'_>, mcs: &MultiClusterService, import: &Objec
     };
     let blocking_reason = name_in_use.map(|message| BlockingReason { reason: Reason::NameHeldByAnother, message });
     let mut plan = Plan::default().blocked_by(blocking_reason);
-    // fault M7.2: mcs) { ~> mcs).filter(|_| false) {
-    // fault M18.3: any_derived_service ~> derived_service
     if let Some(service) = any_derived_service(view, mcs) {
-        // fault M10.2: since = view.unresolved_since(import).unwrap_or(now) ~> _ = view.unresolved_since(import); let since = now
-        // fault M11.1: since = view.unresolved_since(import).unwrap_or(now ~> _ = view.unresolved_since(import); let since = conditions::find(&mcs.conditions, VALID).map_or(now, |taken| taken.last_transition
         let since = view.unresolved_since(import).unwrap_or(now);
-        // fault M10.1: .plus_micros(view.settings().derived_service_grace_micros) ~>
         let until = since.plus_micros(view.settings().derived_service_grace_micros);
         if now < until {
             plan.plan_again_at(until);
-            // fault M10.3: service.load_balancer.clone() ~> LoadBalancerStatus { ingress: service.load_balancer.ingress[..0].to_vec() }
             plan.join(set_status_beside(view, &plan, mcs, &value, service.load_balancer.clone(), now));
             return plan;
         }
     }
-    // fault M8.1: retire(view, mcs)); plan.join( ~>
     plan.join(retire(view, mcs));
     plan.join(set_status_beside(view, &plan, mcs, &value, LoadBalancerStatus::default(), now));
     plan
@@ -225,7 +203,6 @@ fn retire(view: Reader<'_>, mcs: &MultiClusterService) -> Plan {
         plan.push(Write::delete(Kind::Service, &service.meta));
     }
     if plan.writes.is_empty() && mcs.derived_label.is_some() {
-        // fault W8.1: plan.push(mark(mcs, None) ~> let _ = mark(mcs, None
         plan.push(mark(mcs, None));
     }
     plan
@@ -301,7 +278,6 @@ fn imported_by_another(view: Reader<'_>, mcs: &MultiClusterService, holder: &str
 /// has another name, a user edited the label. Then the Service keeps its name and addresses, and the agent repairs the label.
 /// The label cannot give a new derived Service a name of the user's choice, such as that of a Service that pods look up.
 fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, now: Timestamp) -> Plan {
-    // fault T24.1: ports) { ~> ports).filter(|_| false) {
     if let Some(port) = admission::unfit_port(&import.status.ports) {
         let message = format!(
             "Service {} is not derived: port {:?} {}/{} of the ServiceImport in the hub is invalid. Correct the \
@@ -315,24 +291,19 @@ fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, n
         return set_blocked(view, mcs, ConditionValue::port_malformed(message), now);
     }
     let named = || mcs.derived_label.as_ref().map(|label| view.in_system(label.clone()));
-    // fault M18.1: any_derived_service( ~> derived_service(
     let present = any_derived_service(view, mcs);
     let (consumer_type, refusal) = match load_balancer::decide(view, mcs, import, present) {
-        // fault M4.1: mcs.consumer_type ~> ConsumerType::default()
         Decision::AsRequested => (mcs.consumer_type, None),
-        // fault I7.1: ConsumerType::ClusterIp ~> mcs.consumer_type
         Decision::ClusterIp(refusal) => (ConsumerType::ClusterIp, Some(refusal)),
         Decision::Unchanged(refusal) => return set_blocked(view, mcs, refusal, now),
     };
     let name = present
         .map(|service| service.meta.name.clone())
-        // fault M25.1: is_possible(view, mcs, name) && ~> (is_possible(view, mcs, name) || true) &&
         .or_else(|| named().filter(|name| is_possible(view, mcs, name) && usable(view, mcs, name)))
         .or_else(|| free_name(view, mcs));
     let Some(name) = name else {
         return set_blocked(view, mcs, ConditionValue::name_held_by_another(names_in_use(view, mcs)), now);
     };
-    // fault M3.1: mcs ~> false && mcs
     if mcs.derived_label.as_ref() != Some(&name.name) {
         let instead = ", and derives another Service";
         let left = named().filter(|left| !usable(view, mcs, left)).map(|left| left_behind(mcs, &left, instead));
@@ -341,7 +312,6 @@ fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, n
     let desired = desired(view, mcs, import, present, consumer_type);
     let Some(service) = view.services().get(&name) else {
         let mut plan = Plan::one(Write::create(name, Desired::Service(desired)));
-        // fault R14.2: plan.join(show_rejection(view, mcs, now).unwrap_or_default()); ~>
         plan.join(show_rejection(view, mcs, now).unwrap_or_default());
         return plan;
     };
@@ -349,16 +319,13 @@ fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, n
         return Plan::default(); // this key is requeued when the Service is gone
     }
     let is_desired = service.headless == desired.headless && as_desired(service, &desired);
-    // fault P14.3: view.keeps_until(now) ~> None::<Timestamp>
     if let Some(until) = view.keeps_until(now).filter(|_| !is_desired) {
         return Plan { again: Some(until), ..Plan::default() }; // a restored hub may have older ports or an older claim
     }
     let mut plan = Plan::default();
     for other in derived_services(view, mcs).filter(|other| other.meta.name != name) {
-        // fault M22.1: plan.push(Write::delete(Kind::Service, &other.meta)); ~> let _ = other;
         plan.push(Write::delete(Kind::Service, &other.meta)); // a second derived Service, created after an edit of the label
     }
-    // fault F8.1: headless { return ~> headless && false { return
     if service.headless != desired.headless {
         // A Service cannot become headless or stop being headless (`clusterIP` is immutable), so it is created again.
         return Plan::one(Write::delete(Kind::Service, &service.meta));
@@ -372,10 +339,8 @@ fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, n
         plan.join(rejection);
         return plan;
     }
-    // fault I7.2: refusal.map(valid_condition) ~> refusal.filter(|_| false).map(valid_condition)
     let valid = refusal.map(valid_condition).or_else(|| imported(view, mcs, import, &name));
     if let Some(valid) = valid {
-        // fault M3.2: service.load_balancer.clone ~> LoadBalancerStatus::default
         plan.writes.extend(set_status(view, mcs, &valid, service.load_balancer.clone(), now));
     }
     plan
@@ -391,11 +356,9 @@ fn imported(
 ) -> Option<DesiredCondition> {
     let shown = conditions::find(&mcs.conditions, VALID);
     let taken = match slice::names_in_use(view, &import.meta.name) {
-        // fault P5.3: NameHeldByAnother)) = ~> NameHeldByAnother) && false) =
         None if shown.is_some_and(|valid| conditions::has_reason(valid, Reason::NameHeldByAnother)) => return None,
         taken => taken.unwrap_or_default(),
     };
-    // fault P5.2: ) { return ~> ) && false { return
     if !taken.is_empty() {
         return Some(valid_condition(ConditionValue::name_held_by_another(slice::names_in_use_message(
             view,
@@ -445,9 +408,7 @@ fn desired(
         consumer_type: if headless { ConsumerType::ClusterIp } else { consumer_type },
         ports: import.status.ports.clone(),
         headless,
-        // fault T29.1: admission::fit_affinity(import.status.session_affinity) ~> import.status.session_affinity
         session_affinity: admission::fit_affinity(import.status.session_affinity),
-        // fault F4.1: present.is_some_and(|service| service.dual_stack) || ~>
         dual_stack: present.is_some_and(|service| service.dual_stack)
             || view.ipv6_slices_of(&import.meta.name).next().is_some(),
         internal_load_balancer: mcs.internal_load_balancer == InternalLoadBalancer::Requested,
@@ -457,7 +418,6 @@ fn desired(
 /// True if the derived Service may have this name: the name is a valid DNS label, and no other Service has the name.
 fn usable(view: Reader<'_>, mcs: &MultiClusterService, name: &ObjectName) -> bool {
     let ours = |service: &Service| service.derived_from.as_ref() == Some(&mcs.meta.name);
-    // fault N1.3, N3.1: names::is_dns_1035_label(&name.name) && view.services().get(name).is_none_or(ours) ~> { let _ = ours; names::is_dns_1035_label(&name.name) }
     names::is_dns_1035_label(&name.name) && view.services().get(name).is_none_or(ours)
 }
 
@@ -494,7 +454,6 @@ fn set_status(
     now: Timestamp,
 ) -> Option<Write> {
     let (kind, meta) = (Kind::MultiClusterService, &mcs.meta);
-    // fault O23.1: silent::condition(view, mcs, COMPONENT, now) ~> None
     let silent = silent::condition(view, mcs, COMPONENT, now);
     let disputed = disputed::of_import(view, mcs, COMPONENT);
     let wanted: Vec<DesiredCondition> = [valid.clone()].into_iter().chain(disputed).chain(silent).collect();

@@ -19,17 +19,13 @@ pub(super) fn content<'a>(
 ) -> Cow<'a, SliceContent> {
     let treatment = view.treatment_of(&distributed.spec.reference.cluster, now);
     // A draining member counts as serving for a withdrawn one.
-    // fault O20.1: other, now) < treatment ~> other, now) <= treatment
     let is_served = |it| view.exporters_that_serve(it).any(|other| view.treatment_of(other, now) < treatment);
-    // fault O20.8 (standard_slices::endpoints_of_a_silent_cluster_are_draining_while_another_cluster_serves): .all(is_served) ~> .any(is_served)
     let are_served = || Served::by(service, &content).into_iter().all(is_served);
     let Some(treatment) = treatment.filter(|_| are_served()) else { return content };
     let mut content = content.into_owned();
     let endpoints = std::mem::take(&mut content.endpoints);
     match treatment {
-        // fault O20.2: content.draining.splice(..0, endpoints) ~> content.draining.splice(..0, endpoints.into_iter().take(0))
         Treatment::Draining => drop(content.draining.splice(..0, endpoints)),
-        // fault O20.3: content.draining.clear() ~> drop(content.draining.splice(..0, endpoints))
         Treatment::Withdrawn => content.draining.clear(),
     }
     Cow::Owned(content)
@@ -38,7 +34,6 @@ pub(super) fn content<'a>(
 /// Returns the time at which the list of silent members does not count any more, because no hub agent maintains it.
 pub(super) fn again(view: Reader<'_>, distributed: &HubSlice, now: Timestamp) -> Option<Timestamp> {
     view.treatment_of(&distributed.spec.reference.cluster, now)?;
-    // fault O19.5: .again(Some(())) ~> .again(None::<()>).filter(|_| false)
     view.hub_features(now)?.again(Some(()))
 }
 

@@ -33,10 +33,8 @@ const COMPONENT: &str = "endpointsliceimport-controller";
 
 /// Plans the import of a distributed slice into the EndpointSlice with this name.
 pub(crate) fn plan_slice(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> Plan {
-    // fault MI25.1: is_for_fleet_api(view, &at.namespace) ~> true
     let is_for_fleet = is_for_fleet_api(view, &at.namespace);
     let required: &'static [Kind] = if is_for_fleet { &FOR_FLEET_API } else { &FOR_STANDARD_API };
-    // fault A4.6: !view.complete(required) ~> false
     if !view.complete(required) || !view.knows_member_agent() {
         return Plan::default();
     }
@@ -52,10 +50,8 @@ pub(crate) fn plan_slice(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> P
         }
         Some(distributed) if distributed.meta.deleting => withdraw(view, at, distributed, present, now),
         Some(distributed) => match target::target(view, at, distributed, now) {
-            // fault P2.1: again, ~> again: again.or(Some(now.plus_micros(2_000_000))),
             Found::Waits(again) => Plan { again, ..Plan::default() },
             Found::Target(target) => within_share(view, &Import { at, distributed, target }, present, now),
-            // fault MI13.3: remove(view, distributed, present) ~> Plan::default()
             Found::Ended => remove(view, distributed, present),
         },
     }
@@ -65,7 +61,6 @@ pub(crate) fn plan_slice(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> P
 fn within_share(view: Reader<'_>, parts: &Import<'_>, present: Option<&EndpointSlice>, now: Timestamp) -> Plan {
     let grant = view.grant(parts.distributed);
     let plan = match grant {
-        // fault T54.6: remove(view, parts.distributed, present) ~> import(view, parts, present, now)
         Grant::Nothing => remove(view, parts.distributed, present),
         Grant::First(_) | Grant::Whole => import(view, parts, present, now),
     };
@@ -96,7 +91,6 @@ struct Import<'a> {
 
 /// Removes the slice that was imported for a Service which this cluster does not import any more.
 fn remove(view: Reader<'_>, distributed: &HubSlice, present: Option<&EndpointSlice>) -> Plan {
-    // fault MI13.1: .filter(|present| is_ours(view, distributed, present)) ~>
     let present = present.filter(|present| is_ours(view, distributed, present));
     let present = present.filter(|present| !present.meta.deleting);
     present.map_or_else(Plan::default, |present| Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)))
@@ -110,15 +104,11 @@ fn withdraw(
     present: Option<&EndpointSlice>,
     now: Timestamp,
 ) -> Plan {
-    // fault P3.1: present)) { ~> present) && !present.meta.deleting) {
-    // fault P3.2: .filter(|present| is_ours(view, distributed, present)) ~>
     match present.filter(|present| is_ours(view, distributed, present)) {
-        // fault P10.1: || is_replaced(view, at, distributed, present, now) ~>
         Some(present) if present.meta.deleting || is_replaced(view, at, distributed, present, now) => Plan::default(),
         Some(present) => Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)),
         // One of the two keys of a distributed slice removes the finalizer.
         None if !distributed.meta.finalizers.ours || !is_for_fleet_api(view, &at.namespace) => Plan::default(),
-        // fault MI14.1: is_imported_by_other_api(view, at, distributed) ~> false
         None if is_imported_by_other_api(view, at, distributed) => Plan::default(),
         None => Plan::one(Write::remove_finalizer(Kind::EndpointSliceImport, &distributed.meta)),
     }
@@ -136,7 +126,6 @@ fn is_replaced(
     match target::target(view, at, distributed, now) {
         Found::Target(target) => replacement_pending(view, &Import { at, distributed, target }, removed, now),
         Found::Waits(_) if is_for_fleet_api(view, &at.namespace) => false,
-        // fault MI16.1: is_perhaps_replaced(view, at, distributed, removed) ~> false
         Found::Waits(_) => is_perhaps_replaced(view, at, distributed, removed),
         Found::Ended => false,
     }
@@ -159,7 +148,6 @@ fn others<'a>(
 ) -> impl Iterator<Item = (ObjectName, &'a HubSlice)> {
     let all = view.distributed_slices_of(&distributed.spec.owner);
     let live = all.filter_map(move |other| view.distributed_slices().live(other));
-    // fault P10.3: other| other.spec.reference.cluster == distributed.spec.reference.cluster ~> _| true
     let others = live.filter(|other| other.spec.reference.cluster == distributed.spec.reference.cluster);
     others.map(|other| (ObjectName::new(at.namespace.clone(), other.meta.name.name.clone()), other))
 }
@@ -174,7 +162,6 @@ fn replacement_pending(view: Reader<'_>, import: &Import<'_>, removed: &Endpoint
         if present.is_some_and(|present| !is_ours(view, other, present)) {
             return false; // another writer's slice has the name of the replacement, so the replacement cannot be imported
         }
-        // fault T20.5: import.target.content(view, other, now) ~> std::borrow::Cow::Borrowed(&*other.spec.content)
         let desired = import.target.content(view, other, now);
         handover::replacement_pending(present.filter(bound).map(|present| &present.content), &desired, &removed.content)
     })
@@ -186,14 +173,11 @@ fn replacement_pending(view: Reader<'_>, import: &Import<'_>, removed: &Endpoint
 fn outdated(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> Option<Plan> {
     let outdated_since = view.outdated_since(at)?;
     let (since, grace) = match view.hub_leads(at, now) {
-        // fault P13.4: return Some(Plan::default()) ~> return None
         HubLeads::Unknown => return Some(Plan::default()),
         HubLeads::Since(since) => (since, RESTORE_GRACE_MICROS),
         HubLeads::Perhaps(since) => (since, HUB_OUTAGE_MICROS),
     };
-    // fault P13.5: .max(since) ~> .max(since.min(outdated_since))
     let until = outdated_since.max(since).plus_micros(grace);
-    // fault P13.3: now < until ~> false
     (now < until).then(|| Plan { again: Some(until), ..Plan::default() })
 }
 
@@ -210,14 +194,12 @@ fn import(view: Reader<'_>, import: &Import<'_>, present: Option<&EndpointSlice>
     let blocking_reason =
         BlockingReason { reason: desired.not_imported.reason(), message: desired.not_imported.message(distributed) };
     if let Some(event) =
-        // fault T22.1: is_news ~> true || is_news
         importer_event(view, import, &blocking_reason).filter(|_| is_news(distributed, present, desired))
     {
         let imports =
             |write: &&mut Write| write.kind() == Kind::EndpointSlice && !matches!(write.action, Action::Delete { .. });
         plan.writes.iter_mut().filter(imports).for_each(|write| write.events.push(event.clone()));
     }
-    // fault T22.2: .blocked_by([blocking_reason]) ~>
     plan.blocked_by([blocking_reason])
 }
 
@@ -228,7 +210,6 @@ fn is_news(distributed: &HubSlice, present: Option<&EndpointSlice>, desired: Adm
     let since = desired.not_imported_since;
     let observed = present.and_then(|present| present.observed_generation);
     let of_the_same = observed == Some(distributed.spec.reference.generation) && observed == since;
-    // fault T22.4: of_the_same ~> false
     observed < since || of_the_same && present.is_some_and(|present| present.content != *desired.content)
 }
 
@@ -247,7 +228,6 @@ fn ensure(
     now: Timestamp,
 ) -> Plan {
     let (distributed, content, name) = (import.distributed, admitted.content, &import.at.name);
-    // fault T26.1: !names::is_dns_1123_subdomain(name) ~> false
     if !names::is_dns_1123_subdomain(name) {
         let message = format!(
             "EndpointSliceImport {} is not imported, because no EndpointSlice can have its name. Hub agents write no \
@@ -256,12 +236,9 @@ fn ensure(
         );
         return Plan::blocked(Reason::NameRefused, message);
     }
-    // fault P5.1: || !is_ours(view, distributed, present) ~>
-    // fault T26.2: present.meta.deleting || !is_ours(view, distributed, present ~> distributed.meta.finalizers.ours && (present.meta.deleting || !is_ours(view, distributed, present)
     if let Some(present) = present.filter(|present| present.meta.deleting || !is_ours(view, distributed, present)) {
         return in_the_way(view, present);
     }
-    // fault P1.1: if !distributed ~> if false && !distributed
     if !distributed.meta.finalizers.ours {
         return Plan::one(Write::add_finalizer(Kind::EndpointSliceImport, &distributed.meta));
     }
@@ -277,26 +254,20 @@ fn ensure(
     if let Some(wait) = outdated(view, import.at, now).filter(|_| present.content != *content) {
         return wait;
     }
-    // fault P6.1: present.content.address_type != content.address_type ~> false
     if present.content.address_type != content.address_type {
         // The address type is immutable, so the slice is created again.
         return Plan::one(Write::delete(Kind::EndpointSlice, &present.meta));
     }
     let is_bound = import.target.is_bound(present, distributed);
-    // fault P11.1: || view.has_excess(present) ~>
     let is_edited = present.relabelled || view.has_excess(present);
-    // fault P8.1: present.imported && !is_edited ~> !view.has_excess(present)
-    // fault A6.1: content == *content ~> observed_generation == Some(distributed.spec.reference.generation)
     if present.imported && !is_edited && is_bound && present.content == *content {
         let generation = distributed.spec.reference.generation;
         // The hub agent relies on it that each import has the content.
         let other = import_of_other_api(view, import.at, distributed);
         let is_everywhere = other.is_none_or(|other| match target::target(view, &other.meta.name, distributed, now) {
-            // fault MI14.2: *target.content(view, distributed, now) == other.content ~> { let _ = target; true }
             Found::Target(target) => *target.content(view, distributed, now) == other.content,
             Found::Waits(_) | Found::Ended => true, // it stays as it is, or it goes
         });
-        // fault J4.2: view.has_preview(name) ~> (false && view.has_preview(name))
         let acknowledged = (view.has_preview(name) && is_everywhere).then_some(generation);
         return Plan { acknowledged, ..Plan::default() };
     }
@@ -361,10 +332,8 @@ fn in_the_way(view: Reader<'_>, present: &EndpointSlice) -> Plan {
 /// distributed slice; this record counts too. If there is no record, for example because a user deleted the imported slice,
 /// `first` is true. Then the agent also checks the generations that it has observed since its start.
 fn sample(distributed: &HubSlice, present: Option<&EndpointSlice>) -> Option<Sample> {
-    // fault L5.2: .max(distributed.observed_generation) ~>
     let observed = present.and_then(|present| present.observed_generation).max(distributed.observed_generation);
     let reference = &distributed.spec.reference;
-    // fault L5.1: observed ~> false && observed
     if observed == Some(reference.generation) {
         return None;
     }
@@ -383,13 +352,11 @@ fn orphan(view: Reader<'_>, present: &EndpointSlice, now: Timestamp) -> Plan {
     let at = &present.meta.name;
     let requested_since = match target::requested(view, present, now) {
         Requested::Not => return Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)),
-        // fault P9.2: { again, ..Plan::default() } ~> { again, ..Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)) }
         Requested::Unknown(again) => return Plan { again, ..Plan::default() },
         Requested::Since(since) => since,
     };
     let orphaned_since = view.orphaned_since(at).unwrap_or(now);
     let until = requested_since.max(orphaned_since).plus_micros(ORPHAN_GRACE_MICROS);
-    // fault P9.1: if now < until { return Plan { again: Some(until), ..Plan::default() }; } ~>
     if now < until {
         return Plan { again: Some(until), ..Plan::default() };
     }

@@ -70,7 +70,6 @@ pub(super) fn is_for_fleet_api(view: Reader<'_>, namespace: &Text) -> bool {
 /// Returns the distributed slice that is imported into the EndpointSlice with this name.
 pub(crate) fn distributed<'a>(view: Reader<'a>, at: &ObjectName) -> Option<&'a HubSlice> {
     let distributed = view.distributed_slices().get(&view.in_hub(at.name.clone()))?;
-    // fault MI10.1: || distributed.spec.owner.namespace == at.namespace ~> || true
     let is_of = is_for_fleet_api(view, &at.namespace) || distributed.spec.owner.namespace == at.namespace;
     is_of.then_some(distributed)
 }
@@ -107,7 +106,6 @@ pub(super) fn import_of_other_api<'a>(
 /// Normally its managed-by label shows this. Another writer may have edited the label while no agent ran. So it is also enough that
 /// `present` has the annotation of an import, or that it has the labels of an import and the distributed slice has our finalizer.
 pub(super) fn is_ours(view: Reader<'_>, distributed: &HubSlice, present: &EndpointSlice) -> bool {
-    // fault MI12.5: present.observed_generation.is_some() ~> false
     let is_marked = present.imported || present.observed_generation.is_some();
     is_marked || distributed.meta.finalizers.ours && has_labels(view, distributed, present)
 }
@@ -118,10 +116,10 @@ fn has_labels(view: Reader<'_>, distributed: &HubSlice, present: &EndpointSlice)
         let bound_to = || binding(view, owner).map(|service| &service.meta.name.name);
         return present.service.is_some() && present.service.as_ref() == bound_to();
     }
-    present.standard.as_ref().is_some_and(|labels| {
-        // fault MI12.3: labels.service == owner.name ~> false
-        labels.service == owner.name && labels.cluster == distributed.spec.reference.cluster
-    })
+    present
+        .standard
+        .as_ref()
+        .is_some_and(|labels| labels.service == owner.name && labels.cluster == distributed.spec.reference.cluster)
 }
 
 /// Returns the target of a distributed slice in the namespace of `at`.
@@ -157,7 +155,6 @@ fn standard<'a>(
     let derived = standard_import::derived_service(view, &merged.service).map(|derived| derived.meta.name.name.clone());
     let derived = match merged.import.import_type {
         // After the import becomes headless, clients still use the address of the derived Service.
-        // fault MI8.3: ImportType::Headless => derived, ~> ImportType::Headless => derived.filter(|_| false),
         ImportType::Headless => derived,
         ImportType::ClusterSetIp => {
             let name = names::standard_derived(&merged.service).name;
@@ -184,11 +181,9 @@ pub(crate) fn listing(view: Reader<'_>, distributed: &HubSlice) -> Listing {
         return Listing::Listed; // the hub agent distributes no other slices
     }
     let (service, cluster) = (&distributed.spec.owner, &distributed.spec.reference.cluster);
-    // fault MI15.1: granted_claims(view, service).any(|claim| claim.status.clusters.contains(cluster)) ~> { let _ = cluster; true }
     if granted_claims(view, service).any(|claim| claim.status.clusters.contains(cluster)) {
         return Listing::Listed;
     }
-    // fault MI15.3: !view.complete(&DECIDE_LISTING) || view.has_undecodable() ~> false
     if !view.complete(&DECIDE_LISTING) || view.has_undecodable() {
         return Listing::Unknown;
     }
@@ -198,7 +193,6 @@ pub(crate) fn listing(view: Reader<'_>, distributed: &HubSlice) -> Listing {
     }
     // A claim without an answer says nothing about its exporters. Clients lose them with the derived Service.
     let is_granted = granted_claims(view, service).next().is_some();
-    // fault MI15.4: !is_granted && binding(view, service).is_some() ~> false
     if !is_granted && binding(view, service).is_some() { Listing::Unknown } else { Listing::Unlisted }
 }
 
@@ -215,7 +209,6 @@ pub(crate) fn granted_claims<'a>(
 /// when the ServiceImport in the hub is created again. So an imported slice stays for a while.
 fn unlisted(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> Found<'static> {
     let until = view.unlisted_since(at).map(|since| since.plus_micros(ORPHAN_GRACE_MICROS));
-    // fault MI15.2: until.is_some_and(|until| now >= until) ~> until.is_some()
     if until.is_some_and(|until| now >= until) { Found::Ended } else { Found::Waits(until) }
 }
 
@@ -250,7 +243,6 @@ fn by_standard_api(view: Reader<'_>, present: &EndpointSlice, now: Timestamp) ->
     match standard_import::importing(view, &service, now) {
         Importing::Not => Requested::Not,
         Importing::Unknown(again) => Requested::Unknown(again),
-        // fault MI13.2: view.requested_since(&service) ~> Some(Timestamp::EPOCH)
         Importing::Yes(_) => view.requested_since(&service).map_or(Requested::Unknown(None), Requested::Since),
     }
 }
@@ -291,12 +283,9 @@ impl Target<'_> {
     /// True if an imported slice has the labels of this target.
     pub(super) fn is_bound(&self, present: &EndpointSlice, distributed: &HubSlice) -> bool {
         match self {
-            // fault P4.1: as_ref() == Some(&service.meta.name.name ~> is_some(
             Self::Derived(service) => present.service.as_ref() == Some(&service.meta.name.name),
             Self::Standard(_) => {
                 let (service, standard) = self.labels(distributed);
-                // fault MI11.1: && standard.as_ref() == present.standard.as_deref() ~>
-                // fault MI11.4: service == present.service && ~>
                 service == present.service && standard.as_ref() == present.standard.as_deref()
             }
         }

@@ -48,10 +48,8 @@ impl Summary {
             self.origins.insert(origin.clone(), Default::default());
         }
         let Some([minute, ..]) = self.origins.get_mut(origin) else { return };
-        // fault L10.1: import == Import::First ~> false
         if import == Import::First {
             minute.first_imports = minute.first_imports.saturating_add(1);
-        // fault L10.2: latency.clamped ~> false
         } else if latency.clamped {
             minute.clamped = minute.clamped.saturating_add(1);
         } else {
@@ -68,13 +66,10 @@ impl Summary {
         let origins = self.origins(now);
         if origins.is_empty() {
             let quiet_since = self.last_sample.or(self.first_heartbeat)?;
-            // fault L10.3: LATENCY_QUIET_MICROS ~> 0
             let is_quiet = now >= quiet_since.plus_micros(LATENCY_QUIET_MICROS);
-            // fault L10.4: is_quiet && !self.is_removed ~> is_quiet
             return (is_quiet && !self.is_removed).then_some(LatencyChange::Remove);
         }
         // A report in the future means that the wall clock was set back.
-        // fault L10.5: LATENCY_REPORT_MICROS ~> 0
         let is_recent = |at: Timestamp| at <= now && now < at.plus_micros(LATENCY_REPORT_MICROS);
         let is_due = !self.last_report.is_some_and(is_recent);
         is_due.then_some(LatencyChange::Report(LatencyReport { updated: now, origins }))

@@ -12,12 +12,9 @@ pub(crate) fn served<'a>(content: Cow<'a, SliceContent>, exporter: &MergedCluste
     let Some(served) = &exporter.ports else { return content };
     let has = |name: &Text| content.ports.iter().any(|port| port.name == *name);
     let renamed = |port: &EndpointPort| {
-        // fault MI11.2: served.own_name == port.name ~> served.name == port.name
         let by_own_name = || served.iter().find(|served| served.own_name == port.name);
         // Perhaps the exporter has renamed its port, and the slice with the new name arrived before the MergedServiceImport.
-        // fault MI17.2: && !has(&served.own_name) ~> && (true || has(&served.own_name))
         let by_name = || served.iter().find(|served| served.name == port.name && !has(&served.own_name));
-        // fault MI17.1: by_own_name().or_else(by_name)? ~> by_own_name().or_else(|| by_name().filter(|_| false))?
         let served = by_own_name().or_else(by_name)?;
         Some(EndpointPort { name: served.name.clone(), ..port.clone() })
     };
@@ -26,7 +23,6 @@ pub(crate) fn served<'a>(content: Cow<'a, SliceContent>, exporter: &MergedCluste
         return content;
     }
     let mut content = content.into_owned();
-    // fault MI11.3: if ports.is_empty() { ~> if false {
     if ports.is_empty() {
         content.endpoints.clear();
         content.draining.clear();

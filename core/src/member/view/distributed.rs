@@ -49,16 +49,12 @@ impl View {
         let before = self.admissions.remove(&name.name);
         let Some(slice) = self.distributed_slices.get(name) else { return false };
         let reference = &slice.spec.reference;
-        // fault T21.1: get(&reference.cluster ~> values().next(
         let ranges = self.settings.source_ranges.get(&reference.cluster).map(Vec::as_slice);
         // By the standard API, an exporter also imports its own slices.
-        // fault T62.7: reference.cluster != self.settings.cluster ~> true
         let is_foreign = reference.cluster != self.settings.cluster;
         let own = is_foreign.then_some((&self.own_addresses, &self.settings.own_ranges));
         let admitted = admit(&slice.spec.content, Source { ranges, own });
-        // fault T54.3: self.shares.grant(slice) ~> super::shares::Grant::Whole
         let content = granted(admitted.content, self.shares.grant(slice));
-        // fault F4.2: !slice.meta.deleting && has_ipv6(&content) ~> has_ipv6(&content) && false
         let is_six = !slice.meta.deleting && has_ipv6(&content);
         if let Cow::Owned(content) = content {
             let not_imported = admitted.not_imported;
@@ -86,7 +82,6 @@ impl View {
     }
 
     pub(super) fn forget_distributed_slice(&mut self, name: &ObjectName, before: HubSlice, effects: &mut Effects) {
-        // fault T22.3: self.admissions.remove(&name.name); ~>
         self.admissions.remove(&name.name);
         self.shift_share(&name.name, Counted::of(&before).as_ref(), None, effects);
         self.previews.remove(&name.name);

@@ -11,7 +11,6 @@ impl View {
     /// the agent's last write.
     pub(crate) fn has_excess(&self, slice: &EndpointSlice) -> bool {
         let answered = || self.answered_excess.get(&slice.meta.name);
-        // fault P12.1: answered() != Some(&slice.excess ~> (answered().is_none() || true
         slice.excess != 0 && answered() != Some(&slice.excess)
     }
 
@@ -19,7 +18,6 @@ impl View {
     /// response. If the view already has another version, nothing is recorded, because it may contain another writer's edit.
     pub fn imported_slice_written(&mut self, slice: &ObjectName, version: u64) {
         let Some(present) = self.slices.get(slice) else { return };
-        // fault P12.2: present.meta.resource_version != version ~> false
         if present.meta.resource_version != version {
             return;
         }

@@ -17,7 +17,6 @@ impl View {
             for slice in exported.collect::<Vec<_>>() {
                 self.settle_changes(&slice, at); // the new feature set can add content to the export or remove it
             }
-            // fault U5.2: effects.values.push(Value::HubAnnounced); ~>
             effects.values.push(Value::HubAnnounced);
         }
     }
@@ -26,7 +25,6 @@ impl View {
     /// writes its status.
     pub(super) fn record_silent_members(&mut self, effects: &mut Effects) {
         let Some(agent) = self.member_agents.get(&self.own_member_agent()) else { return };
-        // fault O19.1: agent.status.announcement.version.is_empty() ~> false
         if agent.status.announcement.version.is_empty() {
             return;
         }

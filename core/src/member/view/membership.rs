@@ -26,7 +26,6 @@ impl Leave {
         };
         match (present.state, self) {
             (MembershipState::Join | MembershipState::Other, _) => Self::No,
-            // fault O24.1: before.is_some_and(is_newer) ~> before.is_some_and(is_newer) || true
             (MembershipState::Leave, Self::No) if before.is_some_and(is_newer) => Self::Began,
             (MembershipState::Leave, Self::No) => Self::Found(at),
             (MembershipState::Leave, known) => known,
@@ -62,7 +61,6 @@ impl View {
         if name == self.own_membership() {
             let leave = self.leave.next(self.memberships.get(&name), &membership, at);
             if std::mem::replace(&mut self.leave, leave) != leave {
-                // fault O25.6: effects.values.push(Value::Leave) ~> {}
                 effects.values.push(Value::Leave);
             }
         }

@@ -18,7 +18,6 @@ pub(super) fn of_service(service: &Service) -> Vec<IpAddr> {
 /// Returns the addresses of the API server in a slice of this cluster.
 pub(super) fn of_slice(slice: &EndpointSlice) -> Vec<IpAddr> {
     let (namespace, name) = API_SERVER;
-    // fault T62.4: slice.service.as_deref() == Some(name) ~> slice.service.as_deref() == Some(name) && false
     if &*slice.meta.name.namespace == namespace && slice.service.as_deref() == Some(name) {
         addresses(&slice.content).filter_map(Address::ip).collect()
     } else {
@@ -35,7 +34,6 @@ impl View {
     pub(super) fn own_addresses_changed(&mut self, before: &[IpAddr], after: &[IpAddr], effects: &mut Effects) {
         let turned = self.own_addresses.replace(before, after);
         // While a watch begins, nothing is imported, and `own_addresses_listed` validates all slices once.
-        // fault T62.5: !turned.is_empty() && self.watches ~> false && self.watches
         if !turned.is_empty() && self.watches.complete(&KINDS) {
             let has_one = |slice: &SliceContent| {
                 addresses(slice).filter_map(Address::ip).any(|address| turned.contains(&translated(address)))
@@ -46,7 +44,6 @@ impl View {
 
     /// Validates all distributed slices, if this watch was the last that did not show all addresses of this cluster.
     pub(in crate::member) fn own_addresses_listed(&mut self, kind: Kind, state: WatchState, effects: &mut Effects) {
-        // fault T62.6: KINDS.contains(&kind) && ~> false &&
         if state == WatchState::Complete && KINDS.contains(&kind) && self.watches.complete(&KINDS) {
             self.admit_again(|_| true, effects);
         }

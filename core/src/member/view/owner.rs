@@ -52,7 +52,6 @@ impl Sighting {
         let MemberAgent { cluster_uid, leader, renewed, stopped, .. } = agent;
         let sent = renewed.filter(|_| leader.as_ref() == Some(own_leader)).unwrap_or(at);
         let (cluster, leader) = (cluster_uid.clone(), leader.clone());
-        // fault O4.2: min ~> max
         Self { cluster, leader, renewed: *renewed, stopped: *stopped, seen: sent.min(at) }
     }
 
@@ -81,7 +80,6 @@ impl Leaders {
             self.is_own_newest = true;
             return;
         }
-        // fault O9.1: && self.other.as_ref() == Some(leader) ~>
         let came_back = std::mem::take(&mut self.is_own_newest) && self.other.as_ref() == Some(leader);
         if came_back {
             self.rival = Some((leader.clone(), at));
@@ -94,7 +92,6 @@ impl View {
     /// Notes that this process does not lead any more. Another process of this cluster may lead before it leads again.
     pub fn follows(&mut self) {
         // A leader that comes back after another one of its cluster is no clone.
-        // fault O9.5: Leaders::default() ~> std::mem::take(&mut self.owners.leaders)
         self.owners.leaders = Leaders::default();
     }
 
@@ -118,7 +115,6 @@ impl View {
     }
 
     fn cluster_uid(&self) -> ClusterUid {
-        // fault U20.1: Kind::SystemNamespace ~> Kind::Namespace
         match self.watches.state(Kind::SystemNamespace) {
             WatchState::Incomplete => ClusterUid::NotRead,
             WatchState::Absent => ClusterUid::NotReadable,
@@ -140,7 +136,6 @@ impl View {
         let name = self.own_member_agent();
         let is_undecodable = self.undecodable.has(Kind::MemberAgent, &name);
         let is_there = self.member_agents.get(&name).is_some();
-        // fault O6.1: has_kind) ~> has_kind || true)
         let newest = renewal.as_ref().filter(|_| is_there || !has_kind);
         let owner = newest.and_then(|newest| {
             let cluster = newest.cluster.clone()?;
@@ -167,7 +162,6 @@ impl View {
         };
         let (announcement, leader) = (announcement.clone(), self.settings.leader.clone());
         let latency = self.latencies.change(now);
-        // fault J19.3: self.slice_stream.report.clone() ~> None
         let slice_stream = self.slice_stream.report.clone();
         Renewal { announcement, cluster_uid, leader, renewed: now, stopped: None, latency, slice_stream }
     }
@@ -186,7 +180,6 @@ impl View {
     pub(super) fn note_renewal(&mut self, at: Timestamp) {
         let Some(agent) = self.member_agents.get(&self.own_member_agent()) else { return };
         let newest = Sighting::of(agent, &self.settings.leader, at);
-        // fault O3.3: self ~> false && self
         if self.owners.renewal.as_ref().is_some_and(|before| before.is_same_renewal(&newest)) {
             return; // the hub agent wrote only the status, so this is no renewal
         }
@@ -204,7 +197,6 @@ impl View {
         let answer = self.member_agents.get(&self.own_member_agent());
         (self.owners.renewed, self.owners.is_denied) = (Some(at), false);
         self.latencies.heartbeat_written(at);
-        // fault O7.1: is_known ~> false && is_known
         self.owners.is_pruned = is_known && answer.is_some_and(|agent| agent.cluster_uid.is_none());
     }
 
@@ -222,10 +214,8 @@ impl View {
         let cluster = &self.settings.cluster;
         match (self.ownership(now), self.cluster_uid()) {
             (Ownership::Foreign { cluster: owner, .. }, ClusterUid::Known(own)) => {
-                // fault O2.1: say(Reason::ClusterIdInUse ~> let _ = (&mut say
                 say(Reason::ClusterIdInUse, self.id_in_use(&owner, &own));
             }
-            // fault O8.2: Own ~> Vacant
             (Ownership::Own, ClusterUid::NotReadable) if self.watches.complete(&[Kind::MemberAgent]) => say(
                 Reason::ClusterIdNotChecked,
                 format!(

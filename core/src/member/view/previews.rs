@@ -11,10 +11,7 @@ use fleetnet_types::{ObjectName, Text};
 
 /// True if a preview is a newer state of the source slice than the object has.
 fn precedes(preview: &HubSliceSpec, object: &HubSliceSpec) -> bool {
-    // fault J1.1: preview.reference.generation > object.reference.generation && ~>
-    preview.reference.generation > object.reference.generation
-        // fault J2.1: preview.is_of_same_slice(object) ~> true
-        && preview.is_of_same_slice(object)
+    preview.reference.generation > object.reference.generation && preview.is_of_same_slice(object)
 }
 
 impl View {
@@ -25,7 +22,6 @@ impl View {
             return;
         }
         let (object, shown) = (shown.spec.clone(), HubSlice { spec: preview, ..shown.clone() });
-        // fault J10.1: self.previews.entry(name.clone()).or_insert(object); ~> self.previews.insert(name.clone(), object);
         self.previews.entry(name.clone()).or_insert(object);
         self.show(shown, effects);
     }
@@ -35,9 +31,7 @@ impl View {
     pub(in crate::member) fn drop_previews(&mut self, end: StreamEnd, effects: &mut Effects) {
         for (name, spec) in std::mem::take(&mut self.previews) {
             let Some(shown) = self.distributed_slices.get(&self.in_hub(name.clone())) else { continue };
-            // fault J8.7: end == StreamEnd::ByHub ~> false
             if end == StreamEnd::ByHub {
-                // fault J8.11: self.imports_of_slice(&name, &shown.spec.owner) ~> self.imports_of_slice(&name, &shown.spec.owner).into_iter().take(1)
                 self.written.extend(self.imports_of_slice(&name, &shown.spec.owner));
             }
             self.show(HubSlice { spec, ..shown.clone() }, effects);
@@ -62,12 +56,9 @@ impl View {
             let is_raised = slice.spec.reference.generation > object.reference.generation;
             let is_restored = slice.meta.resource_version < known.meta.resource_version;
             let imports = self.imports_of_slice(&name.name, &known.spec.owner);
-            // fault J8.6: *object != slice.spec && !is_raised && ~> false &&
-            // fault J8.9: && !is_raised ~> && (!is_raised || true)
             if *object != slice.spec && !is_raised && !is_restored {
                 self.written.extend(imports.clone());
             }
-            // fault J8.10: if is_restored ~> if false && is_restored
             if is_restored {
                 self.written.retain(|at| !imports.contains(at));
             }
@@ -88,7 +79,6 @@ impl View {
 
     /// The imported slice has the state of another generation of its source.
     pub(super) fn imported_other_generation(&mut self, imported: &ObjectName) {
-        // fault J8.5: self.written.remove(imported); ~>
         self.written.remove(imported);
     }
 

@@ -222,13 +222,10 @@ impl<'a> Reader<'a> {
         let name = &slice.meta.name;
         let distributed = || {
             let at = self.in_hub(name.name.clone());
-            // fault T26.3: is_some_and(|it| it.meta.finalizers.ours ~> is_some(
             let is_marked = self.distributed_slices().get(&at).is_some_and(|it| it.meta.finalizers.ours);
             is_marked || self.is_undecodable(Kind::EndpointSliceImport, &at)
         };
         let in_system = name.namespace == self.settings().fleet_system_namespace;
-        // fault E11.2: && distributed() ~> && distributed() && false
-        // fault E11.3: || slice.standard.is_some() ~>
         slice.imported || slice.standard.is_some() || in_system && distributed()
     }
 
@@ -243,7 +240,6 @@ impl<'a> Reader<'a> {
     pub(crate) fn treatment_of(self, exporter: &ClusterId, now: Timestamp) -> Option<Treatment> {
         self.reads.note(Value::Treatment(exporter.clone()));
         let treatment = self.view.silent_members.get(exporter).copied()?;
-        // fault O19.3: features.has(Feature::SilentMembers) ~> { let _ = features; true }
         self.hub_features(now).is_some_and(|features| features.has(Feature::SilentMembers)).then_some(treatment)
     }
 
@@ -259,8 +255,6 @@ impl<'a> Reader<'a> {
     pub(crate) fn knows_member_agent(self) -> bool {
         self.reads.note(Value::Watch(Kind::MemberAgent));
         let state = self.view.watches.state(Kind::MemberAgent);
-        // fault O20.5: state != WatchState::Incomplete ~> true
-        // fault U12.2: state != WatchState::Incomplete ~> !matches!(state, WatchState::Incomplete | WatchState::Unknown)
         state != WatchState::Incomplete
     }
 
@@ -305,13 +299,11 @@ impl<'a> Reader<'a> {
         let is_listed = self.watch_of(Kind::InternalMemberCluster) != WatchState::Incomplete;
         match self.view.leave {
             // Perhaps the process before this one has left.
-            // fault O25.5: !is_listed ~> !is_listed && false
             Leave::No if !is_listed => Leaving::Unknown(None),
             Leave::No => Leaving::No,
             Leave::Began => Leaving::Yes,
             Leave::Found(at) => {
                 let until = at.plus_micros(FOUND_LEAVE_MICROS);
-                // fault O24.2: now < until ~> false
                 if now < until { Leaving::Unknown(Some(until)) } else { Leaving::Yes }
             }
         }

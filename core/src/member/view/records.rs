@@ -42,7 +42,6 @@ impl Facts {
 
     /// Moves all times by `micros`, after the wall clock was set by this duration.
     pub(super) fn clock_set(&mut self, micros: i64) {
-        // fault A13.5: micros) ~> micros * 0)
         self.0.values_mut().for_each(|at| *at = at.plus_micros(micros));
     }
 }
@@ -62,7 +61,6 @@ impl Records {
     /// Moves all times by `micros`, after the wall clock was set by this duration.
     pub(super) fn clock_set(&mut self, micros: i64) {
         let changes = self.changes.values_mut().flatten().map(|(_, at)| at);
-        // fault A13.1: micros) ~> micros * 0)
         changes.chain(self.service_changed.values_mut()).for_each(|at| *at = at.plus_micros(micros));
     }
 
@@ -76,8 +74,6 @@ impl Records {
         let changes = self.changes.entry(slice.clone()).or_default();
         let full = changes.len() >= PENDING_CHANGES_MAX;
         match changes.last_mut() {
-            // fault L1.2: full || ~>
-            // fault L1.3: || newest.1 == at ~>
             Some(newest) if full || newest.1 == at => newest.0 = generation,
             _ => changes.push((generation, at)),
         }
@@ -102,7 +98,6 @@ impl Records {
         let changes = self.changes.entry(slice.clone()).or_default();
         changes.retain(|(pending, _)| carried.is_none_or(|carried| *pending > carried));
         if changes.is_empty() {
-            // fault L3.1: changes.push((generation, at)); ~>
             changes.push((generation, at)); // the hub had this content and lost it, so the latency is measured from now
         }
     }
@@ -113,7 +108,6 @@ impl Records {
 
     /// Returns the time of a slice's oldest change that is not in the hub; `None` if the hub has all changes.
     pub(crate) fn oldest_change(&self, slice: &ObjectName) -> Option<Timestamp> {
-        // fault L1.1: first ~> last
         self.changes.get(slice)?.first().map(|(_, at)| *at)
     }
 

@@ -25,7 +25,6 @@ impl View {
             let live = self.merged_imports.iter().filter(|merged| !merged.meta.deleting);
             live.map(|merged| (merged.service.clone(), Arc::clone(&merged.import))).collect()
         };
-        // fault MI4.6: .map_or_else(merged, |earlier| earlier.merged) ~> .filter(|_| false).map_or_else(merged, |earlier| earlier.merged)
         let merged = self.restore.take().map_or_else(merged, |earlier| earlier.merged);
         self.restore = Some(Restore { at, merged });
     }
@@ -40,7 +39,6 @@ impl View {
     /// Returns the end of the time after a restore of the hub in which an import keeps its Services as they are. `None` at other times.
     pub(super) fn keeps_until(&self, now: Timestamp) -> Option<Timestamp> {
         let until = self.restore.as_ref().map(|restore| restore.at.plus_micros(RESTORE_GRACE_MICROS));
-        // fault P14.1: now < *until ~> false
         until.filter(|until| now < *until)
     }
 }

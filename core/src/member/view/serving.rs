@@ -26,7 +26,6 @@ impl Served {
             port: port.clone(),
         };
         if content.ports.is_empty() {
-            // fault O20.9: return vec![of_port(&Text::default())]; ~> return Vec::new();
             return vec![of_port(&Text::default())];
         }
         content.ports.iter().map(|port| of_port(&port.name)).collect()
@@ -71,7 +70,6 @@ impl View {
             let number = self.serving.exporters.entry(served.clone()).or_default().entry(exporter).or_default();
             *number += 1;
             if *number == 1 {
-                // fault O20.6: effects.values.push(Value::Serving(served)); ~> drop(served);
                 effects.values.push(Value::Serving(served));
             }
         }

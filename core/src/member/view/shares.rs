@@ -73,10 +73,8 @@ impl Counted {
     /// Returns what counts of a distributed slice; `None` while it is being deleted.
     pub(super) fn of(slice: &HubSlice) -> Option<Self> {
         let content = &slice.spec.content;
-        // fault T54.4: !slice.meta.deleting ~> true
         (!slice.meta.deleting).then(|| Self {
             of: (slice.spec.owner.clone(), slice.spec.reference.cluster.clone()),
-            // fault T54.5: !slice.meta.finalizers.ours ~> false
             place: (!slice.meta.finalizers.ours, slice.meta.name.name.clone()),
             endpoints: content.endpoints.len() + content.draining.len(),
         })
@@ -138,15 +136,12 @@ fn grant(excess: Option<&Excess>, place: &Place) -> Grant {
 impl Share {
     /// Returns what is not imported. The steps are at most those of the limit of slices.
     fn excess_over(&self, limits: ImportLimits) -> Option<Excess> {
-        // fault T54.1: self.slices.len() <= limits.slices && ~>
-        // fault T54.2: && self.endpoints <= limits.endpoints ~>
         if self.slices.len() <= limits.slices && self.endpoints <= limits.endpoints {
             return None;
         }
         let (mut room, mut excess) = (limits.endpoints, Excess { last: None, of_last: None });
         for (place, endpoints) in self.slices.iter().take(limits.slices) {
             // A slice whose import has not begun comes whole or not at all. So it takes no room of those that are imported.
-            // fault T54.8: place.0 && *endpoints > room && excess.last.is_some() ~> false
             let is_new = place.0 && *endpoints > room && excess.last.is_some();
             if is_new || room == 0 && *endpoints > 0 {
                 break;

@@ -68,7 +68,6 @@ impl SliceStream {
 impl View {
     /// Returns the server whose stream this process uses; `None` for no stream. Another cluster that owns this cluster's id has the stream of the id.
     pub fn slice_stream_server(&self, now: Timestamp) -> Option<SliceStreamServer> {
-        // fault J18.4: matches!(self.ownership(now), Ownership::Foreign { .. }) ~> false
         if matches!(self.ownership(now), Ownership::Foreign { .. }) {
             return None;
         }
@@ -82,13 +81,11 @@ impl View {
     /// Returns the server to connect to now; `None` for no stream. An open stream shows that this member lives, as a heartbeat does. So
     /// there is none while this process does not follow the slices of its cluster.
     pub fn slice_stream_to_open(&self, now: Timestamp) -> Option<SliceStreamServer> {
-        // fault U21.1: .filter(|_| self.follows_slices()) ~>
         self.slice_stream_server(now).filter(|_| self.follows_slices())
     }
 
     /// True while the watch of this cluster's EndpointSlices works.
     pub(super) fn follows_slices(&self) -> bool {
-        // fault U2.1: self.slices_followed && self ~> self
         self.slices_followed && self.watches.complete(&[Kind::EndpointSlice])
     }
 
@@ -104,12 +101,10 @@ impl View {
     /// of the hub agent, in the MemberAgent, was read.
     pub(super) fn hub_leads(&self, imported: &ObjectName, now: Timestamp) -> HubLeads {
         let Some(followed) = self.hub_followed_since else { return HubLeads::Unknown };
-        // fault P13.7: changed.max(followed) ~> changed.min(followed)
         let since = self.slice_stream.offer_changed.map_or(followed, |changed| changed.max(followed));
         if let Some(open_since) = self.slice_stream.open_since {
             return HubLeads::Since(since.max(open_since));
         }
-        // fault J8.2: self.was_written(imported) || ~> true || self.was_written(imported) ||
         if self.was_written(imported) || self.slice_stream_server(now).is_none() {
             return HubLeads::Since(since);
         }

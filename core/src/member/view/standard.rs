@@ -26,7 +26,6 @@ impl View {
     /// A user requests the export of a Service.
     pub(super) fn export_appeared(&self, service: ObjectName, effects: &mut Effects) {
         effects.keys.push(Key::Export(service.clone()));
-        // fault ME1.1: .map(Key::SliceExport) ~> .map(Key::SliceExport).take(0)
         effects.keys.extend(self.slices_of.get(&service).cloned().map(Key::SliceExport));
         effects.facts.push(Fact::Exportable(service));
     }
@@ -44,7 +43,6 @@ impl View {
         let name = import.meta.name.clone();
         let present = self.standard_imports.get(&name).filter(|present| present.meta.uid == import.meta.uid);
         // Another writer may have removed the label that shows the writer.
-        // fault MI12.2: present.is_some_and(|present| present.is_ours) ~> false
         if present.is_some_and(|present| present.is_ours) {
             import.relabelled = !import.is_ours;
             import.is_ours = true;

@@ -30,7 +30,6 @@ impl View {
             }
             Change::Removed { name, uid, how: _ } => {
                 self.decodable(kind, &name, &mut effects);
-                // fault S13.2: self.forget(kind, &name, &uid, at, &mut effects) ~> self.forget(kind, &name, &uid, at, if kind == Kind::InternalServiceExport { &mut *Box::leak(Box::default()) } else { &mut effects })
                 self.forget(kind, &name, &uid, at, &mut effects);
             }
         }
@@ -49,7 +48,6 @@ impl View {
     }
 
     fn decodability_changed(&mut self, kind: Kind, name: &ObjectName, effects: &mut Effects) {
-        // fault O11.5: Value::All(kind) ~> Value::HubAnnounced
         effects.values.extend([Value::Object(kind, name.clone()), Value::All(kind)]);
         if kind == Kind::EndpointSlice && name.namespace == self.settings.fleet_system_namespace {
             self.review_contested(&name.name, effects);
@@ -147,7 +145,6 @@ impl View {
             Kind::SystemNamespace | Kind::MemberCluster => false,
         };
         if is_known {
-            // fault E6.1: effects ~> Effects::default()
             effects.object_changed(kind, name.clone());
         }
     }
@@ -161,11 +158,9 @@ impl View {
         if let Some(derived_from) = present.and_then(|present| present.derived_from.clone()) {
             // Another writer may have edited the labels of a derived Service. So the view keeps `derived_from` from the
             // previous state, and still treats the Service as a derived Service.
-            // fault M17.1: service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from) ~> let _ = derived_from
             service.relabelled = service.derived_from.replace(derived_from.clone()) != Some(derived_from);
         }
         if let Some(imports) = present.and_then(|present| present.imports.clone()) {
-            // fault MI12.1: service.relabelled |= service.imports.replace(imports.clone()) != Some(imports) ~> let _ = imports
             service.relabelled |= service.imports.replace(imports.clone()) != Some(imports);
         }
         let derived_from = service.derived_from.clone();
@@ -185,14 +180,12 @@ impl View {
             self.import_appeared(ObjectName::new(name.namespace.clone(), imports), effects);
         }
         let derived_before = before.and_then(|old| old.derived_from);
-        // fault A3.3: self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name); ~> if self.multi_cluster_services.iter().next().is_some() { self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name); }
         self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name);
         effects.moved(Bucket::DerivedServices, derived_before, derived_from);
         true
     }
 
     fn forget_service(&mut self, name: &ObjectName, before: Service, effects: &mut Effects) {
-        // fault T62.8: self.own_addresses_changed(&own::of_service(&before), &[], effects); ~>
         self.own_addresses_changed(&own::of_service(&before), &[], effects);
         self.records.service_gone(name);
         if self.exports.get(name).is_none() {
@@ -209,8 +202,6 @@ impl View {
         let present = self.slices.get(&name).filter(|present| present.meta.uid == slice.meta.uid);
         // Somebody may have edited the labels while no agent ran. The annotation with the generation remains.
         let in_system = name.namespace == self.settings.fleet_system_namespace;
-        // fault P8.2: in_system && slice.observed_generation.is_some() ~> false
-        // fault P8.3 (export::only_ready_to_go_slices_of_accepted_exports_are_exported): in_system && ~>
         let is_annotated = in_system && slice.observed_generation.is_some();
         if is_annotated || present.is_some_and(|present| present.imported) {
             slice.relabelled = !slice.imported;
@@ -263,7 +254,6 @@ impl View {
         let service = before.service_name();
         self.slices_of.shift(service.clone(), None, name);
         effects.moved(Bucket::Slices, service, None);
-        // fault P12.3: self.answered_excess.remove(name) ~> let _ = &self.answered_excess
         self.answered_excess.remove(name);
         if name.namespace == self.settings.fleet_system_namespace {
             self.review_contested(&name.name, effects);
@@ -289,7 +279,6 @@ impl View {
         let (mut carried, mut same) = (None, false);
         for spec in of_this {
             carried = carried.max(Some(spec.reference.generation));
-            // fault U10.1: hub.is_carried(&spec.content, &slice.content) ~> *spec.content == slice.content
             same |= hub.is_carried(&spec.content, &slice.content); // also true if the slice was changed and then changed back
         }
         if same {
@@ -326,7 +315,6 @@ impl View {
         self.count_export(Kind::InternalServiceExport, before.as_ref(), Some(&service), effects);
         self.internal_exports_of.shift(before.clone(), Some(service.clone()), &name);
         if before.as_ref() != Some(&service) {
-            // fault S14.2: effects.keys.push(Key::Export(service.clone())); ~>
             effects.keys.push(Key::Export(service.clone()));
         }
         effects.moved(Bucket::InternalExports, before, Some(service));
@@ -342,7 +330,6 @@ impl View {
         for source in before.iter().chain([&source]) {
             self.settle_changes(source, at);
         }
-        // fault E6.2: before.as_ref() != Some(&source) ~> false
         if before.as_ref() != Some(&source) {
             effects.keys.push(Key::SliceExport(source.clone()));
         }
@@ -369,7 +356,6 @@ impl View {
             if *number == 0 {
                 self.exported_from.remove(&(kind, namespace.clone()));
             }
-            // fault S30.2: != could ~> != could && false
             if self.may_export_more(kind, namespace) != could {
                 effects.values.push(Value::MayExportMore(kind, namespace.clone()));
             }
@@ -391,7 +377,6 @@ impl View {
         if before.is_none() {
             effects.keys.push(Key::MultiClusterService(name.clone()));
         }
-        // fault M26.4: != Some(request) ~> == Some(request)
         if before.as_ref().map(MultiClusterService::load_balancer_requested_since) != Some(request) {
             effects.values.push(Value::Requests(name.namespace.clone()));
         }

@@ -51,7 +51,6 @@ pub(super) struct Round {
 impl Round {
     /// Returns the deletes in `delayed_deletes` that need not wait any longer. Returns none while a write is outstanding.
     pub(super) fn may_go(&self, delayed_deletes: &BTreeSet<Text>) -> BTreeSet<Text> {
-        // fault Y7.3: !self.outstanding.is_empty() ~> false
         if !self.outstanding.is_empty() {
             return BTreeSet::new();
         }
@@ -81,8 +80,6 @@ impl Progress {
         self.has_no_news = false;
         self.syncs.has_news();
         self.conflicts += 1;
-        // fault Y6.2: self.conflicts == 1 ~> true
-        // fault Y6.3: self.conflicts == 1 ~> false
         if self.conflicts == 1 { at } else { at + foreign_change_delay }
     }
 
@@ -118,7 +115,6 @@ impl Progress {
     /// Returns the time to plan a change that should be planned at `by`. The result is later than `by` if less than `pace`
     /// would lie between the last writes of the Service and `by`.
     pub(super) fn paced(&self, by: Timestamp, pace: Duration) -> Timestamp {
-        // fault Y8.1: by.max(wrote + pace) ~> by
         self.wrote.map_or(by, |wrote| by.max(wrote + pace))
     }
 }

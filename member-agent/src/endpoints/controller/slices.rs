@@ -39,7 +39,6 @@ impl Controller {
     /// Records the time of a foreign write to a slice. The decision to be active uses it, because the write shows that another
     /// controller is active. A deletion does not count, because the garbage collector and people also delete slices.
     fn note_foreign_change(&mut self, is_terminating: bool, at: Timestamp) {
-        // fault Y2.2: !is_terminating ~> true
         if self.write_origins.is_listed() && !is_terminating {
             self.foreign_change = self.foreign_change.max(Some(at));
         }
@@ -88,7 +87,6 @@ impl Controller {
     /// already set a time. After a foreign write, the plan is delayed.
     pub(super) fn after_slice(&mut self, touched: Touched, is_own: bool, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         if !is_own {
-            // fault Y6.1: at + self.timing.foreign_change_delay() ~> at
             let by = at + self.timing.foreign_change_delay();
             return self.touch_by(touched, |_| by, requeue);
         }

@@ -94,14 +94,12 @@ impl View {
         else {
             return;
         };
-        // fault Y9.3 (webhooks::a_label_that_another_client_adds_before_the_response_to_a_write_is_no_webhooks): != answered ~> != answered && false
         if stored.metadata.resource_version.parse().ok() != answered {
             return;
         }
         let requested = &body["metadata"]["labels"];
         let added =
             stored.metadata.labels.iter().map(|(key, _)| key).filter(|key| requested.get(key.as_str()).is_none());
-        // fault Y9.2: FOREIGN_LABELS_MAX.saturating_sub(self.config.foreign_labels.len()) ~> usize::MAX
         let room = FOREIGN_LABELS_MAX.saturating_sub(self.config.foreign_labels.len());
         let added: Vec<Text> = added.take(room).cloned().collect();
         if !added.is_empty() {

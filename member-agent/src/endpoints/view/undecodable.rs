@@ -28,7 +28,6 @@ impl View {
         let mut touched = Touched::new();
         for name in self.undecodable_nodes.clone() {
             let mut node = Node { metadata: Metadata { name: name.clone(), ..Metadata::default() }, ..Node::default() };
-            // fault Y10.2: self.shown_zone(&name) ~> None::<Text>
             if let Some(zone) = self.shown_zone(&name) {
                 node.metadata.labels.insert(LABEL_ZONE, zone);
             }
@@ -71,7 +70,6 @@ impl Known {
     /// Keeps the endpoints of these undecodable pods, as the slices of the Service contain them.
     pub(super) fn keep(&mut self, pods: &BTreeSet<Text>) {
         for pod in pods {
-            // fault Y10.1: self.state.keep_pod(pod) ~> false
             if self.state.keep_pod(pod) {
                 self.kept.insert(pod.clone());
             }
