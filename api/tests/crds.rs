@@ -46,7 +46,7 @@ fn the_files_in_deploy_and_in_the_chart_are_current() {
 
 #[test]
 fn the_revision_is_raised_once_for_what_differs_from_the_previous_release() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../harness/src/fleet/previous");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testing/harness/src/fleet/previous");
     let read = |entry: std::io::Result<std::fs::DirEntry>| -> CustomResourceDefinition {
         let path = entry.unwrap().path();
         serde_saphyr::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap()

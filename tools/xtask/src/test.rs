@@ -1,0 +1,315 @@
+//! Command `cargo xtask test`: runs all tests of the project. The cheapest suites run first.
+//!
+//! Every call of Cargo is for the whole workspace and selects targets, never packages. Features of dependencies
+//! depend on the selected packages, and another selection would build kube and tokio a second time.
+//!
+//! Cargo builds the test programs, and this command runs the programs. So this command knows the time of each test, and can name
+//! and end a test that hangs.
+
+mod play;
+mod select;
+mod test_program;
+mod times;
+
+use crate::stopwatch::human;
+use crate::{image, limited, tidy};
+use anyhow::{Context as _, ensure};
+use play::Manner;
+use programs::cargo;
+use programs::control_plane::{self, Program};
+use programs::prometheus::Prometheus;
+use programs::tinyproxy;
+use programs::{coredns, helm};
+pub(crate) use select::Selection;
+use serde_json::Value;
+use std::hash::{BuildHasher as _, RandomState};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use test_program::TestProgram;
+use times::Times;
+
+/// Arguments of `cargo xtask test`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TestArgs {
+    /// Leave out the end-to-end suite, which starts control planes and other processes and plays every crash point.
+    #[arg(long)]
+    fast: bool,
+    #[command(flatten)]
+    selection: Selection,
+}
+
+/// Packages whose integration tests make up the end-to-end suite. These tests start processes and wait for them in real time.
+const END_TO_END: [&str; 3] = ["scenarios", "fleetnet", "packets"];
+/// Programs of other packages that also belong to the end-to-end suite.
+///
+/// Each of these programs simulates many whole fleets: one for every write at which an agent can crash, or one for every seed. In
+/// the fast suite, which takes a minute, each would need a third of the time.
+const LONG: [&str; 3] = ["crash_points", "model", "seeds"];
+/// Time without a finished test after which a program of the fast suite is ended. Each test of this suite takes only seconds,
+/// even on a busy machine.
+const FAST_SILENCE: Duration = Duration::from_secs(180);
+/// Time without a finished test after which a program of the end-to-end suite is ended. Longer than the limits inside the tests.
+const END_TO_END_SILENCE: Duration = Duration::from_secs(40 * 60);
+/// Environment variable with the seed of random numbers in proptest. A fixed seed makes a failure reproducible on another
+/// machine.
+const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
+/// Time limit for running all code examples in docs, including their build.
+const EXAMPLES: Duration = Duration::from_secs(20 * 60);
+/// Modules of the end-to-end tests for which Helm is built before. Other tests that use Helm find it then, or build it
+/// themselves.
+const HELM_TESTS: &[&str] = &["charts::", "first_day::", "observability::", "release::"];
+/// Modules of the end-to-end tests for which CoreDNS is built before.
+const DNS_TESTS: &[&str] = &["multicluster::dns::"];
+/// Modules of the end-to-end tests for which Prometheus is downloaded before.
+const PROMETHEUS_TESTS: &[&str] = &["alerts::", "observability::"];
+/// Modules of the end-to-end tests for which Tinyproxy is downloaded before.
+const PROXY_TESTS: &[&str] = &["observability::", "proxies::"];
+/// Modules of the end-to-end tests for which the static executable of an image is built before.
+const IMAGE_TESTS: &[&str] = &["image::"];
+/// Number of end-to-end tests that run in parallel. These tests mostly wait, for events in a fleet or for a free fleet.
+const END_TO_END_THREADS: usize = 4;
+
+/// Runs the suites until one suite fails. Prints the duration of each suite, and the slowest tests.
+///
+/// # Errors
+/// If a suite fails.
+pub(crate) fn run(arguments: &TestArgs) -> anyhow::Result<()> {
+    let mut times = Times::default();
+    let outcome = suites(arguments, &mut times);
+    times.print();
+    outcome
+}
+
+fn suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()> {
+    let TestArgs { fast: only_fast, selection } = arguments;
+    let Suites { units, fast, end_to_end } = Suites::of(&metadata()?)?.narrowed(selection);
+    if selection.has_the_rest() {
+        times.measure("tidy", tidy::run)?;
+    }
+    let seed = std::env::var(SEED_VARIABLE).unwrap_or_else(|_| RandomState::new().hash_one(()).to_string());
+    println!("{SEED_VARIABLE}={seed} replays the properties that have no seed of their own");
+    let units: &[&str] = if units { &["--lib", "--bins"] } else { &[] };
+    let fast = with_targets(units, &fast);
+    let fast = times.measure("build", || test_program::build(&fast))?;
+    let at_once = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
+    let manner = Manner { threads: at_once, silence: FAST_SILENCE, times: None, variables: &[(SEED_VARIABLE, &seed)] };
+    let mut played = suite(times, "fast suite", &fast, selection, manner)?;
+    if selection.has_the_rest() {
+        times.measure("examples in docs", examples)?;
+    }
+    if !only_fast {
+        played += end_to_end_suite(selection, times, &end_to_end)?;
+    }
+    ensure!(played > 0, "no test is selected by {}", selection.description());
+    Ok(())
+}
+
+fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) -> anyhow::Result<usize> {
+    let tests = with_targets(&[], names);
+    let programs = times.measure("end-to-end build", || test_program::build(&tests))?;
+    if !programs.iter().any(|program| program.tests.iter().any(|test| selection.has(&program.name, test))) {
+        return Ok(0);
+    }
+    times.measure("control plane", || control_plane::locate(Program::ApiServer).map(drop))?;
+    let selected = |modules: &[&str]| {
+        let within = |test: &String| modules.iter().any(|module| test.starts_with(module));
+        programs.iter().any(|it| it.tests.iter().any(|test| within(test) && selection.has(&it.name, test)))
+    };
+    if selected(HELM_TESTS) {
+        times.measure("Helm", || helm::locate().map(drop))?;
+    }
+    if selected(DNS_TESTS) {
+        times.measure("CoreDNS", || coredns::locate().map(drop))?;
+    }
+    if selected(PROMETHEUS_TESTS) {
+        times.measure("Prometheus", || Prometheus::locate().map(drop))?;
+    }
+    if selected(PROXY_TESTS) {
+        times.measure("Tinyproxy", || tinyproxy::locate().map(drop))?;
+    }
+    if selected(IMAGE_TESTS) {
+        times.measure("image", image::build_for_tests)?;
+    }
+    // Build the agents: the end-to-end tests start them as processes, and a build of the tests does not include the agents.
+    times.measure("agents", || cargo::run(&["build", "--workspace", "--features", cargo::FEATURES, "--bins"]))?;
+    let folder = target_folder()?;
+    let own_times = folder.join("test-times");
+    let manner =
+        Manner { threads: END_TO_END_THREADS, silence: END_TO_END_SILENCE, times: Some(&own_times), variables: &[] };
+    suite(times, "end-to-end suite", &programs, selection, manner)
+}
+
+/// Runs the selected tests of all programs of a suite. Returns the number of selected tests.
+fn suite(
+    times: &mut Times,
+    name: &'static str,
+    programs: &[TestProgram],
+    selection: &Selection,
+    manner: Manner<'_>,
+) -> anyhow::Result<usize> {
+    let (mut count, mut failed, mut tests_times) = (0, Vec::new(), Vec::new());
+    let outcome = times.measure(name, || {
+        for program in programs {
+            let tests = program.tests.iter().map(String::as_str);
+            let tests: Vec<&str> = tests.filter(|test| selection.has(&program.name, test)).collect();
+            if tests.is_empty() {
+                continue;
+            }
+            if let Some(times) = manner.times {
+                forget(times)?;
+            }
+            count += tests.len();
+            let played = play::play(program, &tests, manner)?;
+            let full = |test: String| format!("{}::{test}", program.name);
+            failed.extend(played.failed.into_iter().map(full));
+            tests_times.extend(played.times.into_iter().map(|(test, time)| (full(test), time)));
+        }
+        ensure!(
+            failed.is_empty(),
+            "{} of {count} tests of the {name} failed:\n  {}",
+            failed.len(),
+            failed.join("\n  ")
+        );
+        Ok(())
+    });
+    times.add_tests(tests_times);
+    outcome.map(|()| count)
+}
+
+/// Removes a file that an earlier run may have left.
+fn forget(path: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome.with_context(|| format!("cannot remove {}", path.display())),
+    }
+}
+
+fn examples() -> anyhow::Result<()> {
+    let arguments = ["test", "--quiet", "--workspace", "--features", cargo::FEATURES, "--doc"];
+    let mut child = cargo::command(&arguments).spawn().context("cannot call cargo")?;
+    let status = limited::wait(&mut child, EXAMPLES)?;
+    let status = status.with_context(|| format!("the examples in docs take longer than {}", human(EXAMPLES)))?;
+    ensure!(status.success(), "the examples in docs failed ({status})");
+    Ok(())
+}
+
+/// Test programs of each suite: names of integration tests, and whether unit tests belong to the fast suite.
+#[derive(Debug, Eq, PartialEq)]
+struct Suites {
+    /// True if the suite includes the tests inside libraries and binaries.
+    units: bool,
+    fast: Vec<String>,
+    end_to_end: Vec<String>,
+}
+
+impl Suites {
+    fn of(metadata: &Value) -> anyhow::Result<Self> {
+        let mut suites = Self { units: true, fast: Vec::new(), end_to_end: Vec::new() };
+        for package in list(metadata, "packages") {
+            let is_end_to_end = END_TO_END.iter().any(|name| package["name"] == *name);
+            let tests = list(package, "targets").filter(|target| target["kind"][0] == "test");
+            for name in tests.filter_map(|target| target["name"].as_str()) {
+                let is_long = is_end_to_end || LONG.contains(&name);
+                let suite = if is_long { &mut suites.end_to_end } else { &mut suites.fast };
+                suite.push(name.to_owned());
+            }
+        }
+        let twice = suites.end_to_end.iter().find(|name| suites.fast.contains(name));
+        ensure!(twice.is_none(), "{END_TO_END:?} and another package both have tests named {twice:?}: rename one");
+        ensure!(!suites.end_to_end.is_empty(), "{END_TO_END:?} have no tests");
+        Ok(suites)
+    }
+
+    /// If the pattern of `--only` begins with the name of an integration test program, drops all other programs.
+    fn narrowed(mut self, selection: &Selection) -> Self {
+        let named = |suite: &[String]| suite.iter().find(|name| selection.program() == Some(name.as_str())).cloned();
+        if let Some(program) = named(&self.fast).or_else(|| named(&self.end_to_end)) {
+            self.units = false;
+            self.fast.retain(|name| *name == program);
+            self.end_to_end.retain(|name| *name == program);
+        }
+        self
+    }
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    value[key].as_array().into_iter().flatten()
+}
+
+fn with_targets<'a>(arguments: &[&'a str], tests: &'a [String]) -> Vec<&'a str> {
+    let targets = tests.iter().flat_map(|name| ["--test", name.as_str()]);
+    arguments.iter().copied().chain(targets).collect()
+}
+
+/// Returns Cargo's metadata of the workspace's packages.
+pub(crate) fn metadata() -> anyhow::Result<Value> {
+    let output =
+        cargo::command(&["metadata", "--no-deps", "--format-version", "1"]).output().context("cannot call cargo")?;
+    ensure!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")
+}
+
+/// Returns Cargo's target folder.
+pub(crate) fn target_folder() -> anyhow::Result<PathBuf> {
+    let metadata = metadata()?;
+    let target = metadata["target_directory"].as_str().context("cargo metadata names no target_directory")?;
+    Ok(PathBuf::from(target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Selection, Suites};
+    use clap::Parser as _;
+    use serde_json::{Value, json};
+
+    fn metadata(end_to_end: &str) -> Value {
+        json!({"packages": [
+            {"name": "fleetnet-core", "targets": [{"name": "fleetnet_core", "kind": ["lib"]}, {"name": "rules", "kind": ["test"]}]},
+            {"name": "scenarios", "targets": [{"name": end_to_end, "kind": ["test"]}, {"name": "helper", "kind": ["bin"]}]},
+        ]})
+    }
+
+    #[test]
+    fn a_long_program_is_in_the_end_to_end_suite() {
+        let mut metadata = metadata("main_job");
+        metadata["packages"][0]["targets"][1]["name"] = "crash_points".into();
+        let suites = Suites::of(&metadata).expect("two suites");
+        assert_eq!((suites.fast, suites.end_to_end), (vec![], vec!["crash_points".to_owned(), "main_job".to_owned()]));
+    }
+
+    #[test]
+    fn every_integration_test_is_in_one_suite() {
+        let suites = Suites::of(&metadata("main_job")).expect("two suites");
+        let expected = Suites { units: true, fast: vec!["rules".to_owned()], end_to_end: vec!["main_job".to_owned()] };
+        assert_eq!(suites, expected);
+    }
+
+    /// Command line that has only the flags of a selection, for the tests below.
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        selection: Selection,
+    }
+
+    #[test]
+    fn a_pattern_that_begins_with_a_program_builds_no_other() {
+        let narrowed = |pattern: &str| {
+            let line = Line::parse_from(["test", "--only", pattern]);
+            Suites::of(&metadata("main_job")).expect("two suites").narrowed(&line.selection)
+        };
+        let nothing = Vec::<String>::new;
+        let rules = Suites { units: false, fast: vec!["rules".to_owned()], end_to_end: nothing() };
+        assert_eq!(narrowed("rules::claims::"), rules);
+        let main_job = Suites { units: false, fast: nothing(), end_to_end: vec!["main_job".to_owned()] };
+        assert_eq!(narrowed("main_job::a"), main_job);
+        for all in ["rules", "claims::a", "a_rule"] {
+            assert_eq!(narrowed(all), Suites::of(&metadata("main_job")).expect("two suites"), "{all}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_in_both_suites_is_rejected() {
+        let error = Suites::of(&metadata("rules")).expect_err("one name for two").to_string();
+        assert!(error.contains("both have tests named Some(\"rules\")"), "{error}");
+    }
+}

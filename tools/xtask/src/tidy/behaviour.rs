@@ -1,0 +1,92 @@
+//! Checks that docs/contributors/behaviour.md agrees with the source tree.
+
+use super::source::{self, File, Tree};
+use std::collections::BTreeSet;
+
+const DOCUMENT: &str = "docs/contributors/behaviour.md";
+
+/// Rule in docs/contributors/behaviour.md: a row of a table whose last column names tests.
+pub(super) struct Row {
+    id: String,
+    line: usize,
+    /// Tests of the rule, as `file::test`.
+    tests: Vec<String>,
+}
+
+/// Tests and scenarios, as `file::name`. A scenario is included only if a test runs it.
+pub(super) type Tests = BTreeSet<String>;
+
+/// Folder of the scenarios: functions that tests run on a fleet.
+const SCENARIOS: &str = "testing/scenarios/src/scenarios/";
+/// Files with tests that run scenarios, and the file with the macros for such tests.
+const RUNNERS: [&str; 3] = ["testing/scenarios/src/scenarios.rs", "testing/scenarios/tests/", "testing/sim/tests/"];
+
+pub(super) fn rules_without_tests(tree: &Tree) -> Vec<String> {
+    let known = tests_of(tree);
+    let mut places = Vec::new();
+    let mut ids = BTreeSet::new();
+    for row in rows_of(tree) {
+        let place = |what: &str| format!("{DOCUMENT}:{}: {} {what}", row.line, row.id);
+        if !ids.insert(row.id.clone()) {
+            places.push(place("is there twice"));
+        }
+        if row.tests.is_empty() {
+            places.push(place("names no test"));
+        }
+        let unknown = row.tests.iter().filter(|test| !known.contains(*test));
+        places.extend(unknown.map(|test| place(&format!("names {test}, which is no test"))));
+    }
+    places
+}
+
+/// Returns all tests, and all scenarios that a test runs.
+pub(super) fn tests_of(tree: &Tree) -> &Tests {
+    tree.tests.get_or_init(|| collect(tree))
+}
+
+fn collect(tree: &Tree) -> Tests {
+    let mut tests = Tests::new();
+    let is_runner = |file: &&File| RUNNERS.iter().any(|runner| file.path.starts_with(runner));
+    let runners: Vec<&File> = tree.rust().filter(is_runner).collect();
+    let is_run = |name: &str| runners.iter().any(|runner| source::contains_words(&runner.code, name));
+    for file in tree.rust() {
+        let stem = file.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
+        let has_scenes = file.path.starts_with(SCENARIOS);
+        for function in file.functions() {
+            if function.is_test || has_scenes && is_run(&function.name) {
+                tests.insert(format!("{stem}::{}", function.name));
+            }
+        }
+    }
+    tests
+}
+
+fn rows_of(tree: &Tree) -> &[Row] {
+    tree.rows.get_or_init(|| rows(tree))
+}
+
+/// Returns the rows of all tables in docs/contributors/behaviour.md whose last column names tests.
+fn rows(tree: &Tree) -> Vec<Row> {
+    let Some(document) = tree.file(DOCUMENT) else { return Vec::new() };
+    let mut rows = Vec::new();
+    let mut of_rules = false;
+    for (index, line) in document.text.lines().enumerate() {
+        let Some(cells) = line.strip_prefix("| ").and_then(|line| line.strip_suffix(" |")) else {
+            of_rules &= line.starts_with('|');
+            continue;
+        };
+        let last = cells.rsplit(" | ").next().unwrap_or_default();
+        if last == "test" {
+            of_rules = true;
+        } else if of_rules {
+            let id = cells.split(" | ").next().unwrap_or_default().to_owned();
+            rows.push(Row { id, line: index + 1, tests: tests(last) });
+        }
+    }
+    rows
+}
+
+/// Returns the names of tests between backquotes in a cell.
+fn tests(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).filter(|code| code.contains("::")).map(str::to_owned).collect()
+}
