@@ -28,12 +28,16 @@ use scratch::{NotBuilt, Program, Scratch};
 use since::Changed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 use suites::{Outcome, Suites};
 
 /// Functions that are added to each crate with faults.
 const SWITCH: &str = include_str!("mutants/switch.rs");
 /// At least so many of a hundred faults that are not equivalent must be caught.
 const CAUGHT_PERCENT: usize = 97;
+
+/// File with the ids of the faults that no test caught in the last run.
+const SURVIVORS: &str = "survivors";
 
 /// Arguments of `cargo xtask mutants`.
 #[derive(Debug, clap::Args)]
@@ -50,6 +54,9 @@ pub(crate) struct MutantsArgs {
     /// Run these crates' tests too, for faults that the crates' own tests do not catch.
     #[arg(long, value_name = "FOLDER")]
     also: Vec<String>,
+    /// Plant only the faults that no test caught in the last run.
+    #[arg(long)]
+    again: bool,
     /// Run slow tests too, such as random histories, with the faults that quick tests do not catch.
     #[arg(long)]
     slow: bool,
@@ -64,13 +71,17 @@ pub(crate) struct MutantsArgs {
 /// If a test fails without a fault, or not enough faults are caught.
 pub(crate) fn run(args: &MutantsArgs) -> anyhow::Result<()> {
     let whole = Stopwatch::start();
+    let target = test::target_folder()?;
+    let folder = target.join("mutants");
     let derived = Derived::of(&args.folders, &BTreeSet::new())?;
     let equivalent = equivalent::faults()?;
     let unknown = equivalent::unknown(&equivalent, &args.folders, &derived.faults);
     ensure!(unknown.is_empty(), "{} lists faults that are not there: {}", equivalent::LIST, unknown.join(", "));
     let changed = args.since.as_deref().map(Changed::since).transpose()?;
+    let last = survivors_of_last_run(&folder)?;
     let is_chosen = |fault: &Fault| {
-        changed.as_ref().is_none_or(|changed| changed.touches(&fault.file, &fault.function_lines))
+        (!args.again || last.contains(&fault.id))
+            && changed.as_ref().is_none_or(|changed| changed.touches(&fault.file, &fault.function_lines))
             && args.only.as_ref().is_none_or(|only| fault.id.contains(only.as_str()))
     };
     let chosen: Vec<(usize, &Fault)> = (1..).zip(&derived.faults).filter(|(_, fault)| is_chosen(fault)).collect();
@@ -79,8 +90,6 @@ pub(crate) fn run(args: &MutantsArgs) -> anyhow::Result<()> {
         println!("{} of {} faults are chosen", chosen.len(), derived.faults.len());
         return Ok(());
     }
-    let target = test::target_folder()?;
-    let folder = target.join("mutants");
     let scratch = Scratch::new(root(), &folder, target);
     let (programs, rejected) = build(&scratch, args)?;
     let stopwatch = Stopwatch::start();
@@ -101,14 +110,24 @@ pub(crate) fn run(args: &MutantsArgs) -> anyhow::Result<()> {
             anyhow::Ok(())
         },
     )?;
-    report.end(args.since.is_some(), whole)
+    fs::write(folder.join(SURVIVORS), report.survivors.join("\n")).context("cannot write the survivors")?;
+    report.end(args.since.is_some() || args.only.is_some() || args.again, whole)
+}
+
+/// Returns the ids of the faults that no test caught in the last run.
+fn survivors_of_last_run(folder: &Path) -> anyhow::Result<BTreeSet<String>> {
+    match fs::read_to_string(folder.join(SURVIVORS)) {
+        Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+        Err(error) => Err(error).context("cannot read the survivors of the last run"),
+    }
 }
 
 /// Outcomes of the planted faults so far.
 #[derive(Default)]
 struct Report {
     caught: usize,
-    survived: usize,
+    survivors: Vec<String>,
     equivalent: usize,
     rejected: usize,
 }
@@ -123,8 +142,8 @@ impl Report {
             Outcome::Survived => "survived",
             Outcome::Unreached => "unreached",
         };
-        self.survived += 1;
         println!("{words:<9} {:>4}  {}", fault.line, fault.id);
+        self.survivors.push(fault.id.clone());
     }
 
     /// Prints the outcomes.
@@ -132,8 +151,8 @@ impl Report {
     /// # Errors
     /// If not enough faults are caught.
     fn end(&self, must_catch_all: bool, whole: Stopwatch) -> anyhow::Result<()> {
-        let Self { caught, survived, equivalent, rejected } = self;
-        let planted = caught + survived;
+        let Self { caught, survivors, equivalent, rejected } = self;
+        let (survived, planted) = (survivors.len(), caught + survivors.len());
         println!(
             "{caught} of {planted} faults caught, {survived} not; {equivalent} are equivalent, and the compiler rejects {rejected}; in {}",
             human(whole.elapsed())
