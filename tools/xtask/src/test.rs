@@ -3,8 +3,8 @@
 //! Every call of Cargo is for the whole workspace and selects targets, never packages. Features of dependencies
 //! depend on the selected packages, and another selection would build kube and tokio a second time.
 //!
-//! Cargo builds the test programs, and this command runs the programs. So this command knows the time of each test, and can name
-//! and end a test that hangs.
+//! Cargo builds the test programs, and this command runs the programs. So this command knows the time of each test, and
+//! can name and end a test that hangs.
 
 mod play;
 mod select;
@@ -14,7 +14,7 @@ mod times;
 use crate::stopwatch::human;
 use crate::{image, limited, tidy};
 use anyhow::{Context as _, ensure};
-use play::Manner;
+use play::{Manner, Played};
 use programs::cargo;
 use programs::control_plane::{self, Program};
 use programs::prometheus::Prometheus;
@@ -23,7 +23,7 @@ use programs::{coredns, helm};
 pub(crate) use select::Selection;
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use test_program::TestProgram;
 use times::Times;
@@ -38,20 +38,26 @@ pub(crate) struct TestArgs {
     selection: Selection,
 }
 
-/// Packages whose integration tests make up the end-to-end suite. These tests start processes and wait for them in real time.
+/// Packages whose integration tests make up the end-to-end suite. These tests start processes and wait for them in real
+/// time.
 const END_TO_END: [&str; 3] = ["scenarios", "fleetnet", "packets"];
 /// Programs of other packages that also belong to the end-to-end suite.
 ///
-/// Each of these programs simulates many whole fleets: one for every write at which an agent can crash, or one for every seed. In
-/// the fast suite, which takes a minute, each would need a third of the time.
-const LONG: [&str; 3] = ["crash_points", "model", "seeds"];
-/// Time without a finished test after which a program of the fast suite is ended. Each test of this suite takes only seconds,
-/// even on a busy machine.
+/// Each of these programs simulates many whole fleets: one for every write at which an agent can crash, one for every
+/// seed, or one for every random change. In the fast suite, which takes a minute, each would need a third of the time.
+const LONG: [&str; 4] = ["crash_points", "explain_on_memkube", "model", "seeds"];
+/// Programs of the end-to-end suite that run one after the other, while other programs run at the same time. Programs
+/// that are not here are one more such row. The tests of most programs wait for a fleet, so they leave time to the
+/// programs that compute.
+const ROWS: [&[&str]; 2] = [&["packets", "sandbox", "verbs"], &LONG];
+/// Time without a finished test after which a program of the fast suite is ended. Each test of this suite takes only
+/// seconds, even on a busy machine.
 const FAST_SILENCE: Duration = Duration::from_secs(180);
-/// Time without a finished test after which a program of the end-to-end suite is ended. Longer than the limits inside the tests.
+/// Time without a finished test after which a program of the end-to-end suite is ended. Longer than the limits inside
+/// the tests.
 const END_TO_END_SILENCE: Duration = Duration::from_secs(40 * 60);
-/// Environment variable with the seed of random numbers in proptest. A fixed seed makes a failure reproducible on another
-/// machine.
+/// Environment variable with the seed of random numbers in proptest. A fixed seed makes a failure reproducible on
+/// another machine.
 const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
 /// Time limit for running all code examples in docs, including their build.
 const EXAMPLES: Duration = Duration::from_secs(20 * 60);
@@ -93,7 +99,7 @@ fn suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()> {
     let fast = times.measure("build", || test_program::build(&fast))?;
     let at_once = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
     let manner = Manner { threads: at_once, silence: FAST_SILENCE, times: None, variables: &[(SEED_VARIABLE, &seed)] };
-    let mut played = suite(times, "fast suite", &fast, selection, manner)?;
+    let mut played = suite(times, "fast suite", &[fast.iter().collect()], selection, manner)?;
     if selection.has_the_rest() {
         times.measure("examples in docs", examples)?;
     }
@@ -130,37 +136,45 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
     if selected(IMAGE_TESTS) {
         times.measure("image", image::build_for_tests)?;
     }
-    // Build the agents: the end-to-end tests start them as processes, and a build of the tests does not include the agents.
+    // Build the agents: the end-to-end tests start them as processes, and a build of the tests does not include the
+    // agents.
     times.measure("agents", || cargo::run(&["build", "--workspace", "--features", cargo::FEATURES, "--bins"]))?;
     let folder = target_folder()?;
     let own_times = folder.join("test-times");
+    std::fs::create_dir_all(&own_times).with_context(|| format!("cannot create {}", own_times.display()))?;
     let manner =
         Manner { threads: END_TO_END_THREADS, silence: END_TO_END_SILENCE, times: Some(&own_times), variables: &[] };
-    suite(times, "end-to-end suite", &programs, selection, manner)
+    suite(times, "end-to-end suite", &rows(&programs), selection, manner)
 }
 
-/// Runs the selected tests of all programs of a suite. Returns the number of selected tests.
+/// Divides the programs of the end-to-end suite into rows ([`ROWS`]), in the order in which each row runs them.
+fn rows(programs: &[TestProgram]) -> Vec<Vec<&TestProgram>> {
+    let named =
+        |names: &[&str]| names.iter().flat_map(|name| programs.iter().filter(move |it| it.name == *name)).collect();
+    let is_named = |program: &&TestProgram| ROWS.iter().any(|row| row.contains(&program.name.as_str()));
+    let others = programs.iter().filter(|program| !is_named(program)).collect();
+    ROWS.map(named).into_iter().chain([others]).collect()
+}
+
+/// Runs the selected tests of all programs of a suite: the programs of a row one after the other, and all rows at the
+/// same time. Returns the number of selected tests.
 fn suite(
     times: &mut Times,
     name: &'static str,
-    programs: &[TestProgram],
+    rows: &[Vec<&TestProgram>],
     selection: &Selection,
     manner: Manner<'_>,
 ) -> anyhow::Result<usize> {
     let (mut count, mut failed, mut tests_times) = (0, Vec::new(), Vec::new());
     let outcome = times.measure(name, || {
-        for program in programs {
-            let tests = program.tests.iter().map(String::as_str);
-            let tests: Vec<&str> = tests.filter(|test| selection.has(&program.name, test)).collect();
-            if tests.is_empty() {
-                continue;
-            }
-            if let Some(times) = manner.times {
-                forget(times)?;
-            }
-            count += tests.len();
-            let played = play::play(program, &tests, manner)?;
-            let full = |test: String| format!("{}::{test}", program.name);
+        let played = std::thread::scope(|scope| {
+            let rows: Vec<_> = rows.iter().map(|row| scope.spawn(|| play_row(row, selection, manner))).collect();
+            let ended = rows.into_iter().map(|row| row.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            ended.collect::<Vec<_>>()
+        });
+        for (program, tests, played) in played.into_iter().collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten() {
+            count += tests;
+            let full = |test: String| format!("{program}::{test}");
             failed.extend(played.failed.into_iter().map(full));
             tests_times.extend(played.times.into_iter().map(|(test, time)| (full(test), time)));
         }
@@ -176,12 +190,22 @@ fn suite(
     outcome.map(|()| count)
 }
 
-/// Removes a file that an earlier run may have left.
-fn forget(path: &Path) -> anyhow::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        outcome => outcome.with_context(|| format!("cannot remove {}", path.display())),
+/// Runs the selected tests of some programs, one program after the other. Returns the name of each program, the number
+/// of its selected tests, and their results.
+fn play_row(
+    programs: &[&TestProgram],
+    selection: &Selection,
+    manner: Manner<'_>,
+) -> anyhow::Result<Vec<(String, usize, Played)>> {
+    let mut results = Vec::new();
+    for program in programs {
+        let tests = program.tests.iter().map(String::as_str);
+        let tests: Vec<&str> = tests.filter(|test| selection.has(&program.name, test)).collect();
+        if !tests.is_empty() {
+            results.push((program.name.clone(), tests.len(), play::play(program, &tests, manner)?));
+        }
     }
+    Ok(results)
 }
 
 fn examples() -> anyhow::Result<()> {
@@ -305,6 +329,14 @@ mod tests {
         for all in ["rules", "claims::a", "a_rule"] {
             assert_eq!(narrowed(all), Suites::of(&metadata("main_job")).expect("two suites"), "{all}");
         }
+    }
+
+    #[test]
+    fn each_program_of_a_row_is_in_the_end_to_end_suite() {
+        let suites = Suites::of(&super::metadata().expect("metadata of this workspace")).expect("suites");
+        let named: Vec<&str> = super::ROWS.concat();
+        let is_missing = |name: &&&str| !suites.end_to_end.iter().any(|program| program == *name);
+        assert_eq!(named.iter().filter(is_missing).collect::<Vec<_>>(), [""; 0].iter().collect::<Vec<_>>());
     }
 
     #[test]

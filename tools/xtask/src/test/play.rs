@@ -15,19 +15,19 @@ use std::time::Duration;
 const END: Duration = Duration::from_secs(60);
 /// Interval at which this command checks whether a silent test program still runs.
 const LOOK: Duration = Duration::from_secs(1);
-/// Environment variable with the file to which end-to-end tests write their own times. A test's own time excludes the wait for a
-/// free fleet.
+/// Environment variable with the file to which end-to-end tests write their own times. A test's own time excludes the
+/// wait for a free fleet.
 const TIMES_VARIABLE: &str = "FLEETNET_TEST_TIMES";
 
 /// Settings for the run of a test program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner<'a> {
-    /// Number of tests to run in parallel, at least two. With one thread, libtest prints the name of a test when the test
-    /// starts, but this command expects the name when the test ends.
+    /// Number of tests to run in parallel, at least two. With one thread, libtest prints the name of a test when the
+    /// test starts, but this command expects the name when the test ends.
     pub(super) threads: usize,
     /// Time without a finished test after which the program is ended.
     pub(super) silence: Duration,
-    /// File for the times that the tests measure themselves.
+    /// Folder for the times that the tests of each program measure themselves.
     pub(super) times: Option<&'a Path>,
     /// Additional environment variables for the program.
     pub(super) variables: &'a [(&'a str, &'a str)],
@@ -53,7 +53,9 @@ pub(super) fn play(program: &TestProgram, tests: &[&str], manner: Manner<'_>) ->
     if tests.len() < program.tests.len() {
         command.arg("--exact").args(tests);
     }
-    if let Some(times) = manner.times {
+    let times = manner.times.map(|folder| folder.join(name));
+    if let Some(times) = &times {
+        forget(times)?;
         command.env(TIMES_VARIABLE, times);
     }
     let mut child = command.spawn().with_context(|| format!("cannot run {name}"))?;
@@ -65,10 +67,18 @@ pub(super) fn play(program: &TestProgram, tests: &[&str], manner: Manner<'_>) ->
     let left = progress.left();
     ensure!(left.is_empty(), "{name} ended ({status}) before these tests did: {}", left.join(", "));
     ensure!(status.success() || !played.failed.is_empty(), "{name} ended with {status}, and no test failed");
-    if let Some(times) = manner.times {
-        played.times.extend(own_times(times)?);
+    if let Some(times) = times {
+        played.times.extend(own_times(&times)?);
     }
     Ok(played)
+}
+
+/// Removes a file that an earlier run may have left.
+fn forget(path: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome.with_context(|| format!("cannot remove {}", path.display())),
+    }
 }
 
 /// Reads the output of a test program until it ends.
@@ -132,8 +142,8 @@ fn outcome(line: &str) -> Option<(&str, bool)> {
     }
 }
 
-/// Tests of a program that are running or waiting. libtest reports only the end of each test. But it starts the tests in order,
-/// and starts the next test as soon as a running test ends. So this command knows which tests run.
+/// Tests of a program that are running or waiting. libtest reports only the end of each test. But it starts the tests
+/// in order, and starts the next test as soon as a running test ends. So this command knows which tests run.
 struct Progress<'a> {
     waiting: VecDeque<&'a str>,
     /// Tests that are running, with their start times.
@@ -172,8 +182,8 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// Reads the times that tests measured themselves, from lines of `<seconds> <test>`. Adds up the times if a test has several
-/// lines.
+/// Reads the times that tests measured themselves, from lines of `<seconds> <test>`. Adds up the times if a test has
+/// several lines.
 fn own_times(path: &Path) -> anyhow::Result<BTreeMap<String, Duration>> {
     let mut times = BTreeMap::new();
     let text = match std::fs::read_to_string(path) {

@@ -17,7 +17,8 @@ pub(crate) struct Selection {
     shard: Option<Shard>,
 }
 
-/// One of several parts into which all names of tests are divided, such as part 2 of 3. A name is in the same part every time.
+/// One of several parts into which all names of tests are divided, such as part 2 of 3. A name is in the same part
+/// every time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Shard {
     index: u64,
@@ -95,8 +96,8 @@ mod tests {
         }
         assert_eq!(parts.each_ref().map(Selection::has_the_rest), [true, false, false]);
         assert_eq!(parts[1].description(), "--shard 2/3");
-        // Known value from the FNV reference. The hash must never change, because a test must belong to the same part on every
-        // machine.
+        // Known value from the FNV reference. The hash must never change, because a test must belong to the same part
+        // on every machine.
         assert_eq!(Shard::hash("foobar"), 0x8594_4171_f739_67e8);
     }
 
