@@ -1,4 +1,5 @@
-//! Generates the messages and the service of `fleetnet/v1/slice_stream.proto`. protox compiles the file, so no `protoc` is needed.
+//! Generates the messages and the service of `fleetnet/v1/slice_stream.proto`. protox compiles the file, so no `protoc`
+//! is needed.
 
 use std::error::Error;
 use std::path::PathBuf;

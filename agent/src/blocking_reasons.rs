@@ -1,5 +1,5 @@
-//! Blocking reasons: causes that stop the progress of a key until a user acts. This module logs each new or changed blocking
-//! reason once. A metric shows the present number of blocking reasons.
+//! Blocking reasons: causes that stop the progress of a key until a user acts. This module logs each new or changed
+//! blocking reason once. A metric shows the present number of blocking reasons.
 
 use crate::metrics;
 use fleetnet_api::resources;
@@ -26,8 +26,9 @@ impl<K: Clone + Debug + Ord> BlockingReasons<K> {
         Ok(Self { reported: BTreeMap::new(), number: metrics::HINDRANCES.gauges(registry)? })
     }
 
-    /// Replaces the blocking reasons of a key with the blocking reasons of the newest plan of this key. Logs the new reasons
-    /// and returns their number. `kind` is the kind of the object that the key plans, always the same for one key.
+    /// Replaces the blocking reasons of a key with the blocking reasons of the newest plan of this key. Logs the new
+    /// reasons and returns their number. `kind` is the kind of the object that the key plans, always the same for one
+    /// key.
     pub fn note(&mut self, key: &K, kind: Kind, blocking_reasons: Vec<BlockingReason>) -> usize {
         let before = self.reported.remove(key).unwrap_or_default();
         before.iter().for_each(|blocking_reason| self.number_of(kind, blocking_reason).dec());

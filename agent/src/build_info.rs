@@ -3,8 +3,8 @@
 use crate::metrics;
 use prometheus::Registry;
 
-/// Revision of the source code that this agent was built from. `None` if the build did not set `FLEETNET_REVISION`. A build does
-/// not ask git, because then each commit would rebuild the agents.
+/// Revision of the source code that this agent was built from. `None` if the build did not set `FLEETNET_REVISION`. A
+/// build does not ask git, because then each commit would rebuild the agents.
 const REVISION: Option<&str> = option_env!("FLEETNET_REVISION");
 
 /// Registers the metric with the version and revision of this build.

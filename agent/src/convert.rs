@@ -19,12 +19,13 @@ pub struct Receipt {
     pub events: Vec<CoreEvent>,
     /// Latency sample to observe.
     pub sample: Option<Sample>,
-    /// Set for a write of an imported slice only: the name of the imported slice, and the generation of the source slice that the
-    /// write records.
+    /// Set for a write of an imported slice only: the name of the imported slice, and the generation of the source
+    /// slice that the write records.
     pub imported: Option<(Text, i64)>,
 }
 
-/// Returns the specification of a watch for the runtime: one kind in one cluster, and in one namespace if `namespace` is set.
+/// Returns the specification of a watch for the runtime: one kind in one cluster, and in one namespace if `namespace`
+/// is set.
 pub fn source<L>(kind: Kind, cluster: &Arc<Cluster>, namespace: Option<&str>) -> SourceSpec<L>
 where
     L: Logic<Source = Kind, Object = Object>,
@@ -105,7 +106,8 @@ pub fn events(events: Vec<CoreEvent>) -> Vec<Event<Kind>> {
     events.into_iter().map(|event| event.map(|kind| kind, Reason::as_str)).collect()
 }
 
-/// Returns the Event about a failed write. The Event is about the user's object `about`, for which the agent made the write.
+/// Returns the Event about a failed write. The Event is about the user's object `about`, for which the agent made the
+/// write.
 pub fn failure_event(
     about: Option<(Kind, ObjectName, Uid)>,
     end: WriteEnd,
@@ -118,8 +120,8 @@ pub fn failure_event(
     }
 }
 
-/// Returns the Event about a write that the server rejected for its content. The Event is about the user's object `about`, for
-/// which the agent made the write.
+/// Returns the Event about a write that the server rejected for its content. The Event is about the user's object
+/// `about`, for which the agent made the write.
 fn rejection_event(
     about: Option<(Kind, ObjectName, Uid)>,
     failure: &WriteFailure<Kind>,
@@ -128,7 +130,8 @@ fn rejection_event(
     not_written(about, Reason::WriteRefused, rejection_message(failure), component)
 }
 
-/// Returns the message about a failed write, with the server's text. `None` if no user needs to act ([`denial_message`]).
+/// Returns the message about a failed write, with the server's text. `None` if no user needs to act
+/// ([`denial_message`]).
 pub fn failure_message(end: WriteEnd, failure: &WriteFailure<Kind>) -> Option<String> {
     if end == WriteEnd::Rejected { Some(rejection_message(failure)) } else { denial_message(failure) }
 }
@@ -144,7 +147,8 @@ fn rejection_message(failure: &WriteFailure<Kind>) -> String {
     )
 }
 
-/// Returns the Event about a denied write: the agent has no right to make the write, or the namespace or CRD is missing.
+/// Returns the Event about a denied write: the agent has no right to make the write, or the namespace or CRD is
+/// missing.
 fn denial_event(
     about: Option<(Kind, ObjectName, Uid)>,
     failure: &WriteFailure<Kind>,
@@ -154,8 +158,8 @@ fn denial_event(
     message.map_or_else(Vec::new, |message| not_written(about, Reason::WriteDenied, message, component))
 }
 
-/// Returns the message about a denied write. `None` if no user needs to act: for a write without an HTTP response, and for a write to a
-/// namespace that is being deleted.
+/// Returns the message about a denied write. `None` if no user needs to act: for a write without an HTTP response, and
+/// for a write to a namespace that is being deleted.
 fn denial_message(failure: &WriteFailure<Kind>) -> Option<String> {
     if failure.status == 0 || is_of_terminating_namespace(failure) {
         return None;
@@ -170,8 +174,8 @@ fn denial_message(failure: &WriteFailure<Kind>) -> Option<String> {
     ))
 }
 
-/// Returns the message about a fight, in which another writer undoes this agent's writes to an object. `None` if the fight is
-/// over.
+/// Returns the message about a fight, in which another writer undoes this agent's writes to an object. `None` if the
+/// fight is over.
 pub fn fight_message<S>(fight: &Fight<S>) -> Option<String> {
     let by = fight.by.as_ref()?;
     let over = format!("{} {}", fight.kind, fight.name);
@@ -182,8 +186,8 @@ pub fn fight_message<S>(fight: &Fight<S>) -> Option<String> {
     ))
 }
 
-/// Returns the Event about a fight, in which another writer undoes this agent's writes to an object. The Event is about the
-/// user's object `about`. Returns no Event if the fight is over.
+/// Returns the Event about a fight, in which another writer undoes this agent's writes to an object. The Event is about
+/// the user's object `about`. Returns no Event if the fight is over.
 pub fn fight_event(
     about: Option<(Kind, ObjectName, Uid)>,
     fight: &Fight<Kind>,

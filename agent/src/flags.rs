@@ -1,5 +1,5 @@
-//! Command-line flags that both agents have. The other flags are in `hub-agent/src/flags.rs`, `member-agent/src/flags.rs` and
-//! `member-agent/src/endpoints/flags.rs`.
+//! Command-line flags that both agents have. The other flags are in `hub-agent/src/flags.rs`,
+//! `member-agent/src/flags.rs` and `member-agent/src/endpoints/flags.rs`.
 //!
 //! A wrong flag ends the process with exit code 2 and one line that names the flag.
 
@@ -45,8 +45,8 @@ pub struct CommonFlags {
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_duration)]
     pub leader_election_retry_period: Duration,
 
-    /// Follow the members of the fleet that a manager defines in the hub: InternalMemberCluster (member agent) and MemberCluster (hub
-    /// agent). Without these kinds in the hub, the flag has no effect.
+    /// Follow the members of the fleet that a manager defines in the hub: InternalMemberCluster (member agent) and
+    /// MemberCluster (hub agent). Without these kinds in the hub, the flag has no effect.
     #[arg(long, value_name = "BOOL", default_value = "true", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub enable_v1beta1_apis: bool,
@@ -60,20 +60,20 @@ pub struct CommonFlags {
     #[arg(long, value_name = "FILE", hide = true)]
     pub cloud_config: Option<PathBuf>,
 
-    /// Serve metrics over TLS, and only to clients that this cluster's API server accepts: a bearer token of a user who may get
-    /// the non-resource URL /metrics. Probes stay on their own addresses in plain HTTP. The agent needs the rights in
-    /// deploy/metrics-auth.yaml.
+    /// Serve metrics over TLS, and only to clients that this cluster's API server accepts: a bearer token of a user who
+    /// may get the non-resource URL /metrics. Probes stay on their own addresses in plain HTTP. The agent needs the
+    /// rights in deploy/metrics-auth.yaml.
     #[arg(long, value_name = "BOOL", default_value = "false", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub metrics_secure: bool,
 
-    /// Folder with the certificate of --metrics-secure (tls.crt) and its key (tls.key). The files may be replaced at any time.
-    /// Default: a self-signed certificate.
+    /// Folder with the certificate of --metrics-secure (tls.crt) and its key (tls.key). The files may be replaced at
+    /// any time. Default: a self-signed certificate.
     #[arg(long, value_name = "FOLDER")]
     pub metrics_cert_path: Option<PathBuf>,
 
-    /// Log level, as in klog. Levels 0 and 1 log starts, failures and Events. Levels 2 and 3 add each write and each latency
-    /// sample. Level 4 and higher levels add watch events, queued keys, and each plan with its duration.
+    /// Log level, as in klog. Levels 0 and 1 log starts, failures and Events. Levels 2 and 3 add each write and each
+    /// latency sample. Level 4 and higher levels add watch events, queued keys, and each plan with its duration.
     #[arg(long, value_name = "LEVEL", default_value_t = 1)]
     pub v: u8,
 
@@ -88,8 +88,8 @@ pub struct CommonFlags {
 pub struct UsageError(pub String);
 
 impl CommonFlags {
-    /// Checks rules that clap cannot check, such as rules between flags. `go_binary` is the name of the Go agent that supports
-    /// Azure Traffic Manager, for the error message.
+    /// Checks rules that clap cannot check, such as rules between flags. `go_binary` is the name of the Go agent that
+    /// supports Azure Traffic Manager, for the error message.
     pub fn check(&self, go_binary: &str) -> Result<(), UsageError> {
         if self.enable_traffic_manager_feature {
             return Err(UsageError(format!(
@@ -109,9 +109,9 @@ impl CommonFlags {
                 self.leader_election_renew_deadline,
                 self.leader_election_retry_period,
             );
-            // Same rules as in client-go. The renew deadline is shorter than the lease duration, so a leader stops before
-            // another replica may take the Lease. The renew deadline is longer than 1.2 times the retry period, so a leader
-            // tries to renew more than once before it stops.
+            // Same rules as in client-go. The renew deadline is shorter than the lease duration, so a leader stops
+            // before another replica may take the Lease. The renew deadline is longer than 1.2 times the retry period,
+            // so a leader tries to renew more than once before it stops.
             if lease <= renew || renew <= retry.mul_f64(1.2) || retry.is_zero() {
                 return Err(UsageError(format!(
                     "--leader-election-lease-duration ({lease:?}) must be longer than --leader-election-renew-deadline \

@@ -1,5 +1,5 @@
-//! Compatibility with command lines of the Go agents: flags with one or two dashes, booleans with or without a value, durations
-//! such as `2m0s`, and the flags of klog.
+//! Compatibility with command lines of the Go agents: flags with one or two dashes, booleans with or without a value,
+//! durations such as `2m0s`, and the flags of klog.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ const KLOG_SWITCHES: [&str; 7] = [
     "skip_headers",
     "skip_log_headers",
 ];
-/// klog flags with a value. The agents accept and ignore these flags, for compatibility with the Go agents. The list does not
-/// contain `--v`, because `--v` sets our own log level.
+/// klog flags with a value. The agents accept and ignore these flags, for compatibility with the Go agents. The list
+/// does not contain `--v`, because `--v` sets our own log level.
 const KLOG_SETTINGS: [&str; 7] = [
     "alsologtostderrthreshold",
     "log_backtrace_at",
@@ -76,7 +76,8 @@ pub fn parse_bool(written: &str) -> Result<bool, String> {
     }
 }
 
-/// Parses a duration flag as Go's `time.ParseDuration` does: `300ms`, `1.5h`, `2m0s`, `0`. Negative durations are malformed.
+/// Parses a duration flag as Go's `time.ParseDuration` does: `300ms`, `1.5h`, `2m0s`, `0`. Negative durations are
+/// malformed.
 pub fn parse_duration(written: &str) -> Result<Duration, String> {
     let wrong = || "use a duration such as 500ms, 2s or 1m30s".to_owned();
     if written == "0" {

@@ -26,8 +26,8 @@ use tokio::sync::watch;
 /// Settings of an agent's process.
 #[derive(Clone, Debug)]
 pub struct Process {
-    /// Name of the agent, `hub-agent` or `member-agent`. The name is part of the HTTP user agent, the Lease holder's identity and
-    /// the log.
+    /// Name of the agent, `hub-agent` or `member-agent`. The name is part of the HTTP user agent, the Lease holder's
+    /// identity and the log.
     pub name: &'static str,
     /// Identity of this process as holder of Leases.
     pub identity: String,
@@ -39,8 +39,8 @@ pub struct Process {
     pub flags: String,
     /// Addresses of the admin server.
     pub addresses: Addresses,
-    /// Name of the agent's own cluster, `hub` or `member`. The agent is ready when it has listed everything it needs from this
-    /// cluster.
+    /// Name of the agent's own cluster, `hub` or `member`. The agent is ready when it has listed everything it needs
+    /// from this cluster.
     pub own_cluster: &'static str,
     /// Warning to log at the start, such as ignored flags. `None` if there is nothing to warn about.
     pub warning: Option<String>,
@@ -72,8 +72,8 @@ pub struct Part {
 /// Parses the listen addresses in the flags of metrics and of probes, given as (flag, value).
 ///
 /// # Errors
-/// If a value is not a valid address, or if an address has metrics and probes although metrics need TLS. The error names the
-/// flag and its value.
+/// If a value is not a valid address, or if an address has metrics and probes although metrics need TLS. The error
+/// names the flag and its value.
 pub fn addresses<'a>(
     common: &CommonFlags,
     metrics: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -102,7 +102,8 @@ pub fn addresses<'a>(
 /// - 1 after an error. The last line of the log is the cause.
 /// - 2 if the process cannot start. The cause is one line on standard error.
 ///
-/// `part` returns the part of one agent. It runs all that other clients can connect to on the thread of the [`Listeners`].
+/// `part` returns the part of one agent. It runs all that other clients can connect to on the thread of the
+/// [`Listeners`].
 pub fn launch<F>(process: Process, part: impl FnOnce(Registry, ProcessContext, Listeners) -> F) -> ExitCode
 where
     F: Future<Output = anyhow::Result<Part>>,
@@ -116,9 +117,9 @@ where
     if let Err(error) = logging::init(settings, &clock) {
         return exit_with_error(&error);
     }
-    // One thread is enough for the engine: the work of an agent in memory needs far less than one CPU. With more threads, a change
-    // would pass from one CPU to another on its way to a write. On a busy machine, that costs more time than the work. The second
-    // thread serves clients, so that none of them takes the time of the first one.
+    // One thread is enough for the engine: the work of an agent in memory needs far less than one CPU. With more
+    // threads, a change would pass from one CPU to another on its way to a write. On a busy machine, that costs more
+    // time than the work. The second thread serves clients, so that none of them takes the time of the first one.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return exit_with_error(&format!("cannot start the timers and tasks of this process: {error}")),
@@ -127,8 +128,8 @@ where
         Ok(listeners) => listeners,
         Err(error) => return exit_with_error(&format!("cannot start the thread that serves clients: {error}")),
     };
-    // Ignores the error, which means that a default provider is already installed. This happens only in a test with two agents
-    // in one process.
+    // Ignores the error, which means that a default provider is already installed. This happens only in a test with two
+    // agents in one process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let registry = Registry::new();
     let metrics = match Metrics::new(&registry) {
@@ -206,11 +207,11 @@ async fn serve(
     listeners.run(start).await
 }
 
-/// Computes readiness from the watches of each agent of the process. The process is ready when its agents have listed its own
-/// cluster and `blocked` is `None`. If two agents watch one kind, the check of this kind needs both.
+/// Computes readiness from the watches of each agent of the process. The process is ready when its agents have listed
+/// its own cluster and `blocked` is `None`. If two agents watch one kind, the check of this kind needs both.
 ///
-/// Watches of other clusters are listed for information only. While the hub is not reachable, a member agent works with its
-/// cached objects, and a restart would not help.
+/// Watches of other clusters are listed for information only. While the hub is not reachable, a member agent works with
+/// its cached objects, and a restart would not help.
 fn readiness(agents: &[Vec<SourceStatus>], own_cluster: &str, blocked: Option<String>) -> Readiness {
     let mut readiness = Readiness::default();
     if let Some(detail) = blocked {
@@ -254,8 +255,8 @@ mod tests {
             (own, false, Absent, true, true),
             (own, false, Incomplete, false, false),
             (own, false, Unknown, false, false),
-            // Watches that do not count for readiness: optional watches, and watches of the hub. A restart of the agent would
-            // not repair these watches.
+            // Watches that do not count for readiness: optional watches, and watches of the hub. A restart of the agent
+            // would not repair these watches.
             (own, true, Incomplete, false, true),
             (own, true, Unknown, false, true),
             (hub, false, Incomplete, false, true),

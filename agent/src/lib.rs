@@ -1,5 +1,5 @@
-//! Shared code of the hub agent and the member agent: conversion between core and the runtime, start of a process, common flags
-//! and metrics.
+//! Shared code of the hub agent and the member agent: conversion between core and the runtime, start of a process,
+//! common flags and metrics.
 //!
 //! The crates of the two agents do not depend on each other. So this crate has the code that both agents need.
 

@@ -1,5 +1,5 @@
-//! Mailbox: messages about slices that wait for the slice stream. A new message about a slice replaces the one that waits, so a
-//! slow reader delays nobody and uses bounded memory.
+//! Mailbox: messages about slices that wait for the slice stream. A new message about a slice replaces the one that
+//! waits, so a slow reader delays nobody and uses bounded memory.
 
 use crate::limits::MAILBOX_SLICES;
 use fleetnet_types::Text;
@@ -43,7 +43,8 @@ impl<M> Default for Mailbox<M> {
 }
 
 impl<M> Mailbox<M> {
-    /// Adds a message about a slice. It replaces a message about the slice that waits, and keeps its place and its time.
+    /// Adds a message about a slice. It replaces a message about the slice that waits, and keeps its place and its
+    /// time.
     pub fn put(&self, slice: &Text, message: M) {
         let mut state = self.state.lock();
         let is_full = state.order.len() >= MAILBOX_SLICES && !state.messages.contains_key(slice);

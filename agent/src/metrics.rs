@@ -1,5 +1,5 @@
-//! Metrics that both agents export, in addition to the metrics of the runtime (`runtime/src/metrics.rs`). Other metrics are in
-//! `member-agent/src/metrics.rs` (member agent) and in `endpointslice/src/metrics.rs` (EndpointSlice library).
+//! Metrics that both agents export, in addition to the metrics of the runtime (`runtime/src/metrics.rs`). Other metrics
+//! are in `member-agent/src/metrics.rs` (member agent) and in `endpointslice/src/metrics.rs` (EndpointSlice library).
 
 use fleetnet_runtime::metrics::{Definition, Kind};
 use prometheus::{PullingGauge, Registry};

@@ -1,7 +1,6 @@
-//! Types of the nine kinds of the API group `networking.fleet.azure.com`, with one module for each kind, and of the two kinds of
-//! the API group `multicluster.x-k8s.io`. The
-//! CustomResourceDefinitions are generated from these types. Tests and command line tools use the types too. The agents use the
-//! decoders in [`crate::decode`], which need less memory.
+//! Types of the nine kinds of the API group `networking.fleet.azure.com`, with one module for each kind, and of the two
+//! kinds of the API group `multicluster.x-k8s.io`. The CustomResourceDefinitions are generated from these types. Tests
+//! and command line tools use the types too. The agents use the decoders in [`crate::decode`], which need less memory.
 
 pub mod endpoint_slice_export;
 pub mod endpoint_slice_import;

@@ -1,10 +1,12 @@
 //! CustomResourceDefinitions, generated from the types of [`crate::crd`].
 //!
-//! The definitions of the API group `networking.fleet.azure.com` have two forms. [`Form::Full`] is the form that fleetnet installs. [`Form::Go`] omits the additions of fleetnet. The Go
-//! form equals the output of controller-gen for the Go agents' types, with these intended differences:
+//! The definitions of the API group `networking.fleet.azure.com` have two forms. [`Form::Full`] is the form that
+//! fleetnet installs. [`Form::Go`] omits the additions of fleetnet. The Go form equals the output of controller-gen for
+//! the Go agents' types, with these intended differences:
 //!
 //! - The descriptions are written for fleetnet.
-//! - The annotation `controller-gen.kubebuilder.io/version` is absent, because controller-gen did not write these files.
+//! - The annotation `controller-gen.kubebuilder.io/version` is absent, because controller-gen did not write these
+//!   files.
 //! - `spec.conversion` is absent: its default in an API server is the strategy `None`.
 
 use crate::crd::{self, multicluster, service_export};
@@ -26,13 +28,13 @@ pub enum Form {
     Go,
 }
 
-/// Revision of the full form, the value of the label [`labels::CRD_REVISION`]. Raise it by one if the full form differs from the
-/// CustomResourceDefinitions of the previous release and still has their revision. A test compares both.
+/// Revision of the full form, the value of the label [`labels::CRD_REVISION`]. Raise it by one if the full form differs
+/// from the CustomResourceDefinitions of the previous release and still has their revision. A test compares both.
 // no limit: a revision
 pub const REVISION: u32 = 1;
 
-/// Fields that fleetnet adds to the schemas. Each row has the kinds, the object with the field (as a JSON pointer into the schema
-/// of a version), and the name of the field.
+/// Fields that fleetnet adds to the schemas. Each row has the kinds, the object with the field (as a JSON pointer into
+/// the schema of a version), and the name of the field.
 const ADDITIONS: [(&[&str], &str, &str); 10] = [
     (&["MultiClusterService"], SPEC, "type"),
     (&["InternalServiceExport"], SPEC, "sessionAffinity"),
@@ -46,16 +48,16 @@ const ADDITIONS: [(&[&str], &str, &str); 10] = [
     (&["ServiceImport"], STATUS, "conditions"),
 ];
 
-/// Patterns that fleetnet widens. Each row has the kind, the field (as a JSON pointer into the schema of a version), and the pattern of
-/// the Go form. From Kubernetes 1.36, the name of a Service may begin with a digit (KEP-5311).
+/// Patterns that fleetnet widens. Each row has the kind, the field (as a JSON pointer into the schema of a version),
+/// and the pattern of the Go form. From Kubernetes 1.36, the name of a Service may begin with a digit (KEP-5311).
 const WIDENED: [(&str, &str, &str); 1] = [(
     "MultiClusterService",
     "/properties/spec/properties/serviceImport/properties/name",
     "^([a-z]([-a-z0-9]*[a-z0-9])?)$",
 )];
 
-/// Parts of the schemas in which fleetnet limits the length of lists and texts. Each row has the kinds, and the part as a JSON
-/// pointer into the schema of a version. The Go form has no such limits.
+/// Parts of the schemas in which fleetnet limits the length of lists and texts. Each row has the kinds, and the part as
+/// a JSON pointer into the schema of a version. The Go form has no such limits.
 const LIMITED: [(&[&str], &str); 2] = [
     (&["EndpointSliceExport", "EndpointSliceImport", "InternalServiceExport", "InternalServiceImport"], SPEC),
     (&["ServiceImport", "InternalServiceImport"], "/properties/status/properties/ports"),
@@ -66,8 +68,8 @@ const STATUS: &str = "/properties/status/properties";
 const ENDPOINT: &str = "/properties/spec/properties/endpoints/items/properties";
 const SLICES: &[&str] = &["EndpointSliceExport", "EndpointSliceImport"];
 
-/// Returns the CustomResourceDefinitions of a form, sorted by the plural name of the kind. The full form has nine kinds. The
-/// Go form has no MemberAgent and no MergedServiceImport.
+/// Returns the CustomResourceDefinitions of a form, sorted by the plural name of the kind. The full form has nine
+/// kinds. The Go form has no MemberAgent and no MergedServiceImport.
 pub fn all(form: Form) -> Vec<CustomResourceDefinition> {
     let service_exports = merge_crds(
         vec![service_export::v1alpha1::ServiceExport::crd(), service_export::v1beta1::ServiceExport::crd()],
@@ -88,8 +90,8 @@ pub fn all(form: Form) -> Vec<CustomResourceDefinition> {
     generated.into_iter().flatten().map(|definition| finish(definition, form)).collect()
 }
 
-/// Returns the CustomResourceDefinitions of the API group `multicluster.x-k8s.io`, with the schemas and labels of the Go module
-/// `sigs.k8s.io/mcs-api`.
+/// Returns the CustomResourceDefinitions of the API group `multicluster.x-k8s.io`, with the schemas and labels of the
+/// Go module `sigs.k8s.io/mcs-api`.
 pub fn multicluster() -> Vec<CustomResourceDefinition> {
     let generated = [multicluster::ServiceExport::crd(), multicluster::ServiceImport::crd()];
     let labels = [
@@ -121,8 +123,8 @@ pub fn file_name(definition: &CustomResourceDefinition) -> String {
     format!("{}_{}.yaml", definition.spec.group, definition.spec.names.plural)
 }
 
-/// Returns a CustomResourceDefinition as YAML. The text is reproducible: keys are in alphabetical order, and whole numbers have
-/// no fraction.
+/// Returns a CustomResourceDefinition as YAML. The text is reproducible: keys are in alphabetical order, and whole
+/// numbers have no fraction.
 pub fn yaml(definition: &CustomResourceDefinition) -> String {
     let mut value = serde_json::to_value(definition).expect("a definition has string keys and so is JSON");
     whole_numbers(&mut value);
@@ -164,9 +166,9 @@ fn finish(definition: CustomResourceDefinition, form: Form) -> CustomResourceDef
     }
     for version in &mut definition.spec.versions {
         if kind == "EndpointSliceExport" {
-            // Add the status subresource to EndpointSliceExport, as in the Go agents' CRD. kube's derive adds it only to a kind
-            // with a status field, and this kind has none. Without the subresource, a server would count the generation in
-            // another way.
+            // Add the status subresource to EndpointSliceExport, as in the Go agents' CRD. kube's derive adds it only
+            // to a kind with a status field, and this kind has none. Without the subresource, a server would count the
+            // generation in another way.
             let status = Some(CustomResourceSubresourceStatus(json!({})));
             version.subresources = Some(CustomResourceSubresources { status, scale: None });
         }
@@ -223,13 +225,13 @@ fn shape_root(schema: &mut Value, kind: &str) {
     }
 }
 
-/// At every depth of a schema, removes keywords that only kube's derive writes, and adds keywords that only controller-gen
-/// writes.
+/// At every depth of a schema, removes keywords that only kube's derive writes, and adds keywords that only
+/// controller-gen writes.
 fn shape(value: &mut Value) {
     match value {
         Value::Object(schema) => {
-            // Remove the keywords `nullable` and `title`. A property may have one of these names too, and stays: its value is an
-            // object, and the value of a keyword is not.
+            // Remove the keywords `nullable` and `title`. A property may have one of these names too, and stays: its
+            // value is an object, and the value of a keyword is not.
             schema.retain(|key, value| !matches!(key.as_str(), "nullable" | "title") || value.is_object());
             if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
                 schema.insert("anyOf".into(), json!([{ "type": "integer" }, { "type": "string" }]));

@@ -1,16 +1,18 @@
 //! Decoders from the JSON of an object to the compact value in the agents' caches ([`fleetnet_core::model`]).
 //!
-//! Usually an invalid value counts as absent. An object is [`Undecodable`] only in these cases, where this would be dangerous:
+//! Usually an invalid value counts as absent. An object is [`Undecodable`] only in these cases, where this would be
+//! dangerous:
 //!
 //! - The name, UID or resourceVersion is absent.
 //! - An object in the hub does not name its source object.
-//! - A field is invalid, and an agent would remove endpoints, ports, clusters, conditions or the name of an import if the field
-//!   counted as absent.
-//! - A list or text exceeds its limit ([`crate::limits`]). Without this rule, a member could fill the memory of other agents.
+//! - A field is invalid, and an agent would remove endpoints, ports, clusters, conditions or the name of an import if
+//!   the field counted as absent.
+//! - A list or text exceeds its limit ([`crate::limits`]). Without this rule, a member could fill the memory of other
+//!   agents.
 //!
-//! The agents continue to use the last decoded state of an undecodable object. An object that is being deleted is always
-//! decodable if its metadata is decodable: no agent needs its content any more, and the agent whose finalizer is on the object
-//! must see the deletion.
+//! The agents continue to use the last decoded state of an undecodable object. An object that is being deleted is
+//! always decodable if its metadata is decodable: no agent needs its content any more, and the agent whose finalizer is
+//! on the object must see the deletion.
 
 mod content;
 mod endpoint_slice;
@@ -49,8 +51,8 @@ fn because(identity: Undecodable, why: impl Into<String>) -> Undecodable {
     Undecodable { why: why.into(), ..identity }
 }
 
-/// Decodes an object of a kind, in the API version of [`crate::resources::resource`]. For a Namespace, the JSON of the metadata
-/// is enough.
+/// Decodes an object of a kind, in the API version of [`crate::resources::resource`]. For a Namespace, the JSON of the
+/// metadata is enough.
 pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
     match kind {
         Kind::Service => object(kind, json, service::read),
@@ -77,8 +79,8 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
     }
 }
 
-/// Sets the excess of an imported slice: a hash of content that agents did not write. Other slices have no excess, because agents
-/// own no fields of source slices.
+/// Sets the excess of an imported slice: a hash of content that agents did not write. Other slices have no excess,
+/// because agents own no fields of source slices.
 fn with_excess(mut found: Object, json: &[u8]) -> Object {
     if let Object::EndpointSlice(slice) = &mut found
         && slice.imported
@@ -128,7 +130,8 @@ struct Unread;
 
 impl Shape for Unread {}
 
-/// Decodes the top level and the metadata of an object. Passes both to `read`, which decodes the content and may return an error.
+/// Decodes the top level and the metadata of an object. Passes both to `read`, which decodes the content and may return
+/// an error.
 ///
 /// For an object that is being deleted, valid metadata is enough.
 fn object<T: Top>(
@@ -140,7 +143,8 @@ fn object<T: Top>(
     let top: Field<T> = match serde_json::from_slice(json) {
         Ok(top) => top,
         Err(error) => {
-            // The JSON is broken, or a limit is exceeded. Decodes only the metadata, which identifies the undecodable object.
+            // The JSON is broken, or a limit is exceeded. Decodes only the metadata, which identifies the undecodable
+            // object.
             let bare: Field<Root<Unread, Unread>> =
                 serde_json::from_slice(json).map_err(|_| nothing_known(error.to_string()))?;
             let known = meta::known(kind, bare.or_default().take_metadata())?;

@@ -1,5 +1,5 @@
-//! Labels, annotations, finalizers and fixed names of the group. Fleetnet, the Go agents and users rely on them, so none may
-//! change.
+//! Labels, annotations, finalizers and fixed names of the group. Fleetnet, the Go agents and users rely on them, so
+//! none may change.
 
 /// API group of the fleet's kinds.
 pub const GROUP: &str = "networking.fleet.azure.com";
@@ -16,7 +16,8 @@ pub const MEMBERSHIP_VERSION: &str = "v1beta1";
 pub const STANDARD_GROUP: &str = "multicluster.x-k8s.io";
 /// Version of its kinds that the agents use.
 pub const STANDARD_VERSION: &str = "v1beta1";
-/// Older version of the kinds of the group `multicluster.x-k8s.io`, with the same schema. Servers also serve it, and CoreDNS reads it.
+/// Older version of the kinds of the group `multicluster.x-k8s.io`, with the same schema. Servers also serve it, and
+/// CoreDNS reads it.
 pub const MULTICLUSTER_OLD_VERSION: &str = "v1alpha1";
 /// Release of the Go module `sigs.k8s.io/mcs-api` whose schemas the CustomResourceDefinitions of these kinds have.
 pub const MULTICLUSTER_RELEASE: &str = "v0.5.2";
@@ -30,8 +31,8 @@ pub mod finalizers {
     pub const SERVICE_EXPORT: &str = "networking.fleet.azure.com/svc-export-cleanup";
     /// Finalizer of an InternalServiceExport, until the ServiceImport in the hub no longer lists its cluster.
     pub const INTERNAL_SERVICE_EXPORT: &str = "networking.fleet.azure.com/internal-svc-export-cleanup";
-    /// Finalizer of a ServiceImport. In a member: until its InternalServiceImport in the hub is removed. In the hub: until no
-    /// claim is recorded.
+    /// Finalizer of a ServiceImport. In a member: until its InternalServiceImport in the hub is removed. In the hub:
+    /// until no claim is recorded.
     pub const SERVICE_IMPORT: &str = "networking.fleet.azure.com/serviceimport-cleanup";
     /// Finalizer of an InternalServiceImport, until the ServiceImport in the hub no longer records its claim.
     pub const INTERNAL_SERVICE_IMPORT: &str = "networking.fleet.azure.com/internalsvcimport-cleanup";
@@ -61,14 +62,15 @@ pub mod labels {
     pub const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
     /// Standard label of an EndpointSlice of a headless Service. kube-proxy ignores the slice.
     pub const HEADLESS: &str = "service.kubernetes.io/headless";
-    /// Standard labels of an EndpointSlice with which kube-proxy ignores it. An imported slice has none of them, apart from
-    /// [`HEADLESS`] on a slice of a headless Service of the standard API.
+    /// Standard labels of an EndpointSlice with which kube-proxy ignores it. An imported slice has none of them, apart
+    /// from [`HEADLESS`] on a slice of a headless Service of the standard API.
     pub const HIDING: [&str; 2] = [HEADLESS, "service.kubernetes.io/service-proxy-name"];
     /// Value of [`MANAGED_BY`] on imported EndpointSlices.
     pub const MANAGED_BY_IMPORT: &str = "endpointsliceimport-controller.networking.fleet.azure.com";
     /// Label of a namespace in a member, with the value `true`: it imports Services of the standard API.
     pub const IMPORT: &str = "fleetnet/import";
-    /// Standard label of a Service or EndpointSlice: the name of the imported Service of the standard API that it belongs to.
+    /// Standard label of a Service or EndpointSlice: the name of the imported Service of the standard API that it
+    /// belongs to.
     pub const MULTICLUSTER_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-name";
     /// Standard label of an imported EndpointSlice of the standard API: the exporting cluster.
     pub const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
@@ -78,8 +80,8 @@ pub mod labels {
     pub const WRITER_MEMBER_AGENT: &str = "fleetnet-member-agent";
     /// Standard label of the objects that install fleetnet, with the value `fleetnet`.
     pub const PART_OF: &str = "app.kubernetes.io/part-of";
-    /// Label of a CustomResourceDefinition of fleetnet: the revision of its content, a number. A definition with a lower number
-    /// than that of the agents is older than the agents.
+    /// Label of a CustomResourceDefinition of fleetnet: the revision of its content, a number. A definition with a
+    /// lower number than that of the agents is older than the agents.
     pub const CRD_REVISION: &str = "fleetnet/crd-revision";
     /// Standard label of a CustomResourceDefinition of the group `multicluster.x-k8s.io`: the release with its schema.
     pub const MULTICLUSTER_RELEASE: &str = "multicluster.x-k8s.io/release-version";
@@ -97,40 +99,44 @@ pub mod annotations {
     pub const FLEET_UNIQUE_NAME: &str = "networking.fleet.azure.com/fleet-unique-name";
     /// Annotation of a source EndpointSlice, written by Go agents: its generation when it was last exported.
     pub const LAST_SEEN_GENERATION: &str = "networking.fleet.azure.com/last-seen-generation";
-    /// Annotation of a source EndpointSlice or ServiceExport, written by Go agents: the time of the last export, RFC 3339.
+    /// Annotation of a source EndpointSlice or ServiceExport, written by Go agents: the time of the last export,
+    /// RFC 3339.
     pub const LAST_SEEN_TIMESTAMP: &str = "networking.fleet.azure.com/last-seen-timestamp";
-    /// Annotation of a ServiceExport, written by Go agents: the resourceVersion of the Service when it was last exported.
+    /// Annotation of a ServiceExport, written by Go agents: the resourceVersion of the Service when it was last
+    /// exported.
     pub const LAST_SEEN_RESOURCE_VERSION: &str = "networking.fleet.azure.com/last-seen-resource-version";
-    /// Annotation of an imported EndpointSlice: the generation of the export whose latency was observed. Go agents write it on
-    /// the EndpointSliceImport.
+    /// Annotation of an imported EndpointSlice: the generation of the export whose latency was observed. Go agents
+    /// write it on the EndpointSliceImport.
     pub const LAST_OBSERVED_GENERATION: &str = "networking.fleet.azure.com/last-observed-generation";
     /// Annotation of an InternalServiceExport: the resourceVersion of the Service whose export latency was observed.
     pub const LAST_OBSERVED_RESOURCE_VERSION: &str = "networking.fleet.azure.com/last-observed-resource-version";
-    /// Annotation of a ServiceImport in the hub: the importers, as `{"MemberClusters":{"<importer's hub namespace>":"<cluster
-    /// ID>"}}`. If there are several, a further key `"LoadBalancer"` has the hub namespace of the importer of that type; Go
-    /// agents do not have it.
+    /// Annotation of a ServiceImport in the hub: the importers, as
+    /// `{"MemberClusters":{"<importer's hub namespace>":"<cluster  ID>"}}`. If there are several, a further key
+    /// `"LoadBalancer"` has the hub namespace of the importer of that type; Go agents do not have it.
     pub const SERVICE_IN_USE_BY: &str = "networking.fleet.azure.com/service-in-use-by";
     /// Annotation of a ServiceExport, set by users: the weight of the export, a whole number from 0 to 1000.
     pub const WEIGHT: &str = "networking.fleet.azure.com/weight";
-    /// Annotation of a MultiClusterService, set by users: `true` requests an internal load balancer of the derived Service.
+    /// Annotation of a MultiClusterService, set by users: `true` requests an internal load balancer of the derived
+    /// Service.
     pub const AZURE_LOAD_BALANCER_INTERNAL: &str = "networking.fleet.azure.com/azure-load-balancer-internal";
-    /// Annotation of a derived Service, read by Azure: its load balancer is internal. On a MultiClusterService, users can write it
-    /// instead of `networking.fleet.azure.com/azure-load-balancer-internal`.
+    /// Annotation of a derived Service, read by Azure: its load balancer is internal. On a MultiClusterService, users
+    /// can write it instead of `networking.fleet.azure.com/azure-load-balancer-internal`.
     pub const SERVICE_AZURE_LOAD_BALANCER_INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
 
     /// Annotation of an InternalServiceImport: the type of the MultiClusterService; absent means LoadBalancer.
     pub const SERVICE_TYPE: &str = "networking.fleet.azure.com/service-type";
-    /// Annotation of an InternalServiceExport, written by the hub agent: the time since which the export has its present ports.
+    /// Annotation of an InternalServiceExport, written by the hub agent: the time since which the export has its
+    /// present ports.
     pub const PORTS_OFFERED_SINCE: &str = "networking.fleet.azure.com/ports-offered-since";
     /// Annotation of a ServiceExport, set by users: `true` exports a headless Service.
     pub const EXPORT_HEADLESS: &str = "networking.fleet.azure.com/export-headless";
-    /// Annotation of a namespace in the hub: the ids of the clusters that may export from it, separated by commas. Without
-    /// this annotation, all clusters may.
+    /// Annotation of a namespace in the hub: the ids of the clusters that may export from it, separated by commas.
+    /// Without this annotation, all clusters may.
     pub const EXPORTERS: &str = "networking.fleet.azure.com/exporters";
-    /// Annotation of a namespace in the hub: the ids of the clusters that may import from it, separated by commas. Without
-    /// this annotation, all clusters may.
+    /// Annotation of a namespace in the hub: the ids of the clusters that may import from it, separated by commas.
+    /// Without this annotation, all clusters may.
     pub const IMPORTERS: &str = "networking.fleet.azure.com/importers";
-    /// Annotation of a member namespace in the hub: the address ranges of the endpoints that the member may export, separated by
-    /// commas.
+    /// Annotation of a member namespace in the hub: the address ranges of the endpoints that the member may export,
+    /// separated by commas.
     pub const SOURCE_RANGES: &str = "networking.fleet.azure.com/source-ranges";
 }

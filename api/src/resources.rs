@@ -31,7 +31,8 @@ pub const fn resource(kind: Kind) -> Resource {
     Resource { group, version, kind, plural }
 }
 
-/// Returns the name of the watch of a kind in metrics. Each kind has another one, although some have the same name in Kubernetes.
+/// Returns the name of the watch of a kind in metrics. Each kind has another one, although some have the same name in
+/// Kubernetes.
 pub const fn watch_label(kind: Kind) -> &'static str {
     match kind {
         Kind::SystemNamespace => "Namespace/kube-system",

@@ -4,7 +4,8 @@ use crate::limits::{TIME_MICROS_MAX, TIME_MICROS_MIN};
 use fleetnet_types::Timestamp;
 use jiff::fmt::strtime;
 
-/// Parses an RFC 3339 time with any offset and any fraction of a second, cut to microseconds. `None` if the text is malformed.
+/// Parses an RFC 3339 time with any offset and any fraction of a second, cut to microseconds. `None` if the text is
+/// malformed.
 pub(crate) fn read(text: &str) -> Option<Timestamp> {
     let time: jiff::Timestamp = text.parse().ok()?;
     Some(Timestamp(time.as_microsecond()))

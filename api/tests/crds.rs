@@ -1,5 +1,5 @@
-//! Tests of the CustomResourceDefinitions that fleetnet installs: the files in `deploy/crds` are current and have the published
-//! names of the group.
+//! Tests of the CustomResourceDefinitions that fleetnet installs: the files in `deploy/crds` are current and have the
+//! published names of the group.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
 use fleetnet_api::crds::{Form, REVISION, all, chart_template, file_name, multicluster, yaml};
@@ -155,7 +155,8 @@ fn each_kind_has_its_names_versions_columns_and_subresources() {
     }
 }
 
-/// Expected facts of a definition: kind, plural, short names, versions, printer columns of every version (name, type, path).
+/// Expected facts of a definition: kind, plural, short names, versions, printer columns of every version (name, type,
+/// path).
 type Facts<'a> = (&'a str, &'a str, &'a [&'a str], &'a [&'a str], &'a [(&'a str, &'a str, &'a str)]);
 
 fn check_facts(definition: &CustomResourceDefinition, facts: &Facts<'_>, columns: &[(&str, &str, &str)]) {

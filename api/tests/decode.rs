@@ -683,8 +683,8 @@ fn many(count: usize, element: &Value) -> Value {
     vec![element.clone(); count].into()
 }
 
-/// Returns every list and text that has a limit: kind, fixture, JSON pointer, a value of the maximum length, and a value that is
-/// one element or byte longer.
+/// Returns every list and text that has a limit: kind, fixture, JSON pointer, a value of the maximum length, and a
+/// value that is one element or byte longer.
 fn limited() -> Vec<(Kind, &'static str, &'static str, Value, Value)> {
     let text = |bytes: usize| Value::from("a".repeat(bytes));
     let mut limited = Vec::new();
@@ -770,8 +770,8 @@ fn an_object_beyond_a_limit_is_named_with_what_is_too_much() {
     assert!(found.why.starts_with("a text has 254 bytes, and may have 253 at line 1 column "), "{}", found.why);
 }
 
-/// Returns the JSON of a slice with `count` copies of an endpoint. The test below chooses `count` so that the JSON has 1 to 1.5
-/// MB, about the size of the largest object that a server stores.
+/// Returns the JSON of a slice with `count` copies of an endpoint. The test below chooses `count` so that the JSON has
+/// 1 to 1.5 MB, about the size of the largest object that a server stores.
 fn flood(endpoint: &str, count: usize) -> Vec<u8> {
     let mut json = fixture("EndpointSliceExport");
     json["spec"]["endpoints"] = json!([]);
@@ -906,8 +906,8 @@ fn a_users_service_and_its_slices_may_have_more_ports_than_the_hub_takes() {
     assert_eq!(found.content.ports.len(), 1001);
 }
 
-/// Fields that make an object undecodable if they are invalid, by kind. In addition, the fields that identify an object make an
-/// object of every kind undecodable.
+/// Fields that make an object undecodable if they are invalid, by kind. In addition, the fields that identify an object
+/// make an object of every kind undecodable.
 const DANGEROUS: [(&str, &[&str]); 11] = [
     ("Service", &["/spec", "/spec/ports"]),
     ("EndpointSlice", &["/endpoints"]),
@@ -1024,12 +1024,12 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Smallest number of random cases in which each fixture must occur, of 512 cases in all. With fewer cases, the test below would
-/// not cover each fixture.
+/// Smallest number of random cases in which each fixture must occur, of 512 cases in all. With fewer cases, the test
+/// below would not cover each fixture.
 const LEAST: usize = 8;
 
-/// Replaces a random value in a fixture by random JSON and decodes the result. Decoding never panics, and the result never has
-/// the identity of another object.
+/// Replaces a random value in a fixture by random JSON and decodes the result. Decoding never panics, and the result
+/// never has the identity of another object.
 #[test]
 fn any_value_in_any_place_is_survived() {
     let input = (0..FIXTURES.len(), any::<prop::sample::Index>(), any_json());

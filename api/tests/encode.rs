@@ -478,7 +478,8 @@ fn an_imported_slice_is_made_and_changed() {
     assert_eq!(patched(Kind::EndpointSlice, Patch::ImportedSlice(imported(&[]))), expected);
 }
 
-/// Returns the content of a slice with two endpoints: a ready endpoint with host name and zone, and a draining endpoint.
+/// Returns the content of a slice with two endpoints: a ready endpoint with host name and zone, and a draining
+/// endpoint.
 fn detailed() -> SliceContent {
     let mut content = content(&["10.1.0.13"]);
     content.endpoints[0].hostname = Some("db-0".into());

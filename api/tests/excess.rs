@@ -1,5 +1,5 @@
-//! Tests of the excess of an imported slice: values that other writers add to our fields. Our own write has no excess, in the
-//! form in which an API server stores it.
+//! Tests of the excess of an imported slice: values that other writers add to our fields. Our own write has no excess,
+//! in the form in which an API server stores it.
 
 use fleetnet_api::decode::decode;
 use fleetnet_core::model::{Kind, Object};

@@ -1,5 +1,5 @@
-//! Tests of the round trip from planned writes to a decoded object. After a create and patches, the decoded object equals the
-//! planned object.
+//! Tests of the round trip from planned writes to a decoded object. After a create and patches, the decoded object
+//! equals the planned object.
 //!
 //! The simulated server stores what it receives, merges patches by RFC 7386, and counts versions.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
@@ -129,8 +129,8 @@ fn port_number() -> impl Strategy<Value = PortNumber> {
 
 fn service_ports() -> impl Strategy<Value = Vec<ServicePort>> {
     let target = prop_oneof![port_number().prop_map(TargetPort::Number), any_text().prop_map(TargetPort::Name)];
-    // Decoders read the target ports 0 and "" as not set, so the round trip would lose these values, and the test does not
-    // generate them.
+    // Decoders read the target ports 0 and "" as not set, so the round trip would lose these values, and the test does
+    // not generate them.
     let target = target.prop_filter("a target port that is set", |target| match target {
         TargetPort::Number(number) => number.as_written() != 0,
         TargetPort::Name(name) => !name.is_empty(),
@@ -403,8 +403,8 @@ fn slice_as_wanted(wanted: ImportedSlice, resource_version: u64) -> Object {
     })
 }
 
-/// Smallest number of random cases of each class, such as "headless" or "no ports". A test has 256 cases. If a class has fewer
-/// cases than this, the test fails, because it tests too little.
+/// Smallest number of random cases of each class, such as "headless" or "no ports". A test has 256 cases. If a class
+/// has fewer cases than this, the test fails, because it tests too little.
 const LEAST: usize = 4;
 
 #[test]

@@ -1,4 +1,5 @@
-//! Tests of the objects that the member agent makes for the standard API: what it writes, and that it reads this as it wrote it.
+//! Tests of the objects that the member agent makes for the standard API: what it writes, and that it reads this as it
+//! wrote it.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
 mod support;

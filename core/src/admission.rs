@@ -1,6 +1,6 @@
-//! Validation of distributed slices: no loopback, link-local or multicast addresses, and well-formed ports. Other members are
-//! not trusted. Their slices must not direct traffic to services of the node itself or of its cloud provider, and must not
-//! break kube-proxy or its replacements.
+//! Validation of distributed slices: no loopback, link-local or multicast addresses, and well-formed ports. Other
+//! members are not trusted. Their slices must not direct traffic to services of the node itself or of its cloud
+//! provider, and must not break kube-proxy or its replacements.
 
 pub(crate) mod own;
 mod special;
@@ -68,7 +68,8 @@ pub(crate) fn has_ipv6(admitted: &SliceContent) -> bool {
 pub(crate) struct Source<'a> {
     /// Ranges outside of which no address is imported.
     pub(crate) ranges: Option<&'a [IpNet]>,
-    /// Addresses of the importing cluster itself, which are not imported. `None` for slices that come back to their exporter.
+    /// Addresses of the importing cluster itself, which are not imported. `None` for slices that come back to their
+    /// exporter.
     pub(crate) own: Option<(&'a OwnAddresses, &'a OwnRanges)>,
 }
 
@@ -78,8 +79,8 @@ pub(crate) fn admit<'a>(content: &'a SliceContent, source: Source<'_>) -> Admitt
     let mut zone: Option<&Text> = None;
     let mut fits = |endpoint: &'a Endpoint| {
         work::step();
-        // The endpoints of a slice share the texts of a few zones. If an endpoint shares the text of the previous endpoint, its
-        // zone was just validated.
+        // The endpoints of a slice share the texts of a few zones. If an endpoint shares the text of the previous
+        // endpoint, its zone was just validated.
         let same_zone = zone.zip(endpoint.zone.as_ref()).is_some_and(|(one, other)| Arc::ptr_eq(one, other));
         let zone_fits = same_zone || endpoint.zone.as_deref().is_none_or(names::is_label_value);
         zone = if zone_fits { endpoint.zone.as_ref() } else { None };
@@ -101,8 +102,8 @@ pub(crate) fn admit<'a>(content: &'a SliceContent, source: Source<'_>) -> Admitt
     Admitted { content: Cow::Owned(SliceContent { address_type, endpoints, draining, ports }), not_imported }
 }
 
-/// Returns the reason why importers leave out an address of a slice, such as `loopback`; `None` if they import it. Ranges that an
-/// importer declares, and its own addresses, are not known here.
+/// Returns the reason why importers leave out an address of a slice, such as `loopback`; `None` if they import it.
+/// Ranges that an importer declares, and its own addresses, are not known here.
 pub fn forbidden(address: &Address, family: &AddressType) -> Option<&'static str> {
     Rules { family, source: Source::default() }.forbidden(address).map(Forbidden::text)
 }
@@ -178,7 +179,8 @@ fn is_fit_target(target: &TargetPort) -> bool {
     }
 }
 
-/// Returns the session affinity of a ServiceImport, or [`SessionAffinity::None`] if the timeout is not valid for a Service.
+/// Returns the session affinity of a ServiceImport, or [`SessionAffinity::None`] if the timeout is not valid for a
+/// Service.
 pub(crate) fn fit_affinity(affinity: SessionAffinity) -> SessionAffinity {
     match affinity {
         SessionAffinity::ClientIp { timeout_seconds } if !(1..=86_400).contains(&timeout_seconds) => {

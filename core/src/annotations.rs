@@ -1,4 +1,5 @@
-//! Full names of the annotations that users write, for messages. A short name in a remedy would be an annotation that does nothing.
+//! Full names of the annotations that users write, for messages. A short name in a remedy would be an annotation that
+//! does nothing.
 
 /// Share of the traffic of a ServiceExport.
 pub const WEIGHT: &str = "networking.fleet.azure.com/weight";

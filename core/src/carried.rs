@@ -1,14 +1,16 @@
 //! Content of a source slice that clients of an importer reach when every agent has done its work.
 //!
-//! The agents leave out some content on purpose. The diagnosis subtracts it by the same functions, so it never reports it as missing.
+//! The agents leave out some content on purpose. The diagnosis subtracts it by the same functions, so it never reports
+//! it as missing.
 
 use crate::admission::{self, Source};
 use crate::features::{self, Features};
 use crate::member::served;
 use crate::model::{MergedCluster, SliceContent};
 
-/// Returns the content of a slice that an importer serves, under the names of the ports in the import. `exporter` is the exporter's part
-/// of the merged import; `None` by the fleet's API. Returns `None` if no agent exports slices of this address type.
+/// Returns the content of a slice that an importer serves, under the names of the ports in the import. `exporter` is
+/// the exporter's part of the merged import; `None` by the fleet's API. Returns `None` if no agent exports slices of
+/// this address type.
 ///
 /// Ranges that an importer declares, and its own addresses, are not known here: FN607 reports what they leave out.
 #[must_use]

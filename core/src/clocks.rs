@@ -5,9 +5,9 @@
 //!  member            └─► received ─┘ replied
 //! ```
 //!
-//! Both ways took at least no time, so the offset is known up to half of the round trip. Of the last probes, the one with the
-//! shortest round trip counts. The hub agent compares the clocks of two members with each other, so its own clock does not matter.
-//! For that, it uses a clock that nobody can set.
+//! Both ways took at least no time, so the offset is known up to half of the round trip. Of the last probes, the one
+//! with the shortest round trip counts. The hub agent compares the clocks of two members with each other, so its own
+//! clock does not matter. For that, it uses a clock that nobody can set.
 
 use crate::limits::{CLOCK_DRIFT_PARTS_PER_MILLION, CLOCK_SAMPLES};
 use fleetnet_types::Timestamp;
@@ -90,7 +90,8 @@ impl Samples {
     /// Adds a probe.
     pub fn observe(&mut self, probe: Probe) {
         let Some(clock) = probe.clock() else { return };
-        // A probe that contradicts an earlier one shows that one of the clocks was set. Earlier probes then count no more.
+        // A probe that contradicts an earlier one shows that one of the clocks was set. Earlier probes then count no
+        // more.
         self.0.retain(|(at, earlier)| clock.agrees(earlier.after(probe.arrived.0.saturating_sub(at.0))));
         if self.0.len() >= CLOCK_SAMPLES {
             self.0.pop_front();

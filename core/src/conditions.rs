@@ -1,8 +1,8 @@
-//! Conditions of users' objects: types, reasons and messages, the rule that sets a condition, and the Events for changes.
-//! Some messages are those of the Go agents.
+//! Conditions of users' objects: types, reasons and messages, the rule that sets a condition, and the Events for
+//! changes. Some messages are those of the Go agents.
 //!
-//! Each change of a condition emits one Event with the same reason, together with the write of the change. The condition
-//! records that the Event was emitted, so a restart emits no Event.
+//! Each change of a condition emits one Event with the same reason, together with the write of the change. The
+//! condition records that the Event was emitted, so a restart emits no Event.
 
 mod standard;
 
@@ -20,15 +20,16 @@ use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
 /// Condition type `Valid`.
 ///
 /// - On a ServiceExport: the Service can be exported, and its cluster has the right to export it.
-/// - On an InternalServiceExport: the cluster has the right to export the Service; absent if the right was never denied.
+/// - On an InternalServiceExport: the cluster has the right to export the Service; absent if the right was never
+///   denied.
 /// - On a MultiClusterService: its ServiceImport was found, and can be used.
 pub const VALID: &str = "Valid";
-/// Condition type `Conflict` of ServiceExport and InternalServiceExport: the export has a conflict with another cluster's
-/// export.
+/// Condition type `Conflict` of ServiceExport and InternalServiceExport: the export has a conflict with another
+/// cluster's export.
 pub const CONFLICT: &str = "Conflict";
 
-/// Condition type of an InternalServiceExport: exports of several clusters disagree, according to the standard API. It is present if
-/// the hub agent has merged the export.
+/// Condition type of an InternalServiceExport: exports of several clusters disagree, according to the standard API. It
+/// is present if the hub agent has merged the export.
 pub const MULTICLUSTER_CONFLICT: &str = "multicluster.x-k8s.io/Conflict";
 
 /// Condition type `Ready` of the standard API.
@@ -37,16 +38,17 @@ pub const MULTICLUSTER_CONFLICT: &str = "multicluster.x-k8s.io/Conflict";
 /// - On a ServiceImport: clients can use the Service.
 pub const READY: &str = "Ready";
 
-/// Condition type `Disputed` of ServiceExport, MultiClusterService and InternalServiceExport: another writer undoes an agent's
-/// writes for this object. Absent if that never happened.
+/// Condition type `Disputed` of ServiceExport, MultiClusterService and InternalServiceExport: another writer undoes an
+/// agent's writes for this object. Absent if that never happened.
 pub const DISPUTED: &str = "Disputed";
 
-/// Condition type `Withdrawn` of ServiceExport: the export is withdrawn because its weight is 0. Absent if the weight was never
+/// Condition type `Withdrawn` of ServiceExport: the export is withdrawn because its weight is 0. Absent if the weight
+/// was never
 /// 0. The condition `Valid` cannot show this: its reason is `ServiceIsValid` for weight 0 too, as with the Go agents.
 pub const WITHDRAWN: &str = "Withdrawn";
 
-/// Condition type `ExporterSilent` of MultiClusterService and of the hub's ServiceImport: the hub agent does not hear from an exporting
-/// member. Absent if that never happened.
+/// Condition type `ExporterSilent` of MultiClusterService and of the hub's ServiceImport: the hub agent does not hear
+/// from an exporting member. Absent if that never happened.
 pub const EXPORTER_SILENT: &str = "ExporterSilent";
 
 /// Condition type `Joined` of an agent in an InternalMemberCluster.
@@ -180,8 +182,8 @@ impl ConditionValue {
         )
     }
 
-    /// Condition `Valid` False: the agent cannot create its object for this export or import, because other objects have all
-    /// names that it may have.
+    /// Condition `Valid` False: the agent cannot create its object for this export or import, because other objects
+    /// have all names that it may have.
     pub fn name_held_by_another(message: String) -> Self {
         Self::new(ConditionStatus::False, Reason::NameHeldByAnother, message)
     }
@@ -191,8 +193,8 @@ impl ConditionValue {
         Self::new(ConditionStatus::False, reason.reason, reason.message.clone())
     }
 
-    /// Condition `Valid` False: a server rejected the content of a write that the agent made for this object. An example is the
-    /// write of an InternalServiceExport for a ServiceExport.
+    /// Condition `Valid` False: a server rejected the content of a write that the agent made for this object. An
+    /// example is the write of an InternalServiceExport for a ServiceExport.
     pub fn write_rejected(message: String) -> Self {
         Self::new(ConditionStatus::False, Reason::WriteRefused, message)
     }
@@ -211,7 +213,8 @@ impl ConditionValue {
         Self::new(ConditionStatus::True, Reason::MemberSilent, message)
     }
 
-    /// Condition `ExporterSilent` False: each exporting member that was silent renews its MemberAgent again, or exports no more.
+    /// Condition `ExporterSilent` False: each exporting member that was silent renews its MemberAgent again, or exports
+    /// no more.
     pub fn exporters_heard() -> Self {
         Self::new(ConditionStatus::False, Reason::MemberReturned, "no exporting cluster is silent any more")
     }
@@ -225,8 +228,8 @@ impl ConditionValue {
         Self::new(ConditionStatus::True, Reason::FoundServiceImport, "found valid service import")
     }
 
-    /// Condition `Valid` True: the Service is imported, but with type ClusterIP, because the hub agent has not granted type
-    /// LoadBalancer.
+    /// Condition `Valid` True: the Service is imported, but with type ClusterIP, because the hub agent has not granted
+    /// type LoadBalancer.
     pub fn load_balancer_not_granted(service: &ObjectName, cluster: &str) -> Self {
         let message = format!(
             "service {service} stays imported into cluster {cluster} with type ClusterIP: type LoadBalancer is not granted. \
@@ -279,7 +282,8 @@ pub fn find<'a>(conditions: &'a [Condition], condition_type: &str) -> Option<&'a
     conditions.iter().find(|condition| &*condition.condition_type == condition_type)
 }
 
-/// Returns the condition by which the hub agent denies the cluster the right to export; `None` if there is no such condition.
+/// Returns the condition by which the hub agent denies the cluster the right to export; `None` if there is no such
+/// condition.
 pub fn find_denial(conditions: &[Condition]) -> Option<&Condition> {
     find(conditions, VALID).filter(|existing| {
         existing.status == ConditionStatus::False && has_reason(existing, Reason::ExporterNotAllowed)
@@ -294,14 +298,14 @@ pub(crate) fn has_type_with_reason(conditions: &[Condition], condition_type: &st
     find(conditions, condition_type).is_some_and(|condition| has_reason(condition, reason))
 }
 
-/// True if the condition `Valid` shows that a server rejected a write for this object. After a restart, the agent knows this
-/// rejection only from the condition.
+/// True if the condition `Valid` shows that a server rejected a write for this object. After a restart, the agent knows
+/// this rejection only from the condition.
 pub(crate) fn shows_rejection(conditions: &[Condition]) -> bool {
     has_type_with_reason(conditions, VALID, Reason::WriteRefused)
 }
 
-/// True if a condition has the desired status, reason and message. It must also have been set for this generation of the
-/// object, or for a later one.
+/// True if a condition has the desired status, reason and message. It must also have been set for this generation of
+/// the object, or for a later one.
 pub fn has_value(condition: Option<&Condition>, value: &ConditionValue, generation: i64) -> bool {
     condition.is_some_and(|existing| {
         existing.status == value.status
@@ -311,7 +315,8 @@ pub fn has_value(condition: Option<&Condition>, value: &ConditionValue, generati
     })
 }
 
-/// True if the status, reason or message of a condition differs from `value`. A new observedGeneration alone is no change.
+/// True if the status, reason or message of a condition differs from `value`. A new observedGeneration alone is no
+/// change.
 pub fn is_changed_by(condition: Option<&Condition>, value: &ConditionValue) -> bool {
     !has_value(condition, value, i64::MIN)
 }
@@ -325,7 +330,8 @@ pub(crate) struct DesiredCondition {
     component: &'static str,
     /// Message of the Event. `None` if another object gets the Event instead.
     event_message: Option<String>,
-    /// True to emit the Event again for each new generation of the object, even if the condition's value stays the same.
+    /// True to emit the Event again for each new generation of the object, even if the condition's value stays the
+    /// same.
     event_per_generation: bool,
 }
 
@@ -346,8 +352,8 @@ impl DesiredCondition {
         Self { event_message: None, ..self }
     }
 
-    /// Returns the same desired condition, with an Event for each new generation of the object, even if the condition's value
-    /// stays the same.
+    /// Returns the same desired condition, with an Event for each new generation of the object, even if the condition's
+    /// value stays the same.
     pub(crate) fn event_per_generation(self) -> Self {
         Self { event_per_generation: true, ..self }
     }
@@ -357,8 +363,8 @@ impl DesiredCondition {
     }
 }
 
-/// Returns the desired condition `ExporterSilent` of a Service with these exporters, of which `silent` are silent. `None` if the condition
-/// is absent and stays so.
+/// Returns the desired condition `ExporterSilent` of a Service with these exporters, of which `silent` are silent.
+/// `None` if the condition is absent and stays so.
 pub(crate) fn exporter_silent(
     exporters: &[ClusterId],
     silent: &[&ClusterId],
@@ -380,8 +386,8 @@ pub(crate) fn exporter_silent(
     Some(DesiredCondition::new(EXPORTER_SILENT, ConditionValue::exporter_silent(value), component))
 }
 
-/// Returns the object's conditions with the desired conditions set, and the Events for the changes. `None` if the object
-/// already has all desired conditions.
+/// Returns the object's conditions with the desired conditions set, and the Events for the changes. `None` if the
+/// object already has all desired conditions.
 pub(crate) fn change(
     kind: Kind,
     meta: &Meta,
@@ -403,8 +409,8 @@ pub(crate) fn change(
     (list != existing).then_some((list, events))
 }
 
-/// Returns the conditions with a new value for one condition type. The new condition replaces the condition of the same type,
-/// or is appended. `lastTransitionTime` changes only if the status changes.
+/// Returns the conditions with a new value for one condition type. The new condition replaces the condition of the same
+/// type, or is appended. `lastTransitionTime` changes only if the status changes.
 #[must_use]
 pub fn set(
     conditions: &[Condition],
@@ -441,8 +447,8 @@ impl InternalServiceExport {
         find(&self.conditions, CONFLICT).is_some_and(|condition| condition.observed_generation >= self.meta.generation)
     }
 
-    /// Returns the outcome for the present generation of the export: of conflict resolution, or of the merge if only the standard API
-    /// requests the export.
+    /// Returns the outcome for the present generation of the export: of conflict resolution, or of the merge if only
+    /// the standard API requests the export.
     pub(crate) fn outcome(&self) -> Option<&Condition> {
         let condition_type = if self.is_of_fleet_api() { CONFLICT } else { MULTICLUSTER_CONFLICT };
         find(&self.conditions, condition_type).filter(|condition| condition.observed_generation >= self.meta.generation)

@@ -1,5 +1,6 @@
-//! Disputes: objects that another writer changes back after each of the agent's repairs. The runtime counts the repairs and
-//! finds the other writer. A condition on the user's object (such as a ServiceExport) shows the dispute while it lasts.
+//! Disputes: objects that another writer changes back after each of the agent's repairs. The runtime counts the repairs
+//! and finds the other writer. A condition on the user's object (such as a ServiceExport) shows the dispute while it
+//! lasts.
 
 use crate::conditions::{self, ConditionValue, DISPUTED, DesiredCondition};
 use crate::limits::REPORTED_NAMES_MAX;
@@ -10,13 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 type Named = (Kind, ObjectName);
 
-/// Disputes that last now. `K` is the key of a plan. It identifies the ServiceExport, MultiClusterService or exported Service
-/// whose condition shows a dispute.
+/// Disputes that last now. `K` is the key of a plan. It identifies the ServiceExport, MultiClusterService or exported
+/// Service whose condition shows a dispute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Disputes<K> {
     messages: BTreeMap<K, BTreeMap<Named, String>>,
-    /// Map from each disputed object to the key of the user's object (such as a ServiceExport) whose condition shows the
-    /// dispute.
+    /// Map from each disputed object to the key of the user's object (such as a ServiceExport) whose condition shows
+    /// the dispute.
     about: BTreeMap<Named, K>,
 }
 
@@ -28,9 +29,9 @@ impl<K> Default for Disputes<K> {
 }
 
 impl<K: Clone + Ord> Disputes<K> {
-    /// Records that a dispute over the object `over` began or ended. `about` is the key of the user's object whose condition
-    /// shows the dispute. `message` names the other writer. If `about` or `message` is `None`, the dispute ended. Returns the
-    /// keys of the user's objects whose condition changes.
+    /// Records that a dispute over the object `over` began or ended. `about` is the key of the user's object whose
+    /// condition shows the dispute. `message` names the other writer. If `about` or `message` is `None`, the dispute
+    /// ended. Returns the keys of the user's objects whose condition changes.
     pub(crate) fn note(&mut self, about: Option<K>, over: Named, message: Option<String>) -> BTreeSet<K> {
         let before = self.about.get(&over).cloned();
         let begun = about.zip(message);
@@ -61,9 +62,9 @@ impl<K: Clone + Ord> Disputes<K> {
         }
     }
 
-    /// Returns the message of the condition `Disputed`; `None` if there is no dispute. The message lists the first disputes,
-    /// and has the number of further disputes. Its length is limited, because the API server rejects the whole status if one
-    /// message is too long.
+    /// Returns the message of the condition `Disputed`; `None` if there is no dispute. The message lists the first
+    /// disputes, and has the number of further disputes. Its length is limited, because the API server rejects the
+    /// whole status if one message is too long.
     fn text(&self, about: &K) -> Option<String> {
         work::step();
         let messages = self.messages.get(about)?;
@@ -76,8 +77,9 @@ impl<K: Clone + Ord> Disputes<K> {
         Some(format!("{}{more}", named.join("; ")))
     }
 
-    /// Returns the desired condition `Disputed` of a user's object. `None` if the object has no dispute, and its present
-    /// conditions show no dispute. The condition has no Event here, because the runtime emits the Event of a dispute.
+    /// Returns the desired condition `Disputed` of a user's object. `None` if the object has no dispute, and its
+    /// present conditions show no dispute. The condition has no Event here, because the runtime emits the Event of a
+    /// dispute.
     pub(crate) fn condition(
         &self,
         about: &K,

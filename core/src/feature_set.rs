@@ -10,8 +10,8 @@
 //! | was removed | existed | the announced features for 60 s, then the Go form, assumed |
 //! | was removed, or never existed | none | the Go form, assumed |
 //!
-//! While the agent only assumes the Go form, it writes changes in the Go form. It does not rewrite existing objects that
-//! already have more than the Go form. It neither removes nor changes objects that the Go form cannot represent.
+//! While the agent only assumes the Go form, it writes changes in the Go form. It does not rewrite existing objects
+//! that already have more than the Go form. It neither removes nor changes objects that the Go form cannot represent.
 
 use crate::features::{self, Feature, Features};
 use crate::limits::{ANNOUNCEMENT_GRACE_MICROS, FIRST_ANNOUNCEMENT_MICROS};
@@ -35,8 +35,8 @@ pub(crate) enum Announced {
 }
 
 impl Announced {
-    /// Records the present announcement of a peer; `None` if there is none. Returns true if the peer's feature set may have
-    /// changed.
+    /// Records the present announcement of a peer; `None` if there is none. Returns true if the peer's feature set may
+    /// have changed.
     pub(crate) fn record(&mut self, announced: Option<Features>, at: Timestamp) -> bool {
         let before = *self;
         match (announced, before) {
@@ -63,7 +63,8 @@ impl Announced {
         }
     }
 
-    /// True if the peer has no valid announcement: there never was one, or its MemberAgent was deleted more than 60 s ago.
+    /// True if the peer has no valid announcement: there never was one, or its MemberAgent was deleted more than 60 s
+    /// ago.
     pub(crate) fn is_over(self, now: Timestamp) -> bool {
         match self {
             Self::Never => true,
@@ -93,16 +94,16 @@ pub(crate) struct FeatureSet {
 }
 
 impl FeatureSet {
-    /// Returns a peer's feature set at the time `now`, by the table at the top of this file. `state` is the state of the watch
-    /// of MemberAgents, and `since` is the time at which this state began.
+    /// Returns a peer's feature set at the time `now`, by the table at the top of this file. `state` is the state of
+    /// the watch of MemberAgents, and `since` is the time at which this state began.
     pub(crate) fn at(now: Timestamp, announced: Announced, state: WatchState, since: Timestamp) -> Self {
         let is_served = state == WatchState::Complete;
         if is_served && let Announced::Features(features) = announced {
             return Self { features, is_assumed: false, until: None };
         }
         if is_served && (announced == Announced::Never || announced.is_lost_before(since)) {
-            // Until this time, the agent only assumes that the peer supports no feature. A peer checks only every 5 minutes if
-            // the CRD of MemberAgent exists. So its first announcement may come minutes after the CRD.
+            // Until this time, the agent only assumes that the peer supports no feature. A peer checks only every 5
+            // minutes if the CRD of MemberAgent exists. So its first announcement may come minutes after the CRD.
             let until = since.plus_micros(FIRST_ANNOUNCEMENT_MICROS);
             let is_assumed = now < until;
             return Self { features: Features::NONE, is_assumed, until: is_assumed.then_some(until) };
@@ -128,9 +129,9 @@ impl FeatureSet {
         self.features.has(feature)
     }
 
-    /// Returns the time at which this feature set changes without an event, so that the key must be planned again. `None` if it
-    /// does not change. `kept` is an object that the plan keeps only because the peer's features are assumed. Without such an
-    /// object, the end of an assumption changes nothing.
+    /// Returns the time at which this feature set changes without an event, so that the key must be planned again.
+    /// `None` if it does not change. `kept` is an object that the plan keeps only because the peer's features are
+    /// assumed. Without such an object, the end of an assumption changes nothing.
     pub(crate) fn again<K>(self, kept: Option<K>) -> Option<Timestamp> {
         self.until.filter(|_| kept.is_some() || !self.is_assumed)
     }
@@ -140,14 +141,15 @@ impl FeatureSet {
         features::slice_for(self.features, source)
     }
 
-    /// True if the peer's existing copy of a slice must stay although the agent may write only the Go form, which cannot
-    /// represent the slice. This is so while the Go form is only assumed, because the peer may support the slice.
+    /// True if the peer's existing copy of a slice must stay although the agent may write only the Go form, which
+    /// cannot represent the slice. This is so while the Go form is only assumed, because the peer may support the
+    /// slice.
     pub(crate) fn keeps(self, source: &SliceContent) -> bool {
         self.is_assumed && features::slice_for(Features::ALL, source).is_some()
     }
 
-    /// True if the peer's copy of a slice (`written`) needs no update to carry the content `source`. While the Go form is only
-    /// assumed, a copy with more features than the Go form needs no update either.
+    /// True if the peer's copy of a slice (`written`) needs no update to carry the content `source`. While the Go form
+    /// is only assumed, a copy with more features than the Go form needs no update either.
     pub(crate) fn is_carried(self, written: &SliceContent, source: &SliceContent) -> bool {
         self.slice(source).is_some_and(|content| *content == *written)
             || self.is_assumed && features::is_form_of(written, source)

@@ -1,8 +1,8 @@
 //! Features: additions to the Go form of objects, and the form of an object for each peer.
 //!
-//! When a Go agent updates an object, it drops the fields that it does not know. If our agent added these fields again each
-//! time, the two agents would write for ever. So our agent uses a feature only for a peer that announced the feature
-//! ([`crate::handshake`]). For all other peers, our agent writes and compares objects in exactly the Go form.
+//! When a Go agent updates an object, it drops the fields that it does not know. If our agent added these fields again
+//! each time, the two agents would write for ever. So our agent uses a feature only for a peer that announced the
+//! feature ([`crate::handshake`]). For all other peers, our agent writes and compares objects in exactly the Go form.
 
 use crate::model::{AddressType, Announcement, Endpoint, ImportStatus, SessionAffinity, SliceContent};
 use fleetnet_types::Text;

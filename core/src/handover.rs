@@ -1,19 +1,20 @@
-//! Handover: make-before-break between two slices of a Service. Endpoints of a Service can move to another slice: Kubernetes
-//! replaces slices if the ports change, and moves endpoints between slices. During the move no endpoint may be missing.
+//! Handover: make-before-break between two slices of a Service. Endpoints of a Service can move to another slice:
+//! Kubernetes replaces slices if the ports change, and moves endpoints between slices. During the move no endpoint may
+//! be missing.
 //!
-//! So an agent removes a slice only after the other slices of the same Service and exporter are written in the same cluster. If
-//! a server rejects these writes, the old slice stays. The agents of exporter, hub and importer each apply this rule
-//! independently. Only removals wait, and they wait only for additions, so there is no deadlock. A limit of additions must let a replacement
-//! pass.
+//! So an agent removes a slice only after the other slices of the same Service and exporter are written in the same
+//! cluster. If a server rejects these writes, the old slice stays. The agents of exporter, hub and importer each apply
+//! this rule independently. Only removals wait, and they wait only for additions, so there is no deadlock. A limit of
+//! additions must let a replacement pass.
 
 use crate::model::{Address, Endpoint, SliceContent};
 use crate::work;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// True while the replacement slice does not yet have the endpoints of the slice being removed. `present` is the content that
-/// the replacement has now, `None` if it does not exist. `desired` is the content that it will have, and `removed` is the
-/// content of the slice being removed.
+/// True while the replacement slice does not yet have the endpoints of the slice being removed. `present` is the
+/// content that the replacement has now, `None` if it does not exist. `desired` is the content that it will have, and
+/// `removed` is the content of the slice being removed.
 pub(crate) fn replacement_pending<'a>(
     present: Option<&'a SliceContent>,
     desired: &'a SliceContent,
@@ -29,14 +30,15 @@ pub(crate) fn replacement_pending<'a>(
     if present.endpoints == desired.endpoints {
         return false;
     }
-    // Only endpoints that move count: they are in the slice being removed and in the desired content of the replacement. Other
-    // endpoints may change often, and must not delay the removal.
+    // Only endpoints that move count: they are in the slice being removed and in the desired content of the
+    // replacement. Other endpoints may change often, and must not delay the removal.
     let addresses = |content: &'a SliceContent| content.endpoints.iter().map(Addresses::of).collect::<BTreeSet<_>>();
     let (removed, present) = (addresses(removed), addresses(present));
     desired.endpoints.iter().map(Addresses::of).any(|it| removed.contains(&it) && !present.contains(&it))
 }
 
-/// Addresses of an endpoint, used as its identity. Ordered for a fast lookup, because a member can export very many endpoints.
+/// Addresses of an endpoint, used as its identity. Ordered for a fast lookup, because a member can export very many
+/// endpoints.
 struct Addresses<'a>(&'a [Address]);
 
 impl<'a> Addresses<'a> {

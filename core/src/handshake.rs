@@ -1,9 +1,9 @@
 //! MemberAgents: heartbeat, announcement and status of each member.
 //!
-//! The member agent writes `spec` of this object, and the hub agent writes `status`. Each agent announces the features that
-//! it supports in addition to the Go form ([`crate::features`]).
-//! The member agent renews `spec` only while its watch of this cluster's EndpointSlices works, so the object is a heartbeat
-//! too. `kubectl get memberagents -A` shows the heartbeats.
+//! The member agent writes `spec` of this object, and the hub agent writes `status`. Each agent announces the features
+//! that it supports in addition to the Go form ([`crate::features`]). The member agent renews `spec` only while its
+//! watch of this cluster's EndpointSlices works, so the object is a heartbeat too. `kubectl get memberagents -A` shows
+//! the heartbeats.
 
 use crate::features::Feature;
 use crate::hub::rights;
@@ -19,8 +19,8 @@ use crate::ranges::SourceRanges;
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, Text, Timestamp, WatchState};
 
-/// Plans the MemberAgent of this member: creates the object, and renews it while the watch of this cluster's EndpointSlices
-/// works.
+/// Plans the MemberAgent of this member: creates the object, and renews it while the watch of this cluster's
+/// EndpointSlices works.
 pub(crate) fn plan_heartbeat(view: MemberReader<'_>, now: Timestamp) -> Plan {
     let Some(announcement) = &view.settings().announces else { return Plan::default() };
     let plan = Plan::default().blocked_by(view.identity_blocking_reasons(now));
@@ -55,23 +55,23 @@ pub(crate) fn plan_heartbeat(view: MemberReader<'_>, now: Timestamp) -> Plan {
     }
 }
 
-/// Returns the time of the next renewal; `None` if a renewal is due now. Only fields that every version of the MemberAgent CRD
-/// has are compared. A newer field may be pruned by the hub, so it would always differ.
+/// Returns the time of the next renewal; `None` if a renewal is due now. Only fields that every version of the
+/// MemberAgent CRD has are compared. A newer field may be pruned by the hub, so it would always differ.
 fn next_renewal(
     view: MemberReader<'_>,
     present: &MemberAgent,
     announcement: &Announcement,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    // If the time of the last renewal is in the future, the wall clock was set back after this renewal. Then a renewal is due
-    // now.
+    // If the time of the last renewal is in the future, the wall clock was set back after this renewal. Then a renewal
+    // is due now.
     let last = view.last_renewal().filter(|last| *last <= now)?;
     let next = last.plus_micros(RENEW_MICROS);
     (present.member == *announcement && present.stopped.is_none() && now < next).then_some(next)
 }
 
-/// Returns the last write of a member agent before a planned stop. The write announces the stop in the MemberAgent. Another
-/// cluster with the same id may take over the id 30 s after this announcement.
+/// Returns the last write of a member agent before a planned stop. The write announces the stop in the MemberAgent.
+/// Another cluster with the same id may take over the id 30 s after this announcement.
 pub fn announce_stop(view: &View, now: Timestamp) -> Option<Write> {
     let announcement = view.settings.announces.as_ref()?;
     let present = view.member_agents.live(&view.own_member_agent())?;
@@ -93,8 +93,9 @@ fn malformed_ranges(view: HubReader<'_>, member: &Text) -> Option<BlockingReason
     Some(BlockingReason { reason: Reason::AddressRefused, message })
 }
 
-/// Returns the announcement of the hub agent to one member. Without the kind MergedServiceImport, the hub agent merges no exports of
-/// the standard API. If the hub loses the kind, members keep their exports, because the last announcement has the feature.
+/// Returns the announcement of the hub agent to one member. Without the kind MergedServiceImport, the hub agent merges
+/// no exports of the standard API. If the hub loses the kind, members keep their exports, because the last announcement
+/// has the feature.
 fn announced(view: HubReader<'_>, of_agent: &Announcement, last: &Announcement) -> Announcement {
     let had_api = last.known_features().has(Feature::MulticlusterApi);
     match view.watch_of(Kind::MergedServiceImport) {
@@ -109,8 +110,8 @@ fn announced(view: HubReader<'_>, of_agent: &Announcement, last: &Announcement) 
 const COUNTED: [Kind; 4] =
     [Kind::InternalServiceExport, Kind::InternalServiceImport, Kind::EndpointSliceExport, Kind::EndpointSliceImport];
 
-/// Plans the status that the hub agent writes to a MemberAgent. Each renewal by the member requeues this plan, but a change of
-/// the counted objects does not. So the counts cost at most one write for each renewal.
+/// Plans the status that the hub agent writes to a MemberAgent. Each renewal by the member requeues this plan, but a
+/// change of the counted objects does not. So the counts cost at most one write for each renewal.
 pub fn plan_member(view: HubReader<'_>, cluster: &ClusterId, now: Timestamp) -> Plan {
     plan_status(view, cluster, now).blocked_by(exceeded(view, cluster))
 }

@@ -1,4 +1,5 @@
-//! Tables of objects by name, and indexes from keys to names. All are ordered, so that plans never depend on a hash seed.
+//! Tables of objects by name, and indexes from keys to names. All are ordered, so that plans never depend on a hash
+//! seed.
 
 use crate::model::Meta;
 use crate::work;
@@ -83,8 +84,8 @@ impl<T: Stored> Table<T> {
             .map(|(_, object)| object)
     }
 
-    /// Stores the newest state of an object. Returns [`Taken::Same`] if only the resourceVersion changed, so that the caller
-    /// requeues nothing.
+    /// Stores the newest state of an object. Returns [`Taken::Same`] if only the resourceVersion changed, so that the
+    /// caller requeues nothing.
     pub fn take(&mut self, object: T) -> Taken<T> {
         match self.0.get_mut(&object.meta().name) {
             Some(present) => {
@@ -106,8 +107,8 @@ impl<T: Stored> Table<T> {
         self.0.get_mut(name).into_iter().for_each(compact);
     }
 
-    /// Removes and returns the object with this name and UID. If the object with this name has another UID, it was created
-    /// again and stays.
+    /// Removes and returns the object with this name and UID. If the object with this name has another UID, it was
+    /// created again and stays.
     pub fn remove(&mut self, name: &ObjectName, uid: &str) -> Option<T> {
         let same = self.0.get(name).is_some_and(|present| &*present.meta().uid == uid);
         if same { self.0.remove(name) } else { None }
@@ -139,8 +140,8 @@ impl<K: Ord + Clone> Index<K> {
         }
     }
 
-    /// Moves a name from the set of one key to the set of another key. `None` means that there is no such key: then the name is
-    /// only added or only removed.
+    /// Moves a name from the set of one key to the set of another key. `None` means that there is no such key: then the
+    /// name is only added or only removed.
     pub fn shift(&mut self, from: Option<K>, to: Option<K>, name: &ObjectName) {
         if from == to {
             return;
@@ -165,8 +166,8 @@ impl<K: Ord + Clone> Index<K> {
         names.inspect(|_| work::step()).take_while(move |name| name.namespace == namespace)
     }
 
-    /// Returns the names in a key's set, those next to `name` first: `name` itself if the set contains it, and then names
-    /// after it and before it in turn.
+    /// Returns the names in a key's set, those next to `name` first: `name` itself if the set contains it, and then
+    /// names after it and before it in turn.
     pub fn around<'a>(&'a self, key: &K, name: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a, K> {
         let names = self.0.get(key);
         let before = names.map(|names| names.range(..=name).rev()).into_iter().flatten();

@@ -1,11 +1,11 @@
-//! Texts of messages to users. Messages quote texts of other members, which may be long, or may contain characters that forge
-//! lines, control terminals or reorder text.
+//! Texts of messages to users. Messages quote texts of other members, which may be long, or may contain characters that
+//! forge lines, control terminals or reorder text.
 
 use crate::limits::{MESSAGE_CHARS_MAX, QUOTED_CHARS_MAX, SUBDOMAIN_CHARS_MAX};
 use fleetnet_types::ObjectName;
 
-/// Returns the text of a message that users see in an Event or a condition. It has at most [`MESSAGE_CHARS_MAX`] characters, and
-/// all of them are visible.
+/// Returns the text of a message that users see in an Event or a condition. It has at most [`MESSAGE_CHARS_MAX`]
+/// characters, and all of them are visible.
 pub(crate) fn text(message: impl Into<String>) -> String {
     let message = message.into();
     if !message.chars().any(is_unsafe) && message.chars().count() <= MESSAGE_CHARS_MAX {
@@ -25,8 +25,8 @@ pub(crate) fn name(name: &ObjectName) -> String {
     format!("{}/{}", part(&name.namespace), part(&name.name))
 }
 
-/// Returns a text with escapes for unsafe characters, and with at most `most` characters. An ellipsis replaces the end of a longer
-/// text.
+/// Returns a text with escapes for unsafe characters, and with at most `most` characters. An ellipsis replaces the end
+/// of a longer text.
 fn shortened(text: &str, most: usize) -> String {
     let mut shown = String::new();
     let (mut length, mut whole) = (0, None); // bytes of the longest part that fits with an ellipsis

@@ -1,7 +1,7 @@
 //! Objects as the agents' views keep them: compact values, one struct for each kind.
 //!
-//! A struct has only the fields that a rule reads. Other fields are not lost: each change is a merge patch of the fields that
-//! the agent owns.
+//! A struct has only the fields that a rule reads. Other fields are not lost: each change is a merge patch of the
+//! fields that the agent owns.
 
 mod address;
 mod hub;
@@ -46,8 +46,8 @@ pub enum Kind {
     EndpointSliceExport,
     EndpointSliceImport,
     Namespace,
-    /// Namespace `kube-system` of this cluster, whose UID identifies the cluster. This kind has a watch of its own, so the right to
-    /// list other namespaces does not matter for it.
+    /// Namespace `kube-system` of this cluster, whose UID identifies the cluster. This kind has a watch of its own, so
+    /// the right to list other namespaces does not matter for it.
     SystemNamespace,
     MemberAgent,
     MergedServiceImport,
@@ -65,8 +65,8 @@ pub struct Meta {
     pub name: ObjectName,
     /// UID. An object that was deleted and created again under the same name has a new UID.
     pub uid: Uid,
-    /// resourceVersion, used as the precondition of writes. Only one rule reads this number: the order of claims that were
-    /// created in the same second ([`crate::hub::claims`]).
+    /// resourceVersion, used as the precondition of writes. Only one rule reads this number: the order of claims that
+    /// were created in the same second ([`crate::hub::claims`]).
     pub resource_version: u64,
     /// `metadata.generation`; 0 for kinds without a generation, such as Service.
     pub generation: i64,
@@ -77,7 +77,8 @@ pub struct Meta {
     pub finalizers: Finalizers,
 }
 
-/// Finalizers of an object. fleetnet adds and removes only its own finalizer for this kind, and never changes other finalizers.
+/// Finalizers of an object. fleetnet adds and removes only its own finalizer for this kind, and never changes other
+/// finalizers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finalizers {
     /// True if fleetnet's cleanup finalizer for this kind is present.
@@ -220,7 +221,8 @@ pub struct ServiceExport {
     pub weight: Option<Text>,
     /// True if an annotation requests the export although the Service is headless.
     pub headless: bool,
-    /// All conditions, in their order: the agent's conditions, such as `Valid` and `Conflict`, and conditions of other writers.
+    /// All conditions, in their order: the agent's conditions, such as `Valid` and `Conflict`, and conditions of other
+    /// writers.
     pub conditions: Vec<Condition>,
 }
 
@@ -268,15 +270,17 @@ impl ImportStatus {
 pub struct Claims {
     /// True if the annotation is present, also if it is malformed.
     pub present: bool,
-    /// Map from the member namespace of each importer to the importer's cluster id. Empty if the annotation is malformed.
+    /// Map from the member namespace of each importer to the importer's cluster id. Empty if the annotation is
+    /// malformed.
     pub importers: BTreeMap<Text, ClusterId>,
-    /// Member namespace of the granted exclusive claim. Not written if this claim is the only granted claim. The type in a
-    /// claim does not prove that the claim is the exclusive claim, because the importing member can change the type.
+    /// Member namespace of the granted exclusive claim. Not written if this claim is the only granted claim. The type
+    /// in a claim does not prove that the claim is the exclusive claim, because the importing member can change the
+    /// type.
     pub load_balancer: Option<Text>,
 }
 
-/// ServiceImport. In the hub: the result of merging all accepted exports of a Service. In a member: the copy of the hub's
-/// ServiceImport for a MultiClusterService.
+/// ServiceImport. In the hub: the result of merging all accepted exports of a Service. In a member: the copy of the
+/// hub's ServiceImport for a MultiClusterService.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceImport {
     pub meta: Meta,
@@ -307,8 +311,8 @@ pub enum ConsumerType {
     ClusterIp,
 }
 
-/// User's request for an internal load balancer. The greatest of several requests is used: a load balancer is public only if no
-/// annotation asks for another one.
+/// User's request for an internal load balancer. The greatest of several requests is used: a load balancer is public
+/// only if no annotation asks for another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InternalLoadBalancer {
     #[default]
@@ -367,8 +371,8 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Returns the cluster ids in an annotation that lists exporters or importers, separated by commas. An empty list allows no
-    /// cluster.
+    /// Returns the cluster ids in an annotation that lists exporters or importers, separated by commas. An empty list
+    /// allows no cluster.
     pub fn clusters(annotation: &str) -> BTreeSet<ClusterId> {
         annotation.split(',').map(str::trim).filter(|cluster| !cluster.is_empty()).map(ClusterId::from).collect()
     }

@@ -1,5 +1,5 @@
-//! Names of the objects that the agents create. Each name is a function of its source, so the same export always gets the same
-//! name.
+//! Names of the objects that the agents create. Each name is a function of its source, so the same export always gets
+//! the same name.
 
 use crate::limits::{
     EXPORTED_ANNOTATION_BYTES_MAX, EXPORTED_LABELS_MAX, LABEL_CHARS_MAX, PORT_NAME_CHARS_MAX, SLICE_NAME_SEGMENT_CHARS,
@@ -65,9 +65,9 @@ pub enum SuffixLength {
     Long,
 }
 
-/// Returns the name of an exported slice and of its distributed slices: `<cluster>-<namespace>-<slice>-<hex>`. Each part is cut
-/// to 81 characters, so that the name is not longer than a DNS subdomain (253 characters). The hex digits are the start of a
-/// SHA-256 hash of the UIDs of the slice and of its ServiceExport. So a new export gets a new name.
+/// Returns the name of an exported slice and of its distributed slices: `<cluster>-<namespace>-<slice>-<hex>`. Each
+/// part is cut to 81 characters, so that the name is not longer than a DNS subdomain (253 characters). The hex digits
+/// are the start of a SHA-256 hash of the UIDs of the slice and of its ServiceExport. So a new export gets a new name.
 pub fn slice_export_name(
     cluster: &str,
     namespace: &str,
@@ -95,23 +95,23 @@ pub(crate) fn is_slice_export_name_of(name: &str, cluster: &str) -> bool {
     name.strip_prefix(cut(cluster, SLICE_NAME_SEGMENT_CHARS)).is_some_and(|rest| rest.starts_with('-'))
 }
 
-/// Returns the name `<namespace>-<name>`; `None` if this text is no DNS label (RFC 1035). A DNS label is a valid name for
-/// every kind.
+/// Returns the name `<namespace>-<name>`; `None` if this text is no DNS label (RFC 1035). A DNS label is a valid name
+/// for every kind.
 pub fn joined(namespace: &str, name: &str) -> Option<Text> {
     let joined = format!("{namespace}-{name}");
     is_dns_1035_label(&joined).then(|| joined.into())
 }
 
-/// Returns the name of the MergedServiceImport of a Service: `<namespace>-<name>-<hex>`. The hex digits are the start of a hash of both
-/// names, so no two Services have the same name.
+/// Returns the name of the MergedServiceImport of a Service: `<namespace>-<name>-<hex>`. The hex digits are the start
+/// of a hash of both names, so no two Services have the same name.
 pub fn merged_import_name(service: &ObjectName) -> Text {
     let ObjectName { namespace, name } = service;
     format!("{namespace}-{name}-{}", hex_of(&[namespace.as_bytes(), name.as_bytes()], 10)).into()
 }
 
-/// Returns the name to use if the name from [`joined`] is in use or not valid (B3 in docs/contributors/behaviour.md). The name is cut to the
-/// length of a DNS label and ends in 5 hex digits of the UID. Dots become dashes, and a name that does not start with a letter
-/// gets the prefix `s`.
+/// Returns the name to use if the name from [`joined`] is in use or not valid (B3 in docs/contributors/behaviour.md).
+/// The name is cut to the length of a DNS label and ends in 5 hex digits of the UID. Dots become dashes, and a name
+/// that does not start with a letter gets the prefix `s`.
 pub fn joined_with_uid(namespace: &str, name: &str, uid: &str) -> Text {
     let suffix: String = uid.chars().filter(char::is_ascii_hexdigit).take(5).collect::<String>().to_ascii_lowercase();
     let start = if namespace.starts_with(|first: char| first.is_ascii_lowercase()) { "" } else { "s" };
@@ -119,8 +119,8 @@ pub fn joined_with_uid(namespace: &str, name: &str, uid: &str) -> Text {
     format!("{}-{suffix}", cut(&plain, LABEL_CHARS_MAX - 1 - suffix.len())).into()
 }
 
-/// True if a Service may have this name on every server (RFC 1035 label). From Kubernetes 1.36, it may also begin with a digit
-/// (KEP-5311), but older servers reject such a name.
+/// True if a Service may have this name on every server (RFC 1035 label). From Kubernetes 1.36, it may also begin with
+/// a digit (KEP-5311), but older servers reject such a name.
 pub fn is_dns_1035_label(name: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     name.len() <= LABEL_CHARS_MAX
@@ -157,7 +157,8 @@ pub(crate) fn can_be_service(name: &ObjectName) -> bool {
     is_dns_1123_label(&name.namespace) && is_dns_1123_label(&name.name)
 }
 
-/// True if a label may have this value: empty, or letters, digits, dashes, underscores and dots between letters or digits.
+/// True if a label may have this value: empty, or letters, digits, dashes, underscores and dots between letters or
+/// digits.
 pub(crate) fn is_label_value(value: &str) -> bool {
     let bytes = value.as_bytes();
     let ends = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
@@ -173,15 +174,16 @@ pub(crate) fn is_qualified_name(name: &str) -> bool {
     !name.is_empty() && is_label_value(name) && domain.is_none_or(is_dns_1123_subdomain)
 }
 
-/// True if an export may give a label or annotation with this name to ServiceImports. Names of Kubernetes and of fleetnet steer
-/// controllers of the importing cluster.
+/// True if an export may give a label or annotation with this name to ServiceImports. Names of Kubernetes and of
+/// fleetnet steer controllers of the importing cluster.
 pub fn is_exported_name(name: &str) -> bool {
     let domain = name.split_once('/').map_or("", |(domain, _)| domain);
     let is_reserved = |of: &str| domain.strip_suffix(of).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     is_qualified_name(name) && !RESERVED_DOMAINS.iter().any(|of| is_reserved(of))
 }
 
-/// Returns the name of the Service that a member derives for an imported Service of the standard API, in the namespace of that Service.
+/// Returns the name of the Service that a member derives for an imported Service of the standard API, in the namespace
+/// of that Service.
 pub fn standard_derived(service: &ObjectName) -> ObjectName {
     let name = format!("derived-{}", hex_of(&[service.name.as_bytes()], 10));
     ObjectName::new(service.namespace.clone(), name)
@@ -206,8 +208,8 @@ fn exported(pairs: &BTreeMap<Text, Text>, is_value: impl Fn(&str) -> bool) -> BT
 /// Domains of names that no export gives to ServiceImports, with their subdomains.
 const RESERVED_DOMAINS: [&str; 5] = ["kubernetes.io", "k8s.io", "x-k8s.io", "fleet.azure.com", "fleetnet"];
 
-/// Returns a fingerprint of an export's ports and type (headless or not). All accepted exports of a Service have the same
-/// fingerprint.
+/// Returns a fingerprint of an export's ports and type (headless or not). All accepted exports of a Service have the
+/// same fingerprint.
 pub fn export_fingerprint(ports: &[ServicePort], import_type: ImportType) -> Text {
     let ports = ports_fingerprint(ports);
     match import_type {
@@ -216,8 +218,8 @@ pub fn export_fingerprint(ports: &[ServicePort], import_type: ImportType) -> Tex
     }
 }
 
-/// Returns a fingerprint of a set of ports: name, protocol, port and appProtocol, in any order. Target ports do not count,
-/// because they may differ between exporters.
+/// Returns a fingerprint of a set of ports: name, protocol, port and appProtocol, in any order. Target ports do not
+/// count, because they may differ between exporters.
 pub fn ports_fingerprint(ports: &[ServicePort]) -> Text {
     let mut lines: Vec<String> = ports
         .iter()
@@ -231,8 +233,8 @@ pub fn ports_fingerprint(ports: &[ServicePort]) -> Text {
     hex_of(&lines.iter().map(String::as_bytes).collect::<Vec<_>>(), 10).into()
 }
 
-/// Returns the first hex digits of the SHA-256 hash of these parts. A zero byte ends each part, so that the parts `ab` and
-/// `c` have another hash than `a` and `bc`.
+/// Returns the first hex digits of the SHA-256 hash of these parts. A zero byte ends each part, so that the parts `ab`
+/// and `c` have another hash than `a` and `bc`.
 fn hex_of(parts: &[&[u8]], digits: usize) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -372,9 +374,9 @@ mod tests {
         }
     }
 
-    /// The hub agent stores a fingerprint of an export's ports with their start time. If an upgrade changed the fingerprints,
-    /// no stored one would match. The hub agent would then give every export a new start time, and other exports could win
-    /// conflicts.
+    /// The hub agent stores a fingerprint of an export's ports with their start time. If an upgrade changed the
+    /// fingerprints, no stored one would match. The hub agent would then give every export a new start time, and other
+    /// exports could win conflicts.
     #[test]
     fn fingerprints_and_names_that_are_stored_never_change() {
         let (http, admin) = (port("http", 80), port("admin", 81));

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 /// Plan of one key.
 ///
-/// The writes of a plan do not depend on each other: the agent may make them in any order, at once, or only in part. A write
-/// that depends on the result of another write is in a later plan, made when this result is in the view. So after a crash
-/// between two writes, the next plan completes or reverts the change.
+/// The writes of a plan do not depend on each other: the agent may make them in any order, at once, or only in part. A
+/// write that depends on the result of another write is in a later plan, made when this result is in the view. So after
+/// a crash between two writes, the next plan completes or reverts the change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     pub writes: Vec<Write>,
@@ -24,8 +24,8 @@ pub struct Plan {
     pub blocking_reasons: Vec<BlockingReason>,
     /// Message of the hub agent about the distributed slice of the key, to its importer over the slice stream.
     pub preview: Option<Preview>,
-    /// Generation of the source slice whose preview the importer has imported. The member agent acknowledges it over the slice
-    /// stream.
+    /// Generation of the source slice whose preview the importer has imported. The member agent acknowledges it over
+    /// the slice stream.
     pub acknowledged: Option<i64>,
     /// Result of a look at the member of the key, to remember for the next look.
     pub look: Option<Look>,
@@ -47,7 +47,8 @@ pub enum Look {
 pub enum Preview {
     /// New content. The hub agent writes it to the object later.
     Show(HubSliceSpec),
-    /// The importer has a preview with a newer generation of the source slice than is valid now. The end of its stream drops it.
+    /// The importer has a preview with a newer generation of the source slice than is valid now. The end of its stream
+    /// drops it.
     EndStream,
 }
 
@@ -67,8 +68,8 @@ impl Plan {
         self
     }
 
-    /// Returns the plan of an object that is being deleted and keeps its finalizer: `undecodable` may be the object that the
-    /// agent created for it. The plan has no writes, only a blocking reason.
+    /// Returns the plan of an object that is being deleted and keeps its finalizer: `undecodable` may be the object
+    /// that the agent created for it. The plan has no writes, only a blocking reason.
     pub(crate) fn blocked_by_undecodable(kind: Kind, name: &ObjectName, by: Kind, undecodable: &ObjectName) -> Self {
         let message = format!(
             "{kind:?} {name} is being deleted and keeps its finalizer, because {by:?} {undecodable} was created for \
@@ -81,14 +82,14 @@ impl Plan {
         self.writes.push(write);
     }
 
-    /// Requests that the key is planned again at this time, or at an earlier time that was already requested. `None` requests
-    /// nothing.
+    /// Requests that the key is planned again at this time, or at an earlier time that was already requested. `None`
+    /// requests nothing.
     pub fn plan_again_at(&mut self, at: impl Into<Option<Timestamp>>) {
         self.again = [self.again, at.into()].into_iter().flatten().min();
     }
 
-    /// Adds the writes, blocking reasons and messages of another plan of the same key. Of the two times of the next plan, the
-    /// earlier stays.
+    /// Adds the writes, blocking reasons and messages of another plan of the same key. Of the two times of the next
+    /// plan, the earlier stays.
     pub fn join(&mut self, other: Self) {
         self.writes.extend(other.writes);
         self.plan_again_at(other.again);
@@ -128,7 +129,8 @@ impl Write {
         Self::new(at, Action::Create(desired))
     }
 
-    /// Returns a write that changes the agent's fields of an object, with the known resourceVersion as the precondition.
+    /// Returns a write that changes the agent's fields of an object, with the known resourceVersion as the
+    /// precondition.
     pub fn patch(meta: &Meta, patch: Patch) -> Self {
         Self::new(meta.name.clone(), Action::Patch { resource_version: meta.resource_version, patch })
     }
@@ -197,8 +199,8 @@ pub enum Desired {
     },
     EndpointSliceExport(HubSliceSpec),
     EndpointSliceImport(HubSliceSpec),
-    /// ServiceImport. A ServiceImport of a member is created with a controller and the cleanup finalizer. The ServiceImport of
-    /// the hub is created without both.
+    /// ServiceImport. A ServiceImport of a member is created with a controller and the cleanup finalizer. The
+    /// ServiceImport of the hub is created without both.
     ServiceImport {
         /// MultiClusterService that controls the ServiceImport.
         controller: Option<Controller>,
@@ -287,8 +289,8 @@ pub struct StandardDerivedService {
     pub service: Text,
     pub ports: Vec<ServicePort>,
     pub session_affinity: SessionAffinity,
-    /// True to request addresses of both families, if the cluster has both. The first family is always the default of the cluster,
-    /// because it is immutable.
+    /// True to request addresses of both families, if the cluster has both. The first family is always the default of
+    /// the cluster, because it is immutable.
     pub dual_stack: bool,
 }
 
@@ -301,8 +303,8 @@ pub struct ImportedSlice {
     pub standard: Option<StandardLabels>,
     /// Content of the distributed slice. The standard API imports only the ports that the exporting cluster serves.
     pub content: SliceContent,
-    /// Generation of the source slice, stored on the imported slice so that the agent observes the latency of this generation
-    /// only once.
+    /// Generation of the source slice, stored on the imported slice so that the agent observes the latency of this
+    /// generation only once.
     pub observed_generation: i64,
 }
 
@@ -314,7 +316,8 @@ pub enum Patch {
         kind: Kind,
         finalizers: Finalizers,
     },
-    /// `status.conditions` of a ServiceExport. The patch replaces the list, so it includes the conditions of other writers.
+    /// `status.conditions` of a ServiceExport. The patch replaces the list, so it includes the conditions of other
+    /// writers.
     ServiceExportConditions(Vec<Condition>),
     /// `status.conditions` of a ServiceExport of the standard API, with the conditions of other writers.
     StandardServiceExportConditions(Vec<Condition>),
@@ -372,8 +375,8 @@ pub enum Patch {
     ServiceImportStatus(ImportStatus),
     ServiceImportConditions(Vec<Condition>),
     InternalServiceImportStatus(ImportStatus),
-    /// Record of granted claims on the hub's ServiceImport, and its finalizers. If there are no granted claims, the patch
-    /// removes the annotation with the record.
+    /// Record of granted claims on the hub's ServiceImport, and its finalizers. If there are no granted claims, the
+    /// patch removes the annotation with the record.
     Claims {
         /// Map from the member namespace of each importer to the importer's cluster id.
         importers: std::collections::BTreeMap<Text, ClusterId>,
@@ -382,8 +385,8 @@ pub enum Patch {
         /// Finalizers to set. Our finalizer is included if there is a granted claim.
         finalizers: Finalizers,
     },
-    /// Service-type annotation of an InternalServiceImport. LoadBalancer is the default, so for LoadBalancer the patch removes
-    /// the annotation.
+    /// Service-type annotation of an InternalServiceImport. LoadBalancer is the default, so for LoadBalancer the patch
+    /// removes the annotation.
     ConsumerType(ConsumerType),
     /// `spec` of an InternalServiceImport, with the ServiceImport that it now belongs to.
     InternalServiceImport(Reference),
@@ -399,7 +402,8 @@ pub enum Patch {
         service: ObjectName,
         import: Arc<MergedImport>,
     },
-    /// `status.agentStatus` of an InternalMemberCluster. The patch replaces the list, so it includes the entries of other agents.
+    /// `status.agentStatus` of an InternalMemberCluster. The patch replaces the list, so it includes the entries of
+    /// other agents.
     InternalMemberClusterStatus(Vec<AgentStatus>),
 }
 
@@ -435,10 +439,12 @@ impl Patch {
     }
 }
 
-/// Kubernetes Event about an object. The component has the same name as in the Go agents, such as `serviceexport-controller`.
+/// Kubernetes Event about an object. The component has the same name as in the Go agents, such as
+/// `serviceexport-controller`.
 pub type Event = fleetnet_types::Event<Kind, Reason>;
 
-/// Returns an Event about the object with this metadata. The reason determines the type of the Event (Warning or Normal).
+/// Returns an Event about the object with this metadata. The reason determines the type of the Event (Warning or
+/// Normal).
 pub(crate) fn event(
     component: &'static str,
     kind: Kind,
@@ -468,8 +474,8 @@ pub enum Sample {
     SliceImported {
         /// Cluster id of the exporting member.
         origin: ClusterId,
-        /// True if neither the imported slice nor the distributed slice records an observed generation. Then this sample counts
-        /// as the first of the slice, unless the agent remembers an earlier one.
+        /// True if neither the imported slice nor the distributed slice records an observed generation. Then this
+        /// sample counts as the first of the slice, unless the agent remembers an earlier one.
         first: bool,
         /// Start of the measured time; `None` means no sample.
         exported_since: Option<Timestamp>,

@@ -41,8 +41,8 @@ pub enum RangeError {
     },
 }
 
-/// Parses a range such as `10.1.0.0/16` or `fd00:1::/32`. Unlike the parser of `ipnet`, this parser rejects leading zeros,
-/// and rejects bits that are set after the prefix length.
+/// Parses a range such as `10.1.0.0/16` or `fd00:1::/32`. Unlike the parser of `ipnet`, this parser rejects leading
+/// zeros, and rejects bits that are set after the prefix length.
 ///
 /// # Errors
 /// If the text is no address with a prefix length, or has bits set after the prefix length.

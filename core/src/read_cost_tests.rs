@@ -1,4 +1,5 @@
-//! Tests of the memory of a view: of a recorded read, of a plan that reads the same values again, and of a merged import.
+//! Tests of the memory of a view: of a recorded read, of a plan that reads the same values again, and of a merged
+//! import.
 
 use crate::features::Features;
 use crate::hub;

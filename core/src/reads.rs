@@ -1,5 +1,5 @@
-//! Reads: which plan read which values of the view. After a value changes, exactly the keys whose last plan read it are planned
-//! again. So a rule contains nothing about requeues, and a new rule cannot forget one.
+//! Reads: which plan read which values of the view. After a value changes, exactly the keys whose last plan read it are
+//! planned again. So a rule contains nothing about requeues, and a new rule cannot forget one.
 //!
 //! ```text
 //!  plan(key) ── reads values through a Reader ──► Reads ──► Readers: value -> keys
@@ -131,8 +131,8 @@ struct Reader<R> {
 
 /// Readers of all values. `R` is a key, or another result that is computed from the view.
 ///
-/// Lists hold numbers of four bytes. A value is stored as its hash, so a read keeps at most 64 bytes on average. If two values
-/// have the same hash, a change of one also requeues the readers of the other. These extra plans are empty.
+/// Lists hold numbers of four bytes. A value is stored as its hash, so a read keeps at most 64 bytes on average. If two
+/// values have the same hash, a change of one also requeues the readers of the other. These extra plans are empty.
 #[derive(Clone, Debug)]
 pub(crate) struct Readers<V, R> {
     hashes: DefaultHashBuilder,
@@ -246,8 +246,8 @@ impl<V: Hash, R: Clone + Eq + Hash> Readers<V, R> {
                 let readers = vec![*other, reader];
                 self.values[value as usize] = Value::Many(Box::new(Many { count: 2, readers }));
             }
-            // Readers that stopped stay in the list until it would grow. So a value with very many readers costs each of them
-            // the same.
+            // Readers that stopped stay in the list until it would grow. So a value with very many readers costs each
+            // of them the same.
             Value::Many(many)
                 if many.readers.len() == many.readers.capacity() && many.readers.len() > many.count as usize =>
             {
@@ -328,7 +328,8 @@ impl<V: ViewValue, C: Clone + Eq + Hash> Recorded<V, C> {
         self.readers.record(computed, values);
     }
 
-    /// Stores nothing of `computed`, because no object is left that it could be computed for. The next such object computes it.
+    /// Stores nothing of `computed`, because no object is left that it could be computed for. The next such object
+    /// computes it.
     pub(crate) fn forget(&mut self, computed: &C) {
         self.readers.forget(computed);
     }

@@ -1,8 +1,8 @@
 //! Reasons: names of causes and outcomes that the agents report to users.
 //!
-//! This file defines each reason once. The name of a reason is the same in conditions, in Events, in the field `reason` of
-//! the log and in the label `reason` of metrics. `docs/reference/events.md` explains each reason and the next step. If the Go agents
-//! set the same condition, the reason has the name from the Go agents.
+//! This file defines each reason once. The name of a reason is the same in conditions, in Events, in the field `reason`
+//! of the log and in the label `reason` of metrics. `docs/reference/events.md` explains each reason and the next step.
+//! If the Go agents set the same condition, the reason has the name from the Go agents.
 
 use std::fmt;
 

@@ -1,10 +1,10 @@
-//! Undecodable objects: objects that exist but fail to decode. A rule does not treat an undecodable object as absent. Until the
-//! object is decodable or gone, the objects made from it stay and are not created again. The view's table keeps its last
-//! decoded state.
+//! Undecodable objects: objects that exist but fail to decode. A rule does not treat an undecodable object as absent.
+//! Until the object is decodable or gone, the objects made from it stay and are not created again. The view's table
+//! keeps its last decoded state.
 //!
-//! Each rule looks only for undecodable objects that its plan may depend on, so that one such object does not block other keys.
-//! Its name often shows which objects depend on it. If only its unknown content would show this, the rule treats all objects of
-//! the namespace as dependent.
+//! Each rule looks only for undecodable objects that its plan may depend on, so that one such object does not block
+//! other keys. Its name often shows which objects depend on it. If only its unknown content would show this, the rule
+//! treats all objects of the namespace as dependent.
 
 use crate::index::Index;
 use crate::model::Kind;
@@ -12,8 +12,8 @@ use crate::work;
 use fleetnet_types::{ObjectName, Text};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of all undecodable objects, by kind. Lookups must be fast, because members can create many undecodable objects, and
-/// each plan looks up several names.
+/// Names of all undecodable objects, by kind. Lookups must be fast, because members can create many undecodable
+/// objects, and each plan looks up several names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Undecodable {
     names: BTreeMap<Kind, BTreeSet<ObjectName>>,

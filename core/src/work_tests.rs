@@ -31,8 +31,9 @@ fn steps_of<T>(work: impl FnOnce() -> T) -> (usize, T) {
     (STEPS.with(Cell::get) - before, done)
 }
 
-/// Asserts that the number of steps is at most proportional to n log n for n items, from 100 to 1,600. Each doubling of n may
-/// take at most 2.5 times as many steps. With n log n steps, the largest increase is 2.3 times, from 100 to 200 items.
+/// Asserts that the number of steps is at most proportional to n log n for n items, from 100 to 1,600. Each doubling of
+/// n may take at most 2.5 times as many steps. With n log n steps, the largest increase is 2.3 times, from 100 to 200
+/// items.
 fn assert_linear(what: &str, mut work: impl FnMut(usize) -> usize) {
     let measured: Vec<usize> = [100, 200, 400, 800, 1600].into_iter().map(&mut work).collect();
     assert!(measured[0] >= 100, "{what}: {measured:?} is too little to have looked at each");
@@ -52,8 +53,8 @@ fn apply<V: View>(view: &mut V, change: KindChange) -> Vec<V::Key> {
 }
 
 fn many(from: usize, endpoints: usize) -> SliceContent {
-    // The addresses are different and not in order, so that sorting them has its full cost. They are different because the odd
-    // factor 40,503 has no common factor with 65,536.
+    // The addresses are different and not in order, so that sorting them has its full cost. They are different because
+    // the odd factor 40,503 has no common factor with 65,536.
     let mixed = |at: usize| at * 40_503 % 65_536;
     let address = |at: usize| format!("10.0.{}.{}", mixed(at) >> 8, mixed(at) & 255);
     SliceContent { endpoints: (from..from + endpoints).map(|at| endpoint(&address(at))).collect(), ..content(&[]) }
@@ -70,8 +71,8 @@ fn replacement_pending_takes_linear_time_in_the_endpoints() {
     });
 }
 
-/// Returns a hub view with one slice of member-1, which is distributed to ten importers. The record of claims also names an
-/// eleventh importer that has no claim.
+/// Returns a hub view with one slice of member-1, which is distributed to ten importers. The record of claims also
+/// names an eleventh importer that has no claim.
 fn imported() -> (hub::Planner, hub::Key) {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
     let importers: Vec<String> = (10..20).map(|number| format!("member-{number}")).collect();
@@ -114,7 +115,8 @@ fn another_object_of_a_member_that_cannot_be_decoded_plans_nobody_else_again() {
     assert!(steps <= 99 * 10, "{steps} steps for 99 objects");
 }
 
-/// Returns an export by member-2 that claims the same source slice as the other exports. A member can create many such exports.
+/// Returns an export by member-2 that claims the same source slice as the other exports. A member can create many such
+/// exports.
 fn rival(number: usize) -> Object {
     let name = format!("member-2-work-app-1-{number:05}");
     let export = slice_export("member-2", &slice("work/app-1")).called(&name).uid(&name).created(seconds(3));

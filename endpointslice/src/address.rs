@@ -34,8 +34,8 @@ pub enum BadAddress {
     Forbidden,
 }
 
-/// Returns the family and the canonical form of an address (RFC 5952; an IPv4-mapped IPv6 address becomes IPv4). Nearly all
-/// texts are canonical already; such a text is returned without a copy.
+/// Returns the family and the canonical form of an address (RFC 5952; an IPv4-mapped IPv6 address becomes IPv4). Nearly
+/// all texts are canonical already; such a text is returned without a copy.
 ///
 /// # Errors
 /// Returns the reason why the address is not valid in an EndpointSlice.
@@ -66,8 +66,8 @@ fn parse(text: &str) -> Option<IpAddr> {
     })
 }
 
-/// Parses an IPv4 address with leading zeros (`010.001.002.003`) as decimal, like Kubernetes. Returns `None` if the text is not
-/// such an address. Old network plugins report such addresses.
+/// Parses an IPv4 address with leading zeros (`010.001.002.003`) as decimal, like Kubernetes. Returns `None` if the
+/// text is not such an address. Old network plugins report such addresses.
 fn with_leading_zeros(text: &str) -> Option<Ipv4Addr> {
     let mut parts = text.split('.');
     let mut octets = [0; 4];

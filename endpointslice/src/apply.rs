@@ -5,8 +5,8 @@
 //!  all succeeded:      deletes of address types that the Service does not have any more
 //! ```
 //!
-//! So no slice is deleted if a create or update failed. The writes of one phase do not depend on one another, so several run at
-//! once. A failed write does not stop the other writes of its phase.
+//! So no slice is deleted if a create or update failed. The writes of one phase do not depend on one another, so
+//! several run at once. A failed write does not stop the other writes of its phase.
 
 use crate::model::{AddressType, EndpointSlice};
 use crate::plan::{Draft, Plan, ServiceName, Update};
@@ -28,16 +28,16 @@ pub trait SliceWriter: Sync {
 
     /// Updates a slice to the content of `update`. Returns the stored slice.
     ///
-    /// Either send [`Update::merge_patch`], which keeps what other writers changed on the slice since the plan, or replace the
-    /// slice with [`Update::after`].
+    /// Either send [`Update::merge_patch`], which keeps what other writers changed on the slice since the plan, or
+    /// replace the slice with [`Update::after`].
     fn update(&self, update: &Update) -> impl Future<Output = Result<EndpointSlice, Self::Error>> + Send;
 
-    /// Deletes `slice` with its UID as the precondition. If the slice does not exist any more, the writer may return success or
-    /// an error.
+    /// Deletes `slice` with its UID as the precondition. If the slice does not exist any more, the writer may return
+    /// success or an error.
     fn delete(&self, slice: &EndpointSlice) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// True if a create failed because its namespace is being deleted (cause `NamespaceTerminating`). Nothing can be created in
-    /// that namespace any more, and the existing objects are removed with it.
+    /// True if a create failed because its namespace is being deleted (cause `NamespaceTerminating`). Nothing can be
+    /// created in that namespace any more, and the existing objects are removed with it.
     fn is_namespace_terminating(&self, error: &Self::Error) -> bool;
 }
 
@@ -136,8 +136,8 @@ pub async fn apply<W: SliceWriter>(plan: &Plan, writer: &W, parallelism: NonZero
     for family in join_all(plan.families.iter().map(|family| run.family(&family.draft))).await {
         applied.absorb(family);
     }
-    // Slices of address types that the Service no longer has are deleted last: until the new slices exist, clients may need the
-    // old slices.
+    // Slices of address types that the Service no longer has are deleted last: until the new slices exist, clients may
+    // need the old slices.
     if applied.is_success() && !applied.namespace_terminating {
         applied.absorb(run.unsupported(&plan.unsupported).await);
     }

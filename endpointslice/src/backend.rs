@@ -13,8 +13,8 @@ use crate::text::Text;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Backend of a Service, from which endpoints are made. A controller whose backends are not pods constructs these values
-/// itself.
+/// Backend of a Service, from which endpoints are made. A controller whose backends are not pods constructs these
+/// values itself.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Backend {
     /// IPv4 addresses in canonical form ([`crate::address::canonical`]).
@@ -31,13 +31,14 @@ pub struct Backend {
     pub node_name: Option<Text>,
     /// Zone of the backend's Node.
     pub zone: Option<Text>,
-    /// Ports of the backend. Backends with the same ports should share one list, because a shared list is fast to compare.
+    /// Ports of the backend. Backends with the same ports should share one list, because a shared list is fast to
+    /// compare.
     pub ports: PortList,
 }
 
 impl Backend {
-    /// Returns the backend that an existing endpoint describes. The endpoint is in a slice of `family` with these `ports`.
-    /// Use this if the object behind the endpoint, such as a pod, cannot be read.
+    /// Returns the backend that an existing endpoint describes. The endpoint is in a slice of `family` with these
+    /// `ports`. Use this if the object behind the endpoint, such as a pod, cannot be read.
     #[must_use]
     pub fn of_endpoint(endpoint: &Endpoint, family: Family, ports: &[EndpointPort]) -> Self {
         let Endpoint { addresses, conditions, hostname, target_ref, node_name, zone, hints: _ } = endpoint.clone();
@@ -72,8 +73,8 @@ impl Backend {
         })
     }
 
-    /// Returns the key of the backend's endpoint for slices of `family`, without constructing the endpoint. `None` if the backend
-    /// has no address of that family.
+    /// Returns the key of the backend's endpoint for slices of `family`, without constructing the endpoint. `None` if
+    /// the backend has no address of that family.
     #[must_use]
     pub fn key(&self, family: Family) -> Option<EndpointKey<'_>> {
         let addresses = self.addresses(family);
@@ -81,8 +82,8 @@ impl Backend {
         (!addresses.is_empty()).then_some(EndpointKey { addresses, hostname, target })
     }
 
-    /// True if the existing `endpoint` already shows this backend, so that it needs no write ([`Item::stands_for`]). The key of
-    /// `endpoint` must equal the key of this backend.
+    /// True if the existing `endpoint` already shows this backend, so that it needs no write ([`Item::stands_for`]).
+    /// The key of `endpoint` must equal the key of this backend.
     #[must_use]
     pub fn is_shown_by(&self, endpoint: &Endpoint) -> bool {
         endpoint.conditions == self.conditions
@@ -106,8 +107,9 @@ impl Backend {
 
 /// Identity of an endpoint: addresses in any order, hostname, and namespace and name of the target.
 ///
-/// The target's UID, Node, zone and conditions are not part of the key. So a pod that is created again with the same name and
-/// address keeps its position in the slice. Pods that share an address are several endpoints (kubernetes/kubernetes #115907).
+/// The target's UID, Node, zone and conditions are not part of the key. So a pod that is created again with the same
+/// name and address keeps its position in the slice. Pods that share an address are several endpoints
+/// (kubernetes/kubernetes #115907).
 #[derive(Clone, Copy, Debug)]
 pub struct EndpointKey<'a> {
     addresses: &'a [Text],
@@ -164,9 +166,9 @@ impl Item for Endpoint {
         EndpointKey { addresses: &self.addresses, hostname, target }
     }
 
-    /// True if the existing endpoint `self` may stay as it is in place of the endpoint `wanted`, which has an equal key. Compares
-    /// only the fields that are not part of the key. Ignores hints, which are set later, and the target's resourceVersion, which
-    /// changes with every write of the target.
+    /// True if the existing endpoint `self` may stay as it is in place of the endpoint `wanted`, which has an equal
+    /// key. Compares only the fields that are not part of the key. Ignores hints, which are set later, and the target's
+    /// resourceVersion, which changes with every write of the target.
     fn stands_for(&self, wanted: &Self) -> bool {
         self.conditions == wanted.conditions
             && self.node_name == wanted.node_name

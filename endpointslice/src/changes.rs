@@ -10,16 +10,16 @@ use thiserror::Error;
 /// Changes of a pod that slices depend on.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct PodChange {
-    /// True if the pod's addresses, readiness or deletion time changed, or if the pod has ended (kube-controller-manager
-    /// ignores the end of a pod).
+    /// True if the pod's addresses, readiness or deletion time changed, or if the pod has ended
+    /// (kube-controller-manager ignores the end of a pod).
     pub endpoint: bool,
     /// True if the pod's labels, hostname or subdomain changed, so that other Services may select the pod.
     pub labels: bool,
 }
 
 impl PodChange {
-    /// Returns the changes from pod `old` to `new`. A new Node or resourceVersion alone does not count: a pod does not move
-    /// between Nodes, and slices do not contain the resourceVersion.
+    /// Returns the changes from pod `old` to `new`. A new Node or resourceVersion alone does not count: a pod does not
+    /// move between Nodes, and slices do not contain the resourceVersion.
     #[must_use]
     pub fn between(old: &Pod, new: &Pod) -> Self {
         let endpoint = old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
@@ -32,8 +32,8 @@ impl PodChange {
         Self { endpoint, labels }
     }
 
-    /// Returns the names of the Services to plan again after this change of a pod. `old` are the Services that selected the pod
-    /// before the change, and `new` the Services that select the pod now.
+    /// Returns the names of the Services to plan again after this change of a pod. `old` are the Services that selected
+    /// the pod before the change, and `new` the Services that select the pod now.
     #[must_use]
     pub fn services(self, old: BTreeSet<Text>, new: BTreeSet<Text>) -> BTreeSet<Text> {
         match self {

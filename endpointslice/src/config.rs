@@ -6,8 +6,8 @@ use crate::text::Text;
 use std::collections::BTreeSet;
 use thiserror::Error;
 
-/// Settings of a controller that uses this library. The defaults equal the behaviour of kube-controller-manager 1.35, except
-/// for [`Config::keep_foreign_metadata`].
+/// Settings of a controller that uses this library. The defaults equal the behaviour of kube-controller-manager 1.35,
+/// except for [`Config::keep_foreign_metadata`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Config {
     controller_name: Text,
@@ -20,8 +20,8 @@ pub struct Config {
     /// True to keep other writers' annotations and finalizers on a recycled slice. kube-controller-manager removes them
     /// (kubernetes/kubernetes #108267).
     pub keep_foreign_metadata: bool,
-    /// Keys of labels that other writers, or a hook, may set on slices of this controller. A plan does not remove or correct
-    /// such a label, unless the Service has a label with the same key.
+    /// Keys of labels that other writers, or a hook, may set on slices of this controller. A plan does not remove or
+    /// correct such a label, unless the Service has a label with the same key.
     pub foreign_labels: BTreeSet<Text>,
     /// True to correct a wrong headless label of a slice, even if the slice needs no other change.
     pub repair_headless_label: bool,
@@ -29,8 +29,8 @@ pub struct Config {
     pub clean_up_without_selector: bool,
     /// True to remove the slices of a Service that became an ExternalName.
     pub clean_up_external_name: bool,
-    /// True to publish no endpoint for a pod that lacks a named target port of the Service. If false, the endpoint is in a
-    /// slice without that port (kubernetes/ingress-nginx #9141).
+    /// True to publish no endpoint for a pod that lacks a named target port of the Service. If false, the endpoint is
+    /// in a slice without that port (kubernetes/ingress-nginx #9141).
     pub leave_out_pods_without_named_port: bool,
     /// Writer of the endpoints' hints: this library, or another writer.
     pub hints: HintPolicy,
@@ -51,7 +51,8 @@ pub enum Placeholder {
 pub enum HintPolicy {
     /// This library sets the hints, and removes hints that the Service does not ask for.
     Managed,
-    /// Another writer sets the hints. New endpoints have no hints, and a difference in hints alone never causes a write.
+    /// Another writer sets the hints. New endpoints have no hints, and a difference in hints alone never causes a
+    /// write.
     Ignored,
 }
 

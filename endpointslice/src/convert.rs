@@ -1,6 +1,6 @@
-//! Conversions from and to the types of k8s-openapi, for programs that use those types already. A program that watches objects
-//! only for this library should deserialize them into [`crate::model`] directly, because the types of k8s-openapi take more
-//! memory.
+//! Conversions from and to the types of k8s-openapi, for programs that use those types already. A program that watches
+//! objects only for this library should deserialize them into [`crate::model`] directly, because the types of
+//! k8s-openapi take more memory.
 
 mod slice;
 

@@ -32,16 +32,16 @@ use crate::text::Text;
 /// Sets the hints of each Service in the way for which the Service asks. A Service that asks for no hints gets none.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceHints {
-    /// Hints by each zone's share of the cluster's CPU (KEP-2433), for Services with the topology annotation. If this is
-    /// `None`, the annotation value `Auto` turns off all hints, including those of a traffic distribution.
+    /// Hints by each zone's share of the cluster's CPU (KEP-2433), for Services with the topology annotation. If this
+    /// is `None`, the annotation value `Auto` turns off all hints, including those of a traffic distribution.
     pub topology: Option<Topology>,
     /// Hints by `spec.trafficDistribution`: for clients in the endpoint's own zone or on its own Node.
     pub traffic_distribution: TrafficDistribution,
 }
 
 impl ServiceHints {
-    /// Returns hints that support the annotation and the traffic distribution. Before the first [`Self::set_nodes`], no Service
-    /// gets hints by the annotation.
+    /// Returns hints that support the annotation and the traffic distribution. Before the first [`Self::set_nodes`], no
+    /// Service gets hints by the annotation.
     #[must_use]
     pub fn new() -> Self {
         Self { topology: Some(Topology::default()), ..Self::default() }
@@ -67,8 +67,8 @@ impl ServiceHints {
         Self { topology, traffic_distribution: self.traffic_distribution.clone() }
     }
 
-    /// Copies the state of a Service back from `planned`, the copy from [`Self::for_service`] with which the Service was
-    /// planned.
+    /// Copies the state of a Service back from `planned`, the copy from [`Self::for_service`] with which the Service
+    /// was planned.
     pub fn record(&mut self, namespace: &Text, service: &Text, planned: Self) {
         let Self { topology, traffic_distribution } = planned;
         if let (Some(topology), Some(planned)) = (&mut self.topology, topology) {
@@ -94,15 +94,15 @@ impl AssignHints for ServiceHints {
         self.traffic_distribution.assign(service, draft);
     }
 
-    /// True if the hints of a slice depend only on that slice. False for topology hints, because each zone gets its share of the
-    /// endpoints of all slices.
+    /// True if the hints of a slice depend only on that slice. False for topology hints, because each zone gets its
+    /// share of the endpoints of all slices.
     fn is_local(&self, service: &Service) -> bool {
         self.topology.is_none() || !is_topology_aware(service)
     }
 }
 
-/// True if the annotation of `service` asks for topology hints, with the value `Auto` or `auto`. The annotation's old name has
-/// priority over its new one, also with a value that turns hints off.
+/// True if the annotation of `service` asks for topology hints, with the value `Auto` or `auto`. The annotation's old
+/// name has priority over its new one, also with a value that turns hints off.
 #[must_use]
 pub fn is_topology_aware(service: &Service) -> bool {
     let annotations = &service.metadata.annotations;

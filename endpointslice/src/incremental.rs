@@ -6,20 +6,21 @@
 //!  set_service ─────────────┘   fill levels      └─► special cases, see below ────► full plan ────────┘
 //! ```
 //!
-//! The state of a Service consists of the desired endpoint of each pod, the slice that contains this endpoint, and the number
-//! of endpoints of each slice. A change of a pod marks the slices with its endpoint as touched. A plan compares only touched
-//! slices and endpoints without a slice, with the same packer and the same last steps as [`crate::plan()`].
+//! The state of a Service consists of the desired endpoint of each pod, the slice that contains this endpoint, and the
+//! number of endpoints of each slice. A change of a pod marks the slices with its endpoint as touched. A plan compares
+//! only touched slices and endpoints without a slice, with the same packer and the same last steps as
+//! [`crate::plan()`].
 //!
-//! The result equals a full plan over the same pods and over slices sorted by name, except that untouched slices are not listed
-//! as unchanged. In these cases a full plan over all slices is necessary:
+//! The result equals a full plan over the same pods and over slices sorted by name, except that untouched slices are
+//! not listed as unchanged. In these cases a full plan over all slices is necessary:
 //!
 //! - A pod has endpoints in two slices.
 //! - A slice has ports that no pod has, belongs to an earlier Service, or has another address type.
 //! - A placeholder is needed or must be removed.
 //! - Hints depend on all slices.
 //!
-//! The state does not record planned writes. After a write, pass the stored slice to [`Incremental::set_slice`], from the
-//! response of the API server or from the watch. Until then the next plan has the same writes again.
+//! The state does not record planned writes. After a write, pass the stored slice to [`Incremental::set_slice`], from
+//! the response of the API server or from the watch. Until then the next plan has the same writes again.
 
 mod family;
 mod keys;
@@ -56,13 +57,14 @@ pub struct Incremental {
     full_plans: u64,
 }
 
-/// Plan of [`Incremental::propose`] that the caller may drop. [`Incremental::accept`] tells the state that the caller uses the
-/// plan.
+/// Plan of [`Incremental::propose`] that the caller may drop. [`Incremental::accept`] tells the state that the caller
+/// uses the plan.
 #[derive(Clone, Debug)]
 pub struct Proposal {
     /// Plan to apply.
     pub plan: Plan,
-    /// True if the plan compared all slices of the Service, not only the slices that a change of a pod or slice concerns.
+    /// True if the plan compared all slices of the Service, not only the slices that a change of a pod or slice
+    /// concerns.
     is_full: bool,
 }
 
@@ -106,8 +108,8 @@ impl Incremental {
         self.full_plans
     }
 
-    /// Sets the changed Service. `pods` are all pods that the Service selects now. Converts all pods again, and the next plan
-    /// compares all slices.
+    /// Sets the changed Service. `pods` are all pods that the Service selects now. Converts all pods again, and the
+    /// next plan compares all slices.
     pub fn set_service<'a>(
         &mut self,
         service: Arc<Service>,
@@ -124,8 +126,8 @@ impl Incremental {
         }
     }
 
-    /// Sets a configuration with additional labels of other writers. `config` may differ only in [`Config::foreign_labels`],
-    /// which must contain all previous labels.
+    /// Sets a configuration with additional labels of other writers. `config` may differ only in
+    /// [`Config::foreign_labels`], which must contain all previous labels.
     pub fn set_foreign_labels(&mut self, config: Arc<Config>) {
         self.config = config;
     }
@@ -140,8 +142,8 @@ impl Incremental {
         self.take_pod(&pod.metadata.name, KnownPod { backend, key, skipped });
     }
 
-    /// Keeps the existing endpoints of an undecodable pod until the pod is set or removed. Returns true if slices contain such
-    /// endpoints.
+    /// Keeps the existing endpoints of an undecodable pod until the pod is set or removed. Returns true if slices
+    /// contain such endpoints.
     pub fn keep_pod(&mut self, name: &Text) -> bool {
         let mut shown = self.families.iter().filter_map(|family| family.shown(name));
         let Some(mut backend) = shown.next() else { return false };
@@ -182,8 +184,8 @@ impl Incremental {
         }
     }
 
-    /// Sets the state of a slice that is new or changed, by any writer. A slice that is being deleted, or that this controller
-    /// does not manage, counts as removed.
+    /// Sets the state of a slice that is new or changed, by any writer. A slice that is being deleted, or that this
+    /// controller does not manage, counts as removed.
     pub fn set_slice(&mut self, slice: Arc<EndpointSlice>) {
         let name = &slice.metadata.name;
         if self.stored_slice(name).is_some_and(|stored| is_same_version(stored, &slice)) {
@@ -237,8 +239,8 @@ impl Incremental {
         proposal.plan
     }
 
-    /// Returns the same plan as [`Self::plan`] and does not accept it. Until it is accepted, the next plan repeats the same
-    /// comparisons.
+    /// Returns the same plan as [`Self::plan`] and does not accept it. Until it is accepted, the next plan repeats the
+    /// same comparisons.
     pub fn propose(&self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Proposal {
         let mut leave = LeaveHints;
         let hints = plan::in_charge(&self.config, hints, &mut leave);
@@ -252,8 +254,8 @@ impl Incremental {
         Proposal { plan, is_full }
     }
 
-    /// Accepts a proposal: its unchanged slices need no write, and the next plan does not compare them again. The state must not
-    /// have changed since [`Self::propose`].
+    /// Accepts a proposal: its unchanged slices need no write, and the next plan does not compare them again. The state
+    /// must not have changed since [`Self::propose`].
     pub fn accept(&mut self, proposal: &Proposal) {
         if proposal.is_full {
             self.full_plans += 1;
@@ -264,8 +266,8 @@ impl Incremental {
         }
     }
 
-    /// Returns a plan that compares only touched slices: slices that changed, or that have endpoints of changed pods. Returns
-    /// `None` if all slices must be compared.
+    /// Returns a plan that compares only touched slices: slices that changed, or that have endpoints of changed pods.
+    /// Returns `None` if all slices must be compared.
     fn plan_touched(&self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Option<Plan> {
         let Self { service, config, pods, families, unsupported, .. } = self;
         let template = SliceTemplate::new(service, config);

@@ -1,8 +1,9 @@
 //! Plans the EndpointSlices that a Service should have, separately from writing them.
 //!
-//! Kubernetes publishes the backends of a Service in EndpointSlices. The EndpointSlice controller of kube-controller-manager
-//! computes slices and writes them in one step. This library separates the two steps, as KEP-3685 proposes. The first step
-//! returns a **plan**: a value that you can inspect, change, veto or drop. The second step is to **apply** the plan.
+//! Kubernetes publishes the backends of a Service in EndpointSlices. The EndpointSlice controller of
+//! kube-controller-manager computes slices and writes them in one step. This library separates the two steps, as
+//! KEP-3685 proposes. The first step returns a **plan**: a value that you can inspect, change, veto or drop. The second
+//! step is to **apply** the plan.
 //!
 //! ```text
 //!    Pod ──┐                            ┌──────────────── Config
@@ -15,23 +16,23 @@
 //!                         └── Incremental: the same plan from what changed
 //! ```
 //!
-//! - [`plan_pods`] returns a [`Plan`] for the pods that a Service selects. [`plan()`] returns a [`Plan`] for [`Backend`]s
-//!   that are not pods. Both functions are pure: no clock, no I/O, no random order. The plan is empty if the slices are up
-//!   to date.
-//! - [`packer`] assigns endpoints to slices. The module is independent of Kubernetes: it packs items into buckets of limited
-//!   size and changes few buckets.
+//! - [`plan_pods`] returns a [`Plan`] for the pods that a Service selects. [`plan()`] returns a [`Plan`] for
+//!   [`Backend`]s that are not pods. Both functions are pure: no clock, no I/O, no random order. The plan is empty if
+//!   the slices are up to date.
+//! - [`packer`] assigns endpoints to slices. The module is independent of Kubernetes: it packs items into buckets of
+//!   limited size and changes few buckets.
 //! - Hooks can change a plan before it is applied: add metadata to slices ([`Plan::change_metadata`]) and remove writes
 //!   ([`Plan::veto`]). A plan can also be printed ([`std::fmt::Display`]).
-//! - [`apply`](apply()) writes a plan through a [`SliceWriter`] in phases: creates, then updates, then deletes. If a create
-//!   or update fails, no slice is deleted. An update can be sent as a merge patch of owned fields, so data of other writers
-//!   on the slice survives.
-//! - [`Incremental`] keeps the state of one Service and plans from changes. A change of one pod among thousands costs one
-//!   write: of the slice with the pod's endpoint.
+//! - [`apply`](apply()) writes a plan through a [`SliceWriter`] in phases: creates, then updates, then deletes. If a
+//!   create or update fails, no slice is deleted. An update can be sent as a merge patch of owned fields, so data of
+//!   other writers on the slice survives.
+//! - [`Incremental`] keeps the state of one Service and plans from changes. A change of one pod among thousands costs
+//!   one write: of the slice with the pod's endpoint.
 //! - Independent parts: [`hints`] (topology), [`trigger`] (time of the change that a write publishes), [`tracker`] (own
 //!   writes that the watch has not shown yet), and metrics behind the feature `metrics`.
 //! - Hooks, [`apply`](apply()), merge patches and [`tracker`] need the feature `apply`.
-//! - The types of [`model`] are deserialized directly from the API server's JSON. The feature `k8s-openapi` adds conversions
-//!   from and to the types of the crate `k8s-openapi`.
+//! - The types of [`model`] are deserialized directly from the API server's JSON. The feature `k8s-openapi` adds
+//!   conversions from and to the types of the crate `k8s-openapi`.
 //!
 //! Slices and the number of writes are the same as with kube-controller-manager 1.35, except for these intentional
 //! differences:
@@ -42,8 +43,8 @@
 //!   (kubernetes/kubernetes #108267).
 //! - An address that the API would reject is left out, so that it does not block the other endpoints of the Service.
 //! - Slices of an address type that the Service no longer has stay until the slices of its present address types exist.
-//! - A placeholder (a slice without endpoints) of an earlier Service of the same name does not count as a placeholder of the
-//!   current Service.
+//! - A placeholder (a slice without endpoints) of an earlier Service of the same name does not count as a placeholder
+//!   of the current Service.
 //!
 //! # Example
 //!

@@ -1,7 +1,7 @@
 //! [`Metrics`]: the metrics of kube-controller-manager's EndpointSlice controller, under the same names.
 //!
-//! So existing dashboards and alerts keep working. Names, help texts, labels and buckets are those of Kubernetes 1.35, where
-//! all of these metrics are alpha. Only the count of dual-stack Services differs by default ([`DualStackCount`]).
+//! So existing dashboards and alerts keep working. Names, help texts, labels and buckets are those of Kubernetes 1.35,
+//! where all of these metrics are alpha. Only the count of dual-stack Services differs by default ([`DualStackCount`]).
 //!
 //! ```
 //! use endpointslice::Config;
@@ -180,7 +180,8 @@ impl Metrics {
         ]
     }
 
-    /// Records that a Service was planned. Call this before the plan is applied, because the plan also counts if a write fails.
+    /// Records that a Service was planned. Call this before the plan is applied, because the plan also counts if a
+    /// write fails.
     pub fn planned(&mut self, service: &Service, plan: &Plan) {
         self.sync_begun(plan);
         self.counted(service, plan);
@@ -188,8 +189,8 @@ impl Metrics {
 
     /// Records that a sync begins with this plan.
     ///
-    /// Use this in a controller that may plan again before all writes of a plan have ended. Such a controller calls this once
-    /// for each sync, and [`Metrics::counted`] for every plan.
+    /// Use this in a controller that may plan again before all writes of a plan have ended. Such a controller calls
+    /// this once for each sync, and [`Metrics::counted`] for every plan.
     pub fn sync_begun(&self, plan: &Plan) {
         for FamilyPlan { stats, .. } in &plan.families {
             self.endpoints_added.observe(stats.added as f64);
@@ -229,14 +230,15 @@ impl Metrics {
         self.changes.with_label_values(&[operation.as_str()]).inc();
     }
 
-    /// Observes the number of slices that a sync changed, for each of these address types. All planned writes of these types must
-    /// have succeeded. For controllers that do not use the feature `apply`.
+    /// Observes the number of slices that a sync changed, for each of these address types. All planned writes of these
+    /// types must have succeeded. For controllers that do not use the feature `apply`.
     pub fn completed<'a>(&self, service: &Service, families: impl IntoIterator<Item = &'a FamilyPlan>) {
         let is_topology_aware = self.options.topology_hints && is_topology_aware(service);
         let topology = if is_topology_aware { "Auto" } else { "Disabled" };
         let traffic_distribution = traffic_distribution(service).map_or("", Text::as_str);
         for FamilyPlan { draft, suppressed_creates, .. } in families {
-            // Slices that are not created because the Service is being deleted count too, as in kube-controller-manager.
+            // Slices that are not created because the Service is being deleted count too, as in
+            // kube-controller-manager.
             let slices = draft.creates.len() + suppressed_creates + draft.updates.len() + draft.deletes.len();
             self.slices_changed.with_label_values(&[topology, traffic_distribution]).observe(slices as f64);
         }
@@ -264,8 +266,8 @@ impl Metrics {
     }
 }
 
-/// Lists all metrics of the controller, for tools. Do not register this collector, because [`Metrics::new`] has registered the
-/// metrics already.
+/// Lists all metrics of the controller, for tools. Do not register this collector, because [`Metrics::new`] has
+/// registered the metrics already.
 impl Collector for Metrics {
     fn desc(&self) -> Vec<&Desc> {
         let histograms = [self.endpoints_added.desc(), self.endpoints_removed.desc(), self.slices_changed.desc()];

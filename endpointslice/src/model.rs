@@ -1,9 +1,9 @@
-//! Model of EndpointSlices, Services, pods and Nodes. The types have only the fields that this library reads, and are cheap
-//! to clone.
+//! Model of EndpointSlices, Services, pods and Nodes. The types have only the fields that this library reads, and are
+//! cheap to clone.
 //!
-//! Each type deserializes from the JSON of the API server, for example of a watch. All other fields of the JSON are skipped
-//! and take no memory. A null, absent or empty field gives the same value where the API treats the three as equal. Every
-//! value that the API server may store is accepted.
+//! Each type deserializes from the JSON of the API server, for example of a watch. All other fields of the JSON are
+//! skipped and take no memory. A null, absent or empty field gives the same value where the API treats the three as
+//! equal. Every value that the API server may store is accepted.
 
 mod endpoint;
 mod lenient;

@@ -1,9 +1,10 @@
 //! Labels, annotations and values that the EndpointSlice controllers of Kubernetes share.
 //!
-//! The sources are `k8s.io/api/discovery/v1`, `k8s.io/api/core/v1` and the reference of well-known labels in Kubernetes'
-//! docs.
+//! The sources are `k8s.io/api/discovery/v1`, `k8s.io/api/core/v1` and the reference of well-known labels in
+//! Kubernetes' docs.
 
-/// Value of the managed-by label that the controller in kube-controller-manager sets, and the default of [`crate::Config`].
+/// Value of the managed-by label that the controller in kube-controller-manager sets, and the default of
+/// [`crate::Config`].
 pub const CONTROLLER_NAME: &str = "endpointslice-controller.k8s.io";
 
 /// Label of a slice: the name of the slice's Service.
@@ -18,8 +19,8 @@ pub const LABEL_HEADLESS: &str = "service.kubernetes.io/headless";
 /// Annotation of a slice: time of the change that the latest write published (RFC 3339 with up to nanoseconds, UTC).
 pub const ANNOTATION_TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/// Annotation of a Service that asks for topology hints, under the name of Kubernetes 1.21 to 1.26. This name has priority over
-/// the newer one.
+/// Annotation of a Service that asks for topology hints, under the name of Kubernetes 1.21 to 1.26. This name has
+/// priority over the newer one.
 pub const ANNOTATION_TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 
 /// Annotation of a Service that asks for topology hints.
@@ -34,8 +35,8 @@ pub const LABELS_CONTROL_PLANE: [&str; 2] = ["node-role.kubernetes.io/control-pl
 /// Value of `clusterIP` of a headless Service.
 pub const CLUSTER_IP_NONE: &str = "None";
 
-/// True if only this library sets the label `key` on slices. A label of the Service with the same key is not copied to its
-/// slices.
+/// True if only this library sets the label `key` on slices. A label of the Service with the same key is not copied to
+/// its slices.
 #[must_use]
 pub fn is_reserved_label(key: &str) -> bool {
     matches!(key, LABEL_SERVICE_NAME | LABEL_MANAGED_BY | LABEL_HEADLESS)

@@ -1,14 +1,14 @@
 //! Packs items into buckets of limited size and changes few buckets.
 //!
-//! For EndpointSlices, an item is an endpoint and a bucket is a slice. Every reader of slices receives every write of a slice.
-//! So the addition or removal of an endpoint should change few slices.
+//! For EndpointSlices, an item is an endpoint and a bucket is a slice. Every reader of slices receives every write of a
+//! slice. So the addition or removal of an endpoint should change few slices.
 //!
 //! [`pack`] follows the three steps of KEP-752's algorithm. The algorithm never moves an item between buckets:
 //!
 //! 1. Keep every item where it is.
 //! 2. Fill buckets that must be written in any case.
-//! 3. Create new buckets for the remaining items. If the last items fit in a bucket that need not be written, fill this one
-//!    bucket instead.
+//! 3. Create new buckets for the remaining items. If the last items fit in a bucket that need not be written, fill this
+//!    one bucket instead.
 //!
 //! The packing is deterministic: the same items and buckets in the same order give the same result.
 
@@ -39,8 +39,8 @@ pub struct Bucket<'a, I> {
 }
 
 impl<I> Bucket<'_, I> {
-    /// Returns what happens to the bucket: unchanged, changed or emptied. `touched` is true if an item is removed or replaced.
-    /// `kept` returns the items that stay.
+    /// Returns what happens to the bucket: unchanged, changed or emptied. `touched` is true if an item is removed or
+    /// replaced. `kept` returns the items that stay.
     pub(crate) fn fate(&self, touched: bool, kept: impl FnOnce() -> Vec<I>) -> Fate<I> {
         if !touched && !self.must_change {
             return Fate::Unchanged;
@@ -76,8 +76,8 @@ pub struct Packing<I> {
     pub wanted: usize,
 }
 
-/// Packs the items `wanted` into `buckets` of at most `max` items. A bucket that already has more items keeps them. Of several
-/// wanted items with the same key, only the last counts.
+/// Packs the items `wanted` into `buckets` of at most `max` items. A bucket that already has more items keeps them. Of
+/// several wanted items with the same key, only the last counts.
 ///
 /// # Panics
 /// If `max` is 0, because no bucket could have an item.
@@ -93,8 +93,8 @@ pub fn pack<I: Item>(wanted: Vec<I>, buckets: &[Bucket<'_, I>], max: usize) -> P
     Packing { fates, created, added, removed, wanted: count }
 }
 
-/// Step 1 of [`pack`]: keeps every wanted item in the bucket that already contains it. Returns the result for each bucket, and
-/// the number of removed items.
+/// Step 1 of [`pack`]: keeps every wanted item in the bucket that already contains it. Returns the result for each
+/// bucket, and the number of removed items.
 fn keep<I: Item>(wanted: &mut Wanted<I>, buckets: &[Bucket<'_, I>]) -> (Vec<Fate<I>>, usize) {
     let mut removed = 0;
     let mut kept = Vec::new();
@@ -114,8 +114,9 @@ fn keep<I: Item>(wanted: &mut Wanted<I>, buckets: &[Bucket<'_, I>]) -> (Vec<Fate
     (fates.collect(), removed)
 }
 
-/// Steps 2 and 3 of [`pack`]: puts the remaining items into buckets that must be written in any case, then into new full buckets.
-/// The last items go into an unchanged bucket with enough room, or else into a new bucket. Returns the items of each new bucket.
+/// Steps 2 and 3 of [`pack`]: puts the remaining items into buckets that must be written in any case, then into new
+/// full buckets. The last items go into an unchanged bucket with enough room, or else into a new bucket. Returns the
+/// items of each new bucket.
 pub(crate) fn place<I: Item>(
     rest: Vec<I>,
     buckets: &[Bucket<'_, I>],
@@ -190,8 +191,8 @@ impl<I: Item> Wanted<I> {
         Self { taken: vec![false; items.len()], items, table, hasher }
     }
 
-    /// Marks the wanted item with the key of `item` as placed in a bucket, and returns its index. Returns `None` if no such item
-    /// is wanted, or if it is in a bucket already.
+    /// Marks the wanted item with the key of `item` as placed in a bucket, and returns its index. Returns `None` if no
+    /// such item is wanted, or if it is in a bucket already.
     fn take(&mut self, item: &I) -> Option<usize> {
         let key = item.key();
         let hash = self.hasher.hash_one(&key);
@@ -207,8 +208,8 @@ impl<I: Item> Wanted<I> {
     }
 }
 
-/// Removes items with repeated keys: of the items with one key, only the last stays, at the position of the first. Each pair in
-/// `again` has the position of the first item with a key, and the position of a later item with this key.
+/// Removes items with repeated keys: of the items with one key, only the last stays, at the position of the first. Each
+/// pair in `again` has the position of the first item with a key, and the position of a later item with this key.
 fn without_repetition<I: Clone>(mut items: Vec<I>, again: &[(usize, usize)]) -> Vec<I> {
     for &(first, later) in again {
         items[first] = items[later].clone();

@@ -3,8 +3,8 @@
 use crate::text::Text;
 use std::collections::BTreeMap;
 
-/// Map from Services to values. A lookup copies no name, a namespace without Services takes no memory, and iteration is in
-/// order of names.
+/// Map from Services to values. A lookup copies no name, a namespace without Services takes no memory, and iteration is
+/// in order of names.
 #[derive(Clone, Debug)]
 pub(crate) struct PerService<T>(BTreeMap<Text, BTreeMap<Text, T>>);
 

@@ -6,8 +6,8 @@
 //!                          existing slices ────┘
 //! ```
 //!
-//! [`plan`] is a pure function: the same request, backends and hints give the same plan. After a plan is applied, the next plan
-//! is empty unless the input changed.
+//! [`plan`] is a pure function: the same request, backends and hints give the same plan. After a plan is applied, the
+//! next plan is empty unless the input changed.
 
 mod diff;
 mod draft;
@@ -44,8 +44,8 @@ pub struct PlanRequest<'a> {
     /// Existing slices. The plan ignores slices of other managers or Services, and slices that are being deleted
     /// (kubernetes/kubernetes #108267). So this list may contain more than the slices of the Service.
     pub existing: &'a [Arc<EndpointSlice>],
-    /// Time of the change that this plan publishes, for the trigger-time annotation. `None` removes the annotation from every
-    /// slice that is written (kubernetes/kubernetes #74294).
+    /// Time of the change that this plan publishes, for the trigger-time annotation. `None` removes the annotation from
+    /// every slice that is written (kubernetes/kubernetes #74294).
     pub trigger_time: Option<Timestamp>,
     /// Settings of the controller.
     pub config: &'a Config,
@@ -58,8 +58,8 @@ pub struct Plan {
     pub service: ServiceName,
     /// Changes by address type. The address types are independent of each other.
     pub families: Vec<FamilyPlan>,
-    /// Existing slices of address types that the Service no longer has. These slices are deleted after all writes of `families`
-    /// succeeded.
+    /// Existing slices of address types that the Service no longer has. These slices are deleted after all writes of
+    /// `families` succeeded.
     pub unsupported: Vec<Arc<EndpointSlice>>,
     /// Pods and addresses for which no endpoint is made.
     pub skipped: Vec<Skipped>,
@@ -171,7 +171,8 @@ pub fn plan(
 
 /// Plans the slices of a Service from the pods that it selects.
 ///
-/// For a Service without a selector or of type ExternalName the plan is empty, unless [`Config`] asks to remove its slices.
+/// For a Service without a selector or of type ExternalName the plan is empty, unless [`Config`] asks to remove its
+/// slices.
 #[must_use]
 pub fn plan_pods<'a>(
     request: &PlanRequest<'_>,
@@ -189,7 +190,8 @@ pub fn plan_pods<'a>(
     plan
 }
 
-/// Returns `hints` if this library sets the hints under this configuration. Otherwise returns `leave`, which sets no hints.
+/// Returns `hints` if this library sets the hints under this configuration. Otherwise returns `leave`, which sets no
+/// hints.
 pub(crate) fn in_charge<'a>(
     config: &Config,
     hints: &'a mut dyn AssignHints,
@@ -201,8 +203,8 @@ pub(crate) fn in_charge<'a>(
     }
 }
 
-/// Returns `None` for a Service whose slices are made from pods. Returns `Some` for an ExternalName and a Service without a
-/// selector: true if their existing slices must be removed, false if these slices stay.
+/// Returns `None` for a Service whose slices are made from pods. Returns `Some` for an ExternalName and a Service
+/// without a selector: true if their existing slices must be removed, false if these slices stay.
 pub(crate) fn not_served(service: &Service, config: &Config) -> Option<bool> {
     if service.spec.is_external_name() {
         Some(config.clean_up_external_name)
@@ -213,8 +215,8 @@ pub(crate) fn not_served(service: &Service, config: &Config) -> Option<bool> {
     }
 }
 
-/// Returns the plan of a Service without a selector or of type ExternalName. The plan is empty, or with `clean_up` deletes
-/// every slice of the Service that this controller manages.
+/// Returns the plan of a Service without a selector or of type ExternalName. The plan is empty, or with `clean_up`
+/// deletes every slice of the Service that this controller manages.
 pub(crate) fn unserved(request: &PlanRequest<'_>, clean_up: bool) -> Plan {
     if !clean_up {
         return Plan::nothing(request.service);
@@ -224,8 +226,8 @@ pub(crate) fn unserved(request: &PlanRequest<'_>, clean_up: bool) -> Plan {
     Plan { unsupported: managed.cloned().collect(), ..Plan::nothing(request.service) }
 }
 
-/// Returns the address families of a Service, the preferred family first. These are the families in `spec.ipFamilies`, or else
-/// the family of the cluster IP, or else both families.
+/// Returns the address families of a Service, the preferred family first. These are the families in `spec.ipFamilies`,
+/// or else the family of the cluster IP, or else both families.
 #[must_use]
 pub fn families(service: &Service) -> Vec<Family> {
     let mut families = Vec::with_capacity(2);

@@ -67,8 +67,8 @@ impl<'a> PortResolver<'a> {
         Self { ports, fixed, known: HashMap::new(), last: (Vec::new(), None), numbers: Vec::new() }
     }
 
-    /// Returns the ports of the Service at `pod`. Omits a named target port that the pod lacks; [`Self::is_complete`] is false
-    /// then.
+    /// Returns the ports of the Service at `pod`. Omits a named target port that the pod lacks; [`Self::is_complete`]
+    /// is false then.
     pub(crate) fn resolve(&mut self, pod: &Pod) -> PortList {
         if let Some(fixed) = &self.fixed {
             return Arc::clone(fixed);
@@ -95,8 +95,8 @@ impl<'a> PortResolver<'a> {
 
 /// Returns the number that `port` of a Service has at `pod`, or `None` if the pod lacks the named target port.
 ///
-/// A named target port is searched by name and protocol in the ports of containers, then of sidecars (init containers that
-/// always restart, KEP-753). The first match counts.
+/// A named target port is searched by name and protocol in the ports of containers, then of sidecars (init containers
+/// that always restart, KEP-753). The first match counts.
 #[must_use]
 pub fn find_port(pod: &Pod, port: &ServicePort) -> Option<i32> {
     let name = match &port.target_port {

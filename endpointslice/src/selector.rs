@@ -5,15 +5,15 @@ use crate::text_map::TextMap;
 use hashbrown::HashMap;
 use std::collections::BTreeSet;
 
-/// True if `selector` selects an object with `labels`. An empty selector selects nothing: another controller manages the slices
-/// of such a Service.
+/// True if `selector` selects an object with `labels`. An empty selector selects nothing: another controller manages
+/// the slices of such a Service.
 #[must_use]
 pub fn selects(selector: &TextMap, labels: &TextMap) -> bool {
     !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
 
-/// Index of the selectors of all Services in one namespace. The cost of a lookup grows with the number of matches, not with
-/// the number of selectors.
+/// Index of the selectors of all Services in one namespace. The cost of a lookup grows with the number of matches, not
+/// with the number of selectors.
 ///
 /// Each selector is stored under only one of its labels: the label under which the index has the fewest selectors.
 #[derive(Clone, Debug, Default)]

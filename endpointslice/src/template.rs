@@ -34,8 +34,8 @@ impl<'a> SliceTemplate<'a> {
         Self { config, labels: labels(service, config), owner, namespace: namespace.clone(), generate_name }
     }
 
-    /// Returns the labels of a new slice: labels copied from the Service, and the reserved labels, which only this library sets
-    /// (name of the Service, managing controller, headless).
+    /// Returns the labels of a new slice: labels copied from the Service, and the reserved labels, which only this
+    /// library sets (name of the Service, managing controller, headless).
     #[must_use]
     pub const fn labels(&self) -> &TextMap {
         &self.labels
@@ -54,8 +54,8 @@ impl<'a> SliceTemplate<'a> {
         labels
     }
 
-    /// True if `slice` must be written because its labels are wrong. As in kube-controller-manager, a wrong headless label
-    /// alone does not count, unless [`Config::repair_headless_label`] is set.
+    /// True if `slice` must be written because its labels are wrong. As in kube-controller-manager, a wrong headless
+    /// label alone does not count, unless [`Config::repair_headless_label`] is set.
     #[must_use]
     pub fn labels_differ(&self, slice: &EndpointSlice) -> bool {
         let own = |(key, _): &(&Text, &Text)| {
@@ -73,8 +73,8 @@ impl<'a> SliceTemplate<'a> {
         slice.metadata.namespace == self.namespace && same(LABEL_MANAGED_BY) && same(LABEL_SERVICE_NAME)
     }
 
-    /// True if this Service owns `slice`. False if an earlier Service of the same name, which had another UID, owns the slice
-    /// (kubernetes/kubernetes #94720).
+    /// True if this Service owns `slice`. False if an earlier Service of the same name, which had another UID, owns the
+    /// slice (kubernetes/kubernetes #94720).
     #[must_use]
     pub fn owns(&self, slice: &EndpointSlice) -> bool {
         let OwnerReference { api_version, kind, uid, .. } = &self.owner;
@@ -100,7 +100,8 @@ impl<'a> SliceTemplate<'a> {
         self.config.placeholder == Placeholder::Always
     }
 
-    /// True if `slice` equals the placeholder of a Service without endpoints. Name, annotations and owners do not matter.
+    /// True if `slice` equals the placeholder of a Service without endpoints. Name, annotations and owners do not
+    /// matter.
     #[must_use]
     pub fn is_placeholder(&self, slice: &EndpointSlice) -> bool {
         slice.endpoints.is_empty()

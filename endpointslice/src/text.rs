@@ -1,8 +1,8 @@
 //! String that many objects share: [`Text`].
 //!
-//! Many pods and endpoints contain the same text, for example the name of a Node. Equal texts can share one allocation, so a
-//! clone of a slice copies only pointers. Texts that share an allocation are equal without a comparison of bytes. Most
-//! comparisons are of this kind, because most texts did not change.
+//! Many pods and endpoints contain the same text, for example the name of a Node. Equal texts can share one allocation,
+//! so a clone of a slice copies only pointers. Texts that share an allocation are equal without a comparison of bytes.
+//! Most comparisons are of this kind, because most texts did not change.
 
 use crate::limits::SHARED_TEXTS;
 use hashbrown::DefaultHashBuilder;
@@ -23,8 +23,8 @@ pub struct Text(Arc<str>);
 impl Text {
     /// Returns `text`. Shares the allocation of an equal text that this thread requested recently.
     ///
-    /// Use this for texts that occur in many objects, such as namespaces, names of Nodes, zones and labels. Shared texts save
-    /// memory, and objects that were decoded separately are faster to compare.
+    /// Use this for texts that occur in many objects, such as namespaces, names of Nodes, zones and labels. Shared
+    /// texts save memory, and objects that were decoded separately are faster to compare.
     #[must_use]
     pub fn shared(text: &str) -> Self {
         RECENT.with_borrow_mut(|recent| recent.share(text))
@@ -47,8 +47,8 @@ thread_local! {
     static RECENT: RefCell<Recent> = RefCell::new(Recent::new());
 }
 
-/// Cache of recently requested texts. The hash of a text determines its position, and a newer text replaces an older text at
-/// the same position.
+/// Cache of recently requested texts. The hash of a text determines its position, and a newer text replaces an older
+/// text at the same position.
 struct Recent {
     texts: Box<[Text]>,
     hasher: DefaultHashBuilder,
@@ -212,7 +212,8 @@ impl<'de> Deserialize<'de> for SharedText {
     }
 }
 
-/// Deserializer of a text that accepts null as "" and a number as its digits, so that every stored object can be decoded.
+/// Deserializer of a text that accepts null as "" and a number as its digits, so that every stored object can be
+/// decoded.
 struct TextVisitor;
 
 impl Visitor<'_> for TextVisitor {

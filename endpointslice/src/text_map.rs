@@ -5,8 +5,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use std::fmt;
 
-/// Map from text to text: a list sorted by key, in one allocation. A `BTreeMap` would allocate room for 11 entries even for the
-/// two labels of a pod.
+/// Map from text to text: a list sorted by key, in one allocation. A `BTreeMap` would allocate room for 11 entries even
+/// for the two labels of a pod.
 #[derive(Clone, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct TextMap(Vec<(Text, Text)>);
 

@@ -5,8 +5,9 @@
 //! - The controller must not plan while the cache lacks an own write. Otherwise it would make the same write twice.
 //! - The controller must plan when another writer changed or deleted one of its slices, but not after an own write.
 //!
-//! The controller announces a write before it sends the request, and settles the write when the response arrives. The watch may
-//! show the write before the response arrives. Then only the response shows if the event was caused by the own write:
+//! The controller announces a write before it sends the request, and settles the write when the response arrives. The
+//! watch may show the write before the response arrives. Then only the response shows if the event was caused by the
+//! own write:
 //!
 //! ```text
 //!  begin_update ──► PUT ──► watch event: generation 8 ──► response: generation 8 ──► stored: own write, returns false
@@ -62,8 +63,8 @@ pub struct SliceTracker {
 pub struct PendingWrite {
     namespace: Text,
     service: Text,
-    /// Number of the tracker's state of the Service, when the write was announced. A Service that is forgotten or created again
-    /// gets a new state. A response that belongs to an earlier state is ignored.
+    /// Number of the tracker's state of the Service, when the write was announced. A Service that is forgotten or
+    /// created again gets a new state. A response that belongs to an earlier state is ignored.
     era: u64,
     kind: Kind,
 }
@@ -114,8 +115,8 @@ impl SliceTracker {
 
     /// Handles the response to a create or update. `slice` is the stored slice in this response.
     ///
-    /// Returns true if another writer wrote to slices of the Service while writes were pending, so that the Service must be
-    /// planned again.
+    /// Returns true if another writer wrote to slices of the Service while writes were pending, so that the Service
+    /// must be planned again.
     #[must_use]
     pub fn stored(&mut self, write: PendingWrite, slice: &EndpointSlice) -> bool {
         self.settle(&write, |tracked| {
@@ -125,20 +126,20 @@ impl SliceTracker {
         })
     }
 
-    /// Handles the response to a delete that succeeded and that the watch will show. Returns true if the Service must be planned
-    /// again, like [`Self::stored`].
+    /// Handles the response to a delete that succeeded and that the watch will show. Returns true if the Service must
+    /// be planned again, like [`Self::stored`].
     ///
-    /// If the API server responds that the slice does not exist, call [`Self::failed`] instead, because the watch may show no
-    /// event.
+    /// If the API server responds that the slice does not exist, call [`Self::failed`] instead, because the watch may
+    /// show no event.
     #[must_use]
     pub fn removed(&mut self, write: PendingWrite) -> bool {
-        // Nothing to record: the tracker has expected this deletion since `begin_delete`, and the watch may have shown it
-        // already.
+        // Nothing to record: the tracker has expected this deletion since `begin_delete`, and the watch may have shown
+        // it already.
         self.settle(&write, |_| false)
     }
 
-    /// Handles a write that failed, was abandoned, or found no slice to delete or update. Returns true if the Service must be
-    /// planned again, like [`Self::stored`].
+    /// Handles a write that failed, was abandoned, or found no slice to delete or update. Returns true if the Service
+    /// must be planned again, like [`Self::stored`].
     #[must_use]
     pub fn failed(&mut self, write: PendingWrite) -> bool {
         self.settle(&write, |tracked| {
@@ -168,8 +169,8 @@ impl SliceTracker {
         overtaken || found
     }
 
-    /// Handles a watch event about a new or changed slice. Returns true if the slice's Service must be planned again, because
-    /// the change is not known to be an own write.
+    /// Handles a watch event about a new or changed slice. Returns true if the slice's Service must be planned again,
+    /// because the change is not known to be an own write.
     ///
     /// If a pending write may have made the change, returns false for now. The response to this write then decides.
     #[must_use]
@@ -177,8 +178,8 @@ impl SliceTracker {
         self.of_mut(slice).is_none_or(|tracked| tracked.changed(slice))
     }
 
-    /// Handles a watch event about a deleted slice. Returns true if the slice's Service must be planned again, because this
-    /// process did not delete the slice.
+    /// Handles a watch event about a deleted slice. Returns true if the slice's Service must be planned again, because
+    /// this process did not delete the slice.
     #[must_use]
     pub fn deleted(&mut self, slice: &EndpointSlice) -> bool {
         let Some(service) = slice.metadata.labels.get(LABEL_SERVICE_NAME) else { return true };
@@ -191,8 +192,8 @@ impl SliceTracker {
         !was_expected
     }
 
-    /// True if the watch cache, in which `service` has these `slices`, lacks an own write. `slices` must include slices that
-    /// are being deleted.
+    /// True if the watch cache, in which `service` has these `slices`, lacks an own write. `slices` must include slices
+    /// that are being deleted.
     ///
     /// While this is true, do not plan the Service. Call this again at each watch event of the Service's slices.
     #[must_use]
@@ -212,9 +213,9 @@ impl SliceTracker {
 
     /// Handles a new list of all slices, as of `resource_version`, after a gap in the watch.
     ///
-    /// A slice that this process wrote before the list and that is not in the list was deleted, and no watch event will show
-    /// the deletion. The tracker forgets such slices and returns their Services, which must be planned again. `is_listed` is
-    /// true for a UID in the list.
+    /// A slice that this process wrote before the list and that is not in the list was deleted, and no watch event will
+    /// show the deletion. The tracker forgets such slices and returns their Services, which must be planned again.
+    /// `is_listed` is true for a UID in the list.
     #[must_use]
     pub fn relisted(&mut self, resource_version: &str, is_listed: impl Fn(&str) -> bool) -> Vec<ServiceName> {
         let Some(listed_at) = version(resource_version) else { return Vec::new() };
@@ -245,8 +246,8 @@ impl SliceTracker {
     }
 }
 
-/// Parses a resourceVersion as a number, because resourceVersions of one kind can be compared as numbers (KEP-5504). Returns
-/// `None` if the text is not a number.
+/// Parses a resourceVersion as a number, because resourceVersions of one kind can be compared as numbers (KEP-5504).
+/// Returns `None` if the text is not a number.
 fn version(text: &str) -> Option<u64> {
     text.parse().ok()
 }

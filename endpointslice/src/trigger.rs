@@ -1,13 +1,14 @@
 //! [`TriggerTimes`]: time of the change that a write of slices publishes.
 //!
-//! From this time, consumers measure how long a change takes to reach them: the "network programming latency" of Kubernetes'
-//! service level objectives. Slices have the time in the annotation `endpoints.kubernetes.io/last-change-trigger-time`.
+//! From this time, consumers measure how long a change takes to reach them: the "network programming latency" of
+//! Kubernetes' service level objectives. Slices have the time in the annotation
+//! `endpoints.kubernetes.io/last-change-trigger-time`.
 //!
-//! The creation of a Service and a change of a pod's readiness have a time. Deletions, and changes of a Service's ports or
-//! labels, have no time (kubernetes/kubernetes #81360).
+//! The creation of a Service and a change of a pod's readiness have a time. Deletions, and changes of a Service's ports
+//! or labels, have no time (kubernetes/kubernetes #81360).
 //!
-//! kube-controller-manager forgets the time of a change if its write fails, so the retry has no time. Here the time of a change
-//! is kept until a write publishes the change.
+//! kube-controller-manager forgets the time of a change if its write fails, so the retry has no time. Here the time of
+//! a change is kept until a write publishes the change.
 //!
 //! A controller that waits for all writes of a plan calls [`TriggerTimes::published`] when all of them have succeeded:
 //!
@@ -22,11 +23,11 @@
 //! times.published(&service.metadata.namespace, &service.metadata.name);
 //! ```
 //!
-//! A controller that plans again while writes are pending gets the time of each plan from [`TriggerTimes::planned`]. The
-//! controller reports the start ([`TriggerTimes::send`]) and the end ([`TriggerTimes::ended`]) of each write.
+//! A controller that plans again while writes are pending gets the time of each plan from [`TriggerTimes::planned`].
+//! The controller reports the start ([`TriggerTimes::send`]) and the end ([`TriggerTimes::ended`]) of each write.
 //!
-//! The time of a plan is then the time of the oldest change that its writes publish for the first time. This also works for a
-//! Service that changes all the time, and while one of its pods waits for its Node.
+//! The time of a plan is then the time of the oldest change that its writes publish for the first time. This also works
+//! for a Service that changes all the time, and while one of its pods waits for its Node.
 
 use crate::model::{EndpointSlice, Pod, Service};
 use crate::per_service::PerService;
@@ -50,16 +51,16 @@ struct Seen {
     created: Option<Timestamp>,
     /// Time of each pod's last change of readiness. Pods without such a time are absent.
     pods: HashMap<Text, LastChange>,
-    /// Number of calls of [`TriggerTimes::observe`] so far. Each pod has the number of the last call that included it. A pod with
-    /// another number was deleted.
+    /// Number of calls of [`TriggerTimes::observe`] so far. Each pod has the number of the last call that included it.
+    /// A pod with another number was deleted.
     round: u32,
-    /// Creation time of the Service. `None` after a slice without endpoints has published it. A slice with endpoints gets its
-    /// time from the changes of its pods instead.
+    /// Creation time of the Service. `None` after a slice without endpoints has published it. A slice with endpoints
+    /// gets its time from the changes of its pods instead.
     service: Option<Timestamp>,
     /// For each pod, the time of its earliest change that no slice shows yet and that no pending write contains.
     waiting: HashMap<Text, Timestamp>,
-    /// Names of the pods in each pending write. Plans keep the times of later changes of these pods until the write ends, because
-    /// the write may fail. A later write then publishes all changes of these pods.
+    /// Names of the pods in each pending write. Plans keep the times of later changes of these pods until the write
+    /// ends, because the write may fail. A later write then publishes all changes of these pods.
     underway: Vec<Arc<[Text]>>,
 }
 
@@ -79,10 +80,11 @@ struct LastChange {
 }
 
 impl TriggerTimes {
-    /// Records a Service and all pods that it selects, including ended pods. Returns the time of the earliest change that is
-    /// not published yet. Returns `None` if no such change has a time.
+    /// Records a Service and all pods that it selects, including ended pods. Returns the time of the earliest change
+    /// that is not published yet. Returns `None` if no such change has a time.
     ///
-    /// For a Service that is observed for the first time, returns the creation time of the Service, independent of its pods.
+    /// For a Service that is observed for the first time, returns the creation time of the Service, independent of its
+    /// pods.
     pub fn observe<'a>(&mut self, service: &Service, pods: impl IntoIterator<Item = &'a Pod>) -> Option<Timestamp> {
         let metadata = &service.metadata;
         let seen = self.services.get_or_default(&metadata.namespace, &metadata.name);
@@ -104,10 +106,11 @@ impl TriggerTimes {
         seen.earliest()
     }
 
-    /// Records one pod of a Service whose other pods are unchanged. Like [`Self::observe`], returns the time of the earliest
-    /// change that is not published yet.
+    /// Records one pod of a Service whose other pods are unchanged. Like [`Self::observe`], returns the time of the
+    /// earliest change that is not published yet.
     ///
-    /// Use this to plan the change of one pod without a list of all pods. Returns `None` for a Service that was never observed.
+    /// Use this to plan the change of one pod without a list of all pods. Returns `None` for a Service that was never
+    /// observed.
     pub fn observe_pod(&mut self, namespace: &str, service: &str, pod: &Pod) -> Option<Timestamp> {
         let seen = self.services.get_mut(namespace, service)?;
         let newer = seen.note(pod);
@@ -115,8 +118,8 @@ impl TriggerTimes {
         seen.earliest()
     }
 
-    /// Records that a Service lost one pod. Like [`Self::observe`], returns the time of the earliest change that is not published
-    /// yet. A deletion itself has no time. A later pod of the same name starts with new state.
+    /// Records that a Service lost one pod. Like [`Self::observe`], returns the time of the earliest change that is not
+    /// published yet. A deletion itself has no time. A later pod of the same name starts with new state.
     pub fn observe_removal(&mut self, namespace: &str, service: &str, pod: &str) -> Option<Timestamp> {
         let seen = self.services.get_mut(namespace, service)?;
         seen.pods.remove(pod);
@@ -132,11 +135,11 @@ impl TriggerTimes {
         }
     }
 
-    /// Records a plan that was made from everything observed so far. Returns the time of the oldest change that the plan's
-    /// writes publish for the first time.
+    /// Records a plan that was made from everything observed so far. Returns the time of the oldest change that the
+    /// plan's writes publish for the first time.
     ///
-    /// Times are kept for pods in these writes, for pods in pending writes, and for pods that wait for their Node. Times of all
-    /// other pods are dropped, because their changes are published or need no write.
+    /// Times are kept for pods in these writes, for pods in pending writes, and for pods that wait for their Node.
+    /// Times of all other pods are dropped, because their changes are published or need no write.
     pub fn planned(&mut self, plan: &Plan) -> Option<Timestamp> {
         let time = self.oldest(plan);
         let seen = self.services.get_mut(&plan.service.namespace, &plan.service.name)?;
@@ -153,8 +156,8 @@ impl TriggerTimes {
         time
     }
 
-    /// Returns the time of the oldest change that the writes of a plan publish for the first time, without recording the plan.
-    /// `None` if they publish no change that has a time.
+    /// Returns the time of the oldest change that the writes of a plan publish for the first time, without recording
+    /// the plan. `None` if they publish no change that has a time.
     #[must_use]
     pub fn oldest(&self, plan: &Plan) -> Option<Timestamp> {
         let seen = self.services.get(&plan.service.namespace, &plan.service.name)?;
@@ -172,8 +175,8 @@ impl TriggerTimes {
         times
     }
 
-    /// Records that a write of a slice is sent. `pods` are the pods of the slice's endpoints ([`pods_of`]). The changes of
-    /// these pods do not count for later plans, unless the write fails.
+    /// Records that a write of a slice is sent. `pods` are the pods of the slice's endpoints ([`pods_of`]). The changes
+    /// of these pods do not count for later plans, unless the write fails.
     pub fn send(&mut self, namespace: &str, service: &str, pods: Arc<[Text]>) -> Sent {
         let Some(seen) = self.services.get_mut(namespace, service) else { return Sent::default() };
         let times = pods.iter().filter_map(|pod| seen.waiting.remove_entry(pod)).collect();
@@ -181,8 +184,8 @@ impl TriggerTimes {
         Sent { times, service: seen.service.take_if(|_| pods.is_empty()), pods }
     }
 
-    /// Records the end of a write. `is_done` is false if the write failed; then a later write must publish the changes of its
-    /// pods.
+    /// Records the end of a write. `is_done` is false if the write failed; then a later write must publish the changes
+    /// of its pods.
     pub fn ended(&mut self, namespace: &str, service: &str, sent: Sent, is_done: bool) {
         let Some(seen) = self.services.get_mut(namespace, service) else { return };
         if let Some(at) = seen.underway.iter().position(|pods| Arc::ptr_eq(pods, &sent.pods)) {
@@ -207,7 +210,8 @@ impl TriggerTimes {
 }
 
 impl Seen {
-    /// Records the time of a pod's last change of readiness. Returns this time if it is later than the time recorded before.
+    /// Records the time of a pod's last change of readiness. Returns this time if it is later than the time recorded
+    /// before.
     fn note(&mut self, pod: &Pod) -> Option<Timestamp> {
         let at = pod.status.readiness.since?;
         let round = self.round;

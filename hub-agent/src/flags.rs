@@ -10,8 +10,8 @@ use std::time::Duration;
 
 /// Resolves the exports of all members and distributes their slices to importers.
 ///
-/// Every address serves /metrics, /healthz and /readyz. Equal addresses are bound once. The address ":0" stands for any free
-/// port, which the agent logs. The address "0" turns a listener off.
+/// Every address serves /metrics, /healthz and /readyz. Equal addresses are bound once. The address ":0" stands for any
+/// free port, which the agent logs. The address "0" turns a listener off.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "hub-agent", version, args_override_self = true)]
 pub struct Flags {
@@ -27,46 +27,51 @@ pub struct Flags {
     #[arg(long, value_name = "ADDRESS", default_value = ":8081")]
     pub health_probe_bind_address: String,
 
-    /// Use of the annotations `networking.fleet.azure.com/exporters` and `networking.fleet.azure.com/importers` on namespaces of the
-    /// hub, which list the clusters that may export and import.
+    /// Use of the annotations `networking.fleet.azure.com/exporters` and `networking.fleet.azure.com/importers` on
+    /// namespaces of the hub, which list the clusters that may export and import.
     #[arg(long, value_name = "POLICY", default_value = "enforce", value_enum)]
     pub namespace_policy: NamespacePolicyFlag,
 
-    /// Address of the slice stream, over which member agents get changes of imported slices before the objects are written.
+    /// Address of the slice stream, over which member agents get changes of imported slices before the objects are
+    /// written.
     #[arg(long, value_name = "ADDRESS", default_value = "0")]
     pub slice_stream_bind_address: String,
 
-    /// Address at which member agents reach the slice stream, as HOST:PORT. The hub agent writes it to the status of each
-    /// MemberAgent, with the authorities of its certificate. Default: none; then each member agent needs --slice-stream-address.
+    /// Address at which member agents reach the slice stream, as HOST:PORT. The hub agent writes it to the status of
+    /// each MemberAgent, with the authorities of its certificate. Default: none; then each member agent needs
+    /// --slice-stream-address.
     #[arg(long, value_name = "ADDRESS")]
     pub slice_stream_advertise_address: Option<String>,
 
-    /// Folder with the certificate of the slice stream: tls.crt, tls.key and, if the certificate is not self-signed, ca.crt. They
-    /// may be replaced at any time. Default: a self-signed certificate, which needs --slice-stream-advertise-address.
+    /// Folder with the certificate of the slice stream: tls.crt, tls.key and, if the certificate is not self-signed,
+    /// ca.crt. They may be replaced at any time. Default: a self-signed certificate, which needs
+    /// --slice-stream-advertise-address.
     #[arg(long, value_name = "FOLDER")]
     pub slice_stream_cert_path: Option<PathBuf>,
 
-    /// Longest time for which the hub agent delays the object of a slice that its importer got over the slice stream: at most 30s.
+    /// Longest time for which the hub agent delays the object of a slice that its importer got over the slice stream:
+    /// at most 30s.
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_object_lag)]
     pub object_lag: Duration,
 
-    /// Time without a heartbeat after which importers use the endpoints of a member only while no other member has ready endpoints.
-    /// At least 30s. 0 turns it off, also --silence-hard.
+    /// Time without a heartbeat after which importers use the endpoints of a member only while no other member has
+    /// ready endpoints. At least 30s. 0 turns it off, also --silence-hard.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     pub silence_soft: Duration,
 
-    /// Time without a heartbeat after which importers withdraw the endpoints of a member, unless no other member has ready endpoints. At
-    /// least a minute more than --silence-soft.
+    /// Time without a heartbeat after which importers withdraw the endpoints of a member, unless no other member has
+    /// ready endpoints. At least a minute more than --silence-soft.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = parse_duration)]
     pub silence_hard: Duration,
 
-    /// Memory that the exports and claims of one member may take in the hub agent, in MiB. The hub agent does not use objects above it,
-    /// until there is room. 0 turns it off.
+    /// Memory that the exports and claims of one member may take in the hub agent, in MiB. The hub agent does not use
+    /// objects above it, until there is room. 0 turns it off.
     #[arg(long, value_name = "MIB", default_value_t = MEMBER_MEMORY_MIB)]
     pub member_memory: u32,
 
-    /// Number of objects that the hub agent creates in the namespaces of other members for the exports of one member: distributed slices
-    /// and imports of the standard API. At this number, those that exist stay, and no further ones are created. 0 turns it off.
+    /// Number of objects that the hub agent creates in the namespaces of other members for the exports of one member:
+    /// distributed slices and imports of the standard API. At this number, those that exist stay, and no further ones
+    /// are created. 0 turns it off.
     #[arg(long, value_name = "OBJECTS", default_value_t = MEMBER_FAN_OUT)]
     pub member_fan_out: u32,
 
@@ -74,8 +79,8 @@ pub struct Flags {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, hide = true)]
     pub internalserviceexport_retry_interval: Option<Duration>,
 
-    /// Time that a member agent has after the deletion of its MemberCluster to remove what it imported. Then the hub agent removes the
-    /// finalizers that nobody else will remove.
+    /// Time that a member agent has after the deletion of its MemberCluster to remove what it imported. Then the hub
+    /// agent removes the finalizers that nobody else will remove.
     #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = parse_duration)]
     pub force_delete_wait_time: Duration,
 }
@@ -119,14 +124,14 @@ fn parse_object_lag(written: &str) -> Result<Duration, String> {
 /// Value of the flag for [`NamespacePolicy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum NamespacePolicyFlag {
-    /// Only listed clusters may export and import. Without the right to list and watch namespaces, the agent is not ready
-    /// and grants nothing new.
+    /// Only listed clusters may export and import. Without the right to list and watch namespaces, the agent is not
+    /// ready and grants nothing new.
     Enforce,
-    /// The annotations work as with `enforce`. No cluster may export or import Services of a namespace that does not exist in the
-    /// hub. If somebody deletes the namespace, the imports of its Services end.
+    /// The annotations work as with `enforce`. No cluster may export or import Services of a namespace that does not
+    /// exist in the hub. If somebody deletes the namespace, the imports of its Services end.
     Strict,
-    /// Only clusters that an annotation of an existing namespace lists may export or import. A namespace without the annotation
-    /// denies every cluster. Recommended if you do not trust every member.
+    /// Only clusters that an annotation of an existing namespace lists may export or import. A namespace without the
+    /// annotation denies every cluster. Recommended if you do not trust every member.
     Listed,
     /// The annotations have no effect: every member may export and import.
     Off,

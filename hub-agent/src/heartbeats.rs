@@ -1,12 +1,12 @@
 //! Heartbeats of the members as metrics: the age of each member's last renewal, and the difference of its clock.
 //!
-//! The age counts from the moment in which this agent saw the renewal, on its own clock. So a member with a wrong clock has the
-//! right age. Two renewals are different if their `renewTime` differs.
+//! The age counts from the moment in which this agent saw the renewal, on its own clock. So a member with a wrong clock
+//! has the right age. Two renewals are different if their `renewTime` differs.
 //!
-//! A renewal in a list, or after a lost connection, may be old when it arrives. It counts from its `renewTime`, because a member
-//! that is silent must not look fresh after a restart of the hub agent. A wrong clock of the member then matters until its next
-//! renewal, within these bounds: the renewal is not in the future, and not older than the last renewal that this agent saw or the
-//! creation of the MemberAgent.
+//! A renewal in a list, or after a lost connection, may be old when it arrives. It counts from its `renewTime`, because
+//! a member that is silent must not look fresh after a restart of the hub agent. A wrong clock of the member then
+//! matters until its next renewal, within these bounds: the renewal is not in the future, and not older than the last
+//! renewal that this agent saw or the creation of the MemberAgent.
 
 use crate::limits::REPLAY;
 use crate::metrics::{CLOCK_OFFSET, RENEWAL_AGE};
@@ -21,7 +21,8 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(crate) struct Heartbeats {
     members: BTreeMap<ClusterId, Heard>,
-    /// Time from which a renewal arrives right after the member's write. `None` during a list, and while the connection is lost.
+    /// Time from which a renewal arrives right after the member's write. `None` during a list, and while the connection
+    /// is lost.
     live_from: Option<Timestamp>,
     /// True if this replica leads. Only the leader exports the metrics, so that each member has one series.
     leads: bool,

@@ -1,5 +1,6 @@
-//! Tests of the memory that one hostile member can take. The member writes the largest objects that the definitions allow until the hub
-//! agent refuses them, and then three times as many. The smallest objects of a member that uses its whole quota are not refused.
+//! Tests of the memory that one hostile member can take. The member writes the largest objects that the definitions
+//! allow until the hub agent refuses them, and then three times as many. The smallest objects of a member that uses its
+//! whole quota are not refused.
 
 use crate::{Hub, MEMBER_FAN_OUT, MEMBER_MEMORY_MIB};
 use fleetnet_api::decode::decode;
@@ -50,8 +51,8 @@ fn slice(address: &str, addresses: usize) -> Value {
     })
 }
 
-/// Returns objects that need much memory in different ways, and few bytes in etcd. Each has a bound in bytes if the view keeps nothing of
-/// what makes it large.
+/// Returns objects that need much memory in different ways, and few bytes in etcd. Each has a bound in bytes if the
+/// view keeps nothing of what makes it large.
 fn largest() -> [(Kind, Value, Option<usize>); 6] {
     let port = |port: usize| json!({ "name": format!("p{port}"), "port": port, "targetPort": "p" });
     let ports: Vec<Value> = (1..=1_000).map(port).collect();

@@ -99,7 +99,8 @@ pub fn leases() -> Vec<String> {
     vec![LEASE.to_owned()]
 }
 
-/// Returns the kinds that the hub agent watches, in all namespaces of the hub. `force_delete` is as for [`Hub::with_force_delete`].
+/// Returns the kinds that the hub agent watches, in all namespaces of the hub. `force_delete` is as for
+/// [`Hub::with_force_delete`].
 pub fn sources(hub: &Arc<Cluster>, policy: NamespacePolicy, force_delete: Option<Duration>) -> Vec<SourceSpec<Hub>> {
     let mut sources: Vec<SourceSpec<Hub>> = [
         Kind::InternalServiceExport,
@@ -114,9 +115,10 @@ pub fn sources(hub: &Arc<Cluster>, policy: NamespacePolicy, force_delete: Option
     sources.push(SourceSpec { optional: true, ..convert::source(Kind::MemberAgent, hub, None) });
     // Optional, because only fleets that use the standard API have MergedServiceImports.
     sources.push(SourceSpec { optional: true, ..convert::source(Kind::MergedServiceImport, hub, None) });
-    // The watch of Namespaces is optional only if the policy is off. Annotations of a Namespace list the clusters that may
-    // export and import: without the right to read Namespaces, the hub agent grants nothing new. A new Namespace also requeues
-    // keys whose writes were denied because the Namespace was missing. Without the watch, these keys wait for their back-off.
+    // The watch of Namespaces is optional only if the policy is off. Annotations of a Namespace list the clusters that
+    // may export and import: without the right to read Namespaces, the hub agent grants nothing new. A new Namespace
+    // also requeues keys whose writes were denied because the Namespace was missing. Without the watch, these keys wait
+    // for their back-off.
     let optional = policy == NamespacePolicy::Off;
     let namespaces = convert::source(Kind::Namespace, hub, None);
     sources.push(SourceSpec { optional, freezes_when_forbidden: true, ends_denials: true, ..namespaces });

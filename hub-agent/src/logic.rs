@@ -39,8 +39,8 @@ pub struct Hub {
     states: States,
     bodies: SliceBodies,
     streams: Streams,
-    /// Keys of distributed slices and MergedServiceImports that their importers requeued, until their next plan without writes. Their
-    /// work counts for the importers.
+    /// Keys of distributed slices and MergedServiceImports that their importers requeued, until their next plan without
+    /// writes. Their work counts for the importers.
     by_importers: BTreeSet<Key>,
 }
 
@@ -105,7 +105,8 @@ impl Hub {
         self
     }
 
-    /// Sets the value of `--member-fan-out`: the number of objects that the exports of one member may cause. 0 is no limit.
+    /// Sets the value of `--member-fan-out`: the number of objects that the exports of one member may cause. 0 is no
+    /// limit.
     #[must_use]
     pub fn with_member_fan_out(mut self, objects: u32) -> Self {
         self.view.budgets.fan_out_limit = usize::try_from(objects).ok().filter(|objects| *objects > 0);
@@ -146,8 +147,8 @@ impl Hub {
         self.streams.leads()
     }
 
-    /// Returns kind, name and UID of the object that Events of this key refer to. `None` if the view does not have the object,
-    /// and for keys of members.
+    /// Returns kind, name and UID of the object that Events of this key refer to. `None` if the view does not have the
+    /// object, and for keys of members.
     fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Uid)> {
         match key {
             Key::Service(service) | Key::MergedImport { service, .. } => {
@@ -162,7 +163,8 @@ impl Hub {
         }
     }
 
-    /// Returns the Events about what blocks a member: limits that it exceeds, and what the operator of the hub declares for it.
+    /// Returns the Events about what blocks a member: limits that it exceeds, and what the operator of the hub declares
+    /// for it.
     fn member_events(&self, key: &Key, blocking_reasons: &[BlockingReason]) -> Vec<plan::Event> {
         let Key::Member(cluster) = key else { return Vec::new() };
         let Some(agent) = self.view.member_agents.get(&names::member_agent(cluster)) else { return Vec::new() };
@@ -340,9 +342,9 @@ impl Logic for Hub {
         self.blocking_reasons.note(key, planned_kind(key), blocking_reasons);
     }
 
-    /// Returns the flow (unit of fair queueing) of a key. All slices of an exporting member share one flow, all Services of a
-    /// namespace share one flow, and all MemberAgents share one flow. Work for one importer that this importer causes has the flow of
-    /// the importer, so it does not delay changes of the exporters.
+    /// Returns the flow (unit of fair queueing) of a key. All slices of an exporting member share one flow, all
+    /// Services of a namespace share one flow, and all MemberAgents share one flow. Work for one importer that this
+    /// importer causes has the flow of the importer, so it does not delay changes of the exporters.
     fn flow(&self, key: &Key) -> Flow {
         if let Some(importer) = importer_of(key).filter(|_| self.by_importers.contains(key)) {
             return FlowId::of(importer).into();
@@ -483,8 +485,8 @@ mod tests {
         }
     }
 
-    /// Returns a fight over a distributed slice, in which another writer undoes this agent's writes. `by` is the name of this
-    /// writer, or `None` if the fight is over.
+    /// Returns a fight over a distributed slice, in which another writer undoes this agent's writes. `by` is the name
+    /// of this writer, or `None` if the fight is over.
     fn fight(by: Option<&str>) -> Fight<Kind> {
         Fight {
             source: Kind::EndpointSliceImport,

@@ -1,4 +1,5 @@
-//! Bodies of distributed slices. All importers with the same features get the same content, so it is serialized once for them.
+//! Bodies of distributed slices. All importers with the same features get the same content, so it is serialized once
+//! for them.
 
 use crate::limits::SLICE_BODIES;
 use fleetnet_agent::convert;
@@ -9,7 +10,8 @@ use fleetnet_types::Text;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-/// Bodies that were serialized last, newest first. The plans of one change run close to each other, so a few are enough.
+/// Bodies that were serialized last, newest first. The plans of one change run close to each other, so a few are
+/// enough.
 #[derive(Debug, Default)]
 pub(crate) struct SliceBodies(RefCell<Recent>);
 
@@ -67,7 +69,8 @@ mod tests {
     use fleetnet_types::{ObjectName, Timestamp};
     use std::sync::Arc;
 
-    /// Returns the spec of a slice with this address, in memory of its own, as plans for importers with reduced features have it.
+    /// Returns the spec of a slice with this address, in memory of its own, as plans for importers with reduced
+    /// features have it.
     fn spec(address: &str) -> HubSliceSpec {
         let endpoints = vec![Endpoint { addresses: vec![address.into()], ..Endpoint::default() }];
         let (draining, ports) = (Vec::new(), Vec::new());

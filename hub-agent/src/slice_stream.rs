@@ -74,8 +74,8 @@ impl Listener {
         Ok(Some(Self { listener, certificates, advertised, listeners: listeners.clone() }))
     }
 
-    /// Returns the tasks that serve the streams, and the task that offers them to the members, if they are advertised. All run on
-    /// the thread of the listeners. `server` has the task that must run beside it.
+    /// Returns the tasks that serve the streams, and the task that offers them to the members, if they are advertised.
+    /// All run on the thread of the listeners. `server` has the task that must run beside it.
     pub(crate) fn tasks(
         self,
         (server, beside): (Server, BoxFuture<'static, ()>),
@@ -88,8 +88,8 @@ impl Listener {
     }
 }
 
-/// Offers the slice stream at this address to the members, and offers it again each time the authorities of the certificate are
-/// replaced. Ends with the engine.
+/// Offers the slice stream at this address to the members, and offers it again each time the authorities of the
+/// certificate are replaced. Ends with the engine.
 async fn offer(address: HostPort, certificates: Arc<Certificates>, inbox: mpsc::Sender<Message>) {
     let mut last: Option<Arc<str>> = None;
     while !inbox.is_closed() {

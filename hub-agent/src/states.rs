@@ -1,5 +1,5 @@
-//! Numbers of exports and claims by state, as metrics. Each change of an object changes the numbers by one, so a change costs the
-//! same with many objects.
+//! Numbers of exports and claims by state, as metrics. Each change of an object changes the numbers by one, so a change
+//! costs the same with many objects.
 
 use crate::metrics::{EXPORTS, IMPORTS};
 use fleetnet_core::hub::Planner;
@@ -23,7 +23,8 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// Returns the state of an object in the view. `None` if the object does not exist, is being deleted, or is not counted.
+    /// Returns the state of an object in the view. `None` if the object does not exist, is being deleted, or is not
+    /// counted.
     pub(crate) fn of(view: &Planner, kind: Kind, name: &ObjectName) -> Option<Self> {
         let state = match kind {
             Kind::InternalServiceExport => Self::Export(view.internal_exports.get(name)?.state()?),

@@ -1,4 +1,5 @@
-//! Server of the slice stream. Each member agent holds one stream, over which it gets previews of its distributed slices.
+//! Server of the slice stream. Each member agent holds one stream, over which it gets previews of its distributed
+//! slices.
 //!
 //! ```text
 //!  engine (Hub) ── previews ──► Outbox ──► Session ──► member agent

@@ -1,5 +1,5 @@
-//! Command line and environment of the member agent: all flags of the Go member manager and of the Go mcs manager, and additional
-//! flags of fleetnet.
+//! Command line and environment of the member agent: all flags of the Go member manager and of the Go mcs manager, and
+//! additional flags of fleetnet.
 
 use crate::endpoints::EndpointFlags;
 use clap::{ArgAction, Parser, ValueEnum};
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 /// Exports the Services of this cluster to the hub and imports those of other members.
 ///
-/// Every address serves /metrics, /healthz and /readyz. Equal addresses are bound once. The address ":0" stands for any free
-/// port, which the agent logs. The address "0" turns a listener off.
+/// Every address serves /metrics, /healthz and /readyz. Equal addresses are bound once. The address ":0" stands for any
+/// free port, which the agent logs. The address "0" turns a listener off.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "member-agent", version, args_override_self = true)]
 pub struct Flags {
@@ -35,7 +35,8 @@ pub struct Flags {
     #[arg(long, value_name = "NAMESPACE", default_value = "fleet-system")]
     pub fleet_system_namespace: String,
 
-    /// Parts of the agent to run, separated by commas: export, import, multiclusterservice, endpointslice, or * for all.
+    /// Parts of the agent to run, separated by commas: export, import, multiclusterservice, endpointslice, or * for
+    /// all.
     #[arg(long, value_name = "LIST", default_value = "*", value_delimiter = ',')]
     pub controllers: Vec<String>,
 
@@ -43,39 +44,40 @@ pub struct Flags {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     pub derived_service_grace: Duration,
 
-    /// Export and import Services also by the standard API multicluster.x-k8s.io. Needs its definitions and the rights of
-    /// deploy/multicluster-api.yaml in this cluster, and a hub agent that announces the API.
+    /// Export and import Services also by the standard API multicluster.x-k8s.io. Needs its definitions and the rights
+    /// of deploy/multicluster-api.yaml in this cluster, and a hub agent that announces the API.
     #[arg(long, value_name = "BOOL", default_value = "false", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub multicluster_api: bool,
 
-    /// Namespaces that import Services by the standard API: those with the label fleetnet/import=true, or all. Namespaces of
-    /// Kubernetes and of fleetnet never import.
+    /// Namespaces that import Services by the standard API: those with the label fleetnet/import=true, or all.
+    /// Namespaces of Kubernetes and of fleetnet never import.
     #[arg(long, value_name = "NAMESPACES", default_value = "labelled")]
     pub multicluster_api_import: MulticlusterImport,
 
-    /// If another cluster owns this cluster's id in the hub, and does not renew its MemberAgent for this time, this cluster
-    /// takes the id over. At least 2m.
+    /// If another cluster owns this cluster's id in the hub, and does not renew its MemberAgent for this time, this
+    /// cluster takes the id over. At least 2m.
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = parse_duration)]
     pub member_takeover_after: Duration,
 
-    /// Address ranges of the endpoints of another cluster, as ID=CIDR,CIDR. May be repeated. Endpoints outside of the ranges are
-    /// not imported. A cluster that no such flag names may export any address.
+    /// Address ranges of the endpoints of another cluster, as ID=CIDR,CIDR. May be repeated. Endpoints outside of the
+    /// ranges are not imported. A cluster that no such flag names may export any address.
     #[arg(long, value_name = "CLUSTER=CIDR,...")]
     pub source_ranges: Vec<String>,
 
-    /// Addresses of this cluster that endpoints of other clusters must not have. With `auto`, these are the cluster IPs of its
-    /// Services and the addresses of its API server. CIDR,CIDR adds ranges to them, such as those of its nodes and pods. With
-    /// `off`, endpoints of other clusters may have all these addresses.
+    /// Addresses of this cluster that endpoints of other clusters must not have. With `auto`, these are the cluster IPs
+    /// of its Services and the addresses of its API server. CIDR,CIDR adds ranges to them, such as those of its nodes
+    /// and pods. With `off`, endpoints of other clusters may have all these addresses.
     #[arg(long, value_name = "RANGES", default_value = "auto")]
     pub own_ranges: String,
 
-    /// Maximum number of load balancers for the MultiClusterServices of one namespace. Load balancers that exist stay, and the
-    /// oldest MultiClusterServices get the others. Default: no maximum.
+    /// Maximum number of load balancers for the MultiClusterServices of one namespace. Load balancers that exist stay,
+    /// and the oldest MultiClusterServices get the others. Default: no maximum.
     #[arg(long, value_name = "NUMBER")]
     pub load_balancers_per_namespace: Option<usize>,
 
-    /// Slices of one Service that this cluster imports from one exporting cluster. Those whose import has begun come first. 0: no limit.
+    /// Slices of one Service that this cluster imports from one exporting cluster. Those whose import has begun come
+    /// first. 0: no limit.
     #[arg(long, value_name = "SLICES", default_value = "400")]
     pub max_imported_slices: u32,
 
@@ -83,7 +85,8 @@ pub struct Flags {
     #[arg(long, value_name = "ENDPOINTS", default_value = "10000")]
     pub max_imported_endpoints: u32,
 
-    /// Services of one namespace that this cluster exports, and two and a half times as many slices. Exports that exist stay. 0: no limit.
+    /// Services of one namespace that this cluster exports, and two and a half times as many slices. Exports that exist
+    /// stay. 0: no limit.
     #[arg(long, value_name = "SERVICES", default_value = "500")]
     pub max_exports_per_namespace: u32,
 
@@ -143,18 +146,19 @@ pub struct Flags {
     #[arg(long, value_name = "FILE", env = "CONFIG_PATH")]
     pub config_path: Option<PathBuf>,
 
-    /// Secret in this cluster, as NAMESPACE/NAME, whose key `token` has the token for the hub. The agent renews the token before it
-    /// expires, and writes it to this Secret. Default: the agent does not renew its token. Needs CONFIG_PATH.
+    /// Secret in this cluster, as NAMESPACE/NAME, whose key `token` has the token for the hub. The agent renews the
+    /// token before it expires, and writes it to this Secret. Default: the agent does not renew its token. Needs
+    /// CONFIG_PATH.
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub hub_token_secret: Option<String>,
 
-    /// Address of the hub agent's slice stream, as HOST:PORT; needs --slice-stream-ca-file. 0: use no slice stream. Default: the
-    /// address that the hub agent offers in the status of the MemberAgent, if any.
+    /// Address of the hub agent's slice stream, as HOST:PORT; needs --slice-stream-ca-file. 0: use no slice stream.
+    /// Default: the address that the hub agent offers in the status of the MemberAgent, if any.
     #[arg(long, value_name = "ADDRESS")]
     pub slice_stream_address: Option<String>,
 
-    /// Hosts that the hub agent may offer for the slice stream, separated by commas. The agent does not connect to an offered address
-    /// with another host. Default: any host.
+    /// Hosts that the hub agent may offer for the slice stream, separated by commas. The agent does not connect to an
+    /// offered address with another host. Default: any host.
     #[arg(long, value_name = "HOST,...", value_delimiter = ',')]
     pub slice_stream_hosts: Vec<String>,
 
@@ -179,8 +183,8 @@ pub enum MulticlusterImport {
 }
 
 impl Flags {
-    /// Returns a copy of the flags for the log. The copy omits headers, which may contain credentials, and the certificate
-    /// authority, which is long.
+    /// Returns a copy of the flags for the log. The copy omits headers, which may contain credentials, and the
+    /// certificate authority, which is long.
     pub fn without_secrets(&self) -> Self {
         let set = |value: &Option<String>| value.as_ref().map(|_| "(set)".to_owned());
         let hub_certificate_authority = set(&self.hub_certificate_authority);

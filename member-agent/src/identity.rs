@@ -1,5 +1,5 @@
-//! Reports a conflict about this cluster's id to operators: with Events on the namespace `kube-system`, and in the readiness of
-//! the agent.
+//! Reports a conflict about this cluster's id to operators: with Events on the namespace `kube-system`, and in the
+//! readiness of the agent.
 
 use fleetnet_core::model::Kind;
 use fleetnet_core::plan::{BlockingReason, Event, event_about};
@@ -26,8 +26,8 @@ impl IdentityReport {
         Self { leads: false, emitted: Vec::new(), blocked: watch::Sender::new(None) }
     }
 
-    /// Returns a watch channel with the reason why this agent is not ready: another cluster owns this cluster's id. The value is
-    /// `None` if no other cluster owns the id.
+    /// Returns a watch channel with the reason why this agent is not ready: another cluster owns this cluster's id. The
+    /// value is `None` if no other cluster owns the id.
     pub(crate) fn blocked(&self) -> watch::Receiver<Option<String>> {
         self.blocked.subscribe()
     }
@@ -36,8 +36,8 @@ impl IdentityReport {
         self.leads
     }
 
-    /// Starts to emit Events. A new leader also emits Events for reasons that an earlier leader reported, because these reasons
-    /// persist.
+    /// Starts to emit Events. A new leader also emits Events for reasons that an earlier leader reported, because these
+    /// reasons persist.
     pub(crate) fn leads(&mut self) {
         self.leads = true;
     }
@@ -77,8 +77,8 @@ impl IdentityReport {
     }
 }
 
-/// Returns the blocking reasons that need an Event. The first reports that another cluster owns this cluster's id. After it
-/// comes the one that reports that two agents share the id.
+/// Returns the blocking reasons that need an Event. The first reports that another cluster owns this cluster's id.
+/// After it comes the one that reports that two agents share the id.
 fn reported(blocking_reasons: &[BlockingReason]) -> Vec<BlockingReason> {
     let of_reason =
         |reason: Reason| blocking_reasons.iter().filter(move |blocking_reason| blocking_reason.reason == reason);

@@ -1,4 +1,5 @@
-//! Kinds that the import half of the agent watches: import runs from the hub to this cluster (`fleetnet_core::member::import`).
+//! Kinds that the import half of the agent watches: import runs from the hub to this cluster
+//! (`fleetnet_core::member::import`).
 
 use fleetnet_core::model::Kind;
 

@@ -35,7 +35,8 @@ impl Clocks {
 pub struct Latencies {
     cluster: String,
     slices: HistogramVec,
-    /// Exporting members with metric series. [`Latencies::forget_departed`] drops the series of members that no longer export.
+    /// Exporting members with metric series. [`Latencies::forget_departed`] drops the series of members that no longer
+    /// export.
     origins: BTreeSet<ClusterId>,
     services: HistogramVec,
     samples: IntCounterVec,
@@ -93,8 +94,8 @@ impl Latencies {
         let departed: Vec<ClusterId> = self.origins.iter().filter(|origin| !is_origin(origin)).cloned().collect();
         for origin in departed {
             for first in ["true", "false"] {
-                // Ignore a missing series: a member may have only the series for first imports or only the series for later
-                // imports.
+                // Ignore a missing series: a member may have only the series for first imports or only the series for
+                // later imports.
                 let _ = self.slices.remove_label_values(&[&*origin, &*self.cluster, first]);
             }
             for clock in ["raw", "corrected", "clamped"] {

@@ -1,10 +1,10 @@
-//! Member agent: exports the Services of its cluster to the hub, and imports the Services of other members. The process also makes
-//! the EndpointSlices of its cluster while kube-controller-manager does not.
+//! Member agent: exports the Services of its cluster to the hub, and imports the Services of other members. The process
+//! also makes the EndpointSlices of its cluster while kube-controller-manager does not.
 //!
-//! The rules of the fleet are in `fleetnet_core::member`. This crate has the watches, the metrics and the process of the agent.
-//! [`export`] and [`import`] list the watched kinds. [`endpoints`] is the EndpointSlice controller, an agent of its own in the
-//! same process; the `endpointslice` library computes its slices. It shows the responses to its writes to [`Member`], which so
-//! exports a slice before its own watch shows it.
+//! The rules of the fleet are in `fleetnet_core::member`. This crate has the watches, the metrics and the process of
+//! the agent. [`export`] and [`import`] list the watched kinds. [`endpoints`] is the EndpointSlice controller, an agent
+//! of its own in the same process; the `endpointslice` library computes its slices. It shows the responses to its
+//! writes to [`Member`], which so exports a slice before its own watch shows it.
 
 pub mod endpoints;
 pub mod export;
@@ -90,8 +90,8 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     })
 }
 
-/// Returns the agents of a process with these settings: [`Member`] if it belongs to a fleet, and the EndpointSlice controller if
-/// that is on. `hub` must be set if the settings have a hub.
+/// Returns the agents of a process with these settings: [`Member`] if it belongs to a fleet, and the EndpointSlice
+/// controller if that is on. `hub` must be set if the settings have a hub.
 ///
 /// # Errors
 /// If the registry already has a metric of an agent.

@@ -1,5 +1,5 @@
-//! Member agent as an implementation of the runtime's `Logic` ([`Member`]): exports and imports. Uses the view and the plans of the
-//! crate `fleetnet_core`. Adds latency metrics, Events and blocking reasons.
+//! Member agent as an implementation of the runtime's `Logic` ([`Member`]): exports and imports. Uses the view and the
+//! plans of the crate `fleetnet_core`. Adds latency metrics, Events and blocking reasons.
 
 use crate::identity::IdentityReport;
 use crate::latency::{Clocks, Latencies};
@@ -42,8 +42,8 @@ pub struct Member {
 #[derive(Debug)]
 pub struct Effect {
     blocking_reasons: Vec<BlockingReason>,
-    /// True if the plan writes to no other object than the user's object. Then no server can reject a write to another object
-    /// any more, so the condition of the user's object must no longer report an earlier rejection.
+    /// True if the plan writes to no other object than the user's object. Then no server can reject a write to another
+    /// object any more, so the condition of the user's object must no longer report an earlier rejection.
     forget_rejection: bool,
     not_imported: Option<NotImported>,
     reads: ReadValues,
@@ -59,8 +59,8 @@ struct NotImported {
     why: &'static str,
 }
 
-/// Returns the kind of the user's object that this key plans. A condition of this object reports rejected writes. `None` for
-/// keys that plan other objects.
+/// Returns the kind of the user's object that this key plans. A condition of this object reports rejected writes.
+/// `None` for keys that plan other objects.
 fn reporting_kind(key: &Key) -> Option<Kind> {
     match key {
         Key::Export(_) => Some(Kind::ServiceExport),
@@ -106,8 +106,8 @@ impl Member {
         self.stream.dialer()
     }
 
-    /// Returns a watch channel with the reason why this agent is not ready, even if all watches of this cluster are complete. The
-    /// value is `None` while there is no such reason.
+    /// Returns a watch channel with the reason why this agent is not ready, even if all watches of this cluster are
+    /// complete. The value is `None` while there is no such reason.
     #[must_use]
     pub fn blocked(&self) -> watch::Receiver<Option<String>> {
         self.identity.blocked()
@@ -124,8 +124,8 @@ impl Member {
     }
 
     /// If an imported slice was deleted, remembers the generation of its source slice whose latency was measured. The
-    /// annotation with this generation is deleted with the slice. If the hub removed the EndpointSliceImport, forgets the
-    /// generation.
+    /// annotation with this generation is deleted with the slice. If the hub removed the EndpointSliceImport, forgets
+    /// the generation.
     fn remember_observed(&mut self, source: Kind, change: &Change<Object>) {
         let Change::Removed { name, .. } = change else { return };
         match source {
@@ -140,8 +140,8 @@ impl Member {
         }
     }
 
-    /// Records the generation of the source slice whose latency was measured when `slice` was imported. Returns what the record
-    /// had about the slice before. Keeps no record of a slice that the hub does not distribute.
+    /// Records the generation of the source slice whose latency was measured when `slice` was imported. Returns what
+    /// the record had about the slice before. Keeps no record of a slice that the hub does not distribute.
     fn note_observed(&mut self, slice: &Text, generation: i64) -> Known {
         let known = self.observed.note(slice, generation);
         if self.view.owner_of_distributed_slice(slice).is_none() {
@@ -157,8 +157,8 @@ impl Member {
         }
     }
 
-    /// Returns the user's object that Events about a key refer to, as kind, name and UID. `None` if the object does not exist,
-    /// or if the key has none.
+    /// Returns the user's object that Events about a key refer to, as kind, name and UID. `None` if the object does not
+    /// exist, or if the key has none.
     fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Uid)> {
         let export = |name: &ObjectName| {
             let export = self.view.exports.get(name).map(|export| (Kind::ServiceExport, &export.meta));
@@ -202,7 +202,8 @@ impl Member {
         })
     }
 
-    /// Returns Events about a ServiceImport of another writer, in whose status the agent must not write: its name blocks the import.
+    /// Returns Events about a ServiceImport of another writer, in whose status the agent must not write: its name
+    /// blocks the import.
     fn foreign_import_events(&self, service: &ObjectName, blocking_reasons: &[BlockingReason]) -> Vec<CoreEvent> {
         let foreign = self.view.standard_imports.get(service).filter(|import| !import.is_ours);
         let Some(foreign) = foreign.filter(|_| self.identity.is_leader()) else { return Vec::new() };
@@ -213,8 +214,8 @@ impl Member {
         blocking_reasons.iter().map(event).collect()
     }
 
-    /// Returns the reason why the distributed slice of this key is not imported yet. `None` if the slice is imported, or if the
-    /// reason is not known.
+    /// Returns the reason why the distributed slice of this key is not imported yet. `None` if the slice is imported,
+    /// or if the reason is not known.
     fn why_not_imported(&self, key: &Key) -> Option<NotImported> {
         let Key::SliceImport(slice) = key else { return None };
         if slice.namespace != self.view.settings.fleet_system_namespace {
@@ -270,8 +271,8 @@ impl Member {
         convert::events(receipt.events)
     }
 
-    /// Returns the Event about a failed write. If the server rejected a write to another object than the user's object, the
-    /// condition of the user's object reports it instead.
+    /// Returns the Event about a failed write. If the server rejected a write to another object than the user's object,
+    /// the condition of the user's object reports it instead.
     fn failed(&mut self, key: &Key, end: WriteEnd, failure: &WriteFailure<Kind>) -> Vec<Event<Kind>> {
         let about = self.about(key);
         let reporting = reporting_kind(key).filter(|kind| *kind != failure.source);
@@ -305,8 +306,8 @@ impl Logic for Member {
         }
     }
 
-    /// Without a connection of the watch of EndpointSlices, this member stops its heartbeat, because its exported slices may be
-    /// out of date.
+    /// Without a connection of the watch of EndpointSlices, this member stops its heartbeat, because its exported
+    /// slices may be out of date.
     fn watch(&mut self, source: Kind, news: WatchNews, at: Timestamp, requeue: &mut Vec<Key>) {
         match (news, source) {
             (WatchNews::State(state), _) => self.view.watch_state(source, state, at, requeue),
@@ -388,8 +389,8 @@ impl Logic for Member {
         self.blocking_reasons.note(key, planned_kind(key), effect.blocking_reasons);
     }
 
-    /// Returns the flow of a key. Keys of exports and claims have one flow per namespace. Keys of distributed slices have one
-    /// flow per exporting member.
+    /// Returns the flow of a key. Keys of exports and claims have one flow per namespace. Keys of distributed slices
+    /// have one flow per exporting member.
     fn flow(&self, key: &Key) -> Flow {
         let id = match key {
             Key::Export(name)
@@ -442,8 +443,8 @@ impl Logic for Member {
     }
 }
 
-/// Returns an Event about the user's object if not all endpoints of a Service are imported. The engine posts an equal Event again only after
-/// ten minutes.
+/// Returns an Event about the user's object if not all endpoints of a Service are imported. The engine posts an equal
+/// Event again only after ten minutes.
 fn too_many_endpoints(about: Option<(Kind, ObjectName, Uid)>, blocking_reasons: &[BlockingReason]) -> Vec<CoreEvent> {
     let too_many = blocking_reasons.iter().find(|it| it.reason == Reason::TooManyEndpoints);
     let event = about

@@ -66,8 +66,8 @@ fn loses(member: &mut Member, kind: Kind, namespace: &str, name: &str) {
     member.observe(kind, change, NOON, &mut Vec::new());
 }
 
-/// Delivers a distributed slice to `member`, and an imported slice of the same name. The annotation of the imported slice
-/// says that the latency was measured for generation 2 of the source slice.
+/// Delivers a distributed slice to `member`, and an imported slice of the same name. The annotation of the imported
+/// slice says that the latency was measured for generation 2 of the source slice.
 fn imports(member: &mut Member, name: &str, namespace: &str) {
     let reference = json!({ "namespace": "work", "name": "app-1" });
     let distributed_slice = json!({

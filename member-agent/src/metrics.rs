@@ -1,5 +1,5 @@
-//! Metrics that only the member agent exports. The metrics of its EndpointSlice controller are in `endpointslice::metrics`, with
-//! the names of kube-controller-manager.
+//! Metrics that only the member agent exports. The metrics of its EndpointSlice controller are in
+//! `endpointslice::metrics`, with the names of kube-controller-manager.
 
 use fleetnet_core::member::latency::BUCKETS_MILLISECONDS;
 use fleetnet_runtime::metrics::{Definition, Kind};

@@ -1,13 +1,13 @@
 //! Record of the imported slices whose latency this process has measured, each with the generation of its source slice.
 //!
-//! The annotation of an imported slice also has this generation. If somebody deletes the slice, the agent creates the slice
-//! again without the annotation. This record prevents a second sample for the same generation.
+//! The annotation of an imported slice also has this generation. If somebody deletes the slice, the agent creates the
+//! slice again without the annotation. This record prevents a second sample for the same generation.
 
 use fleetnet_types::Text;
 use std::collections::BTreeMap;
 
-/// Generation of the source slice whose latency was measured, by the name of the imported slice. Kept while the hub distributes
-/// the slice.
+/// Generation of the source slice whose latency was measured, by the name of the imported slice. Kept while the hub
+/// distributes the slice.
 #[derive(Debug, Default)]
 pub(crate) struct Observed(BTreeMap<Text, i64>);
 

@@ -18,11 +18,12 @@ use std::time::Duration;
 /// Name of the Go agent that supports Traffic Manager, for error messages. This agent does not support Traffic Manager.
 const GO_BINARY: &str = "member-net-controller-manager";
 
-/// Leases of the Go member manager. This agent acquires them, so that the Go agent does not export or import at the same time.
+/// Leases of the Go member manager. This agent acquires them, so that the Go agent does not export or import at the
+/// same time.
 const MEMBER_LEASES: [&str; 2] =
     ["2bf2b407.hub.networking.fleet.azure.com", "2bf2b407.member.networking.fleet.azure.com"];
-/// Leases of the Go mcs manager. This agent acquires them, so that the Go agent does not handle MultiClusterServices at the same
-/// time.
+/// Leases of the Go mcs manager. This agent acquires them, so that the Go agent does not handle MultiClusterServices at
+/// the same time.
 const MCS_LEASES: [&str; 2] =
     ["2bf2b407.mcs.hub.networking.fleet.azure.com", "2bf2b407.mcs.member.networking.fleet.azure.com"];
 
@@ -46,8 +47,8 @@ impl Parts {
     /// All parts run.
     pub const ALL: Self = Self { export: true, import: true, multi_cluster_service: true, endpoint_slice: true };
 
-    /// Returns the version and the features that this process announces to the hub agent. `None` if the process writes nothing
-    /// in the hub.
+    /// Returns the version and the features that this process announces to the hub agent. `None` if the process writes
+    /// nothing in the hub.
     pub fn announcement(self, standard_api: StandardApi) -> Option<Announcement> {
         let of_slices = Feature::OF_SLICES.into_iter().filter(|_| self.import);
         let of_services = Feature::OF_SERVICES.into_iter().filter(|_| self.multi_cluster_service);
@@ -68,8 +69,8 @@ impl Parts {
         member.into_iter().chain(self.multi_cluster_service.then_some(MembershipAgent::MultiClusterService)).collect()
     }
 
-    /// Returns the names of the Leases to acquire. The Leases of a Go manager are included if its parts are on here, so that the
-    /// Go manager never writes at the same time.
+    /// Returns the names of the Leases to acquire. The Leases of a Go manager are included if its parts are on here, so
+    /// that the Go manager never writes at the same time.
     pub fn leases(self) -> Vec<String> {
         let mut leases = Vec::new();
         if self.export || self.import {
@@ -188,8 +189,9 @@ fn number(flag: u32) -> usize {
     usize::try_from(flag).ok().filter(|number| *number > 0).unwrap_or(usize::MAX)
 }
 
-/// Checks `--member-takeover-after` (`after`). A member stops its writes to the hub when half of `after` has passed since its
-/// last renewal. It renews every 10 s. The minimum of 2 minutes gives a slow hub at least one minute for a renewal.
+/// Checks `--member-takeover-after` (`after`). A member stops its writes to the hub when half of `after` has passed
+/// since its last renewal. It renews every 10 s. The minimum of 2 minutes gives a slow hub at least one minute for a
+/// renewal.
 fn takeover_after_micros(after: Duration) -> Result<i64, UsageError> {
     if after < MEMBER_TAKEOVER_MIN {
         return Err(UsageError(format!(

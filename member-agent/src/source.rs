@@ -10,8 +10,8 @@ use fleetnet_runtime::SourceSpec;
 use fleetnet_runtime::client::Cluster;
 use std::sync::Arc;
 
-/// Returns the watches of the member agent: kinds in its own cluster, and kinds in its member namespace of the hub. An agent that only
-/// sends heartbeats to a fleet manager watches no kind of Services and slices.
+/// Returns the watches of the member agent: kinds in its own cluster, and kinds in its member namespace of the hub. An
+/// agent that only sends heartbeats to a fleet manager watches no kind of Services and slices.
 pub(crate) fn sources(member: &Arc<Cluster>, hub: &Arc<Cluster>, settings: &Settings) -> Vec<SourceSpec<Member>> {
     let hub_namespace = &*settings.member.hub_namespace;
     let mut sources = Vec::new();
@@ -21,17 +21,17 @@ pub(crate) fn sources(member: &Arc<Cluster>, hub: &Arc<Cluster>, settings: &Sett
         sources.extend(local.map(|kind| convert::source(kind, member, None)));
         sources.extend(remote.map(|kind| convert::source(kind, hub, Some(hub_namespace))));
     }
-    // Optional, because a hub of Go agents lacks the CRD of MemberAgent. This agent then announces no features and writes the Go
-    // form.
+    // Optional, because a hub of Go agents lacks the CRD of MemberAgent. This agent then announces no features and
+    // writes the Go form.
     sources.push(SourceSpec { optional: true, ..convert::source(Kind::MemberAgent, hub, Some(hub_namespace)) });
-    // Optional: the UID of the namespace `kube-system` distinguishes this cluster from another cluster with the same cluster id.
-    // Without the right to read the namespace, the agent does not make this check. The heartbeat needs this watch, so it does not
-    // depend on other rights.
+    // Optional: the UID of the namespace `kube-system` distinguishes this cluster from another cluster with the same
+    // cluster id. Without the right to read the namespace, the agent does not make this check. The heartbeat needs this
+    // watch, so it does not depend on other rights.
     let system = convert::source(Kind::SystemNamespace, member, None);
     sources.push(SourceSpec { optional: true, name: Some("kube-system"), ..system });
     if settings.member.standard_api != StandardApi::Off && settings.parts.in_fleet() {
-        // Without the right to list all Namespaces, the agent is not ready, so a rollout stops. Only imports of the standard API need
-        // this kind.
+        // Without the right to list all Namespaces, the agent is not ready, so a rollout stops. Only imports of the
+        // standard API need this kind.
         sources.push(convert::source(Kind::Namespace, member, None));
         // Optional: without the definitions of the standard API, everything else works.
         let local = [Kind::StandardServiceExport, Kind::StandardServiceImport];

@@ -1,5 +1,5 @@
-//! Parser of `--source-ranges` and `--own-ranges`: the address ranges in which a member may export endpoints, and those of the
-//! importing cluster itself, in which no other member may export endpoints.
+//! Parser of `--source-ranges` and `--own-ranges`: the address ranges in which a member may export endpoints, and those
+//! of the importing cluster itself, in which no other member may export endpoints.
 
 use fleetnet_agent::flags::UsageError;
 use fleetnet_core::member::OwnRanges;

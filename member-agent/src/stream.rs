@@ -36,8 +36,8 @@ use prometheus::Registry;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Generations of the source slices whose previews this member has imported, by the name of the slice. Each stream has one, which
-/// also identifies the stream.
+/// Generations of the source slices whose previews this member has imported, by the name of the slice. Each stream has
+/// one, which also identifies the stream.
 pub(crate) type Acknowledgements = Mailbox<i64>;
 
 /// If and where a member agent connects to the slice stream.
@@ -92,8 +92,8 @@ enum News {
     Ended(StreamEnd),
 }
 
-/// Returns a task that keeps a slice stream open while this process leads. `dialer` is [`Member::dialer`], and `hub` issues the
-/// tokens.
+/// Returns a task that keeps a slice stream open while this process leads. `dialer` is [`Member::dialer`], and `hub`
+/// issues the tokens.
 ///
 /// # Errors
 /// If the registry has a metric of the stream already.

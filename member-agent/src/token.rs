@@ -11,7 +11,8 @@ use futures::future::{BoxFuture, FutureExt as _};
 use prometheus::Registry;
 use tokio::sync::watch;
 
-/// Returns the task that renews the token while this process leads. Its metrics are registered at once, so that each replica exports them.
+/// Returns the task that renews the token while this process leads. Its metrics are registered at once, so that each
+/// replica exports them.
 pub(crate) fn renew(
     secret: &TokenSecret,
     hub: &Cluster,

@@ -1,5 +1,5 @@
-//! Protocol of the slice stream: the messages and the service of `fleetnet/v1/slice_stream.proto`, and their conversion to the
-//! model of `fleetnet_core`.
+//! Protocol of the slice stream: the messages and the service of `fleetnet/v1/slice_stream.proto`, and their conversion
+//! to the model of `fleetnet_core`.
 
 mod convert;
 

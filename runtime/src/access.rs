@@ -1,8 +1,8 @@
-//! Access for clients that an API server accepts, as in controller-runtime. A TokenReview shows who the client is, and a
-//! SubjectAccessReview shows if this user may do what the client asks for.
+//! Access for clients that an API server accepts, as in controller-runtime. A TokenReview shows who the client is, and
+//! a SubjectAccessReview shows if this user may do what the client asks for.
 //!
-//! Every client that can connect can send tokens. So reviews have a maximum rate, which clients share in turns, and answers are
-//! cached for a short time.
+//! Every client that can connect can send tokens. So reviews have a maximum rate, which clients share in turns, and
+//! answers are cached for a short time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -53,8 +53,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Returns a guard of metrics that asks the API server of `client`. While the API server does not answer, a client that it
-    /// accepted before keeps its access for some minutes: metrics are needed most while an API server is down.
+    /// Returns a guard of metrics that asks the API server of `client`. While the API server does not answer, a client
+    /// that it accepted before keeps its access for some minutes: metrics are needed most while an API server is down.
     #[must_use]
     pub fn of_metrics(client: kube::Client) -> Self {
         Self::new(client, Grants { fresh: REVIEW_GRANT_TTL, stale: REVIEW_GRANT_STALE })
@@ -134,8 +134,8 @@ impl Answers {
         self.0.get(hash).is_some_and(|(access, at)| *access == Access::Granted && now < *at + stale_for)
     }
 
-    /// Stores an answer. If there are too many, drops the oldest denial, or else the oldest grant. So a client without access
-    /// cannot displace the answers about others.
+    /// Stores an answer. If there are too many, drops the oldest denial, or else the oldest grant. So a client without
+    /// access cannot displace the answers about others.
     fn insert(&mut self, hash: QuestionHash, access: Access, now: Instant) {
         self.0.retain(|_, (_, at)| now < *at + REVIEW_GRANT_STALE);
         self.0.remove(&hash);
@@ -173,8 +173,8 @@ pub(crate) mod tests {
     use std::time::Duration;
     use tower::{BoxError, ServiceExt as _, service_fn};
 
-    /// API server that knows two users: `scraper` may read the metrics, `other` may not. Their tokens are their names. Records
-    /// the reviews.
+    /// API server that knows two users: `scraper` may read the metrics, `other` may not. Their tokens are their names.
+    /// Records the reviews.
     #[derive(Clone, Default)]
     pub(crate) struct Reviewer(Arc<std::sync::Mutex<State>>);
 

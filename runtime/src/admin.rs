@@ -1,11 +1,12 @@
 //! Admin server: `/metrics`, `/healthz` and `/readyz` in plain HTTP, with the same content on every listen address.
 //!
-//! With [`Secure`], the addresses of metrics serve only `/metrics`, over TLS and for clients that the API server accepts. The
-//! addresses of probes then serve only `/healthz` and `/readyz`, in plain HTTP.
+//! With [`Secure`], the addresses of metrics serve only `/metrics`, over TLS and for clients that the API server
+//! accepts. The addresses of probes then serve only `/healthz` and `/readyz`, in plain HTTP.
 //!
-//! Every client in the pod network can connect, without authentication. A probe must get its response even if other clients open
-//! many connections. So the server accepts every connection, but above a limit each new connection closes an older one
-//! ([`connections`]). It encodes metrics at most once a second, and runs apart from the engine ([`crate::listeners`]).
+//! Every client in the pod network can connect, without authentication. A probe must get its response even if other
+//! clients open many connections. So the server accepts every connection, but above a limit each new connection closes
+//! an older one ([`connections`]). It encodes metrics at most once a second, and runs apart from the engine
+//! ([`crate::listeners`]).
 
 mod certificates;
 pub mod connections;
@@ -49,8 +50,8 @@ use exposition::Exposition;
 pub enum BindAddress {
     /// The admin server does not listen (flag value `0`).
     Off,
-    /// All addresses of the machine, with this port: `:8080`, `0.0.0.0:8080` or `[::]:8080`. With port 0, the system chooses a
-    /// free port.
+    /// All addresses of the machine, with this port: `:8080`, `0.0.0.0:8080` or `[::]:8080`. With port 0, the system
+    /// chooses a free port.
     AllAddresses(u16),
     /// One address or host name, with a port: `127.0.0.1:8080`, `localhost:8080`.
     Host(String, u16),
@@ -95,7 +96,8 @@ impl BindAddress {
         match self {
             Self::Off => Err(io::ErrorKind::InvalidInput.into()),
             Self::Host(host, port) => TcpListener::bind((host.as_str(), *port)).await,
-            // Listen on IPv6, because an IPv6 socket also accepts IPv4 connections. On a machine without IPv6, listen on IPv4.
+            // Listen on IPv6, because an IPv6 socket also accepts IPv4 connections. On a machine without IPv6, listen
+            // on IPv4.
             Self::AllAddresses(port) => match TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port)).await {
                 Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
                     TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).await
@@ -127,7 +129,8 @@ pub struct AdminError {
     pub cause: io::Error,
 }
 
-/// Content of `/readyz`: the agent is ready if all required checks are ok. Optional checks are listed for information only.
+/// Content of `/readyz`: the agent is ready if all required checks are ok. Optional checks are listed for information
+/// only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
     /// Result of each readiness check, by the check's name.
@@ -228,7 +231,8 @@ impl AdminServer {
         Self::start_all(&[(addresses, Serving::Everything)], sources).await
     }
 
-    /// Starts the server with protected metrics on the addresses `metrics`, and probes in plain HTTP on the addresses `probes`.
+    /// Starts the server with protected metrics on the addresses `metrics`, and probes in plain HTTP on the addresses
+    /// `probes`.
     ///
     /// # Errors
     /// If the server cannot listen on one of the addresses.
@@ -606,8 +610,8 @@ mod tests {
         socket.connect(server).await.unwrap()
     }
 
-    /// Sends a request on a connection that stays open, and returns the body of the response. `None` if the server closed the
-    /// connection.
+    /// Sends a request on a connection that stays open, and returns the body of the response. `None` if the server
+    /// closed the connection.
     async fn ask_on(stream: &mut TcpStream) -> Option<String> {
         stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n").await.ok()?;
         let mut answer = Vec::new();

@@ -49,7 +49,8 @@ impl ApiStatus {
         Some(self.details.retry_after_seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs)
     }
 
-    /// Returns the reason of the error, or [`NAMESPACE_TERMINATING`] if that is the reason of one of the error's causes.
+    /// Returns the reason of the error, or [`NAMESPACE_TERMINATING`] if that is the reason of one of the error's
+    /// causes.
     pub(crate) fn reason(&self) -> &str {
         let is_terminating = self.details.causes.iter().any(|cause| cause.reason == NAMESPACE_TERMINATING);
         if is_terminating { NAMESPACE_TERMINATING } else { &self.reason }
@@ -98,8 +99,8 @@ impl Ending {
         self.metadata.deletion_timestamp.is_some() && !self.is_final()
     }
 
-    /// True if the object has a deletionTimestamp and no finalizer. The server then removes the object, and this response shows
-    /// its last state.
+    /// True if the object has a deletionTimestamp and no finalizer. The server then removes the object, and this
+    /// response shows its last state.
     ///
     /// The result is wrong for Namespaces, because their finalizers are in `spec`. No agent writes Namespaces.
     pub(crate) fn is_final(&self) -> bool {
@@ -110,7 +111,8 @@ impl Ending {
     }
 }
 
-/// True if the object already contains every value of the JSON merge patch (RFC 7386), so the patch would not change the object.
+/// True if the object already contains every value of the JSON merge patch (RFC 7386), so the patch would not change
+/// the object.
 ///
 /// Items of an array may have more fields than in the patch, because the server adds default values.
 pub(crate) fn contains(object: &Value, patch: &Value) -> bool {
@@ -142,8 +144,8 @@ const SERVERS_METADATA: [&str; 10] = [
 
 /// True if the object already equals the result of a PUT of `body`, so that the PUT has probably been executed.
 ///
-/// The object must have exactly the fields of `body`, because a PUT removes every field that `body` omits. Fields that a PUT
-/// cannot set are not compared.
+/// The object must have exactly the fields of `body`, because a PUT removes every field that `body` omits. Fields that
+/// a PUT cannot set are not compared.
 pub(crate) fn is_replaced_by(object: &Value, body: &Value) -> bool {
     let uid = |object: &Value| object["metadata"]["uid"].clone();
     let is_meant = uid(body).is_null() || uid(body) == uid(object);
@@ -185,8 +187,8 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// Returns the wait time of a `Retry-After` header in seconds. Returns `None` for a header with a date, which API servers never
-/// send.
+/// Returns the wait time of a `Retry-After` header in seconds. Returns `None` for a header with a date, which API
+/// servers never send.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
@@ -211,7 +213,8 @@ pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     for cause in causes(error) {
         let cause = cause.to_string();
-        // Skip a cause whose text is already in the message: many errors of the HTTP stack repeat the text of their cause.
+        // Skip a cause whose text is already in the message: many errors of the HTTP stack repeat the text of their
+        // cause.
         if !text.contains(&cause) {
             text = if text.is_empty() { cause } else { format!("{text}: {cause}") };
         }

@@ -1,4 +1,5 @@
-//! Back-off: waits after failures, which double between two bounds and get random jitter from a seeded generator. Does no I/O.
+//! Back-off: waits after failures, which double between two bounds and get random jitter from a seeded generator. Does
+//! no I/O.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -19,8 +20,8 @@ impl Backoff {
     pub const ORDINARY: Self = Self { first: BACKOFF_FIRST, longest: BACKOFF_LONGEST };
     /// Back-off for 403 and 404. These failures last until somebody grants a right or creates an object.
     pub const SLOW: Self = Self { first: SLOW_BACKOFF_FIRST, longest: SLOW_BACKOFF_LONGEST };
-    /// Back-off for a write that the server rejected for its content (400, 413, 415, 422). The agent retries, because a policy or
-    /// a schema may change, and no watch reports such a change.
+    /// Back-off for a write that the server rejected for its content (400, 413, 415, 422). The agent retries, because a
+    /// policy or a schema may change, and no watch reports such a change.
     pub const REJECTED: Self = Self { first: REJECTED_RETRY, longest: REJECTED_RETRY };
 
     /// Returns a back-off with these bounds. A `longest` below `first` counts as `first`.
@@ -37,8 +38,8 @@ impl Backoff {
     }
 }
 
-/// Returns the wait time of a `Retry-After` header, plus up to a tenth at random. So clients that failed at the same time do not
-/// retry at the same time.
+/// Returns the wait time of a `Retry-After` header, plus up to a tenth at random. So clients that failed at the same
+/// time do not retry at the same time.
 pub fn retry_after_wait(retry_after: Duration, jitter: &mut Jitter) -> Duration {
     let requested = retry_after.min(RETRY_AFTER_LONGEST);
     requested + requested.mul_f64(0.1 * jitter.fraction())
@@ -93,8 +94,8 @@ mod tests {
         assert!(late <= Duration::from_secs(300) && late >= Duration::from_secs(225));
     }
 
-    /// Returns a proptest strategy that generates numbers of failures in a row. Most of these numbers are so low that one more
-    /// failure lengthens the wait.
+    /// Returns a proptest strategy that generates numbers of failures in a row. Most of these numbers are so low that
+    /// one more failure lengthens the wait.
     fn failures() -> impl Strategy<Value = u32> {
         prop_oneof![3 => 0_u32..14, 1 => any::<u32>(), 1 => Just(u32::MAX)]
     }

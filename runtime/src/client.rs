@@ -1,11 +1,11 @@
 //! Connections to a cluster: one client for watches and one for requests, with fleetnet's own connector.
 //!
-//! kube's default stack leaves Nagle's algorithm on, which costs 44 ms on the first request of each new TLS connection. The stack
-//! has no read timeout, and repeats failed requests inside one call. The clients of this module disable Nagle's algorithm, have
-//! short timeouts, and never repeat a request.
+//! kube's default stack leaves Nagle's algorithm on, which costs 44 ms on the first request of each new TLS connection.
+//! The stack has no read timeout, and repeats failed requests inside one call. The clients of this module disable
+//! Nagle's algorithm, have short timeouts, and never repeat a request.
 //!
-//! A watch may receive nothing for a long time, but other requests must get a response soon. So watches and requests have
-//! separate clients with different timeouts.
+//! A watch may receive nothing for a long time, but other requests must get a response soon. So watches and requests
+//! have separate clients with different timeouts.
 
 mod pod;
 mod proxy;
@@ -43,8 +43,8 @@ use crate::{
     token::{TokenFile, TokenLayer, TokenMetrics},
 };
 
-/// Headers that this crate sets in every request. [`parse_header_block`] rejects them, because a user's value would replace the
-/// value of this crate.
+/// Headers that this crate sets in every request. [`parse_header_block`] rejects them, because a user's value would
+/// replace the value of this crate.
 const OWN_HEADERS: [HeaderName; 9] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
@@ -122,7 +122,8 @@ pub enum ClientError {
         origin: &'static str,
         why: &'static str,
     },
-    /// The URL of the server begins with `http://`. Plain HTTP would expose the credentials to everybody on the network path.
+    /// The URL of the server begins with `http://`. Plain HTTP would expose the credentials to everybody on the network
+    /// path.
     #[error(
         "cluster {cluster}: {url} would send the token unencrypted: use https://, or --hub-insecure-http=true to \
          accept that"
@@ -145,8 +146,8 @@ pub enum ClientError {
 }
 
 impl Cluster {
-    /// Creates the clients from the first settings found, in this order: `kubeconfig`, the environment variable `KUBECONFIG`, the
-    /// pod's service account, `~/.kube/config`. Sends no request.
+    /// Creates the clients from the first settings found, in this order: `kubeconfig`, the environment variable
+    /// `KUBECONFIG`, the pod's service account, `~/.kube/config`. Sends no request.
     ///
     /// # Errors
     /// If no settings are found, or the settings found are malformed.
@@ -180,19 +181,20 @@ impl Cluster {
         Self::from_config(name, pod.config().map_err(unusable)?, user_agent)
     }
 
-    /// Creates the clients of the hub from an address and a token file. Sends no request, and the token file need not exist yet.
+    /// Creates the clients of the hub from an address and a token file. Sends no request, and the token file need not
+    /// exist yet.
     ///
     /// # Errors
-    /// If the address, the certificate authorities or an extra header are malformed, or the address begins with `http://` and
-    /// `insecure_http` is false.
+    /// If the address, the certificate authorities or an extra header are malformed, or the address begins with
+    /// `http://` and `insecure_http` is false.
     pub fn from_hub_connection(name: &str, hub: &HubConnection, user_agent: &str) -> Result<Self, ClientError> {
         let setting = |setting, why: String| ClientError::Setting { cluster: name.to_owned(), setting, why };
         let mut config = Config::new(parse_server_url(&hub.server_url).map_err(|why| setting("the server URL", why))?);
         check_scheme(name, &config, hub.insecure_http)?;
         config.accept_invalid_certs = hub.insecure;
         config.root_cert = match &hub.ca_pem {
-            // With `insecure`, the agent does not verify certificates. Trust no certificate authority, because loading the
-            // system's certificate authorities fails in a container that has none.
+            // With `insecure`, the agent does not verify certificates. Trust no certificate authority, because loading
+            // the system's certificate authorities fails in a container that has none.
             _ if hub.insecure => Some(Vec::new()),
             Some(pem) => Some(parse_authorities(pem).map_err(|why| setting("the certificate authority", why))?),
             None => None,
@@ -227,8 +229,8 @@ impl Cluster {
         }
     }
 
-    /// Shows expiry and life of the token in these metrics. They have no series before the first request, and none if the
-    /// connection has no token file.
+    /// Shows expiry and life of the token in these metrics. They have no series before the first request, and none if
+    /// the connection has no token file.
     pub fn show_token(&self, metrics: TokenMetrics) {
         if let Some(token) = &self.token {
             token.show(metrics);
@@ -254,8 +256,8 @@ impl Cluster {
             why: error.to_string(),
         })?;
         config.headers.push((header::USER_AGENT, user_agent));
-        // Remove the token file from kube's configuration. Otherwise kube would also read the file, and would fail if the file
-        // does not exist at the start.
+        // Remove the token file from kube's configuration. Otherwise kube would also read the file, and would fail if
+        // the file does not exist at the start.
         let token = config.auth_info.token_file.take().map(|path| TokenFile::new(path.into()));
         let proxy = proxy::of(name, &config, &Matcher::from_env())?;
         if let Some(proxy) = &proxy {
@@ -270,7 +272,8 @@ impl Cluster {
     }
 }
 
-/// Builds a client. A request passes through its parts in this order: server address, credentials, headers, connection pool.
+/// Builds a client. A request passes through its parts in this order: server address, credentials, headers, connection
+/// pool.
 fn assemble(
     config: &Config,
     proxy: Option<&Intercept>,
@@ -302,8 +305,8 @@ fn connector(
     connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
     connector.set_write_timeout(Some(REQUEST_TIMEOUT));
     connector.set_read_timeout(read_timeout);
-    // Restart the read timeout at each write. Otherwise the time that a connection was idle in the pool counts as waiting time of
-    // the next response.
+    // Restart the read timeout at each write. Otherwise the time that a connection was idle in the pool counts as
+    // waiting time of the next response.
     connector.set_reset_reader_on_write(true);
     Ok(connector)
 }
@@ -382,7 +385,8 @@ async fn discover_config(cluster: &str, kubeconfig: Option<&Path>) -> Result<Con
     }
 }
 
-/// Returns the reason why a kubeconfig is not usable. The parser's own message shows lines of the file, and so perhaps a token.
+/// Returns the reason why a kubeconfig is not usable. The parser's own message shows lines of the file, and so perhaps
+/// a token.
 #[must_use]
 pub fn kubeconfig_problem(error: &KubeconfigError) -> String {
     match error {
@@ -453,8 +457,8 @@ pub(crate) fn parse_authorities(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
 /// Parses headers as in MIME: one `Name: value` on each line. Blank lines are ignored.
 ///
 /// # Errors
-/// If a line is not a header, or is a header that the agent sets itself. The error message has the number of the line but never
-/// the value, which may be a secret.
+/// If a line is not a header, or is a header that the agent sets itself. The error message has the number of the line
+/// but never the value, which may be a secret.
 pub fn parse_header_block(block: &str) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
     let numbered = block.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
     numbered.filter(|(_, line)| !line.is_empty()).map(|(number, line)| parse_header(number, line)).collect()

@@ -1,8 +1,8 @@
 //! Wall-clock timestamps that move with tokio's clock. Only this module reads the system clock.
 //!
-//! Durations, deadlines and timers use [`tokio::time::Instant`] everywhere. The wall clock is only for times that the agent
-//! writes to objects or logs, or compares with times of other processes. The wall clock is tokio's clock plus an offset, so a
-//! simulation that pauses tokio's time controls both.
+//! Durations, deadlines and timers use [`tokio::time::Instant`] everywhere. The wall clock is only for times that the
+//! agent writes to objects or logs, or compares with times of other processes. The wall clock is tokio's clock plus an
+//! offset, so a simulation that pauses tokio's time controls both.
 
 use std::{
     fmt,
@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 use crate::limits::CLOCK_REBASE_SECONDS;
 
-/// Processor time that this thread has used. It does not advance while other threads run, and paused time in tests does not
-/// stop it.
+/// Processor time that this thread has used. It does not advance while other threads run, and paused time in tests does
+/// not stop it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProcessorTime(Duration);
 
@@ -36,7 +36,8 @@ impl ProcessorTime {
     }
 }
 
-/// Converts a timestamp to `jiff`'s type. A time outside of the years -9999 to 9999 becomes the nearest time in this range.
+/// Converts a timestamp to `jiff`'s type. A time outside of the years -9999 to 9999 becomes the nearest time in this
+/// range.
 pub fn to_jiff(time: Timestamp) -> jiff::Timestamp {
     let nearest = if time.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
     jiff::Timestamp::from_microsecond(time.0).unwrap_or(nearest)
@@ -50,8 +51,8 @@ pub fn micro_time(time: Timestamp) -> String {
 /// Wall clock. Clones share their state.
 ///
 /// The time is tokio's clock plus an offset. In production the offset is read from the system clock every
-/// [`CLOCK_REBASE_SECONDS`]. So time may jump, also backwards, after somebody sets the system clock. A virtual clock never reads
-/// the system clock, and moves only with tokio's clock.
+/// [`CLOCK_REBASE_SECONDS`]. So time may jump, also backwards, after somebody sets the system clock. A virtual clock
+/// never reads the system clock, and moves only with tokio's clock.
 #[derive(Clone)]
 pub struct Clock(Arc<Inner>);
 
@@ -79,7 +80,8 @@ impl Clock {
         Self(Arc::new(Inner { origin: Instant::now(), offset: AtomicI64::new(start.0), next_rebase: None }))
     }
 
-    /// Moves a virtual clock, forwards or backwards, by this many microseconds. Simulates somebody who sets the system clock.
+    /// Moves a virtual clock, forwards or backwards, by this many microseconds. Simulates somebody who sets the system
+    /// clock.
     ///
     /// Tokio's clock does not change. A clock of [`Clock::system`] shows such a change within [`CLOCK_REBASE_SECONDS`].
     pub fn set_by(&self, microseconds: i64) {
@@ -98,8 +100,8 @@ impl Clock {
         if elapsed < due {
             return;
         }
-        // If several threads get here at the same time, only one of them reads the system clock. The other threads use the old
-        // offset once more.
+        // If several threads get here at the same time, only one of them reads the system clock. The other threads use
+        // the old offset once more.
         let won = next_rebase
             .compare_exchange(due, elapsed.saturating_add(rebase_interval()), Ordering::Relaxed, Ordering::Relaxed)
             .is_ok();
@@ -109,8 +111,8 @@ impl Clock {
     }
 }
 
-/// Detects steps of the wall clock. A step is a difference of a second or more between the time that passed on the wall clock and
-/// on tokio's clock. Gradual adjustments of the wall clock add up to a step too.
+/// Detects steps of the wall clock. A step is a difference of a second or more between the time that passed on the wall
+/// clock and on tokio's clock. Gradual adjustments of the wall clock add up to a step too.
 #[derive(Debug)]
 pub(crate) struct Steps {
     instant: Instant,
@@ -123,8 +125,8 @@ impl Steps {
         Self { instant: Instant::now(), time: clock.now() }
     }
 
-    /// Returns by how many microseconds the wall clock was set since the last returned step, or since the start. The number is
-    /// negative if the clock was set back. `None` for less than a second.
+    /// Returns by how many microseconds the wall clock was set since the last returned step, or since the start. The
+    /// number is negative if the clock was set back. `None` for less than a second.
     pub(crate) fn take(&mut self, clock: &Clock) -> Option<i64> {
         let now = Self::of(clock);
         let expected = self.time + now.instant.duration_since(self.instant);
@@ -184,8 +186,8 @@ mod tests {
         let clock = Clock::system();
         let before = clock.now();
 
-        // Paused time in a test runs ahead of the real time on the system clock. The wall clock follows paused time until it
-        // reads the system clock again. Then the wall clock jumps back to the time of the system clock.
+        // Paused time in a test runs ahead of the real time on the system clock. The wall clock follows paused time
+        // until it reads the system clock again. Then the wall clock jumps back to the time of the system clock.
         tokio::time::advance(Duration::from_secs(CLOCK_REBASE_SECONDS) - Duration::from_millis(1)).await;
         let ahead = clock.now();
         tokio::time::advance(Duration::from_millis(1)).await;

@@ -6,8 +6,8 @@
 //!                         '------------------------------- outcome: the response is an observation ---------------------------'
 //! ```
 //!
-//! The actions of the engine depend only on the order of its inputs. Maps are ordered, inputs have a fixed order of precedence,
-//! and random numbers have a seed.
+//! The actions of the engine depend only on the order of its inputs. Maps are ordered, inputs have a fixed order of
+//! precedence, and random numbers have a seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -43,23 +43,23 @@ pub(crate) struct Engine<L: Logic> {
     pub(crate) logic: L,
     pub(crate) sources: BTreeMap<L::Source, Source<L>>,
     pub(crate) queue: FairQueue<L::Key>,
-    /// Keys that were last planned while another replica was the leader, if that plan had writes or asked for a later plan. The
-    /// engine requeues these keys when this replica becomes the leader.
+    /// Keys that were last planned while another replica was the leader, if that plan had writes or asked for a later
+    /// plan. The engine requeues these keys when this replica becomes the leader.
     pub(crate) left_to_leader: BTreeSet<L::Key>,
     /// True if the queues are those of a leader: this replica has planned as the leader. `None` before the first turn.
     pub(crate) leads: Option<bool>,
     pub(crate) leadership: watch::Receiver<Leadership>,
     /// For each queued key, the oldest change since the key's last plan. For the latency metrics.
     pub(crate) news: BTreeMap<L::Key, News>,
-    /// Time of each key's next plan, if the last plan asked for one. On the monotonic clock, so a step of the wall clock does not
-    /// move it.
+    /// Time of each key's next plan, if the last plan asked for one. On the monotonic clock, so a step of the wall
+    /// clock does not move it.
     pub(crate) again: Timers<L::Key, Instant>,
     pub(crate) retries: Retries<L::Key, (Target<L::Source>, &'static str)>,
     pub(crate) fights: Fights<L::Key, L::Source>,
     pub(crate) slots: Slots<L::Key, Target<L::Source>>,
     pub(crate) writes: JoinSet<Ended<L>>,
-    /// Running GETs about fights. In a fight, another writer undoes this agent's writes to an object. The GET shows the name of
-    /// this writer.
+    /// Running GETs about fights. In a fight, another writer undoes this agent's writes to an object. The GET shows the
+    /// name of this writer.
     pub(crate) inquiries: Inquiries<L>,
     /// Running GET of an object that the view did not keep before. At most one runs at a time.
     pub(crate) rereads: JoinSet<(ObjectName, writer::Reread<L>)>,
@@ -85,8 +85,8 @@ pub(crate) struct Source<L: Logic> {
     state: WatchState,
     /// Number of restores of the server that its watches had noticed when they requested the last list of this source.
     restores: u64,
-    /// True if the source was completely listed before. The view then has objects, which become outdated if the server stops
-    /// providing the kind.
+    /// True if the source was completely listed before. The view then has objects, which become outdated if the server
+    /// stops providing the kind.
     pub(crate) was_complete: bool,
     /// True while the watch is connected to its server, or has not failed yet.
     is_connected: bool,
@@ -199,8 +199,8 @@ impl<L: Logic> Engine<L> {
         message.log();
         let WatchMessage { source: id, at, decoding, event } = message;
         self.follow_clock();
-        // If the wall clock was set back after the event arrived, the event's time is in the future. Use the present time
-        // instead.
+        // If the wall clock was set back after the event arrived, the event's time is in the future. Use the present
+        // time instead.
         let at = at.min(self.clock.now());
         let arrival = Arrival { at, decoding };
         let Some(source) = self.sources.get_mut(&id) else { return };
@@ -260,14 +260,16 @@ impl<L: Logic> Engine<L> {
         self.learn(id, news, arrival);
     }
 
-    /// True if the last list of a source was requested before a restore of the server that the list of another kind shows.
+    /// True if the last list of a source was requested before a restore of the server that the list of another kind
+    /// shows.
     fn is_before_restore(&self, id: L::Source) -> bool {
         let Some(source) = self.sources.get(&id) else { return false };
         let mut of_server = self.sources.values().filter(|other| other.cluster == source.cluster);
         of_server.any(|other| other.restores > source.restores)
     }
 
-    /// Makes the kinds of a source's server unknown that were listed before the server's latest restore, until they are listed again.
+    /// Makes the kinds of a source's server unknown that were listed before the server's latest restore, until they are
+    /// listed again.
     fn doubt_lists_before(&mut self, restores: u64, id: L::Source, at: Timestamp) {
         let Some(cluster) = self.sources.get(&id).map(|source| source.cluster) else { return };
         let is_doubtful =
@@ -344,8 +346,8 @@ impl<L: Logic> Engine<L> {
         self.status.send_replace(statuses);
     }
 
-    /// Handles a step of the wall clock. The times that the agent remembers move by the same step, so no wait becomes longer or
-    /// shorter.
+    /// Handles a step of the wall clock. The times that the agent remembers move by the same step, so no wait becomes
+    /// longer or shorter.
     pub(crate) fn follow_clock(&mut self) {
         let Some(by) = self.steps.take(&self.clock) else { return };
         #[allow(clippy::cast_precision_loss, reason = "for people")]
@@ -384,8 +386,8 @@ impl<L: Logic> Engine<L> {
         self.reread = Some(id);
     }
 
-    /// Handles the end of a read of an object that the view did not keep before. The view may not have the object although its version
-    /// is known.
+    /// Handles the end of a read of an object that the view did not keep before. The view may not have the object
+    /// although its version is known.
     pub(crate) fn on_reread(&mut self, joined: Result<(ObjectName, writer::Reread<L>), JoinError>) {
         let (id, found) = (self.reread.take(), unless_panicked(joined).ok());
         let Some((id, (name, found))) = id.zip(found) else { return self.read_again() };
@@ -439,7 +441,8 @@ impl<L: Logic> Engine<L> {
         self.requeue(left);
     }
 
-    /// Stops leading. The next leader makes the writes that are left. This process remembers them in case that it leads again.
+    /// Stops leading. The next leader makes the writes that are left. This process remembers them in case that it leads
+    /// again.
     pub(crate) fn step_down(&mut self) {
         // The first turn also tells the logic, which may have led in an earlier engine.
         if self.leads.replace(false) == Some(false) {

@@ -460,7 +460,8 @@ async fn an_own_delete_is_final_whatever_the_watch_still_brings() {
     world.hub.put(Source::Copy, "a", "1 again");
     world.unclaim("a").await;
     world.pass(1).await;
-    // Deliver the watch events only now, after the delete. The first two events show the object, the third shows its deletion.
+    // Deliver the watch events only now, after the delete. The first two events show the object, the third shows its
+    // deletion.
     world.bring_events().await;
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "DELETE copies/a uid-1"]);
@@ -499,8 +500,8 @@ async fn an_object_made_again_by_others_is_not_taken_for_the_old_one() {
     world.hub.put(Source::Copy, "a", "stranger");
     world.unclaim("a").await;
     world.pass(1).await;
-    // The first DELETE has the UID of an object that no longer exists, so it fails. The second DELETE has the UID of the object
-    // that exists now.
+    // The first DELETE has the UID of an object that no longer exists, so it fails. The second DELETE has the UID of
+    // the object that exists now.
     assert_eq!(
         world.hub.log(),
         ["POST copies/a = 1", "DELETE copies/a uid-1", "GET copies/a", "DELETE copies/a uid-2"]
@@ -678,8 +679,8 @@ async fn a_retry_after_of_zero_still_backs_off() {
     world.hub.fault(Method::POST, "copies/a", usize::MAX, fault);
     world.claim("a", "1").await;
     world.pass(150).await;
-    // The back-off doubles: waits of 20, 40 and 80 ms, each shortened by up to a quarter, so four attempts fit into 150 ms. The
-    // test accepts one attempt more or less.
+    // The back-off doubles: waits of 20, 40 and 80 ms, each shortened by up to a quarter, so four attempts fit into 150
+    // ms. The test accepts one attempt more or less.
     assert!((3..=5).contains(&world.hub.log().len()), "{:?}", world.hub.timed_log());
 }
 
@@ -728,8 +729,8 @@ async fn plans_that_fight_each_other_are_limited_by_the_ceiling() {
     assert!((7_900..=8_100).contains(&writes), "a second's worth at once and three more: {writes}");
 }
 
-/// Simulates another writer that undoes each write within 10 ms, for this many seconds. Returns the times of the agent's writes,
-/// in seconds.
+/// Simulates another writer that undoes each write within 10 ms, for this many seconds. Returns the times of the
+/// agent's writes, in seconds.
 async fn fight(world: &mut World, seconds: u64, undo: impl Fn(&Server)) -> Vec<u128> {
     world.hub.forget_log();
     let mut written = 0;
@@ -767,9 +768,9 @@ async fn a_fight_over_an_object_costs_a_write_a_minute_after_ten_repairs() {
         let mut world = World::new().await;
         world.claim_thing(Thing { stamped, ..Thing::claim("a", "1") }).await;
         let times = fight(&mut world, 300, undo).await;
-        // Twelve writes if the object was changed: the create, the first patch, and ten repairs. The first patch is no repair,
-        // because the agent has not patched this object before. Eleven writes if the object was deleted: the create and ten
-        // repairs.
+        // Twelve writes if the object was changed: the create, the first patch, and ten repairs. The first patch is no
+        // repair, because the agent has not patched this object before. Eleven writes if the object was deleted: the
+        // create and ten repairs.
         let at_once = times.iter().filter(|second| **second < 50).count();
         assert!((11..=12).contains(&at_once), "{how}: {times:?}");
         assert_eq!(times[at_once..], [60, 120, 180, 240], "{how}: {times:?}");
@@ -818,8 +819,8 @@ async fn of_two_hundred_fights_four_send_their_get_at_once_and_all_in_the_end() 
 #[tokio::test(start_paused = true)]
 async fn a_fight_that_is_over_before_its_get_is_not_reported() {
     let mut world = World::new().await;
-    // Each GET that looks up the other writer hangs until its timeout of 10 s, and only four run at once. Most fights end before
-    // their GET begins.
+    // Each GET that looks up the other writer hangs until its timeout of 10 s, and only four run at once. Most fights
+    // end before their GET begins.
     world.hub.fault(Method::GET, "copies/", usize::MAX, Fault::Hang);
     fight_over(&mut world, 200, 12).await;
     world.pass(150_000).await;
@@ -854,8 +855,8 @@ async fn a_fight_is_over_once_a_repair_has_stood_for_a_minute() {
 async fn sources_that_change_often_beside_other_writers_are_no_fight() {
     let mut world = World::new().await;
     for round in 0..1_200 {
-        // The `Claim` changes its value in each pass of this loop. After each write of the agent, another client also writes to
-        // the copy.
+        // The `Claim` changes its value in each pass of this loop. After each write of the agent, another client also
+        // writes to the copy.
         let value = if round % 2 == 0 { "1" } else { "2" };
         world.claim("a", value).await;
         world.pass(25).await;
@@ -1021,7 +1022,8 @@ async fn a_write_that_contains_the_time_and_fails_is_made_fewer_than_40_times_in
                 world.pass(10).await;
             }
             world.hub.forget_log();
-            // A 404 to a patch means that the object is gone, so the next plan creates the object. This create must fail too.
+            // A 404 to a patch means that the object is gone, so the next plan creates the object. This create must
+            // fail too.
             world.hub.fault(Method::POST, "copies/a", usize::MAX, fault.clone());
             world.hub.fault(method.clone(), "copies/a", usize::MAX, fault);
             world.claim_thing(claim("1")).await;
@@ -1107,8 +1109,8 @@ async fn forbidden_and_missing_namespaces_back_off_slowly() {
         world.pass(TEN_MINUTES).await;
         let times = world.hub.times();
         let waits: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        // Nine waits of 1, 2, 4, … and 256 s last 383 to 511 s in all, because jitter shortens each wait by up to a quarter. The
-        // tenth wait lasts 225 to 300 s, so it ends near or after the end of the ten minutes.
+        // Nine waits of 1, 2, 4, … and 256 s last 383 to 511 s in all, because jitter shortens each wait by up to a
+        // quarter. The tenth wait lasts 225 to 300 s, so it ends near or after the end of the ten minutes.
         assert!((9..=10).contains(&waits.len()), "{waits:?}");
         assert_eq!(world.record().failed, [format!("a create: {code}")], "the agent may tell its users of the first");
         for (failures, wait) in waits.iter().enumerate() {
@@ -1118,7 +1120,8 @@ async fn forbidden_and_missing_namespaces_back_off_slowly() {
     }
 }
 
-/// Returns the age of the oldest unfinished write to the hub and to the member, in seconds. `None` if there is no series.
+/// Returns the age of the oldest unfinished write to the hub and to the member, in seconds. `None` if there is no
+/// series.
 fn oldest_unfinished(world: &World) -> [Option<f64>; 2] {
     let families = world.metrics.gather();
     let family = families.iter().find(|family| family.name() == "fleetnet_oldest_unfinished_change_seconds");
@@ -1321,8 +1324,8 @@ async fn a_conflict_that_nothing_explains_backs_off() {
     let patches = of(&world.hub, "PATCH copies/a@101 = 2").len();
     assert_eq!(patches, 1, "the GET showed nothing new, so the first retry waits too");
     world.pass(140).await;
-    // Waits of 20, 40 and 80 ms, each shortened by up to a quarter, so four attempts fit into 150 ms. The test accepts one
-    // attempt more or less. Each failed attempt is followed by a GET.
+    // Waits of 20, 40 and 80 ms, each shortened by up to a quarter, so four attempts fit into 150 ms. The test accepts
+    // one attempt more or less. Each failed attempt is followed by a GET.
     let patches = of(&world.hub, "PATCH copies/a@101 = 2").len();
     assert!((3..=5).contains(&patches), "{patches}");
     assert_eq!(of(&world.hub, "GET copies/a").len(), patches);

@@ -1,14 +1,14 @@
-//! Records Kubernetes Events (core/v1): best effort and bounded. Each Event also becomes a log line and counts in a metric, with
-//! the same reason.
+//! Records Kubernetes Events (core/v1): best effort and bounded. Each Event also becomes a log line and counts in a
+//! metric, with the same reason.
 //!
-//! The recorder posts an Event about a successful write each time, within a limit. Plans and failing writes are repeated, and
-//! each repetition requests the same Event again. The recorder then posts only the first of these Events in each
-//! [`EVENT_REPEAT_WINDOW`]. Different Events about the objects of one namespace have a maximum rate, so that the owner of the namespace
-//! cannot fill the server with Events. The log has those that are not posted.
+//! The recorder posts an Event about a successful write each time, within a limit. Plans and failing writes are
+//! repeated, and each repetition requests the same Event again. The recorder then posts only the first of these Events
+//! in each [`EVENT_REPEAT_WINDOW`]. Different Events about the objects of one namespace have a maximum rate, so that
+//! the owner of the namespace cannot fill the server with Events. The log has those that are not posted.
 //!
-//! The name of an Event about a failed write is a hash of its content. So if the agent posts the same Event again after a
-//! restart, the server responds with 409. Events that do not fit into the queue or that the server denies are dropped and
-//! counted.
+//! The name of an Event about a failed write is a hash of its content. So if the agent posts the same Event again after
+//! a restart, the server responds with 409. Events that do not fit into the queue or that the server denies are dropped
+//! and counted.
 //!
 //! Each cluster has its own queue, so a cluster that does not respond delays only its own Events.
 
@@ -50,8 +50,8 @@ pub(crate) enum Occasion {
 pub(crate) struct Recorder {
     /// Queue of each cluster, by the cluster's name.
     queues: BTreeMap<String, mpsc::Sender<Posting>>,
-    /// Time of the first Event and number of Events, for each group of equal Events of the last [`EVENT_REPEAT_WINDOW`]. The key
-    /// is the hash from [`identity`].
+    /// Time of the first Event and number of Events, for each group of equal Events of the last
+    /// [`EVENT_REPEAT_WINDOW`]. The key is the hash from [`identity`].
     recorded: BTreeMap<u64, (Instant, u32)>,
     /// Time from which each namespace of a cluster may have all its [`EVENT_BURST`] Events again. Later for each Event.
     full_at: BTreeMap<(String, Text), Instant>,
@@ -166,15 +166,15 @@ impl Recorder {
         }
     }
 
-    /// Returns a number for the name of a new Event. No earlier Event has this number, because it consists of the time and a
-    /// counter. client-go also uses a number from the time.
+    /// Returns a number for the name of a new Event. No earlier Event has this number, because it consists of the time
+    /// and a counter. client-go also uses a number from the time.
     fn number(&self, now: Timestamp) -> u64 {
         now.0.unsigned_abs().wrapping_mul(1000).wrapping_add(self.sequence % 1000)
     }
 }
 
-/// Returns a hash of the fields that make two Events equal: object, component, severity, reason and message. The hash is the same
-/// in each process.
+/// Returns a hash of the fields that make two Events equal: object, component, severity, reason and message. The hash
+/// is the same in each process.
 fn identity<L: Logic>(spec: &SourceSpec<L>, record: &Event<L::Source>) -> u64 {
     let mut hasher = DefaultHasher::new();
     let about = (&spec.cluster.name, spec.resource.kind, &*record.uid, &record.name.namespace, &record.name.name);
@@ -241,8 +241,8 @@ fn event<S>(about: &Resource, namespace: &str, record: &Event<S>, instance: &str
     })
 }
 
-/// Returns a name as client-go forms it: the object's name, a dot, and a number in hex. A name has at most 253 characters (RFC
-/// 1123 subdomain).
+/// Returns a name as client-go forms it: the object's name, a dot, and a number in hex. A name has at most 253
+/// characters (RFC 1123 subdomain).
 fn event_name(about: &str, number: u64) -> String {
     let suffix = format!(".{number:x}");
     let cut = about.floor_char_boundary(about.len().min(253 - suffix.len()));

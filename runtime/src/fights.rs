@@ -1,16 +1,17 @@
-//! Fights over objects: this agent repairs an object, another writer undoes the repair, and so on. Pure except for readings of
-//! tokio's clock.
+//! Fights over objects: this agent repairs an object, another writer undoes the repair, and so on. Pure except for
+//! readings of tokio's clock.
 //!
-//! A repair is a write with the same content as our last such write to the object, after a change by another writer. The creation of
-//! an object, a change of the object and a change of its status are such writes. A creation after our own deletion is no repair. A
-//! source that changes often is no fight, even if others write to the same object: each of those writes has new content.
+//! A repair is a write with the same content as our last such write to the object, after a change by another writer.
+//! The creation of an object, a change of the object and a change of its status are such writes. A creation after our
+//! own deletion is no repair. A source that changes often is no fight, even if others write to the same object: each of
+//! those writes has new content.
 //!
-//! After [`FIGHT_REPAIRS`] repairs of one object, each undone within a minute, the agent waits a minute between repairs. The
-//! fight ends when nobody undoes a repair for a minute. In the long run a fight costs one write a minute, even against a slow
-//! writer. Writes with new content do not wait.
+//! After [`FIGHT_REPAIRS`] repairs of one object, each undone within a minute, the agent waits a minute between
+//! repairs. The fight ends when nobody undoes a repair for a minute. In the long run a fight costs one write a minute,
+//! even against a slow writer. Writes with new content do not wait.
 //!
-//! The engine reports a fight when the first repair waits. At that time the object shows the change of the other writer, and its
-//! managedFields name that writer.
+//! The engine reports a fight when the first repair waits. At that time the object shows the change of the other
+//! writer, and its managedFields name that writer.
 
 use fleetnet_types::Uid;
 use std::collections::{BTreeMap, VecDeque};
@@ -29,8 +30,8 @@ const DELETION: u64 = 0;
 /// UID and resourceVersion of the object as the agent knows it. `None` if the object does not exist.
 pub(crate) type State = Option<(Uid, u64)>;
 
-/// Id of an object: its source (cluster and kind) and a hash of its name. The hash keeps the id small, because the agent
-/// remembers every write for a minute.
+/// Id of an object: its source (cluster and kind) and a hash of its name. The hash keeps the id small, because the
+/// agent remembers every write for a minute.
 type Id<S> = (S, u64);
 
 /// Content of this agent's last writes to an object, and the object's state after these writes.
@@ -39,7 +40,8 @@ struct Left {
     at: Instant,
     /// Hash of the object's [`State`] after the last write.
     state: u64,
-    /// Hashes of the last write of each [`Sort`]. `None` if there was no such write, and for the creation also after our deletion.
+    /// Hashes of the last write of each [`Sort`]. `None` if there was no such write, and for the creation also after
+    /// our deletion.
     requested: [Option<u64>; 3],
 }
 
@@ -57,8 +59,8 @@ struct Fight<K, S> {
     is_reported: bool,
 }
 
-/// Fight over an object (`target`) whose start or end the engine must report to the agent. `key` is the agent's key whose plan
-/// writes the object.
+/// Fight over an object (`target`) whose start or end the engine must report to the agent. `key` is the agent's key
+/// whose plan writes the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Turn<K, S> {
     pub(crate) key: K,
@@ -84,11 +86,11 @@ pub(crate) enum Sort {
 }
 
 impl Requested {
-    /// Returns the summary of a write to an object that the agent knows in the state `present`. `timeless` is the hash of the
-    /// write's content without timestamps.
+    /// Returns the summary of a write to an object that the agent knows in the state `present`. `timeless` is the hash
+    /// of the write's content without timestamps.
     ///
-    /// The summary depends on the object's UID. So if the object was created again, the same change counts as new and not as a
-    /// repair.
+    /// The summary depends on the object's UID. So if the object was created again, the same change counts as new and
+    /// not as a repair.
     pub(crate) fn by(verb: &Verb, timeless: u64, present: &State) -> Self {
         let content = match verb {
             Verb::Create { .. } => timeless,
@@ -123,8 +125,8 @@ impl<K, S> Default for Fights<K, S> {
 }
 
 impl<K: Clone, S: Copy + Ord> Fights<K, S> {
-    /// Returns the time until which a write must wait, or `None` if the write may be sent now. Only a repair waits, and only
-    /// after another writer has undone [`FIGHT_REPAIRS`] repairs of this object.
+    /// Returns the time until which a write must wait, or `None` if the write may be sent now. Only a repair waits, and
+    /// only after another writer has undone [`FIGHT_REPAIRS`] repairs of this object.
     pub(crate) fn delayed_until(
         &mut self,
         target: &Target<S>,
@@ -140,8 +142,8 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         (next > now).then_some(next)
     }
 
-    /// Returns the fight over this object if the engine must now report that the fight has begun. That is once in each fight,
-    /// when the first repair waits.
+    /// Returns the fight over this object if the engine must now report that the fight has begun. That is once in each
+    /// fight, when the first repair waits.
     pub(crate) fn begun(&mut self, target: &Target<S>) -> Option<Turn<K, S>> {
         let fight = self.fights.get_mut(&id_of(target)).filter(|fight| fight.is_undone && !fight.is_reported)?;
         fight.is_reported = true;
@@ -201,8 +203,9 @@ impl<K: Clone, S: Copy + Ord> Fights<K, S> {
         let mut over = Vec::new();
         self.fights.retain(|_, fight| {
             let stood = now.duration_since(fight.last);
-            // A fight ends when nobody has undone a repair for [`FIGHT_PERIOD`]. If the last repair was undone, the agent repairs
-            // again one period later. Nobody may undo that repair for one more period, so the fight lasts at least two periods.
+            // A fight ends when nobody has undone a repair for [`FIGHT_PERIOD`]. If the last repair was undone, the
+            // agent repairs again one period later. Nobody may undo that repair for one more period, so the fight lasts
+            // at least two periods.
             let ends = stood >= FIGHT_PERIOD * if fight.is_undone { 2 } else { 1 };
             if ends && fight.is_reported {
                 over.push(Turn { key: fight.key.clone(), target: fight.target.clone() });
@@ -260,7 +263,8 @@ mod tests {
         fights.written(&"key", &target("a"), requested, (&at(version), &at(version + 1)), now);
     }
 
-    /// Simulates ten repairs, each undone by another writer after the time `apart`. Returns the time of the last repair.
+    /// Simulates ten repairs, each undone by another writer after the time `apart`. Returns the time of the last
+    /// repair.
     fn fight(fights: &mut Of, from: Instant, apart: Duration) -> Instant {
         write(fights, THIS, 0, from);
         for round in 1..=10 {
@@ -310,8 +314,8 @@ mod tests {
         assert_eq!(fights.begun(&target("a")), None);
     }
 
-    /// Plays an object that the agent creates again each second after it disappeared. `between` is the agent's own last write to it.
-    /// Returns the number of creations that were not delayed.
+    /// Plays an object that the agent creates again each second after it disappeared. `between` is the agent's own last
+    /// write to it. Returns the number of creations that were not delayed.
     fn creations(between: Requested) -> u32 {
         let (mut fights, now) = (Of::default(), Instant::now());
         let create = Requested::by(&Verb::Create { body: WriteBody::from(serde_json::json!({})) }, 3, &None);

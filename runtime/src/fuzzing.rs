@@ -1,5 +1,5 @@
-//! Entry points of the fuzz targets to decoders that are private, because agents must not call them. Only the feature `fuzzing`
-//! has this module.
+//! Entry points of the fuzz targets to decoders that are private, because agents must not call them. Only the feature
+//! `fuzzing` has this module.
 
 use std::time::Duration;
 
@@ -56,15 +56,16 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
 }
 
-/// Reads the body of the response to a write that the server refused. Returns the message, the reason and the wait time.
+/// Reads the body of the response to a write that the server refused. Returns the message, the reason and the wait
+/// time.
 #[must_use]
 pub fn refused_write(code: u16, body: &[u8]) -> (Refusal, String) {
     let status = ApiStatus::read(code, body);
     (Refusal { message: status.text(), retry_after: status.retry_after() }, status.reason().to_owned())
 }
 
-/// Reads the deletion state in a response. Returns true in the first place if finalizers keep the object, and true in the second
-/// place if the server removes the object.
+/// Reads the deletion state in a response. Returns true in the first place if finalizers keep the object, and true in
+/// the second place if the server removes the object.
 #[must_use]
 pub fn deletion_state(body: &[u8]) -> (bool, bool) {
     let ending = Ending::read(body);

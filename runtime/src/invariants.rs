@@ -1,8 +1,8 @@
 //! Invariants of plans, checked before any write of a plan is sent.
 //!
-//! A broken invariant is a bug in this program. The engine logs and counts the bug, drops the plan of this key, and plans the key
-//! again after [`crate::limits::BROKEN_INVARIANT_DELAY`]. The process continues, because the plans of other keys are correct. In
-//! tests, a broken invariant panics.
+//! A broken invariant is a bug in this program. The engine logs and counts the bug, drops the plan of this key, and
+//! plans the key again after [`crate::limits::BROKEN_INVARIANT_DELAY`]. The process continues, because the plans of
+//! other keys are correct. In tests, a broken invariant panics.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Debug};
@@ -88,7 +88,8 @@ pub(crate) mod tests {
     use crate::test_kit::Source;
 
     thread_local! {
-        /// True while this thread behaves as in production, where a broken invariant does not panic. For tests of that behaviour.
+        /// True while this thread behaves as in production, where a broken invariant does not panic. For tests of that
+        /// behaviour.
         pub(crate) static IN_PRODUCTION: Cell<bool> = const { Cell::new(false) };
     }
 

@@ -1,28 +1,29 @@
-//! Leader election on Lease objects, by the rules of client-go. If an election needs several Leases, the leader holds all of
-//! them.
+//! Leader election on Lease objects, by the rules of client-go. If an election needs several Leases, the leader holds
+//! all of them.
 //!
-//! A process regards the Lease of another holder as expired after the process has *itself* seen no change of the Lease for the
-//! lease duration, on its local monotonic clock. Wrong wall clocks therefore do not matter.
+//! A process regards the Lease of another holder as expired after the process has *itself* seen no change of the Lease
+//! for the lease duration, on its local monotonic clock. Wrong wall clocks therefore do not matter.
 //!
-//! A leader stops writing when it has not renewed for the renew deadline, counted from the time at which it sent its last successful
-//! renewal. The renew deadline is shorter than the lease duration, so the leader stops before another process may take over. A
-//! process that did not run for a while (SIGSTOP, a frozen machine) may handle other events first when it goes on. So everything that
-//! writes asks [`Leadership::may_write`], which knows the deadline. Unlike a program with client-go, the process does not end: it is a
-//! candidate again, and its views stay in memory.
+//! A leader stops writing when it has not renewed for the renew deadline, counted from the time at which it sent its
+//! last successful renewal. The renew deadline is shorter than the lease duration, so the leader stops before another
+//! process may take over. A process that did not run for a while (SIGSTOP, a frozen machine) may handle other events
+//! first when it goes on. So everything that writes asks [`Leadership::may_write`], which knows the deadline. Unlike a
+//! program with client-go, the process does not end: it is a candidate again, and its views stay in memory.
 //!
-//! With several Leases, a candidate first reads all of them. If all Leases are free, the candidate takes them in the order of
-//! their names. If another process takes one of the Leases first, the candidate releases the Leases that it has taken. So two
-//! candidates never wait for each other.
+//! With several Leases, a candidate first reads all of them. If all Leases are free, the candidate takes them in the
+//! order of their names. If another process takes one of the Leases first, the candidate releases the Leases that it
+//! has taken. So two candidates never wait for each other.
 //!
-//! The replicas of an agent have the same Leases, so the first one decides between them. It lives as long as the settings say. The others
-//! only keep agents of another kind away. They live longer, and are renewed less often: 5 Leases would otherwise cost 10 writes a second.
-//! When the first Lease of a holder has expired, its others are free too.
+//! The replicas of an agent have the same Leases, so the first one decides between them. It lives as long as the
+//! settings say. The others only keep agents of another kind away. They live longer, and are renewed less often: 5
+//! Leases would otherwise cost 10 writes a second. When the first Lease of a holder has expired, its others are free
+//! too.
 //!
-//! A process that starts in the same pod after a crash takes the Leases of the crashed process at once. A replica in another pod waits
-//! until they expire.
+//! A process that starts in the same pod after a crash takes the Leases of the crashed process at once. A replica in
+//! another pod waits until they expire.
 //!
-//! A candidate watches the Leases, so it knows when the holder renewed them last. It reads them when one expires, when one is released,
-//! and again and again while no watch shows a change.
+//! A candidate watches the Leases, so it knows when the holder renewed them last. It reads them when one expires, when
+//! one is released, and again and again while no watch shows a change.
 
 mod changes;
 mod record;
@@ -98,8 +99,8 @@ impl LeaseTimes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leadership {
     Waiting {
-        /// Present holder of a Lease that this process waits for. `None` before the first read and while the server does not
-        /// respond.
+        /// Present holder of a Lease that this process waits for. `None` before the first read and while the server
+        /// does not respond.
         holder: Option<Holder>,
     },
     Leading {
@@ -146,8 +147,8 @@ impl LeaseConfig {
     /// Checks the settings by the rules of client-go.
     ///
     /// # Errors
-    /// If a Lease name or the identity is missing, or the retry period is zero. If the renew deadline is at most 1.2 times the
-    /// retry period, or the lease duration is at most the renew deadline.
+    /// If a Lease name or the identity is missing, or the retry period is zero. If the renew deadline is at most 1.2
+    /// times the retry period, or the lease duration is at most the renew deadline.
     pub fn validate(&self) -> Result<(), LeaseError> {
         if self.names.is_empty() || self.names.iter().any(String::is_empty) {
             return Err(LeaseError("a Lease needs a name"));
@@ -174,10 +175,11 @@ impl LeaseConfig {
     }
 }
 
-/// Returns an identity that no other process has: `<kind>_<hostname>_<uuid>`, or `<kind>_<hostname>_<pod UID>.<uuid>` in a pod that
-/// tells its UID in the environment variable [`POD_UID`].
+/// Returns an identity that no other process has: `<kind>_<hostname>_<uuid>`, or `<kind>_<hostname>_<pod UID>.<uuid>`
+/// in a pod that tells its UID in the environment variable [`POD_UID`].
 ///
-/// The kind shows whether agents of different kinds compete for the same Lease by mistake. Identities of client-go have no kind.
+/// The kind shows whether agents of different kinds compete for the same Lease by mistake. Identities of client-go have
+/// no kind.
 #[must_use]
 pub fn identity(kind: &str) -> String {
     let pod = std::env::var(POD_UID).ok().filter(|uid| Uuid::try_parse(uid).is_ok());
@@ -185,8 +187,8 @@ pub fn identity(kind: &str) -> String {
     format!("{kind}_{}_{pod}{}", hostname(), Uuid::new_v4())
 }
 
-/// True if a holder was an earlier process of this agent in the same pod. This process has ended: the kubelet starts a container again
-/// only when its last process is gone. So its Lease is free.
+/// True if a holder was an earlier process of this agent in the same pod. This process has ended: the kubelet starts a
+/// container again only when its last process is gone. So its Lease is free.
 fn is_earlier_process(holder: &str, ours: &str) -> bool {
     let pod = |identity: &str| {
         let (agent, process) = identity.rsplit_once('_')?;
@@ -197,8 +199,8 @@ fn is_earlier_process(holder: &str, ours: &str) -> bool {
 
 /// Starts a task that takes part in an election until `release` is sent or dropped.
 ///
-/// On `release`, the task releases the Leases that it holds. If `release` is dropped unsent, the task ends, but does not release the
-/// Leases. A process that stops with writes in flight must not let others start early.
+/// On `release`, the task releases the Leases that it holds. If `release` is dropped unsent, the task ends, but does
+/// not release the Leases. A process that stops with writes in flight must not let others start early.
 ///
 /// # Errors
 /// If the settings are invalid.
@@ -224,8 +226,8 @@ struct Election {
     config: LeaseConfig,
     /// Leases that the leader must hold, in the order of their names.
     leases: Vec<Lease>,
-    /// Last process that the first Lease named as its holder, if it had lost it then: by the expiry or by its end. It holds no other
-    /// Lease any more.
+    /// Last process that the first Lease named as its holder, if it had lost it then: by the expiry or by its end. It
+    /// holds no other Lease any more.
     deposed: Option<String>,
     metrics: Metrics,
     state: watch::Sender<Leadership>,
@@ -333,11 +335,11 @@ impl Election {
         select_all(self.leases.iter().enumerate().map(watch))
     }
 
-    /// Takes all Leases or none. Returns `None` if this process has taken all Leases, or the other process that holds one of
-    /// them. An error has the name of the Lease whose read or write failed.
+    /// Takes all Leases or none. Returns `None` if this process has taken all Leases, or the other process that holds
+    /// one of them. An error has the name of the Lease whose read or write failed.
     async fn try_all(&mut self) -> Result<Option<Holder>, (String, RecordError)> {
-        // Read all Leases, even if another process holds the first one: the expiry of a Lease counts from the first read of that
-        // Lease.
+        // Read all Leases, even if another process holds the first one: the expiry of a Lease counts from the first
+        // read of that Lease.
         let looks = join_all(self.leases.iter_mut().map(Lease::look)).await;
         for (lease, look) in self.leases.iter().zip(looks) {
             look.map_err(|error| (lease.name.clone(), error))?;
@@ -366,8 +368,8 @@ impl Election {
         Ok(None)
     }
 
-    /// Renews the Leases as long as possible, each one for itself: a slow answer about one of them delays no other. Returns the Lease with
-    /// which leadership was lost, and the cause.
+    /// Renews the Leases as long as possible, each one for itself: a slow answer about one of them delays no other.
+    /// Returns the Lease with which leadership was lost, and the cause.
     async fn keep(&mut self) -> (String, String) {
         let (retry, state) = (self.config.times.retry_period, &self.state);
         let deadlines = watch::Sender::new(self.deadlines());
@@ -396,7 +398,8 @@ impl Election {
         future::select_all(self.leases.iter_mut().enumerate().map(|lease| keep(lease).boxed())).await.0
     }
 
-    /// Returns the time at which leadership ends for each Lease without another renewal of it, in the order of the Leases.
+    /// Returns the time at which leadership ends for each Lease without another renewal of it, in the order of the
+    /// Leases.
     fn deadlines(&self) -> Vec<Instant> {
         self.leases.iter().filter_map(Lease::deadline).collect()
     }
@@ -457,11 +460,11 @@ fn leading(deadlines: &[Instant]) -> Leadership {
     Leadership::Leading { until: Some(until.expect("a leader holds all Leases: the names are not empty")) }
 }
 
-/// Returns the agent kind in a holder's identity, if it differs from this agent's kind. Then an agent of another kind competes
-/// for this Lease by mistake.
+/// Returns the agent kind in a holder's identity, if it differs from this agent's kind. Then an agent of another kind
+/// competes for this Lease by mistake.
 ///
-/// Identities of client-go have two parts (`<hostname>_<uuid>`, and no hostname has an underscore). Identities of fleetnet have
-/// three parts.
+/// Identities of client-go have two parts (`<hostname>_<uuid>`, and no hostname has an underscore). Identities of
+/// fleetnet have three parts.
 fn other_kind<'a>(holder: &'a str, ours: &str) -> Option<&'a str> {
     let kind = |identity: &'a str| {
         let mut parts = identity.split('_');

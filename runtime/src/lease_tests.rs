@@ -439,8 +439,8 @@ async fn a_lease_is_kept_and_waited_for_as_ever_while_the_wall_clock_is_set() {
         }
         assert_eq!(server.holder("one"), "a");
 
-        // The holder's process ends without a release. The other candidate must not take the Lease before it has seen no change
-        // of it for the lease duration.
+        // The holder's process ends without a release. The other candidate must not take the Lease before it has seen
+        // no change of it for the lease duration.
         leader.task.abort();
         clock.set_by(hour);
         tokio::time::sleep(Duration::from_secs(12)).await;

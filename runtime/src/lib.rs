@@ -1,5 +1,5 @@
-//! Foundation of every agent: watches, object versions, work queues, the engine loop, the writer, leader election, metrics,
-//! health and shutdown.
+//! Foundation of every agent: watches, object versions, work queues, the engine loop, the writer, leader election,
+//! metrics, health and shutdown.
 //!
 //! This crate has no code about fleets. An agent implements the trait [`Logic`].
 

@@ -1,8 +1,9 @@
-//! Second thread of an agent's process, for everything that clients can cause without authentication: connections, TLS, probes,
-//! metrics and slice streams. The engine, the watches and the Lease stay on the first thread, so that no client takes their time.
+//! Second thread of an agent's process, for everything that clients can cause without authentication: connections, TLS,
+//! probes, metrics and slice streams. The engine, the watches and the Lease stay on the first thread, so that no client
+//! takes their time.
 //!
-//! Code on this thread reaches the first thread only through channels with a limit, and through the reviews of tokens, whose rate
-//! is limited ([`crate::access`]). Simulated fleets have one runtime for both.
+//! Code on this thread reaches the first thread only through channels with a limit, and through the reviews of tokens,
+//! whose rate is limited ([`crate::access`]). Simulated fleets have one runtime for both.
 
 use std::future::Future;
 use std::io;
@@ -46,7 +47,8 @@ impl Listeners {
         Ok(Self { runtime: handle, _end: Arc::new(end.drop_guard()) })
     }
 
-    /// Runs a task on the thread. Sockets of the task belong to this thread. The task ends when the returned future is dropped.
+    /// Runs a task on the thread. Sockets of the task belong to this thread. The task ends when the returned future is
+    /// dropped.
     pub fn run<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,

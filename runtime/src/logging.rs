@@ -47,7 +47,8 @@ pub struct LogSettings<'a> {
     /// - 4 and above: trace, with each watch event, each queued key and each plan.
     /// - Other crates: warnings; from 6 on informational, from 8 on debug.
     pub verbosity: u8,
-    /// Rust paths of the agent's crates (such as `member_agent`), whose levels `--v` raises. The runtime's crate is added.
+    /// Rust paths of the agent's crates (such as `member_agent`), whose levels `--v` raises. The runtime's crate is
+    /// added.
     pub own_crates: &'a [&'a str],
 }
 
@@ -128,8 +129,8 @@ fn text_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) ->
     write!(OneLine(writer), "{value:?}")
 }
 
-/// Writer that escapes characters that end a line, move the cursor or reorder text. Log messages quote text from other clusters,
-/// which may contain such characters.
+/// Writer that escapes characters that end a line, move the cursor or reorder text. Log messages quote text from other
+/// clusters, which may contain such characters.
 struct OneLine<'a, 'w>(&'a mut Writer<'w>);
 
 impl fmt::Write for OneLine<'_, '_> {

@@ -20,8 +20,8 @@ use fleetnet_types::{ObjectName, Timestamp, Uid};
 
 /// Agent: a view (in-memory copy) of the objects that it watches, and a pure function from that view to writes.
 ///
-/// The engine owns the only value of this type and calls its methods from a single task, so the value needs no lock. No method
-/// may block, read a clock or draw a random number. Time is an argument, and equal calls return equal results.
+/// The engine owns the only value of this type and calls its methods from a single task, so the value needs no lock. No
+/// method may block, read a clock or draw a random number. Time is an argument, and equal calls return equal results.
 pub trait Logic: Sized + Send + 'static {
     /// Id of a watched source: one kind in one cluster. The engine handles its sources in the order of this type.
     type Source: Copy + Ord + Debug + Send + Sync + 'static;
@@ -29,12 +29,13 @@ pub trait Logic: Sized + Send + 'static {
     type Object: Clone + PartialEq + Debug + Send + 'static;
     /// Unit of planning, like the request of a reconciler: the smallest unit whose writes belong together.
     type Key: Clone + Ord + Debug + Send + 'static;
-    /// Data that the agent attaches to a write and gets back in [`WriteEnded::receipt`] once the write is known to be done.
+    /// Data that the agent attaches to a write and gets back in [`WriteEnded::receipt`] once the write is known to be
+    /// done.
     type Receipt: Clone + Debug + Send + 'static;
     /// Result of a plan besides its writes: log lines, metrics and state changes. Passed to [`Logic::planned`].
     type Effect: Debug + Send + 'static;
-    /// Message of another part of the process, such as a connection to another agent. [`Infallible`](std::convert::Infallible) if
-    /// there is none.
+    /// Message of another part of the process, such as a connection to another agent.
+    /// [`Infallible`](std::convert::Infallible) if there is none.
     type Message: Debug + Send + 'static;
 
     /// Stores one change in the view and pushes the keys to plan again.
@@ -48,8 +49,8 @@ pub trait Logic: Sized + Send + 'static {
         requeue: &mut Vec<Self::Key>,
     );
 
-    /// Returns an object that the view did not keep when it observed the object, and has room for now. The engine reads the object once
-    /// more, and passes it to [`Logic::observe`]. Called after each change and each such read.
+    /// Returns an object that the view did not keep when it observed the object, and has room for now. The engine reads
+    /// the object once more, and passes it to [`Logic::observe`]. Called after each change and each such read.
     fn wanted_again(&mut self) -> Option<(Self::Source, ObjectName)> {
         None
     }
@@ -63,20 +64,21 @@ pub trait Logic: Sized + Send + 'static {
     /// Handles a change of the process. Pushes the keys to plan again.
     fn process(&mut self, news: ProcessNews, at: Timestamp, requeue: &mut Vec<Self::Key>);
 
-    /// Plans the writes of a key. The writes are independent of each other and may run in any order and at the same time.
+    /// Plans the writes of a key. The writes are independent of each other and may run in any order and at the same
+    /// time.
     ///
     /// Equal calls return equal plans and change nothing. Logs, metrics and state changes go into [`Plan::effect`].
     fn plan(&self, key: &Self::Key, now: Timestamp) -> Plan<Self::Source, Self::Receipt, Self::Effect>;
 
-    /// Applies the effect of a plan, right after planning and before its writes are sent. Also called on a replica that does not
-    /// lead, because an effect changes the view and sends no writes.
+    /// Applies the effect of a plan, right after planning and before its writes are sent. Also called on a replica that
+    /// does not lead, because an effect changes the view and sends no writes.
     fn planned(&mut self, key: &Self::Key, effect: Self::Effect, at: Timestamp);
 
     /// Returns a key's flow for fair queueing, such as the cluster that caused the work. Flows take turns.
     fn flow(&self, key: &Self::Key) -> Flow;
 
-    /// Handles the start or the end of a write. Pushes the keys to plan again, besides the key of the write. Returns Kubernetes
-    /// Events to record.
+    /// Handles the start or the end of a write. Pushes the keys to plan again, besides the key of the write. Returns
+    /// Kubernetes Events to record.
     fn write(
         &mut self,
         key: &Self::Key,
@@ -85,8 +87,9 @@ pub trait Logic: Sized + Send + 'static {
         requeue: &mut Vec<Self::Key>,
     ) -> Vec<Event<Self::Source>>;
 
-    /// Called when another writer starts or stops undoing this key's writes to an object. During such a fight, the agent
-    /// repairs the object only once a minute. Pushes the keys to plan again, and returns Kubernetes Events to record.
+    /// Called when another writer starts or stops undoing this key's writes to an object. During such a fight, the
+    /// agent repairs the object only once a minute. Pushes the keys to plan again, and returns Kubernetes Events to
+    /// record.
     fn fight(
         &mut self,
         key: &Self::Key,
@@ -100,9 +103,9 @@ pub trait Logic: Sized + Send + 'static {
 pub enum WatchNews {
     /// The state of the view of this source has changed: it is complete, absent, unknown and so on.
     State(WatchState),
-    /// The watch has lost its connection (false) or has it again (true). The view does not change, but may be outdated while the
-    /// connection is lost. An agent that reports its view to other clusters must consider this. At start, every watch counts as
-    /// connected.
+    /// The watch has lost its connection (false) or has it again (true). The view does not change, but may be outdated
+    /// while the connection is lost. An agent that reports its view to other clusters must consider this. At start,
+    /// every watch counts as connected.
     Connected(bool),
     /// A list of the source starts (true) or ends (false). Changes in between come from the list, so they may be old.
     Listing(bool),
@@ -113,23 +116,24 @@ pub enum WatchNews {
 /// Change of the agent's process, for [`Logic::process`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessNews {
-    /// This replica starts to lead: from now on, the writes of its plans are sent. Until now, another replica may have led. This
-    /// replica saw the writes of that leader through its watches.
+    /// This replica starts to lead: from now on, the writes of its plans are sent. Until now, another replica may have
+    /// led. This replica saw the writes of that leader through its watches.
     Leads,
     /// This replica does not lead any more, and may lead again later. Another replica may lead meanwhile.
     Follows,
     /// The wall clock was set by this many microseconds, negative if it was set back. The agent moves the times that it
     /// remembers by the same amount, so that no wait becomes longer or shorter. Times in objects do not move.
     ClockSet { microseconds: i64 },
-    /// The process stops, and all writes have ended. The engine plans the keys that the agent pushes once more, and sends the
-    /// writes of these last plans once, with a short timeout. It does not report their outcome.
+    /// The process stops, and all writes have ended. The engine plans the keys that the agent pushes once more, and
+    /// sends the writes of these last plans once, with a short timeout. It does not report their outcome.
     Stops,
 }
 
 /// Start or end of a write, for [`Logic::write`].
 #[derive(Debug)]
 pub enum WriteNews<'a, S, R> {
-    /// The write is sent. Until it ends, a change of the written object may come from this write or from another process.
+    /// The write is sent. Until it ends, a change of the written object may come from this write or from another
+    /// process.
     Begun(&'a Request<S, R>),
     /// The write has ended, and the object of the response is in the view.
     Ended(WriteEnded<'a, S, R>),
@@ -145,13 +149,13 @@ pub struct WriteEnded<'a, S, R> {
     pub receipt: Option<R>,
     /// Description of the failure, `None` if the write is done.
     pub failure: Option<&'a WriteFailure<S>>,
-    /// True if the failure is the first of several equal failures in a row, so that users must hear of it. Conflicts are never
-    /// reported.
+    /// True if the failure is the first of several equal failures in a row, so that users must hear of it. Conflicts
+    /// are never reported.
     pub is_reported: bool,
 }
 
-/// Flow of a key, and the maximum number of writes of this flow that may be in flight at once in one cluster. The limit per
-/// cluster applies in addition ([`crate::limits::IN_FLIGHT_PER_CLUSTER`]).
+/// Flow of a key, and the maximum number of writes of this flow that may be in flight at once in one cluster. The limit
+/// per cluster applies in addition ([`crate::limits::IN_FLIGHT_PER_CLUSTER`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     pub id: FlowId,
@@ -176,7 +180,8 @@ impl From<FlowId> for Flow {
     }
 }
 
-/// Flow of fair queueing. Two flows with the same number share their turns, so a collision of hashes costs fairness only.
+/// Flow of fair queueing. Two flows with the same number share their turns, so a collision of hashes costs fairness
+/// only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FlowId(pub u64);
 
@@ -192,17 +197,17 @@ impl FlowId {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan<S, R, E> {
-    /// Writes of the plan, independent of each other. A write that depends on the outcome of another write belongs to a later
-    /// plan.
+    /// Writes of the plan, independent of each other. A write that depends on the outcome of another write belongs to a
+    /// later plan.
     pub writes: Vec<Request<S, R>>,
     pub events: Vec<Event<S>>,
-    /// Time at which to plan this key again even without a change. Replaces the time that the previous plan set, also if this
-    /// value is `None`.
+    /// Time at which to plan this key again even without a change. Replaces the time that the previous plan set, also
+    /// if this value is `None`.
     pub again: Option<Timestamp>,
     /// Effect of the plan on the agent, passed to [`Logic::planned`].
     pub effect: Option<E>,
-    /// True if the plan writes the same content at intervals, as a heartbeat does. Such a write does not count as a repair of the
-    /// previous write, even if another writer changed the object in between.
+    /// True if the plan writes the same content at intervals, as a heartbeat does. Such a write does not count as a
+    /// repair of the previous write, even if another writer changed the object in between.
     pub renews: bool,
 }
 
@@ -239,11 +244,11 @@ pub enum Verb {
         /// Merge patch without `metadata.resourceVersion`.
         body: WriteBody,
     },
-    /// PUT of the whole object, for kinds whose objects the view keeps in full. The writer adds `metadata.resourceVersion` as the
-    /// precondition, so no concurrent change is lost.
+    /// PUT of the whole object, for kinds whose objects the view keeps in full. The writer adds
+    /// `metadata.resourceVersion` as the precondition, so no concurrent change is lost.
     ///
-    /// A PUT is cheaper for the server than a patch: kube-apiserver 1.35 takes 3.1 ms instead of 5.1 ms for an EndpointSlice of
-    /// 50 endpoints.
+    /// A PUT is cheaper for the server than a patch: kube-apiserver 1.35 takes 3.1 ms instead of 5.1 ms for an
+    /// EndpointSlice of 50 endpoints.
     Replace {
         /// resourceVersion of the object from which the plan computed the new object.
         resource_version: u64,
@@ -279,13 +284,13 @@ impl Verb {
 /// Outcome of a write, as the agent sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteEnd {
-    /// The server executed the write. `version` is the resourceVersion of the object in the response, after all changes by the
-    /// server. `None` if the response shows that the object no longer exists.
+    /// The server executed the write. `version` is the resourceVersion of the object in the response, after all changes
+    /// by the server. `None` if the response shows that the object no longer exists.
     Done { version: Option<u64> },
     /// The server did not execute the write, because the object has changed (409).
     Conflict,
-    /// The server rejected the write for its content (400, 413, 415, 422), and did not execute it. The runtime retries the write
-    /// every 10 minutes, and when its content changes.
+    /// The server rejected the write for its content (400, 413, 415, 422), and did not execute it. The runtime retries
+    /// the write every 10 minutes, and when its content changes.
     Rejected,
     /// The server denied the write, or does not have the kind or the namespace (403, 404), and did not execute it.
     Denied,
@@ -322,8 +327,8 @@ pub struct Fight<S> {
     pub cluster: String,
     pub kind: &'static str,
     pub name: ObjectName,
-    /// Name of the other writer, taken from the object's managedFields. `None` if the fight is over: nobody has undone the last
-    /// repair for a minute, or there is nothing left to repair.
+    /// Name of the other writer, taken from the object's managedFields. `None` if the fight is over: nobody has undone
+    /// the last repair for a minute, or there is nothing left to repair.
     pub by: Option<String>,
 }
 
@@ -337,18 +342,19 @@ pub struct SourceSpec<L: Logic> {
     pub label: &'static str,
     /// Namespace to watch. `None` watches all namespaces.
     pub namespace: Option<String>,
-    /// Name of the one object to watch. `None` watches all objects. With a name, RBAC can limit list and watch to this object.
+    /// Name of the one object to watch. `None` watches all objects. With a name, RBAC can limit list and watch to this
+    /// object.
     pub name: Option<&'static str>,
     /// True if the agent works without this kind: when it is absent or forbidden, only a feature is disabled
     /// ([`WatchState::Absent`]).
     pub optional: bool,
-    /// True if the loss of the permission to watch (403) makes a complete view [`WatchState::Unknown`]. The source is then listed
-    /// again when the permission returns. If false, the complete view stays in use.
+    /// True if the loss of the permission to watch (403) makes a complete view [`WatchState::Unknown`]. The source is
+    /// then listed again when the permission returns. If false, the complete view stays in use.
     pub freezes_when_forbidden: bool,
     /// True to watch metadata only (PartialObjectMetadata).
     pub metadata_only: bool,
-    /// True if a change of this source ends the slow back-off (after 403 and 404) of the keys that the change requeues. For kinds
-    /// whose absence causes such failures, such as Namespaces.
+    /// True if a change of this source ends the slow back-off (after 403 and 404) of the keys that the change requeues.
+    /// For kinds whose absence causes such failures, such as Namespaces.
     pub ends_denials: bool,
     /// Decodes the objects in watch events and in responses to writes.
     pub decode: Decoder<L::Object>,

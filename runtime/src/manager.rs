@@ -58,8 +58,8 @@ impl ProcessContext {
 pub enum RunError {
     #[error(transparent)]
     Lease(#[from] LeaseError),
-    /// All watches or the leader election have ended without a shutdown. Only a bug can cause this, because both retry after every
-    /// failure.
+    /// All watches or the leader election have ended without a shutdown. Only a bug can cause this, because both retry
+    /// after every failure.
     #[error("the watches or the leader election have ended: this is a bug in this agent, please report it")]
     Ended,
 }
@@ -138,7 +138,8 @@ impl Manager {
 struct Election {
     leadership: channel::Receiver<Leadership>,
     task: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
-    /// Sender for a process without a Lease. Kept alive, because a closed channel means that the election task has ended.
+    /// Sender for a process without a Lease. Kept alive, because a closed channel means that the election task has
+    /// ended.
     _alone: Option<channel::Sender<Leadership>>,
 }
 
@@ -153,8 +154,8 @@ impl Election {
         Ok(Self { leadership, task: Some((release, task)), _alone: None })
     }
 
-    /// Ends the election and releases the Leases. If writes may still be in flight (`drained` is false), the Leases are not
-    /// released and expire later.
+    /// Ends the election and releases the Leases. If writes may still be in flight (`drained` is false), the Leases are
+    /// not released and expire later.
     async fn end(self, drained: bool) {
         let Some((release, task)) = self.task else { return };
         if drained {

@@ -21,11 +21,12 @@ use tokio::time::Instant;
 
 use crate::logic::WatchState;
 
-/// Histogram buckets in seconds for work in memory, from a microsecond to a second. Up to a millisecond the buckets are close to
-/// each other, to measure the agent's own share of a change's latency.
+/// Histogram buckets in seconds for work in memory, from a microsecond to a second. Up to a millisecond the buckets are
+/// close to each other, to measure the agent's own share of a change's latency.
 const OWN_SECONDS: &[f64] =
     &[1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 1.5e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 1e-2, 5e-2, 0.25, 1.0];
-/// Histogram buckets in seconds for a write: from a millisecond on loopback to the timeout of a write and of the GET after it.
+/// Histogram buckets in seconds for a write: from a millisecond on loopback to the timeout of a write and of the GET
+/// after it.
 const WRITE_SECONDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0];
 
 const QUEUE_DEPTH: Definition = Definition {
@@ -170,8 +171,8 @@ pub const ALL: &[Definition] = &[
 
 /// Metrics of an engine. Clones share their state.
 ///
-/// The agents of a process share these metrics. Gauges and the time of plans have the label `controller`, the name of the agent that
-/// sets them.
+/// The agents of a process share these metrics. Gauges and the time of plans have the label `controller`, the name of
+/// the agent that sets them.
 #[derive(Clone)]
 pub struct Metrics {
     inner: Arc<Inner>,

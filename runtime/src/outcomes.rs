@@ -1,5 +1,5 @@
-//! Consequences of a finished write: stores the response in the agent's view, plans the retry, and requeues the keys that waited
-//! for the write.
+//! Consequences of a finished write: stores the response in the agent's view, plans the retry, and requeues the keys
+//! that waited for the write.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,8 @@ pub(crate) struct Ended<L: Logic> {
 }
 
 impl<L: Logic> Engine<L> {
-    /// Handles the outcome of a write: stores the object of the response, plans the retry, and requeues keys that waited.
+    /// Handles the outcome of a write: stores the object of the response, plans the retry, and requeues keys that
+    /// waited.
     pub(crate) fn on_ended(&mut self, mut ended: Ended<L>) {
         let target = target_of(&ended.request);
         let Some(source) = self.sources.get(&target.source) else {
@@ -97,8 +98,8 @@ impl<L: Logic> Engine<L> {
     fn class_of(&self, target: &Target<L::Source>, ended: &Ended<L>) -> Option<Class> {
         match &ended.outcome.result {
             WriteResult::Done => None,
-            // After a conflict whose cause is now in the view, the next plan can succeed. If the view did not change, an
-            // immediate retry would fail again.
+            // After a conflict whose cause is now in the view, the next plan can succeed. If the view did not change,
+            // an immediate retry would fail again.
             WriteResult::Conflict { .. } if self.known(target) != ended.known_before => Some(Class::Conflict),
             WriteResult::Rejected { .. } => Some(Class::Rejected),
             WriteResult::Denied { .. } => Some(Class::Denied),
@@ -130,8 +131,8 @@ impl<L: Logic> Engine<L> {
         match &ended.outcome.seen {
             Seen::Object(observed) => {
                 let is_current = source.versions.answered(observed.clone(), &mut news);
-                // Only a response to the write itself proves that the same write would change nothing now. A response to a GET
-                // does not.
+                // Only a response to the write itself proves that the same write would change nothing now. A response
+                // to a GET does not.
                 if is_current && ended.outcome.result == WriteResult::Done && ended.outcome.is_answered {
                     source.versions.remember_echo(&target.name, ended.content);
                 }

@@ -1,8 +1,8 @@
-//! Pace of work that every client can cause, such as reviews of tokens and TLS handshakes: a minimum time between two turns, and
-//! turns that the clients share fairly.
+//! Pace of work that every client can cause, such as reviews of tokens and TLS handshakes: a minimum time between two
+//! turns, and turns that the clients share fairly.
 //!
-//! A network waits for its own turns only together with one of each other network of the same size, in three sizes. So a client
-//! with all addresses of a network has the turns of one client.
+//! A network waits for its own turns only together with one of each other network of the same size, in three sizes. So
+//! a client with all addresses of a network has the turns of one client.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -24,8 +24,8 @@ pub enum Client {
 /// Network of clients: its first address, and the length of its prefix.
 type Network = (IpAddr, u8);
 
-/// Sizes of the networks that one owner can have all addresses of, from the smallest: a host or a site with IPv6, and a host or an
-/// office with IPv4.
+/// Sizes of the networks that one owner can have all addresses of, from the smallest: a host or a site with IPv6, and a
+/// host or an office with IPv4.
 const PREFIXES_V6: [u8; 3] = [64, 56, 48];
 const PREFIXES_V4: [u8; 2] = [32, 24];
 /// All clients together.

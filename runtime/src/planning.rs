@@ -32,15 +32,15 @@ enum Begun {
 impl<L: Logic> Engine<L> {
     /// Plans one key and starts its writes as far as possible.
     ///
-    /// Does nothing while a create of the key is in flight. A plan at this time would not see the new object, and so could not
-    /// clean it up if the object is no longer needed.
+    /// Does nothing while a create of the key is in flight. A plan at this time would not see the new object, and so
+    /// could not clean it up if the object is no longer needed.
     ///
-    /// Other writes in flight block only writes to the same object, so one cluster that hangs does not block another. The outcome
-    /// of a create requeues the key.
+    /// Other writes in flight block only writes to the same object, so one cluster that hangs does not block another.
+    /// The outcome of a create requeues the key.
     pub(crate) fn plan(&mut self, key: &L::Key) {
         if self.creating.contains_key(key) {
-            // Release the slot (permission for one write in flight) that is reserved for this key. Another key can then use the
-            // slot: the creates in flight may take long.
+            // Release the slot (permission for one write in flight) that is reserved for this key. Another key can then
+            // use the slot: the creates in flight may take long.
             return self.slots.planned(key);
         }
         self.follow_clock();
@@ -96,8 +96,8 @@ impl<L: Logic> Engine<L> {
         self.slots.planned(key);
     }
 
-    /// Plans one key while another replica leads, and does not write. Remembers the key in `left_to_leader` if the plan has
-    /// writes, or asks for a later plan.
+    /// Plans one key while another replica leads, and does not write. Remembers the key in `left_to_leader` if the plan
+    /// has writes, or asks for a later plan.
     pub(crate) fn leave_to_leader(&mut self, key: &L::Key) {
         self.follow_clock();
         let at = self.clock.now();

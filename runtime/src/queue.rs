@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::logic::FlowId;
 
-/// Fair queue of keys in flows. Flows take turns, each flow is first in, first out, and a key is in the queue at most once.
+/// Fair queue of keys in flows. Flows take turns, each flow is first in, first out, and a key is in the queue at most
+/// once.
 #[derive(Debug)]
 pub struct FairQueue<K> {
     flows: BTreeMap<FlowId, VecDeque<K>>,
@@ -37,14 +38,14 @@ impl<K: Clone + Ord> FairQueue<K> {
         self.members.contains(key)
     }
 
-    /// Removes and returns the first key of the flow whose turn it is. All other flows with keys then have their turns before
-    /// this flow. `None` if the queue is empty.
+    /// Removes and returns the first key of the flow whose turn it is. All other flows with keys then have their turns
+    /// before this flow. `None` if the queue is empty.
     pub fn pop(&mut self) -> Option<K> {
         self.pop_from(|_| true).map(|(_, key)| key)
     }
 
-    /// Like [`FairQueue::pop`], but only among the flows for which `may_go` is true. The other flows keep their turns. Returns
-    /// the flow and its key.
+    /// Like [`FairQueue::pop`], but only among the flows for which `may_go` is true. The other flows keep their turns.
+    /// Returns the flow and its key.
     pub fn pop_from(&mut self, may_go: impl Fn(FlowId) -> bool) -> Option<(FlowId, K)> {
         let turn = self.turns.iter().position(|flow| may_go(*flow))?;
         let flow = self.turns.remove(turn)?;

@@ -1,7 +1,8 @@
 //! Responses to the writes of one agent, shown to another agent of the same process ([`ResponseSink`]).
 //!
-//! Both agents watch the kind. The second agent sees a change of the first agent as soon as the server has answered the write,
-//! before its own watch shows the change. This is a shortcut: a response that is dropped is seen by the watch later.
+//! Both agents watch the kind. The second agent sees a change of the first agent as soon as the server has answered the
+//! write, before its own watch shows the change. This is a shortcut: a response that is dropped is seen by the watch
+//! later.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

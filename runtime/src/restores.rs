@@ -1,12 +1,13 @@
 //! Restores of one server from a backup, as its watches and writes notice them.
 //!
-//! After a restore without a higher revision, a server is behind the versions that its watches have seen. A watch that connects late
-//! may not notice this, because later writes have raised the revision above its version. So each watch relies on all watches of
-//! the server, and on the writes. When one has noticed a restore, each watch lists again at once, but not more than once a second.
+//! After a restore without a higher revision, a server is behind the versions that its watches have seen. A watch that
+//! connects late may not notice this, because later writes have raised the revision above its version. So each watch
+//! relies on all watches of the server, and on the writes. When one has noticed a restore, each watch lists again at
+//! once, but not more than once a second.
 //!
-//! Meanwhile some kinds are listed after the restore and others are not. An agent that compares them would undo what its peers have
-//! just written again. So the engine treats kinds as unknown from the first list that was requested after the restore was noticed,
-//! each until such a list of it has ended.
+//! Meanwhile some kinds are listed after the restore and others are not. An agent that compares them would undo what
+//! its peers have just written again. So the engine treats kinds as unknown from the first list that was requested
+//! after the restore was noticed, each until such a list of it has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,12 +1,12 @@
-//! Failed writes and their retry times. A write is identified by its key, its verb and its object. Pure except for readings of
-//! tokio's clock.
+//! Failed writes and their retry times. A write is identified by its key, its verb and its object. Pure except for
+//! readings of tokio's clock.
 //!
-//! After a failure, all retries of the same write wait for a back-off. Retries with other content wait too, because content with
-//! a timestamp differs in each plan. Two exceptions:
+//! After a failure, all retries of the same write wait for a back-off. Retries with other content wait too, because
+//! content with a timestamp differs in each plan. Two exceptions:
 //!
 //! - The first conflict of a streak causes no delay, because the next plan uses the newest state.
-//! - A rejected write (400, 413, 415, 422) delays equal content for the same version of the object by 10 minutes. Other content,
-//!   or another version, waits for the back-off only, because the cause of the rejection may be gone.
+//! - A rejected write (400, 413, 415, 422) delays equal content for the same version of the object by 10 minutes. Other
+//!   content, or another version, waits for the back-off only, because the cause of the rejection may be gone.
 //!
 //! A success ends the streak.
 
@@ -20,8 +20,8 @@ use crate::queue::Timers;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Conflict (409) whose cause is now in the view. The first conflict in a row causes no wait. Further conflicts wait as
-    /// [`Class::Ordinary`].
+    /// Conflict (409) whose cause is now in the view. The first conflict in a row causes no wait. Further conflicts
+    /// wait as [`Class::Ordinary`].
     Conflict,
     /// Failure that may pass by itself. The wait is 20 ms, doubling to 30 s.
     Ordinary,
@@ -70,14 +70,15 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         (until > now).then_some(until)
     }
 
-    /// True if the engine must report this failure to the agent: the first failure in a row, or a failure of another class or
-    /// content than the one before.
+    /// True if the engine must report this failure to the agent: the first failure in a row, or a failure of another
+    /// class or content than the one before.
     pub(crate) fn is_news(&self, key: &K, write: &W, attempt: Attempt, class: Class) -> bool {
         let before = self.troubles.get(key).and_then(|troubles| troubles.get(write));
         before.is_none_or(|trouble| trouble.class != class || trouble.attempt.content != attempt.content)
     }
 
-    /// Remembers a failed write and computes the time of its retry. `retry_after` is the shortest wait that the server asked for.
+    /// Remembers a failed write and computes the time of its retry. `retry_after` is the shortest wait that the server
+    /// asked for.
     pub(crate) fn failed(
         &mut self,
         key: &K,
@@ -122,11 +123,11 @@ impl<K: Clone + Ord, W: Clone + Ord> Retries<K, W> {
         }
     }
 
-    /// Updates the remembered failures after a key was planned. `wanted` has each planned write, and the time until which the
-    /// write must wait, if any.
+    /// Updates the remembered failures after a key was planned. `wanted` has each planned write, and the time until
+    /// which the write must wait, if any.
     ///
-    /// Forgets a write that is no longer planned, but only after its back-off. A plan that drops a write and adds it again
-    /// therefore cannot avoid the back-off.
+    /// Forgets a write that is no longer planned, but only after its back-off. A plan that drops a write and adds it
+    /// again therefore cannot avoid the back-off.
     pub(crate) fn planned(&mut self, key: &K, wanted: &BTreeMap<W, Option<Instant>>, now: Instant) {
         let mut next = wanted.values().filter_map(|until| *until).min();
         if let Some(troubles) = self.troubles.get_mut(key) {

@@ -29,15 +29,16 @@ pub enum Wanted<'a> {
 pub struct Reviews(Client);
 
 impl Reviews {
-    /// Returns reviews by the API server of a client. Their requests run on the present runtime, also if another runtime asks for
-    /// them. A connection of the client belongs to the runtime that opened it, and the engine may use this connection next.
+    /// Returns reviews by the API server of a client. Their requests run on the present runtime, also if another
+    /// runtime asks for them. A connection of the client belongs to the runtime that opened it, and the engine may use
+    /// this connection next.
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self(on_this_runtime(client))
     }
 
-    /// Returns the user of a token; `None` if the API server does not accept the token. With an audience, it accepts only a token
-    /// for this audience.
+    /// Returns the user of a token; `None` if the API server does not accept the token. With an audience, it accepts
+    /// only a token for this audience.
     ///
     /// # Errors
     /// If the API server gives no answer.
@@ -98,7 +99,8 @@ fn on_this_runtime(client: Client) -> Client {
     Client::new(service, "default")
 }
 
-/// Returns the token in a header `Authorization: Bearer <token>`. `None` for other headers, and for a text longer than any token.
+/// Returns the token in a header `Authorization: Bearer <token>`. `None` for other headers, and for a text longer than
+/// any token.
 #[must_use]
 pub fn bearer(authorization: &HeaderValue) -> Option<&str> {
     let (scheme, token) = authorization.to_str().ok()?.split_once(' ')?;

@@ -1,5 +1,5 @@
-//! Names of the other writers in a fight, read from `metadata.managedFields` of the object. In a fight, another writer undoes
-//! what this agent writes.
+//! Names of the other writers in a fight, read from `metadata.managedFields` of the object. In a fight, another writer
+//! undoes what this agent writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,15 +17,16 @@ use crate::slots::{ClusterIndex, Target};
 use crate::tasks::unless_panicked;
 use crate::writer;
 
-/// Result of a GET that looked up the other writer in a fight: index of the cluster, the fight, and the name of that writer.
+/// Result of a GET that looked up the other writer in a fight: index of the cluster, the fight, and the name of that
+/// writer.
 pub(crate) type Inquired<L> = (ClusterIndex, Turn<<L as Logic>::Key, <L as Logic>::Source>, String);
 
-/// Fight with another writer, whose name the agent has not looked up yet: the source of the object, and the agent's key that
-/// writes the object.
+/// Fight with another writer, whose name the agent has not looked up yet: the source of the object, and the agent's key
+/// that writes the object.
 type Waiting<L> = (Arc<SourceSpec<L>>, <L as Logic>::Key);
 
-/// GETs that find the name of the other writer in a fight. At most [`INQUIRIES_PER_CLUSTER`] run at once in one cluster, because
-/// each GET needs a connection.
+/// GETs that find the name of the other writer in a fight. At most [`INQUIRIES_PER_CLUSTER`] run at once in one
+/// cluster, because each GET needs a connection.
 pub(crate) struct Inquiries<L: Logic> {
     under_way: JoinSet<Inquired<L>>,
     of_clusters: Vec<OfCluster<L>>,
@@ -68,8 +69,8 @@ impl<L: Logic> Inquiries<L> {
         self.begin(cluster);
     }
 
-    /// Cancels the GET for a fight that is over. Returns true if the GET had not started, so the start of this fight was never
-    /// reported.
+    /// Cancels the GET for a fight that is over. Returns true if the GET had not started, so the start of this fight
+    /// was never reported.
     fn cancel(&mut self, cluster: ClusterIndex, target: &Target<L::Source>) -> bool {
         self.of_clusters[cluster].waiting.remove(target).is_some()
     }
@@ -94,7 +95,8 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Reports to the agent that these fights with other writers are over. Skips a fight whose start was never reported.
+    /// Reports to the agent that these fights with other writers are over. Skips a fight whose start was never
+    /// reported.
     pub(crate) fn fights_are_over(&mut self, over: Vec<Turn<L::Key, L::Source>>) {
         for turn in over {
             let cluster = self.sources.get(&turn.target.source).map(|source| source.cluster);
@@ -104,8 +106,8 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Reports to the agent that a fight has begun or is over. `by` is the name of the other writer, or `None` if the fight is
-    /// over.
+    /// Reports to the agent that a fight has begun or is over. `by` is the name of the other writer, or `None` if the
+    /// fight is over.
     fn report_fight(&mut self, Turn { key, target }: Turn<L::Key, L::Source>, by: Option<String>) {
         let Some(source) = self.sources.get(&target.source) else { return };
         let Target { source: id, name } = target;
@@ -148,12 +150,12 @@ struct Managed {
     fields: Value,
 }
 
-/// Field managers of fleetnet's hub agent and member agent. Both agents set finalizers on the same objects, but seldom undo each
-/// other's writes. So a message about a fight names these agents only if there is no other manager.
+/// Field managers of fleetnet's hub agent and member agent. Both agents set finalizers on the same objects, but seldom
+/// undo each other's writes. So a message about a fight names these agents only if there is no other manager.
 const AGENTS: [&str; 2] = ["fleetnet-hub-agent", "fleetnet-member-agent"];
 
-/// Returns the names of the field managers except `own`, with the fields that they set, the latest first. Agents of fleetnet are
-/// named only if there is no other manager.
+/// Returns the names of the field managers except `own`, with the fields that they set, the latest first. Agents of
+/// fleetnet are named only if there is no other manager.
 pub(crate) fn of(object: &Value, own: &str) -> String {
     let entries = object["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
     let read = entries.iter().filter_map(|entry| serde_json::from_value::<Managed>(entry.clone()).ok());

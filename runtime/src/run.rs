@@ -1,4 +1,5 @@
-//! Runs one agent: its watches and the engine. Stops them in the right order. [`crate::manager`] runs the agents of a process.
+//! Runs one agent: its watches and the engine. Stops them in the right order. [`crate::manager`] runs the agents of a
+//! process.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -66,7 +67,8 @@ impl<L: Logic> Runner<L> {
         Self { logic, sources, instance, clock, metrics, seed: 0, status, messages, received, inbox, outside }
     }
 
-    /// Sets the seed of random numbers: timeouts of watches and jitter. Replicas of an agent should have different seeds.
+    /// Sets the seed of random numbers: timeouts of watches and jitter. Replicas of an agent should have different
+    /// seeds.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
@@ -92,8 +94,8 @@ impl<L: Logic> Runner<L> {
         self.outside.clone()
     }
 
-    /// Returns a sink that shows this agent the responses to another agent's writes of this source. `None` if this agent does not
-    /// watch the source.
+    /// Returns a sink that shows this agent the responses to another agent's writes of this source. `None` if this
+    /// agent does not watch the source.
     #[must_use]
     pub fn response_sink(&self, source: L::Source) -> Option<ResponseSink> {
         let spec = self.sources.iter().find(|spec| spec.source == source)?;
@@ -143,7 +145,8 @@ async fn panicked(watches: &mut JoinSet<()>) -> Infallible {
     std::future::pending().await
 }
 
-/// Waits until all watches have ended. Resumes the panic of a watch, because an agent without this watch would miss events.
+/// Waits until all watches have ended. Resumes the panic of a watch, because an agent without this watch would miss
+/// events.
 async fn ended_well(watches: &mut JoinSet<()>) {
     while let Some(ended) = watches.join_next().await {
         // Ignore the error of a cancelled watch, because watches are cancelled when the agent stops.

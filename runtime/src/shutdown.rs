@@ -13,8 +13,8 @@ const EXIT_CODE_ON_SECOND_SIGNAL: i32 = 1;
 #[derive(Clone, Debug)]
 pub struct Shutdown(CancellationToken);
 
-/// Sending side of a shutdown request. Dropping the trigger without [`ShutdownTrigger::request`] does not request a shutdown.
-/// Clones request the same shutdown.
+/// Sending side of a shutdown request. Dropping the trigger without [`ShutdownTrigger::request`] does not request a
+/// shutdown. Clones request the same shutdown.
 #[derive(Clone, Debug, Default)]
 pub struct ShutdownTrigger(CancellationToken);
 

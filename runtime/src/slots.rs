@@ -1,10 +1,11 @@
-//! Admission of writes: one write in flight per object, a limit per cluster and per flow, and the keys that wait. Does no I/O.
+//! Admission of writes: one write in flight per object, a limit per cluster and per flow, and the keys that wait. Does
+//! no I/O.
 //!
-//! A key whose object has a write in flight waits for the end of that write. A key whose cluster or flow has no free slot waits
-//! for the cluster, in the queue of its flow.
+//! A key whose object has a write in flight waits for the end of that write. A key whose cluster or flow has no free
+//! slot waits for the cluster, in the queue of its flow.
 //!
-//! A slot that becomes free is reserved for the next waiting key, so no later key can take the slot. A cluster that is down uses
-//! only its own slots, and a full flow does not delay other flows.
+//! A slot that becomes free is reserved for the next waiting key, so no later key can take the slot. A cluster that is
+//! down uses only its own slots, and a full flow does not delay other flows.
 
 use fleetnet_types::ObjectName;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +46,8 @@ struct Busy<K> {
 #[derive(Debug)]
 struct Cluster<K> {
     in_flight: usize,
-    /// Keys that waited for a slot and that the engine is about to plan. One free slot is reserved for each of these keys.
+    /// Keys that waited for a slot and that the engine is about to plan. One free slot is reserved for each of these
+    /// keys.
     reserved: BTreeMap<K, FlowId>,
     waiting: FairQueue<K>,
     /// Slots that each flow uses or has reserved. Only flows that have a limit of their own are listed.
@@ -54,13 +56,13 @@ struct Cluster<K> {
     heartbeats: BTreeSet<FlowId>,
     /// End of a pause that the server asked for (Retry-After).
     paused_until: Option<Instant>,
-    /// Time of the next write if all writes are sent evenly at the maximum rate. Writes may be sent up to [`WRITE_BURST`] before
-    /// this time.
+    /// Time of the next write if all writes are sent evenly at the maximum rate. Writes may be sent up to
+    /// [`WRITE_BURST`] before this time.
     due: Option<Instant>,
 }
 
-/// Use of a cluster's slots by one flow. A slot permits one write in flight. `taken` counts used and reserved slots, and `most`
-/// is the flow's limit.
+/// Use of a cluster's slots by one flow. A slot permits one write in flight. `taken` counts used and reserved slots,
+/// and `most` is the flow's limit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     taken: usize,
@@ -68,7 +70,8 @@ struct Share {
 }
 
 impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
-    /// Returns the slots of `clusters` clusters, all free. `writes_per_second` is the maximum rate for each cluster, at least 1.
+    /// Returns the slots of `clusters` clusters, all free. `writes_per_second` is the maximum rate for each cluster, at
+    /// least 1.
     pub(crate) fn new(clusters: usize, writes_per_second: u32) -> Self {
         let cluster = || Cluster {
             in_flight: 0,
@@ -116,8 +119,8 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         true
     }
 
-    /// Frees the slot of a write that has ended. Returns the keys that waited for the end of this write, because they write to
-    /// the same object.
+    /// Frees the slot of a write that has ended. Returns the keys that waited for the end of this write, because they
+    /// write to the same object.
     pub(crate) fn end(&mut self, cluster: ClusterIndex, target: &T) -> BTreeSet<K> {
         let Some(busy) = self.busy.remove(target) else { return BTreeSet::new() };
         self.clusters[cluster].in_flight -= 1;
@@ -160,8 +163,8 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
             .any(|cluster| !cluster.reserved.is_empty() || cluster.free() > 0 && !cluster.are_all_paused(now))
     }
 
-    /// Returns the earliest time at which a cluster with a free slot may be written to again. `None` if no such cluster must
-    /// wait.
+    /// Returns the earliest time at which a cluster with a free slot may be written to again. `None` if no such cluster
+    /// must wait.
     pub(crate) fn next_free(&self, now: Instant) -> Option<Instant> {
         let free = self.clusters.iter().filter(|cluster| cluster.free() > 0);
         free.filter_map(Cluster::first_resumes_at).filter(|at| *at > now).min()
@@ -172,8 +175,8 @@ impl<K: Clone + Ord, T: Clone + Ord> Slots<K, T> {
         self.clusters.iter().any(|cluster| cluster.free() > 0 && cluster.somebody_may_go(now))
     }
 
-    /// Returns the earliest time at which a cluster with waiting keys may be written to again. `None` if no such cluster must
-    /// wait.
+    /// Returns the earliest time at which a cluster with waiting keys may be written to again. `None` if no such
+    /// cluster must wait.
     pub(crate) fn next_resume(&self, now: Instant) -> Option<Instant> {
         let waiting = self.clusters.iter().filter(|cluster| !cluster.waiting.is_empty());
         // A heartbeat that waits may go earlier than the others.
@@ -245,8 +248,8 @@ impl<K: Clone + Ord> Cluster<K> {
         self.first_resumes_at().is_some_and(|at| at > now)
     }
 
-    /// Returns the time from which the next write is permitted, by the server's pause and by the maximum rate. `None` if neither
-    /// sets a time.
+    /// Returns the time from which the next write is permitted, by the server's pause and by the maximum rate. `None`
+    /// if neither sets a time.
     fn resumes_at(&self) -> Option<Instant> {
         self.paused_until.max(self.below_ceiling_at())
     }
@@ -278,7 +281,8 @@ mod tests {
         Flow { id: FlowId(number), most_in_flight: usize::MAX, urgency: Urgency::Normal }
     }
 
-    /// Returns slots of two clusters, `HUB` and `MEMBER`. Writes of the keys 1000, 1001 and so on use all slots of the hub.
+    /// Returns slots of two clusters, `HUB` and `MEMBER`. Writes of the keys 1000, 1001 and so on use all slots of the
+    /// hub.
     fn hub_full(now: Instant) -> Slots<u32, u32> {
         let mut slots = Slots::new(2, 1_000_000);
         for number in 0..u32::try_from(IN_FLIGHT_PER_CLUSTER).expect("small") {

@@ -1,5 +1,5 @@
-//! Test kit of the engine: a toy agent that copies objects, two simulated servers with faults, and the type `World` that connects
-//! them.
+//! Test kit of the engine: a toy agent that copies objects, two simulated servers with faults, and the type `World`
+//! that connects them.
 //!
 //! The test delivers the watch events itself, so the test decides their order.
 
@@ -44,8 +44,8 @@ use fleetnet_types::Timestamp;
 
 pub(crate) const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
 
-/// Kinds that the toy agent watches. Member cluster: `Claim`, which requests a copy, and `Local`, which is a copy. Hub: `Copy`
-/// and `Namespace`.
+/// Kinds that the toy agent watches. Member cluster: `Claim`, which requests a copy, and `Local`, which is a copy. Hub:
+/// `Copy` and `Namespace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Claim,
@@ -469,8 +469,8 @@ impl Server {
         lock(&self.0).faults.clear();
     }
 
-    /// Returns the requests so far: `POST copies/a = value`, `PATCH copies/a@version = value`, `DELETE copies/a uid`, `GET
-    /// copies/a`.
+    /// Returns the requests so far: `POST copies/a = value`, `PATCH copies/a@version = value`, `DELETE copies/a uid`,
+    /// `GET  copies/a`.
     pub(crate) fn log(&self) -> Vec<String> {
         lock(&self.0).log.iter().map(|(_, line)| line.clone()).collect()
     }

@@ -1,5 +1,5 @@
-//! Bearer tokens from a file. The file may appear after the start, and its content changes when the token rotates. After the
-//! server rejects a token, the agent reads the file again.
+//! Bearer tokens from a file. The file may appear after the start, and its content changes when the token rotates.
+//! After the server rejects a token, the agent reads the file again.
 
 pub mod audience;
 pub mod claims;
@@ -40,8 +40,8 @@ pub enum TokenError {
     Malformed { path: PathBuf, why: &'static str },
 }
 
-/// Returns the path and the body of a request for a token of a service account (TokenRequest). Without an audience, the token is for
-/// the API server.
+/// Returns the path and the body of a request for a token of a service account (TokenRequest). Without an audience, the
+/// token is for the API server.
 fn token_request(namespace: &str, name: &str, audience: Option<&str>, life: Duration) -> (String, Value) {
     let mut spec = json!({"expirationSeconds": life.as_secs()});
     if let Some(audience) = audience {
@@ -112,8 +112,8 @@ impl TokenFile {
         match &*held {
             Some(fresh) if fresh.read_at.elapsed() < TOKEN_REREAD_AFTER => Ok(fresh.header.clone()),
             Some(old) => {
-                // While a token is being replaced, its file may be missing for a moment. The old token may still be valid, so use
-                // it.
+                // While a token is being replaced, its file may be missing for a moment. The old token may still be
+                // valid, so use it.
                 let read = match self.read().await {
                     Ok(read) => read,
                     Err(error) => {
@@ -147,8 +147,8 @@ impl TokenFile {
     }
 }
 
-/// Returns expiry and life of the token in a header for the metrics, and 0 for what the token does not say. An expiry before 1970
-/// is shown as 1, because the token has expired as well.
+/// Returns expiry and life of the token in a header for the metrics, and 0 for what the token does not say. An expiry
+/// before 1970 is shown as 1, because the token has expired as well.
 fn shown(header: &HeaderValue) -> (i64, i64) {
     let token = header.as_bytes().strip_prefix(SCHEME).and_then(|token| std::str::from_utf8(token).ok());
     let claims = token.and_then(Claims::of);
@@ -187,7 +187,8 @@ pub(crate) fn parse_token(content: &[u8]) -> Result<HeaderValue, &'static str> {
     Ok(header)
 }
 
-/// Adds the token of a file to every request. After a 401, reads the file, and sends the request once more if the token differs.
+/// Adds the token of a file to every request. After a 401, reads the file, and sends the request once more if the token
+/// differs.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenLayer(TokenFile);
 
@@ -229,7 +230,8 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let replacement = self.inner.clone();
-        // Send this request with the original service, because the original has been polled until ready and its clone has not.
+        // Send this request with the original service, because the original has been polled until ready and its clone
+        // has not.
         let ready = std::mem::replace(&mut self.inner, replacement);
         Box::pin(send_with_token(ready, self.token.clone(), request))
     }
@@ -263,7 +265,8 @@ where
     })
 }
 
-/// Returns a copy of a request, to send the request a second time. `None` if the body is a stream, which this crate never sends.
+/// Returns a copy of a request, to send the request a second time. `None` if the body is a stream, which this crate
+/// never sends.
 fn copy_of(request: &Request<Body>) -> Option<Request<Body>> {
     let mut copy = Request::new(request.body().try_clone()?);
     *copy.method_mut() = request.method().clone();

@@ -1,5 +1,5 @@
-//! Loop of the engine: handles inputs, plans keys while this replica leads, and waits for the next input. At the end, waits for
-//! the writes in flight.
+//! Loop of the engine: handles inputs, plans keys while this replica leads, and waits for the next input. At the end,
+//! waits for the writes in flight.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,7 +46,8 @@ pub struct Finished {
 }
 
 impl<L: Logic> Engine<L> {
-    /// Runs the engine's loop until it must stop, then waits for the writes in flight. Returns the agent's logic as it then is.
+    /// Runs the engine's loop until it must stop, then waits for the writes in flight. Returns the agent's logic as it
+    /// then is.
     pub(crate) async fn run(mut self, mut inputs: Inputs<L>) -> (L, Finished) {
         let stop = loop {
             if inputs.shutdown.is_requested() {
@@ -65,8 +66,8 @@ impl<L: Logic> Engine<L> {
             let now = Instant::now();
             let can_plan = !self.queue.is_empty() && (!leads || self.slots.can_begin(now));
             if can_plan || leads && self.slots.can_reserve_waiting(now) {
-                // Let the tasks of writes and watches run before the next pass of this loop. On a single thread, they would not
-                // run otherwise.
+                // Let the tasks of writes and watches run before the next pass of this loop. On a single thread, they
+                // would not run otherwise.
                 yield_now().await;
                 continue;
             }
@@ -81,8 +82,8 @@ impl<L: Logic> Engine<L> {
         (self.logic, Finished { stop, drained })
     }
 
-    /// Handles all finished writes and at most [`WATCH_MESSAGES_PER_TURN`] watch messages before the next plans. So a burst of
-    /// messages about one key costs one plan.
+    /// Handles all finished writes and at most [`WATCH_MESSAGES_PER_TURN`] watch messages before the next plans. So a
+    /// burst of messages about one key costs one plan.
     fn take_what_is_there(&mut self, inputs: &mut Inputs<L>) {
         while let Some(ended) = self.writes.try_join_next() {
             self.on_joined(ended);
@@ -144,7 +145,8 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Waits for the next input or timer and handles it. Returns a reason to stop the engine's loop, or `None` to continue.
+    /// Waits for the next input or timer and handles it. Returns a reason to stop the engine's loop, or `None` to
+    /// continue.
     async fn wait(&mut self, inputs: &mut Inputs<L>, leads: bool) -> Option<Stop> {
         let next_timer_at = self.next_timer(leads);
         tokio::select! {
@@ -185,8 +187,8 @@ impl<L: Logic> Engine<L> {
         }
     }
 
-    /// Waits for the writes in flight, so that none of them is executed after another process has taken over. Returns true if all
-    /// of them have ended.
+    /// Waits for the writes in flight, so that none of them is executed after another process has taken over. Returns
+    /// true if all of them have ended.
     async fn drain(&mut self) -> bool {
         let deadline = Instant::now() + DRAIN_TIMEOUT;
         while !self.writes.is_empty() {

@@ -1,9 +1,9 @@
-//! Planned writes that are not carried out yet, and the age of the oldest. A latency histogram has samples only of changes that
-//! arrive, so it does not show a change that never arrives.
+//! Planned writes that are not carried out yet, and the age of the oldest. A latency histogram has samples only of
+//! changes that arrive, so it does not show a change that never arrives.
 //!
-//! A write counts from the first plan that wants it until the server carries it out, or until a plan does not want it any more. A
-//! failed attempt changes nothing, so a write that fails again and again keeps its age. A key that waits for a user, a claim, a
-//! replacement or a policy plans no write, so it does not count.
+//! A write counts from the first plan that wants it until the server carries it out, or until a plan does not want it
+//! any more. A failed attempt changes nothing, so a write that fails again and again keeps its age. A key that waits
+//! for a user, a claim, a replacement or a policy plans no write, so it does not count.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use crate::slots::ClusterIndex;
 #[derive(Debug)]
 pub(crate) struct Unfinished<K, W> {
     of_keys: BTreeMap<K, BTreeMap<W, Pending>>,
-    /// For each cluster, the start of each pending write by its number. Later writes have higher numbers, so the first is the
-    /// oldest.
+    /// For each cluster, the start of each pending write by its number. Later writes have higher numbers, so the first
+    /// is the oldest.
     since: Vec<BTreeMap<u64, Instant>>,
     next_number: u64,
     /// Number of the plan whose writes are being noted.

@@ -1,20 +1,24 @@
 //! Decides which observations of an object are new. Does no I/O.
 //!
-//! The agent observes an object in several ways: watch events, lists, responses to own writes, GETs. These observations can
-//! arrive in any order. For every order, the view must never return to an older state, and must end in the newest state:
+//! The agent observes an object in several ways: watch events, lists, responses to own writes, GETs. These observations
+//! can arrive in any order. For every order, the view must never return to an older state, and must end in the newest
+//! state:
 //!
 //! - Versions of one kind in one server are ordered (KEP-5504), so the observation with the newest version wins.
-//! - A response may show an object that the view does not have. If the watch has already reported newer versions, the response is
-//!   outdated, because the watch has also reported the deletion. So the agent need not remember most deleted objects.
-//! - After an own delete, or a response with another UID under the same name, the view removes the old object before the watch
-//!   reports its deletion. Until then, a tombstone rejects late events of the old UID.
-//! - A list is only valid for its own version. If a known object has a newer version, from an own write, the object stays.
-//! - If the version of a list is older than a version that was observed before the list was requested, the server's data went back
-//!   in time. Then the list replaces everything known before. The watch reads the [`Mark`] of its source when it requests a list,
-//!   because the engine may handle responses to later writes before it handles the list.
-//! - An object that was deleted before the list was requested is in the list only if the server's data went back in time.
-//! - An undecodable object exists, so its known state stays. If no state is known, the object is reported as undecodable until it
-//!   decodes, is deleted, or is missing from a list.
+//! - A response may show an object that the view does not have. If the watch has already reported newer versions, the
+//!   response is outdated, because the watch has also reported the deletion. So the agent need not remember most
+//!   deleted objects.
+//! - After an own delete, or a response with another UID under the same name, the view removes the old object before
+//!   the watch reports its deletion. Until then, a tombstone rejects late events of the old UID.
+//! - A list is only valid for its own version. If a known object has a newer version, from an own write, the object
+//!   stays.
+//! - If the version of a list is older than a version that was observed before the list was requested, the server's
+//!   data went back in time. Then the list replaces everything known before. The watch reads the [`Mark`] of its source
+//!   when it requests a list, because the engine may handle responses to later writes before it handles the list.
+//! - An object that was deleted before the list was requested is in the list only if the server's data went back in
+//!   time.
+//! - An undecodable object exists, so its known state stays. If no state is known, the object is reported as
+//!   undecodable until it decodes, is deleted, or is missing from a list.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -44,8 +48,8 @@ struct Known {
     version: u64,
     /// Sequence number of the last list that contained the object.
     listed: u64,
-    /// Number of lists started before a response to a write or GET showed this state. 0 if no response showed it. Tells whether a
-    /// list is older than the response.
+    /// Number of lists started before a response to a write or GET showed this state. 0 if no response showed it. Tells
+    /// whether a list is older than the response.
     answered: u64,
     /// Hashes of own writes whose response had exactly this version. Sending such a write again would change nothing.
     echoes: Vec<u64>,
@@ -67,15 +71,16 @@ struct UndecodableObject {
 struct List<O> {
     /// Observations at the time when the list was requested.
     requested: Mark,
-    /// True if a restore of the server was noticed since the list before. Then an object may have another content in the version that is
-    /// known, because the server counts its versions again.
+    /// True if a restore of the server was noticed since the list before. Then an object may have another content in
+    /// the version that is known, because the server counts its versions again.
     follows_restore: bool,
-    /// True if the list contained an object whose name does not decode. The list then does not prove the absence of any object.
+    /// True if the list contained an object whose name does not decode. The list then does not prove the absence of any
+    /// object.
     blind: bool,
     /// Listed states that are older than the known states. Used only if the server's data went back in time.
     overtaken: BTreeMap<ObjectName, Observed<O>>,
-    /// UIDs of objects whose `DELETED` event arrived during the list, because a streaming list also carries live events.
-    /// Responses that arrive later must not bring these objects back.
+    /// UIDs of objects whose `DELETED` event arrived during the list, because a streaming list also carries live
+    /// events. Responses that arrive later must not bring these objects back.
     deleted: BTreeSet<Uid>,
 }
 
@@ -106,7 +111,8 @@ impl Progress {
         Mark { version: version.load(Ordering::Relaxed), tombstones: tombstones.load(Ordering::Relaxed) }
     }
 
-    /// True if a response has shown a state that is newer than this version, or a deletion that the watch has not reported.
+    /// True if a response has shown a state that is newer than this version, or a deletion that the watch has not
+    /// reported.
     #[must_use]
     pub fn is_ahead_of(&self, version: u64) -> bool {
         self.0.version.load(Ordering::Relaxed) > version || self.0.unconfirmed.load(Ordering::Relaxed) > 0
@@ -148,8 +154,8 @@ impl<O> Versions<O> {
         self.progress.clone()
     }
 
-    /// Starts a list. `requested` is the mark of the source when the list was requested. Discards an earlier list that has not
-    /// ended.
+    /// Starts a list. `requested` is the mark of the source when the list was requested. Discards an earlier list that
+    /// has not ended.
     pub fn list_started(&mut self, requested: Mark) {
         self.lists += 1;
         let (overtaken, deleted) = (BTreeMap::new(), BTreeSet::new());
@@ -179,7 +185,8 @@ impl<O> Versions<O> {
         if let Some(list) = &mut self.list {
             list.overtaken.remove(&name);
         }
-        // Another object with the same version exists only if the server's data went back in time and the known object was lost.
+        // Another object with the same version exists only if the server's data went back in time and the known object
+        // was lost.
         let follows_restore = self.list.as_ref().is_some_and(|list| list.follows_restore);
         let is_other = |known: &Known| follows_restore && known.answered != self.lists;
         let is_news =
@@ -192,8 +199,9 @@ impl<O> Versions<O> {
 
     /// Handles an undecodable object in a watch event or a list.
     ///
-    /// The object exists, so its known state stays. If no state is known, the object is reported as undecodable. That is also
-    /// done for a late event of an object that this agent has deleted: the `DELETED` event that follows corrects the report.
+    /// The object exists, so its known state stays. If no state is known, the object is reported as undecodable. That
+    /// is also done for a late event of an object that this agent has deleted: the `DELETED` event that follows
+    /// corrects the report.
     pub fn undecodable(&mut self, undecodable: &Undecodable, news: &mut Vec<Change<O>>) {
         self.pass(undecodable.resource_version);
         if undecodable.name.name.is_empty() {
@@ -278,8 +286,8 @@ impl<O> Versions<O> {
             }
             None if observed.resource_version <= self.passed => return false,
             replaced => {
-                // A new UID means that the previous object of this name was deleted. Set a tombstone (remember the UID) for the
-                // previous object, because the watch may still report its older events.
+                // A new UID means that the previous object of this name was deleted. Set a tombstone (remember the UID)
+                // for the previous object, because the watch may still report its older events.
                 if let Some(known) = replaced.filter(|known| known.uid != observed.uid) {
                     self.tombstones.insert(&known.uid);
                     self.progress.deletions(&self.tombstones);
@@ -317,8 +325,8 @@ impl<O> Versions<O> {
         }
     }
 
-    /// True if the response to a write of this content had exactly the known version. Sending the write again would change
-    /// nothing.
+    /// True if the response to a write of this content had exactly the known version. Sending the write again would
+    /// change nothing.
     #[must_use]
     pub fn echoed(&self, name: &ObjectName, content: u64) -> bool {
         self.known.get(name).is_some_and(|known| known.echoes.contains(&content))
@@ -334,8 +342,8 @@ impl<O> Versions<O> {
         self.known.is_empty()
     }
 
-    /// Records that the watch has reported this version, and everything before it unless it is in a list: listed objects are not
-    /// ordered by version.
+    /// Records that the watch has reported this version, and everything before it unless it is in a list: listed
+    /// objects are not ordered by version.
     fn pass(&mut self, version: u64) {
         self.progress.observed(version);
         if self.list.is_none() {

@@ -1,5 +1,5 @@
-//! Table tests and property tests of `versions.rs`. In the property tests, a simulated server has a random history. Watch events,
-//! lists and responses to writes reach `Versions` in any order that a real server can cause.
+//! Table tests and property tests of `versions.rs`. In the property tests, a simulated server has a random history.
+//! Watch events, lists and responses to writes reach `Versions` in any order that a real server can cause.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -113,8 +113,8 @@ fn an_object_made_again_under_its_name_is_a_removal_and_a_new_object() {
 
 #[test]
 fn late_events_do_not_bring_back_what_an_answer_showed_to_be_replaced() {
-    // Case that a property test below found: the second object of the same name is deleted before the watch shows the events of
-    // the first object.
+    // Case that a property test below found: the second object of the same name is deleted before the watch shows the
+    // events of the first object.
     let news = news_of(&[
         Answered("a", "1", 3),
         Answered("a", "2", 5),
@@ -333,8 +333,8 @@ fn a_listed_object_that_was_deleted_before_the_request_shows_that_the_server_wen
 
 #[test]
 fn a_listed_state_wins_over_a_newer_stored_state_unless_that_is_newer_than_the_list() {
-    // The server's data went back in time: the list shows the object at version 50, and the known version is 90. Since then, new
-    // writes have advanced the server to version 120, so the version of the list is not lower than 90.
+    // The server's data went back in time: the list shows the object at version 50, and the known version is 90. Since
+    // then, new writes have advanced the server to version 120, so the version of the list is not lower than 90.
     let news = news_of(&[Seen("a", "1", 90), ListStarted, Seen("a", "1", 50), ListEnded(120)]);
     assert_eq!(news, [applied(90), applied(50)]);
 }
@@ -457,7 +457,8 @@ struct World {
     ended: BTreeSet<String>,
     /// True if the server was restored from a backup. Objects may then return to older states.
     is_restored: bool,
-    /// Names of the situations that this history contained. The test checks that each situation occurs in enough histories.
+    /// Names of the situations that this history contained. The test checks that each situation occurs in enough
+    /// histories.
     seen: BTreeSet<&'static str>,
 }
 
@@ -525,8 +526,8 @@ impl World {
         Some(Pending::Gone(uid))
     }
 
-    /// Executes `write`, an own write to this object, and stores its response for later. Does nothing while another own write to
-    /// the object has no response, because the engine sends one write at a time to an object.
+    /// Executes `write`, an own write to this object, and stores its response for later. Does nothing while another own
+    /// write to the object has no response, because the engine sends one write at a time to an object.
     fn own(&mut self, name: usize, write: impl FnOnce(&mut Self) -> Option<Pending>) {
         if !self.pending.contains_key(&name)
             && let Some(answer) = write(self)
@@ -604,8 +605,8 @@ impl World {
         self.watch = Watch::Requested(self.versions.progress().mark());
     }
 
-    /// Restores the server from a backup, with versions that go on from `revision`. A server that is restored answers no request
-    /// from before the restore. The watch requests a list, or goes on from a version that is in the backup.
+    /// Restores the server from a backup, with versions that go on from `revision`. A server that is restored answers
+    /// no request from before the restore. The watch requests a list, or goes on from a version that is in the backup.
     fn restore(&mut self, backup: Backup, revision: u64) {
         self.is_restored = true;
         self.pending.clear();
@@ -670,8 +671,8 @@ struct Backup {
     revision: u64,
 }
 
-/// Runs 2,000 random histories. `end` delivers the remaining events and responses. Each kind of situation occurs in at least 100
-/// histories.
+/// Runs 2,000 random histories. `end` delivers the remaining events and responses. Each kind of situation occurs in at
+/// least 100 histories.
 fn histories_end_in_the_newest_state(end: impl Fn(&mut World)) {
     for_any(cases(2_000), 100, &moves(), |history| {
         let mut world = World::default();
@@ -688,8 +689,8 @@ fn histories_end_in_the_newest_state(end: impl Fn(&mut World)) {
     });
 }
 
-/// Any interleaving of watch events, lists and responses ends in the newest state. Before the end, no object returns to an older
-/// version, reappears after its deletion, or is removed while it exists.
+/// Any interleaving of watch events, lists and responses ends in the newest state. Before the end, no object returns to
+/// an older version, reappears after its deletion, or is removed while it exists.
 #[test]
 fn every_order_of_observations_ends_in_the_newest_state() {
     histories_end_in_the_newest_state(World::settle);
@@ -707,8 +708,8 @@ fn answers_that_come_last_change_nothing() {
     });
 }
 
-/// After the server is restored from a backup, the known objects are those of the server. The backup is made after the first moves,
-/// and the restore comes after the next moves. Then the last moves follow.
+/// After the server is restored from a backup, the known objects are those of the server. The backup is made after the
+/// first moves, and the restore comes after the next moves. Then the last moves follow.
 #[test]
 fn after_a_restore_the_newest_state_of_the_server_wins() {
     for is_bumped in [false, true] {

@@ -6,14 +6,14 @@
 //!            +--> list in pages ---+          +-- version too old (410), server's data went back: relist
 //! ```
 //!
-//! Lists return the most recent state, never the cached state of resourceVersion 0. The watch remembers a version when a list has
-//! ended, and then the version of each event and bookmark. So after a cut connection, the watch continues without a new list and
-//! loses no event. Each watch has its own back-off.
+//! Lists return the most recent state, never the cached state of resourceVersion 0. The watch remembers a version when
+//! a list has ended, and then the version of each event and bookmark. So after a cut connection, the watch continues
+//! without a new list and loses no event. Each watch has its own back-off.
 //!
-//! The check in the diagram compares the server's revision with the position of the watch. A server that was restored from a
-//! backup is behind the position. A watch from the position would miss all changes before the server reaches the position again.
-//! The server may also have reached it again, and own writes may be lost. So if a response has shown a write that the watch has not
-//! reported, the watch lists again instead of the check.
+//! The check in the diagram compares the server's revision with the position of the watch. A server that was restored
+//! from a backup is behind the position. A watch from the position would miss all changes before the server reaches the
+//! position again. The server may also have reached it again, and own writes may be lost. So if a response has shown a
+//! write that the watch has not reported, the watch lists again instead of the check.
 
 mod conclude;
 #[cfg(feature = "fuzzing")]
@@ -78,8 +78,8 @@ impl<S: Debug, O> WatchMessage<S, O> {
 /// Content of a [`WatchMessage`].
 #[derive(Debug, PartialEq)]
 pub(crate) enum WatchEvent<O> {
-    /// A list begins (the first, or one after a 410). Every object until `ListEnded` belongs to it. A second `ListStarted`
-    /// without a `ListEnded` replaces the first.
+    /// A list begins (the first, or one after a 410). Every object until `ListEnded` belongs to it. A second
+    /// `ListStarted` without a `ListEnded` replaces the first.
     ListStarted {
         /// Mark of the source when the list was requested.
         requested: Mark,
@@ -106,8 +106,8 @@ pub(crate) enum WatchEvent<O> {
     Gone { name: ObjectName, uid: Uid },
 }
 
-/// Runs the watch of one source until a shutdown is requested or the receiver is gone. `seed` is the seed for random timeouts and
-/// waits.
+/// Runs the watch of one source until a shutdown is requested or the receiver is gone. `seed` is the seed for random
+/// timeouts and waits.
 pub(crate) async fn watch<L: Logic>(
     (spec, progress): (Arc<SourceSpec<L>>, Progress),
     out: mpsc::Sender<WatchMessage<L::Source, L::Object>>,
@@ -154,8 +154,8 @@ struct Watcher<L: Logic> {
     denials: u32,
     /// True if the engine knows that the connection is lost, and does not know yet that the watch continues.
     lost_touch: bool,
-    /// True if the server may have been restored from a backup since the watch last received a version. The watch then compares
-    /// the server's revision with its position before it continues.
+    /// True if the server may have been restored from a backup since the watch last received a version. The watch then
+    /// compares the server's revision with its position before it continues.
     unchecked: bool,
 }
 
@@ -344,7 +344,8 @@ impl<L: Logic> Watcher<L> {
         };
         self.heard();
         let event = wire::parse_event(&line).map_err(|why| {
-            // The event cannot be parsed, so its change is lost. Clear the position, so that the watch starts with a new list.
+            // The event cannot be parsed, so its change is lost. Clear the position, so that the watch starts with a
+            // new list.
             self.position = None;
             End::failed("malformed", format!("a watch event is undecodable: {why}"))
         })?;
@@ -419,8 +420,8 @@ impl<L: Logic> Watcher<L> {
         match error {
             LineError::Cut(_) => End::failed("cut", error.to_string()),
             LineError::TooLong => {
-                // A watch from the same version would receive the same long event forever, and a streaming list would send the
-                // same object. So list in pages, because a page may have more bytes than an event.
+                // A watch from the same version would receive the same long event forever, and a streaming list would
+                // send the same object. So list in pages, because a page may have more bytes than an event.
                 self.position = None;
                 self.pages_next = true;
                 End::failed("too_long", format!("{error}; listing in pages instead"))
@@ -428,8 +429,8 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// Handles a streaming list that did not end, because the server is slow or does not support streaming lists. In both cases,
-    /// the next list is in pages, which arrive one by one.
+    /// Handles a streaming list that did not end, because the server is slow or does not support streaming lists. In
+    /// both cases, the next list is in pages, which arrive one by one.
     fn unfinished(&mut self, message: &str) -> End {
         self.pages_next = true;
         End::failed("list_unfinished", format!("{message}; listing in pages instead"))

@@ -282,8 +282,8 @@ impl Fixture {
         }
     }
 
-    /// Responds with `revision` to the check that a watch makes before it resumes. The check compares the server's revision with
-    /// the watch's version.
+    /// Responds with `revision` to the check that a watch makes before it resumes. The check compares the server's
+    /// revision with the watch's version.
     async fn check_finds(&mut self, revision: u64) {
         let request = self.next_request().await;
         assert_eq!(request.query, "limit=1", "most recent, so without a resourceVersion");
@@ -537,7 +537,8 @@ async fn bookmarks_move_the_version_and_show_that_the_watch_lives() {
     assert_eq!(fixture.age_seconds(), 20.0);
 
     open.bookmark(500);
-    // The watch handles lines in order. When the watch has reported this event, it has also read the bookmark before the event.
+    // The watch handles lines in order. When the watch has reported this event, it has also read the bookmark before
+    // the event.
     open.event("ADDED", &object("a", 501, "one"));
     fixture.expect_events(vec![applied("a", 501, "one")]).await;
     assert_eq!(fixture.age_seconds(), 0.0);
@@ -576,8 +577,8 @@ async fn an_undecodable_object_is_reported_as_present_and_never_as_deleted() {
             undecodable("a", 101),
         ])
         .await;
-    // The undecodable event still advances the watch's version, so the next watch starts after version 101. Otherwise, the server
-    // would send the event again forever.
+    // The undecodable event still advances the watch's version, so the next watch starts after version 101. Otherwise,
+    // the server would send the event again forever.
     open.end();
     fixture.check_finds(101).await;
     assert_eq!(fixture.next_request().await.after(), 101);
@@ -700,8 +701,9 @@ async fn a_page_that_is_too_long_is_requested_again_in_smaller_pages() {
     fixture.next_request().await.answer(422, json!({}));
     let first = json!({"metadata": {"resourceVersion": "100", "continue": "two"}, "items": [object("a", 20, "one")]});
     fixture.next_request().await.answer(200, first);
-    // The server sends 11 MiB for the second page, with a limit of 500 objects and again with a limit of 125. A page may have at
-    // most 10 MiB, so the watch asks for fewer objects each time. The objects of the first page stay listed.
+    // The server sends 11 MiB for the second page, with a limit of 500 objects and again with a limit of 125. A page
+    // may have at most 10 MiB, so the watch asks for fewer objects each time. The objects of the first page stay
+    // listed.
     let megabyte = Bytes::from(vec![b' '; 1 << 20]);
     for query in ["limit=500&continue=two", "limit=125&continue=two"] {
         let request = fixture.next_request().await;
@@ -1121,7 +1123,8 @@ async fn a_watch_waits_for_an_engine_that_is_busy_and_loses_nothing() {
     for version in 101..=last {
         open.event("MODIFIED", &object("a", version, "one"));
     }
-    // 300 s are longer than the timeout of the watch (at most 60 s). The watch must not end while it waits for the engine.
+    // 300 s are longer than the timeout of the watch (at most 60 s). The watch must not end while it waits for the
+    // engine.
     tokio::time::advance(Duration::from_secs(300)).await;
     for version in 101..=last {
         fixture.expect_events(vec![applied("a", version, "one")]).await;

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::writer::hash_without_times;
 
-/// JSON object that a write sends. Clones share the text and its hashes. So writes of the same content to several objects cost one
-/// serialization.
+/// JSON object that a write sends. Clones share the text and its hashes. So writes of the same content to several
+/// objects cost one serialization.
 #[derive(Clone, Debug)]
 pub struct WriteBody(Arc<Serialized>);
 

@@ -1,8 +1,8 @@
 //! Executes one write and reports its outcome.
 //!
-//! Every write has a precondition, so a write may always be repeated. If the outcome of a write is unknown (a timeout, a
-//! connection cut after sending, most 5xx), one GET shows whether the server executed the write. After a conflict, one GET
-//! fetches the object, so that the next plan uses the new state. Every response also updates the agent's view.
+//! Every write has a precondition, so a write may always be repeated. If the outcome of a write is unknown (a timeout,
+//! a connection cut after sending, most 5xx), one GET shows whether the server executed the write. After a conflict,
+//! one GET fetches the object, so that the next plan uses the new state. Every response also updates the agent's view.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -92,7 +92,8 @@ pub(crate) fn content(verb: &Verb) -> u64 {
     hash_with(verb, WriteBody::content)
 }
 
-/// Returns a hash of a write's content that ignores timestamps: two plans that differ only in the time have equal hashes.
+/// Returns a hash of a write's content that ignores timestamps: two plans that differ only in the time have equal
+/// hashes.
 pub(crate) fn timeless_content(verb: &Verb) -> u64 {
     hash_with(verb, WriteBody::timeless)
 }
@@ -142,8 +143,8 @@ fn without_leading_time(text: &str) -> Option<&str> {
     fraction.unwrap_or(rest).strip_prefix('Z')
 }
 
-/// Sends a write, and afterwards a GET if one is needed. Takes at most two write timeouts. Sends nothing if this process may not
-/// write any more at the time of sending.
+/// Sends a write, and afterwards a GET if one is needed. Takes at most two write timeouts. Sends nothing if this
+/// process may not write any more at the time of sending.
 pub(crate) async fn carry_out<L: Logic>(
     spec: Arc<SourceSpec<L>>,
     request: Request<L::Source, L::Receipt>,
@@ -171,8 +172,8 @@ pub(crate) async fn carry_out<L: Logic>(
     (request, Outcome { result, is_answered, seen, at: clock.now(), took: begun.elapsed() })
 }
 
-/// Fetches an object that another writer and this agent change by turns. Returns the names of the other field managers, for a
-/// message to the user.
+/// Fetches an object that another writer and this agent change by turns. Returns the names of the other field managers,
+/// for a message to the user.
 pub(crate) async fn rivals<L: Logic>(spec: Arc<SourceSpec<L>>, target: &Target<L::Source>) -> String {
     let addressed = Addressed { spec: &spec, name: &target.name };
     match addressed.get().await {
@@ -319,7 +320,8 @@ impl<L: Logic> Addressed<'_, L> {
             ),
             status @ (403..=406) => (denied(&status_object, status), Seen::Nothing),
             429 => (WriteResult::Failed { message: status_object.text(), retry_after }, Seen::Nothing),
-            // A server that responds with 503 and Retry-After has not executed the request, so no GET is needed to find out.
+            // A server that responds with 503 and Retry-After has not executed the request, so no GET is needed to find
+            // out.
             503 if answer.retry_after.is_some() => {
                 (WriteResult::Failed { message: status_object.text(), retry_after }, Seen::Nothing)
             }
@@ -381,8 +383,9 @@ impl<L: Logic> Addressed<'_, L> {
         (result, seen)
     }
 
-    /// Notices a restore of the server from a backup. A GET shows the newest state. If it is older than the state that the write is based
-    /// on, the server was restored. A watch may have missed this, if later writes had raised the revision before it connected.
+    /// Notices a restore of the server from a backup. A GET shows the newest state. If it is older than the state that
+    /// the write is based on, the server was restored. A watch may have missed this, if later writes had raised the
+    /// revision before it connected.
     fn notice_restore(&self, verb: &Verb, seen: &Seen<L::Object>, restores: u64) {
         let (Some(known), Seen::Object(observed)) = (verb.resource_version(), seen) else { return };
         if observed.resource_version < known {

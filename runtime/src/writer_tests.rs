@@ -179,8 +179,8 @@ async fn a_replacement_without_an_answer_was_carried_out_where_a_later_version_h
     }
 }
 
-/// Sends a PUT of `body` on version 7, whose response is a 500. The GET afterwards returns `found`. Returns two values: true if
-/// the writer concludes that the PUT was executed, and `Outcome::is_answered`.
+/// Sends a PUT of `body` on version 7, whose response is a 500. The GET afterwards returns `found`. Returns two values:
+/// true if the writer concludes that the PUT was executed, and `Outcome::is_answered`.
 async fn replaced(body: Value, found: Value) -> (bool, bool) {
     let verb = Verb::Replace { resource_version: 7, body: body.into() };
     let (outcome, _) = carried_out(verb, false, vec![answer(500, json!({})), answer(200, found)]).await;

@@ -7,17 +7,17 @@ use crate::name::{ObjectName, Uid};
 pub enum Change<O> {
     /// The object exists and is decodable. The value is its newest known state.
     Applied(O),
-    /// An object with this name exists, but the object is undecodable and has no known earlier state. An agent must not treat
-    /// the object as absent.
+    /// An object with this name exists, but the object is undecodable and has no known earlier state. An agent must not
+    /// treat the object as absent.
     ///
-    /// The watch reports this change once for each undecodable object, and once more if the agent requests a relist of the
-    /// kind. A later `Applied` or `Removed` with the same name ends this state.
+    /// The watch reports this change once for each undecodable object, and once more if the agent requests a relist of
+    /// the kind. A later `Applied` or `Removed` with the same name ends this state.
     Undecodable {
         /// Name of the object.
         name: ObjectName,
     },
-    /// The known object with this name is gone. If an object was deleted and created again under the same name, a `Removed`
-    /// with the old UID comes before the `Applied` with the new UID.
+    /// The known object with this name is gone. If an object was deleted and created again under the same name, a
+    /// `Removed` with the old UID comes before the `Applied` with the new UID.
     Removed {
         /// Name of the object.
         name: ObjectName,
@@ -31,12 +31,13 @@ pub enum Change<O> {
 /// Evidence for the removal of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// The watch reported the deletion, a newer object has the same name, or the server confirmed a delete by this agent.
+    /// The watch reported the deletion, a newer object has the same name, or the server confirmed a delete by this
+    /// agent.
     Deleted,
     /// A complete list, at least as new as the known state, does not contain the object.
     Unlisted,
-    /// A complete list does not contain the object, but the list is older than the known state: the server was restored from
-    /// a backup. So nobody deleted the object.
+    /// A complete list does not contain the object, but the list is older than the known state: the server was restored
+    /// from a backup. So nobody deleted the object.
     RolledBack,
 }
 
@@ -61,8 +62,8 @@ impl<O> Observed<O> {
     }
 }
 
-/// Object that exists but fails to decode. The agent continues to use the object's last known state and never treats the
-/// object as deleted. Fields that could not be decoded are empty or 0.
+/// Object that exists but fails to decode. The agent continues to use the object's last known state and never treats
+/// the object as deleted. Fields that could not be decoded are empty or 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Undecodable {
     /// Name of the object.

@@ -36,8 +36,8 @@ impl fmt::Debug for ObjectName {
     }
 }
 
-/// Declares a type for one sort of id, so that the compiler rejects a mix-up of ids. An id converts from text and to `&str`,
-/// but not to another id type.
+/// Declares a type for one sort of id, so that the compiler rejects a mix-up of ids. An id converts from text and to
+/// `&str`, but not to another id type.
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

@@ -8,10 +8,11 @@ pub enum WatchState {
     Incomplete,
     /// All objects are in the view. Later changes arrive by watch.
     Complete,
-    /// The kind is optional, and the server does not have the kind or denies the agent to read it. The feature that needs the
-    /// kind is off.
+    /// The kind is optional, and the server does not have the kind or denies the agent to read it. The feature that
+    /// needs the kind is off.
     Absent,
-    /// The server had the kind before and no longer has it. The view is outdated, and an object's absence proves nothing.
+    /// The server had the kind before and no longer has it. The view is outdated, and an object's absence proves
+    /// nothing.
     Unknown,
 }
 

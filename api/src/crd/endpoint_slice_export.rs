@@ -29,8 +29,8 @@ pub struct EndpointSliceExportSpec {
     /// Endpoints that take traffic. Every reader of this list may route to all of them.
     #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = ENDPOINTS_MAX))]
     pub endpoints: Vec<Endpoint>,
-    /// Endpoints that take no new connections but still serve existing ones. They are used only while no endpoint is ready.
-    /// Both lists together have at most 1000 endpoints.
+    /// Endpoints that take no new connections but still serve existing ones. They are used only while no endpoint is
+    /// ready. Both lists together have at most 1000 endpoints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = ENDPOINTS_MAX))]
     pub draining_endpoints: Option<Vec<Endpoint>>,

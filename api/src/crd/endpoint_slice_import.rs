@@ -1,4 +1,5 @@
-//! EndpointSliceImport: a slice that the hub agent distributes to one importing member, in this member's namespace in the hub.
+//! EndpointSliceImport: a slice that the hub agent distributes to one importing member, in this member's namespace in
+//! the hub.
 
 use super::endpoint_slice_export::EndpointSliceExportSpec;
 use kube::CustomResource;

@@ -55,7 +55,8 @@ pub struct InternalServiceExportSpec {
     /// True if the exported Service is headless.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headless: Option<bool>,
-    /// Part of the exported Service for the API group multicluster.x-k8s.io. Absent if no ServiceExport of that group exports it.
+    /// Part of the exported Service for the API group multicluster.x-k8s.io. Absent if no ServiceExport of that group
+    /// exports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multicluster: Option<Multicluster>,
 }
@@ -67,8 +68,8 @@ pub struct Multicluster {
     /// True if only the ServiceExport of multicluster.x-k8s.io exports the Service, and none of this group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<bool>,
-    /// creationTimestamp of the ServiceExport, by the clock of the exporting cluster. The oldest ServiceExport decides in a conflict,
-    /// among exports that the hub does not know from before.
+    /// creationTimestamp of the ServiceExport, by the clock of the exporting cluster. The oldest ServiceExport decides
+    /// in a conflict, among exports that the hub does not know from before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub export_creation_timestamp: Option<Time>,
     /// True if the hub agent had merged the export before this object was created: the hub has lost the export since.
@@ -95,8 +96,8 @@ pub struct InternalServiceExportStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Option<Vec<Condition>>,
-    /// Places of the oldest exports of the Service by the API group multicluster.x-k8s.io, up to this export. The oldest comes first.
-    /// So the order survives if an export is created again.
+    /// Places of the oldest exports of the Service by the API group multicluster.x-k8s.io, up to this export. The
+    /// oldest comes first. So the order survives if an export is created again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = PLACES_MAX))]
     pub precedence: Option<Vec<Place>>,

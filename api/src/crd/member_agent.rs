@@ -1,5 +1,5 @@
-//! MemberAgent: heartbeat and announcement of a member, in the member's namespace in the hub. The Go agents do not have this
-//! kind.
+//! MemberAgent: heartbeat and announcement of a member, in the member's namespace in the hub. The Go agents do not have
+//! this kind.
 #![expect(clippy::duplicated_attributes, reason = "each printer column has a type and a path")]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -43,8 +43,8 @@ pub struct MemberAgentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "set"), length(max = 64))]
     pub features: Option<Vec<Name>>,
-    /// UID of the namespace kube-system of the cluster that owns this ID. An agent of another cluster with the same ID writes
-    /// nothing else to the hub until it takes over.
+    /// UID of the namespace kube-system of the cluster that owns this ID. An agent of another cluster with the same ID
+    /// writes nothing else to the hub until it takes over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub cluster_uid: Option<String>,
@@ -52,8 +52,8 @@ pub struct MemberAgentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub leader_identity: Option<String>,
-    /// Time at which the member agent last renewed this object, by its own clock. It renews every 10 seconds while it watches
-    /// the EndpointSlices of its cluster.
+    /// Time at which the member agent last renewed this object, by its own clock. It renews every 10 seconds while it
+    /// watches the EndpointSlices of its cluster.
     pub renew_time: MicroTime,
     /// Time at which the member agent stopped as planned, by its own clock. Absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,8 +97,8 @@ pub struct LatencySummary {
     pub origins: Vec<OriginLatency>,
 }
 
-/// Latency of the imports from one exporting member: the time from when it sees a change of an EndpointSlice until this member has
-/// imported the change.
+/// Latency of the imports from one exporting member: the time from when it sees a change of an EndpointSlice until this
+/// member has imported the change.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OriginLatency {
@@ -174,13 +174,13 @@ pub struct MemberAgentStatus {
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Silence {
-    /// Postponed: most members are silent, so nothing changes. Draining: importers use the endpoints of this member only while no
-    /// other member has ready endpoints. Withdrawn: they do not import the endpoints then. Returning: it renews again, and is not
-    /// trusted yet. Returned: it renews again.
+    /// Postponed: most members are silent, so nothing changes. Draining: importers use the endpoints of this member
+    /// only while no other member has ready endpoints. Withdrawn: they do not import the endpoints then. Returning: it
+    /// renews again, and is not trusted yet. Returned: it renews again.
     #[schemars(length(min = 1, max = 63))]
     pub phase: String,
-    /// Time at which the phase began, by the clock of the hub agent. For Draining, Withdrawn and Returning: time at which importers began
-    /// to treat the member as silent.
+    /// Time at which the phase began, by the clock of the hub agent. For Draining, Withdrawn and Returning: time at
+    /// which importers began to treat the member as silent.
     pub phase_time: MicroTime,
     /// renewTime of the last renewal before the silence.
     pub last_renew_time: MicroTime,

@@ -1,5 +1,5 @@
-//! MergedServiceImport: a Service of the API group multicluster.x-k8s.io for one importing member, in its namespace in the hub. The Go
-//! agents do not have this kind.
+//! MergedServiceImport: a Service of the API group multicluster.x-k8s.io for one importing member, in its namespace in
+//! the hub. The Go agents do not have this kind.
 #![expect(clippy::duplicated_attributes, reason = "each printer column has a type and a path")]
 
 use super::shared::{OwnerServiceReference, ServiceImportType, ServicePort, SessionAffinityConfig, StandardProperties};
@@ -56,8 +56,8 @@ pub struct MergedCluster {
     /// ID of the exporting cluster.
     #[schemars(length(max = NAME_BYTES_MAX))]
     pub cluster: String,
-    /// Ports of the merged Service that the endpoints of this cluster serve. Absent if they serve all ports of the cluster's own
-    /// Service, under their own names.
+    /// Ports of the merged Service that the endpoints of this cluster serve. Absent if they serve all ports of the
+    /// cluster's own Service, under their own names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = PORTS_MAX))]
     pub ports: Option<Vec<ServedPort>>,

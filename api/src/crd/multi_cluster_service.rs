@@ -36,8 +36,9 @@ pub struct MultiClusterServiceSpec {
     /// Service to import, by its name in this namespace in the clusters that export it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_import: Option<ServiceImportRef>,
-    /// How the imported Service is offered: LoadBalancer (also when left out) gives it an external address and is granted to
-    /// one cluster of the fleet; ClusterIP makes it reachable inside this cluster, in any number of clusters.
+    /// How the imported Service is offered: LoadBalancer (also when left out) gives it an external address and is
+    /// granted to one cluster of the fleet; ClusterIP makes it reachable inside this cluster, in any number of
+    /// clusters.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "MultiClusterServiceType")]
     pub type_: Option<MultiClusterServiceType>,

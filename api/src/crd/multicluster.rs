@@ -1,6 +1,6 @@
-//! Kinds of the standard API for multi-cluster Services, `multicluster.x-k8s.io` (KEP-1645). Their schemas equal those of the Go
-//! module `sigs.k8s.io/mcs-api`, and versions v1alpha1 and v1beta1 have the same schema. Clusters can have these kinds without
-//! fleetnet.
+//! Kinds of the standard API for multi-cluster Services, `multicluster.x-k8s.io` (KEP-1645). Their schemas equal those
+//! of the Go module `sigs.k8s.io/mcs-api`, and versions v1alpha1 and v1beta1 have the same schema. Clusters can have
+//! these kinds without fleetnet.
 #![expect(clippy::duplicated_attributes, reason = "each printer column has a type and a path")]
 
 use super::shared::{ClusterStatus, ServiceImportType, SessionAffinityConfig, conditions_schema};
@@ -48,8 +48,8 @@ pub struct ServiceExportSpec {
 /// State of the export.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct ServiceExportStatus {
-    /// Conditions of the export. Valid is true if the Service may be exported. Ready is true if the Service is exported. Conflict
-    /// is true if exports of several clusters disagree.
+    /// Conditions of the export. Valid is true if the Service may be exported. Ready is true if the Service is
+    /// exported. Conflict is true if exports of several clusters disagree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Option<Vec<Condition>>,

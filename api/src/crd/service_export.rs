@@ -1,5 +1,5 @@
-//! ServiceExport: a user's request to export the Service of the same name. Both versions have the same schema. v1beta1 is the
-//! stored version.
+//! ServiceExport: a user's request to export the Service of the same name. Both versions have the same schema. v1beta1
+//! is the stored version.
 #![expect(unreachable_pub, reason = "the derived schema repeats the struct inside a function")]
 
 use super::shared::conditions_schema;
@@ -12,8 +12,8 @@ pub use v1beta1::ServiceExport;
 /// State of the export.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 pub struct ServiceExportStatus {
-    /// Conditions of the export. Valid is true if the Service may be exported. Conflict is true if the export disagrees with
-    /// those of other clusters.
+    /// Conditions of the export. Valid is true if the Service may be exported. Conflict is true if the export disagrees
+    /// with those of other clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Option<Vec<Condition>>,

@@ -1,4 +1,5 @@
-//! ServiceImport: in the hub, the merged Service of all accepted exports; in a member, the copy of the hub's ServiceImport.
+//! ServiceImport: in the hub, the merged Service of all accepted exports; in a member, the copy of the hub's
+//! ServiceImport.
 #![expect(unreachable_pub, reason = "the derived schema repeats the struct inside a function")]
 
 use super::shared::{ServiceImportStatus, conditions_schema};
@@ -12,8 +13,8 @@ use serde::{Deserialize, Serialize};
 pub struct HubImportStatus {
     #[serde(flatten)]
     pub import: ServiceImportStatus,
-    /// Conditions of the imported Service, in the hub. ExporterSilent is true while the hub agent does not hear from an exporting
-    /// cluster.
+    /// Conditions of the imported Service, in the hub. ExporterSilent is true while the hub agent does not hear from an
+    /// exporting cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Option<Vec<Condition>>,

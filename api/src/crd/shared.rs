@@ -59,8 +59,8 @@ pub struct OwnerServiceReference {
     pub namespaced_name: String,
 }
 
-/// Properties of a Service that only the API group multicluster.x-k8s.io carries. In a MergedServiceImport they come from the oldest
-/// export.
+/// Properties of a Service that only the API group multicluster.x-k8s.io carries. In a MergedServiceImport they come
+/// from the oldest export.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StandardProperties {
@@ -213,8 +213,8 @@ pub(super) const QUALIFIED_NAME: &str = concat!(
     r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
 );
 
-/// Returns the schema of a list of conditions with the limits that the API machinery documents. The generated schema of the type
-/// `Condition` has no limits: with it, a server would accept the status `Perhaps` with an empty reason.
+/// Returns the schema of a list of conditions with the limits that the API machinery documents. The generated schema of
+/// the type `Condition` has no limits: with it, a server would accept the status `Perhaps` with an empty reason.
 pub(super) fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",

@@ -34,8 +34,8 @@ pub(super) struct RawEndpointPort {
 
 records!(RawEndpoint, RawEndpointConditions, RawEndpointPort);
 
-/// Returns the content of a source slice or imported slice, and the number of addresses beyond [`ADDRESSES_MAX`] of an endpoint.
-/// In these slices, the conditions of an endpoint show its state.
+/// Returns the content of a source slice or imported slice, and the number of addresses beyond [`ADDRESSES_MAX`] of an
+/// endpoint. In these slices, the conditions of an endpoint show its state.
 pub(super) fn content(
     address_type: AddressType,
     endpoints: Field<Vec<RawEndpoint>>,
@@ -61,7 +61,8 @@ pub(super) type HubEndpoints = Field<Few<RawEndpoint, ENDPOINTS_MAX>>;
 /// Ports of a slice in the hub. More than [`PORTS_MAX`] ports are an error.
 pub(super) type HubPorts = Field<Few<RawEndpointPort, PORTS_MAX>>;
 
-/// Returns the content of a slice in the hub. Such a slice has one list of ready endpoints and one list of draining endpoints.
+/// Returns the content of a slice in the hub. Such a slice has one list of ready endpoints and one list of draining
+/// endpoints.
 pub(super) fn hub_content(
     address_type: AddressType,
     endpoints: HubEndpoints,
@@ -106,8 +107,8 @@ enum State {
 }
 
 impl RawEndpoint {
-    /// Returns the state from the endpoint's conditions. An absent condition means ready, as in Kubernetes. An invalid condition
-    /// does not mean ready.
+    /// Returns the state from the endpoint's conditions. An absent condition means ready, as in Kubernetes. An invalid
+    /// condition does not mean ready.
     fn state(&self) -> State {
         let (ready, serving) = match &self.conditions {
             Field::Absent => (true, false),
@@ -142,8 +143,8 @@ impl Endpoints {
         Self { zones: Zones::default(), is_of_ips, malformed: 0, further: 0 }
     }
 
-    /// Returns the decoded endpoint; `None` if the endpoint has no address that the agents keep. Of the texts that are no IP addresses,
-    /// only as many are kept as a message of the importer lists.
+    /// Returns the decoded endpoint; `None` if the endpoint has no address that the agents keep. Of the texts that are
+    /// no IP addresses, only as many are kept as a message of the importer lists.
     fn endpoint(&mut self, raw: RawEndpoint) -> Option<Endpoint> {
         if !self.is_of_ips {
             return None;

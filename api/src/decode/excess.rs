@@ -1,5 +1,6 @@
-//! Excess of an imported slice: values that the agents never write, in fields that the agents own. Examples are hints, a node
-//! name, or an endpoint that is not ready. kube-proxy and other readers use such values, so the agents treat them as an edit.
+//! Excess of an imported slice: values that the agents never write, in fields that the agents own. Examples are hints,
+//! a node name, or an endpoint that is not ready. kube-proxy and other readers use such values, so the agents treat
+//! them as an edit.
 
 use crate::encode::content;
 use crate::names::labels;
@@ -23,8 +24,8 @@ struct Metadata {
     labels: Value,
 }
 
-/// Returns 0 if the fields that the agents own have only values that the agents write for the content of the slice. Otherwise
-/// returns a hash of these fields.
+/// Returns 0 if the fields that the agents own have only values that the agents write for the content of the slice.
+/// Otherwise returns a hash of these fields.
 pub(super) fn excess(json: &[u8], slice: &EndpointSlice) -> u64 {
     let Ok(Owned { mut endpoints, mut ports, metadata }) = serde_json::from_slice(json) else { return 0 };
     leave_out_empty(&mut endpoints);

@@ -73,8 +73,8 @@ fn place(raw: RawPlace) -> Option<Place> {
     })
 }
 
-/// Decodes the hub agent's annotation `ports-offered-since`: the time since which the export has its present ports, a space, and
-/// a hash of these ports. `None` if the value is malformed.
+/// Decodes the hub agent's annotation `ports-offered-since`: the time since which the export has its present ports, a
+/// space, and a hash of these ports. `None` if the value is malformed.
 fn stamp(value: &str) -> Option<PortSetStamp> {
     let (since, ports) = value.split_once(' ')?;
     Some(PortSetStamp { since: crate::times::read(since)?, ports: ports.into() })

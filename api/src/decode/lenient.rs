@@ -1,8 +1,8 @@
-//! JSON decoding in which an invalid value does not make the whole object undecodable. Each field is valid, absent or invalid
-//! ([`Field`]). The decoder makes one pass over the bytes and skips unknown fields.
+//! JSON decoding in which an invalid value does not make the whole object undecodable. Each field is valid, absent or
+//! invalid ([`Field`]). The decoder makes one pass over the bytes and skips unknown fields.
 //!
-//! Only a value over its limit ([`Few`], [`Short`]) ends the decoding, immediately. So the decoder neither stores nor reads the
-//! part of a member's input that is beyond a limit.
+//! Only a value over its limit ([`Few`], [`Short`]) ends the decoding, immediately. So the decoder neither stores nor
+//! reads the part of a member's input that is beyond a limit.
 
 use crate::limits::IP_BYTES_MAX;
 use fleetnet_core::model::{Address, TargetPort};
@@ -43,8 +43,8 @@ impl<T> Field<T> {
 
     /// Returns the value, or the default if the field is absent. An invalid value is an error.
     ///
-    /// Use this function if an agent removes something when the field is absent. An invalid value must not remove anything, so
-    /// the object counts as undecodable.
+    /// Use this function if an agent removes something when the field is absent. An invalid value must not remove
+    /// anything, so the object counts as undecodable.
     pub(super) fn or_undecodable(self, why: &'static str) -> Result<T, &'static str>
     where
         T: Default,
@@ -62,8 +62,8 @@ impl<T> Field<T> {
     }
 }
 
-/// Type of a field's value. The type decides which JSON values are valid for the field. Each method converts one kind of JSON
-/// value, and returns `None` if the type does not accept this value.
+/// Type of a field's value. The type decides which JSON values are valid for the field. Each method converts one kind
+/// of JSON value, and returns `None` if the type does not accept this value.
 pub(super) trait Shape: Sized {
     /// Maximum length of a text that the type accepts, in bytes.
     const LONGEST_TEXT: usize = usize::MAX;
@@ -96,8 +96,8 @@ pub(super) trait Shape: Sized {
     }
 }
 
-/// Implements [`Shape`] for structs whose fields all have the type [`Field`]. The decoding of such a struct fails only if the
-/// JSON is broken or a limit is exceeded.
+/// Implements [`Shape`] for structs whose fields all have the type [`Field`]. The decoding of such a struct fails only
+/// if the JSON is broken or a limit is exceeded.
 macro_rules! records {
     ($($record:ty),+ $(,)?) => {
         $(
@@ -192,7 +192,8 @@ impl<T: Shape> Shape for Vec<T> {
     }
 }
 
-/// Adds an element to a list. A list of one element, such as the addresses of an endpoint, gets no room for more elements.
+/// Adds an element to a list. A list of one element, such as the addresses of an endpoint, gets no room for more
+/// elements.
 fn keep<T>(elements: &mut Vec<T>, element: Option<T>) {
     if elements.is_empty() {
         elements.reserve_exact(1);

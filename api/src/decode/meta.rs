@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use std::fmt;
 
-/// Keys of the labels and annotations that are decoded. All others are skipped, because users may write any number of them, of
-/// any length.
+/// Keys of the labels and annotations that are decoded. All others are skipped, because users may write any number of
+/// them, of any length.
 const READ: [&str; 24] = [
     annotations::AZURE_LOAD_BALANCER_INTERNAL,
     annotations::EXPORTED,

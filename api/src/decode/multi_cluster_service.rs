@@ -62,8 +62,8 @@ pub(super) fn consumer_type(name: Option<&str>) -> ConsumerType {
     }
 }
 
-/// Reads an annotation of a MultiClusterService for an internal load balancer as Go's `strconv.ParseBool` does, as the Go agents
-/// read it. Azure's cloud provider accepts only `true`.
+/// Reads an annotation of a MultiClusterService for an internal load balancer as Go's `strconv.ParseBool` does, as the
+/// Go agents read it. Azure's cloud provider accepts only `true`.
 #[must_use]
 pub fn internal_load_balancer(written: &str) -> InternalLoadBalancer {
     match written {

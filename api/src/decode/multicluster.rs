@@ -61,8 +61,8 @@ pub(super) fn multicluster(raw: RawMulticluster) -> Multicluster {
     }
 }
 
-/// Returns the properties from the fields `ipFamilies`, `internalTrafficPolicy` and `trafficDistribution`, `exportedLabels` and
-/// `exportedAnnotations`. Two kinds have these fields.
+/// Returns the properties from the fields `ipFamilies`, `internalTrafficPolicy` and `trafficDistribution`,
+/// `exportedLabels` and `exportedAnnotations`. Two kinds have these fields.
 pub(super) fn standard_properties(
     ip_families: Field<Families>,
     [internal_traffic_policy, traffic_distribution]: [Field<ShortText>; 2],

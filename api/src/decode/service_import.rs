@@ -21,15 +21,15 @@ pub(super) fn read(known: Known, top: Root<Unread, RawImportStatus>) -> Result<O
     }))
 }
 
-/// Value of the annotation that records granted claims. Its keys start with a capital letter, because the Go agents use the names
-/// of Go fields.
+/// Value of the annotation that records granted claims. Its keys start with a capital letter, because the Go agents use
+/// the names of Go fields.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct RawClaims {
     #[serde(rename = "MemberClusters")]
     member_clusters: Field<BTreeMap<Text, Text>>,
-    /// Addition to the Go form: the member namespace with the exclusive claim (type LoadBalancer), if several members import
-    /// the Service.
+    /// Addition to the Go form: the member namespace with the exclusive claim (type LoadBalancer), if several members
+    /// import the Service.
     #[serde(rename = "LoadBalancer")]
     load_balancer: Field<Text>,
 }

@@ -156,8 +156,8 @@ impl Field<RawOwnerService> {
     }
 }
 
-/// True if the field `namespacedName` equals `<namespace>/<name>` of the other two fields. Also true if a field is absent, which
-/// a CRD does not allow.
+/// True if the field `namespacedName` equals `<namespace>/<name>` of the other two fields. Also true if a field is
+/// absent, which a CRD does not allow.
 fn is_named_once(namespace: &Field<Label>, name: &Field<Name>, both: &Field<NamespacedName>) -> bool {
     let (Field::Value(namespace), Field::Value(name)) = (namespace, name) else { return true };
     match both {
@@ -167,11 +167,11 @@ fn is_named_once(namespace: &Field<Label>, name: &Field<Name>, both: &Field<Name
     }
 }
 
-/// Returns the reference to the source object. `None` if the reference names no object. The caller then treats the object that
-/// has this reference as undecodable.
+/// Returns the reference to the source object. `None` if the reference names no object. The caller then treats the
+/// object that has this reference as undecodable.
 ///
-/// For an object that is being deleted, an invalid reference is no error, because the agent whose finalizer is on the object must
-/// see the deletion.
+/// For an object that is being deleted, an invalid reference is no error, because the agent whose finalizer is on the
+/// object must see the deletion.
 pub(super) fn reference(meta: &Meta, raw: Field<RawReference>) -> Option<Reference> {
     let raw = if meta.deleting { raw.or_default() } else { raw.value()? };
     Some(Reference {
@@ -184,8 +184,8 @@ pub(super) fn reference(meta: &Meta, raw: Field<RawReference>) -> Option<Referen
     })
 }
 
-/// Returns the name of the Service that a slice belongs to; `None` if the slice names no Service. For a slice that is being
-/// deleted, the name may be empty.
+/// Returns the name of the Service that a slice belongs to; `None` if the slice names no Service. For a slice that is
+/// being deleted, the name may be empty.
 pub(super) fn owner_service(meta: &Meta, raw: Field<RawOwnerService>) -> Option<ObjectName> {
     let raw = if meta.deleting { raw.or_default() } else { raw.value()? };
     source(meta, raw.namespace.text(), raw.name.text())
@@ -199,8 +199,8 @@ fn source(meta: &Meta, namespace: Field<Text>, name: Field<Text>) -> Option<Obje
     Some(ObjectName::new(text_of(namespace)?, text_of(name)?))
 }
 
-/// Returns the ports of a Service. A port with an invalid number stays, with number 0. If the port were omitted, the Service
-/// would seem to have fewer ports.
+/// Returns the ports of a Service. A port with an invalid number stays, with number 0. If the port were omitted, the
+/// Service would seem to have fewer ports.
 pub(super) fn service_ports(raw: Field<Vec<RawServicePort>>) -> Result<Vec<ServicePort>, &'static str> {
     let port = |raw: RawServicePort| ServicePort {
         name: raw.name.text().or_default(),
@@ -212,8 +212,8 @@ pub(super) fn service_ports(raw: Field<Vec<RawServicePort>>) -> Result<Vec<Servi
     Ok(raw.or_undecodable("ports is not a list")?.into_iter().map(port).collect())
 }
 
-/// False for the target ports 0 and "". Go writes these values for a target port that is not set, and Kubernetes reads them as
-/// not set.
+/// False for the target ports 0 and "". Go writes these values for a target port that is not set, and Kubernetes reads
+/// them as not set.
 fn is_set(target: &TargetPort) -> bool {
     match target {
         TargetPort::Number(number) => number.as_written() != 0,
@@ -236,8 +236,8 @@ pub(super) fn conditions(raw: Field<Vec<RawCondition>>) -> Result<Vec<Condition>
     Ok(raw.or_undecodable("status.conditions is not a list")?.into_iter().filter_map(condition).collect())
 }
 
-/// Returns the session affinity: none unless the value is `ClientIP`. An absent timeout counts as the API server's default
-/// timeout.
+/// Returns the session affinity: none unless the value is `ClientIP`. An absent timeout counts as the API server's
+/// default timeout.
 pub(super) fn session_affinity(affinity: Field<Box<str>>, config: Field<RawAffinityConfig>) -> SessionAffinity {
     if affinity.value().as_deref() != Some("ClientIP") {
         return SessionAffinity::None;

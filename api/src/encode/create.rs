@@ -1,4 +1,5 @@
-//! Bodies of creates: the fields of a patch, and the fields that only a whole object has, such as apiVersion, kind and name.
+//! Bodies of creates: the fields of a patch, and the fields that only a whole object has, such as apiVersion, kind and
+//! name.
 
 use super::{parts, patch, standard};
 use crate::resources::resource;

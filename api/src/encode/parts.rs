@@ -31,8 +31,8 @@ pub(super) fn finalizers(kind: Kind, finalizers: &Finalizers) -> Value {
     finalizers.others.iter().map(|other| &**other).chain(ours).collect()
 }
 
-/// Returns the JSON of `metadata.ownerReferences`: other owners in their order, then the MultiClusterService that controls the
-/// object, if there is one.
+/// Returns the JSON of `metadata.ownerReferences`: other owners in their order, then the MultiClusterService that
+/// controls the object, if there is one.
 pub(super) fn owners(others: &[Owner], controller: Option<&Controller>) -> Value {
     others.iter().map(owner).chain(controller.map(controlling)).collect()
 }
@@ -76,8 +76,8 @@ fn service_port(port: &ServicePort) -> Value {
     value
 }
 
-/// Returns the JSON of a reference for a patch, without kind and apiVersion. No agent reads these two fields, so they keep the
-/// values from the create.
+/// Returns the JSON of a reference for a patch, without kind and apiVersion. No agent reads these two fields, so they
+/// keep the values from the create.
 pub(super) fn reference(reference: &Reference) -> Value {
     let source = &reference.source;
     json!({
@@ -92,8 +92,8 @@ pub(super) fn reference(reference: &Reference) -> Value {
     })
 }
 
-/// Returns the fields with endpoints and ports of a slice in the hub. Draining endpoints have a separate list, because every
-/// reader treats an entry of `endpoints` as ready.
+/// Returns the fields with endpoints and ports of a slice in the hub. Draining endpoints have a separate list, because
+/// every reader treats an entry of `endpoints` as ready.
 pub(super) fn hub_content(content: &SliceContent) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("endpoints".into(), content.endpoints.iter().map(endpoint).collect());
@@ -102,7 +102,8 @@ pub(super) fn hub_content(content: &SliceContent) -> Map<String, Value> {
     fields
 }
 
-/// Returns the fields with endpoints and ports of an imported slice. A ready endpoint has no conditions, as in the Go form.
+/// Returns the fields with endpoints and ports of an imported slice. A ready endpoint has no conditions, as in the Go
+/// form.
 pub(crate) fn content(content: &SliceContent) -> Map<String, Value> {
     let draining = content.draining.iter().map(|draining| {
         let mut value = endpoint(draining);
@@ -123,8 +124,8 @@ fn endpoint(endpoint: &Endpoint) -> Value {
     value
 }
 
-/// Returns the values of the fields `sessionAffinity` and `sessionAffinityConfig`. They are `None` and null if there is no
-/// session affinity.
+/// Returns the values of the fields `sessionAffinity` and `sessionAffinityConfig`. They are `None` and null if there is
+/// no session affinity.
 pub(super) fn session_affinity(affinity: SessionAffinity) -> (Option<&'static str>, Value) {
     match affinity {
         SessionAffinity::None => (None, Value::Null),
@@ -250,8 +251,8 @@ fn ingress(ingress: &LoadBalancerIngress) -> Value {
     value
 }
 
-/// Returns the value of the annotation `ports-offered-since`: the time since which the export has its present ports, a space, and
-/// a hash of these ports.
+/// Returns the value of the annotation `ports-offered-since`: the time since which the export has its present ports, a
+/// space, and a hash of these ports.
 pub(super) fn stamp(stamp: &PortSetStamp) -> String {
     format!("{} {}", times::micros(stamp.since), stamp.ports)
 }

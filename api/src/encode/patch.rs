@@ -142,8 +142,8 @@ pub(super) fn member_agent(renewal: &Renewal) -> Value {
         "plannedStopTime": renewal.stopped.map(times::micros),
         "sliceStream": renewal.slice_stream.as_ref().map(slice_stream),
     });
-    // If this replica does not know the UID of the cluster, the patch omits the field. A null would remove the UID that another
-    // replica may have written.
+    // If this replica does not know the UID of the cluster, the patch omits the field. A null would remove the UID that
+    // another replica may have written.
     if let Some(uid) = &renewal.cluster_uid {
         spec["clusterUid"] = (**uid).into();
     }
@@ -230,8 +230,8 @@ pub(super) fn hub_slice(spec: &HubSliceSpec) -> Value {
     json!({ "spec": fields })
 }
 
-/// Returns the patch of a derived Service. The patch has no node ports, so the server keeps the node port of each existing port
-/// name.
+/// Returns the patch of a derived Service. The patch has no node ports, so the server keeps the node port of each
+/// existing port name.
 pub(super) fn derived_service(service: &DerivedService) -> Value {
     let internal = service.internal_load_balancer.then_some("true");
     let (affinity, config) = parts::session_affinity(service.session_affinity);
@@ -278,14 +278,14 @@ pub(super) fn imported_slice(slice: &ImportedSlice) -> Value {
     Value::Object(fields)
 }
 
-/// Returns the annotation `service-type` of a claim. For type LoadBalancer its value is null, because LoadBalancer is the default
-/// of an absent annotation.
+/// Returns the annotation `service-type` of a claim. For type LoadBalancer its value is null, because LoadBalancer is
+/// the default of an absent annotation.
 pub(super) fn consumer_annotation(consumer: ConsumerType) -> Value {
     json!({ annotations::SERVICE_TYPE: (consumer == ConsumerType::ClusterIp).then_some("ClusterIP") })
 }
 
-/// Returns the value of the annotation that records the importers of a Service. `None` if there are no importers, so that the
-/// patch removes the annotation. The keys are names of Go fields. Go agents ignore the key `LoadBalancer`.
+/// Returns the value of the annotation that records the importers of a Service. `None` if there are no importers, so
+/// that the patch removes the annotation. The keys are names of Go fields. Go agents ignore the key `LoadBalancer`.
 fn claims(importers: &BTreeMap<Text, ClusterId>, load_balancer: Option<&Text>) -> Option<String> {
     let importers: BTreeMap<&str, &str> = importers.iter().map(|(namespace, id)| (&**namespace, &**id)).collect();
     let mut value = json!({ "MemberClusters": importers });

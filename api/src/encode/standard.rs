@@ -33,8 +33,8 @@ pub(super) fn derived_service(service: &StandardDerivedService) -> Value {
     object
 }
 
-/// Returns the fields of a ServiceImport. `recorded` are the labels and annotations that exports gave to it before; a patch removes
-/// those that are not in `spec`.
+/// Returns the fields of a ServiceImport. `recorded` are the labels and annotations that exports gave to it before; a
+/// patch removes those that are not in `spec`.
 pub(super) fn service_import(spec: &StandardImportSpec, recorded: &StandardProperties) -> Value {
     let (affinity, config) = parts::session_affinity(spec.session_affinity);
     let StandardProperties { families, internal_traffic_policy, traffic_distribution, labels, annotations } =

@@ -14,8 +14,8 @@ const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
 /// Value of the label [`labels::PART_OF`] on the objects that install fleetnet.
 const PRODUCT: &str = "fleetnet";
 
-/// Namespace in which agents run. It has their Deployments, Leases and Secret, and the derived Services and imported slices of the
-/// fleet's API.
+/// Namespace in which agents run. It has their Deployments, Leases and Secret, and the derived Services and imported
+/// slices of the fleet's API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentNamespace(String);
 
@@ -101,8 +101,9 @@ impl Agent {
         names.iter().any(|go| name.starts_with(go))
     }
 
-    /// True if a Deployment with this metadata is that of the agent: by the labels that the charts and the manifests set, or by its
-    /// name. Deployments of other products, such as the Go agents and the agents of a fleet manager, are not part of fleetnet.
+    /// True if a Deployment with this metadata is that of the agent: by the labels that the charts and the manifests
+    /// set, or by its name. Deployments of other products, such as the Go agents and the agents of a fleet manager, are
+    /// not part of fleetnet.
     #[must_use]
     pub fn owns(self, metadata: &ObjectMeta) -> bool {
         let label = |name: &str| metadata.labels.as_ref().and_then(|labels| labels.get(name)).map(String::as_str);

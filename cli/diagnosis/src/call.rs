@@ -11,7 +11,8 @@ use fleetnet_types::ObjectName;
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 use kube::ResourceExt as _;
 
-/// Returns the names by which clients of a member call a Service. They are known only if the objects of the member were read.
+/// Returns the names by which clients of a member call a Service. They are known only if the objects of the member were
+/// read.
 #[must_use]
 pub fn names_to_call(snapshot: &Snapshot, service: &ObjectName, importer: &str) -> Vec<NameToCall> {
     let Some(member) = snapshot.member(importer) else { return Vec::new() };
@@ -23,7 +24,8 @@ pub fn names_to_call(snapshot: &Snapshot, service: &ObjectName, importer: &str) 
     of_fleet.chain(import.map(|import| by_standard(member, import))).collect()
 }
 
-/// Returns the importers of a Service of which the hub knows, for example for the user of a ServiceExport. Each is named once.
+/// Returns the importers of a Service of which the hub knows, for example for the user of a ServiceExport. Each is
+/// named once.
 #[must_use]
 pub fn importers(snapshot: &Snapshot, service: &ObjectName) -> Vec<String> {
     let hub = &snapshot.hub;

@@ -10,7 +10,8 @@
 //! | `script.rs` | script of the pod, and its log |
 //! | `judge.rs` | fault codes of the results |
 //!
-//! Only TCP is tried: a connection shows that packets arrive in both directions. Without an answer of the program, UDP shows nothing.
+//! Only TCP is tried: a connection shows that packets arrive in both directions. Without an answer of the program, UDP
+//! shows nothing.
 
 mod judge;
 mod plan;

@@ -163,7 +163,8 @@ fn pair(walk: &Walk<'_>) -> (Pair, Vec<Finding>) {
     (Pair { api: walk.api, exporter, importer, steps, cause, earlier_unknown, verdict }, notices)
 }
 
-/// False for FN104: the agents are not affected. What this user may not read is not known, so a later fault is the cause.
+/// False for FN104: the agents are not affected. What this user may not read is not known, so a later fault is the
+/// cause.
 fn is_fault(finding: &Finding) -> bool {
     finding.code != Code::FN104
 }

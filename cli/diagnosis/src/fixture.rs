@@ -1,4 +1,5 @@
-//! Snapshot of a small healthy fleet for unit tests: member `west` exports the Service `shop/app`, and member `east` imports it.
+//! Snapshot of a small healthy fleet for unit tests: member `west` exports the Service `shop/app`, and member `east`
+//! imports it.
 
 use crate::snapshot::{AgentObjects, Connection, Hub, HubSecret, Listing, Member, Reached, Snapshot, TokenClaims};
 use fleetnet_api::crds::{self, Form};

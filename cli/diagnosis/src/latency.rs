@@ -1,7 +1,7 @@
 //! Latency matrix from the summaries that members write to their MemberAgents.
 //!
-//! A summary has the bucket counts of a histogram for each origin. Counts can be added up, quantiles cannot. The quantiles
-//! follow the rules of Prometheus' `histogram_quantile` for classic histograms.
+//! A summary has the bucket counts of a histogram for each origin. Counts can be added up, quantiles cannot. The
+//! quantiles follow the rules of Prometheus' `histogram_quantile` for classic histograms.
 
 use crate::explain::clock_of;
 use crate::limits::{CLOCK_MILLISECONDS, SAMPLES_MIN};
@@ -12,7 +12,8 @@ use crate::status::not_known;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-/// Time after the end of its window, in seconds, for which a summary counts as current. A member writes it at most once in 60 s.
+/// Time after the end of its window, in seconds, for which a summary counts as current. A member writes it at most once
+/// in 60 s.
 const STALE_SECONDS: i64 = 60;
 
 /// Reason why a member without a summary has no latencies, with what to wait for.
@@ -115,8 +116,8 @@ impl Histogram {
         Ok(())
     }
 
-    /// Returns a quantile in milliseconds by linear interpolation inside its bucket; `None` without samples. A quantile in the
-    /// last bucket is the highest bound.
+    /// Returns a quantile in milliseconds by linear interpolation inside its bucket; `None` without samples. A quantile
+    /// in the last bucket is the highest bound.
     #[must_use]
     pub fn quantile(&self, quantile: f64) -> Option<f64> {
         let (bucket, before, rank) = self.bucket_of(quantile)?;
@@ -125,8 +126,8 @@ impl Histogram {
         Some(lower + (upper - lower) * ((rank - before) / float(self.counts[bucket])).clamp(0.0, 1.0))
     }
 
-    /// Returns a quantile as text with two significant digits: `<1ms` in the first bucket, `>50s` in the last. A tilde marks
-    /// fewer than `min_count` samples.
+    /// Returns a quantile as text with two significant digits: `<1ms` in the first bucket, `>50s` in the last. A tilde
+    /// marks fewer than `min_count` samples.
     #[must_use]
     pub fn text(&self, quantile: f64, min_count: u64) -> String {
         let Some((bucket, ..)) = self.bucket_of(quantile) else { return "–".to_owned() };
@@ -208,8 +209,8 @@ impl Default for Options {
     }
 }
 
-/// Returns the latency from each member to each other member. Origins that are no members are omitted. A member may run without
-/// a summary, but a summary that is stale or invalid hides latencies, which are then not known.
+/// Returns the latency from each member to each other member. Origins that are no members are omitted. A member may run
+/// without a summary, but a summary that is stale or invalid hides latencies, which are then not known.
 #[must_use]
 pub fn latency(snapshot: &Snapshot, options: &Options) -> LatencyMatrix {
     let members: Vec<String> = snapshot.members.iter().map(|member| member.id.clone()).collect();

@@ -1,5 +1,5 @@
-//! Migration between Go agents and fleetnet: what a change of agents does not carry over, and the changes of objects that
-//! prepare a return to Go agents.
+//! Migration between Go agents and fleetnet: what a change of agents does not carry over, and the changes of objects
+//! that prepare a return to Go agents.
 //!
 //! | file | contents |
 //! |---|---|

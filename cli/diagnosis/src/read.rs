@@ -74,8 +74,8 @@ impl Default for Limits {
     }
 }
 
-/// Reads the objects of a fleet, all clusters in parallel. `members` has the targets by cluster id. The snapshot also contains
-/// the members that only the hub knows.
+/// Reads the objects of a fleet, all clusters in parallel. `members` has the targets by cluster id. The snapshot also
+/// contains the members that only the hub knows.
 pub async fn read(
     hub: Option<&Target>,
     members: &BTreeMap<String, Target>,

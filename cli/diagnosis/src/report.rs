@@ -163,8 +163,8 @@ pub struct MemberStatus {
     pub version: Option<String>,
     /// Time since the last heartbeat, in seconds.
     pub heard_seconds: Option<i64>,
-    /// Difference between the clock of the member and the clock of the hub, in milliseconds: positive if the member is ahead.
-    /// `None`: not known.
+    /// Difference between the clock of the member and the clock of the hub, in milliseconds: positive if the member is
+    /// ahead. `None`: not known.
     pub clock_milliseconds: Option<i64>,
     pub exports: Option<i64>,
     pub endpoints: Option<i64>,
@@ -175,8 +175,8 @@ pub struct MemberStatus {
     pub imported_slices: Option<i64>,
     /// Reason for the state of the slice stream. `None` if the member uses none.
     pub slice_stream: Option<String>,
-    /// Program that makes the EndpointSlices of the member's pods. `None`: not known, because the member was not read, or because it
-    /// has no Lease of kube-controller-manager.
+    /// Program that makes the EndpointSlices of the member's pods. `None`: not known, because the member was not read,
+    /// or because it has no Lease of kube-controller-manager.
     pub slices_made_by: Option<SliceMaker>,
     /// UID of the cluster, as the member writes it.
     pub cluster_uid: Option<String>,
@@ -261,8 +261,8 @@ pub struct ServiceRow {
     pub importers: Vec<String>,
     /// Number of ready endpoints of all accepted exporters.
     pub endpoints: usize,
-    /// Clusters whose exports conflict. Conflicts of the standard API are no fault: the oldest export decides, and all clusters stay
-    /// part of the import.
+    /// Clusters whose exports conflict. Conflicts of the standard API are no fault: the oldest export decides, and all
+    /// clusters stay part of the import.
     pub conflicts: Vec<String>,
     pub state: ServiceState,
     /// Endpoints that each importer has, of the importers that were read.
@@ -310,8 +310,9 @@ pub struct NotReached {
 /// State of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum ServiceState {
-    /// At least one member exports the Service, each export is accepted, and each claim is granted. By the standard API, an export is
-    /// accepted when it is merged. There are ready endpoints, and each importer that was read has endpoints of each exporter.
+    /// At least one member exports the Service, each export is accepted, and each claim is granted. By the standard
+    /// API, an export is accepted when it is merged. There are ready endpoints, and each importer that was read has
+    /// endpoints of each exporter.
     Ready,
     /// Not ready, and all that the hub agent has to answer is younger than 30 s.
     Waiting,

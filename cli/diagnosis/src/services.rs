@@ -1,5 +1,5 @@
-//! Services of the fleet: one row for each exported or imported Service and API. The hub knows exports and imports. Members, as far as
-//! they were read, show what arrives and the names to call.
+//! Services of the fleet: one row for each exported or imported Service and API. The hub knows exports and imports.
+//! Members, as far as they were read, show what arrives and the names to call.
 
 mod arrival;
 
@@ -51,8 +51,8 @@ struct Known {
     slices: Vec<Exported>,
     /// Time of the newest export.
     exported_since: Option<Timestamp>,
-    /// Time of each change that the hub has not answered. These are exports without an outcome, claims that are not granted, and
-    /// a ServiceImport that still lists an exporter, or none yet.
+    /// Time of each change that the hub has not answered. These are exports without an outcome, claims that are not
+    /// granted, and a ServiceImport that still lists an exporter, or none yet.
     open_since: Vec<Option<Timestamp>>,
 }
 

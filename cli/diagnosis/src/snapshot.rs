@@ -22,7 +22,8 @@ use std::fmt;
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     pub hub: Hub,
-    /// Members in the natural order of their cluster ids: all that have a namespace in the hub, and all whose contexts were read.
+    /// Members in the natural order of their cluster ids: all that have a namespace in the hub, and all whose contexts
+    /// were read.
     pub members: Vec<Member>,
 }
 
@@ -33,7 +34,8 @@ pub struct Hub {
     pub agent: AgentObjects,
     pub namespaces: Listing<Namespace>,
     pub member_agents: Listing<MemberAgent>,
-    /// Latency summaries of the members that send one, by the cluster id of the importing member; an error for a malformed one.
+    /// Latency summaries of the members that send one, by the cluster id of the importing member; an error for a
+    /// malformed one.
     pub latencies: BTreeMap<String, Result<Summary, String>>,
     pub internal_exports: Listing<InternalServiceExport>,
     /// InternalServiceImports.
@@ -108,7 +110,8 @@ pub struct Connection {
     /// Base64 text of the certificate authority, as in a kubeconfig. `None` if it is not known.
     pub authority: Option<String>,
     pub reached: Reached,
-    /// Time of the cluster, from the header `Date` of its answer. `None` if the server did not answer or has no such header.
+    /// Time of the cluster, from the header `Date` of its answer. `None` if the server did not answer or has no such
+    /// header.
     pub now: Option<Timestamp>,
     /// Time of the answer to the first request, in milliseconds.
     pub answer_milliseconds: Option<u64>,

@@ -76,7 +76,8 @@ fn row(snapshot: &Snapshot, member: &Member) -> MemberStatus {
     }
 }
 
-/// Returns the number of Services that a member imports by the standard API. Its MemberAgent counts those of the fleet's API.
+/// Returns the number of Services that a member imports by the standard API. Its MemberAgent counts those of the
+/// fleet's API.
 fn imports_by_standard_api(snapshot: &Snapshot, member: &Member) -> i64 {
     let namespace = member_namespace(&member.id);
     let of_member = snapshot.hub.merged_imports.objects().filter(|it| it.namespace().as_deref() == Some(&*namespace));
@@ -147,7 +148,8 @@ fn lease(hub: &Hub) -> Option<&Lease> {
     hub.agent.leases.objects().find(|lease| is_lease_of_hub_agent(lease))
 }
 
-/// True if the namespace of the hub agent shows that the cluster has one, of fleetnet or in Go. `None` if that was not read.
+/// True if the namespace of the hub agent shows that the cluster has one, of fleetnet or in Go. `None` if that was not
+/// read.
 fn has_agent(hub: &Hub) -> Option<bool> {
     // A server without Deployments, such as one in memory, has no Deployment of a hub agent.
     let has_deployments = hub.agent.deployments.known().is_some() || hub.agent.deployments == Listing::NotDefined;

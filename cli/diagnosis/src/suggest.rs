@@ -13,8 +13,8 @@ const SUGGESTED: usize = 3;
 /// Maximum number of characters that differ in a name that is like another.
 const TYPING_ERRORS: usize = 2;
 
-/// Returns names of exported and imported Services that the user may mean instead of a Service that nothing in the fleet has. Returns none
-/// if the Service exists, or if it is not known.
+/// Returns names of exported and imported Services that the user may mean instead of a Service that nothing in the
+/// fleet has. Returns none if the Service exists, or if it is not known.
 #[must_use]
 pub fn similar(snapshot: &Snapshot, service: &ObjectName) -> Vec<String> {
     let known = known(snapshot);

@@ -23,7 +23,8 @@ const PLUGIN: &str = "kubectl-fleetnet";
 
 /// Multi-cluster Services for Kubernetes.
 ///
-/// Exit codes: 0 healthy or done, 1 fault found or not done, 2 usage, 3 not everything could be read, 4 timeout of --wait.
+/// Exit codes: 0 healthy or done, 1 fault found or not done, 2 usage, 3 not everything could be read, 4 timeout of
+/// --wait.
 #[derive(Debug, Parser)]
 #[command(
     name = "fleetnet",
@@ -42,9 +43,9 @@ pub(crate) enum Command {
     /// Start a whole fleet on this machine and show what happens in it.
     ///
     /// A hub and its members run in this process on in-memory API servers, with the real agents. Every member exports a
-    /// Service and imports it from all members, itself included. Endpoints change all the time: each change costs one write
-    /// for the export and two for each importer. Ctrl-C ends the sandbox, which removes everything that it created.
-    /// The environment variable RUST_LOG, such as RUST_LOG=info, shows the agents' logs on standard error.
+    /// Service and imports it from all members, itself included. Endpoints change all the time: each change costs one
+    /// write for the export and two for each importer. Ctrl-C ends the sandbox, which removes everything that it
+    /// created. The environment variable RUST_LOG, such as RUST_LOG=info, shows the agents' logs on standard error.
     #[command(after_help = "Examples:\n  fleetnet sandbox --members 3\n  fleetnet sandbox --kubeconfigs clusters")]
     Sandbox(Options),
 
@@ -76,14 +77,15 @@ pub(crate) enum Command {
 
     /// Show how long changes take from each member to each other member.
     ///
-    /// Each value is the time from a change in the member of its row until the change is imported in the member of its column.
+    /// Each value is the time from a change in the member of its row until the change is imported in the member of its
+    /// column.
     #[command(after_help = "Examples:\n  fleetnet latency --watch\n  fleetnet latency --quantile 0.5,0.9,0.99")]
     Latency(Box<latency::Options>),
 
     /// Print or apply what a hub and a member need for the member to be part of the fleet.
     ///
-    /// Without --apply, no request is sent: the output is manifests for the hub, and comments with values of the member's chart
-    /// and the commands for the member's token.
+    /// Without --apply, no request is sent: the output is manifests for the hub, and comments with values of the
+    /// member's chart and the commands for the member's token.
     #[command(
         after_help = "Examples:\n  fleetnet join west\n  fleetnet join west --apply --hub-context hub --context west"
     )]
@@ -91,10 +93,10 @@ pub(crate) enum Command {
 
     /// Take a member out of the fleet.
     ///
-    /// Deletes the ServiceExports and MultiClusterServices of the member, and removes the label fleetnet/import from its namespaces.
-    /// Waits until the agents have removed everything that they made for them. Then removes the member's Secret and its namespace
-    /// in the hub. A namespace with objects of others stays.
-    /// --dry-run shows the objects. Without --yes, the command asks before it deletes them.
+    /// Deletes the ServiceExports and MultiClusterServices of the member, and removes the label fleetnet/import from
+    /// its namespaces. Waits until the agents have removed everything that they made for them. Then removes the
+    /// member's Secret and its namespace in the hub. A namespace with objects of others stays. --dry-run shows the
+    /// objects. Without --yes, the command asks before it deletes them.
     #[command(
         after_help = "Examples:\n  fleetnet leave west --context west --dry-run\n  fleetnet leave west --force --yes"
     )]
@@ -102,8 +104,8 @@ pub(crate) enum Command {
 
     /// Revoke all tokens of a member for the hub, and give the member a new one.
     ///
-    /// Deletes the ServiceAccount of the member in the hub and creates it again, so that nobody can use an old token. Then writes the
-    /// Secret of the member with a new token.
+    /// Deletes the ServiceAccount of the member in the hub and creates it again, so that nobody can use an old token.
+    /// Then writes the Secret of the member with a new token.
     #[command(after_help = "Examples:\n  fleetnet rotate west --context west\n  fleetnet rotate west --hub-only")]
     Rotate(Box<rotate::Options>),
 
@@ -158,15 +160,16 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PORT", requires = "kubeconfigs", conflicts_with = "real", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
 
-    /// Run on real control planes (etcd and kube-apiserver, built with Go the first time). Needs a build with --features real.
+    /// Run on real control planes (etcd and kube-apiserver, built with Go the first time). Needs a build with
+    /// --features real.
     #[arg(long)]
     pub(crate) real: bool,
 
     /// Run on real control planes with real traffic: pods, kube-proxy, and a client that sends requests all the time.
     ///
-    /// The last member imports a Service of all others. Each second has a line with the requests, the lost ones, and the answers of
-    /// each cluster. Needs root, nftables, iproute2 and util-linux, and a build with --features real. Everything is in namespaces of
-    /// its own, which the kernel removes.
+    /// The last member imports a Service of all others. Each second has a line with the requests, the lost ones, and
+    /// the answers of each cluster. Needs root, nftables, iproute2 and util-linux, and a build with --features real.
+    /// Everything is in namespaces of its own, which the kernel removes.
     #[arg(long, conflicts_with_all = ["real", "scenario", "api", "changes", "changes_per_second"])]
     pub(crate) packets: bool,
 
@@ -210,7 +213,8 @@ pub(crate) enum Scenario {
     HubDown,
     /// A member's agent is killed: the new agent waits until the Leases expire, and makes up for missed changes.
     AgentKilled,
-    /// A member sends no heartbeats: its endpoints are used only if no other endpoint is ready, until it sends heartbeats again.
+    /// A member sends no heartbeats: its endpoints are used only if no other endpoint is ready, until it sends
+    /// heartbeats again.
     MemberSilent,
     /// Two members export a Service with different ports: the first one wins, and the second one gets the condition
     /// Conflict until its ports are the same.
@@ -298,7 +302,8 @@ impl Options {
     }
 }
 
-/// Parses a command line whose first argument is the program. Prints errors on one line, and the help if there is no command.
+/// Parses a command line whose first argument is the program. Prints errors on one line, and the help if there is no
+/// command.
 ///
 /// # Errors
 /// Returns an exit code if there is no command to run: 0 after `--help`, 2 after an error.
@@ -355,7 +360,8 @@ fn help_of(arguments: &[OsString]) -> String {
     format!("{} --help", words.join(" "))
 }
 
-/// Returns clap's error message on one line, with the nearest name and the help to read. clap itself prints these in separate paragraphs.
+/// Returns clap's error message on one line, with the nearest name and the help to read. clap itself prints these in
+/// separate paragraphs.
 fn usage_message(error: &clap::Error, arguments: &[OsString]) -> String {
     let line = one_line(error);
     let suggested = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];

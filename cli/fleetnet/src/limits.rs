@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-/// Maximum number of members in a sandbox on memkube. Every member imports from all members, so the number of imported slices
-/// grows with the square of the number of members.
+/// Maximum number of members in a sandbox on memkube. Every member imports from all members, so the number of imported
+/// slices grows with the square of the number of members.
 pub(crate) const MEMBERS_MAX: u16 = 50;
-/// Maximum number of members in a sandbox on real control planes (`--real`, `--packets`). Each member needs an etcd and a
-/// kube-apiserver.
+/// Maximum number of members in a sandbox on real control planes (`--real`, `--packets`). Each member needs an etcd and
+/// a kube-apiserver.
 pub(crate) const REAL_MEMBERS_MAX: u16 = 5;
 /// Largest value of `--changes`.
 pub(crate) const CHANGES_MAX: u32 = 10_000;
-/// Largest value of `--requests-per-second`. At a higher rate, the client would use a source port again while conntrack still
-/// remembers its last connection, so a request could go to a pod that is gone.
+/// Largest value of `--requests-per-second`. At a higher rate, the client would use a source port again while conntrack
+/// still remembers its last connection, so a request could go to a pod that is gone.
 pub(crate) const REQUESTS_MAX: u32 = 500;
 /// Time after which a request of `--packets` without an answer is lost.
 #[cfg(feature = "real")]
@@ -22,18 +22,19 @@ pub(crate) const ANSWER_ONCE: Duration = Duration::from_secs(10);
 /// Interval of the lines about requests.
 #[cfg(feature = "real")]
 pub(crate) const REQUESTS_REPORT: Duration = Duration::from_secs(1);
-/// Time limit of the requests by which `status` looks for members. Most kubeconfigs have contexts that do not answer, and nobody waits
-/// long for a table.
+/// Time limit of the requests by which `status` looks for members. Most kubeconfigs have contexts that do not answer,
+/// and nobody waits long for a table.
 pub(crate) const REACHABLE: Duration = Duration::from_secs(2);
-/// Number of threads of the sandbox. With two threads, one thread can draw the terminal view while the other thread runs the
-/// agents.
+/// Number of threads of the sandbox. With two threads, one thread can draw the terminal view while the other thread
+/// runs the agents.
 pub(crate) const WORKER_THREADS: usize = 2;
-/// Maximum number of events in the queue of the output (terminal, lines or JSON). Senders of events wait while the queue is full.
+/// Maximum number of events in the queue of the output (terminal, lines or JSON). Senders of events wait while the
+/// queue is full.
 pub(crate) const EVENT_QUEUE: usize = 1024;
 /// Number of keys that wait for the sandbox. More keys are dropped.
 pub(crate) const KEY_QUEUE: usize = 8;
-/// Number of observations that wait for the stand-in of a member's Deployment controller, scheduler and kubelet. Its watches wait
-/// while the queue is full.
+/// Number of observations that wait for the stand-in of a member's Deployment controller, scheduler and kubelet. Its
+/// watches wait while the queue is full.
 pub(crate) const OBSERVATION_QUEUE: usize = 256;
 /// Time between two frames of the terminal view.
 pub(crate) const FRAME: Duration = Duration::from_millis(100);
@@ -47,8 +48,8 @@ pub(crate) const WATCH_SECONDS: u32 = 290;
 pub(crate) const SET_UP: Duration = Duration::from_secs(60);
 /// Time limit for a change to reach all importers.
 pub(crate) const ARRIVAL: Duration = Duration::from_secs(20);
-/// Time limit for a change to reach all importers in an interactive sandbox. A user may have deleted the importing objects. The
-/// change then never arrives, so this limit is shorter than [`ARRIVAL`].
+/// Time limit for a change to reach all importers in an interactive sandbox. A user may have deleted the importing
+/// objects. The change then never arrives, so this limit is shorter than [`ARRIVAL`].
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// Time limit for the last change to arrive before the sandbox ends on request.
 pub(crate) const LAST_LOOK: Duration = Duration::from_secs(1);
@@ -62,19 +63,20 @@ pub(crate) const RESTART: Duration = Duration::from_secs(1);
 pub(crate) const STEP: Duration = Duration::from_millis(1500);
 /// Maximum number of latency samples for each pair of clusters. The oldest samples are dropped.
 pub(crate) const SAMPLES: usize = 1000;
-/// Minimum number of samples for which the 99th percentile is shown. With fewer samples, the 99th percentile would be the largest
-/// sample.
+/// Minimum number of samples for which the 99th percentile is shown. With fewer samples, the 99th percentile would be
+/// the largest sample.
 pub(crate) const PERCENTILE_SAMPLES: usize = 100;
 /// Maximum number of differences that a verdict lists. Of further differences, the verdict shows only the number.
 pub(crate) const DIFFERENCES_MAX: usize = 20;
 /// Time limit for the fleet to reach the expected state after the last change has arrived.
 pub(crate) const SETTLES: Duration = Duration::from_secs(5);
-/// Maximum number of clusters that the terminal view lists by name. For more clusters, the view shows only their number.
+/// Maximum number of clusters that the terminal view lists by name. For more clusters, the view shows only their
+/// number.
 pub(crate) const CLUSTERS_NAMED: usize = 3;
 /// Number of recent changes and steps that the terminal view keeps.
 pub(crate) const REMEMBERED: usize = 100;
-/// Number of requests that memkube records individually. The number is small, because the sandbox needs only the counts of
-/// requests.
+/// Number of requests that memkube records individually. The number is small, because the sandbox needs only the counts
+/// of requests.
 pub(crate) const AUDIT_ENTRIES: usize = 16;
 /// Time between two looks at a cluster while a command waits. A heartbeat comes every 10 seconds.
 pub(crate) const POLL: Duration = Duration::from_millis(500);
@@ -86,9 +88,11 @@ pub(crate) const APPLY_TRIES: usize = 5;
 pub(crate) const OBJECTS_LISTED: usize = 3;
 /// Maximum number of lines of the log of one container in an archive. The newest lines count.
 pub(crate) const LOG_LINES: i64 = 50_000;
-/// Maximum number of imported Services that `test connectivity` tests without a name. Each one needs a pod in each importer.
+/// Maximum number of imported Services that `test connectivity` tests without a name. Each one needs a pod in each
+/// importer.
 pub(crate) const SERVICES_TESTED: usize = 10;
-/// Time that a pod of `test connectivity` has beyond the time limit of the command. Then the kubelet ends it, if the command was killed.
+/// Time that a pod of `test connectivity` has beyond the time limit of the command. Then the kubelet ends it, if the
+/// command was killed.
 pub(crate) const POD_MARGIN: Duration = Duration::from_secs(30);
 /// Maximum size of the log of a pod of `test connectivity`: 1 MiB. A line for each target takes less than 300 bytes.
 pub(crate) const POD_LOG_BYTES: i64 = 1 << 20;

@@ -57,8 +57,8 @@ enum Ending {
 }
 
 impl Ending {
-    /// Returns the ending of a run that the user stopped. `verdict` is true if the run had passed already, false if it had failed, and
-    /// `None` if it had no verdict yet.
+    /// Returns the ending of a run that the user stopped. `verdict` is true if the run had passed already, false if it
+    /// had failed, and `None` if it had no verdict yet.
     fn stopped(options: &Options, verdict: Option<bool>) -> Self {
         Self::Stopped(match verdict {
             Some(true) => 0,
@@ -69,14 +69,15 @@ impl Ending {
     }
 }
 
-/// Runs the sandbox and returns its exit code. If the sandbox cannot run with these options, it prints one line with the reason,
-/// and the exit code is 2.
+/// Runs the sandbox and returns its exit code. If the sandbox cannot run with these options, it prints one line with
+/// the reason, and the exit code is 2.
 pub(crate) fn run(options: &Options) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build();
     let ended = match runtime.context("cannot start the timers and tasks of this process") {
         Ok(runtime) => {
             let ended = runtime.block_on(perform(options));
-            // Do not wait for background tasks: one of them may still be building the control plane, which is no longer needed.
+            // Do not wait for background tasks: one of them may still be building the control plane, which is no longer
+            // needed.
             runtime.shutdown_background();
             ended
         }
@@ -94,11 +95,12 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     }
 }
 
-/// Prepares signals, files and output, runs the sandbox, and waits until all output is written. When this function returns, the
-/// terminal is restored.
+/// Prepares signals, files and output, runs the sandbox, and waits until all output is written. When this function
+/// returns, the terminal is restored.
 async fn perform(options: &Options) -> anyhow::Result<Ending> {
     show_logs_if_requested()?;
-    // Install signal handlers before anything is created. From here on, a signal stops the sandbox only after its cleanup.
+    // Install signal handlers before anything is created. From here on, a signal stops the sandbox only after its
+    // cleanup.
     let stop = Stop::on_signals().context("signal handlers cannot be installed")?;
     if options.packets {
         return Box::pin(packets::run(options, &stop)).await;
@@ -125,8 +127,8 @@ async fn with_view(
 ) -> anyhow::Result<Ending> {
     let (stage, view) = view::open(options, stop);
     let ended = Box::pin(work(&stage)).await;
-    // Wait until all output is written. After a second signal to stop, do not wait, because the reader of the output may be
-    // blocked.
+    // Wait until all output is written. After a second signal to stop, do not wait, because the reader of the output
+    // may be blocked.
     let closed = stop.unless_insisted(view.close(stage)).await;
     closed.unwrap_or(Ok(())).context("standard output cannot be written to")?;
     ended
@@ -153,8 +155,8 @@ async fn play(options: &Options, kubeconfigs: Kubeconfigs, stage: &Stage, stop: 
     shown
 }
 
-/// Runs the scenario or the changes that the options request, on a fleet that has started, and sends the summary at the end. Without
-/// `--once`, this function continues to change endpoints until the user stops the sandbox.
+/// Runs the scenario or the changes that the options request, on a fleet that has started, and sends the summary at the
+/// end. Without `--once`, this function continues to change endpoints until the user stops the sandbox.
 async fn show(
     options: &Options,
     fleet: &Fleet,
@@ -181,7 +183,8 @@ async fn show(
     Ok(Ending::stopped(options, scene.verdict))
 }
 
-/// Runs the scenario or the changes that the options request, and sends the verdict. Without `--once`, it never ends then.
+/// Runs the scenario or the changes that the options request, and sends the verdict. Without `--once`, it never ends
+/// then.
 async fn run_scene(options: &Options, fleet: &Fleet, scene: &mut Scene<'_>, keys: &mut Keys) -> anyhow::Result<Ending> {
     let wrong = {
         let played = Box::pin(play_to_the_end(options, scene));
@@ -202,8 +205,8 @@ async fn run_scene(options: &Options, fleet: &Fleet, scene: &mut Scene<'_>, keys
     Ok(if wrong.is_empty() { Ending::Passed } else { Ending::Failed })
 }
 
-/// Runs the scenario or the changes that the options request, and compares the clusters with the expected state. Returns each
-/// difference as a sentence.
+/// Runs the scenario or the changes that the options request, and compares the clusters with the expected state.
+/// Returns each difference as a sentence.
 async fn play_to_the_end(options: &Options, scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     let mut wrong = scene.set().await?;
     if !wrong.is_empty() {
@@ -225,8 +228,8 @@ async fn play_to_the_end(options: &Options, scene: &mut Scene<'_>) -> anyhow::Re
     Ok(wrong)
 }
 
-/// Writes the agents' logs to standard error if `RUST_LOG` is set. By default there are no logs, because they disturb the
-/// terminal view.
+/// Writes the agents' logs to standard error if `RUST_LOG` is set. By default there are no logs, because they disturb
+/// the terminal view.
 fn show_logs_if_requested() -> anyhow::Result<()> {
     if std::env::var_os("RUST_LOG").is_none_or(|levels| levels.is_empty()) {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Addresses of the importing cluster itself: those of its Services and of its API server, and the ranges that its operator names.
-//! A client of an imported Service must not reach them under the name of another cluster's Service.
+//! Addresses of the importing cluster itself: those of its Services and of its API server, and the ranges that its
+//! operator names. A client of an imported Service must not reach them under the name of another cluster's Service.
 
 pub(crate) use super::special::translated;
 use crate::ranges::{self, IpNet};

@@ -1,5 +1,5 @@
-//! Address ranges in which no other cluster can have an endpoint, and the services of cloud providers that each machine reaches
-//! under the same address.
+//! Address ranges in which no other cluster can have an endpoint, and the services of cloud providers that each machine
+//! reaches under the same address.
 
 use ipnet::{Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -89,8 +89,8 @@ fn first<R>(ranges: &[(R, Special)], contains: impl Fn(&R) -> bool) -> Option<Sp
     ranges.iter().find(|(range, _)| contains(range)).map(|(_, special)| *special)
 }
 
-/// Returns the address to which NAT64 translates an address with the well-known prefix 64:ff9b::/96 (RFC 6052). Clusters with
-/// IPv6 only reach IPv4 endpoints under such addresses, so the rules for IPv4 addresses apply.
+/// Returns the address to which NAT64 translates an address with the well-known prefix 64:ff9b::/96 (RFC 6052).
+/// Clusters with IPv6 only reach IPv4 endpoints under such addresses, so the rules for IPv4 addresses apply.
 pub(crate) fn translated(address: IpAddr) -> IpAddr {
     let IpAddr::V6(six) = address else { return address };
     match six.segments() {

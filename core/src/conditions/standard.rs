@@ -1,4 +1,5 @@
-//! Values of the conditions of the standard API. It has reasons of its own, so a condition shows another reason than its Event.
+//! Values of the conditions of the standard API. It has reasons of its own, so a condition shows another reason than
+//! its Event.
 
 use super::{CONFLICT, ConditionValue, MULTICLUSTER_CONFLICT, find, listed};
 use crate::limits::EXPORTED_LABELS_MAX;
@@ -62,7 +63,8 @@ impl ConditionValue {
         Self::new(ConditionStatus::False, Reason::ServiceIneligible, message).shown_as(INVALID_SERVICE_TYPE)
     }
 
-    /// Condition `Ready` True: the hub has merged the export. `left_out` are the names of labels and annotations that are not exported.
+    /// Condition `Ready` True: the hub has merged the export. `left_out` are the names of labels and annotations that
+    /// are not exported.
     pub(crate) fn exported(service: &ObjectName, left_out: &[&str]) -> Self {
         let mut message = format!("service {service} is exported");
         if !left_out.is_empty() {

@@ -1,9 +1,9 @@
 //! Claims: the members' requests to import a Service. The rules decide which claims are granted.
 //!
-//! A Service has at most one granted exclusive claim (type LoadBalancer) in the fleet; a later exclusive claim does not replace
-//! it. Shared claims (type ClusterIP) are not limited. Neither type blocks the other type. The `service-in-use-by` annotation
-//! of the hub's ServiceImport records each granted claim. The hub agent adds the finalizer to a claim before it records the
-//! claim.
+//! A Service has at most one granted exclusive claim (type LoadBalancer) in the fleet; a later exclusive claim does not
+//! replace it. Shared claims (type ClusterIP) are not limited. Neither type blocks the other type. The
+//! `service-in-use-by` annotation of the hub's ServiceImport records each granted claim. The hub agent adds the
+//! finalizer to a claim before it records the claim.
 
 use crate::feature_set::FeatureSet;
 use crate::features::Feature;
@@ -28,9 +28,9 @@ pub(crate) struct Grants {
 }
 
 impl Grants {
-    /// Returns the importer's cluster id if the claim must be granted, otherwise `None`. A member can have a shared and an
-    /// exclusive claim of one Service, and one granted claim puts the member into `importers`. So for an exclusive claim,
-    /// `load_balancer` must name the member too.
+    /// Returns the importer's cluster id if the claim must be granted, otherwise `None`. A member can have a shared and
+    /// an exclusive claim of one Service, and one granted claim puts the member into `importers`. So for an exclusive
+    /// claim, `load_balancer` must name the member too.
     fn cluster_of(&self, claim: &InternalServiceImport) -> Option<&ClusterId> {
         let namespace = &claim.meta.name.namespace;
         let is_granted = is_shared(claim) || self.load_balancer.as_ref() == Some(namespace);
@@ -40,11 +40,12 @@ impl Grants {
 
 /// Returns the claims to grant. Only the objects in the view decide.
 ///
-/// - The claim of an importer may be undecodable. This importer keeps its grant. The undecodable claim may be exclusive, so no
-///   exclusive claim of another member is granted.
-/// - Claims of a headless Service are granted only to members that support headless Services: other members would create a load
-///   balancer for the Service.
-/// - While the agent only assumes that a member lacks this support, the member keeps a granted claim and gets no new grant.
+/// - The claim of an importer may be undecodable. This importer keeps its grant. The undecodable claim may be
+///   exclusive, so no exclusive claim of another member is granted.
+/// - Claims of a headless Service are granted only to members that support headless Services: other members would
+///   create a load balancer for the Service.
+/// - While the agent only assumes that a member lacks this support, the member keeps a granted claim and gets no new
+///   grant.
 pub(crate) fn grants(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Grants {
     let recorded = view.hub_imports().get(service).map(|import| &import.claims).filter(|claims| claims.present);
     let headless = view.hub_imports().live(service).is_some_and(|import| import.status.is_headless());
@@ -96,15 +97,15 @@ pub(crate) fn grants(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
 ///
 /// creationTimestamps have whole seconds. Claims of the same second have this order:
 ///
-/// - Claims with our finalizer come first. The hub agent has begun to grant such a claim, and the view may not show the record
-///   yet.
-/// - Of the other claims, a lower resourceVersion comes first, because it means an earlier creation. A member that writes to
-///   its claim raises the resourceVersion, so the claim can only move back.
+/// - Claims with our finalizer come first. The hub agent has begun to grant such a claim, and the view may not show the
+///   record yet.
+/// - Of the other claims, a lower resourceVersion comes first, because it means an earlier creation. A member that
+///   writes to its claim raises the resourceVersion, so the claim can only move back.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Precedence<'a> {
     created: Timestamp,
-    /// resourceVersion of a claim without our finalizer. 0 for a claim with our finalizer, because the hub agent's own writes
-    /// change the resourceVersion of such a claim.
+    /// resourceVersion of a claim without our finalizer. 0 for a claim with our finalizer, because the hub agent's own
+    /// writes change the resourceVersion of such a claim.
     version: u64,
     name: &'a ObjectName,
 }
@@ -116,7 +117,8 @@ impl<'a> Precedence<'a> {
     }
 }
 
-/// True if the claim's member is an importer, according to the record of granted claims on the ServiceImport (`recorded`).
+/// True if the claim's member is an importer, according to the record of granted claims on the ServiceImport
+/// (`recorded`).
 fn holds(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
     match recorded {
         Some(claims) => claims.importers.contains_key(&claim.meta.name.namespace),
@@ -127,10 +129,10 @@ fn holds(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
 
 /// True if the record on the ServiceImport shows that this exclusive claim is granted.
 ///
-/// - The record names the exclusive importer: the claim must be of this importer. The type in a claim is no proof, because the
-///   member can change it.
-/// - The record names no exclusive importer, as when a Go agent wrote it: the claim must be of a recorded importer without a
-///   shared claim.
+/// - The record names the exclusive importer: the claim must be of this importer. The type in a claim is no proof,
+///   because the member can change it.
+/// - The record names no exclusive importer, as when a Go agent wrote it: the claim must be of a recorded importer
+///   without a shared claim.
 fn holds_exclusively(recorded: &Claims, claim: &InternalServiceImport, shared: &BTreeSet<&Text>) -> bool {
     let namespace = &claim.meta.name.namespace;
     match &recorded.load_balancer {
@@ -157,44 +159,47 @@ fn is_shared(claim: &InternalServiceImport) -> bool {
     claim.consumer_type == ConsumerType::ClusterIp
 }
 
-/// Returns the right of the member with this member namespace to import a Service. The right is denied if the namespace is no
-/// member namespace.
+/// Returns the right of the member with this member namespace to import a Service. The right is denied if the namespace
+/// is no member namespace.
 pub(crate) fn right(view: Reader<'_>, service: &ObjectName, namespace: &Text) -> Right {
     names::cluster_of(namespace).map_or(Right::Denied, |cluster| rights::of_importer(view, service, &cluster))
 }
 
-/// True if the member may have an undecodable claim of the Service: the member has any undecodable claim, and has no decodable
-/// claim of this Service.
+/// True if the member may have an undecodable claim of the Service: the member has any undecodable claim, and has no
+/// decodable claim of this Service.
 pub(crate) fn may_be(view: Reader<'_>, service: &ObjectName, namespace: &Text) -> bool {
     view.has_undecodable(Kind::InternalServiceImport, namespace) && view.claims_in(service, namespace).next().is_none()
 }
 
-/// True if a recorded importer may have a granted claim of the Service that is undecodable. The member has any undecodable claim, and
-/// no decodable claim of this Service has a grant. A claim without a grant may be the second claim of a change of type.
+/// True if a recorded importer may have a granted claim of the Service that is undecodable. The member has any
+/// undecodable claim, and no decodable claim of this Service has a grant. A claim without a grant may be the second
+/// claim of a change of type.
 fn may_hold(view: Reader<'_>, service: &ObjectName, namespace: &Text) -> bool {
     let is_granted = |claim: &InternalServiceImport| !claim.status.clusters.is_empty();
     view.has_undecodable(Kind::InternalServiceImport, namespace)
         && !view.claims_in(service, namespace).filter_map(|name| view.claims().get(name)).any(is_granted)
 }
 
-/// True if a recorded importer has a claim, or may have an undecodable claim, and is not denied the right to import. A recorded
-/// importer without a claim does not count, and is removed from the record: any client with access can edit the record.
+/// True if a recorded importer has a claim, or may have an undecodable claim, and is not denied the right to import. A
+/// recorded importer without a claim does not count, and is removed from the record: any client with access can edit
+/// the record.
 pub(crate) fn is_claiming(view: Reader<'_>, service: &ObjectName, importer: &Text) -> bool {
     let is_claimed = || live(view.claims(), view.claims_in(service, importer)).next().is_some();
     let is_claimed = || is_claimed() || may_hold(view, service, importer);
     names::is_member_namespace(importer) && right(view, service, importer) != Right::Denied && is_claimed()
 }
 
-/// State of the exports of a Service. `Some` means that an export takes part in conflict resolution, or may do so because the
-/// right of its cluster is unknown.
+/// State of the exports of a Service. `Some` means that an export takes part in conflict resolution, or may do so
+/// because the right of its cluster is unknown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exports {
     Some,
     None,
 }
 
-/// Plans the claims of a Service, and their record on the ServiceImport. `beside` has the other writes of the same plan. If one
-/// of them writes the ServiceImport, the record waits for a later plan, because a plan writes each object at most once.
+/// Plans the claims of a Service, and their record on the ServiceImport. `beside` has the other writes of the same
+/// plan. If one of them writes the ServiceImport, the record waits for a later plan, because a plan writes each object
+/// at most once.
 ///
 /// The ServiceImport of an exported Service can be missing, for example because its namespace was deleted. Until the
 /// ServiceImport exists again, claims stay unchanged, except those that are being deleted.
@@ -216,8 +221,9 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, exports: Exports, bes
         match grants.cluster_of(claim).filter(|_| !claim.meta.deleting) {
             Some(cluster) => {
                 let is_marked = claim.meta.finalizers.ours;
-                // A new claim is recorded only while the Service has exporters. A recorded claim stays recorded even without
-                // its finalizer: finalizer and record are separate writes, and a plan may see one before the other.
+                // A new claim is recorded only while the Service has exporters. A recorded claim stays recorded even
+                // without its finalizer: finalizer and record are separate writes, and a plan may see one before the
+                // other.
                 if granted || is_marked && granting.is_some() {
                     recorded.importers.insert(namespace.clone(), cluster.clone());
                     if !is_shared(claim) {
@@ -227,16 +233,17 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, exports: Exports, bes
                 if !is_marked && (granted || granting.is_some()) {
                     plan.push(Write::add_finalizer(Kind::InternalServiceImport, &claim.meta));
                 }
-                // A claim gets the outcome as its status only after it is recorded. A claim that is not recorded yet keeps its
-                // status, as after the ServiceImport was created again.
+                // A claim gets the outcome as its status only after it is recorded. A claim that is not recorded yet
+                // keeps its status, as after the ServiceImport was created again.
                 if is_marked && (granted || exports == Exports::None) && !is_still_shown(view, service, claim) {
                     plan.join(update_status(claim, granting.filter(|_| granted), view.features_of(namespace, now)));
                 }
             }
             None if exports == Exports::Some && !alive && !claim.meta.deleting => {}
             None => {
-                // A claim that is not granted is removed from the record first, and released in a later plan. The record has
-                // one entry for each member. So the entry stays if another claim of the same member is granted.
+                // A claim that is not granted is removed from the record first, and released in a later plan. The
+                // record has one entry for each member. So the entry stays if another claim of the same member is
+                // granted.
                 let recorded = import.is_some_and(|import| import.claims.importers.contains_key(namespace));
                 let is_in_record = recorded && !grants.importers.contains_key(namespace);
                 let unrecorded = Some(claim).filter(|_| !is_in_record);
@@ -276,8 +283,8 @@ fn keep_undecodable(view: Reader<'_>, service: &ObjectName, grants: Grants, reco
     recorded.importers.extend(grants.importers.into_iter().filter(|(namespace, _)| is_kept(namespace)));
 }
 
-/// True while the exclusive claim of another member still shows its grant, although this exclusive claim has the grant now. Of two
-/// writes of one plan, the API server may store either first.
+/// True while the exclusive claim of another member still shows its grant, although this exclusive claim has the grant
+/// now. Of two writes of one plan, the API server may store either first.
 fn is_still_shown(view: Reader<'_>, service: &ObjectName, claim: &InternalServiceImport) -> bool {
     let mut others = live(view.claims(), view.claims_of(service)).filter(|other| other.meta.name != claim.meta.name);
     let shows_grant = |other: &InternalServiceImport| !is_shared(other) && !other.status.clusters.is_empty();
@@ -287,8 +294,8 @@ fn is_still_shown(view: Reader<'_>, service: &ObjectName, claim: &InternalServic
     !is_shared(claim) && claim.status.clusters.is_empty() && others.any(is_revoked)
 }
 
-/// Writes the outcome of conflict resolution to the status of a granted claim. The outcome is reduced to the features of the
-/// importing member.
+/// Writes the outcome of conflict resolution to the status of a granted claim. The outcome is reduced to the features
+/// of the importing member.
 fn update_status(claim: &InternalServiceImport, import: Option<&ServiceImport>, features: FeatureSet) -> Plan {
     let status = import.map_or_else(ImportStatus::default, |import| features.import(&import.status));
     let is_kept = import
@@ -306,8 +313,8 @@ fn set_status(claim: &InternalServiceImport, status: ImportStatus) -> Plan {
     Plan::one(Write::patch(&claim.meta, Patch::InternalServiceImportStatus(status)))
 }
 
-/// Takes the grant of a claim back, after the claim was removed from the record: clears its status, and in a later plan removes
-/// its finalizer.
+/// Takes the grant of a claim back, after the claim was removed from the record: clears its status, and in a later plan
+/// removes its finalizer.
 fn release(claim: &InternalServiceImport) -> Plan {
     if !claim.meta.deleting && claim.status != ImportStatus::default() {
         return set_status(claim, ImportStatus::default());
@@ -318,8 +325,8 @@ fn release(claim: &InternalServiceImport) -> Plan {
     Plan::default()
 }
 
-/// Denies a claim of a cluster that has no right to import: clears its status and emits an Event. A denied claim gets the
-/// finalizer, which records that the Event was emitted.
+/// Denies a claim of a cluster that has no right to import: clears its status and emits an Event. A denied claim gets
+/// the finalizer, which records that the Event was emitted.
 fn deny(view: Reader<'_>, claim: &InternalServiceImport) -> Plan {
     if names::cluster_of(&claim.meta.name.namespace).is_none() {
         return Plan::default();
@@ -332,8 +339,8 @@ fn deny(view: Reader<'_>, claim: &InternalServiceImport) -> Plan {
     plan
 }
 
-/// Returns the blocking reason of a claim that is not granted: another member has the exclusive claim, or the Service is
-/// headless and the claiming member does not support headless Services.
+/// Returns the blocking reason of a claim that is not granted: another member has the exclusive claim, or the Service
+/// is headless and the claiming member does not support headless Services.
 fn waiting(
     view: Reader<'_>,
     claim: &InternalServiceImport,
@@ -363,8 +370,8 @@ fn waiting(
     Some(BlockingReason { reason: Reason::ImportHeldByAnother, message })
 }
 
-/// Returns the Event about new importers of a Service; `None` if the importers stay the same. The Event is emitted with the
-/// write of the record.
+/// Returns the Event about new importers of a Service; `None` if the importers stay the same. The Event is emitted with
+/// the write of the record.
 fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, ClusterId>) -> Option<Event> {
     if import.claims.importers == *importers {
         return None;
@@ -379,8 +386,8 @@ fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, ClusterId>
     Some(plan::event(COMPONENT, Kind::ServiceImport, &import.meta, Reason::ImportersChanged, message))
 }
 
-/// Writes the record of granted claims to the ServiceImport. A record with a single claim has the form that the Go agents
-/// write.
+/// Writes the record of granted claims to the ServiceImport. A record with a single claim has the form that the Go
+/// agents write.
 fn record(import: &ServiceImport, grants: Grants, shared: &BTreeSet<&Text>) -> Plan {
     let Grants { importers, load_balancer } = grants;
     let ours = !importers.is_empty();

@@ -1,8 +1,9 @@
 //! Conflict resolution: merges the accepted exports of a Service into one ServiceImport.
 //!
-//! The export with the oldest port set wins. Another export is accepted too if it has the same port set, and if both Services
-//! are headless or neither is. All other exports are in conflict. The hub agent stores the start time of the port set in each
-//! export: the stamp. So the outcome depends only on the objects, not on the order of events or on restarts.
+//! The export with the oldest port set wins. Another export is accepted too if it has the same port set, and if both
+//! Services are headless or neither is. All other exports are in conflict. The hub agent stores the start time of the
+//! port set in each export: the stamp. So the outcome depends only on the objects, not on the order of events or on
+//! restarts.
 
 mod outcome;
 
@@ -26,8 +27,8 @@ pub(super) const EXPORT_COMPONENT: &str = "internalserviceexport-controller";
 
 /// Plans the ServiceImport of a Service, the conditions of its exports, and its claims.
 pub fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Plan {
-    // While the ServiceImport is undecodable, nothing is planned: only the ServiceImport records which exports and claims were
-    // accepted.
+    // While the ServiceImport is undecodable, nothing is planned: only the ServiceImport records which exports and
+    // claims were accepted.
     let unknown = view.is_undecodable(Kind::ServiceImport, service);
     if unknown || !view.complete(&REQUIRED) {
         return Plan::default();
@@ -41,8 +42,8 @@ pub fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> P
         (None, Some(_)) if !names::can_be_service(service) => Plan::blocked(Reason::NameRefused, unnameable(service)),
         (None, Some(_)) => create(service),
         (Some(import), None) => remove_unless_exported(view, import),
-        // Only the ServiceImport records which exports a Go hub agent accepted. So the ServiceImport stays unchanged until the
-        // hub agent has stored the start time of the port set in each of these exports.
+        // Only the ServiceImport records which exports a Go hub agent accepted. So the ServiceImport stays unchanged
+        // until the hub agent has stored the start time of the port set in each of these exports.
         (Some(_), Some(resolution)) if loses_place(view, service, resolution) => Plan::default(),
         // While the right of an exporting cluster is unknown, the ServiceImport stays unchanged: accepted exports stay
         // accepted, and no other export is accepted.
@@ -81,8 +82,8 @@ fn silent_exporters(view: Reader<'_>, import: &ServiceImport, now: Timestamp) ->
     Some(Write::patch(&import.meta, Patch::ServiceImportConditions(conditions)).with_events(events))
 }
 
-/// Outcome of conflict resolution for a Service: ports, type and session affinity of the winning export, and the accepted
-/// clusters.
+/// Outcome of conflict resolution for a Service: ports, type and session affinity of the winning export, and the
+/// accepted clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resolution {
     /// Ports of the winning export, in its order.
@@ -107,8 +108,8 @@ impl Resolution {
     }
 }
 
-/// Export that takes part in conflict resolution, because it has our finalizer. The fields are the start time of its port set,
-/// its cluster, and the object.
+/// Export that takes part in conflict resolution, because it has our finalizer. The fields are the start time of its
+/// port set, its cluster, and the object.
 type Candidate<'a> = (Timestamp, ClusterId, &'a InternalServiceExport);
 
 /// Resolves conflicts between the exports that have our finalizer. `None` if there is no such export.
@@ -135,14 +136,14 @@ pub(crate) fn resolution(view: Reader<'_>, service: &ObjectName) -> Option<Resol
     })
 }
 
-/// Returns a fingerprint of an export's ports and type (headless or not). All accepted exports of a Service have the same
-/// fingerprint.
+/// Returns a fingerprint of an export's ports and type (headless or not). All accepted exports of a Service have the
+/// same fingerprint.
 fn fingerprint(export: &InternalServiceExport) -> Text {
     names::export_fingerprint(&export.ports, export.import_type())
 }
 
-/// Returns the accepted clusters whose export may be undecodable: the cluster has an undecodable export, and has no decodable
-/// export of this Service.
+/// Returns the accepted clusters whose export may be undecodable: the cluster has an undecodable export, and has no
+/// decodable export of this Service.
 fn accepted_undecodable(view: Reader<'_>, service: &ObjectName) -> Vec<ClusterId> {
     let accepted = view.hub_imports().live(service).into_iter().flat_map(|import| &import.status.clusters);
     let undecodable = |cluster: &&ClusterId| {
@@ -154,8 +155,8 @@ fn accepted_undecodable(view: Reader<'_>, service: &ObjectName) -> Vec<ClusterId
     accepted.filter(undecodable).cloned().collect()
 }
 
-/// Returns the outcome while exports of some accepted clusters are undecodable: these clusters keep their positions in the list
-/// of accepted clusters, and the ServiceImport keeps its present ports.
+/// Returns the outcome while exports of some accepted clusters are undecodable: these clusters keep their positions in
+/// the list of accepted clusters, and the ServiceImport keeps its present ports.
 fn resolution_beside(import: &ServiceImport, undecodable: &[ClusterId], candidates: &[Candidate<'_>]) -> Resolution {
     let status = &import.status;
     let import_type = status.import_type.unwrap_or_default();
@@ -176,7 +177,8 @@ fn resolution_beside(import: &ServiceImport, undecodable: &[ClusterId], candidat
     }
 }
 
-/// Returns the exports of a Service that are not being deleted and whose cluster has the right to export, with their clusters.
+/// Returns the exports of a Service that are not being deleted and whose cluster has the right to export, with their
+/// clusters.
 fn exports<'a>(
     view: Reader<'a>,
     service: &'a ObjectName,
@@ -184,8 +186,8 @@ fn exports<'a>(
     exports_with_right(view, service, Right::Granted)
 }
 
-/// Returns the exports of a Service that are not being deleted and whose cluster has this right to export (granted, denied or
-/// unknown), with their clusters.
+/// Returns the exports of a Service that are not being deleted and whose cluster has this right to export (granted,
+/// denied or unknown), with their clusters.
 fn exports_with_right<'a>(
     view: Reader<'a>,
     service: &'a ObjectName,
@@ -210,9 +212,9 @@ pub(super) fn exports_by_cluster<'a>(
     with_clusters(live(view.internal_exports(), view.internal_exports_of(service)))
 }
 
-/// Returns exports of a Service, in the order of their names, with their clusters. The cluster comes from the member namespace,
-/// because a member can forge the reference in the object. If a member namespace has several exports of the Service, only the first
-/// counts.
+/// Returns exports of a Service, in the order of their names, with their clusters. The cluster comes from the member
+/// namespace, because a member can forge the reference in the object. If a member namespace has several exports of the
+/// Service, only the first counts.
 pub(super) fn with_clusters<'a>(
     exports: impl Iterator<Item = &'a InternalServiceExport>,
 ) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> {
@@ -227,18 +229,18 @@ pub(super) fn with_clusters<'a>(
     })
 }
 
-/// Returns the stamp of an export: the start time of its port set, with a fingerprint of these ports. `None` if there is no
-/// stamp, or if the stamp has other ports than the export has now.
+/// Returns the stamp of an export: the start time of its port set, with a fingerprint of these ports. `None` if there
+/// is no stamp, or if the stamp has other ports than the export has now.
 fn current_stamp(export: &InternalServiceExport) -> Option<&PortSetStamp> {
     export.stamp.as_ref().filter(|stamp| stamp.ports == fingerprint(export))
 }
 
-/// Returns the start time of an export's present port set, which is its priority in a conflict. `None` if a stamp must be
-/// written first.
+/// Returns the start time of an export's present port set, which is its priority in a conflict. `None` if a stamp must
+/// be written first.
 ///
 /// - A stamp for the present ports decides. A stamp is the start time that the hub agent stored in the export.
-/// - Otherwise, if a Go hub agent accepted the present ports, the stamp for earlier ports decides. Without any stamp, the
-///   creationTimestamp decides.
+/// - Otherwise, if a Go hub agent accepted the present ports, the stamp for earlier ports decides. Without any stamp,
+///   the creationTimestamp decides.
 /// - The start time is never before the creationTimestamp, because a member can forge the stamp.
 fn port_set_since(
     view: Reader<'_>,
@@ -251,9 +253,9 @@ fn port_set_since(
     Some(stamp.map_or(export.meta.created, |stamp| stamp.since.max(export.meta.created)))
 }
 
-/// True if a Go hub agent accepted the present ports of an export. Then the ServiceImport lists these ports and the cluster,
-/// but the export has no stamp (start time of the port set) for these ports. Our hub agent writes the stamp before it accepts
-/// an export.
+/// True if a Go hub agent accepted the present ports of an export. Then the ServiceImport lists these ports and the
+/// cluster, but the export has no stamp (start time of the port set) for these ports. Our hub agent writes the stamp
+/// before it accepts an export.
 fn accepted_by_go(view: Reader<'_>, service: &ObjectName, cluster: &ClusterId, export: &InternalServiceExport) -> bool {
     let is_false = |condition: &Condition| condition.status == ConditionStatus::False;
     let is_accepted = || export.has_outcome() && conditions::find(&export.conditions, CONFLICT).is_some_and(is_false);
@@ -265,9 +267,9 @@ fn accepted_by_go(view: Reader<'_>, service: &ObjectName, cluster: &ClusterId, e
         })
 }
 
-/// True if an update of the ServiceImport would drop a cluster that a Go hub agent accepted. Until this export has a stamp
-/// (start time of its port set), only the ServiceImport shows that it was accepted. Exports without our finalizer do not count:
-/// otherwise a member could block every update by removing the finalizer and the stamp.
+/// True if an update of the ServiceImport would drop a cluster that a Go hub agent accepted. Until this export has a
+/// stamp (start time of its port set), only the ServiceImport shows that it was accepted. Exports without our finalizer
+/// do not count: otherwise a member could block every update by removing the finalizer and the stamp.
 fn loses_place(view: Reader<'_>, service: &ObjectName, resolution: &Resolution) -> bool {
     exports(view, service)
         .filter(|(_, it)| it.meta.finalizers.ours)
@@ -304,8 +306,8 @@ fn unnameable(service: &ObjectName) -> String {
     )
 }
 
-/// Deletes the ServiceImport of a Service that no cluster exports any more. An export counts even if it does not take part in
-/// conflict resolution yet. It does not count if its cluster is denied the right to export.
+/// Deletes the ServiceImport of a Service that no cluster exports any more. An export counts even if it does not take
+/// part in conflict resolution yet. It does not count if its cluster is denied the right to export.
 fn remove_unless_exported(view: Reader<'_>, import: &ServiceImport) -> Plan {
     let name = &import.meta.name;
     let counts = |(cluster, _): &(ClusterId, _)| rights::of_exporter(view, name, cluster) != Right::Denied;
@@ -320,8 +322,8 @@ fn remove_unless_exported(view: Reader<'_>, import: &ServiceImport) -> Plan {
 fn update(view: Reader<'_>, import: &ServiceImport, resolution: &Resolution) -> Plan {
     let status = resolution.status();
     if import.meta.deleting || import.status == status {
-        // No write is due. If the ServiceImport is being deleted, this key is requeued when the ServiceImport is gone (B5 in
-        // docs/contributors/behaviour.md).
+        // No write is due. If the ServiceImport is being deleted, this key is requeued when the ServiceImport is gone
+        // (B5 in docs/contributors/behaviour.md).
         return Plan::default();
     }
     let event = about_import(import, Reason::SuccessfulUpdateStatus, exporters(&import.meta.name, resolution));
@@ -343,8 +345,8 @@ fn exporters(service: &ObjectName, resolution: &Resolution) -> String {
     }
 }
 
-/// Removes our finalizer from exports that are being deleted. While the ServiceImport lists the cluster, the finalizer stays,
-/// unless the cluster has a new export of the Service.
+/// Removes our finalizer from exports that are being deleted. While the ServiceImport lists the cluster, the finalizer
+/// stays, unless the cluster has a new export of the Service.
 fn release(view: Reader<'_>, service: &ObjectName) -> Plan {
     let import = view.hub_imports().live(service);
     let mut plan = Plan::default();

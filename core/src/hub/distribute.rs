@@ -4,8 +4,8 @@
 //! EndpointSliceImport has the name of the exported slice, and its content is reduced to the importer's features
 //! (`feature_set.rs`).
 //!
-//! A new EndpointSliceImport also requires that the exporting member is not denied the right to export the Service (`holder.rs`),
-//! and that conflict resolution accepted its export (`conflict.rs`).
+//! A new EndpointSliceImport also requires that the exporting member is not denied the right to export the Service
+//! (`holder.rs`), and that conflict resolution accepted its export (`conflict.rs`).
 
 mod holder;
 mod preview;
@@ -45,7 +45,8 @@ pub fn plan_slice(view: Reader<'_>, name: &Text, now: Timestamp) -> Plan {
     holder::add_undistributed(view, name, holder, plan)
 }
 
-/// Plans the slice with this name that is distributed to the member namespace `importer`, also after its export is gone.
+/// Plans the slice with this name that is distributed to the member namespace `importer`, also after its export is
+/// gone.
 pub fn plan_copy(view: Reader<'_>, name: &Text, importer: &Text, now: Timestamp) -> Plan {
     if !is_ready(view) {
         return Plan::default();
@@ -90,16 +91,17 @@ fn unmark_withdrawn(view: Reader<'_>, export: &HubSlice) -> Plan {
     Plan::one(Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta))
 }
 
-/// Returns the plan of a distributed slice `removed` that must stay until the importer has its replacement: another slice of the
-/// same Service and exporter. `None` if `removed` need not stay, or if the importer does not import the Service.
+/// Returns the plan of a distributed slice `removed` that must stay until the importer has its replacement: another
+/// slice of the same Service and exporter. `None` if `removed` need not stay, or if the importer does not import the
+/// Service.
 fn wait_for_replacement(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, now: Timestamp) -> Option<Plan> {
     let importer = &removed.meta.name.namespace;
     let supply = supply::of_replacement(view, export, removed, now);
     if supply == Supply::Nothing {
         return None;
     }
-    // New slices are distributed only for accepted exporters. If the exporter is not accepted, only a slice that the importer
-    // already has can be the replacement.
+    // New slices are distributed only for accepted exporters. If the exporter is not accepted, only a slice that the
+    // importer already has can be the replacement.
     let gets_new_slices = supply == Supply::Slice;
     let features = view.features_of(importer, now);
     if silent::is_withdrawn(view, export, features) {
@@ -127,15 +129,17 @@ fn wait_for_replacement(view: Reader<'_>, export: &HubSlice, removed: &HubSlice,
     is_pending.then(|| Plan { again, ..Plan::default() })
 }
 
-/// Returns the time at which the removal of a deleted export's slice stops to wait for the replacement at `at`. `None` if the hub
-/// agent can write the replacement. An importer can prevent the write: it keeps a deleted slice, or makes it undecodable.
+/// Returns the time at which the removal of a deleted export's slice stops to wait for the replacement at `at`. `None`
+/// if the hub agent can write the replacement. An importer can prevent the write: it keeps a deleted slice, or makes it
+/// undecodable.
 fn end_of_wait(view: Reader<'_>, export: &HubSlice, at: &ObjectName) -> Option<Timestamp> {
     let is_deleted = || view.distributed_slices().get(at).is_some_and(|slice| slice.meta.deleting);
     let is_prevented = view.is_undecodable(Kind::EndpointSliceImport, at) || is_deleted();
     export.deleted.filter(|_| is_prevented).map(|deleted| deleted.plus_micros(REPLACEMENT_WAIT_MICROS))
 }
 
-/// Adds the finalizer to an export before it is distributed, and removes the finalizer when nobody imports the slice any more.
+/// Adds the finalizer to an export before it is distributed, and removes the finalizer when nobody imports the slice
+/// any more.
 fn mark(view: Reader<'_>, export: &HubSlice, now: Timestamp) -> Plan {
     let (name, owner) = (&export.meta.name.name, &export.spec.owner);
     if names::cluster_of(&export.meta.name.namespace).is_none() {
@@ -163,8 +167,8 @@ fn mark(view: Reader<'_>, export: &HubSlice, now: Timestamp) -> Plan {
     plan
 }
 
-/// True if an export without receivers needs no finalizer. While the ServiceImport is missing, it is not known which claims are
-/// granted.
+/// True if an export without receivers needs no finalizer. While the ServiceImport is missing, it is not known which
+/// claims are granted.
 fn may_unmark(view: Reader<'_>, export: &HubSlice) -> bool {
     let owner = &export.spec.owner;
     view.recorded(owner).is_some() || view.standard_export_in(owner, &export.meta.name.namespace).is_some()
@@ -228,8 +232,8 @@ impl DesiredSlice<'_> {
         }
     }
 
-    /// True if a distributed slice already has the desired content. Its `exportedSince` may also be the desired time cut to
-    /// whole seconds, as a Go hub agent writes the time.
+    /// True if a distributed slice already has the desired content. Its `exportedSince` may also be the desired time
+    /// cut to whole seconds, as a Go hub agent writes the time.
     fn matches(&self, slice: &HubSliceSpec) -> bool {
         let mut reference = Reference { cluster: self.cluster.clone(), ..self.export.reference.clone() };
         let cut = reference.exported_since.map(Timestamp::whole_seconds);
@@ -267,8 +271,8 @@ fn write_to_importer(
     }
 }
 
-/// True if an export may be distributed to one more importer. At the limit of its member, it may replace another slice of the Service: this
-/// one waits until the importer has the new one.
+/// True if an export may be distributed to one more importer. At the limit of its member, it may replace another slice
+/// of the Service: this one waits until the importer has the new one.
 fn may_fan_out(view: Reader<'_>, export: &HubSlice, importer: &Text, features: FeatureSet) -> bool {
     let exporter = &export.meta.name.namespace;
     if view.may_fan_out(exporter) {
@@ -285,7 +289,8 @@ fn may_fan_out(view: Reader<'_>, export: &HubSlice, importer: &Text, features: F
     present >= wanted
 }
 
-/// True if slices with this name are distributed. Distributed slices that were made from an undecodable export do not count.
+/// True if slices with this name are distributed. Distributed slices that were made from an undecodable export do not
+/// count.
 fn is_distributed(view: Reader<'_>, name: &Text) -> bool {
     // Nearly always, no export with this name is undecodable. Then one value shows it, also with very many importers.
     if view.undecodable_named(Kind::EndpointSliceExport, name).next().is_none() {
@@ -299,9 +304,9 @@ fn distributed_slices<'a>(view: Reader<'a>, name: &Text) -> impl Iterator<Item =
     view.distributed_slices_named(name).filter_map(move |slice| view.distributed_slices().get(slice))
 }
 
-/// True if a distributed slice was made from an undecodable export with the same name. If there is also a decodable export with
-/// this name, the slice must be from the undecodable export's cluster. Otherwise a member could block the slices of another
-/// cluster with an undecodable object.
+/// True if a distributed slice was made from an undecodable export with the same name. If there is also a decodable
+/// export with this name, the slice must be from the undecodable export's cluster. Otherwise a member could block the
+/// slices of another cluster with an undecodable object.
 fn is_of_undecodable(view: Reader<'_>, slice: &HubSlice) -> bool {
     let (name, cluster) = (&slice.meta.name.name, &slice.spec.reference.cluster);
     let alone = || exports(view, name).next().is_none();

@@ -7,11 +7,11 @@ use crate::plan::{Plan, Write};
 use fleetnet_types::{ObjectName, Text, Timestamp};
 
 /// Removes the member agent's finalizer from an object that is being deleted together with its member namespace. The
-/// ServiceAccount and the Role of the member agent are deleted with this namespace, in any order. Without them, the member agent
-/// can no longer remove its finalizers, and the deletion of the namespace would never end.
+/// ServiceAccount and the Role of the member agent are deleted with this namespace, in any order. Without them, the
+/// member agent can no longer remove its finalizers, and the deletion of the namespace would never end.
 ///
-/// If a manager of the fleet deletes the member (MemberCluster), the member agent may have its rights from elsewhere. Then it has some
-/// time to remove what it imported.
+/// If a manager of the fleet deletes the member (MemberCluster), the member agent may have its rights from elsewhere.
+/// Then it has some time to remove what it imported.
 pub(super) fn release(view: Reader<'_>, kind: Kind, object: &Meta, now: Timestamp) -> Plan {
     if !object.deleting || !object.finalizers.ours || !leaves(view, &object.name.namespace) {
         return Plan::default();

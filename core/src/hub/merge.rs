@@ -1,7 +1,7 @@
 //! Merged import of the standard API: a pure function of the exports of a Service.
 //!
-//! The oldest export decides each property ([`super::precedence`]). Other exports that disagree stay part of the import, and all exports
-//! show the conflict. The ports are the union of all ports:
+//! The oldest export decides each property ([`super::precedence`]). Other exports that disagree stay part of the
+//! import, and all exports show the conflict. The ports are the union of all ports:
 //!
 //! | port of a younger export | result |
 //! |---|---|
@@ -71,7 +71,8 @@ impl Property {
 /// Properties of which the exports of a Service disagree.
 pub type Conflicts = BTreeSet<Property>;
 
-/// Merges the exports of a Service. Also returns their conflicts and their places, the oldest first. `None` without an export.
+/// Merges the exports of a Service. Also returns their conflicts and their places, the oldest first. `None` without an
+/// export.
 pub fn merge(exports: Vec<Exported<'_>>) -> Option<(MergedImport, Conflicts, Vec<Place>)> {
     let mut ordered = precedence::ordered(exports);
     ordered.truncate(MERGED_CLUSTERS_MAX);
@@ -125,8 +126,8 @@ fn conflicts(oldest: Exported<'_>, exports: &[Exported<'_>], families: &[IpFamil
     conflicts
 }
 
-/// Returns the message about conflicts between exports of a Service, for the users of all exporting clusters. It has no number of
-/// clusters, so that the export of one more cluster does not change the conditions of all others.
+/// Returns the message about conflicts between exports of a Service, for the users of all exporting clusters. It has no
+/// number of clusters, so that the export of one more cluster does not change the conditions of all others.
 pub fn conflict_message(service: &ObjectName, import: &MergedImport, conflicts: &Conflicts) -> String {
     let oldest = import.clusters.first().map_or("", |oldest| &oldest.cluster);
     let properties: Vec<&str> = conflicts.iter().map(|property| property.text()).collect();
@@ -142,9 +143,9 @@ fn port_set(export: &InternalServiceExport) -> BTreeSet<ServicePort> {
     export.ports.iter().map(|port| ServicePort { target_port: None, ..port.clone() }).collect()
 }
 
-/// Returns the families of the merged import, in the order of the oldest export. Clients use all addresses of a headless Service.
-/// Otherwise a client uses a family only if all clusters can serve it. An export that has no family in common with the older ones
-/// is left out.
+/// Returns the families of the merged import, in the order of the oldest export. Clients use all addresses of a
+/// headless Service. Otherwise a client uses a family only if all clusters can serve it. An export that has no family
+/// in common with the older ones is left out.
 fn families(exports: &[Exported<'_>], import_type: ImportType) -> Vec<IpFamily> {
     let mut merged: Vec<IpFamily> = Vec::new();
     for own in exports.iter().map(|it| &it.multicluster.properties.families).filter(|own| !own.is_empty()) {
@@ -180,7 +181,8 @@ struct Union {
 }
 
 impl Union {
-    /// Adds a port of a cluster. Returns the number of the merged port that the cluster serves with it; `None` if it serves none.
+    /// Adds a port of a cluster. Returns the number of the merged port that the cluster serves with it; `None` if it
+    /// serves none.
     fn add(&mut self, port: &ServicePort) -> Option<usize> {
         let number = (port.protocol.clone(), port.port.as_written());
         let of_number = self.by_number.get(&number).copied();

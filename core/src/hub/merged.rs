@@ -1,9 +1,9 @@
-//! MergedServiceImports: the merged import of a Service for each member that imports Services of the standard API. The exports show
-//! the outcome of the merge in a condition.
+//! MergedServiceImports: the merged import of a Service for each member that imports Services of the standard API. The
+//! exports show the outcome of the merge in a condition.
 //!
-//! A member that announces the feature `MulticlusterApi` gets the MergedServiceImport of each Service in its member namespace. The
-//! namespace of a Service in the hub may deny the member the right to import. This namespace does not have to exist, unless the hub agent
-//! runs with `--namespace-policy=strict`.
+//! A member that announces the feature `MulticlusterApi` gets the MergedServiceImport of each Service in its member
+//! namespace. The namespace of a Service in the hub may deny the member the right to import. This namespace does not
+//! have to exist, unless the hub agent runs with `--namespace-policy=strict`.
 
 use crate::conditions::{self, ConditionValue, DesiredCondition, MULTICLUSTER_CONFLICT, VALID};
 use crate::features::Feature;
@@ -86,7 +86,8 @@ fn may_fan_out(view: Reader<'_>, service: &ObjectName) -> bool {
     exports.any(|export| view.may_fan_out(&export.meta.name.namespace))
 }
 
-/// Deletes MergedServiceImports of a Service that have another name. Another writer changed the Service in such an object.
+/// Deletes MergedServiceImports of a Service that have another name. Another writer changed the Service in such an
+/// object.
 fn remove_misnamed(view: Reader<'_>, service: &ObjectName, at: &ObjectName) -> Plan {
     let mut plan = Plan::default();
     let others = view.merged_imports_in(service, &at.namespace).filter(|name| name != at);
@@ -101,8 +102,8 @@ fn remove_misnamed(view: Reader<'_>, service: &ObjectName, at: &ObjectName) -> P
     plan
 }
 
-/// Returns the merged import together with the clusters of the present one that are lost only for now. They keep their places, so that
-/// nothing is written if they are back soon. Of their ports, those stay that other clusters serve too.
+/// Returns the merged import together with the clusters of the present one that are lost only for now. They keep their
+/// places, so that nothing is written if they are back soon. Of their ports, those stay that other clusters serve too.
 fn with_lost(
     view: Reader<'_>,
     service: &ObjectName,
@@ -127,9 +128,9 @@ fn with_lost(
     Some(Arc::new(import))
 }
 
-/// True if a cluster without a decodable InternalServiceExport of a Service perhaps still exports the Service, or will do so again. It
-/// is not denied the right to export. Either it has an undecodable InternalServiceExport, or it has slices of the Service: the Service
-/// was created again, and its export will be.
+/// True if a cluster without a decodable InternalServiceExport of a Service perhaps still exports the Service, or will
+/// do so again. It is not denied the right to export. Either it has an undecodable InternalServiceExport, or it has
+/// slices of the Service: the Service was created again, and its export will be.
 fn is_lost_for_now(view: Reader<'_>, service: &ObjectName, cluster: &ClusterId) -> bool {
     let namespace = names::member_namespace(cluster);
     let exports_slices = || view.has_slice_exports_of(service, &namespace);
@@ -140,8 +141,9 @@ fn is_lost_for_now(view: Reader<'_>, service: &ObjectName, cluster: &ClusterId) 
         && live(view.internal_exports(), view.internal_exports_in(service, &namespace)).next().is_none()
 }
 
-/// Sets the outcome of the merge as a condition of each export of the standard API. `beside` has the other writes of the same plan. An
-/// export that one of them writes waits for a later plan, because a plan writes each object at most once.
+/// Sets the outcome of the merge as a condition of each export of the standard API. `beside` has the other writes of
+/// the same plan. An export that one of them writes waits for a later plan, because a plan writes each object at most
+/// once.
 pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     if !view.complete(&[Kind::InternalServiceExport]) {
@@ -155,7 +157,8 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
     let merged = view.merged(service).map(|merged| (merged, outcome(service, merged)));
     let has_undecodable_part = has_undecodable_part(view, service);
     for (cluster, export) in exports_by_cluster(view, service) {
-        // An export that is undecodable may disagree. Exports without an outcome get one, because their slices wait for it.
+        // An export that is undecodable may disagree. Exports without an outcome get one, because their slices wait for
+        // it.
         if conditions::merge_outcome(&export.conditions).is_some() && has_undecodable_part {
             continue;
         }
@@ -172,8 +175,8 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
         let changed = conditions::change(kind, meta, &export.conditions, &wanted, now);
         let places = merged.as_ref().filter(|(merged, _)| is_part(merged)).map(|(merged, _)| &*merged.places);
         let precedence = places.map(|places| precedence::record(&export.precedence, places, &cluster));
-        // A place is recorded together with an outcome, so that it costs no write. A CRD that is older than the field drops it. Only a
-        // record that the server has kept is corrected.
+        // A place is recorded together with an outcome, so that it costs no write. A CRD that is older than the field
+        // drops it. Only a record that the server has kept is corrected.
         let is_outdated = precedence.as_ref().is_some_and(|record| precedence::is_outdated(&export.precedence, record));
         let changed = changed.or_else(|| is_outdated.then(|| (export.conditions.clone(), Vec::new())));
         if let Some((conditions, events)) = changed {
@@ -187,8 +190,8 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
     plan
 }
 
-/// True if a member has an undecodable InternalServiceExport with the usual name for this Service, and importers have the Service from it.
-/// Other members could hold back all outcomes by such an object.
+/// True if a member has an undecodable InternalServiceExport with the usual name for this Service, and importers have
+/// the Service from it. Other members could hold back all outcomes by such an object.
 fn has_undecodable_part(view: Reader<'_>, service: &ObjectName) -> bool {
     let Some(name) = names::joined(&service.namespace, &service.name) else { return false };
     let is_part = |cluster: &ClusterId| {
@@ -209,8 +212,8 @@ fn outcome(service: &ObjectName, Merged { import, conflicts, places: _ }: &Merge
     ConditionValue::merge_conflict(&reasons, merge::conflict_message(service, import, conflicts))
 }
 
-/// Returns the condition of one export. `value` is the outcome of the merge; `None` if the export is no part of it. The Event tells the
-/// begin and the end of a conflict. A first merge without conflict is none.
+/// Returns the condition of one export. `value` is the outcome of the merge; `None` if the export is no part of it. The
+/// Event tells the begin and the end of a conflict. A first merge without conflict is none.
 fn verdict(service: &ObjectName, existing: &[Condition], value: Option<ConditionValue>) -> Option<DesiredCondition> {
     let shown = conditions::find(existing, MULTICLUSTER_CONFLICT).map(|it| it.status);
     let Some(value) = value else {

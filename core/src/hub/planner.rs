@@ -64,8 +64,8 @@ impl Planner {
         planner
     }
 
-    /// Stores a change of an object, which the agent saw at the time `at`. Appends to `requeue` the keys of the object, and those
-    /// whose last plan read a value that changed.
+    /// Stores a change of an object, which the agent saw at the time `at`. Appends to `requeue` the keys of the object,
+    /// and those whose last plan read a value that changed.
     pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         let Effects { values, keys, merges } = self.view.apply(kind, change, at);
         let mut concerned = Vec::new();
@@ -96,13 +96,15 @@ impl Planner {
         self.changed(values.into_iter().collect(), requeue);
     }
 
-    /// Records that the slice stream of an importer ended, whose last message came at the time `heard`. Its objects are written at once.
+    /// Records that the slice stream of an importer ended, whose last message came at the time `heard`. Its objects are
+    /// written at once.
     pub fn stream_ended(&mut self, importer: &Text, heard: Timestamp, requeue: &mut Vec<Key>) {
         let values = self.view.stream_ended(importer, heard);
         self.changed(values, requeue);
     }
 
-    /// Records that an importer has imported the preview of a distributed slice, with this generation of the source slice.
+    /// Records that an importer has imported the preview of a distributed slice, with this generation of the source
+    /// slice.
     pub fn acknowledged(&mut self, at: &ObjectName, generation: i64, now: Timestamp, requeue: &mut Vec<Key>) {
         let values = self.view.acknowledged(at, generation, now);
         self.changed(values.into_iter().collect(), requeue);
@@ -146,9 +148,9 @@ impl Planner {
         self.changed(values, requeue);
     }
 
-    /// Records that another writer undoes the hub agent's writes to the object `over`. `message` is the text for the user;
-    /// `None` if the other writer stopped. `about` is the Service whose exports show the dispute in a condition; without it, no
-    /// condition shows the dispute.
+    /// Records that another writer undoes the hub agent's writes to the object `over`. `message` is the text for the
+    /// user; `None` if the other writer stopped. `about` is the Service whose exports show the dispute in a condition;
+    /// without it, no condition shows the dispute.
     pub fn disputed(
         &mut self,
         about: Option<ObjectName>,
@@ -232,8 +234,8 @@ impl Planner {
         }
     }
 
-    /// Merges the exports of a Service for the standard API. Requeues the keys that read the merged import, if it is another one
-    /// now.
+    /// Merges the exports of a Service for the standard API. Requeues the keys that read the merged import, if it is
+    /// another one now.
     fn merge(&mut self, service: &ObjectName, requeue: &mut Vec<Key>) {
         let reads = Reads::default();
         let merged = merged::merged(Reader::new(&self.view, &reads), service);
@@ -248,8 +250,8 @@ impl Planner {
         self.changed(values, requeue);
     }
 
-    /// Computes the rank of the export with this name. Requeues the keys that read the holder of a source slice, if it is another
-    /// one now.
+    /// Computes the rank of the export with this name. Requeues the keys that read the holder of a source slice, if it
+    /// is another one now.
     fn rank(&mut self, name: &Text, requeue: &mut Vec<Key>) {
         let reads = Reads::default();
         let place = distribute::place_of(Reader::new(&self.view, &reads), name);

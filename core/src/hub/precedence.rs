@@ -1,7 +1,7 @@
 //! Precedence of the exports of a Service by the standard API: a pure function of the exports.
 //!
-//! KEP-1645 orders exports by the creationTimestamp of their ServiceExports. A member writes this time itself. So it counts only where
-//! it takes no place from an export that the hub knows:
+//! KEP-1645 orders exports by the creationTimestamp of their ServiceExports. A member writes this time itself. So it
+//! counts only where it takes no place from an export that the hub knows:
 //!
 //! | export | age |
 //! |---|---|
@@ -9,9 +9,10 @@
 //! | new to the hub | its own creation in the hub or that of its ServiceExport, whichever is later |
 //! | lost by the hub and created again by its member | creation of its ServiceExport |
 //!
-//! An export without a place also comes after each export that the hub knows. The only exception are two exports that the hub has lost
-//! and that come back within [`RECREATION_MICROS`]: their ServiceExports decide. The hub agent records the places in the status of the
-//! InternalServiceExports, which no member can write. The younger exports remember the place of an export that is created again.
+//! An export without a place also comes after each export that the hub knows. The only exception are two exports that
+//! the hub has lost and that come back within [`RECREATION_MICROS`]: their ServiceExports decide. The hub agent records
+//! the places in the status of the InternalServiceExports, which no member can write. The younger exports remember the
+//! place of an export that is created again.
 
 use crate::conditions;
 use crate::limits::{EXPORT_CREATED_MAX, PLACES_MAX, RECREATION_MICROS};
@@ -41,7 +42,8 @@ pub(super) fn ordered(exports: Vec<Exported<'_>>) -> Vec<(Exported<'_>, Place)> 
     let known: Vec<_> = known.into_iter().map(|it| (it, known_since(&it).unwrap_or_default())).collect();
     new.sort_by_key(|it| (arrival(it), it.cluster));
     let mut placed: Vec<(Exported<'_>, Timestamp)> = Vec::with_capacity(new.len());
-    // The first `arrived` new exports arrived before the present one. `latest` is the latest place of these and of the known exports.
+    // The first `arrived` new exports arrived before the present one. `latest` is the latest place of these and of the
+    // known exports.
     let (mut arrived, mut latest) = (0, known.iter().map(|(_, since)| *since).max());
     for it in new {
         while let Some((_, since)) = placed.get(arrived).filter(|(other, _)| arrival(other) < arrival(&it)) {
@@ -66,8 +68,8 @@ pub(super) fn ordered(exports: Vec<Exported<'_>>) -> Vec<(Exported<'_>, Place)> 
     placed.collect()
 }
 
-/// Returns the record of an export: its own place, and those of the oldest exports before it. Exports of the existing record that are
-/// gone keep their places.
+/// Returns the record of an export: its own place, and those of the oldest exports before it. Exports of the existing
+/// record that are gone keep their places.
 pub(super) fn record(existing: &[Place], places: &[Place], cluster: &ClusterId) -> Vec<Place> {
     let Some(own) = places.iter().find(|place| place.cluster == *cluster) else { return existing.to_vec() };
     let is_gone = |place: &&Place| places.iter().all(|present| present.cluster != place.cluster);
@@ -80,8 +82,8 @@ pub(super) fn record(existing: &[Place], places: &[Place], cluster: &ClusterId) 
     record
 }
 
-/// True if the existing record of an export lacks a place of `record`, the present one. An older export that comes back changes the
-/// records of the younger ones. Otherwise they could not remember its place.
+/// True if the existing record of an export lacks a place of `record`, the present one. An older export that comes back
+/// changes the records of the younger ones. Otherwise they could not remember its place.
 pub(super) fn is_outdated(existing: &[Place], record: &[Place]) -> bool {
     !existing.is_empty() && record.iter().any(|place| !existing.contains(place))
 }
@@ -101,8 +103,8 @@ fn export_created(it: &Exported<'_>) -> Timestamp {
     it.multicluster.export_created.unwrap_or(it.export.meta.created).min(EXPORT_CREATED_MAX)
 }
 
-/// Returns the time since which the hub has an export that is new to it. An InternalServiceExport of the fleet's API can be older than
-/// the ServiceExport of the standard API.
+/// Returns the time since which the hub has an export that is new to it. An InternalServiceExport of the fleet's API
+/// can be older than the ServiceExport of the standard API.
 fn arrival(it: &Exported<'_>) -> Timestamp {
     export_created(it).max(it.export.meta.created)
 }

@@ -1,9 +1,10 @@
 //! Rights: which members may export from a namespace of the hub, and which may import from it.
 //!
-//! Annotations on a namespace may list its exporters and its importers; without a list, every member has the right. While a
-//! list is unknown, or the hub agent has no right to list namespaces, the hub agent grants nothing new and withdraws nothing.
-//! An operator can turn off these rules ([`NamespacePolicy::Off`]). An operator can also have every member denied in a namespace
-//! that the hub does not have ([`NamespacePolicy::Strict`]), or also in one without a list ([`NamespacePolicy::Listed`]).
+//! Annotations on a namespace may list its exporters and its importers; without a list, every member has the right.
+//! While a list is unknown, or the hub agent has no right to list namespaces, the hub agent grants nothing new and
+//! withdraws nothing. An operator can turn off these rules ([`NamespacePolicy::Off`]). An operator can also have every
+//! member denied in a namespace that the hub does not have ([`NamespacePolicy::Strict`]), or also in one without a list
+//! ([`NamespacePolicy::Listed`]).
 
 use crate::annotations::{EXPORTERS, IMPORTERS};
 use crate::hub::view::NamespacePolicy;

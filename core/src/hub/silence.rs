@@ -1,7 +1,8 @@
 //! Silence: members that the hub agent does not hear from any more.
 //!
-//! A member renews its MemberAgent every 10 s. After `--silence-soft` without a renewal, importers treat its endpoints as draining, and
-//! after `--silence-hard` they withdraw them. Importers never do this to the last endpoints of a Service.
+//! A member renews its MemberAgent every 10 s. After `--silence-soft` without a renewal, importers treat its endpoints
+//! as draining, and after `--silence-hard` they withdraw them. Importers never do this to the last endpoints of a
+//! Service.
 //!
 //! ```text
 //!                 soft limit               hard limit
@@ -14,9 +15,10 @@
 //!          When most members renew again, the others have their full time again.
 //! ```
 //!
-//! The time counts on the hub agent's clock, from the moment in which it saw a renewal. It counts only while the watch of MemberAgents
-//! has contact, and no slice stream of the member is open. A member is judged only after two looks, [`LOOK_MICROS`] before the limit and at the limit: after a pause
-//! of the process, the renewals that wait arrive in between.
+//! The time counts on the hub agent's clock, from the moment in which it saw a renewal. It counts only while the watch
+//! of MemberAgents has contact, and no slice stream of the member is open. A member is judged only after two looks,
+//! [`LOOK_MICROS`] before the limit and at the limit: after a pause of the process, the renewals that wait arrive in
+//! between.
 
 use crate::hub::view::hearing::{Heard, SilenceLimits};
 use crate::hub::view::reader::Reader;
@@ -59,8 +61,8 @@ pub(crate) fn judge(view: Reader<'_>, cluster: &ClusterId, agent: &MemberAgent, 
     judgement
 }
 
-/// Returns the silent members for the MemberAgent of an importer. A silent member whose MemberAgent was deleted stays silent while it has
-/// exported slices.
+/// Returns the silent members for the MemberAgent of an importer. A silent member whose MemberAgent was deleted stays
+/// silent while it has exported slices.
 pub(crate) fn members_for(view: Reader<'_>, importer: &ClusterId, agent: &MemberAgent) -> Vec<SilentMember> {
     if view.silence_limits().is_none() {
         return Vec::new();
@@ -79,9 +81,9 @@ pub(crate) fn members_for(view: Reader<'_>, importer: &ClusterId, agent: &Member
     members.into_values().take(SILENT_MEMBERS_MAX).collect()
 }
 
-/// True if most members fell silent at the same time. Then the cause is probably in the hub or in the network. Members that were judged
-/// before, or announced a stop, do not count. Members with a slice stream count too: if they seem silent although they live, the watch
-/// of MemberAgents is deaf.
+/// True if most members fell silent at the same time. Then the cause is probably in the hub or in the network. Members
+/// that were judged before, or announced a stop, do not count. Members with a slice stream count too: if they seem
+/// silent although they live, the watch of MemberAgents is deaf.
 fn is_mass_silence(view: Reader<'_>, limits: SilenceLimits, now: Timestamp) -> bool {
     // A heartbeat that is nearly due is no silence.
     let quiet = (limits.soft_micros / 2).max(RENEW_MICROS * 3 / 2);
@@ -104,8 +106,8 @@ impl Judgement {
         Self { silence, again, ..Self::default() }
     }
 
-    /// Returns a judgement with a new phase after `record`. While importers treat the member as silent, the time of the first phase stays,
-    /// from which the steps of a withdrawal count.
+    /// Returns a judgement with a new phase after `record`. While importers treat the member as silent, the time of the
+    /// first phase stays, from which the steps of a withdrawal count.
     fn begin(phase: SilencePhase, count: u32, record: Option<Silence>, heard: Heard, now: Timestamp) -> Self {
         let treated = record.filter(|record| record.phase.treatment().is_some() && phase.treatment().is_some());
         let since = treated.map_or(now, |record| record.since);

@@ -1,5 +1,5 @@
-//! View of the hub agent: cache of the exports and claims of all members, with indexes, and everything else that its plans depend
-//! on. The view knows no rule. It tells which values a change of an object changes.
+//! View of the hub agent: cache of the exports and claims of all members, with indexes, and everything else that its
+//! plans depend on. The view knows no rule. It tells which values a change of an object changes.
 //!
 //! ```text
 //!  member namespaces: InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport  MemberAgent
@@ -58,9 +58,11 @@ pub enum NamespacePolicy {
     /// Annotations on a namespace may list its exporters and importers. Other members are denied.
     #[default]
     Enforce,
-    /// The annotations work as with [`NamespacePolicy::Enforce`]. Every member is denied in a namespace that does not exist in the hub.
+    /// The annotations work as with [`NamespacePolicy::Enforce`]. Every member is denied in a namespace that does not
+    /// exist in the hub.
     Strict,
-    /// Only members that an annotation of an existing namespace lists may export or import. Without the annotation, nobody may.
+    /// Only members that an annotation of an existing namespace lists may export or import. Without the annotation,
+    /// nobody may.
     Listed,
     /// Every member may export and import in every namespace.
     Off,
@@ -109,8 +111,8 @@ impl Key {
 /// In-memory copy of all objects in the hub that the rules of the hub agent read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View {
-    /// Features and version that the hub agent announces to the members. While the version is empty, the hub agent announces
-    /// nothing.
+    /// Features and version that the hub agent announces to the members. While the version is empty, the hub agent
+    /// announces nothing.
     pub announces: Announcement,
     /// Offer of the slice stream to the members; `None` while the hub agent has no slice stream.
     slice_stream: Option<SliceStreamOffer>,
@@ -118,7 +120,8 @@ pub struct View {
     offered: BTreeSet<ClusterId>,
     /// Value of the flag `--namespace-policy`: effect of the annotations on the hub's namespaces.
     pub namespace_policy: NamespacePolicy,
-    /// State of each kind's watch. While the table of a kind is incomplete, a rule must not treat a missing object as deleted.
+    /// State of each kind's watch. While the table of a kind is incomplete, a rule must not treat a missing object as
+    /// deleted.
     pub watches: Watches,
     /// Objects that exist but do not decode. The tables keep the last decoded state of these objects, if there is one.
     undecodable: Undecodable,
@@ -172,10 +175,11 @@ pub struct View {
     silent: BTreeMap<ClusterId, Silence>,
     /// Values of the flags `--silence-soft` and `--silence-hard`; `None` if no member is judged.
     pub silence_limits: Option<SilenceLimits>,
-    /// Value of the flag `--object-lag`, in microseconds: maximum time for which the object of a distributed slice lags behind the
-    /// slice stream.
+    /// Value of the flag `--object-lag`, in microseconds: maximum time for which the object of a distributed slice lags
+    /// behind the slice stream.
     pub object_lag_micros: i64,
-    /// Value of the flag `--force-delete-wait-time`, in microseconds; `None` if the hub agent does not follow MemberClusters.
+    /// Value of the flag `--force-delete-wait-time`, in microseconds; `None` if the hub agent does not follow
+    /// MemberClusters.
     pub force_delete_micros: Option<i64>,
 }
 
@@ -207,7 +211,8 @@ fn accepts(import: Option<&ServiceImport>, slice: &ObjectName) -> bool {
 }
 
 impl View {
-    /// Moves all stored times by `micros`, after the wall clock was set forward (positive) or back (negative) by this duration.
+    /// Moves all stored times by `micros`, after the wall clock was set forward (positive) or back (negative) by this
+    /// duration.
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
         self.announced.values_mut().for_each(|announced| announced.clock_set(micros));
@@ -267,8 +272,8 @@ impl View {
         }
     }
 
-    /// Returns the object that Events about a Service refer to: its ServiceImport, or the first of its exports if there is no
-    /// ServiceImport.
+    /// Returns the object that Events about a Service refer to: its ServiceImport, or the first of its exports if there
+    /// is no ServiceImport.
     pub fn import_or_export_of(&self, service: &ObjectName) -> Option<(Kind, &Meta)> {
         let import = self.hub_imports.get(service).map(|import| (Kind::ServiceImport, &import.meta));
         let mut exports = self.internal_exports_of.get(service).filter_map(|export| self.internal_exports.get(export));

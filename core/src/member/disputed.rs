@@ -1,4 +1,5 @@
-//! Condition `Disputed` of ServiceExports and MultiClusterServices: another writer undoes the writes of this member agent.
+//! Condition `Disputed` of ServiceExports and MultiClusterServices: another writer undoes the writes of this member
+//! agent.
 
 use crate::conditions::{ConditionValue, DISPUTED, DesiredCondition};
 use crate::disputes;
@@ -6,8 +7,8 @@ use crate::member::view::{Key, Reader};
 use crate::model::{MultiClusterService, ServiceExport};
 use fleetnet_types::ConditionStatus;
 
-/// Returns the desired condition `Disputed` of a ServiceExport. The condition shows a dispute of this member agent, or else a
-/// dispute that the hub agent reports on the InternalServiceExport.
+/// Returns the desired condition `Disputed` of a ServiceExport. The condition shows a dispute of this member agent, or
+/// else a dispute that the hub agent reports on the InternalServiceExport.
 pub(crate) fn of_export(view: Reader<'_>, export: &ServiceExport, component: &'static str) -> Option<DesiredCondition> {
     let name = &export.meta.name;
     let of_hub = view.internal_exports_of(name).filter_map(|internal| view.internal_exports().live(internal));

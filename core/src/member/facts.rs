@@ -1,4 +1,5 @@
-//! Rules of facts ([`Fact`]). The view stores since when a fact is true. Grace periods and latencies begin at this time.
+//! Rules of facts ([`Fact`]). The view stores since when a fact is true. Grace periods and latencies begin at this
+//! time.
 
 use crate::member::import::Listing;
 use crate::member::view::Reader;
@@ -21,14 +22,14 @@ pub(super) fn is_true(view: Reader<'_>, fact: &Fact, at: Timestamp) -> Option<bo
     }
 }
 
-/// True if a ServiceImport exists and has no exporter. The grace period of the derived Service runs while this is true. So it does not
-/// run before the agent has created the ServiceImport, and not while the ServiceImport is undecodable.
+/// True if a ServiceImport exists and has no exporter. The grace period of the derived Service runs while this is true.
+/// So it does not run before the agent has created the ServiceImport, and not while the ServiceImport is undecodable.
 fn is_unresolved(view: Reader<'_>, import: &ObjectName) -> bool {
     view.imports().get(import).is_some_and(|import| import.meta.deleting || import.status.clusters.is_empty())
 }
 
-/// True if the hub does not distribute this imported slice. `None` while the list of distributed slices is not complete: the slice
-/// then looks like an orphan only because its distributed slice is not listed yet.
+/// True if the hub does not distribute this imported slice. `None` while the list of distributed slices is not
+/// complete: the slice then looks like an orphan only because its distributed slice is not listed yet.
 fn is_orphaned(view: Reader<'_>, slice: &ObjectName) -> Option<bool> {
     let is_present = view.slices().get(slice).is_some_and(|present| present.imported);
     let is_distributed = import::distributed(view, slice).is_some()
@@ -39,8 +40,8 @@ fn is_orphaned(view: Reader<'_>, slice: &ObjectName) -> Option<bool> {
     view.complete(&[Kind::EndpointSliceImport]).then_some(true)
 }
 
-/// True if no claim lists the exporting cluster of this imported slice, and only the standard API gets its distributed slice. `None` if
-/// this is not known.
+/// True if no claim lists the exporting cluster of this imported slice, and only the standard API gets its distributed
+/// slice. `None` if this is not known.
 fn is_unlisted(view: Reader<'_>, slice: &ObjectName) -> Option<bool> {
     let is_present = view.slices().get(slice).is_some_and(|present| present.imported);
     let Some(distributed) = import::distributed(view, slice).filter(|_| is_present) else { return Some(false) };
@@ -51,7 +52,8 @@ fn is_unlisted(view: Reader<'_>, slice: &ObjectName) -> Option<bool> {
     }
 }
 
-/// True if the hub distributes an older state of the source than this imported slice has, as after a restore of the hub from a backup.
+/// True if the hub distributes an older state of the source than this imported slice has, as after a restore of the hub
+/// from a backup.
 fn is_outdated(view: Reader<'_>, slice: &ObjectName) -> bool {
     let present = view.slices().get(slice).filter(|present| present.imported);
     let distributed = view.distributed_slices().get(&view.in_hub(slice.name.clone()));

@@ -1,16 +1,16 @@
-//! Ownership of a cluster id: if two clusters have the same id, only the owner of the id writes to the hub, and the other
-//! cluster waits.
+//! Ownership of a cluster id: if two clusters have the same id, only the owner of the id writes to the hub, and the
+//! other cluster waits.
 //!
-//! The UID of a cluster is the UID of its namespace `kube-system`. The MemberAgent records the UID of the owner. Three rules
-//! ensure that two clusters never write at the same time:
+//! The UID of a cluster is the UID of its namespace `kube-system`. The MemberAgent records the UID of the owner. Three
+//! rules ensure that two clusters never write at the same time:
 //!
 //! - A cluster writes to the hub only while the MemberAgent in its view has the UID of this cluster.
-//! - Each change of this UID is a write with the resourceVersion as the precondition. If two clusters write at once, only one
-//!   write succeeds, and the other cluster sees the new owner.
-//! - The owner stops writing after half of `takeover_after` without a renewal. Another cluster may take over only after the
-//!   whole of `takeover_after`. The owner counts from the time at which it sent its last renewal, the other cluster from the
-//!   time at which it first saw this renewal. Each cluster measures a duration on its own clock, so a difference between the
-//!   clocks has no effect.
+//! - Each change of this UID is a write with the resourceVersion as the precondition. If two clusters write at once,
+//!   only one write succeeds, and the other cluster sees the new owner.
+//! - The owner stops writing after half of `takeover_after` without a renewal. Another cluster may take over only after
+//!   the whole of `takeover_after`. The owner counts from the time at which it sent its last renewal, the other cluster
+//!   from the time at which it first saw this renewal. Each cluster measures a duration on its own clock, so a
+//!   difference between the clocks has no effect.
 
 use crate::limits::RESTART_MICROS;
 use fleetnet_types::{Timestamp, Uid};
@@ -20,11 +20,11 @@ use fleetnet_types::{Timestamp, Uid};
 pub enum Ownership {
     /// This cluster may write to the hub: it owns the id, or its agent cannot check who owns the id.
     Own,
-    /// This cluster owns the id, but its last renewal is too old. This cluster must renew its MemberAgent before it makes
-    /// other writes.
+    /// This cluster owns the id, but its last renewal is too old. This cluster must renew its MemberAgent before it
+    /// makes other writes.
     Overdue,
-    /// No cluster owns the id. This cluster writes its UID to the MemberAgent, and makes other writes only after it sees this
-    /// UID in the hub.
+    /// No cluster owns the id. This cluster writes its UID to the MemberAgent, and makes other writes only after it
+    /// sees this UID in the hub.
     Vacant,
     Foreign {
         /// UID of the namespace `kube-system` of the cluster that owns the id.
@@ -50,7 +50,8 @@ pub enum ClusterUid {
 pub struct Record {
     /// Owner of the id; `None` if there is no MemberAgent, or if the MemberAgent has no UID.
     pub owner: Option<Owner>,
-    /// False if the hub cannot store a renewal: its CRD of MemberAgent is missing or too old, or the hub rejects the write.
+    /// False if the hub cannot store a renewal: its CRD of MemberAgent is missing or too old, or the hub rejects the
+    /// write.
     pub renewable: bool,
 }
 
@@ -59,15 +60,16 @@ pub struct Record {
 pub struct Owner {
     /// UID of the owner's namespace `kube-system`.
     pub cluster: Uid,
-    /// Time of the owner's last renewal, on the clock of this agent. For a renewal by this agent, the time at which the write
-    /// was sent. For a renewal by another cluster, the time at which this agent first saw it.
+    /// Time of the owner's last renewal, on the clock of this agent. For a renewal by this agent, the time at which the
+    /// write was sent. For a renewal by another cluster, the time at which this agent first saw it.
     pub seen: Timestamp,
-    /// True if the owner announced a planned stop. Then another cluster may take over the id after a shorter time, which is
-    /// still longer than a restart.
+    /// True if the owner announced a planned stop. Then another cluster may take over the id after a shorter time,
+    /// which is still longer than a restart.
     pub stopped: bool,
 }
 
-/// Returns the ownership of the id, as the cluster `own` sees it. `record` is `None` until the hub's MemberAgents are listed.
+/// Returns the ownership of the id, as the cluster `own` sees it. `record` is `None` until the hub's MemberAgents are
+/// listed.
 pub fn ownership(own: &ClusterUid, record: Option<&Record>, now: Timestamp, takeover_after_micros: i64) -> Ownership {
     let Some(record) = record else { return Ownership::Unknown };
     let own = match own {

@@ -24,8 +24,8 @@ pub(crate) use multi_cluster_service::plan_multi_cluster_service;
 pub(crate) use slice::plan_slice;
 pub(crate) use target::{Listing, distributed, granted_claims, listing};
 
-/// Returns the derived Service that the imported slices of a Service belong to. If several MultiClusterServices import the
-/// Service, the derived Service of the MultiClusterService that controls the ServiceImport is preferred.
+/// Returns the derived Service that the imported slices of a Service belong to. If several MultiClusterServices import
+/// the Service, the derived Service of the MultiClusterService that controls the ServiceImport is preferred.
 pub(crate) fn binding<'a>(view: Reader<'a>, imported: &ObjectName) -> Option<&'a Service> {
     let controller = view.imports().get(imported).and_then(|import| import.controller()).map(|owner| &owner.uid);
     view.mcs_of_import(imported)
@@ -36,8 +36,8 @@ pub(crate) fn binding<'a>(view: Reader<'a>, imported: &ObjectName) -> Option<&'a
         .or_else(|| binding_of_undecodable(view, imported))
 }
 
-/// Returns the derived Service that the imported slices already belong to, if the MultiClusterService of this derived Service
-/// is undecodable.
+/// Returns the derived Service that the imported slices already belong to, if the MultiClusterService of this derived
+/// Service is undecodable.
 fn binding_of_undecodable<'a>(view: Reader<'a>, imported: &ObjectName) -> Option<&'a Service> {
     if !view.has_undecodable() {
         return None;

@@ -1,8 +1,8 @@
 //! Latency samples for histograms. Values that cannot be right are corrected as in the Go agents.
 //!
-//! The exporting member records the time at which it first saw a change (`view/records.rs`), and writes this time to the
-//! EndpointSliceExport as `exportedSince` (`export/slice.rs`). The importing member observes the latency when it imports the
-//! change (`import/slice.rs`).
+//! The exporting member records the time at which it first saw a change (`view/records.rs`), and writes this time to
+//! the EndpointSliceExport as `exportedSince` (`export/slice.rs`). The importing member observes the latency when it
+//! imports the change (`import/slice.rs`).
 
 mod summary;
 
@@ -11,19 +11,20 @@ use fleetnet_types::Timestamp;
 
 pub(crate) use summary::Summary;
 
-/// Latency in milliseconds that replaces a measured latency of 0 or less, which occurs if the clocks of the two clusters
-/// differ by more than the latency.
+/// Latency in milliseconds that replaces a measured latency of 0 or less, which occurs if the clocks of the two
+/// clusters differ by more than the latency.
 // no limit: this number is a replacement value
 pub const NEGATIVE_MILLISECONDS: f64 = 1_000.0;
 
-/// Upper bounds of the histogram's buckets in milliseconds: the six bounds of the Go agents, and additional smaller bounds.
+/// Upper bounds of the histogram's buckets in milliseconds: the six bounds of the Go agents, and additional smaller
+/// bounds.
 pub const BUCKETS_MILLISECONDS: [f64; 19] = [
     1.0, 2.5, 5.0, 10.0, 15.0, 25.0, 50.0, 75.0, 100.0, 150.0, 250.0, 500.0, 750.0, 1_000.0, 2_500.0, 5_000.0,
     10_000.0, 25_000.0, 50_000.0,
 ];
 
-/// Latency between a change in the exporting cluster and its import, corrected for a histogram. The two times are from the
-/// clocks of two clusters.
+/// Latency between a change in the exporting cluster and its import, corrected for a histogram. The two times are from
+/// the clocks of two clusters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latency {
     /// Latency in milliseconds to observe.
@@ -39,8 +40,8 @@ pub enum Import {
     Later,
 }
 
-/// Returns the latency from `since` to `now`, corrected for a histogram. It keeps fractions of a millisecond, which the Go
-/// agents drop.
+/// Returns the latency from `since` to `now`, corrected for a histogram. It keeps fractions of a millisecond, which the
+/// Go agents drop.
 pub fn latency(since: Timestamp, now: Timestamp) -> Latency {
     #[allow(clippy::cast_precision_loss, reason = "a difference of 285 years still fits")]
     let milliseconds = (now.0 - since.0) as f64 / 1_000.0;

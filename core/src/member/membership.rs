@@ -1,10 +1,10 @@
-//! Membership in a fleet with a manager: the InternalMemberCluster of this member says if the member joins or leaves. The agents answer
-//! in its status, and send heartbeats there at the period in its spec.
+//! Membership in a fleet with a manager: the InternalMemberCluster of this member says if the member joins or leaves.
+//! The agents answer in its status, and send heartbeats there at the period in its spec.
 //!
-//! A member that leaves deletes its ServiceExports and MultiClusterServices. Their rules then remove what the agents created for them,
-//! in the member and in the hub. ServiceExports of the standard API stay, but request nothing. Once nothing is left, the agents report
-//! that they have left, and send no more heartbeats. An agent whose
-//! parts are off (`--enable-networking-features=false`) deletes nothing, and reports at once that it has left.
+//! A member that leaves deletes its ServiceExports and MultiClusterServices. Their rules then remove what the agents
+//! created for them, in the member and in the hub. ServiceExports of the standard API stay, but request nothing. Once
+//! nothing is left, the agents report that they have left, and send no more heartbeats. An agent whose parts are off
+//! (`--enable-networking-features=false`) deletes nothing, and reports at once that it has left.
 
 use super::view::{Leaving, Membership, OnLeave, Reader, StandardApi};
 use crate::conditions::JOINED;
@@ -31,7 +31,8 @@ pub(crate) fn plan(view: Reader<'_>, now: Timestamp) -> Plan {
     }
 }
 
-/// Reports that the agents have joined, and sends their heartbeats. Both agents have one heartbeat, so it costs one write.
+/// Reports that the agents have joined, and sends their heartbeats. Both agents have one heartbeat, so it costs one
+/// write.
 fn join(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> Plan {
     let next = view.settings().membership.agents.iter().map(|agent| next_heartbeat(view, present, *agent, now));
     match next.min().flatten().filter(|later| *later > now) {
@@ -40,7 +41,8 @@ fn join(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> Pl
     }
 }
 
-/// Returns the time of an agent's next heartbeat; `None` if it is due now, because the agent has not joined or has no heartbeat.
+/// Returns the time of an agent's next heartbeat; `None` if it is due now, because the agent has not joined or has no
+/// heartbeat.
 fn next_heartbeat(
     view: Reader<'_>,
     present: &InternalMemberCluster,
@@ -58,7 +60,8 @@ fn next_heartbeat(
 /// Kinds that a member deletes when it leaves.
 static DELETED: [Kind; 2] = [Kind::ServiceExport, Kind::MultiClusterService];
 
-/// Deletes the ServiceExports and MultiClusterServices of this cluster. Once they are gone, reports that the agents have left.
+/// Deletes the ServiceExports and MultiClusterServices of this cluster. Once they are gone, reports that the agents
+/// have left.
 fn leave(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> Plan {
     let Membership { agents, on_leave } = &view.settings().membership;
     let has_left = |agent: &MembershipAgent| {

@@ -58,8 +58,8 @@ impl Planner {
         Self { view: View::new(settings), recorded: Recorded::default() }
     }
 
-    /// Stores a change of an object, which the agent saw at the time `at`. Appends to `requeue` the keys of an object that
-    /// appeared, and those whose last plan read a value that changed.
+    /// Stores a change of an object, which the agent saw at the time `at`. Appends to `requeue` the keys of an object
+    /// that appeared, and those whose last plan read a value that changed.
     pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         self.with_effects(at, requeue, |view, effects| *effects = view.apply(kind, change, at));
     }
@@ -90,8 +90,8 @@ impl Planner {
         self.changed(vec![Value::FollowsHub], at, requeue);
     }
 
-    /// Drops all previews, because the slice stream ended. The imported slices stay as they are until the hub agent has written
-    /// the objects, or has not written them in a minute in which it leads.
+    /// Drops all previews, because the slice stream ended. The imported slices stay as they are until the hub agent has
+    /// written the objects, or has not written them in a minute in which it leads.
     pub fn stream_ended(&mut self, end: StreamEnd, at: Timestamp, requeue: &mut Vec<Key>) {
         self.view.slice_stream.open_since = None;
         self.with_effects(at, requeue, |view, effects| {
@@ -100,13 +100,14 @@ impl Planner {
         });
     }
 
-    /// Drops all previews, because the watch of distributed slices lists them again. The list may not show that the source of a preview
-    /// went back.
+    /// Drops all previews, because the watch of distributed slices lists them again. The list may not show that the
+    /// source of a preview went back.
     pub fn distributed_slices_listed_again(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
         self.with_effects(at, requeue, |view, effects| view.drop_previews(StreamEnd::Other, effects));
     }
 
-    /// Records that the watch of distributed slices lost contact with the hub (`None`), or has it again since this time.
+    /// Records that the watch of distributed slices lost contact with the hub (`None`), or has it again since this
+    /// time.
     pub fn hub_followed(&mut self, since: Option<Timestamp>, at: Timestamp, requeue: &mut Vec<Key>) {
         self.view.hub_followed_since = since;
         self.changed(vec![Value::FollowsHub], at, requeue);
@@ -153,8 +154,8 @@ impl Planner {
         self.with_ownership(at, requeue, |view| view.renewal_written(at));
     }
 
-    /// Records that the hub rejects or denies renewals by this process. Exports and imports continue if no other cluster owns
-    /// the id.
+    /// Records that the hub rejects or denies renewals by this process. Exports and imports continue if no other
+    /// cluster owns the id.
     pub fn renewal_denied(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
         self.with_ownership(at, requeue, View::renewal_denied);
     }
@@ -168,9 +169,9 @@ impl Planner {
         }
     }
 
-    /// Records that another writer undoes this agent's writes to the object `over`. `message` is the text for the user; `None`
-    /// if the other writer stopped. `about` is the ServiceExport or MultiClusterService that the write belongs to; without it,
-    /// no condition shows the dispute.
+    /// Records that another writer undoes this agent's writes to the object `over`. `message` is the text for the user;
+    /// `None` if the other writer stopped. `about` is the ServiceExport or MultiClusterService that the write belongs
+    /// to; without it, no condition shows the dispute.
     pub fn disputed(
         &mut self,
         about: Option<(Kind, ObjectName)>,
@@ -271,8 +272,8 @@ impl Planner {
     }
 }
 
-/// Removes from a plan the writes that a cluster must not make if it does not own its id: all writes to the hub, and all
-/// deletes in the cluster itself.
+/// Removes from a plan the writes that a cluster must not make if it does not own its id: all writes to the hub, and
+/// all deletes in the cluster itself.
 fn restricted(mut plan: Plan) -> Plan {
     plan.writes.retain(|write| !is_in_hub(write.kind()) && !matches!(write.action, Action::Delete { .. }));
     plan

@@ -1,12 +1,13 @@
-//! Import of a Service by the standard API: its derived Service and its ServiceImport, in the namespace with the name of the exported
-//! Service's namespace.
+//! Import of a Service by the standard API: its derived Service and its ServiceImport, in the namespace with the name
+//! of the exported Service's namespace.
 //!
 //! ```text
 //!  MergedServiceImport (hub) ─► finalizer ─► derived Service ─► ServiceImport ─► its status
 //! ```
 //!
-//! The finalizer of the member agent on the MergedServiceImport tells the hub agent that this member imports the Service. The derived
-//! Service exists first, because the ServiceImport is created with its addresses. A headless Service has no derived Service.
+//! The finalizer of the member agent on the MergedServiceImport tells the hub agent that this member imports the
+//! Service. The derived Service exists first, because the ServiceImport is created with its addresses. A headless
+//! Service has no derived Service.
 //!
 //! `import::slice` imports the slices. This module says if, and with which ports.
 
@@ -101,7 +102,8 @@ fn is_derived_for(derived: &Service, service: &ObjectName) -> bool {
     derived.imports.as_ref() == Some(&service.name)
 }
 
-/// True if the finalizer of the member agent is on the MergedServiceImport, so that the hub agent distributes the slices.
+/// True if the finalizer of the member agent is on the MergedServiceImport, so that the hub agent distributes the
+/// slices.
 pub(super) fn is_requested(view: Reader<'_>, service: &ObjectName) -> bool {
     merged(view, service).is_some_and(|merged| merged.meta.finalizers.ours)
 }
@@ -127,8 +129,8 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Pl
     }
 }
 
-/// True if a Service has a derived Service, but no import that needs it: no cluster exports the Service by the standard API,
-/// or the import is headless. `None` while the MergedServiceImports are not listed.
+/// True if a Service has a derived Service, but no import that needs it: no cluster exports the Service by the standard
+/// API, or the import is headless. `None` while the MergedServiceImports are not listed.
 pub(super) fn is_unneeded(view: Reader<'_>, service: &ObjectName) -> Option<bool> {
     // Without a derived Service, no grace period runs.
     let is_over = derived_service(view, service).is_none();
@@ -196,8 +198,9 @@ impl Import<'_> {
         plan
     }
 
-    /// Deletes the derived Service: at once, or after a grace period in which no import needs it. Until then it stays with its
-    /// slices, so that clients can use the address that they have resolved, and keep it if an export comes back.
+    /// Deletes the derived Service: at once, or after a grace period in which no import needs it. Until then it stays
+    /// with its slices, so that clients can use the address that they have resolved, and keep it if an export comes
+    /// back.
     fn retire(&self, view: Reader<'_>, unneeded_since: Option<Timestamp>, now: Timestamp) -> Plan {
         let Some(derived) = self.own_derived().filter(|derived| !derived.meta.deleting) else { return Plan::default() };
         let grace = view.settings().derived_service_grace_micros;
@@ -254,8 +257,8 @@ impl Import<'_> {
         Plan::one(Write::patch(&present.meta, Patch::StandardService(desired)))
     }
 
-    /// Returns the desired state of the derived Service. Its first family is immutable, so it is always the default of the
-    /// cluster: then no change of the import changes an address. For any other family, the Service requests both.
+    /// Returns the desired state of the derived Service. Its first family is immutable, so it is always the default of
+    /// the cluster: then no change of the import changes an address. For any other family, the Service requests both.
     fn desired(&self, view: Reader<'_>, merged: &MergedServiceImport) -> StandardDerivedService {
         let families = &merged.import.properties.families;
         // The first family of the API server's Service is the default family of the cluster.
@@ -269,9 +272,9 @@ impl Import<'_> {
         }
     }
 
-    /// Returns the addresses of the derived Service that clients can use: those of the families that all exporters have. If this
-    /// cluster has none of these families, clients can use the exporters that have another family. `None` while the addresses
-    /// are not known.
+    /// Returns the addresses of the derived Service that clients can use: those of the families that all exporters
+    /// have. If this cluster has none of these families, clients can use the exporters that have another family. `None`
+    /// while the addresses are not known.
     fn addresses(&self, view: Reader<'_>, merged: &MergedServiceImport, derived: &Service) -> Option<Addresses> {
         let families = &merged.import.properties.families;
         let all = || derived.families.iter().copied().zip(derived.cluster_ips.iter().cloned());

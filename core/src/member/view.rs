@@ -1,5 +1,6 @@
-//! View of the member agent: cache of objects in its own cluster and in its member namespace of the hub, with indexes, and
-//! everything else that its plans depend on. The view knows no rule. It tells which values a change of an object changes.
+//! View of the member agent: cache of objects in its own cluster and in its member namespace of the hub, with indexes,
+//! and everything else that its plans depend on. The view knows no rule. It tells which values a change of an object
+//! changes.
 //!
 //! ```text
 //!  member: Service  EndpointSlice  ServiceExport  ServiceImport  MultiClusterService  Namespace (kube-system)
@@ -91,10 +92,11 @@ pub struct Settings {
     pub load_balancers_per_namespace: Option<usize>,
     /// Features and version to announce to the hub; `None` if this process announces nothing.
     pub announces: Option<Announcement>,
-    /// Identity of this process in its Leases. The MemberAgent shows it, so that two leaders of one cluster are detected.
+    /// Identity of this process in its Leases. The MemberAgent shows it, so that two leaders of one cluster are
+    /// detected.
     pub leader: Text,
-    /// Takeover time in microseconds: if the owner of the cluster id makes no renewal for this time, this cluster takes over
-    /// the id.
+    /// Takeover time in microseconds: if the owner of the cluster id makes no renewal for this time, this cluster takes
+    /// over the id.
     pub takeover_after_micros: i64,
     pub membership: Membership,
     pub standard_api: StandardApi,
@@ -110,8 +112,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the maximum number of exports of a kind from one namespace. The quota of a member in the hub has as many slices for each
-    /// Service.
+    /// Returns the maximum number of exports of a kind from one namespace. The quota of a member in the hub has as many
+    /// slices for each Service.
     pub(crate) fn exports_from_namespace(&self, kind: Kind) -> usize {
         if kind == Kind::EndpointSliceExport {
             self.exports_per_namespace.saturating_mul(SLICES_PER_TWO_EXPORTS) / 2
@@ -180,7 +182,8 @@ pub enum Key {
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
     pub settings: Settings,
-    /// State of each kind's watch. While the table of a kind is incomplete, a rule must not treat a missing object as deleted.
+    /// State of each kind's watch. While the table of a kind is incomplete, a rule must not treat a missing object as
+    /// deleted.
     pub watches: Watches,
     /// Objects that exist but do not decode. The tables keep the last decoded state of these objects, if there is one.
     undecodable: Undecodable,
@@ -230,17 +233,20 @@ pub struct View {
     claims_of: Index<ObjectName>,
     /// From each imported Service to its distributed slices.
     distributed_slices_of: Index<ObjectName>,
-    /// From each imported Service to its distributed slices with an IPv6 address to import, except those that are being deleted.
+    /// From each imported Service to its distributed slices with an IPv6 address to import, except those that are being
+    /// deleted.
     ipv6_slices_of: Index<ObjectName>,
-    /// From each imported Service to its distributed slices whose names other EndpointSlices of this cluster perhaps have. Normally
-    /// empty.
+    /// From each imported Service to its distributed slices whose names other EndpointSlices of this cluster perhaps
+    /// have. Normally empty.
     contested_of: Index<ObjectName>,
     /// From each exporting member to the distributed slices that come from this member.
     distributed_slices_from: Index<ClusterId>,
-    /// Contents of the objects of distributed slices, for those whose entry in `distributed_slices` has the content of a preview.
+    /// Contents of the objects of distributed slices, for those whose entry in `distributed_slices` has the content of
+    /// a preview.
     previews: BTreeMap<Text, HubSliceSpec>,
-    /// Imported slices whose source went back, so that a hub agent wrote the distributed slice after the last change of the imported
-    /// slice, as this process has seen. The two APIs import a slice under two names. Empty if this member uses no slice stream.
+    /// Imported slices whose source went back, so that a hub agent wrote the distributed slice after the last change of
+    /// the imported slice, as this process has seen. The two APIs import a slice under two names. Empty if this member
+    /// uses no slice stream.
     written: BTreeSet<ObjectName>,
     pub slice_stream: SliceStream,
     /// Validated contents of the distributed slices of which not all parts are imported. Normally empty.
@@ -258,8 +264,8 @@ pub struct View {
     /// Writes of this agent that other writers undo. The key is that of the ServiceExport or MultiClusterService whose
     /// condition shows the dispute.
     pub(crate) disputes: Disputes<Key>,
-    /// From each imported slice to the hash of content that a webhook added to the agent's last write. The server's response to
-    /// this write showed the content ([`EndpointSlice::excess`]).
+    /// From each imported slice to the hash of content that a webhook added to the agent's last write. The server's
+    /// response to this write showed the content ([`EndpointSlice::excess`]).
     answered_excess: BTreeMap<ObjectName, u64>,
     /// Last announcement of the hub agent.
     hub_announced: Announced,
@@ -270,7 +276,8 @@ pub struct View {
     /// Numbers of InternalServiceExports and EndpointSliceExports, by kind and by the namespace of their sources.
     exported_from: BTreeMap<(Kind, Text), usize>,
     owners: Owners,
-    /// False while the watch of this cluster's EndpointSlices has no contact with the API server. Then no heartbeat is written.
+    /// False while the watch of this cluster's EndpointSlices has no contact with the API server. Then no heartbeat is
+    /// written.
     pub(super) slices_followed: bool,
     /// Time since which the watch of distributed slices has contact with the hub; `None` while it has none.
     pub(super) hub_followed_since: Option<Timestamp>,
@@ -353,7 +360,8 @@ impl View {
         }
     }
 
-    /// Moves all stored times by `micros`, after the wall clock was set forward (positive) or back (negative) by this duration.
+    /// Moves all stored times by `micros`, after the wall clock was set forward (positive) or back (negative) by this
+    /// duration.
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
         if let Some(restore) = &mut self.restore {
@@ -385,8 +393,8 @@ impl View {
         self.latencies.change_written(at);
     }
 
-    /// Starts the wait for the hub's outcome of an export that was just written. The outcome ends the latency measurement of
-    /// the Service, and may already be in the view.
+    /// Starts the wait for the hub's outcome of an export that was just written. The outcome ends the latency
+    /// measurement of the Service, and may already be in the view.
     pub fn service_exported(&mut self, service: &ObjectName, at: Timestamp) {
         self.records.await_outcome(service);
         let names = self.internal_exports_of.get(service);
@@ -402,8 +410,8 @@ impl View {
         self.records.take_latencies()
     }
 
-    /// Records that a server rejected a write of this key. `message` is the text for the user. No watch shows a rejection, so the
-    /// writer reports each. After a restart, only a condition on the user's object shows it.
+    /// Records that a server rejected a write of this key. `message` is the text for the user. No watch shows a
+    /// rejection, so the writer reports each. After a restart, only a condition on the user's object shows it.
     pub fn write_rejected(&mut self, key: &Key, message: String) {
         self.rejections.insert(key.clone(), message);
     }
@@ -413,14 +421,15 @@ impl View {
         self.rejections.remove(key);
     }
 
-    /// Returns the hub's feature set. Until the MemberAgents are listed, returns an assumed set without features (the Go form).
+    /// Returns the hub's feature set. Until the MemberAgents are listed, returns an assumed set without features (the
+    /// Go form).
     fn hub_feature_set(&self, now: Timestamp) -> FeatureSet {
         let (state, since) = (self.watches.state(Kind::MemberAgent), self.watches.since(Kind::MemberAgent));
         FeatureSet::at(now, self.hub_announced, state, since)
     }
 
-    /// True if an object exists that the key is for. Most slices of a cluster belong to Services that are not exported, so they
-    /// have no key.
+    /// True if an object exists that the key is for. Most slices of a cluster belong to Services that are not exported,
+    /// so they have no key.
     pub(super) fn has(&self, key: &Key) -> bool {
         match key {
             Key::Export(service) => {
@@ -476,8 +485,8 @@ impl View {
         Some(&self.distributed_slices.get(&self.in_hub(name.clone()))?.spec.reference.cluster)
     }
 
-    /// True if this member imports a Service or a slice from `cluster`. The agent removes the metrics about a cluster for which
-    /// the result is false.
+    /// True if this member imports a Service or a slice from `cluster`. The agent removes the metrics about a cluster
+    /// for which the result is false.
     pub fn is_origin(&self, cluster: &ClusterId) -> bool {
         let imported = |claim: &InternalServiceImport| claim.status.clusters.contains(cluster);
         self.distributed_slices_from.get(cluster).next().is_some() || self.claims.iter().any(imported)

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::net::IpAddr;
 
-/// Address of an endpoint, parsed once when the object is decoded. When the agent writes the address again, the text is byte
-/// for byte the text that was decoded.
+/// Address of an endpoint, parsed once when the object is decoded. When the agent writes the address again, the text is
+/// byte for byte the text that was decoded.
 ///
-/// A text that is no IP address is kept too: the importer does not import this address and names the text in an Event. The decoder
-/// keeps only a few such texts of a slice.
+/// A text that is no IP address is kept too: the importer does not import this address and names the text in an Event.
+/// The decoder keeps only a few such texts of a slice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address(Form);
 
@@ -21,8 +21,8 @@ enum Form {
 }
 
 impl Address {
-    /// Returns the IP address; `None` if the text is no IP address. A text with a zone id or with leading zeros is no IP
-    /// address.
+    /// Returns the IP address; `None` if the text is no IP address. A text with a zone id or with leading zeros is no
+    /// IP address.
     pub fn ip(&self) -> Option<IpAddr> {
         match &self.0 {
             Form::Canonical(address) => Some(*address),
@@ -117,7 +117,8 @@ mod tests {
         }
     }
 
-    /// Limits the memory of an address, because a fleet has many endpoints. A `Box<str>` needs 16 bytes and an allocation.
+    /// Limits the memory of an address, because a fleet has many endpoints. A `Box<str>` needs 16 bytes and an
+    /// allocation.
     #[test]
     fn an_address_is_small() {
         assert_eq!(size_of::<Address>(), 24);

@@ -1,5 +1,5 @@
-//! Objects in the member namespaces of the hub: exports, claims and slices with references to their sources in members, and
-//! MemberAgents.
+//! Objects in the member namespaces of the hub: exports, claims and slices with references to their sources in members,
+//! and MemberAgents.
 
 use super::{
     Condition, ConsumerType, ExportedBy, ImportStatus, ImportType, Meta, Multicluster, Place, ServicePort,
@@ -12,7 +12,8 @@ use std::sync::Arc;
 /// `apiVersion` are omitted, because the agents never read them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Cluster id in the reference. A member can forge this id, so the hub agent takes the id from the object's namespace.
+    /// Cluster id in the reference. A member can forge this id, so the hub agent takes the id from the object's
+    /// namespace.
     pub cluster: ClusterId,
     pub source: ObjectName,
     pub uid: Uid,
@@ -50,8 +51,8 @@ pub struct InternalServiceExport {
     pub conditions: Vec<Condition>,
     /// Stamp of the hub agent: the start time of the port set. `None` if the stamp is missing or malformed.
     pub stamp: Option<PortSetStamp>,
-    /// Places of the oldest exports of the Service by the standard API, up to this one. Only the hub agent can write them. Empty before
-    /// the first merge.
+    /// Places of the oldest exports of the Service by the standard API, up to this one. Only the hub agent can write
+    /// them. Empty before the first merge.
     pub precedence: Vec<Place>,
 }
 
@@ -74,8 +75,8 @@ pub struct InternalServiceImport {
     /// Reference to the member's ServiceImport.
     pub reference: Reference,
     pub consumer_type: ConsumerType,
-    /// Outcome of conflict resolution. The hub agent writes the outcome only if the claim is granted; otherwise the status is
-    /// empty.
+    /// Outcome of conflict resolution. The hub agent writes the outcome only if the claim is granted; otherwise the
+    /// status is empty.
     pub status: ImportStatus,
 }
 
@@ -140,13 +141,14 @@ impl ClaimState {
 pub struct HubSlice {
     pub meta: Meta,
     pub spec: HubSliceSpec,
-    /// Generation of the source slice that a Go agent recorded, because it has observed the latency of this generation. Always
-    /// `None` on an EndpointSliceExport.
+    /// Generation of the source slice that a Go agent recorded, because it has observed the latency of this generation.
+    /// Always `None` on an EndpointSliceExport.
     pub observed_generation: Option<i64>,
-    /// True if `namespacedName` in the reference contradicts the fields `namespace` and `name`, because another writer edited
-    /// it. The agents repair `namespacedName`, because Go agents read it.
+    /// True if `namespacedName` in the reference contradicts the fields `namespace` and `name`, because another writer
+    /// edited it. The agents repair `namespacedName`, because Go agents read it.
     pub misnamed: bool,
-    /// Time at which somebody deleted the object, by the clock of the server; `None` unless the object is being deleted.
+    /// Time at which somebody deleted the object, by the clock of the server; `None` unless the object is being
+    /// deleted.
     pub deleted: Option<Timestamp>,
 }
 
@@ -177,8 +179,8 @@ impl HubSliceSpec {
 pub struct Announcement {
     /// Version of the announcing agent; empty if the agent announces nothing.
     pub version: Text,
-    /// Names of the features that the announcing agent supports in addition to the Go form, including names that this version
-    /// does not know.
+    /// Names of the features that the announcing agent supports in addition to the Go form, including names that this
+    /// version does not know.
     pub features: Vec<Text>,
 }
 
@@ -232,8 +234,8 @@ pub struct MemberStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renewal {
     pub announcement: Announcement,
-    /// UID of the member's namespace `kube-system`. `None` if the agent has no right to read this namespace; then the renewal
-    /// omits the field.
+    /// UID of the member's namespace `kube-system`. `None` if the agent has no right to read this namespace; then the
+    /// renewal omits the field.
     pub cluster_uid: Option<Uid>,
     /// Identity of the process that renews, as in its Leases.
     pub leader: Text,
@@ -288,18 +290,18 @@ impl OriginLatency {
     }
 }
 
-/// MemberAgent: heartbeat and announcement of a member. Each member has one MemberAgent, in its member namespace and with its
-/// cluster id as the name.
+/// MemberAgent: heartbeat and announcement of a member. Each member has one MemberAgent, in its member namespace and
+/// with its cluster id as the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberAgent {
     pub meta: Meta,
     /// Announcement of the member agent.
     pub member: Announcement,
-    /// UID of the namespace `kube-system` of the cluster that owns the id. `None` if the member agent or the hub's CRD is
-    /// older than this field.
+    /// UID of the namespace `kube-system` of the cluster that owns the id. `None` if the member agent or the hub's CRD
+    /// is older than this field.
     pub cluster_uid: Option<Uid>,
-    /// Identity of the process that wrote the last renewal, as in its Leases. `None` if the member agent or the hub's CRD is
-    /// older than this field.
+    /// Identity of the process that wrote the last renewal, as in its Leases. `None` if the member agent or the hub's
+    /// CRD is older than this field.
     pub leader: Option<Text>,
     /// Time of the last renewal, on the member's wall clock.
     pub renewed: Option<Timestamp>,

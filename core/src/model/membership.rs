@@ -3,9 +3,9 @@
 use super::{Condition, Meta};
 use fleetnet_types::{Text, Timestamp};
 
-/// InternalMemberCluster: request of a fleet manager to a member, to join or to leave the fleet, and the answers of the member's agents.
-/// Each member has one, in its member namespace and with its cluster id as the name. Another group of APIs defines the kind, and many
-/// fleets do not have it.
+/// InternalMemberCluster: request of a fleet manager to a member, to join or to leave the fleet, and the answers of the
+/// member's agents. Each member has one, in its member namespace and with its cluster id as the name. Another group of
+/// APIs defines the kind, and many fleets do not have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InternalMemberCluster {
     pub meta: Meta,
@@ -25,7 +25,8 @@ pub enum MembershipState {
     Other,
 }
 
-/// Agent that has an entry in `status.agentStatus` of an InternalMemberCluster. This agent does the work of two Go agents.
+/// Agent that has an entry in `status.agentStatus` of an InternalMemberCluster. This agent does the work of two Go
+/// agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MembershipAgent {
     ServiceExportImport,

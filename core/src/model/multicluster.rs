@@ -1,5 +1,5 @@
-//! Standard API `multicluster.x-k8s.io`: what an InternalServiceExport carries for it, and the merged import of all exports of a
-//! Service.
+//! Standard API `multicluster.x-k8s.io`: what an InternalServiceExport carries for it, and the merged import of all
+//! exports of a Service.
 
 use super::{Condition, ImportType, Meta, ServicePort, SessionAffinity};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
@@ -67,8 +67,8 @@ pub struct StandardImportSpec {
     pub import_type: ImportType,
     pub ports: Vec<ServicePort>,
     pub session_affinity: SessionAffinity,
-    /// Properties of the merged import, with the families of the addresses. An annotation records the exported labels and
-    /// annotations.
+    /// Properties of the merged import, with the families of the addresses. An annotation records the exported labels
+    /// and annotations.
     pub properties: StandardProperties,
     /// Addresses of the derived Service that clients can use. Empty for a headless Service.
     pub ips: Vec<Text>,
@@ -102,9 +102,11 @@ pub struct StandardLabels {
 pub struct Multicluster {
     pub exported_by: ExportedBy,
     pub properties: StandardProperties,
-    /// creationTimestamp of the ServiceExport, on the clock of the exporting cluster. `None` if an earlier version wrote the export.
+    /// creationTimestamp of the ServiceExport, on the clock of the exporting cluster. `None` if an earlier version
+    /// wrote the export.
     pub export_created: Option<Timestamp>,
-    /// True if the hub agent had merged the export before the InternalServiceExport was created: the hub has lost it since.
+    /// True if the hub agent had merged the export before the InternalServiceExport was created: the hub has lost it
+    /// since.
     pub is_recreated: bool,
 }
 
@@ -125,7 +127,8 @@ pub struct MergedImport {
     /// Union of the ports of all exports, without target ports.
     pub ports: Vec<ServicePort>,
     pub session_affinity: SessionAffinity,
-    /// Properties of the oldest export. The families are those that all exports have in common; of a headless Service, all families.
+    /// Properties of the oldest export. The families are those that all exports have in common; of a headless Service,
+    /// all families.
     pub properties: StandardProperties,
     /// Exporting clusters. The oldest export comes first.
     pub clusters: Vec<MergedCluster>,
@@ -145,7 +148,8 @@ pub struct MergedServiceImport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergedCluster {
     pub cluster: ClusterId,
-    /// Ports of the merged import that this cluster serves. `None` if it serves all of its own ports under their own names.
+    /// Ports of the merged import that this cluster serves. `None` if it serves all of its own ports under their own
+    /// names.
     pub ports: Option<Vec<ServedPort>>,
 }
 

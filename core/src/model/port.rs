@@ -5,8 +5,8 @@ use std::num::NonZeroU16;
 
 /// Number of a port, checked once when the object is decoded.
 ///
-/// A number that is no valid port (0, negative or above 65535) is kept too: the hub agent distributes the number unchanged.
-/// The importer does not import this port and names the number in its message to the user.
+/// A number that is no valid port (0, negative or above 65535) is kept too: the hub agent distributes the number
+/// unchanged. The importer does not import this port and names the number in its message to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortNumber(Number);
 

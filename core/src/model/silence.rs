@@ -6,8 +6,8 @@ use fleetnet_types::{ClusterId, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
     pub phase: SilencePhase,
-    /// Time at which the phase began, on the hub agent's wall clock. While importers treat the member as silent, time at which they
-    /// began to.
+    /// Time at which the phase began, on the hub agent's wall clock. While importers treat the member as silent, time
+    /// at which they began to.
     pub since: Timestamp,
     /// `renewTime` of the last renewal before the silence.
     pub renewed: Timestamp,

@@ -29,8 +29,8 @@ pub struct Endpoint {
     pub addresses: Vec<Address>,
     /// Host name of the endpoint, such as `db-0` for a pod of a StatefulSet; `None` if the endpoint has no host name.
     pub hostname: Option<Box<str>>,
-    /// Zone of the endpoint, under the name that the exporting cluster uses. Endpoints of one slice share one allocation of
-    /// this text.
+    /// Zone of the endpoint, under the name that the exporting cluster uses. Endpoints of one slice share one
+    /// allocation of this text.
     pub zone: Option<Text>,
 }
 
@@ -41,8 +41,8 @@ pub struct SliceContent {
     pub address_type: AddressType,
     /// Ready endpoints (`ready` true or absent), in the order of the slice.
     pub endpoints: Vec<Endpoint>,
-    /// Endpoints that are not ready but still serving (`ready` false, `serving` true), in the order of the slice. kube-proxy
-    /// uses these endpoints if no endpoint is ready.
+    /// Endpoints that are not ready but still serving (`ready` false, `serving` true), in the order of the slice.
+    /// kube-proxy uses these endpoints if no endpoint is ready.
     pub draining: Vec<Endpoint>,
     pub ports: Vec<EndpointPort>,
 }
@@ -57,18 +57,18 @@ pub struct EndpointSlice {
     pub standard: Option<Box<StandardLabels>>,
     /// True if the managed-by label shows that a member agent (this one or a Go agent) imported the slice.
     pub imported: bool,
-    /// True if another writer edited the managed-by label of this imported slice. [`crate::member::View`] sets this field.
+    /// True if another writer edited the managed-by label of this imported slice. [`crate::member::View`] sets this
+    /// field.
     pub relabelled: bool,
     pub content: SliceContent,
     /// Number of addresses that `content` lacks, because their endpoint has more than [`crate::limits::ADDRESSES_MAX`].
     pub further_addresses: usize,
-    /// Hash of excess content in an imported slice; 0 if there is none. Excess is content of the fields that the agent owns,
-    /// but that the agent did not write.
-    /// Examples are a hint, or an endpoint that is not ready. Another writer added the excess, or a webhook changed the
-    /// agent's write.
+    /// Hash of excess content in an imported slice; 0 if there is none. Excess is content of the fields that the agent
+    /// owns, but that the agent did not write. Examples are a hint, or an endpoint that is not ready. Another writer
+    /// added the excess, or a webhook changed the agent's write.
     pub excess: u64,
-    /// Generation of the source slice in the last write of the agent. The agent has observed the latency of this generation.
-    /// `None` if there is no record, and always on a source slice.
+    /// Generation of the source slice in the last write of the agent. The agent has observed the latency of this
+    /// generation. `None` if there is no record, and always on a source slice.
     pub observed_generation: Option<i64>,
 }
 

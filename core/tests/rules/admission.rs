@@ -25,7 +25,8 @@ fn imported() -> [Object; 3] {
     [mcs.object(), import.object(), derived_service("work-app", "work/app").object()]
 }
 
-/// Returns the distributed slice of a source slice of `work/app` in member-2, with these addresses and this source generation.
+/// Returns the distributed slice of a source slice of `work/app` in member-2, with these addresses and this source
+/// generation.
 fn distributed(addresses: &[&str], generation: i64) -> HubSlice {
     let mut distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
     distributed.spec.content = content(addresses).into();
@@ -42,7 +43,8 @@ fn view_of(distributed: &HubSlice, slice: Option<EndpointSlice>) -> Planner {
     member_view(objects.chain(slice.map(IntoObject::object)))
 }
 
-/// Returns the imported slice of the distributed slice `distributed`, with these addresses and this observed generation.
+/// Returns the imported slice of the distributed slice `distributed`, with these addresses and this observed
+/// generation.
 fn imported_as(distributed: &HubSlice, addresses: &[&str], generation: i64) -> EndpointSlice {
     let imported = imported_slice(&distributed.meta.name.name, "work-app");
     EndpointSlice { content: content(addresses), observed_generation: Some(generation), ..imported }
@@ -103,14 +105,14 @@ fn an_address_omitted_from_an_earlier_import_is_reported_though_its_source_is_th
         let plan = planned(view, &key(distributed));
         events_of(&plan).into_iter().map(|(reason, _)| reason.to_owned()).collect::<Vec<_>>()
     };
-    // The agent imported source generation 4 with both addresses. Since then the second address has become forbidden, for
-    // example by address ranges that an operator configured.
+    // The agent imported source generation 4 with both addresses. Since then the second address has become forbidden,
+    // for example by address ranges that an operator configured.
     let same = distributed(&["10.0.0.1", "127.0.0.1"], 4);
     let view = view_of(&same, Some(imported_as(&same, &["10.0.0.1", "127.0.0.1"], 4)));
     assert_eq!(reasons(&view, &same), ["AddressRefused"]);
 
-    // Another writer changed the addresses of the distributed slice, but not the source generation in it. The agent must check
-    // the addresses although it has already imported this generation.
+    // Another writer changed the addresses of the distributed slice, but not the source generation in it. The agent
+    // must check the addresses although it has already imported this generation.
     let first = distributed(&["10.0.0.1"], 4);
     let mut view = view_of(&first, Some(imported_as(&first, &["10.0.0.1"], 4)));
     let forged = distributed(&["10.0.0.2", "127.0.0.1"], 4);

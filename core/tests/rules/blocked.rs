@@ -1,6 +1,6 @@
 //! Tests of random histories with obstacles to deletions: finalizers of other controllers keep the deleted objects, and
-//! namespaces are deleted and created again. When the obstacles end, each fleet reaches the same state as in a history without
-//! them.
+//! namespaces are deleted and created again. When the obstacles end, each fleet reaches the same state as in a history
+//! without them.
 
 use crate::fleet::{export, hold, reappear, vanish};
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
@@ -82,8 +82,8 @@ impl BlockingReasons {
         }
     }
 
-    /// Runs the fleet until no step is possible. Then removes the finalizers of other controllers, and creates the missing
-    /// namespaces again.
+    /// Runs the fleet until no step is possible. Then removes the finalizers of other controllers, and creates the
+    /// missing namespaces again.
     pub(crate) fn end(&mut self, world: &mut World) {
         world.run();
         self.remove_finalizer(world);
@@ -203,8 +203,8 @@ fn names_that_join_alike_are_never_fought_for_whatever_comes_and_goes() {
     });
 }
 
-/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
-/// then fails.
+/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that
+/// each test then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "a_fleet_settles_once_no_finalizer_blocks_it_and_all_namespaces_exist",

@@ -1,5 +1,5 @@
-//! Tests that fleetnet does not have the known bugs of the Go agents. A test's name begins with the number of its bug (B1 to B22)
-//! in docs/contributors/behaviour.md.
+//! Tests that fleetnet does not have the known bugs of the Go agents. A test's name begins with the number of its bug
+//! (B1 to B22) in docs/contributors/behaviour.md.
 
 use crate::oracle::assert_settled;
 use crate::support::agent::removed;
@@ -44,8 +44,8 @@ fn set_endpoints(world: &mut World, slice: &str, endpoints: &[&str]) {
     });
 }
 
-/// If `blocked` is true, adds a finalizer of another controller to an object, so that the object stays after its deletion.
-/// Otherwise removes the finalizers of other controllers.
+/// If `blocked` is true, adds a finalizer of another controller to an object, so that the object stays after its
+/// deletion. Otherwise removes the finalizers of other controllers.
 fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, blocked: bool) {
     let done = world.edit(who, kind, name, |object| {
         object.meta_mut().finalizers.others = if blocked { vec!["example.com/hold".into()] } else { Vec::new() };
@@ -401,15 +401,16 @@ fn b10_a_multi_cluster_service_that_lost_the_race_leaves_the_winners_import_alon
     let others = [winner.object(), import.object(), derived_service("work-app", "work/app").object()];
     let key = Key::MultiClusterService(named("work/late"));
 
-    // The MultiClusterService `late` is being deleted. `late` does not control the ServiceImport, so the plan does not change the
-    // ServiceImport.
+    // The MultiClusterService `late` is being deleted. `late` does not control the ServiceImport, so the plan does not
+    // change the ServiceImport.
     let dying = loser.deleting();
     let view = member_view(others.iter().cloned().chain([dying.object()]));
     let kinds: Vec<(Kind, ObjectName)> =
         writes(&view, &key).into_iter().map(|write| (write.kind(), write.at)).collect();
     assert_eq!(kinds, [(Kind::MultiClusterService, named("work/late"))], "only its own finalizer");
 
-    // The MultiClusterService `late` now requests another Service (`web`). The plan does not change the ServiceImport of `app`.
+    // The MultiClusterService `late` now requests another Service (`web`). The plan does not change the ServiceImport
+    // of `app`.
     let turned = mcs("work/late").importing("web").taken_on();
     let view = member_view(others.into_iter().chain([turned.object()]));
     let touched: Vec<ObjectName> = writes(&view, &key).into_iter().map(|write| write.at).collect();
@@ -472,8 +473,8 @@ fn b12_a_slice_that_comes_before_its_multi_cluster_service_is_imported_when_ther
 
 #[test]
 fn b9_the_outcome_of_an_earlier_export_does_not_apply_to_a_new_one() {
-    // The agent has withdrawn an earlier export of the Service and has removed the finalizer from the ServiceExport. The status
-    // of the ServiceExport still shows the outcome of conflict resolution for that earlier export.
+    // The agent has withdrawn an earlier export of the Service and has removed the finalizer from the ServiceExport.
+    // The status of the ServiceExport still shows the outcome of conflict resolution for that earlier export.
     let export = service_export("work/app").with_conditions(&[valid("work/app"), no_conflict("work/app")]);
     let view = member_view([service("work/app").object(), export.object(), slice("work/app-1").object()]);
     assert_eq!(writes(&view, &Key::SliceExport(named("work/app-1"))), []);

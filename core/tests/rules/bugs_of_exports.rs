@@ -1,5 +1,5 @@
-//! Tests that fleetnet does not have the known bugs of the Go agents in weights, conflicts and outcomes of conflict resolution.
-//! docs/contributors/behaviour.md lists the bugs by number.
+//! Tests that fleetnet does not have the known bugs of the Go agents in weights, conflicts and outcomes of conflict
+//! resolution. docs/contributors/behaviour.md lists the bugs by number.
 
 use crate::fleet::{
     count, edit_service, export, export_condition, export_of, hold, import_in_hub, imported, set_endpoints,
@@ -286,8 +286,8 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_resolved_
     let unfit = condition("Valid", "False", "ServiceIneligible", "service work/app is not eligible for export", 1);
     for withdrawn in [vec![weight_of_zero, because_of_it], vec![missing], vec![unfit]] {
         let case = withdrawn[0].message.clone();
-        // The InternalServiceExport is gone from the hub. The ServiceExport still has our finalizer, and the outcome of conflict
-        // resolution for the removed InternalServiceExport.
+        // The InternalServiceExport is gone from the hub. The ServiceExport still has our finalizer, and the outcome of
+        // conflict resolution for the removed InternalServiceExport.
         let expected: Vec<_> = withdrawn.into_iter().chain([no_conflict("work/app")]).collect();
         let export = service_export("work/app").marked().with_conditions(&expected);
         let view = member_view([service("work/app").object(), export.object(), slice("work/app-1").object()]);
@@ -306,9 +306,9 @@ fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_resolved_
     }
 }
 
-/// Returns a fleet in which member-1 and member-2 export the same ports. Then the Service of member-2 is deleted and created
-/// again with other ports: at once if `at_once` is true, otherwise after the crash. The agent of member-2 crashes after
-/// `writes` writes, and restarts at the end.
+/// Returns a fleet in which member-1 and member-2 export the same ports. Then the Service of member-2 is deleted and
+/// created again with other ports: at once if `at_once` is true, otherwise after the crash. The agent of member-2
+/// crashes after `writes` writes, and restarts at the end.
 fn crashed_while_its_service_was_recreated(writes: usize, at_once: bool, seed: u64) -> World {
     let recreated = || service("work/app").ports(&[port("http", 99)]).object();
     let mut world = World::new(2).in_any_order(seed);

@@ -1,5 +1,5 @@
-//! Tests that fleetnet does not have the known bugs of the Go agents in names and imports. docs/contributors/behaviour.md lists the bugs by
-//! number.
+//! Tests that fleetnet does not have the known bugs of the Go agents in names and imports.
+//! docs/contributors/behaviour.md lists the bugs by number.
 
 use crate::fleet::{bound, count, derived, edit_mcs, export, imported, mcs_reason, names};
 use crate::oracle::{assert_empty, assert_settled};
@@ -61,8 +61,9 @@ fn b3_services_whose_names_join_alike_are_exported_and_imported_side_by_side() {
         world.restart_all();
         world.run();
         assert_eq!(world.lines_since(mark), [""; 0], "seed {seed}: nobody fights for a name");
-        // If export and import of one of the two Services are removed, the import of the other stays. `gone` is the index of
-        // the removed one. One of the two has a derived Service without a suffix in its name, so both are tried.
+        // If export and import of one of the two Services are removed, the import of the other stays. `gone` is the
+        // index of the removed one. One of the two has a derived Service without a suffix in its name, so both are
+        // tried.
         for gone in 0..2 {
             let mut world = world.clone();
             world.delete(Who::Member(0), Kind::ServiceExport, &named(ALIKE[gone]));

@@ -1,4 +1,5 @@
-//! Tests of objects that somebody creates or edits with kubectl. Agents repair or remove what they own, and change nothing else.
+//! Tests of objects that somebody creates or edits with kubectl. Agents repair or remove what they own, and change
+//! nothing else.
 
 use crate::fleet::{bound, derived, edit_service, names};
 use crate::oracle::{assert_settled, state};
@@ -38,8 +39,9 @@ fn a_second_claim_that_somebody_made_goes_and_the_first_stays() {
     let first = claim("member-1", &import).marked().with_status(resolved(&["member-2"]));
     let mut second = first.clone().uid("second");
     second.meta.name.name = "work-app-copy".into();
-    // The second claim has either the same status as the first claim, or none. In both cases the agent only deletes the second
-    // claim. If the agent copied the status of both claims to the ServiceImport, each status would overwrite the other.
+    // The second claim has either the same status as the first claim, or none. In both cases the agent only deletes the
+    // second claim. If the agent copied the status of both claims to the ServiceImport, each status would overwrite the
+    // other.
     for status in [resolved(&["member-2"]), ImportStatus::default()] {
         let second = InternalServiceImport { status, ..second.clone() };
         let view = member_view([
@@ -71,8 +73,8 @@ fn a_second_service_that_is_labelled_as_derived_goes_and_the_one_with_the_addres
     }
 }
 
-/// A Go hub agent reads the exporter's cluster id from the reference in the InternalServiceExport. So the member agent repairs
-/// the cluster id there, although our hub agent reads it from the namespace.
+/// A Go hub agent reads the exporter's cluster id from the reference in the InternalServiceExport. So the member agent
+/// repairs the cluster id there, although our hub agent reads it from the namespace.
 #[test]
 fn the_cluster_that_an_export_names_is_mended() {
     for seed in 0..10 {

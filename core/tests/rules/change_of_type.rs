@@ -1,4 +1,5 @@
-//! Tests of changes of `MultiClusterService.spec.type` from ClusterIP to LoadBalancer and back, while endpoints are imported.
+//! Tests of changes of `MultiClusterService.spec.type` from ClusterIP to LoadBalancer and back, while endpoints are
+//! imported.
 
 use crate::fleet::{derived, edit_mcs, import_in_hub, imported, mcs_reason};
 use crate::oracle::{assert_settled, state};
@@ -23,8 +24,8 @@ use std::collections::BTreeMap;
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 const NONE: [&str; 0] = [];
-/// Limit of steps: more steps mean that the fleet never comes to rest, and the test fails. Each change of type takes fewer
-/// steps.
+/// Limit of steps: more steps mean that the fleet never comes to rest, and the test fails. Each change of type takes
+/// fewer steps.
 const STEPS_MAX: usize = 2_000;
 
 fn turn(world: &mut World, member: usize, consumer_type: ConsumerType) {
@@ -65,8 +66,8 @@ fn run_with_endpoints(world: &mut World, case: &str) {
     panic!("{case}: no end after {STEPS_MAX} steps");
 }
 
-/// Returns a fleet in which member-2 and member-3 share the import of `work/app`. Then member-3 requests LoadBalancer and gets
-/// the exclusive claim.
+/// Returns a fleet in which member-2 and member-3 share the import of `work/app`. Then member-3 requests LoadBalancer
+/// and gets the exclusive claim.
 fn with_a_rival() -> World {
     let mut world = fleet(2, ConsumerType::ClusterIp);
     turn(&mut world, 2, ConsumerType::LoadBalancer);
@@ -150,8 +151,8 @@ fn steps_of(mut world: World) -> usize {
     (0..STEPS_MAX).find(|_| !world.step()).expect("it ends")
 }
 
-/// Case of a change of type, with three parts: its name, a fleet in which a user has just requested LoadBalancer, and the check
-/// of this fleet after its last step.
+/// Case of a change of type, with three parts: its name, a fleet in which a user has just requested LoadBalancer, and
+/// the check of this fleet after its last step.
 type Turned = (&'static str, World, fn(&World, &str));
 
 fn turned() -> [Turned; 2] {
@@ -215,8 +216,8 @@ fn a_multi_cluster_service_that_is_deleted_at_any_moment_of_the_change_leaves_no
 
 // === A hub agent of the previous version, which grants either all claims of a member or none ===
 
-/// Handles claims as the hub agent of the previous version did: it grants either all claims of a member or none. Returns true
-/// if an object changed.
+/// Handles claims as the hub agent of the previous version did: it grants either all claims of a member or none.
+/// Returns true if an object changed.
 fn previous_hub(world: &mut World) -> bool {
     let Some(import) = import_in_hub(world, "work/app").cloned() else { return false };
     let all: Vec<InternalServiceImport> =
@@ -268,8 +269,8 @@ fn all_claims(world: &World, member: usize) -> Vec<InternalServiceImport> {
     claims.filter(|claim| *claim.meta.name.namespace == *namespace).collect()
 }
 
-/// Runs the fleet until no step is possible, and calls `check` after each step. The previous version's rule for claims replaces
-/// the rule of our hub agent.
+/// Runs the fleet until no step is possible, and calls `check` after each step. The previous version's rule for claims
+/// replaces the rule of our hub agent.
 fn run_with_the_previous_hub(world: &mut World, check: fn(&World)) {
     for _ in 0..STEPS_MAX {
         world.hub_agent.in_flight.retain(|(write, _)| {
@@ -294,9 +295,9 @@ fn a_hub_agent_of_the_version_before_grants_the_second_claim_and_no_endpoint_is_
     assert_exclusive(&world, "the version before");
 }
 
-/// Member-3 has the exclusive claim, but a hub agent of the previous version also grants the second claim of member-2. So
-/// member-2 deletes its first claim, which was shared, and loses its import. Member-2 imports again after member-3 stops
-/// importing.
+/// Member-3 has the exclusive claim, but a hub agent of the previous version also grants the second claim of member-2.
+/// So member-2 deletes its first claim, which was shared, and loses its import. Member-2 imports again after member-3
+/// stops importing.
 #[test]
 fn beside_a_hub_agent_of_the_version_before_the_importer_waits_for_the_exclusive_claim() {
     let mut world = with_a_rival();
@@ -355,8 +356,8 @@ fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_ans
     assert_eq!(plan(&exclusive, &[&first, &granted]), [delete(&first)]);
     assert_eq!(plan(&exclusive, &[&first.clone().deleting(), &granted]), []);
 
-    // The user has changed the type back to ClusterIP. The agent changes the type of the newer claim and keeps it. It cannot
-    // keep the older claim instead, because a delete of that claim may already be on its way.
+    // The user has changed the type back to ClusterIP. The agent changes the type of the newer claim and keeps it. It
+    // cannot keep the older claim instead, because a delete of that claim may already be on its way.
     let turned = Patch::ConsumerType(ConsumerType::ClusterIp);
     let turned = |claim: &InternalServiceImport| Write::patch(&claim.meta, turned.clone());
     assert_eq!(plan(&shared_mcs(), &[&first, &waits]), [turned(&waits)]);
@@ -457,8 +458,8 @@ fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names
     assert_eq!(planned(&named, &[&granted]), [record(&named, None)]);
     assert_eq!(planned(&alone, &[&granted]), []);
 
-    // Member-3 has the exclusive claim. A hub agent of the previous version wrote a status to the second claim of member-2, so
-    // our hub agent clears this status.
+    // Member-3 has the exclusive claim. A hub agent of the previous version wrote a status to the second claim of
+    // member-2, so our hub agent clears this status.
     let both = service_import("work/app").showing(status()).claimed_by(&["member-2", "member-3"]);
     let claimed = both.claimed_alone_by("member-3");
     let holder = claim("member-3", &service_import("work/app")).marked().with_status(status());

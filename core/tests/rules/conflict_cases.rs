@@ -1,5 +1,5 @@
-//! Random cases of conflict resolution. A case has exports of one Service and their ServiceImport, as the hub agent finds them
-//! when it starts, and events that happen later.
+//! Random cases of conflict resolution. A case has exports of one Service and their ServiceImport, as the hub agent
+//! finds them when it starts, and events that happen later.
 
 use crate::support::build::{
     BuildService, IntoObject, conflict, in_hub_of, internal_export, named, no_conflict, port, resolved, seconds,
@@ -15,13 +15,13 @@ use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const CLUSTERS: [&str; 4] = ["member-1", "member-2", "member-3", "member-4"];
-/// Time of all events in a case. The time never changes, so the times that the hub agent writes do not depend on the order of
-/// events.
+/// Time of all events in a case. The time never changes, so the times that the hub agent writes do not depend on the
+/// order of events.
 pub(crate) const NOW: Timestamp = Timestamp(1_000_000_000);
 pub(crate) const PORT_LISTS: usize = 7;
 
-/// Returns the list of ports with the index `which`, from 0 to 6. Lists 0 and 1 are equal for conflict resolution, and so are
-/// lists 2 and 3.
+/// Returns the list of ports with the index `which`, from 0 to 6. Lists 0 and 1 are equal for conflict resolution, and
+/// so are lists 2 and 3.
 pub(crate) fn ports(which: usize) -> Vec<ServicePort> {
     let http = port("http", 80);
     match which {
@@ -35,7 +35,8 @@ pub(crate) fn ports(which: usize) -> Vec<ServicePort> {
     }
 }
 
-/// Fields of ports that conflict resolution compares. Ports of two exports may differ in other fields without a conflict.
+/// Fields of ports that conflict resolution compares. Ports of two exports may differ in other fields without a
+/// conflict.
 pub(crate) type PortSet = BTreeSet<(Text, Text, PortNumber, Option<Text>)>;
 
 pub(crate) fn set_of(ports: &[ServicePort]) -> PortSet {
@@ -64,13 +65,13 @@ pub(crate) struct InitialExport {
     pub(crate) marked: bool,
     pub(crate) dying: bool,
     pub(crate) created: i64,
-    /// Outcome of conflict resolution in the export's status: `Some(true)` for a conflict, `Some(false)` for none. May be out of
-    /// date.
+    /// Outcome of conflict resolution in the export's status: `Some(true)` for a conflict, `Some(false)` for none. May
+    /// be out of date.
     pub(crate) conflict_before: Option<bool>,
 }
 
-/// Event that happens to the export of a cluster after the hub agent has started: the export is created or deleted, or gets
-/// other ports.
+/// Event that happens to the export of a cluster after the hub agent has started: the export is created or deleted, or
+/// gets other ports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Later {
     Joins { ports: usize },
@@ -81,8 +82,8 @@ pub(crate) enum Later {
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) exports: Vec<InitialExport>,
-    /// ServiceImport that exists at the start: the indexes of the clusters in its status, and the index of the list of ports in
-    /// its status (see [`ports`]). `None` if there is no ServiceImport.
+    /// ServiceImport that exists at the start: the indexes of the clusters in its status, and the index of the list of
+    /// ports in its status (see [`ports`]). `None` if there is no ServiceImport.
     pub(crate) import: Option<(Vec<usize>, usize)>,
     /// Events after the start of the hub agent, at most one for each cluster.
     pub(crate) later: BTreeMap<usize, Later>,
@@ -98,8 +99,8 @@ pub(crate) fn an_initial_export() -> impl Strategy<Value = InitialExport> {
     let mostly_one = prop_oneof![3 => 0..2usize, 2 => 2..4usize, 1 => 4..PORT_LISTS];
     (0..CLUSTERS.len(), rarely(), mostly_one, stamp, rarely(), rarely(), 50..53i64, any::<Option<bool>>()).prop_map(
         |(cluster, second, ports, stamp, unmarked, dying, created, conflict_before)| {
-            // A second export, or an export that is being deleted, already has the hub agent's finalizer. A second export also
-            // has the annotation `ports-offered-since`.
+            // A second export, or an export that is being deleted, already has the hub agent's finalizer. A second
+            // export also has the annotation `ports-offered-since`.
             let stamp = if second { Stamp::Since(52) } else { stamp };
             InitialExport {
                 cluster,
@@ -143,9 +144,9 @@ pub(crate) fn a_case() -> impl Strategy<Value = Case> {
     })
 }
 
-/// Returns two exports. A Go hub agent accepted the first export, which has no annotation `ports-offered-since`. Our hub agent
-/// wrote this annotation to the second export, with an older time, so the first export loses. Only the ServiceImport shows that
-/// the ports of the first export are as old as the export itself.
+/// Returns two exports. A Go hub agent accepted the first export, which has no annotation `ports-offered-since`. Our
+/// hub agent wrote this annotation to the second export, with an older time, so the first export loses. Only the
+/// ServiceImport shows that the ports of the first export are as old as the export itself.
 fn what_go_accepted_and_an_older_one() -> [InitialExport; 2] {
     let accepted = InitialExport {
         cluster: 0,
@@ -165,8 +166,8 @@ fn what_go_accepted_and_an_older_one() -> [InitialExport; 2] {
 /// True if the outcome of conflict resolution depends on the order of two events. There are two such cases:
 ///
 /// - A cluster creates an export again. The create succeeds only after the old export with this name is gone.
-/// - An export had other ports when the agent started, and then gets the ports that a Go hub agent had accepted. The agent may
-///   see the export for the first time before or after this change.
+/// - An export had other ports when the agent started, and then gets the ports that a Go hub agent had accepted. The
+///   agent may see the export for the first time before or after this change.
 pub(crate) fn is_a_race(case: &Case, cluster: usize, later: Later) -> bool {
     let first = || case.exports.iter().filter(|initial| initial.cluster == cluster && !initial.second);
     let turned = match later {

@@ -1,10 +1,10 @@
 //! Tests that conflict resolution depends on the objects alone. The same exports with the same annotations
-//! `ports-offered-since` have the same winner, order of exporters, outcomes and ServiceImport. The order of watch events,
-//! duplicate events and restarts of the hub agent do not matter.
+//! `ports-offered-since` have the same winner, order of exporters, outcomes and ServiceImport. The order of watch
+//! events, duplicate events and restarts of the hub agent do not matter.
 //!
-//! Each test case is random. It has the objects in the hub at the start of the hub agent: several exports of one Service and a
-//! ServiceImport, as our hub agent, a Go hub agent or a crash leaves them. It also has up to three later events. The test
-//! counts the situations that its cases cover ([`classes`]), and fails if one of them is rare.
+//! Each test case is random. It has the objects in the hub at the start of the hub agent: several exports of one
+//! Service and a ServiceImport, as our hub agent, a Go hub agent or a crash leaves them. It also has up to three later
+//! events. The test counts the situations that its cases cover ([`classes`]), and fails if one of them is rare.
 
 use crate::conflict_cases::{
     CLUSTERS, Case, InitialExport, Later, NOW, PortSet, Stamp, a_case, happen, hub_of, name_of, ports, set_of,
@@ -50,7 +50,8 @@ fn exports(objects: &[Object]) -> impl Iterator<Item = &InternalServiceExport> {
     })
 }
 
-/// Returns for each cluster the export that takes part in conflict resolution: the first by name that is not being deleted.
+/// Returns for each cluster the export that takes part in conflict resolution: the first by name that is not being
+/// deleted.
 fn counting(objects: &[Object]) -> BTreeMap<ClusterId, &InternalServiceExport> {
     let mut first: BTreeMap<ClusterId, &InternalServiceExport> = BTreeMap::new();
     for export in exports(objects).filter(|export| !export.meta.deleting) {
@@ -63,8 +64,8 @@ fn counting(objects: &[Object]) -> BTreeMap<ClusterId, &InternalServiceExport> {
     first
 }
 
-/// Returns clusters with their ports, in the order of the start times of the port sets, oldest first. This function does not
-/// use the code under test.
+/// Returns clusters with their ports, in the order of the start times of the port sets, oldest first. This function
+/// does not use the code under test.
 fn ranked<'a>(
     stamps: impl Iterator<Item = (Timestamp, &'a ClusterId, &'a [ServicePort])>,
 ) -> Vec<(ClusterId, Vec<ServicePort>)> {
@@ -80,8 +81,8 @@ fn accepted(ranked: &[(ClusterId, Vec<ServicePort>)]) -> (Vec<ClusterId>, Vec<Se
     (alike.map(|(cluster, _)| cluster.clone()).collect(), ports.clone())
 }
 
-/// Returns the expected exporters and ports of the ServiceImport, from the exports at the end and the expected start times of
-/// their ports.
+/// Returns the expected exporters and ports of the ServiceImport, from the exports at the end and the expected start
+/// times of their ports.
 fn expected(case: &Case, end: &[Object]) -> (Vec<ClusterId>, Vec<ServicePort>) {
     let stamp = |export: &InternalServiceExport| {
         let of_this = |initial: &&InitialExport| name_of(initial.cluster, initial.second) == export.meta.name;
@@ -92,8 +93,8 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<ClusterId>, Vec<ServicePort>) {
         match initial.stamp {
             Stamp::Since(since) if !turned => seconds(since).max(export.meta.created),
             Stamp::None if !turned && by_go => seconds(initial.created),
-            // The annotation has the start time of earlier ports. The ports changed while a Go hub agent ran, and this agent
-            // accepted the new ports. So the start time in the annotation still counts.
+            // The annotation has the start time of earlier ports. The ports changed while a Go hub agent ran, and this
+            // agent accepted the new ports. So the start time in the annotation still counts.
             Stamp::Stale(since) if !turned && by_go && initial.conflict_before == Some(false) => {
                 seconds(since).max(export.meta.created)
             }
@@ -104,8 +105,8 @@ fn expected(case: &Case, end: &[Object]) -> (Vec<ClusterId>, Vec<ServicePort>) {
     accepted(&ranked(counting.iter().map(|(cluster, export)| (stamp(export), cluster, export.ports.as_slice()))))
 }
 
-/// Asserts that the writes which the hub agent has just planned have the right outcomes of conflict resolution, judged by the
-/// objects in its view.
+/// Asserts that the writes which the hub agent has just planned have the right outcomes of conflict resolution, judged
+/// by the objects in its view.
 fn assert_new_outcomes_are_true(world: &World) {
     let view = &world.hub_agent.view;
     let stored: Vec<Object> = view.internal_exports.iter().cloned().map(IntoObject::object).collect();
@@ -147,8 +148,8 @@ fn assert_new_outcomes_are_true(world: &World) {
     }
 }
 
-/// Runs a case until no step is possible. The seed decides the order of steps, duplicate watch events and restarts of the hub
-/// agent.
+/// Runs a case until no step is possible. The seed decides the order of steps, duplicate watch events and restarts of
+/// the hub agent.
 fn play(case: &Case, seed: u64) -> World {
     let mut random = Rng::with_seed(seed);
     let mut world = hub_of(case).in_any_order(seed);
@@ -173,8 +174,8 @@ fn play(case: &Case, seed: u64) -> World {
     }
 }
 
-/// Returns a text for each object, without UIDs, versions and transition times. These texts must not depend on the order of
-/// events.
+/// Returns a text for each object, without UIDs, versions and transition times. These texts must not depend on the
+/// order of events.
 fn outcome(world: &World) -> Vec<String> {
     let line = |object: &Object| match object {
         Object::InternalServiceExport(export) => {
@@ -205,8 +206,8 @@ fn conflict_status(export: &InternalServiceExport) -> Option<&str> {
     (conflict.observed_generation >= export.meta.generation).then_some(conflict.status.as_str())
 }
 
-/// Asserts that after the last step the ServiceImport in the hub is as expected. The status of every export must have the
-/// expected outcome of conflict resolution.
+/// Asserts that after the last step the ServiceImport in the hub is as expected. The status of every export must have
+/// the expected outcome of conflict resolution.
 fn assert_ends_right(case: &Case, world: &World) {
     let end: Vec<Object> = world.hub.all().cloned().collect();
     let (clusters, ports) = expected(case, &end);
@@ -385,9 +386,9 @@ fn permutations(length: usize) -> Vec<Vec<usize>> {
 
 #[test]
 fn four_exports_end_alike_in_each_of_the_orders_in_which_they_can_arrive() {
-    // For each export: the index of its cluster, the index of its list of ports, and the start time of its port set in seconds.
-    // The clock starts at second 1000, so each start time is later than the creation of its export. An earlier start time would
-    // not count.
+    // For each export: the index of its cluster, the index of its list of ports, and the start time of its port set in
+    // seconds. The clock starts at second 1000, so each start time is later than the creation of its export. An earlier
+    // start time would not count.
     let exports = [(0, 0, 2_003), (1, 2, 2_001), (2, 3, 2_002), (3, 6, 2_001)];
     let expected: [ClusterId; 2] = ["member-2".into(), "member-3".into()];
     let orders = permutations(exports.len());
@@ -438,8 +439,8 @@ fn what_a_go_hub_accepted_is_stamped_before_the_import_changes() {
     assert_eq!(about(older, &["member-1"]), stamp, "its place is not lost to a crash between two writes");
 }
 
-/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
-/// then fails.
+/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that
+/// each test then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "exports_observed_in_any_order_end_with_the_same_outcome_and_no_outcome_is_ever_false",

@@ -1,5 +1,5 @@
-//! Tests of disputes: another writer undoes an agent's writes again and again. The condition `Disputed` shows this writer to the
-//! user of the export or import.
+//! Tests of disputes: another writer undoes an agent's writes again and again. The condition `Disputed` shows this
+//! writer to the user of the export or import.
 
 use crate::support::build::{
     BuildImport, BuildInternalExport, BuildMcs, IntoObject, accepted_export, condition, derived_service, found,
@@ -58,8 +58,8 @@ fn the_import_shows_a_dispute_until_it_ends() {
     assert_eq!(disputed_condition(&disputed), Some(("True", "WritesUndone", MESSAGE)));
     assert_eq!(conditions::find(&disputed, "Valid"), Some(&found()), "it is imported all the same");
 
-    // A restarted agent does not know about the dispute, so it sets the condition to False. If the other writer continues, the
-    // agent detects the dispute again.
+    // A restarted agent does not know about the dispute, so it sets the condition to False. If the other writer
+    // continues, the agent detects the dispute again.
     let view = importer(&disputed[1..]);
     let no_more = "no other writer undoes the agents' writes";
     let over = set(&writes(&view, &key));

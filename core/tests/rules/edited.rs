@@ -1,5 +1,6 @@
-//! Tests of random histories in which another writer edits the agents' objects. Meanwhile users change their objects, agents
-//! restart, and namespaces are deleted and created. At the end, the fleets are still in the state that the users requested.
+//! Tests of random histories in which another writer edits the agents' objects. Meanwhile users change their objects,
+//! agents restart, and namespaces are deleted and created. At the end, the fleets are still in the state that the users
+//! requested.
 //!
 //! The tests omit edits that agents do not repair:
 //!
@@ -187,8 +188,8 @@ fn an_event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Applies the edit with the index `index` to the object with the index `which`, among all objects of the agents. Returns the
-/// name of the edit and the kind of the object; `None` if no object changed.
+/// Applies the edit with the index `index` to the object with the index `which`, among all objects of the agents.
+/// Returns the name of the edit and the kind of the object; `None` if no object changed.
 fn edit(world: &mut World, index: usize, which: usize) -> Option<(&'static str, Kind)> {
     let edits = edits();
     let (what, kind, change) = edits[index % edits.len()];
@@ -241,8 +242,8 @@ fn a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history() {
     assert_eq!(seldom.collect::<Vec<_>>(), [], "every edit is made, and not by chance");
 }
 
-/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
-/// then fails.
+/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that
+/// each test then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history",
     a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history,

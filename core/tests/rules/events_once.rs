@@ -1,5 +1,5 @@
-//! Tests that an agent emits an Event only if something changed, also in random histories with restarts. The agent reports a
-//! blocking reason once, and stops reporting it when its cause is gone.
+//! Tests that an agent emits an Event only if something changed, also in random histories with restarts. The agent
+//! reports a blocking reason once, and stops reporting it when its cause is gone.
 
 use crate::fleet::{edit_mcs, mcs_of};
 use crate::histories::{MEMBERS, an_event, happen, prelude};
@@ -168,7 +168,8 @@ fn a_rejected_derived_service_shows_the_rejection_until_a_write_succeeds_also_af
 
 // === No Event without a change ===
 
-/// Returns the number of Events about ServiceExports and MultiClusterServices, by the object's UID and the Event's reason.
+/// Returns the number of Events about ServiceExports and MultiClusterServices, by the object's UID and the Event's
+/// reason.
 fn events_in(world: &World) -> BTreeMap<(Uid, &'static str), usize> {
     let mut reported = BTreeMap::new();
     let done = world.ledger.iter().filter(|entry| entry.answer == Answer::Done);
@@ -179,8 +180,8 @@ fn events_in(world: &World) -> BTreeMap<(Uid, &'static str), usize> {
     reported
 }
 
-/// Returns how often a condition of a user's object changed, by the object's UID and the condition's reason. A new message with
-/// the same reason counts too. `changes` are the changes that watches delivered.
+/// Returns how often a condition of a user's object changed, by the object's UID and the condition's reason. A new
+/// message with the same reason counts too. `changes` are the changes that watches delivered.
 fn changed_in(changes: &[(Who, KindChange)]) -> BTreeMap<(Uid, &'static str), usize> {
     let mut known: BTreeMap<(Uid, Text), Condition> = BTreeMap::new();
     let mut changed = BTreeMap::new();
@@ -255,8 +256,8 @@ fn a_condition_follows_its_object_to_another_generation_without_an_event() {
 /// Reasons that occur only in Events about users' objects, and in no condition.
 const BESIDE_CONDITIONS: [&str; 4] = ["UnimportedService", "DerivedServiceLost", "AddressRefused", "NameHeldByAnother"];
 
-/// Reasons of the condition `Withdrawn`. A change of this condition emits no Event: the same write changes the condition `Valid`,
-/// and that change emits an Event.
+/// Reasons of the condition `Withdrawn`. A change of this condition emits no Event: the same write changes the
+/// condition `Valid`, and that change emits an Event.
 const WITHOUT_EVENT: [&str; 2] = ["WeightIsZero", "WeightIsNotZero"];
 
 #[test]
@@ -290,8 +291,8 @@ fn a_fleet_emits_each_event_once_and_none_after_a_restart() {
     assert_eq!(world.ledger.len(), mark, "a settled fleet tells nothing and writes nothing");
 }
 
-/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
-/// then fails.
+/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that
+/// each test then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "each_change_of_a_condition_emits_one_event_and_nothing_else_does_in_any_history",
     each_change_of_a_condition_emits_one_event_and_nothing_else_does_in_any_history,

@@ -1,5 +1,5 @@
-//! Tests of excess: content in the agents' fields that the agents did not write. The agents remove excess that somebody added
-//! with an edit, but keep excess that a webhook adds to the agents' own writes.
+//! Tests of excess: content in the agents' fields that the agents did not write. The agents remove excess that somebody
+//! added with an edit, but keep excess that a webhook adds to the agents' own writes.
 
 use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, accepted_export, content, derived_service,
@@ -13,7 +13,8 @@ use fleetnet_core::model::{EndpointSlice, HubSlice, Object};
 use fleetnet_core::plan::{Action, ImportedSlice, Patch, Write};
 use fleetnet_types::Timestamp;
 
-/// Returns the key of a distributed slice, its imported slice, and the view of a just started member agent with both slices.
+/// Returns the key of a distributed slice, its imported slice, and the view of a just started member agent with both
+/// slices.
 fn imported() -> (Key, EndpointSlice, Planner) {
     let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
@@ -103,8 +104,8 @@ fn a_webhook_that_is_gone_is_forgotten_with_the_next_write() {
     assert_eq!(writes(&view, &key), [repair(&edited)]);
 }
 
-/// Returns the key of an exported slice, its distributed slice after `change`, and the hub agent's view of both. The exported
-/// slice has an `exportedSince` of 5.4 s, which a Go hub agent would cut to 5 s.
+/// Returns the key of an exported slice, its distributed slice after `change`, and the hub agent's view of both. The
+/// exported slice has an `exportedSince` of 5.4 s, which a Go hub agent would cut to 5 s.
 fn distributed(change: impl FnOnce(&mut HubSlice)) -> (hub::Key, HubSlice, hub::Planner) {
     let mut export = slice_export("member-1", &slice("work/app-1")).marked();
     export.spec.reference.exported_since = Some(Timestamp(5_400_000));

@@ -202,8 +202,8 @@ fn an_invalid_weight_changes_nothing_but_the_condition() {
     assert_eq!(writes(&view, &app()), [conditions(&export, &updated)]);
     assert_eq!(events(&view, &app()), ["ServiceExportInvalidWeightAnnotation"]);
 
-    // The agent keeps an existing export while the weight is malformed. If somebody deletes the export, the agent creates it
-    // again.
+    // The agent keeps an existing export while the weight is malformed. If somebody deletes the export, the agent
+    // creates it again.
     let written = export.with_conditions(&updated);
     let view = member_view([source.clone().object(), written.object()]);
     let kinds: Vec<Kind> = writes(&view, &app()).iter().map(|write| write.kind()).collect();
@@ -214,8 +214,8 @@ fn an_invalid_weight_changes_nothing_but_the_condition() {
     let view = member_view([source.clone().object(), fresh.clone().object()]);
     assert_eq!(writes(&view, &app()), []);
 
-    // A hub that was restored has exports that the agent had withdrawn. One of this Service is an existing export again. One of an
-    // earlier Service is withdrawn again.
+    // A hub that was restored has exports that the agent had withdrawn. One of this Service is an existing export
+    // again. One of an earlier Service is withdrawn again.
     let restored = internal_export("member-1", &source);
     let view = member_view([source.clone().object(), fresh.clone().object(), restored.clone().object()]);
     assert_eq!(writes(&view, &app()), [Write::add_finalizer(Kind::ServiceExport, &fresh.meta)]);
@@ -415,7 +415,8 @@ fn only_ready_to_go_slices_of_accepted_exports_are_exported() {
         let planned = writes(&view, &app_slice());
         assert_eq!(planned, if expected { &[][..] } else { &withdrawn[..] }, "{case}: what was exported");
     }
-    // A slice in `fleet-system` with the name of an imported slice is not exported, even if somebody has removed its labels.
+    // A slice in `fleet-system` with the name of an imported slice is not exported, even if somebody has removed its
+    // labels.
     let system = [service("fleet-system/app").object(), accepted_export("fleet-system/app").object()];
     let view = member_view(system.into_iter().chain([unlabelled.object(), imported_here]));
     assert_eq!(writes(&view, &Key::SliceExport(named("fleet-system/app-1"))), []);
@@ -437,8 +438,8 @@ fn a_slice_whose_short_name_another_source_uses_gets_the_long_one() {
     assert_eq!(name, "member-1-work-app-1-e095fccc09");
 }
 
-/// Returns the `exportedSince`, in seconds, of the export that the agent plans after these changes of the source slice. Each
-/// change has a second, a generation and endpoints.
+/// Returns the `exportedSince`, in seconds, of the export that the agent plans after these changes of the source slice.
+/// Each change has a second, a generation and endpoints.
 fn stamp_after(changes: &[(i64, i64, &[&str])]) -> Option<i64> {
     let source = slice("work/app-1");
     let mut view = member_view([

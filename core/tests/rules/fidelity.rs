@@ -295,7 +295,8 @@ fn any_features() -> impl Strategy<Value = Features> {
     prop_oneof![Just(Features::ALL), Just(Features::NONE), some.prop_map(|set| set.into_iter().collect())]
 }
 
-/// Returns the part of a slice that the importer gets if hub and importer support these features; `None` if it gets no slice.
+/// Returns the part of a slice that the importer gets if hub and importer support these features; `None` if it gets no
+/// slice.
 fn common(content: &SliceContent, hub: Features, importer: Features) -> Option<SliceContent> {
     let both = |feature| hub.has(feature) && importer.has(feature);
     if content.address_type == AddressType::IPv6 && !both(Feature::IPv6) {
@@ -309,7 +310,8 @@ fn common(content: &SliceContent, hub: Features, importer: Features) -> Option<S
     Some(SliceContent { endpoints: reduced(&content.endpoints), draining, ..content.clone() })
 }
 
-/// Returns a fleet after its last step. In this fleet, member-1 exports `work/app` with this slice, and member-2 imports it.
+/// Returns a fleet after its last step. In this fleet, member-1 exports `work/app` with this slice, and member-2
+/// imports it.
 fn imported(content: &SliceContent, session_affinity: SessionAffinity, hub: Features, importer: Features) -> World {
     let mut world = World::new(2);
     world.run();
@@ -356,8 +358,8 @@ fn export_then_import_preserves_every_field_that_all_agents_support() {
         let has_six = expected.iter().any(|content| content.address_type == AddressType::IPv6 && is_any(content));
         assert_eq!(derived.dual_stack, has_six);
 
-        // The announced features change. The import must depend only on the current features, not on earlier ones. Afterwards,
-        // restarted agents write nothing.
+        // The announced features change. The import must depend only on the current features, not on earlier ones.
+        // Afterwards, restarted agents write nothing.
         for (hub, importer) in [(Features::ALL, Features::ALL), (Features::NONE, Features::NONE), (hub, importer)] {
             announce(&mut world, 0, |agent| agent.status.announcement = Announcement::new("1.2.3", hub));
             announce(&mut world, 1, |agent| agent.member = Announcement::new("1.2.3", importer));
@@ -393,8 +395,8 @@ fn all_of_a_rich_slice_arrives_and_the_fleet_settles() {
     assert_settled(&world);
 }
 
-/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
-/// then fails.
+/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that
+/// each test then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "export_then_import_preserves_every_field_that_all_agents_support",
     export_then_import_preserves_every_field_that_all_agents_support,

@@ -123,8 +123,8 @@ pub(crate) fn set_endpoints(world: &mut World, slice: &str, endpoints: &[&str]) 
     assert!(done, "{slice} is there and changes");
 }
 
-/// If `blocked` is true, adds a finalizer of another controller to an object, so that the object stays after its deletion.
-/// Otherwise removes the finalizers of other controllers.
+/// If `blocked` is true, adds a finalizer of another controller to an object, so that the object stays after its
+/// deletion. Otherwise removes the finalizers of other controllers.
 pub(crate) fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, blocked: bool) {
     let done = world.edit(who, kind, name, |object| {
         object.meta_mut().finalizers.others = if blocked { vec!["example.com/hold".into()] } else { Vec::new() };

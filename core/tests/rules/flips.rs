@@ -1,9 +1,9 @@
-//! Tests of random histories in which agents announce other features, or stop announcing features. Meanwhile users make a
-//! Service headless and back, change the type of imports, and create and delete slices, and agents crash.
+//! Tests of random histories in which agents announce other features, or stop announcing features. Meanwhile users make
+//! a Service headless and back, change the type of imports, and create and delete slices, and agents crash.
 //!
-//! At the end every importer has everything that exporter, hub and importer all support. Agents write for a peer only what the
-//! peer announced, and a restart writes nothing. The test also counts which situations its random cases cover, and fails if one
-//! of them is rare.
+//! At the end every importer has everything that exporter, hub and importer all support. Agents write for a peer only
+//! what the peer announced, and a restart writes nothing. The test also counts which situations its random cases cover,
+//! and fails if one of them is rare.
 
 use crate::fleet::{derived, mcs_of};
 use crate::support::build::{
@@ -67,7 +67,8 @@ fn a_step() -> impl Strategy<Value = Step> {
 
 const SLICES: usize = 3;
 
-/// Returns the content of a slice that uses every feature. Slices 0 and 2 have IPv4 addresses, slice 1 has IPv6 addresses.
+/// Returns the content of a slice that uses every feature. Slices 0 and 2 have IPv4 addresses, slice 1 has IPv6
+/// addresses.
 fn rich(index: usize) -> SliceContent {
     let is_six = index == 1;
     let endpoint = |last: usize, zone: Option<&str>| Endpoint {
@@ -101,7 +102,8 @@ fn reduced_for(content: &SliceContent, known_features: &dyn Fn(Feature) -> bool)
     Some(reduced)
 }
 
-/// Fleet in which member-1 exports `work/app` and the other members import it, with the latest announcements of all agents.
+/// Fleet in which member-1 exports `work/app` and the other members import it, with the latest announcements of all
+/// agents.
 struct Fleet {
     world: World,
     hub: [Option<Features>; MEMBERS],
@@ -122,8 +124,8 @@ impl Fleet {
             world: World::new(MEMBERS).in_any_order(seed),
             hub: [Some(Features::ALL); MEMBERS],
             members: [Some(Features::ALL); MEMBERS],
-            // In half of the cases the Service has no session affinity. Then a change of features does not change the status of
-            // a claim. So the agents must update the slices because of the features alone.
+            // In half of the cases the Service has no session affinity. Then a change of features does not change the
+            // status of a claim. So the agents must update the slices because of the features alone.
             session_affinity: if seed.is_multiple_of(2) { STICKY } else { SessionAffinity::None },
             headless: false,
             slices: [false; SLICES],
@@ -134,8 +136,9 @@ impl Fleet {
         fleet.world.create(Who::Member(0), export.object());
         (0..2).for_each(|index| fleet.set_slice(index, true));
         for importer in IMPORTERS {
-            // In a third of the cases all members first request LoadBalancer. Then a member without the exclusive claim waits
-            // without an import. A member that first requests ClusterIP keeps its import when it requests LoadBalancer later.
+            // In a third of the cases all members first request LoadBalancer. Then a member without the exclusive claim
+            // waits without an import. A member that first requests ClusterIP keeps its import when it requests
+            // LoadBalancer later.
             let consumer = if seed.is_multiple_of(3) { ConsumerType::LoadBalancer } else { ConsumerType::ClusterIp };
             let mcs = mcs("work/app").consumed_as(consumer);
             fleet.world.create(Who::Member(importer), mcs.object());
@@ -143,8 +146,8 @@ impl Fleet {
         fleet
     }
 
-    /// Writes the current announcements of hub and member to the member's MemberAgent, and creates the MemberAgent if it is
-    /// missing.
+    /// Writes the current announcements of hub and member to the member's MemberAgent, and creates the MemberAgent if
+    /// it is missing.
     fn say(&mut self, member: usize) {
         let word = |announced: Option<Features>| {
             announced.map_or_else(Announcement::default, |it| Announcement::new("1.2.3", it))
@@ -158,7 +161,8 @@ impl Fleet {
         });
     }
 
-    /// Renews the MemberAgents that exist, as the member agents do every 10 s. The hub agent counts gained features at a renewal.
+    /// Renews the MemberAgents that exist, as the member agents do every 10 s. The hub agent counts gained features at
+    /// a renewal.
     fn renew(&mut self) {
         let now = self.world.now;
         for member in 0..MEMBERS {
@@ -246,8 +250,8 @@ impl Fleet {
         sorted(self.world.members[importer].cluster.list(Kind::EndpointSlice).filter_map(slice).collect())
     }
 
-    /// Asserts that an importer has every part of the export that both hub and importer support. Returns the names of the
-    /// situations that this importer shows.
+    /// Asserts that an importer has every part of the export that both hub and importer support. Returns the names of
+    /// the situations that this importer shows.
     fn assert_imported(&self, importer: usize) -> BTreeSet<&'static str> {
         let mcs = mcs_of(&self.world, importer, "work/app").expect("it is there");
         let derived = mcs.derived_label.as_ref().and_then(|name| derived(&self.world, importer, name));
@@ -300,14 +304,14 @@ impl Fleet {
                 _ => false,
             })
         };
-        // Members with the exclusive claim: they import, and have no shared claim. A member that waits for the exclusive claim
-        // may also import, but through a shared claim.
+        // Members with the exclusive claim: they import, and have no shared claim. A member that waits for the
+        // exclusive claim may also import, but through a shared claim.
         let holds = asks.iter().filter(|(importer, mcs)| mcs.derived_label.is_some() && !shares(*importer));
         assert_eq!(holds.count(), may.count().min(1));
     }
 
-    /// Deletes the CRD of MemberAgent with all MemberAgents, and restores the CRD later. Each agent sees both changes at
-    /// another time, and some agents restart meanwhile. Asserts that agents write nothing because of these changes.
+    /// Deletes the CRD of MemberAgent with all MemberAgents, and restores the CRD later. Each agent sees both changes
+    /// at another time, and some agents restart meanwhile. Asserts that agents write nothing because of these changes.
     fn assert_a_lost_definition_takes_nothing_back(&mut self, seed: u64) {
         let mark = self.world.ledger.len();
         for member in 0..MEMBERS {
@@ -412,8 +416,8 @@ fn whatever_is_announced_and_withdrawn_all_end_with_what_all_support() {
     assert!(seen.values().all(|count| *count >= 10), "and not by chance: {seen:#?}");
 }
 
-/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
-/// then fails.
+/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that
+/// each test then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[(
     "whatever_is_announced_and_withdrawn_all_end_with_what_all_support",
     whatever_is_announced_and_withdrawn_all_end_with_what_all_support,

@@ -193,8 +193,9 @@ fn a_copy_goes_when_what_takes_its_place_leaves_the_service() {
 
 #[test]
 fn a_copy_goes_when_another_member_takes_the_name_of_what_takes_its_place() {
-    // The replacement slice that member-1 exports has the same name in the hub as a slice that member-3 exports. Under this name
-    // the hub agent distributes only the slice of member-3. So the old slice of member-1 must not wait for the replacement.
+    // The replacement slice that member-1 exports has the same name in the hub as a slice that member-3 exports. Under
+    // this name the hub agent distributes only the slice of member-3. So the old slice of member-1 must not wait for
+    // the replacement.
     let [old, new] = exports(["work/app-1", "work/app-2"]);
     let rightful = slice_export("member-3", &slice("work/web-1")).marked();
     let new = new.called(&rightful.meta.name.name);

@@ -1,4 +1,5 @@
-//! Tests of MemberAgents: heartbeats, the features that member agent and hub agent announce, and the effects of these features.
+//! Tests of MemberAgents: heartbeats, the features that member agent and hub agent announce, and the effects of these
+//! features.
 
 use crate::support::agent::{self, View as _, removed};
 use crate::support::build::{
@@ -29,14 +30,14 @@ fn announcement() -> Announcement {
     Announcement::new("1.2.3", Features::ALL)
 }
 
-/// Returns the view of a member that announces features. Its last renewal was four seconds before [`NOW`], the time at which
-/// the tests plan. The view received these objects at the same time.
+/// Returns the view of a member that announces features. Its last renewal was four seconds before [`NOW`], the time at
+/// which the tests plan. The view received these objects at the same time.
 fn speaking(objects: impl IntoIterator<Item = Object>) -> member::Planner {
     speaking_since(NOW.plus_micros(-4 * SECOND), objects)
 }
 
-/// Returns the view of a member that announces features. At `seen`, the view received these objects and the member renewed its
-/// MemberAgent.
+/// Returns the view of a member that announces features. At `seen`, the view received these objects and the member
+/// renewed its MemberAgent.
 fn speaking_since(seen: Timestamp, objects: impl IntoIterator<Item = Object>) -> member::Planner {
     let mut view = member::Planner::new(Settings { announces: Some(announcement()), ..settings(0) });
     for object in objects.into_iter().chain([system_namespace("uid-kube-system")]) {
@@ -140,7 +141,8 @@ fn no_watch_of_a_feature_stops_the_heartbeat() {
             view.settings.standard_api = StandardApi::LabelledNamespaces;
             view.watch_state(kind, state, NOW, &mut Vec::new());
             let renewals = view.plan(&Key::Heartbeat, NOW.plus_micros(6 * SECOND)).writes.len();
-            // Until the server has answered for the namespace kube-system, it is unknown if another cluster owns the id.
+            // Until the server has answered for the namespace kube-system, it is unknown if another cluster owns the
+            // id.
             let is_first_list = kind == Kind::SystemNamespace && state == WatchState::Incomplete;
             assert_eq!(renewals, usize::from(!is_first_list), "{kind:?} {state:?}");
         }
@@ -351,8 +353,8 @@ fn rich() -> (EndpointSlice, EndpointSlice) {
     (rich, plain)
 }
 
-/// Returns the writes with which the exporter creates or updates the export of a slice. The hub agent announces the features
-/// `hub`; `stored` is the existing export.
+/// Returns the writes with which the exporter creates or updates the export of a slice. The hub agent announces the
+/// features `hub`; `stored` is the existing export.
 fn exported(slice: &EndpointSlice, hub: Option<Features>, stored: Option<&HubSlice>) -> Vec<Write> {
     let mut objects = vec![service("work/app").object(), accepted_export("work/app").object(), slice.clone().object()];
     objects.extend(stored.map(|stored| Object::EndpointSliceExport(stored.clone())));
@@ -419,8 +421,8 @@ fn a_change_of_what_the_hub_does_not_get_is_no_change() {
     assert_eq!(spec.reference.exported_since, Some(seconds(30)), "its time runs from what the hub is told");
 }
 
-/// Returns the hub agent's view of an export of member-1 and its distributed slice for member-2 (`distributed`). Member-2
-/// announces the features `importer`.
+/// Returns the hub agent's view of an export of member-1 and its distributed slice for member-2 (`distributed`).
+/// Member-2 announces the features `importer`.
 fn distributing(export: &HubSlice, importer: Option<Features>, distributed: Option<&HubSlice>) -> hub::Planner {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let claim = claim("member-2", &service_import("work/app")).marked().with_status(resolved(&["member-1"]));

@@ -1,5 +1,5 @@
-//! Tests of random histories of users, agents and clusters. In any order of events the agents come to rest, the imported
-//! endpoints equal the exported endpoints, and no unneeded object is left.
+//! Tests of random histories of users, agents and clusters. In any order of events the agents come to rest, the
+//! imported endpoints equal the exported endpoints, and no unneeded object is left.
 
 use crate::oracle::{CLASSES, assert_empty, assert_grace_is_over, assert_settled, classes, state};
 use crate::support::property::for_any;
@@ -143,8 +143,8 @@ fn any_history_settles_with_imported_equal_to_exported_and_nothing_left_over() {
     });
 }
 
-/// Returns a history with every kind of change: exports, imports of both types, changes, a conflict, and the removal of all
-/// objects.
+/// Returns a history with every kind of change: exports, imports of both types, changes, a conflict, and the removal of
+/// all objects.
 fn a_whole_life() -> Vec<Action> {
     vec![
         Action::MakeService { member: 0, app: 0, ports: 0 },
@@ -208,8 +208,8 @@ fn a_crash_between_any_two_writes_ends_in_the_same_state() {
     assert!(writes > 150, "a whole life is more than {writes} writes");
 }
 
-/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
-/// then fails.
+/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that
+/// each test then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "any_history_settles_with_imported_equal_to_exported_and_nothing_left_over",

@@ -1,5 +1,5 @@
-//! Tests of a hostile member that writes any object in its own namespace of the hub. The other members must still import the same
-//! from one another. Each history runs with and without hostile writes, and both results must be equal.
+//! Tests of a hostile member that writes any object in its own namespace of the hub. The other members must still
+//! import the same from one another. Each history runs with and without hostile writes, and both results must be equal.
 
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::oracle::{CLASSES, assert_settled, classes, state};
@@ -50,7 +50,8 @@ const ACTS: [&str; 7] = [
     "writes a MemberAgent",
 ];
 
-/// Generator of values that a hostile member writes. Some values are copies from other members' objects, some are nonsense.
+/// Generator of values that a hostile member writes. Some values are copies from other members' objects, some are
+/// nonsense.
 struct Hostile {
     random: Rng,
     names: Vec<Text>,
@@ -209,8 +210,8 @@ impl Hostile {
         object
     }
 
-    /// Makes the hostile member write or delete an object, or leave an undecodable object. Returns the name of this act in
-    /// [`ACTS`].
+    /// Makes the hostile member write or delete an object, or leave an undecodable object. Returns the name of this act
+    /// in [`ACTS`].
     fn act(&mut self, world: &mut World) -> &'static str {
         let object = self.object();
         let (kind, name) = (object.kind(), object.meta().name.clone());
@@ -246,8 +247,8 @@ fn overwrite(stored: &mut Object, by: Object) {
     *stored.meta_mut() = meta;
 }
 
-/// Returns all objects, without the objects of the hostile member, and without the hub's ServiceImports outside the namespace
-/// `work`.
+/// Returns all objects, without the objects of the hostile member, and without the hub's ServiceImports outside the
+/// namespace `work`.
 fn others(world: &World) -> BTreeMap<String, Object> {
     let mut state = state(world);
     let prefix = format!("{}/", names::member_namespace(HOSTILE));
@@ -256,8 +257,8 @@ fn others(world: &World) -> BTreeMap<String, Object> {
     state
 }
 
-/// Returns the objects of [`others`] without what the hostile member legitimately adds: its slices, and its entries in the
-/// lists of exporters and importers.
+/// Returns the objects of [`others`] without what the hostile member legitimately adds: its slices, and its entries in
+/// the lists of exporters and importers.
 fn distributed_from_others(world: &World) -> BTreeMap<String, Object> {
     let hostile = |cluster: &ClusterId| &**cluster == HOSTILE;
     let mut theirs = BTreeSet::new();
@@ -284,8 +285,8 @@ fn distributed_from_others(world: &World) -> BTreeMap<String, Object> {
             _ => {}
         }
     }
-    // A ServiceImport that has no other exporter than the hostile member is not compared: it does not exist in the fleet
-    // without hostile acts.
+    // A ServiceImport that has no other exporter than the hostile member is not compared: it does not exist in the
+    // fleet without hostile acts.
     state.retain(|_, object| !matches!(object, Object::ServiceImport(import) if import.status.clusters.is_empty()));
     state
 }
@@ -298,14 +299,15 @@ fn world() -> World {
     world
 }
 
-/// True for events that have the same effect with and without the hostile member. `Run` makes a fixed number of steps, and
-/// `Meddle` deletes an object by index. Both have another effect if the hostile member causes additional steps and objects.
+/// True for events that have the same effect with and without the hostile member. `Run` makes a fixed number of steps,
+/// and `Meddle` deletes an object by index. Both have another effect if the hostile member causes additional steps and
+/// objects.
 fn of_honest(event: &Event) -> bool {
     !matches!(event, Event::Run { .. } | Event::User(Action::Meddle { .. }))
 }
 
-/// Applies the same event to two fleets, the second with hostile acts. Asserts that all objects of `outcome` are equal in both.
-/// Returns the names of the hostile acts.
+/// Applies the same event to two fleets, the second with hostile acts. Asserts that all objects of `outcome` are equal
+/// in both. Returns the names of the hostile acts.
 fn play(
     worlds: &mut [World; 2],
     event: &Event,
@@ -332,8 +334,8 @@ fn play(
     done
 }
 
-/// Asserts that the fleet without hostile acts reaches the state that its users requested. Otherwise the comparison of both
-/// fleets would prove nothing. Returns the names of the situations that this fleet shows.
+/// Asserts that the fleet without hostile acts reaches the state that its users requested. Otherwise the comparison of
+/// both fleets would prove nothing. Returns the names of the situations that this fleet shows.
 fn settled(worlds: [World; 2]) -> Vec<&'static str> {
     let [mut without, _] = worlds;
     without.run_for(DAY_MICROS);
@@ -341,8 +343,8 @@ fn settled(worlds: [World; 2]) -> Vec<&'static str> {
     classes(&without)
 }
 
-/// Returns the names of what must occur in tests of [`established`] fleets: all hostile acts, and the situations that such a
-/// fleet can have. It has no conflicts and no waiting claims.
+/// Returns the names of what must occur in tests of [`established`] fleets: all hostile acts, and the situations that
+/// such a fleet can have. It has no conflicts and no waiting claims.
 fn established_and_acts() -> Vec<&'static str> {
     let established = ["endpoints are imported", "two exporters are accepted", "two importers share"];
     [&established[..], &ACTS].concat()
@@ -419,7 +421,8 @@ fn a_member_that_may_neither_export_nor_import_changes_nothing_whatever_it_write
     );
 }
 
-/// The member that exports a slice waits until all importers have lost it. So an importer must not delay this without end.
+/// The member that exports a slice waits until all importers have lost it. So an importer must not delay this without
+/// end.
 #[test]
 fn an_importer_that_keeps_or_hides_its_slice_delays_the_removal_of_another_by_a_minute_at_most() {
     let [going, stays] =
@@ -449,8 +452,8 @@ fn an_importer_that_keeps_or_hides_its_slice_delays_the_removal_of_another_by_a_
     }
 }
 
-/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that each test
-/// then fails.
+/// Tests of this file that run random histories. `proved.rs` also runs these tests with broken agents, and asserts that
+/// each test then fails.
 pub(crate) const HISTORIES: &[(&str, fn())] = &[
     (
         "whatever_a_hostile_member_writes_importers_get_the_same_from_the_others",

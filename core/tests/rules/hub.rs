@@ -1,5 +1,5 @@
-//! Tests of the hub agent: it merges exports into one ServiceImport, grants claims of importers, and distributes slices to
-//! importers.
+//! Tests of the hub agent: it merges exports into one ServiceImport, grants claims of importers, and distributes slices
+//! to importers.
 
 use crate::support::agent::View as _;
 use crate::support::build::{
@@ -77,8 +77,9 @@ fn an_export_that_a_go_hub_had_accepted_keeps_its_place() {
 
 #[test]
 fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
-    // Our hub agent wrote `ports-offered-since` for earlier ports. Then a Go hub agent was the leader: it accepted the current
-    // ports and put other exports in conflict. So the start time in the annotation now counts for the current ports.
+    // Our hub agent wrote `ports-offered-since` for earlier ports. Then a Go hub agent was the leader: it accepted the
+    // current ports and put other exports in conflict. So the start time in the annotation now counts for the current
+    // ports.
     let turned = InternalServiceExport {
         stamp: export_of("member-2", &[port("http", 79)]).port_set_since(seconds(4)).stamp,
         ..export_of("member-2", &http()).created(seconds(3)).marked().judged(no_conflict("work/app"))
@@ -89,8 +90,8 @@ fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
     let planned = writes(&view, &app());
     assert_eq!(planned[..2], [stamped(&loser, NOW), stamped(&turned, seconds(4))]);
 
-    // The status of this export has no outcome of conflict resolution, so no hub agent has accepted its current ports. The start
-    // time of these ports is now, although the ServiceImport lists the cluster of the export.
+    // The status of this export has no outcome of conflict resolution, so no hub agent has accepted its current ports.
+    // The start time of these ports is now, although the ServiceImport lists the cluster of the export.
     let unreported = InternalServiceExport { conditions: Vec::new(), ..turned };
     let import = service_import("work/app").showing(resolved(&["member-2"]));
     let view = hub_view([unreported.clone().object(), import.object()]);
@@ -113,8 +114,8 @@ fn the_import_is_created_then_lists_its_exporters_then_they_get_their_outcome() 
     assert_eq!(writes(&view, &app()), [set_outcome(&export, no_conflict("work/app"))]);
 }
 
-/// Returns the accepted clusters and their ports. Each export is given as cluster, start time of its port set in seconds, and
-/// ports.
+/// Returns the accepted clusters and their ports. Each export is given as cluster, start time of its port set in
+/// seconds, and ports.
 fn resolution(exports: &[(&str, i64, &[ServicePort])]) -> (Vec<ClusterId>, Vec<ServicePort>) {
     let exports =
         exports.iter().map(|(cluster, since, ports)| export_of(cluster, ports).port_set_since(seconds(*since)));
@@ -635,8 +636,8 @@ fn a_deleted_distributed_slice_is_unmarked_when_its_namespace_is_deleted() {
     assert_eq!(writes(&view, &key), [], "its agent lets it go");
     assert!(observe_change(&mut view, goes.clone().object()).contains(&key));
     assert_eq!(writes(&view, &key), released);
-    // Kubernetes deletes the claim together with the namespace. So the claim may be gone first, and the agent must requeue the
-    // slice even without it.
+    // Kubernetes deletes the claim together with the namespace. So the claim may be gone first, and the agent must
+    // requeue the slice even without it.
     let copy_alone = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(dying.clone())];
     let mut view = hub_view(copy_alone.into_iter().chain([import.clone().object(), stays.object()]));
     assert!(observe_change(&mut view, goes.clone().object()).contains(&key));
@@ -644,7 +645,8 @@ fn a_deleted_distributed_slice_is_unmarked_when_its_namespace_is_deleted() {
     assert_eq!(writes(&view, &key), [], "it is not deleted yet");
     assert_eq!(observe_change(&mut view, Object::EndpointSliceImport(dying.clone())), std::slice::from_ref(&key));
     assert_eq!(writes(&view, &key), released);
-    // While the state of the namespace is unknown, the hub agent does not remove the finalizer: the member agent may still do so.
+    // While the state of the namespace is unknown, the hub agent does not remove the finalizer: the member agent may
+    // still do so.
     view.watch_state(Kind::Namespace, WatchState::Unknown, NOW, &mut Vec::new());
     assert_eq!(writes(&view, &key), []);
     let others = dying.with_finalizer("example.com/other");

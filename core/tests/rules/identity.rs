@@ -1,5 +1,5 @@
-//! Tests of two clusters with the same cluster id: only the cluster that owns the id writes to the hub. The agent of the other
-//! cluster also deletes nothing in its own cluster.
+//! Tests of two clusters with the same cluster id: only the cluster that owns the id writes to the hub. The agent of
+//! the other cluster also deletes nothing in its own cluster.
 
 use crate::support::agent::{self, View as _, applied, removed};
 use crate::support::build::{
@@ -87,7 +87,8 @@ fn owned_by(uid: &str) -> MemberAgent {
     MemberAgent { cluster_uid: Some(uid.into()), leader: Some(format!("leader in {uid}").into()), ..agent }
 }
 
-/// Returns the objects of an exported Service and of a Service whose imported slice is being withdrawn, and the keys of both.
+/// Returns the objects of an exported Service and of a Service whose imported slice is being withdrawn, and the keys of
+/// both.
 fn both_directions() -> (Vec<Object>, Vec<Key>) {
     let (exported, source) = (service("work/app"), slice("work/app-1").endpoints(&["10.0.0.1"]));
     let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/db-1"))).marked().deleting();
@@ -512,8 +513,8 @@ impl Pair {
         view.observe(change, at, &mut Vec::new());
     }
 
-    /// Plans and executes the heartbeat of a cluster. The server's answer may be lost; then the cluster sees its write later,
-    /// through its watch.
+    /// Plans and executes the heartbeat of a cluster. The server's answer may be lost; then the cluster sees its write
+    /// later, through its watch.
     fn renew(&mut self, index: usize) {
         let now = self.clock(index);
         let Some(view) = self.sides[index].view.as_ref().filter(|_| self.sides[index].connected) else { return };
@@ -538,8 +539,8 @@ impl Pair {
         view.renewal_written(now, &mut Vec::new());
     }
 
-    /// Executes a write of a cluster. Returns true if the precondition of the write was met. Asserts that a cluster takes the
-    /// cluster id only from an owner that does not act any more.
+    /// Executes a write of a cluster. Returns true if the precondition of the write was met. Asserts that a cluster
+    /// takes the cluster id only from an owner that does not act any more.
     fn execute(&mut self, index: usize, write: &Write) -> bool {
         let (renewal, made) = match &write.action {
             Action::Create(Desired::MemberAgent(renewal)) if self.agent.is_none() => {

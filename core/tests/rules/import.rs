@@ -117,8 +117,8 @@ fn a_resolved_import_gets_a_name_then_a_derived_service_then_a_status() {
     assert_eq!(planned(&view, &app()), Plan::default());
 }
 
-/// Returns a MultiClusterService, and the objects of its import: the same MultiClusterService, its ServiceImport and this
-/// derived Service.
+/// Returns a MultiClusterService, and the objects of its import: the same MultiClusterService, its ServiceImport and
+/// this derived Service.
 fn standing(service: Service) -> (MultiClusterService, Vec<Object>) {
     let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
@@ -143,8 +143,8 @@ fn a_derived_service_is_mended_in_what_we_own() {
         let (_, objects) = standing(wrong.clone());
         assert_eq!(writes(&member_view(objects), &app()), [mend(&wrong)]);
     }
-    // Somebody removed our labels before the agent started, so nothing shows that the Service is ours. The agent creates a
-    // derived Service with another name.
+    // Somebody removed our labels before the agent started, so nothing shows that the Service is ours. The agent
+    // creates a derived Service with another name.
     let foreign = Service { derived_from: None, ..service };
     let (_, objects) = standing(foreign);
     let view = member_view(objects);
@@ -312,7 +312,8 @@ fn a_name_that_a_foreign_service_uses_is_left_alone() {
     assert_eq!((events_of(&plan), blocking_reasons(&plan)), (vec![("NameHeldByAnother", message)], events_of(&plan)));
 }
 
-/// Returns the view of an agent with a limit of load balancers. Other members export what the MultiClusterServices request.
+/// Returns the view of an agent with a limit of load balancers. Other members export what the MultiClusterServices
+/// request.
 fn limited(limit: usize, requests: &[&MultiClusterService], services: &[Service]) -> Planner {
     let mut settings = settings(0);
     settings.load_balancers_per_namespace = Some(limit);
@@ -497,8 +498,8 @@ fn the_status_shows_the_hubs_answer_and_the_claim_follows_the_multi_cluster_serv
     let shows = Write::patch(&stored.meta, Patch::ServiceImportStatus(resolved(&["member-2"])));
     assert_eq!(writes(&view, &import()), [status_and_reason, shows]);
 
-    // The MultiClusterService now requests another Service. So its type and the status of the claim no longer matter for the
-    // ServiceImport that it requested before.
+    // The MultiClusterService now requests another Service. So its type and the status of the claim no longer matter
+    // for the ServiceImport that it requested before.
     let turned = mcs.importing("web");
     let answered = answered.with_status(ImportStatus::default());
     let view = member_view([turned.object(), stored.object(), answered.object()]);
@@ -587,8 +588,8 @@ fn a_shared_claim_of_an_earlier_import_is_taken_over() {
 
 // === Imports of distributed slices ===
 
-/// Returns the distributed slice of a slice of `work/app` in member-2. Also returns the MultiClusterService, ServiceImport and
-/// derived Service with which member-1 imports `work/app`.
+/// Returns the distributed slice of a slice of `work/app` in member-2. Also returns the MultiClusterService,
+/// ServiceImport and derived Service with which member-1 imports `work/app`.
 fn distributed() -> (HubSlice, Vec<Object>) {
     let distributed =
         distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1").generation(4))).marked();
@@ -726,7 +727,8 @@ fn a_slice_of_another_owner_with_the_name_of_an_import_is_reported_once() {
     };
     assert_eq!((conditions[0].status.as_str(), &*conditions[0].reason), ("False", "NameHeldByAnother"));
 
-    // A restarted agent finds the condition in the MultiClusterService and writes nothing, even before it has listed all slices.
+    // A restarted agent finds the condition in the MultiClusterService and writes nothing, even before it has listed
+    // all slices.
     let reported = events_of_mcs(&objects, conditions);
     let mut view = view_of(Some(&distributed), Some(&theirs), &reported);
     assert_eq!(writes(&view, &mcs), []);

@@ -1,5 +1,5 @@
-//! Tests of decisions of the hub agent that depend on several objects. When the hub agent decides, its view may lack the last
-//! write to any of these objects.
+//! Tests of decisions of the hub agent that depend on several objects. When the hub agent decides, its view may lack
+//! the last write to any of these objects.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, IntoObject, claim, in_hub_of, internal_export,
@@ -53,7 +53,8 @@ fn claim_at(hub: &mut Cluster, cluster: &str, second: i64) {
 }
 
 fn forge_mark(hub: &mut Cluster, cluster: &str) {
-    // The member adds the hub agent's finalizer to its own claim. If the claim already has the finalizer, nothing changes.
+    // The member adds the hub agent's finalizer to its own claim. If the claim already has the finalizer, nothing
+    // changes.
     hub.edit(Kind::InternalServiceImport, &claim_name(cluster), |claim| claim.meta_mut().finalizers.ours = true);
 }
 
@@ -75,8 +76,8 @@ fn claims(hub: &Cluster) -> impl Iterator<Item = &InternalServiceImport> {
     })
 }
 
-/// Returns a description of a loss of a granted claim; `None` if nothing is lost. A granted claim that still exists is lost if
-/// its status is cleared, or if the ServiceImport no longer records it.
+/// Returns a description of a loss of a granted claim; `None` if nothing is lost. A granted claim that still exists is
+/// lost if its status is cleared, or if the ServiceImport no longer records it.
 fn loses_what_is_granted(before: &Cluster, after: &Cluster) -> Option<String> {
     let recorded = |hub: &Cluster, namespace: &Text| import_of(hub).claims.importers.contains_key(namespace);
     claims(after).filter(|claim| !claim.meta.deleting).find_map(|claim| {
@@ -102,8 +103,9 @@ fn outcome(hub: &Cluster) -> Outcome {
     )
 }
 
-/// Makes the members' `changes` in the given order, with the hub agent's steps between them in every possible order. Returns
-/// each distinct outcome once. If `in_order` is true, the view receives new objects of one kind in the order of their creation.
+/// Makes the members' `changes` in the given order, with the hub agent's steps between them in every possible order.
+/// Returns each distinct outcome once. If `in_order` is true, the view receives new objects of one kind in the order of
+/// their creation.
 fn outcomes(start: Cluster, changes: Vec<Change>, in_order: bool) -> Vec<Outcome> {
     let exploration = Exploration { start, keys: vec![app()], changes, in_order, wrong: loses_what_is_granted };
     let (ends, states) = exploration.run();
@@ -114,8 +116,8 @@ fn outcomes(start: Cluster, changes: Vec<Change>, in_order: bool) -> Vec<Outcome
     outcomes
 }
 
-/// Returns the outcome in which the ServiceImport records only `holder` as importer. The claim of `holder` has finalizer and
-/// status, the claim of `other` has neither.
+/// Returns the outcome in which the ServiceImport records only `holder` as importer. The claim of `holder` has
+/// finalizer and status, the claim of `other` has neither.
 fn granted_to(holder: &str, other: &str) -> Outcome {
     let namespace = |cluster: &str| Text::from(format!("fleet-member-{cluster}"));
     (vec![holder.into()], [(namespace(holder), (true, true)), (namespace(other), (false, false))].into())
@@ -135,8 +137,8 @@ fn of_two_exclusive_claims_of_one_second_the_first_is_granted_in_every_interleav
     assert_eq!(outcomes(exported(&[]), first_by_name, true), [granted_to("member-3", "member-2")]);
 }
 
-/// A watch delivers new objects in the order of their creation. Even if a view receives the claims in another order, no granted
-/// claim may be lost.
+/// A watch delivers new objects in the order of their creation. Even if a view receives the claims in another order, no
+/// granted claim may be lost.
 #[test]
 fn in_any_order_of_claims_one_is_granted_and_no_granted_claim_is_revoked() {
     let changes: Vec<Change> = vec![
@@ -157,8 +159,8 @@ fn a_mark_that_a_member_sets_itself_passes_no_older_claim() {
     assert_eq!(outcomes(exported(&[]), changes, true), [granted_to("member-3", "member-2")]);
 }
 
-/// Two claims are created within one second, and one member forges the finalizer. Then its claim may be granted first. But the
-/// hub agent takes no granted claim back.
+/// Two claims are created within one second, and one member forges the finalizer. Then its claim may be granted first.
+/// But the hub agent takes no granted claim back.
 #[test]
 fn a_mark_that_a_member_sets_itself_takes_no_granted_claim_away() {
     let changes: Vec<Change> = vec![
@@ -206,8 +208,8 @@ fn a_claim_that_is_deleted_in_a_race_leaves_the_import_to_the_other() {
     assert_eq!(outcomes(exported(&[]), changes, true), [(holder, claims)]);
 }
 
-/// Member-3 shares the import and requests LoadBalancer, and member-2 requests LoadBalancer within the same second. Member-3
-/// deletes its shared claim after its second claim is granted, as the member agent does.
+/// Member-3 shares the import and requests LoadBalancer, and member-2 requests LoadBalancer within the same second.
+/// Member-3 deletes its shared claim after its second claim is granted, as the member agent does.
 #[test]
 fn an_exclusive_claim_beside_a_shared_one_of_its_member_costs_nobody_what_is_granted() {
     let changes: Vec<Change> = vec![
@@ -246,8 +248,8 @@ fn an_exclusive_claim_beside_a_shared_one_of_its_member_costs_nobody_what_is_gra
     assert!(ends.iter().any(|end| claims(end).count() == 2), "the first one is let go in some of them");
 }
 
-/// Returns a hub in which member-1 and member-2 are accepted exporters of `work/app` and member-3 imports it. No slice is
-/// exported yet.
+/// Returns a hub in which member-1 and member-2 are accepted exporters of `work/app` and member-3 imports it. No slice
+/// is exported yet.
 fn exported_twice() -> Cluster {
     let mut hub = Cluster::default();
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2"])).claimed_by(&["member-3"]);
@@ -275,10 +277,10 @@ fn distributed(hub: &Cluster) -> Vec<(Text, ClusterId)> {
     copies.map(|copy| (copy.meta.name.name.clone(), copy.spec.reference.cluster.clone())).collect()
 }
 
-/// Makes the members' `changes` in the given order, with the hub agent's steps between them in every possible order. In each
-/// test, two members export one source slice. Asserts that no distributed slice of member-2 is lost, and returns the
-/// distributed slices of each outcome. If `in_order` is true, the view receives new objects of one kind in the order of their
-/// creation.
+/// Makes the members' `changes` in the given order, with the hub agent's steps between them in every possible order. In
+/// each test, two members export one source slice. Asserts that no distributed slice of member-2 is lost, and returns
+/// the distributed slices of each outcome. If `in_order` is true, the view receives new objects of one kind in the
+/// order of their creation.
 fn distributed_in_the_end(changes: Vec<Change>, in_order: bool) -> Vec<Vec<(Text, ClusterId)>> {
     let names = ["member-1", "member-2"].map(|cluster| app_1_of(cluster).meta.name.name);
     let loses = |before: &Cluster, after: &Cluster| {

@@ -10,8 +10,8 @@ use fleetnet_core::model::{ConsumerType, Endpoint, Kind, Object};
 use fleetnet_types::ObjectName;
 use std::collections::BTreeMap;
 
-/// Returns the different lines, sorted. Each line names a write, and a write that occurs more than once has its count at the
-/// end of the line.
+/// Returns the different lines, sorted. Each line names a write, and a write that occurs more than once has its count
+/// at the end of the line.
 fn sorted(lines: Vec<String>) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for line in lines {
@@ -135,8 +135,8 @@ fn changes_that_importers_cannot_see_cost_nothing() {
     let derived = ObjectName::new("fleet-system", "work-app");
     // A pod that is not ready is added: the generation of the slice rises, but the ready endpoints are the same.
     world.edit(Who::Member(0), Kind::EndpointSlice, &slice, |object| object.meta_mut().generation += 1);
-    // The server gives each edited object a new resourceVersion. Nothing else changes, as if another controller had changed an
-    // annotation or another field that no view stores.
+    // The server gives each edited object a new resourceVersion. Nothing else changes, as if another controller had
+    // changed an annotation or another field that no view stores.
     world.edit(Who::Member(0), Kind::Service, &app, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Member(0), Kind::EndpointSlice, &slice, |object| object.meta_mut().resource_version = 0);
     world.edit(Who::Member(0), Kind::ServiceExport, &app, |object| object.meta_mut().resource_version = 0);

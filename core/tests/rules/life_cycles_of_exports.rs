@@ -194,7 +194,8 @@ fn an_import_in_the_hub_waits_for_its_namespace_and_goes_on_in_the_moment_that_i
 #[test]
 fn a_namespace_that_vanishes_from_the_hub_takes_nothing_away_and_its_claimer_has_it_again() {
     let mut world = fleet(2, ConsumerType::LoadBalancer);
-    // The waiting claim gets an older creationTimestamp than the granted claim. The granted claim must still stay granted.
+    // The waiting claim gets an older creationTimestamp than the granted claim. The granted claim must still stay
+    // granted.
     world.edit(Who::Hub, Kind::InternalServiceImport, &in_hub_of("member-3", "work-app"), |claim| {
         claim.meta_mut().created = Timestamp::default();
     });

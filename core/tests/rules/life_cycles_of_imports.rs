@@ -62,7 +62,8 @@ fn a_claimer_that_turns_to_share_keeps_its_slices_and_frees_the_claim() {
         (EXPORTED.map(Into::into).to_vec(), EXPORTED.map(Into::into).to_vec())
     );
     assert_eq!(derived(&world, 1, "work-app").map(|service| service.service_type), Some(ServiceType::ClusterIp));
-    // The user changes the type back to LoadBalancer while another cluster has the exclusive claim. The import stays as it is.
+    // The user changes the type back to LoadBalancer while another cluster has the exclusive claim. The import stays as
+    // it is.
     edit_mcs(&mut world, 1, "work/app", |mcs| mcs.consumer_type = ConsumerType::LoadBalancer);
     world.run_for(2 * GRACE_MICROS);
     assert_eq!(claimers(&world), ["member-2".into(), "member-3".into()]);

@@ -109,7 +109,8 @@ fn a_member_gains_features_at_most_once_a_minute_and_loses_them_at_once() {
     let few = Features::ALL.without(Feature::IPv6).without(Feature::EndpointDetails);
     let some = Features::ALL.without(Feature::IPv6);
     let mut view = limited_hub_view(None, None, []);
-    // Returns true if the announcement of a member at this second requeues the plan of a slice that is distributed to it.
+    // Returns true if the announcement of a member at this second requeues the plan of a slice that is distributed to
+    // it.
     let mut version = 10;
     let mut announces = |view: &mut hub::Planner, features, second: i64| {
         version += 1;

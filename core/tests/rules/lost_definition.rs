@@ -1,5 +1,5 @@
-//! Tests of a missing CRD of MemberAgent. For 60 s, agents use the last announced features. After that, they write changes in the
-//! Go form. Agents do not remove or rewrite anything that did not change.
+//! Tests of a missing CRD of MemberAgent. For 60 s, agents use the last announced features. After that, they write
+//! changes in the Go form. Agents do not remove or rewrite anything that did not change.
 
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildService, BuildSlice, IntoObject, accepted_export, claim,
@@ -61,8 +61,8 @@ fn addresses(addresses: &[&str]) -> Vec<SliceContent> {
 
 // === The hub agent while a CRD is missing ===
 
-/// Returns the hub agent's view of an export of member-1 and its distributed slice for member-2 (`copy`). The CRD is deleted at
-/// second 20 if `was_there` is true. Otherwise it never existed.
+/// Returns the hub agent's view of an export of member-1 and its distributed slice for member-2 (`copy`). The CRD is
+/// deleted at second 20 if `was_there` is true. Otherwise it never existed.
 fn hub_without(export: &HubSlice, copy: Option<&HubSlice>, was_there: bool) -> hub::Planner {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let claim = claim("member-2", &service_import("work/app")).marked().with_status(resolved(&["member-1"]));
@@ -143,8 +143,8 @@ fn a_peer_has_six_minutes_for_its_first_announcement() {
     assert_eq!(planned_at(&view, &key_of(&export), seconds(460)), Plan::default(), "it announces them again");
 }
 
-/// Returns the hub agent's writes for a Service that member-1 exports and member-2 claims, while the CRD of MemberAgent is
-/// missing. If `is_claimed` is true, the ServiceImport records the claim as granted.
+/// Returns the hub agent's writes for a Service that member-1 exports and member-2 claims, while the CRD of MemberAgent
+/// is missing. If `is_claimed` is true, the ServiceImport records the claim as granted.
 fn service_plan(status: &ImportStatus, claim: &InternalServiceImport, is_claimed: bool) -> Vec<Write> {
     let mut content = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
     (content.headless, content.session_affinity) = (status.is_headless(), status.session_affinity);
@@ -270,8 +270,8 @@ fn a_member_whose_hub_announces_nothing_waits_six_minutes_before_it_withdraws() 
     assert_eq!(view.plan(&app_slice(), seconds(460)).writes, withdrawn);
 }
 
-/// Returns the objects of a headless Service with one slice. Its user requests a headless export. `stored` is the export in the
-/// hub.
+/// Returns the objects of a headless Service with one slice. Its user requests a headless export. `stored` is the
+/// export in the hub.
 fn headless_export(stored: Option<&InternalServiceExport>) -> Vec<Object> {
     let export = ServiceExport { headless: true, ..accepted_export("work/app").marked() };
     let slice = slice("work/app-1").endpoints(&["10.0.0.1"]);

@@ -1,5 +1,5 @@
-//! Tests of the fleet's rules: tables of single plans, a test for each known bug of the Go agents, and random histories of fleets
-//! in memory.
+//! Tests of the fleet's rules: tables of single plans, a test for each known bug of the Go agents, and random histories
+//! of fleets in memory.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -19,8 +19,8 @@ use fleetnet_core::model::{
 use fleetnet_core::plan::{Action, BlockingReason, Patch, Plan, Write};
 use fleetnet_types::{Change, ConditionStatus, ObjectName, Removal, Timestamp, WatchState};
 
-/// Returns a member that does the work of both agents, with its InternalMemberCluster and these objects. It has seen the state `Join`
-/// before.
+/// Returns a member that does the work of both agents, with its InternalMemberCluster and these objects. It has seen
+/// the state `Join` before.
 fn member(membership: &InternalMemberCluster, objects: impl IntoIterator<Item = Object>) -> Planner {
     let mut joined = InternalMemberCluster { state: MembershipState::Join, ..membership.clone() };
     joined.meta.resource_version = 0;

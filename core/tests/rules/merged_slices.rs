@@ -53,8 +53,8 @@ fn used_by(importer: &str) -> MergedServiceImport {
     merged_service_import(importer, "work/app", &Arc::new(import)).marked()
 }
 
-/// Returns the objects with which member-2 imports `work/app`, beside its agent. `accepted` are the exporters that the ServiceImport
-/// lists.
+/// Returns the objects with which member-2 imports `work/app`, beside its agent. `accepted` are the exporters that the
+/// ServiceImport lists.
 fn importing(by: By, accepted: &[&str]) -> Vec<Object> {
     let import = service_import("work/app").showing(resolved(accepted));
     let recorded = if by == By::Standard { import } else { import.claimed_by(&["member-2"]) };
@@ -176,7 +176,8 @@ fn an_export_that_begins_and_ends_by_one_api_changes_the_slices_of_its_importers
     assert_eq!(writes(&view, &key(&export)), [], "it will be created again, perhaps by both APIs");
 }
 
-/// Returns the view of a hub agent in which member-2 has a slice of a Service that it imports by the standard API only, and the slice.
+/// Returns the view of a hub agent in which member-2 has a slice of a Service that it imports by the standard API only,
+/// and the slice.
 fn with_copy(others: impl IntoIterator<Item = Object>) -> (Planner, HubSlice) {
     let export = export();
     let copy = Object::EndpointSliceImport(distributed_slice("member-2", &export).marked());

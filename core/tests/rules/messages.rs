@@ -22,8 +22,8 @@ use fleetnet_core::reasons::Reason;
 use fleetnet_types::{ConditionStatus, Text};
 use std::collections::BTreeSet;
 
-/// Returns the messages of a plan: `<kind> <reason>: <message>` for each Event, and `log <reason>: <message>` for each blocking
-/// reason.
+/// Returns the messages of a plan: `<kind> <reason>: <message>` for each Event, and `log <reason>: <message>` for each
+/// blocking reason.
 fn messages(plan: &Plan) -> Vec<String> {
     let events = plan.writes.iter().flat_map(|write| &write.events);
     let events = events.map(|event| format!("{:?} {}: {}", event.source, event.reason, event.message));
@@ -334,8 +334,8 @@ fn of_unknown_imports() -> Vec<Case> {
     ]
 }
 
-/// Returns the two lines that [`messages`] has for the same message: one for the Event about a MultiClusterService, and one for
-/// the log.
+/// Returns the two lines that [`messages`] has for the same message: one for the Event about a MultiClusterService, and
+/// one for the log.
 fn both(reason: &str, message: &str) -> Vec<String> {
     vec![format!("MultiClusterService {reason}: {message}"), format!("log {reason}: {message}")]
 }
@@ -637,7 +637,8 @@ fn of_claims() -> Vec<Case> {
     ]
 }
 
-/// Returns cases of two members whose exported slices conflict: both export the same source slice, or both use the same name.
+/// Returns cases of two members whose exported slices conflict: both export the same source slice, or both use the same
+/// name.
 fn of_slices_in_the_hub() -> Vec<Case> {
     let holder = slice_export("member-1", &slice("work/app-1")).marked().created(seconds(2));
     let second = slice_export("member-2", &slice("work/app-1")).uid("second").created(seconds(3));

@@ -13,8 +13,8 @@ use fleetnet_core::model::{ExportedBy, InternalServiceExport, Kind, Multicluster
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch};
 
-/// Returns the export of a cluster, with ports of its own. `created` is its creation in the hub, and `exported` that of its
-/// ServiceExport.
+/// Returns the export of a cluster, with ports of its own. `created` is its creation in the hub, and `exported` that of
+/// its ServiceExport.
 fn export(number: i64, created: i64, exported: i64) -> InternalServiceExport {
     let ports = [port("http", 80 + i32::try_from(number).expect("small"))];
     let part = Multicluster { export_created: Some(seconds(exported)), ..multicluster() };

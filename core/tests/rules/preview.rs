@@ -1,4 +1,5 @@
-//! Tests of the slice stream: previews of distributed slices, their acknowledgements, and the writes of the objects that follow.
+//! Tests of the slice stream: previews of distributed slices, their acknowledgements, and the writes of the objects
+//! that follow.
 
 use crate::histories::{self, MEMBERS, an_event, happen, prelude};
 use crate::oracle::{CLASSES, assert_grace_is_over, assert_settled, classes, state};
@@ -28,7 +29,8 @@ const LAG_MICROS: i64 = 5_000_000;
 
 // === Hub agent ===
 
-/// Returns a hub whose importer member-2 holds a stream, the export of member-1 and its distributed slice, and their key.
+/// Returns a hub whose importer member-2 holds a stream, the export of member-1 and its distributed slice, and their
+/// key.
 fn streaming_hub() -> (hub::Planner, HubSlice, HubSlice, hub::Key) {
     let export = slice_export("member-1", &slice("work/app-1")).with_addresses(&["10.0.0.1"], 4).marked();
     let copy = distributed_slice("member-2", &export).marked();
@@ -413,8 +415,8 @@ fn after_the_end_of_a_stream_what_it_delivered_stays_for_a_minute_of_contact_wit
     assert_eq!(unmeasured(&view.decide_and_record(&key, seconds(360))), [back]);
 }
 
-/// Returns a member that uses streams, and whose imported slice has generation 5. The distributed slice has generation 4. A stream ended
-/// that had delivered generation 5, or this process started later.
+/// Returns a member that uses streams, and whose imported slice has generation 5. The distributed slice has
+/// generation 4. A stream ended that had delivered generation 5, or this process started later.
 fn outdated_member(is_restarted: bool) -> (member::Planner, HubSlice, EndpointSlice, member::Key) {
     let (mut view, distributed, imported, key) = importing_member();
     view.slice_stream.chosen = SliceStreamUse::Fixed;
@@ -540,7 +542,8 @@ fn after_the_end_of_an_offer_the_hub_agent_has_a_minute_to_write_the_objects() {
 
 #[test]
 fn an_import_goes_back_without_a_stream_after_the_hub_agent_took_its_preview_back() {
-    // The object has what the hub agent wants, so it is not written. The end of the stream shows that a hub agent leads.
+    // The object has what the hub agent wants, so it is not written. The end of the stream shows that a hub agent
+    // leads.
     let (mut view, _, shown, key) = outdated_member(false);
     view.stream_ended(StreamEnd::ByHub, seconds(20), &mut Vec::new());
     let wait = seconds(20).plus_micros(RESTORE_GRACE_MICROS);

@@ -1,5 +1,5 @@
-//! Tests of weight 0 in exports, which earlier versions recognised by the message of the condition `Valid`. Today no other
-//! decision reads a message: `support::reworded` checks this for the plans of all tests.
+//! Tests of weight 0 in exports, which earlier versions recognised by the message of the condition `Valid`. Today no
+//! other decision reads a message: `support::reworded` checks this for the plans of all tests.
 
 use crate::support::build::{
     Build, BuildExport, BuildInternalExport, IntoObject, condition, internal_export, named, no_conflict, seconds,
@@ -31,8 +31,8 @@ fn withdrawn(status: &str) -> Condition {
     condition("Withdrawn", status, "WeightIsZero", "other words", 1)
 }
 
-/// Returns the view of a ServiceExport with this weight, these conditions and our finalizer. The InternalServiceExport of its
-/// Service is still in the hub.
+/// Returns the view of a ServiceExport with this weight, these conditions and our finalizer. The InternalServiceExport
+/// of its Service is still in the hub.
 fn view_of(weight: &str, conditions: &[Condition]) -> Planner {
     let export = service_export("work/app").marked().weighing(weight).with_conditions(conditions);
     let internal = internal_export("member-1", &service("work/app")).port_set_since(seconds(2));

@@ -1,4 +1,5 @@
-//! Tests of the annotations of a hub namespace that list which clusters may export its Services and which may import them.
+//! Tests of the annotations of a hub namespace that list which clusters may export its Services and which may import
+//! them.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, IntoObject, claim, condition,
@@ -274,7 +275,8 @@ fn a_denied_member_is_not_kept_by_an_undecodable_object() {
 
 // === While the annotations of a namespace are unknown ===
 
-/// Returns copies of the view in which the annotations of the namespace `work` are unknown, with a different cause in each copy.
+/// Returns copies of the view in which the annotations of the namespace `work` are unknown, with a different cause in
+/// each copy.
 fn unknown(view: &Planner) -> Vec<(&'static str, Planner)> {
     let in_state = |state| {
         let mut view = view.clone();

@@ -1,4 +1,5 @@
-//! Tests of the treatment of silent members by importers, and by the hub agent for importers that do not know silent members.
+//! Tests of the treatment of silent members by importers, and by the hub agent for importers that do not know silent
+//! members.
 
 use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildSlice, IntoObject, derived_service,
@@ -220,8 +221,8 @@ fn a_condition_names_the_silent_exporters() {
 
 // === Importers that do not know silent members ===
 
-/// Returns the view of a hub in which member-2 with `silent` and member-3 with `ready` endpoints export a Service, and member-1 imports it.
-/// member-2 is silent since [`NOW`].
+/// Returns the view of a hub in which member-2 with `silent` and member-3 with `ready` endpoints export a Service, and
+/// member-1 imports it. member-2 is silent since [`NOW`].
 fn hub_with(silent: usize, ready: usize, importer: Features) -> (hub::Planner, HubSlice) {
     let addresses =
         |net: usize, number: usize| -> Vec<String> { (0..number).map(|it| format!("10.{net}.0.{it}")).collect() };
@@ -320,7 +321,8 @@ fn the_imported_service_in_the_hub_shows_silent_exporters() {
         })
     };
     let shown = conditions(&view);
-    // Without their InternalServiceExports, the ServiceImport is removed in this view. The condition is planned once it stays.
+    // Without their InternalServiceExports, the ServiceImport is removed in this view. The condition is planned once it
+    // stays.
     assert_eq!(shown, None);
     for cluster in ["member-2", "member-3"] {
         let export = internal_export(cluster, &service("work/app"));

@@ -27,7 +27,8 @@ fn app_slice() -> Key {
     Key::SliceExport(named("work/app-1"))
 }
 
-/// Returns the view of a member agent that uses the standard API, with these objects and the announcement of the hub agent.
+/// Returns the view of a member agent that uses the standard API, with these objects and the announcement of the hub
+/// agent.
 fn view(objects: impl IntoIterator<Item = Object>) -> Planner {
     view_of(objects, Features::ALL)
 }

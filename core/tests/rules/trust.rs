@@ -31,7 +31,8 @@ fn shared() -> ServiceImport {
     claimed().showing(resolved(&["member-1", "member-2"]))
 }
 
-/// Returns an export of member-1 with finalizer, its distributed slice for member-3, and the ServiceImport of the Service.
+/// Returns an export of member-1 with finalizer, its distributed slice for member-3, and the ServiceImport of the
+/// Service.
 fn standing() -> [Object; 3] {
     let export = distributed();
     let copy = distributed_slice("member-3", &export);
@@ -231,15 +232,15 @@ fn nobody_captures_the_name_of_another_clusters_slice() {
 
 #[test]
 fn nobody_captures_a_slice_of_a_service_that_it_does_not_export() {
-    // member-2 imported member-1's slice, so it knows the UID of the slice. member-2 exports the slice under this UID before
-    // member-1 does.
+    // member-2 imported member-1's slice, so it knows the UID of the slice. member-2 exports the slice under this UID
+    // before member-1 does.
     let squatter = second_of_slice().created(seconds(1)).marked();
     let mut view = view_of([squatter.clone()]);
     assert_eq!(writes(&view, &slice_key(&squatter)), []);
     assert_eq!(writes(&view, &slice_key(&distributed())), [], "member-1's copy stays");
 
-    // If both members are accepted exporters of the Service, the older of the two exports is distributed. So the distributed
-    // slice of member-1 is deleted.
+    // If both members are accepted exporters of the Service, the older of the two exports is distributed. So the
+    // distributed slice of member-1 is deleted.
     let requeue = observe_change(&mut view, shared().version(2).object());
     assert!(requeue.contains(&slice_key(&squatter)) && requeue.contains(&slice_key(&distributed())), "{requeue:?}");
     let planned = writes(&view, &slice_key(&distributed()));
@@ -248,8 +249,8 @@ fn nobody_captures_a_slice_of_a_service_that_it_does_not_export() {
 
 #[test]
 fn nobody_captures_a_slice_with_a_service_of_its_own() {
-    // member-2 is an accepted exporter of its own Service `other/app`. It exports one of member-1's slices as a slice of this
-    // Service.
+    // member-2 is an accepted exporter of its own Service `other/app`. It exports one of member-1's slices as a slice
+    // of this Service.
     let mut squatter = second_of_slice().created(seconds(1)).marked();
     squatter.spec.owner = named("other/app");
     let own = service_import("other/app").showing(resolved(&["member-2"]));
@@ -302,8 +303,8 @@ fn nothing_is_distributed_to_a_recorded_importer_without_a_claim() {
     let at = |importer: &str| in_hub_of(importer, &exported.meta.name.name);
     assert_eq!(planned(Vec::new()), [at("member-3")]);
 
-    // An importer without a claim keeps a slice that was already distributed to it, until the ServiceImport no longer records the
-    // importer.
+    // An importer without a claim keeps a slice that was already distributed to it, until the ServiceImport no longer
+    // records the importer.
     let copy = distributed_slice("member-2", &exported);
     assert_eq!(planned(vec![Object::EndpointSliceImport(copy)]), [at("member-3")]);
 
@@ -356,8 +357,8 @@ fn nothing_is_written_to_what_is_recorded_and_cannot_be_the_namespace_of_a_membe
 #[test]
 fn an_export_that_cannot_be_stamped_delays_nobody() {
     let accepted = |cluster: &str| internal_export(cluster, &service("work/app")).judged(no_conflict("work/app"));
-    // member-2 removes the hub agent's finalizer and `ports-offered-since` from its export again and again, or fills the object
-    // up to the size limit, so that the hub agent cannot add them.
+    // member-2 removes the hub agent's finalizer and `ports-offered-since` from its export again and again, or fills
+    // the object up to the size limit, so that the hub agent cannot add them.
     let bare = accepted("member-2");
     let joins = internal_export("member-3", &service("work/app")).port_set_since(seconds(9));
     let import = service_import("work/app").showing(resolved(&["member-1", "member-2"]));
@@ -386,13 +387,14 @@ fn slices_of_an_exporter_that_is_not_accepted_are_not_distributed() {
     assert!(observe_change(&mut view, shared().version(2).object()).contains(&slice_key(&fresh)));
     assert_eq!(writes(&view, &slice_key(&fresh)), [Write::add_finalizer(Kind::EndpointSliceExport, &fresh.meta)]);
 
-    // A slice that was distributed before the export was in conflict has the finalizer. It is not distributed to new importers.
+    // A slice that was distributed before the export was in conflict has the finalizer. It is not distributed to new
+    // importers.
     let name = fresh.meta.name.name.clone();
     let key = Key::Copy { slice: name, importer: in_hub_of("member-3", "").namespace };
     assert_eq!(view_of([fresh.clone().marked()]).plan(&key, seconds(20)).writes, []);
 
-    // If an importer already has the slice, it still gets changes of the slice. This ends when member-2 sees that its export is
-    // not accepted, and withdraws the slice.
+    // If an importer already has the slice, it still gets changes of the slice. This ends when member-2 sees that its
+    // export is not accepted, and withdraws the slice.
     let exported = fresh.marked();
     let copy = Object::EndpointSliceImport(distributed_slice("member-3", &exported));
     let mut view = view_of([exported.clone().with_addresses(&["10.0.0.9"], 2)]);
@@ -428,15 +430,15 @@ fn one_importer_of_several_does_not_become_exclusive() {
     };
     assert_eq!(planned(&import, &[&shared, &holder]), []);
 
-    // member-2 can change its own claim, which is older than the claim of member-3, to type LoadBalancer. member-3 keeps the
-    // exclusive claim.
+    // member-2 can change its own claim, which is older than the claim of member-3, to type LoadBalancer. member-3
+    // keeps the exclusive claim.
     let turned = claim_of("member-2", 1);
     let sole = claims_of("member-3");
     let struck = Patch::Claims { importers: sole, load_balancer: None, finalizers: import.meta.finalizers.clone() };
     assert_eq!(planned(&import, &[&turned, &holder]), [Write::patch(&import.meta, struck)]);
 
-    // Member-2 shares the import and adds a second claim, of type LoadBalancer. The older claim of member-3, which already waits,
-    // is granted first.
+    // Member-2 shares the import and adds a second claim, of type LoadBalancer. The older claim of member-3, which
+    // already waits, is granted first.
     let alone = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let waiting = |cluster: &str, at: i64| claim(cluster, &service_import("work/app")).created(seconds(at));
     let (mut second, waits) = (waiting("member-2", 9), waiting("member-3", 5));

@@ -1,5 +1,5 @@
-//! Tests of undecodable objects. Such an object exists, so agents do not remove its dependents and do not create it a second
-//! time. Objects that do not depend on it do not wait.
+//! Tests of undecodable objects. Such an object exists, so agents do not remove its dependents and do not create it a
+//! second time. Objects that do not depend on it do not wait.
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, SYSTEM,
@@ -78,7 +78,8 @@ fn an_undecodable_export_delays_only_its_own_distributed_slices() {
         assert_eq!(writes(&view, &hub_slice(&export)), expected, "{case}");
     }
 
-    // While member-1's export is undecodable, an export of member-3 with the same name must not take over the distributed slices.
+    // While member-1's export is undecodable, an export of member-3 with the same name must not take over the
+    // distributed slices.
     let mut thief = changed.uid("thief");
     thief.meta.name = in_hub_of("member-3", &export.meta.name.name);
     let mut view = claimed_hub_view([
@@ -172,8 +173,8 @@ fn a_claim_that_cannot_be_decoded_is_kept_with_its_slices() {
     undecodable(&mut view, Kind::InternalServiceImport, &at);
     assert_eq!(writes(&view, &hub_service("work/app")), keep(&["member-2"]), "that of member-3 is gone");
 
-    // The ServiceImport was deleted and created again, so it records no claim. The undecodable claim of member-2 exists, so the
-    // slices of member-2 stay.
+    // The ServiceImport was deleted and created again, so it records no claim. The undecodable claim of member-2
+    // exists, so the slices of member-2 stay.
     observe_change(&mut view, claimed_import(&[]).object());
     let withdrawn = in_hub_of("member-3", &copy.meta.name.name);
     let targets: Vec<ObjectName> = writes(&view, &hub_slice(&export)).into_iter().map(|write| write.at).collect();

@@ -114,8 +114,8 @@ fn next_news(world: &World) -> Option<(Who, Kind)> {
     })
 }
 
-/// Returns a new view that receives all changes of a history. Changes of one kind stay in order, changes of different kinds are
-/// mixed at random.
+/// Returns a new view that receives all changes of a history. Changes of one kind stay in order, changes of different
+/// kinds are mixed at random.
 fn replayed<V: View>(view: &V, changes: &[(Who, KindChange)], who: Who, now: Timestamp, random: &mut Rng) -> V {
     let mut queues: Vec<VecDeque<&KindChange>> = V::KINDS
         .iter()
@@ -171,7 +171,8 @@ fn any_order_of_the_same_events_gives_the_same_view_and_the_same_plans() {
     });
 }
 
-/// Returns a copy of a view that lacks some objects of the kind `hidden`. The watch of this kind is in the state `state`.
+/// Returns a copy of a view that lacks some objects of the kind `hidden`. The watch of this kind is in the state
+/// `state`.
 fn half_filled<V: View>(view: &V, hidden: Kind, state: WatchState, now: Timestamp, random: &mut Rng) -> V {
     let mut half = view.forgetful();
     for object in view.objects() {
@@ -272,8 +273,8 @@ fn assert_patient<V: View>(
                 if settled && *kind != Kind::Namespace {
                     assert_eq!(plan.writes, Vec::new(), "{key:?} of a settled fleet without all of {kind:?}");
                 }
-                // Long after MemberAgents became unknown, agents assume the Go form. So plans may remove content that the Go
-                // form does not have.
+                // Long after MemberAgents became unknown, agents assume the Go form. So plans may remove content that
+                // the Go form does not have.
                 let is_decided = *kind == Kind::MemberAgent && state == WatchState::Unknown;
                 let impatient = plan.writes.iter().find(|write| shrinks(&half, write)).filter(|_| !is_decided);
                 assert!(
@@ -307,7 +308,8 @@ fn nothing_is_removed_while_a_required_watch_is_incomplete() {
     });
 }
 
-/// Returns the view of an agent that starts while the object `hidden` is undecodable. The view contains all other objects.
+/// Returns the view of an agent that starts while the object `hidden` is undecodable. The view contains all other
+/// objects.
 fn blind_to<V: View>(view: &V, hidden: &Object, now: Timestamp) -> V {
     let mut blind = view.forgetful();
     for object in view.objects() {
@@ -326,8 +328,8 @@ fn undecodable(object: &Object) -> KindChange {
     undecodable_change(object.kind(), object.meta().name.clone())
 }
 
-/// Asserts that an agent can start while any one object of a fleet at rest is undecodable. The agent writes nothing, even after
-/// all grace periods. When the object becomes decodable, the agent requeues the right keys.
+/// Asserts that an agent can start while any one object of a fleet at rest is undecodable. The agent writes nothing,
+/// even after all grace periods. When the object becomes decodable, the agent requeues the right keys.
 fn assert_bears_blindness<V: View>(view: &V, now: Timestamp) {
     let long_after = now.plus_micros(DAY_MICROS);
     for hidden in view.objects() {

@@ -1,5 +1,5 @@
-//! Agent in a simulated fleet. As in the engine, watch events arrive with a delay, and the agent sees its own writes at once.
-//! An object has at most one write in flight: sent, but not executed.
+//! Agent in a simulated fleet. As in the engine, watch events arrive with a delay, and the agent sees its own writes at
+//! once. An object has at most one write in flight: sent, but not executed.
 
 use super::cluster::Cluster;
 use super::reworded::assert_reworded_plan_is_the_same;
@@ -274,7 +274,8 @@ pub(crate) struct Agent<V: View> {
     pub(crate) in_flight: Vec<(Write, V::Key)>,
     waiting: BTreeMap<(Kind, ObjectName), BTreeSet<V::Key>>,
     pub(crate) again: BTreeMap<V::Key, Timestamp>,
-    /// UID of each object that the watches delivered. A later list is compared with these UIDs, to find deleted objects.
+    /// UID of each object that the watches delivered. A later list is compared with these UIDs, to find deleted
+    /// objects.
     delivered: BTreeMap<(Kind, ObjectName), Uid>,
     /// Blocking reasons of the last plan of each key.
     pub(crate) blocking_reasons: BTreeMap<V::Key, Vec<BlockingReason>>,
@@ -376,8 +377,8 @@ impl<V: View> Agent<V> {
         self.requeue.extend(requeue);
     }
 
-    /// Plans a key and sends the writes of the plan. The server executes them later. If another write to the same object is not
-    /// executed yet, the key is planned again later.
+    /// Plans a key and sends the writes of the plan. The server executes them later. If another write to the same
+    /// object is not executed yet, the key is planned again later.
     pub(crate) fn plan(&mut self, key: &V::Key, now: Timestamp) {
         self.requeue.remove(key);
         let plan = self.view.decide_and_record(key, now);

@@ -1,4 +1,5 @@
-//! Builders of test objects. Each builder returns the smallest valid object, and chained method calls change the object.
+//! Builders of test objects. Each builder returns the smallest valid object, and chained method calls change the
+//! object.
 
 use fleetnet_core::features::Features;
 use fleetnet_core::index::Stored;
@@ -177,7 +178,8 @@ pub(crate) fn content(addresses: &[&str]) -> SliceContent {
     }
 }
 
-/// Returns a source slice with one endpoint. The part of the slice's name before the last hyphen is the name of its Service.
+/// Returns a source slice with one endpoint. The part of the slice's name before the last hyphen is the name of its
+/// Service.
 pub(crate) fn slice(path: &str) -> EndpointSlice {
     let name = named(path);
     let service = name.name.rsplit_once('-').map(|(service, _)| Text::from(service));
@@ -320,7 +322,8 @@ pub(crate) fn mcs(path: &str) -> MultiClusterService {
 pub(crate) trait BuildMcs {
     fn importing(self, name: &str) -> Self;
     fn consumed_as(self, consumer_type: ConsumerType) -> Self;
-    /// Adds what the agent's first write to a MultiClusterService adds: the finalizer, and the label with the import's name.
+    /// Adds what the agent's first write to a MultiClusterService adds: the finalizer, and the label with the import's
+    /// name.
     fn taken_on(self) -> Self;
     fn deriving(self, name: &str) -> Self;
     fn with_conditions(self, conditions: &[Condition]) -> Self;
@@ -407,8 +410,8 @@ impl BuildImport for ServiceImport {
     }
 }
 
-/// Returns the reference with which an object in the hub names its source object in a member, with the source object's current
-/// version and generation.
+/// Returns the reference with which an object in the hub names its source object in a member, with the source object's
+/// current version and generation.
 pub(crate) fn reference(cluster: &str, source: &Meta, exported_since: Option<Timestamp>) -> Reference {
     Reference {
         cluster: cluster.into(),
@@ -567,7 +570,8 @@ pub(crate) fn system_namespace(cluster_uid: &str) -> Object {
     Object::SystemNamespace(namespace("kube-system").uid(cluster_uid).meta)
 }
 
-/// Returns a MemberAgent: the member agent announces the features `member`, and the hub agent announces the features `hub`.
+/// Returns a MemberAgent: the member agent announces the features `member`, and the hub agent announces the features
+/// `hub`.
 pub(crate) fn member_agent(cluster: &str, member: Features, hub: Features) -> MemberAgent {
     MemberAgent {
         meta: meta(in_hub_of(cluster, cluster), 1),
@@ -592,8 +596,8 @@ pub(crate) fn internal_member_cluster(cluster: &str, state: MembershipState) -> 
     InternalMemberCluster { meta, state, heartbeat_micros: 60_000_000, agents: Vec::new() }
 }
 
-/// Conversion of an object to the enum `Object`, which views store. EndpointSliceExport and EndpointSliceImport are one Rust type
-/// (`HubSlice`), so for `HubSlice` the caller chooses the variant.
+/// Conversion of an object to the enum `Object`, which views store. EndpointSliceExport and EndpointSliceImport are one
+/// Rust type (`HubSlice`), so for `HubSlice` the caller chooses the variant.
 pub(crate) trait IntoObject {
     fn object(self) -> Object;
 }

@@ -1,5 +1,5 @@
-//! Exploration of all interleavings: changes by members in a fixed order, and between them the steps of the hub agent in every
-//! possible order.
+//! Exploration of all interleavings: changes by members in a fixed order, and between them the steps of the hub agent
+//! in every possible order.
 //!
 //! A step is one of these:
 //!
@@ -37,8 +37,8 @@ pub(crate) struct Exploration {
     pub(crate) changes: Vec<Change>,
     /// True if the view receives new objects of one kind in the order of their creation, as from a single watch.
     pub(crate) in_order: bool,
-    /// Check of a step. The arguments are the cluster before and after the step. The result is an error text, or `None` if the
-    /// step is correct.
+    /// Check of a step. The arguments are the cluster before and after the step. The result is an error text, or `None`
+    /// if the step is correct.
     pub(crate) wrong: fn(&Cluster, &Cluster) -> Option<String>,
 }
 
@@ -58,8 +58,8 @@ struct Node {
 }
 
 impl Exploration {
-    /// Visits all states. Returns the clusters of the final states, from which no step is possible, and the number of all
-    /// states. Panics with the list of steps if a step is wrong, or if some state leads to no final state.
+    /// Visits all states. Returns the clusters of the final states, from which no step is possible, and the number of
+    /// all states. Panics with the list of steps if a step is wrong, or if some state leads to no final state.
     pub(crate) fn run(&self) -> (Vec<Cluster>, usize) {
         let start = State {
             view: self.start.all().map(|object| (id(object), object.clone())).collect(),
@@ -126,8 +126,8 @@ impl Exploration {
         steps
     }
 
-    /// Returns the writes that the plans of all keys have now, without writes to an object that has a write in flight: sent,
-    /// but not executed.
+    /// Returns the writes that the plans of all keys have now, without writes to an object that has a write in flight:
+    /// sent, but not executed.
     fn planned(&self, state: &State) -> Vec<Write> {
         let view = hub_view(state.view.values().cloned());
         let silent = |write: Write| Write { events: Vec::new(), ..write };
@@ -151,8 +151,8 @@ impl State {
         newer.chain(gone).collect()
     }
 
-    /// True if the view lacks this object, and also lacks an older object of the same kind. A single watch would deliver the
-    /// older object first.
+    /// True if the view lacks this object, and also lacks an older object of the same kind. A single watch would
+    /// deliver the older object first.
     fn hides_an_older(&self, id: &Id) -> bool {
         let version = |of: &Object| of.meta().resource_version;
         let Some(object) = self.server.get(id.0, &id.1).filter(|_| !self.view.contains_key(id)) else { return false };

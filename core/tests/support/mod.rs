@@ -1,4 +1,5 @@
-//! Helpers for the tests of the rules: builders of small objects, and a fleet in memory that executes the agents' plans.
+//! Helpers for the tests of the rules: builders of small objects, and a fleet in memory that executes the agents'
+//! plans.
 
 pub(crate) mod agent;
 pub(crate) mod build;

@@ -1,5 +1,5 @@
-//! Check that no decision reads the message of a condition. For every plan that a test makes, this check makes a second plan
-//! from a view in which all messages of conditions are different. The two plans may differ in messages only.
+//! Check that no decision reads the message of a condition. For every plan that a test makes, this check makes a second
+//! plan from a view in which all messages of conditions are different. The two plans may differ in messages only.
 
 use super::agent::{View, applied};
 use fleetnet_core::model::{Condition, Object};
@@ -21,8 +21,8 @@ pub(crate) fn compared() -> u64 {
     COMPARED.get()
 }
 
-/// Runs a test without the check of this file. Such a test is about messages of earlier versions, which are the only messages
-/// that a decision may read.
+/// Runs a test without the check of this file. Such a test is about messages of earlier versions, which are the only
+/// messages that a decision may read.
 pub(crate) fn with_messages_of_earlier_versions<R>(work: impl FnOnce() -> R) -> R {
     READS_EARLIER_VERSIONS.set(true);
     let result = work();
@@ -41,14 +41,15 @@ pub(crate) fn assert_reworded_plan_is_the_same<V: View>(view: &V, key: &V::Key, 
         return;
     }
     COMPARED.set(COMPARED.get() + 1);
-    // The view may have an earlier state of an undecodable object. In the view with changed messages the object is decodable, so in
-    // this one too.
+    // The view may have an earlier state of an undecodable object. In the view with changed messages the object is
+    // decodable, so in this one too.
     let mut as_before = view.clone();
     objects.into_iter().for_each(|object| as_before.observe(applied(object), now, &mut Vec::new()));
     let expected = settled(as_before, key, now);
     let mut view = view.clone();
     reworded.into_iter().for_each(|object| view.observe(applied(object), now, &mut Vec::new()));
-    // A plan may first correct the messages of an object. In this case, apply the correction to the view and plan again.
+    // A plan may first correct the messages of an object. In this case, apply the correction to the view and plan
+    // again.
     for _ in 0..CORRECTIONS_MAX {
         let plan = view.decide(key, now);
         let decided = Decisions::of(&view, &plan);
@@ -166,15 +167,15 @@ fn without_messages(write: &Write) -> Write {
     write
 }
 
-/// True if both writes are equal apart from Events, and the second write emits at least the Events of the first write. The
-/// second write may emit more Events, because the agent also emits an Event for a changed message.
+/// True if both writes are equal apart from Events, and the second write emits at least the Events of the first write.
+/// The second write may emit more Events, because the agent also emits an Event for a changed message.
 fn is_same(expected: &Write, reworded: &Write) -> bool {
     let silent = |write: &Write| Write { events: Vec::new(), ..write.clone() };
     silent(expected) == silent(reworded) && expected.events.iter().all(|event| reworded.events.contains(event))
 }
 
-/// Returns conditions without messages and observedGeneration. Both may differ, because a write that corrects a message also
-/// updates observedGeneration.
+/// Returns conditions without messages and observedGeneration. Both may differ, because a write that corrects a message
+/// also updates observedGeneration.
 fn cleared(list: &[Condition]) -> Vec<Condition> {
     list.iter().map(|condition| Condition { message: "".into(), observed_generation: 0, ..condition.clone() }).collect()
 }

@@ -83,8 +83,8 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
     }
 }
 
-/// Returns the metadata of a new object. The generation is 1 if objects of this kind have a generation (`counts_generations`),
-/// otherwise 0. `Cluster::create` and `Cluster::store` add UID and version.
+/// Returns the metadata of a new object. The generation is 1 if objects of this kind have a generation
+/// (`counts_generations`), otherwise 0. `Cluster::create` and `Cluster::store` add UID and version.
 pub(crate) fn fresh(at: &ObjectName, counts_generations: bool) -> Meta {
     Meta {
         name: at.clone(),

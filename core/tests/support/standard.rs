@@ -56,8 +56,8 @@ pub(crate) fn merged(import: MergedImport) -> MergedServiceImport {
     merged_service_import("member-1", "work/app", &Arc::new(import))
 }
 
-/// Lets an agent plan the key and applies its writes, as an API server does, until nothing is left to write. Returns the kinds of the
-/// writes.
+/// Lets an agent plan the key and applies its writes, as an API server does, until nothing is left to write. Returns
+/// the kinds of the writes.
 pub(crate) fn settle(view: &mut Planner, key: &Key) -> Vec<String> {
     let mut done = Vec::new();
     for _ in 0..20 {

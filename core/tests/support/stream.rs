@@ -1,4 +1,5 @@
-//! Slice streams in a simulated fleet. Both ends lose a stream independently, and messages of an earlier stream do not arrive.
+//! Slice streams in a simulated fleet. Both ends lose a stream independently, and messages of an earlier stream do not
+//! arrive.
 
 use super::agent::Message;
 use super::world::{Step, Who, World, settings};

@@ -25,7 +25,8 @@ pub(crate) fn limited_member_view(limits: Limits, objects: impl IntoIterator<Ite
     with_objects(member::Planner::new(member::Settings { limits, ..settings(0) }), objects)
 }
 
-/// Returns a view of the hub agent with limits for the bytes of each member, and for the objects that its exports cause.
+/// Returns a view of the hub agent with limits for the bytes of each member, and for the objects that its exports
+/// cause.
 pub(crate) fn limited_hub_view(
     bytes: Option<usize>,
     fan_out: Option<usize>,
@@ -41,7 +42,8 @@ pub(crate) fn hub_view(objects: impl IntoIterator<Item = Object>) -> hub::Planne
     with_objects(hub::Planner::default(), objects)
 }
 
-/// Returns a view of the hub agent with these objects. The agent denies every member in a namespace that does not exist.
+/// Returns a view of the hub agent with these objects. The agent denies every member in a namespace that does not
+/// exist.
 pub(crate) fn strict_hub_view(objects: impl IntoIterator<Item = Object>) -> hub::Planner {
     let mut view = hub::Planner::default();
     view.namespace_policy = hub::NamespacePolicy::Strict;
@@ -86,8 +88,8 @@ pub(crate) fn with_objects<V: View>(mut view: V, objects: impl IntoIterator<Item
     view
 }
 
-/// Applies a change to a view, and plans the keys that it requeues. Returns these keys, with the key of a slice instead of the
-/// keys of its copies.
+/// Applies a change to a view, and plans the keys that it requeues. Returns these keys, with the key of a slice instead
+/// of the keys of its copies.
 pub(crate) fn observe_and_plan<V: View>(view: &mut V, change: KindChange, at: Timestamp) -> Vec<V::Key> {
     let mut requeue = Vec::new();
     view.observe(change, at, &mut requeue);

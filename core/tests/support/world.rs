@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 /// Time in microseconds for which a derived Service stays after its last exporter is gone.
 pub(crate) const GRACE_MICROS: i64 = 60_000_000;
-/// Limit of steps: more steps mean that the fleet never comes to rest, and the test fails. Only an endless loop reaches this
-/// limit.
+/// Limit of steps: more steps mean that the fleet never comes to rest, and the test fails. Only an endless loop reaches
+/// this limit.
 const STEPS_MAX: usize = 20_000;
 
 /// Cluster of the fleet, or the agent in this cluster: the hub, or the member with this index.
@@ -100,14 +100,15 @@ pub(crate) struct World {
     pub(crate) members: Vec<Member>,
     pub(crate) now: Timestamp,
     pub(crate) ledger: Vec<Entry>,
-    /// Source of random numbers that choose the next step. `None`: the order is fixed. First all watches deliver, then agents
-    /// plan, then the servers execute writes.
+    /// Source of random numbers that choose the next step. `None`: the order is fixed. First all watches deliver, then
+    /// agents plan, then the servers execute writes.
     chaos: Option<Rng>,
     /// Microseconds that pass with each step.
     pub(crate) tick_micros: i64,
     /// Last step of the fleet.
     pub(crate) last: Option<Step>,
-    /// Changes that the watches deliver, each with the agent that receives it. `None` unless a test records the changes.
+    /// Changes that the watches deliver, each with the agent that receives it. `None` unless a test records the
+    /// changes.
     pub(crate) changes: Option<Vec<(Who, KindChange)>>,
     /// Slice streams of the members, by the index of the member.
     pub(crate) streams: BTreeMap<usize, Stream>,
@@ -293,8 +294,8 @@ impl World {
         }
     }
 
-    /// Drops the events that an agent's watch has not delivered yet, and sets the state of this watch. Works even before the
-    /// agent has started.
+    /// Drops the events that an agent's watch has not delivered yet, and sets the state of this watch. Works even
+    /// before the agent has started.
     pub(crate) fn not_served(&mut self, who: Who, kind: Kind, state: WatchState) {
         let now = self.now;
         match who {
@@ -406,8 +407,8 @@ impl World {
         panic!("no end after {STEPS_MAX} steps; the last writes, newest first: {last:#?}");
     }
 
-    /// Runs the fleet until no step is possible. Then lets `micros` microseconds pass, and plans each key again at the time
-    /// that its last plan requested. Returns the number of writes.
+    /// Runs the fleet until no step is possible. Then lets `micros` microseconds pass, and plans each key again at the
+    /// time that its last plan requested. Returns the number of writes.
     pub(crate) fn run_for(&mut self, micros: i64) -> usize {
         let end = self.now.plus_micros(micros);
         let mut writes = self.run();
@@ -439,7 +440,8 @@ fn options<V: View>(who: Who, agent: &Agent<V>, steps: &mut [Vec<Step>; 3]) {
             steps[0].push(Step::Hear(who, *kind));
         }
     }
-    // A key is planned again only after the answers to all its writes, so that the next plan sees the result of these writes.
+    // A key is planned again only after the answers to all its writes, so that the next plan sees the result of these
+    // writes.
     let free = |key: &V::Key| agent.in_flight.iter().all(|(_, of)| of != key);
     let keys = agent.requeue.iter().enumerate().filter(|(_, key)| free(key));
     steps[1].extend(keys.map(|(index, _)| Step::Plan(who, index)));
@@ -476,8 +478,8 @@ fn requeue_due<V: View>(agent: &mut Agent<V>, now: Timestamp) {
     }
 }
 
-/// Returns the fleet of most tests: member-1 exports `work/app` with one slice of two endpoints, and all other members import
-/// it.
+/// Returns the fleet of most tests: member-1 exports `work/app` with one slice of two endpoints, and all other members
+/// import it.
 pub(crate) fn fleet(importers: usize, consumer: ConsumerType) -> World {
     let mut world = World::new(1 + importers);
     world.run();

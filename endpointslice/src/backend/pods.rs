@@ -28,8 +28,8 @@ pub enum SkipReason {
     NoAddress,
     /// The pod's Node, and so its zone, is not known. Plan the Service again when the Node with this name appears.
     NodeMissing(Text),
-    /// This address of the pod is invalid, for this reason. Only this address is omitted, because the API would reject the whole
-    /// slice.
+    /// This address of the pod is invalid, for this reason. Only this address is omitted, because the API would reject
+    /// the whole slice.
     BadAddress(Text, BadAddress),
     /// The pod lacks a port that the Service names, and [`Config::leave_out_pods_without_named_port`] is set.
     NamedPortMissing,
@@ -130,8 +130,8 @@ impl<'a> PodBackends<'a> {
                 Err(why) => self.skip(pod, SkipReason::BadAddress(pod_ip.ip.clone(), why)),
             }
         }
-        // Sort the addresses as in kube-controller-manager, so that the order in which the kubelet lists addresses makes no
-        // difference.
+        // Sort the addresses as in kube-controller-manager, so that the order in which the kubelet lists addresses
+        // makes no difference.
         ipv4.sort_unstable();
         ipv6.sort_unstable();
         (ipv4.into_iter().collect(), ipv6.into_iter().collect())
@@ -155,8 +155,8 @@ fn target(pod: &Pod) -> TargetRef {
     }
 }
 
-/// Returns the hostname that the endpoint of `pod` has in `service`. `None` unless `spec.subdomain` of the pod names this
-/// Service.
+/// Returns the hostname that the endpoint of `pod` has in `service`. `None` unless `spec.subdomain` of the pod names
+/// this Service.
 fn hostname<'a>(pod: &'a Pod, service: &Service) -> Option<&'a Text> {
     let hostname = pod.spec.hostname.non_empty()?;
     let named = pod.spec.subdomain == service.metadata.name && pod.metadata.namespace == service.metadata.namespace;

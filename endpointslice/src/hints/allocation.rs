@@ -1,7 +1,8 @@
 //! Number of endpoints that each zone should have: [`Allocation`].
 //!
-//! The share of a zone is often not a whole number of endpoints. To avoid rounding, this module counts in smaller units. One
-//! endpoint is as many units as all zones together have thousandths of a CPU. So every share is a whole number of units.
+//! The share of a zone is often not a whole number of endpoints. To avoid rounding, this module counts in smaller
+//! units. One endpoint is as many units as all zones together have thousandths of a CPU. So every share is a whole
+//! number of units.
 
 use super::event::NoHintsReason;
 use super::shares::{ZoneShares, minimum};
@@ -16,8 +17,8 @@ pub(super) type Counts = BTreeMap<Text, usize>;
 #[derive(Clone, Debug)]
 pub(super) struct Allocation {
     zones: BTreeMap<Text, Quota>,
-    /// Number of units in one endpoint. A unit is a fraction of an endpoint, so small that the share of each zone is a whole
-    /// number of units.
+    /// Number of units in one endpoint. A unit is a fraction of an endpoint, so small that the share of each zone is a
+    /// whole number of units.
     unit: i128,
 }
 
@@ -32,8 +33,8 @@ pub(super) struct Quota {
 }
 
 impl Allocation {
-    /// Divides the number of `endpoints` in proportion to the CPU of the zones. Returns the reason if a division without
-    /// overload is impossible.
+    /// Divides the number of `endpoints` in proportion to the CPU of the zones. Returns the reason if a division
+    /// without overload is impossible.
     pub(super) fn new(shares: Option<&ZoneShares>, endpoints: usize) -> Result<Self, NoHintsReason> {
         let shares = shares.ok_or(NoHintsReason::InsufficientNodes)?;
         let (zones, total) = (shares.iter().len(), shares.total_milli());
@@ -51,8 +52,8 @@ impl Allocation {
         Ok(Self { zones: quotas.collect(), unit })
     }
 
-    /// Returns for each zone the number of ready endpoints of this slice that have a hint for the zone. Returns `None` if the
-    /// slice needs new hints. `staying` has the same numbers for the slices whose hints are known to stay.
+    /// Returns for each zone the number of ready endpoints of this slice that have a hint for the zone. Returns `None`
+    /// if the slice needs new hints. `staying` has the same numbers for the slices whose hints are known to stay.
     ///
     /// The slice needs new hints in four cases:
     ///
@@ -64,7 +65,8 @@ impl Allocation {
         let mut counts = Counts::new();
         for endpoint in slice.endpoints.iter().filter(|endpoint| endpoint.is_ready()) {
             let hints = endpoint.hints.as_deref().filter(|hints| !hints.for_zones.is_empty())?;
-            // Hints for Nodes must be removed: they come from a traffic distribution that the Service no longer asks for.
+            // Hints for Nodes must be removed: they come from a traffic distribution that the Service no longer asks
+            // for.
             if !hints.for_nodes.is_empty() {
                 return None;
             }
@@ -80,8 +82,8 @@ impl Allocation {
         counts.iter().all(fits).then_some(counts)
     }
 
-    /// Returns for each zone the number of endpoints that it must give to other zones or receive from them. `counts` has the
-    /// present number of endpoints of each zone.
+    /// Returns for each zone the number of endpoints that it must give to other zones or receive from them. `counts`
+    /// has the present number of endpoints of each zone.
     pub(super) fn transfers(&self, counts: &Counts) -> Transfers {
         let surplus = self.zones.iter().map(|(zone, quota)| {
             let count = counts.get(zone).copied().unwrap_or_default();
@@ -99,11 +101,12 @@ pub(super) struct Transfers {
 }
 
 impl Transfers {
-    /// Computes the transfers that balance the zones. Moves one endpoint at a time, from the zone with the largest surplus to the
-    /// zone with the largest deficit. Among equal zones, selects the first by name.
+    /// Computes the transfers that balance the zones. Moves one endpoint at a time, from the zone with the largest
+    /// surplus to the zone with the largest deficit. Among equal zones, selects the first by name.
     ///
-    /// Stops when surplus and deficit are both less than one endpoint, or one of the two is less than half an endpoint. So zones
-    /// do not exchange endpoints for small fractions. `unit` is the number that means one endpoint in `surplus`.
+    /// Stops when surplus and deficit are both less than one endpoint, or one of the two is less than half an endpoint.
+    /// So zones do not exchange endpoints for small fractions. `unit` is the number that means one endpoint in
+    /// `surplus`.
     fn balancing<'a>(surplus: impl Iterator<Item = (&'a Text, i128)>, unit: i128) -> Self {
         let (mut surpluses, mut lacks): (Vec<_>, Vec<_>) = surplus.partition(|(_, surplus)| *surplus > 0);
         for (_, lack) in &mut lacks {
@@ -122,12 +125,12 @@ impl Transfers {
         transfers
     }
 
-    /// Records that `zone` gives away one endpoint, and returns the zone that receives the endpoint: the first by name that
-    /// still lacks endpoints. Returns `None` if `zone` has no endpoint to give.
+    /// Records that `zone` gives away one endpoint, and returns the zone that receives the endpoint: the first by name
+    /// that still lacks endpoints. Returns `None` if `zone` has no endpoint to give.
     ///
-    /// An endpoint of a slice that stays unchanged cannot get a new hint. So perhaps not all transfers are possible, and their
-    /// order matters. With the order by name, the next plan leaves most slices unchanged. In kube-controller-manager the order is
-    /// random.
+    /// An endpoint of a slice that stays unchanged cannot get a new hint. So perhaps not all transfers are possible,
+    /// and their order matters. With the order by name, the next plan leaves most slices unchanged. In
+    /// kube-controller-manager the order is random.
     fn take(&mut self, zone: &Text) -> Option<Text> {
         self.giving.get(zone)?;
         let receiver = self.receiving.keys().next()?.clone();
@@ -136,8 +139,8 @@ impl Transfers {
         Some(receiver)
     }
 
-    /// Calls `rehint` for each ready endpoint that a zone gives to another zone. The argument of `rehint` is the zone that
-    /// receives the endpoint. Updates `counts`, the number of endpoints of each zone.
+    /// Calls `rehint` for each ready endpoint that a zone gives to another zone. The argument of `rehint` is the zone
+    /// that receives the endpoint. Updates `counts`, the number of endpoints of each zone.
     pub(super) fn carry_out<'a>(
         mut self,
         endpoints: impl Iterator<Item = &'a mut Endpoint>,

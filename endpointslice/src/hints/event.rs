@@ -5,8 +5,8 @@ use crate::plan::ServiceName;
 use std::fmt;
 use thiserror::Error;
 
-/// Event about hints that a Service got or lost. kube-controller-manager reports missing hints at every sync, so clusters had
-/// to suppress these Events (openshift/kubernetes #1513). Here each event reports a change.
+/// Event about hints that a Service got or lost. kube-controller-manager reports missing hints at every sync, so
+/// clusters had to suppress these Events (openshift/kubernetes #1513). Here each event reports a change.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HintEvent {
     /// Service whose hints changed.
@@ -28,7 +28,8 @@ pub enum HintChange {
     TurnedOff,
 }
 
-/// Reason why a Service that asks for topology hints does not get them. The messages are those of kube-controller-manager.
+/// Reason why a Service that asks for topology hints does not get them. The messages are those of
+/// kube-controller-manager.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 pub enum NoHintsReason {
     /// A ready Node has no zone or no CPU, or all ready Nodes are in one zone.
@@ -42,7 +43,8 @@ pub enum NoHintsReason {
         /// Number of zones.
         zones: usize,
     },
-    /// In every division of the endpoints, the endpoints of one zone would get over 20 % more traffic than an average endpoint.
+    /// In every division of the endpoints, the endpoints of one zone would get over 20 % more traffic than an average
+    /// endpoint.
     #[error(
         "Unable to allocate minimum required endpoints to each zone without exceeding overload threshold \
          ({endpoints} endpoints, {zones} zones)"

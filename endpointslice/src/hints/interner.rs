@@ -6,12 +6,13 @@ use crate::text::Text;
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-/// Cache of hints, so that a plan reuses the hints that an earlier plan allocated. A clone shares the cache until the clone or
-/// the original adds a zone or Node.
+/// Cache of hints, so that a plan reuses the hints that an earlier plan allocated. A clone shares the cache until the
+/// clone or the original adds a zone or Node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HintInterner {
     zones: Arc<HashMap<Text, Arc<Hints>>>,
-    /// Hints of endpoints on each Node: for clients on the Node, and in the zone that the Node had when the hints were created.
+    /// Hints of endpoints on each Node: for clients on the Node, and in the zone that the Node had when the hints were
+    /// created.
     nodes: Arc<HashMap<Text, Arc<Hints>>>,
 }
 

@@ -7,8 +7,8 @@ const NANO: u128 = 1_000_000_000;
 // no limit: a unit
 const MILLI_IN_NANO: u128 = NANO / 1000;
 
-/// Parses a quantity into thousandths, rounded up as in Kubernetes. Returns `None` if the quantity is negative, too large or
-/// malformed.
+/// Parses a quantity into thousandths, rounded up as in Kubernetes. Returns `None` if the quantity is negative, too
+/// large or malformed.
 pub(super) fn milli(text: &str) -> Option<u64> {
     let unsigned = text.strip_prefix('+').unwrap_or(text);
     let digits_end = unsigned.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(unsigned.len());
@@ -24,7 +24,8 @@ pub(super) fn milli(text: &str) -> Option<u64> {
     u64::try_from(nano.div_ceil(MILLI_IN_NANO)).ok()
 }
 
-/// Returns the factor and the divisor that a suffix stands for: for example (1, 1000) for `m`. `None` if the suffix is malformed.
+/// Returns the factor and the divisor that a suffix stands for: for example (1, 1000) for `m`. `None` if the suffix is
+/// malformed.
 fn scale(suffix: &str) -> Option<(u128, u128)> {
     Some(match suffix {
         "" => (1, 1),

@@ -15,11 +15,11 @@ pub struct ZoneShares {
 }
 
 impl ZoneShares {
-    /// Returns the zone shares of a cluster with these Nodes. A Node counts only if it is ready and not part of the control
-    /// plane.
+    /// Returns the zone shares of a cluster with these Nodes. A Node counts only if it is ready and not part of the
+    /// control plane.
     ///
-    /// Returns `None` if a Node that counts has no zone or no CPU. Also returns `None` if all Nodes that count are in one zone,
-    /// because hints have no effect then.
+    /// Returns `None` if a Node that counts has no zone or no CPU. Also returns `None` if all Nodes that count are in
+    /// one zone, because hints have no effect then.
     #[must_use]
     pub fn of<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Option<Self> {
         let mut milli_by_zone = BTreeMap::<Text, u64>::new();
@@ -56,9 +56,9 @@ impl ZoneShares {
     }
 }
 
-/// Returns the minimum number of endpoints for a zone with `milli` of the cluster's `total_milli` CPU: the zone's share of all
-/// `endpoints`, divided by 1.2 and rounded up. With this number, no endpoint of the zone gets over 20 % more traffic than an
-/// average endpoint.
+/// Returns the minimum number of endpoints for a zone with `milli` of the cluster's `total_milli` CPU: the zone's share
+/// of all `endpoints`, divided by 1.2 and rounded up. With this number, no endpoint of the zone gets over 20 % more
+/// traffic than an average endpoint.
 pub(super) fn minimum(milli: u64, total_milli: u64, endpoints: usize) -> usize {
     let needed = (5 * u128::from(milli) * endpoints as u128).div_ceil(6 * u128::from(total_milli));
     usize::try_from(needed).unwrap_or(usize::MAX)

@@ -13,8 +13,8 @@ use crate::text::Text;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Hints by zone shares (KEP-2433): an endpoint is for clients in its own zone. A zone with too few endpoints for its share of
-/// the cluster's CPU gets some endpoints of other zones.
+/// Hints by zone shares (KEP-2433): an endpoint is for clients in its own zone. A zone with too few endpoints for its
+/// share of the cluster's CPU gets some endpoints of other zones.
 ///
 /// If no division of the endpoints prevents overload, the Service has no hints at all. Three things differ from
 /// kube-controller-manager:
@@ -39,8 +39,8 @@ enum State {
 }
 
 impl Topology {
-    /// Records all Nodes and returns the Services to plan again: Services with hints whose zones are overloaded now, and
-    /// Services without hints that may get hints now.
+    /// Records all Nodes and returns the Services to plan again: Services with hints whose zones are overloaded now,
+    /// and Services without hints that may get hints now.
     ///
     /// Call this when a Node is added or removed, or changes its readiness, zone, role or CPU.
     #[must_use]
@@ -50,8 +50,8 @@ impl Topology {
         self.shares = shares;
         let must_sync = |state: &State| match state {
             State::Hinted(counts) => self.shares.as_ref().is_none_or(|shares| shares.overloads(counts)),
-            // Any change of a Node may give a zone to an endpoint that has none. That is so even if `shares` does not count this
-            // Node.
+            // Any change of a Node may give a zone to an endpoint that has none. That is so even if `shares` does not
+            // count this Node.
             State::Unavailable(why) => has_changed || *why == NoHintsReason::EndpointWithoutZone,
         };
         let affected = self.services.iter().filter(|(_, _, states)| states.values().any(must_sync));
@@ -86,8 +86,8 @@ impl Topology {
         Self { shares, services, interner, events: VecDeque::new() }
     }
 
-    /// Copies the state of a Service back from `planned`, the copy from [`Self::for_service`] with which the Service was
-    /// planned.
+    /// Copies the state of a Service back from `planned`, the copy from [`Self::for_service`] with which the Service
+    /// was planned.
     pub fn record(&mut self, namespace: &Text, service: &Text, planned: Self) {
         let Self { mut services, interner, .. } = planned;
         match services.remove(namespace, service) {
@@ -142,8 +142,8 @@ impl Topology {
         self.events.push_back(HintEvent { service, address_type: address_type.clone(), change });
     }
 
-    /// Sets the hints of the endpoints in a draft, and returns the number of endpoints with a hint for each zone. On an error,
-    /// some hints are already set, and the caller removes them.
+    /// Sets the hints of the endpoints in a draft, and returns the number of endpoints with a hint for each zone. On an
+    /// error, some hints are already set, and the caller removes them.
     ///
     /// An unchanged slice stays unchanged if its hints still fit the shares of the zones.
     fn hint(&mut self, draft: &mut Draft) -> Result<Counts, NoHintsReason> {
@@ -199,7 +199,8 @@ impl AssignHints for Topology {
     }
 }
 
-/// Forgets the state of address types that the Service no longer has. `planned` is an address type that the Service has.
+/// Forgets the state of address types that the Service no longer has. `planned` is an address type that the Service
+/// has.
 fn keep_supported(service: &Service, planned: &AddressType, states: &mut BTreeMap<AddressType, State>) {
     if states.keys().any(|address_type| address_type != planned) {
         let supported = families(service);

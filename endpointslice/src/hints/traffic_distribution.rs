@@ -7,12 +7,12 @@ use crate::plan::{AssignHints, Draft};
 use crate::text::Text;
 use std::sync::Arc;
 
-/// Hints by `spec.trafficDistribution` (KEP-4444, KEP-3015): a ready endpoint is for clients in its zone, or in its zone and on
-/// its Node.
+/// Hints by `spec.trafficDistribution` (KEP-4444, KEP-3015): a ready endpoint is for clients in its zone, or in its
+/// zone and on its Node.
 ///
-/// The hints of an endpoint do not depend on other endpoints. An endpoint that is not ready keeps its hints: no client uses
-/// them, and the slice is written again when the endpoint becomes ready. If the field is absent or has an unknown value, all
-/// hints are removed.
+/// The hints of an endpoint do not depend on other endpoints. An endpoint that is not ready keeps its hints: no client
+/// uses them, and the slice is written again when the endpoint becomes ready. If the field is absent or has an unknown
+/// value, all hints are removed.
 ///
 /// The only state is a cache of hints, so that endpoints of one zone or Node share an allocation.
 #[derive(Clone, Debug, Default)]
@@ -40,14 +40,14 @@ impl Preference {
         }
     }
 
-    /// Returns the zone and the Node whose clients should prefer `endpoint`. The zone is `None` if the endpoint has none. The
-    /// Node is `None` unless the Service prefers endpoints on the client's Node.
+    /// Returns the zone and the Node whose clients should prefer `endpoint`. The zone is `None` if the endpoint has
+    /// none. The Node is `None` unless the Service prefers endpoints on the client's Node.
     fn place(self, endpoint: &Endpoint) -> (Option<&Text>, Option<&Text>) {
         (endpoint.zone.as_ref(), endpoint.node_name.as_ref().filter(|_| self == Self::SameNode))
     }
 
-    /// True if `endpoint` already has the hints of this preference. Always true for an endpoint that is not ready, because its
-    /// hints do not matter.
+    /// True if `endpoint` already has the hints of this preference. Always true for an endpoint that is not ready,
+    /// because its hints do not matter.
     fn is_met(self, endpoint: &Endpoint) -> bool {
         if !endpoint.is_ready() {
             return true;

@@ -39,8 +39,8 @@ pub(super) struct Group {
     pub(super) unplaced: BTreeSet<Text>,
     /// Number of slices in this group.
     pub(super) slices: usize,
-    /// Names of the slices of this group that changed, or that have endpoints of changed pods. The next plan compares them with
-    /// the desired endpoints.
+    /// Names of the slices of this group that changed, or that have endpoints of changed pods. The next plan compares
+    /// them with the desired endpoints.
     pub(super) touched: BTreeSet<Text>,
     /// Names of the slices of this group, by their number of endpoints.
     by_fill: BTreeMap<usize, BTreeSet<Text>>,
@@ -53,8 +53,8 @@ struct StoredSlice {
     owned: bool,
 }
 
-/// Names of the slices that have an endpoint of one pod: the first name, and a list of the others. Usually there is one slice,
-/// and an empty list allocates nothing.
+/// Names of the slices that have an endpoint of one pod: the first name, and a list of the others. Usually there is one
+/// slice, and an empty list allocates nothing.
 #[derive(Debug, Default)]
 struct Holders(Option<Text>, Vec<Text>);
 
@@ -104,8 +104,8 @@ impl FamilyState {
         self.slices.get(name).map(|stored| &stored.slice)
     }
 
-    /// Returns the backend that an existing endpoint of the pod describes, in the first slice that has such an endpoint. `None`
-    /// if no slice has one.
+    /// Returns the backend that an existing endpoint of the pod describes, in the first slice that has such an
+    /// endpoint. `None` if no slice has one.
     pub(super) fn shown(&self, pod: &str) -> Option<Backend> {
         let slices = self.holders.get(pod)?.iter().filter_map(|name| self.slice(name));
         let mut shown = slices.filter_map(|slice| {
@@ -120,8 +120,8 @@ impl FamilyState {
         self.slices.len()
     }
 
-    /// True if a plan needs to compare only touched slices (changed slices, and slices of changed pods) and pods without an
-    /// endpoint. If false, the plan must compare all slices.
+    /// True if a plan needs to compare only touched slices (changed slices, and slices of changed pods) and pods
+    /// without an endpoint. If false, the plan must compare all slices.
     pub(super) fn is_ordinary(&self, template: &SliceTemplate<'_>) -> bool {
         let served = |group: &Group| group.members > 0 || group.slices == 0;
         self.pods_in_several_slices == 0
@@ -129,8 +129,8 @@ impl FamilyState {
             && (self.groups.values().all(served) || self.placeholder(template).is_some())
     }
 
-    /// Returns the placeholder (slice without endpoints and ports) if no other slice exists and no pod has an address of this
-    /// type.
+    /// Returns the placeholder (slice without endpoints and ports) if no other slice exists and no pod has an address
+    /// of this type.
     ///
     /// An example is a dual-stack Service in a cluster whose pods have addresses of one family only.
     pub(super) fn placeholder(&self, template: &SliceTemplate<'_>) -> Option<&Arc<EndpointSlice>> {
@@ -200,8 +200,8 @@ impl FamilyState {
         }
     }
 
-    /// Removes these slices from `touched`, because a plan found that they need no write. Later plans do not compare them until
-    /// they or their pods change.
+    /// Removes these slices from `touched`, because a plan found that they need no write. Later plans do not compare
+    /// them until they or their pods change.
     pub(super) fn settle(&mut self, unchanged: &[Arc<EndpointSlice>]) {
         for slice in unchanged {
             let name = &slice.metadata.name;
@@ -213,8 +213,8 @@ impl FamilyState {
         }
     }
 
-    /// Updates `unplaced` for an endpoint of a new or changed slice: removes the pod of this endpoint if the endpoint is as
-    /// desired.
+    /// Updates `unplaced` for an endpoint of a new or changed slice: removes the pod of this endpoint if the endpoint
+    /// is as desired.
     fn place(&mut self, endpoint: &Endpoint, key: &PortKey, pods: &Pods) {
         let Some((pod, known)) = pod_of(endpoint).and_then(|pod| pods.get_key_value(pod)) else { return };
         let wanted = known.backend.as_ref().and_then(|backend| backend.key(self.family));
@@ -225,8 +225,8 @@ impl FamilyState {
         }
     }
 
-    /// Updates `unplaced` after a slice was changed or removed: adds each pod of the old slice whose desired endpoint is in no
-    /// slice any more.
+    /// Updates `unplaced` after a slice was changed or removed: adds each pod of the old slice whose desired endpoint
+    /// is in no slice any more.
     fn displace(&mut self, old: &StoredSlice, pods: &Pods) {
         let name = &old.slice.metadata.name;
         for pod in old.slice.endpoints.iter().filter_map(pod_of) {
@@ -306,8 +306,9 @@ impl FamilyState {
 }
 
 impl Group {
-    /// Returns the slice to which the last `left` endpoints are added: the fullest slice that has room for all of them and for
-    /// which `may_open` is true. Among equally full slices, returns the first by name. `None` if there is no such slice.
+    /// Returns the slice to which the last `left` endpoints are added: the fullest slice that has room for all of them
+    /// and for which `may_open` is true. Among equally full slices, returns the first by name. `None` if there is no
+    /// such slice.
     pub(super) fn closest_to_full(&self, left: usize, max: usize, may_open: impl Fn(&Text) -> bool) -> Option<&Text> {
         let levels = self.by_fill.range(..=max.checked_sub(left)?).rev();
         levels.flat_map(|(_, names)| names).find(|name| may_open(name))

@@ -4,8 +4,8 @@ use crate::limits::UNUSED_PORT_LISTS;
 use crate::ports::PortKey;
 use std::collections::BTreeSet;
 
-/// Distinct lists of ports of one Service's pods and slices. Unused lists are removed when the set grows. So the set has at
-/// most twice as many lists as are in use, plus `UNUSED_PORT_LISTS`.
+/// Distinct lists of ports of one Service's pods and slices. Unused lists are removed when the set grows. So the set
+/// has at most twice as many lists as are in use, plus `UNUSED_PORT_LISTS`.
 #[derive(Debug, Default)]
 pub(super) struct PortKeys {
     known: BTreeSet<PortKey>,

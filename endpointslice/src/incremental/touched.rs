@@ -1,5 +1,5 @@
-//! Part of [`super::Incremental`]: changes of touched slices. A touched slice has changed since the last plan, or has endpoints
-//! of changed pods.
+//! Part of [`super::Incremental`]: changes of touched slices. A touched slice has changed since the last plan, or has
+//! endpoints of changed pods.
 
 use super::Pods;
 use super::family::{FamilyState, Group, pod_of};
@@ -13,10 +13,11 @@ use crate::ports::PortKey;
 use crate::template::SliceTemplate;
 use std::sync::Arc;
 
-/// Returns the changes of one address type, and their numbers. Compares only touched slices (changed slices, and slices of
-/// changed pods) and pods without an endpoint.
+/// Returns the changes of one address type, and their numbers. Compares only touched slices (changed slices, and slices
+/// of changed pods) and pods without an endpoint.
 ///
-/// Returns `None` if no slice would remain: a placeholder may be needed then, which only a plan over all slices can decide.
+/// Returns `None` if no slice would remain: a placeholder may be needed then, which only a plan over all slices can
+/// decide.
 pub(super) fn draft(
     state: &FamilyState,
     pods: &Pods,
@@ -83,8 +84,8 @@ impl<'a> GroupPlan<'a> {
         stats.groups.push(GroupStats { ports, endpoints: self.group.endpoints, slices: count });
     }
 
-    /// Returns what happens to a slice if no endpoint is added to it: unchanged, changed or emptied. Adds the number of removed
-    /// endpoints to `removed`.
+    /// Returns what happens to a slice if no endpoint is added to it: unchanged, changed or emptied. Adds the number of
+    /// removed endpoints to `removed`.
     fn fate(&self, slice: &EndpointSlice, removed: &mut usize) -> Fate<Endpoint> {
         let family = self.state.family;
         let mut kept = Vec::with_capacity(slice.endpoints.len());
@@ -107,8 +108,8 @@ impl<'a> GroupPlan<'a> {
         self.pods.get(pod).filter(|known| known.key == *self.key)?.backend.as_ref()
     }
 
-    /// Returns the one additional slice that must be written. A plan over all slices would add the last endpoints, for which the
-    /// touched slices have no room, to this slice. Returns `None` if no slice is suitable.
+    /// Returns the one additional slice that must be written. A plan over all slices would add the last endpoints, for
+    /// which the touched slices have no room, to this slice. Returns `None` if no slice is suitable.
     fn to_open(
         &self,
         slices: &[&Arc<EndpointSlice>],

@@ -7,8 +7,9 @@ use crate::text::Text;
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, SubAssign};
 
-/// Total numbers of endpoints and slices, and the number of Services with each traffic distribution. The cost of an update
-/// grows with the number of port lists of one Service, and not with the number of Services (kubernetes/kubernetes #107091).
+/// Total numbers of endpoints and slices, and the number of Services with each traffic distribution. The cost of an
+/// update grows with the number of port lists of one Service, and not with the number of Services
+/// (kubernetes/kubernetes #107091).
 #[derive(Clone, Debug)]
 pub struct SliceCounts {
     max_endpoints_per_slice: usize,
@@ -63,8 +64,8 @@ impl SliceCounts {
         self.services_by_distribution.iter().map(|(value, services)| (value, *services))
     }
 
-    /// Sets the numbers of a Service. `families` has an item for each address type: the groups of equal ports, and the number of
-    /// slices that are not created because the Service is being deleted.
+    /// Sets the numbers of a Service. `families` has an item for each address type: the groups of equal ports, and the
+    /// number of slices that are not created because the Service is being deleted.
     pub fn set_slices<'a>(
         &mut self,
         namespace: &Text,
@@ -154,8 +155,8 @@ mod tests {
     use super::*;
     use crate::model::EndpointPort;
 
-    /// Returns a group of port 80 and a group of ports 80 and 443. `counts` has the number of endpoints and the number of slices
-    /// of each group.
+    /// Returns a group of port 80 and a group of ports 80 and 443. `counts` has the number of endpoints and the number
+    /// of slices of each group.
     fn groups(counts: [(usize, usize); 2]) -> Vec<GroupStats> {
         let port = |number| EndpointPort { port: Some(number), ..EndpointPort::default() };
         let ports = [vec![port(80)], vec![port(80), port(443)]];
@@ -172,7 +173,8 @@ mod tests {
         counts.set_slices(&"ns1".into(), &service.into(), std::iter::once((groups, 0)));
     }
 
-    /// Steps of kube-controller-manager's `TestNumEndpointsAndSlices`. After each step: desired slices, slices and endpoints.
+    /// Steps of kube-controller-manager's `TestNumEndpointsAndSlices`. After each step: desired slices, slices and
+    /// endpoints.
     #[test]
     fn the_five_steps_of_endpoints_and_slices() {
         let mut counts = SliceCounts::new(&Config::default());

@@ -14,8 +14,8 @@ fn service(name: &str, traffic_distribution: Option<&str>) -> Service {
     service
 }
 
-/// Returns a plan for one address type with one list of ports. `added` of the endpoints are new, and `creates` slices are to be
-/// created.
+/// Returns a plan for one address type with one list of ports. `added` of the endpoints are new, and `creates` slices
+/// are to be created.
 fn family(address_type: AddressType, endpoints: usize, slices: usize, added: usize, creates: usize) -> FamilyPlan {
     let ports: Arc<[EndpointPort]> = Arc::default();
     let draft = Draft { address_type, creates: vec![EndpointSlice::default(); creates], ..Draft::default() };

@@ -10,7 +10,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Endpoint {
-    /// Addresses of the endpoint, all of the slice's address type. Consumers treat the addresses as equivalent (KEP-752).
+    /// Addresses of the endpoint, all of the slice's address type. Consumers treat the addresses as equivalent
+    /// (KEP-752).
     pub addresses: Addresses,
     /// Readiness and termination.
     #[serde(deserialize_with = "null_is_default")]
@@ -96,13 +97,13 @@ impl<'de> Deserialize<'de> for Addresses {
     }
 }
 
-/// Readiness and termination of an endpoint (KEP-1672). An absent condition differs from a false condition: old controllers
-/// set only `ready`.
+/// Readiness and termination of an endpoint (KEP-1672). An absent condition differs from a false condition: old
+/// controllers set only `ready`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Conditions {
-    /// True if the endpoint may get new connections: it is serving and not terminating, or the Service publishes endpoints
-    /// in any state.
+    /// True if the endpoint may get new connections: it is serving and not terminating, or the Service publishes
+    /// endpoints in any state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,
     /// True if the endpoint can respond to requests, even if it is terminating.
@@ -128,8 +129,8 @@ pub struct TargetRef {
     /// UID of the object.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub uid: Text,
-    /// Resource version of the object, which only old controllers wrote. This library never compares it, because each status
-    /// update of a pod changes it.
+    /// Resource version of the object, which only old controllers wrote. This library never compares it, because each
+    /// status update of a pod changes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_version: Option<Text>,
     /// API version of the object. This library does not write this field, but an existing slice may have it.

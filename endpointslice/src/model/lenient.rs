@@ -1,4 +1,5 @@
-//! Deserializers for fields that the API server may omit, set to null or fill with values that this library does not know.
+//! Deserializers for fields that the API server may omit, set to null or fill with values that this library does not
+//! know.
 
 use super::Readiness;
 use crate::text::{Text, shared};

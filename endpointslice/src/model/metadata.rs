@@ -27,8 +27,8 @@ pub struct Metadata {
     /// version.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub resource_version: Text,
-    /// `metadata.generation`: number of changes of the object outside of its metadata. On EndpointSlices, changes of labels
-    /// count too.
+    /// `metadata.generation`: number of changes of the object outside of its metadata. On EndpointSlices, changes of
+    /// labels count too.
     #[serde(skip_serializing_if = "is_zero", deserialize_with = "null_is_default")]
     pub generation: i64,
     /// Time of creation.

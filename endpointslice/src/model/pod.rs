@@ -96,21 +96,23 @@ pub struct PodStatus {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct PodIp {
-    /// Address in the form that the container runtime reported. On old pods the address may be malformed, because old API
-    /// servers did not validate it.
+    /// Address in the form that the container runtime reported. On old pods the address may be malformed, because old
+    /// API servers did not validate it.
     pub ip: Text,
 }
 
 /// `Ready` condition of a pod or a Node.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Readiness {
-    /// True if the condition has the status `True`. False for the status `False` or `Unknown`, and for an absent condition.
+    /// True if the condition has the status `True`. False for the status `False` or `Unknown`, and for an absent
+    /// condition.
     pub is_ready: bool,
     /// Time of the last change of the condition's status.
     pub since: Option<Timestamp>,
 }
 
-/// Phase of a pod's life. An absent or unknown phase is [`Phase::Other`], and such a pod is published like a running pod.
+/// Phase of a pod's life. An absent or unknown phase is [`Phase::Other`], and such a pod is published like a running
+/// pod.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Phase {
     /// Not all containers of the pod have started.

@@ -39,7 +39,8 @@ pub struct ServiceSpec {
     /// True to publish endpoints as ready even if their pods are not ready or are being deleted.
     #[serde(skip_serializing_if = "std::ops::Not::not", deserialize_with = "null_is_default")]
     pub publish_not_ready_addresses: bool,
-    /// Preference of clients for near endpoints (KEP-4444, KEP-3015): `PreferClose`, `PreferSameZone` or `PreferSameNode`.
+    /// Preference of clients for near endpoints (KEP-4444, KEP-3015): `PreferClose`, `PreferSameZone` or
+    /// `PreferSameNode`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traffic_distribution: Option<Text>,
 }

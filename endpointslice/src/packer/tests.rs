@@ -27,8 +27,8 @@ fn packed(wanted: Vec<Thing>, buckets: &[Vec<Thing>], max: usize) -> Packing<Thi
     pack(wanted, &buckets, max)
 }
 
-/// Returns two lists: the new number of items of each existing bucket (`None` if the bucket stays as it is), and the number of
-/// items of each new bucket.
+/// Returns two lists: the new number of items of each existing bucket (`None` if the bucket stays as it is), and the
+/// number of items of each new bucket.
 fn lengths(packing: &Packing<Thing>) -> (Vec<Option<usize>>, Vec<usize>) {
     let changed = packing.fates.iter().map(|fate| match fate {
         Fate::Unchanged => None,

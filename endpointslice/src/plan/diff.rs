@@ -8,8 +8,8 @@ use hashbrown::HashSet;
 use std::fmt::{self, Display, Formatter};
 
 impl Display for Plan {
-    /// Writes one line for each write, and below it one line for each endpoint that is added (`+`), removed (`-`) or changed
-    /// (`~`).
+    /// Writes one line for each write, and below it one line for each endpoint that is added (`+`), removed (`-`) or
+    /// changed (`~`).
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         for FamilyPlan { draft, .. } in &self.families {
             for slice in &draft.creates {

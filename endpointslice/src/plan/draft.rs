@@ -1,5 +1,5 @@
-//! Changes of the slices of one address type ([`Draft`]), before the last steps of a plan. The trait [`AssignHints`] sets the
-//! hints in a draft.
+//! Changes of the slices of one address type ([`Draft`]), before the last steps of a plan. The trait [`AssignHints`]
+//! sets the hints in a draft.
 
 use crate::model::{AddressType, Endpoint, EndpointSlice, Service};
 use crate::names::ANNOTATION_TRIGGER_TIME;
@@ -22,7 +22,8 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Returns the slices to create, then the slices to update, so that the caller can change them before they are written.
+    /// Returns the slices to create, then the slices to update, so that the caller can change them before they are
+    /// written.
     pub fn written_mut(&mut self) -> impl Iterator<Item = &mut EndpointSlice> {
         let updates = self.updates.iter_mut().map(|update| &mut update.after);
         self.creates.iter_mut().chain(updates)
@@ -39,8 +40,8 @@ impl Draft {
         }
     }
 
-    /// Calls `revise` for each unchanged slice. If it returns new endpoints, the slice gets an update to these endpoints. If it
-    /// returns `None`, the slice stays unchanged. Keeps the order of the slices.
+    /// Calls `revise` for each unchanged slice. If it returns new endpoints, the slice gets an update to these
+    /// endpoints. If it returns `None`, the slice stays unchanged. Keeps the order of the slices.
     pub fn revise_unchanged(&mut self, mut revise: impl FnMut(&EndpointSlice) -> Option<Vec<Endpoint>>) {
         let updates = &mut self.updates;
         self.unchanged.retain(|slice| {
@@ -58,7 +59,8 @@ pub struct Update {
     pub before: Arc<EndpointSlice>,
     /// Complete slice after the update.
     pub after: EndpointSlice,
-    /// True if the update recycles the slice: without recycling, this slice would be deleted and a new slice would be created.
+    /// True if the update recycles the slice: without recycling, this slice would be deleted and a new slice would be
+    /// created.
     pub recycled: bool,
 }
 
@@ -73,25 +75,25 @@ impl Update {
     }
 }
 
-/// Step of a plan that sets the endpoints' hints. This step runs after endpoints are assigned to slices and before slices are
-/// recycled, as in kube-controller-manager.
+/// Step of a plan that sets the endpoints' hints. This step runs after endpoints are assigned to slices and before
+/// slices are recycled, as in kube-controller-manager.
 pub trait AssignHints {
     /// Sets the hints of the endpoints in a draft, and removes wrong hints.
     ///
-    /// Endpoints of slices to create or update have no hints yet. Exception: in a slice that only gets more endpoints, the old
-    /// endpoints still have their hints.
+    /// Endpoints of slices to create or update have no hints yet. Exception: in a slice that only gets more endpoints,
+    /// the old endpoints still have their hints.
     fn assign(&mut self, service: &Service, draft: &mut Draft);
 
-    /// True if the hints of a slice of `service` depend only on that slice and the Service. Only then can a slice be planned
-    /// without the other slices of the Service. Otherwise every change needs a plan over all slices.
+    /// True if the hints of a slice of `service` depend only on that slice and the Service. Only then can a slice be
+    /// planned without the other slices of the Service. Otherwise every change needs a plan over all slices.
     fn is_local(&self, service: &Service) -> bool {
         let _ = service;
         false
     }
 }
 
-/// Implementation of [`AssignHints`] that sets no hints: new endpoints have no hints, and a difference in hints alone never
-/// causes a write.
+/// Implementation of [`AssignHints`] that sets no hints: new endpoints have no hints, and a difference in hints alone
+/// never causes a write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LeaveHints;
 

@@ -25,11 +25,11 @@ pub(crate) fn finalize(
     FamilyPlan { draft, suppressed_creates, stats }
 }
 
-/// Recycles slices: replaces a delete and a create by one update, as long as both exist. Takes the first delete and the last
-/// create. This saves a write, and consumers see one changed slice instead of a deleted and a created slice.
+/// Recycles slices: replaces a delete and a create by one update, as long as both exist. Takes the first delete and the
+/// last create. This saves a write, and consumers see one changed slice instead of a deleted and a created slice.
 ///
-/// Only slices that this Service owns are recycled, because the garbage collector deletes any other slice together with its
-/// owner.
+/// Only slices that this Service owns are recycled, because the garbage collector deletes any other slice together with
+/// its owner.
 fn recycle(template: &SliceTemplate<'_>, keep_foreign: bool, draft: &mut Draft) {
     let deletes = std::mem::take(&mut draft.deletes);
     for slice in deletes {

@@ -17,8 +17,8 @@ pub(super) struct Groups<'a> {
     families: &'a [Family],
     groups: Vec<Group>,
     by_key: HashMap<PortKey, usize>,
-    /// Index of the group of each list of ports, by the memory address of the list. Each entry also has the list, so that the
-    /// list is not freed and no other list gets its address.
+    /// Index of the group of each list of ports, by the memory address of the list. Each entry also has the list, so
+    /// that the list is not freed and no other list gets its address.
     by_place: HashMap<*const crate::model::EndpointPort, (PortList, usize)>,
     last: Option<(PortList, usize)>,
 }
@@ -47,8 +47,8 @@ impl<'a> Groups<'a> {
         groups
     }
 
-    /// Adds a backend to the group with its ports. A backend without addresses creates a group too, so that an existing empty
-    /// slice with these ports is not deleted.
+    /// Adds a backend to the group with its ports. A backend without addresses creates a group too, so that an existing
+    /// empty slice with these ports is not deleted.
     fn add(&mut self, backend: Backend) {
         let index = self.index(&backend.ports);
         let lists = &mut self.groups[index].endpoints;
@@ -86,7 +86,8 @@ impl<'a> Groups<'a> {
         index
     }
 
-    /// Returns the groups of each address family, sorted by ports, so that the plan does not depend on the order of backends.
+    /// Returns the groups of each address family, sorted by ports, so that the plan does not depend on the order of
+    /// backends.
     pub(super) fn into_families(mut self) -> Vec<(Family, Vec<FamilyGroup>)> {
         self.groups.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         let mut families: Vec<_> = self.families.iter().map(|&family| (family, Vec::new())).collect();
@@ -171,8 +172,8 @@ pub(crate) fn changed(template: &SliceTemplate<'_>, slice: &Arc<EndpointSlice>, 
     update
 }
 
-/// Adds a placeholder (slice without endpoints) if no slice would remain. If the only slice to delete already is a placeholder of
-/// this Service, keeps that slice instead.
+/// Adds a placeholder (slice without endpoints) if no slice would remain. If the only slice to delete already is a
+/// placeholder of this Service, keeps that slice instead.
 fn add_placeholder(template: &SliceTemplate<'_>, draft: &mut Draft, stats: &mut Stats) {
     if !(draft.creates.is_empty() && draft.updates.is_empty() && draft.unchanged.is_empty()) {
         return;

@@ -36,11 +36,11 @@ pub struct Vetoed {
 }
 
 impl Plan {
-    /// Calls `change` with the metadata of every slice that will be created or updated. KEP-3685 proposes such a step between
-    /// computing and applying a plan.
+    /// Calls `change` with the metadata of every slice that will be created or updated. KEP-3685 proposes such a step
+    /// between computing and applying a plan.
     ///
-    /// If `change` adds labels, list their keys in [`crate::Config::foreign_labels`]. Otherwise the next plan removes these
-    /// labels.
+    /// If `change` adds labels, list their keys in [`crate::Config::foreign_labels`]. Otherwise the next plan removes
+    /// these labels.
     pub fn change_metadata(&mut self, mut change: impl FnMut(&mut Metadata)) {
         for family in &mut self.families {
             for slice in family.draft.written_mut() {
@@ -51,8 +51,8 @@ impl Plan {
 
     /// Calls `judge` for every write and removes the writes that `judge` denies.
     ///
-    /// If a create or update is denied, the deletes of the same address type are removed too. The deletes of slices of address
-    /// types that the Service no longer has are also removed.
+    /// If a create or update is denied, the deletes of the same address type are removed too. The deletes of slices of
+    /// address types that the Service no longer has are also removed.
     pub fn veto(&mut self, mut judge: impl FnMut(Write<'_>) -> Veto) {
         const KEPT: &str = "an addition was refused";
         let mut vetoed = Vec::new();

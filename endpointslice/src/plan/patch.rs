@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 /// Precondition of a merge patch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Precondition {
-    /// No precondition. Data that other writers added to the slice since the plan survives, because the patch does not contain
-    /// it.
+    /// No precondition. Data that other writers added to the slice since the plan survives, because the patch does not
+    /// contain it.
     None,
     /// The slice must have the version that the plan was made for.
     SameVersion,
@@ -18,8 +18,8 @@ impl Update {
     /// Returns the body of a merge patch (RFC 7386) from `before` to `after`: all endpoints and ports, and the changed
     /// metadata.
     ///
-    /// All other metadata and unknown fields of the stored slice stay. To replace the slice instead, use `after` itself as the
-    /// body.
+    /// All other metadata and unknown fields of the stored slice stay. To replace the slice instead, use `after` itself
+    /// as the body.
     #[must_use]
     pub fn merge_patch(&self, precondition: Precondition) -> Value {
         let (before, after) = (&self.before.metadata, &self.after.metadata);

@@ -59,8 +59,8 @@ fn delete(tracker: &mut SliceTracker, slice: &EndpointSlice) {
     assert!(!tracker.removed(write));
 }
 
-/// Cases of kube-controller-manager's `TestEndpointSliceTrackerUpdate`. Columns: name, slice in a watch event, true if the
-/// tracker knows the slice, true if the event is reported.
+/// Cases of kube-controller-manager's `TestEndpointSliceTrackerUpdate`. Columns: name, slice in a watch event, true if
+/// the tracker knows the slice, true if the event is reported.
 #[test]
 fn the_four_cases_of_an_update() {
     let cases = [
@@ -76,8 +76,8 @@ fn the_four_cases_of_an_update() {
     }
 }
 
-/// Cases of kube-controller-manager's `TestEndpointSliceTrackerStaleSlices`. Columns: name, tracker, slices in the cache, true
-/// if the cache is stale.
+/// Cases of kube-controller-manager's `TestEndpointSliceTrackerStaleSlices`. Columns: name, tracker, slices in the
+/// cache, true if the cache is stale.
 #[test]
 fn the_seven_cases_of_a_stale_cache() {
     let expecting_deletion = {
@@ -104,9 +104,9 @@ fn the_seven_cases_of_a_stale_cache() {
     }
 }
 
-/// Cases of kube-controller-manager's `TestEndpointSliceTrackerDeletion`. Columns: name; slice to delete; slice in a later watch
-/// event; true if the tracker knows the slice in the event; true if the event is reported; true if the deletion of `slice(1)`,
-/// the original slice, was expected.
+/// Cases of kube-controller-manager's `TestEndpointSliceTrackerDeletion`. Columns: name; slice to delete; slice in a
+/// later watch event; true if the tracker knows the slice in the event; true if the event is reported; true if the
+/// deletion of `slice(1)`, the original slice, was expected.
 #[test]
 fn the_seven_cases_of_a_deletion() {
     let other_namespace = || slice_of("ns2", "svc1", "diff-ns", 1);
@@ -130,8 +130,8 @@ fn the_seven_cases_of_a_deletion() {
     }
 }
 
-/// Cases of kube-controller-manager's `TestEndpointSliceTrackerDeleteService`. Columns: name, deleted Service, true if the
-/// tracker still knows the slice, true if an event of the slice is reported.
+/// Cases of kube-controller-manager's `TestEndpointSliceTrackerDeleteService`. Columns: name, deleted Service, true if
+/// the tracker still knows the slice, true if an event of the slice is reported.
 #[test]
 fn the_three_cases_of_a_deleted_service() {
     let cases = [
@@ -147,8 +147,8 @@ fn the_three_cases_of_a_deleted_service() {
     }
 }
 
-/// Cases of kube-controller-manager's `TestSyncServiceStaleInformer`: generation in the cache, generation written, true if the
-/// cache is stale.
+/// Cases of kube-controller-manager's `TestSyncServiceStaleInformer`: generation in the cache, generation written, true
+/// if the cache is stale.
 #[test]
 fn the_three_cases_of_a_stale_informer() {
     for (cached, written, is_stale) in [(10, 12, true), (10, 10, false), (10, 1, false)] {
@@ -156,8 +156,8 @@ fn the_three_cases_of_a_stale_informer() {
     }
 }
 
-/// Regression test for kubernetes/kubernetes #141592: the watch shows a deletion by the garbage collector before the response
-/// to an update arrives.
+/// Regression test for kubernetes/kubernetes #141592: the watch shows a deletion by the garbage collector before the
+/// response to an update arrives.
 #[test]
 fn an_answer_for_a_slice_that_is_gone_already_is_ignored() {
     let mut tracker = after_writing(&slice(1));

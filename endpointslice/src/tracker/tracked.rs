@@ -11,15 +11,15 @@ use std::collections::{BTreeMap, VecDeque};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tracked {
     pub(super) service_uid: Text,
-    /// Number of this state, unique in its tracker. 0 if no number is assigned yet. A Service that is created again gets a state
-    /// with a new number.
+    /// Number of this state, unique in its tracker. 0 if no number is assigned yet. A Service that is created again
+    /// gets a state with a new number.
     pub(super) era: u64,
     pub(super) under_way: usize,
     /// Number of pending creates, whose slices have no UID yet.
     pub(super) creates: usize,
     slices: BTreeMap<Text, Known>,
-    /// UIDs that the watch has shown as deleted since the first pending write began. A later response about such a slice is
-    /// outdated.
+    /// UIDs that the watch has shown as deleted since the first pending write began. A later response about such a
+    /// slice is outdated.
     gone: VecDeque<Text>,
     /// For each UID, the newest generation that the watch has shown and that a pending write may have caused.
     early: BTreeMap<Text, i64>,
@@ -77,8 +77,8 @@ impl Tracked {
         known.version = known.version.max(version(&metadata.resource_version));
     }
 
-    /// Handles a failed write of a slice, and forgets the slice if no other write of it is known. The slice may have been deleted
-    /// before the write began. Then no watch event would remove its state.
+    /// Handles a failed write of a slice, and forgets the slice if no other write of it is known. The slice may have
+    /// been deleted before the write began. Then no watch event would remove its state.
     pub(super) fn give_up(&mut self, uid: &str) {
         let Some(known) = self.slices.get_mut(uid) else { return };
         known.is_deleting = false;
@@ -87,8 +87,8 @@ impl Tracked {
         }
     }
 
-    /// True if the watch shows a change that is not an own write, so that the Service must be planned again. False for now if a
-    /// pending write may have made the change: [`Self::judge`] decides later.
+    /// True if the watch shows a change that is not an own write, so that the Service must be planned again. False for
+    /// now if a pending write may have made the change: [`Self::judge`] decides later.
     pub(super) fn changed(&mut self, slice: &EndpointSlice) -> bool {
         let metadata = &slice.metadata;
         let may_be_own = match self.slices.get(&metadata.uid) {
@@ -117,8 +117,8 @@ impl Tracked {
         self.slices.remove(uid).is_some_and(|known| known.is_deleting)
     }
 
-    /// Compares the watch events that arrived during pending writes with the responses. Called when all responses have arrived.
-    /// Returns true if an event shows a change by another writer.
+    /// Compares the watch events that arrived during pending writes with the responses. Called when all responses have
+    /// arrived. Returns true if an event shows a change by another writer.
     pub(super) fn judge(&mut self) -> bool {
         self.gone.clear();
         let early = std::mem::take(&mut self.early);
@@ -144,8 +144,8 @@ impl Tracked {
         missing > 0
     }
 
-    /// Forgets slices that this process wrote before a list and that are not in the list. Returns true if one of them was not
-    /// deleted by this process.
+    /// Forgets slices that this process wrote before a list and that are not in the list. Returns true if one of them
+    /// was not deleted by this process.
     pub(super) fn forget_unlisted(&mut self, listed_at: u64, is_listed: impl Fn(&str) -> bool) -> bool {
         let mut is_bereft = false;
         self.slices.retain(|uid, known| {

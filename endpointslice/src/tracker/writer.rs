@@ -12,12 +12,12 @@ pub trait SharedTracker: Sync {
     fn with<T>(&self, act: impl FnOnce(&mut SliceTracker) -> T) -> T;
 }
 
-/// Writer that announces each write of one Service's plan to a [`SliceTracker`] and reports the response. A pending write that
-/// is dropped is reported as failed.
+/// Writer that announces each write of one Service's plan to a [`SliceTracker`] and reports the response. A pending
+/// write that is dropped is reported as failed.
 ///
-/// The inner writer should return an error if a slice to delete does not exist any more. If the inner writer returned success,
-/// the tracker would wait for a deletion event that the watch never delivers, and would keep the UID until the Service is
-/// deleted.
+/// The inner writer should return an error if a slice to delete does not exist any more. If the inner writer returned
+/// success, the tracker would wait for a deletion event that the watch never delivers, and would keep the UID until the
+/// Service is deleted.
 #[derive(Debug)]
 pub struct TrackedWriter<'a, W, T: SharedTracker> {
     writer: &'a W,
@@ -33,8 +33,8 @@ impl<'a, W: SliceWriter, T: SharedTracker> TrackedWriter<'a, W, T> {
         Self { writer, tracker, service, plan_again: AtomicBool::new(false) }
     }
 
-    /// True if another writer wrote to slices of the Service while writes of this writer were pending, so that the Service must
-    /// be planned again. Call this when all writes have ended.
+    /// True if another writer wrote to slices of the Service while writes of this writer were pending, so that the
+    /// Service must be planned again. Call this when all writes have ended.
     #[must_use]
     pub fn must_plan_again(&self) -> bool {
         self.plan_again.load(Ordering::Relaxed)
@@ -75,7 +75,8 @@ impl<W: SliceWriter, T: SharedTracker> SliceWriter for TrackedWriter<'_, W, T> {
     }
 }
 
-/// Write that was announced to the tracker. If this value is dropped before a response, the write is reported as failed.
+/// Write that was announced to the tracker. If this value is dropped before a response, the write is reported as
+/// failed.
 struct Announced<'a, T: SharedTracker> {
     tracker: &'a T,
     plan_again: &'a AtomicBool,
@@ -120,11 +121,13 @@ mod tests {
         }
     }
 
-    /// Simulated API server. Its watch shows a write before the response arrives. Optionally, the server never responds.
+    /// Simulated API server. Its watch shows a write before the response arrives. Optionally, the server never
+    /// responds.
     struct Server<'a> {
         tracker: &'a Mutex<SliceTracker>,
         answers: bool,
-        /// Number by which an update increases the slice's generation: 1, or more if another writer writes at the same time.
+        /// Number by which an update increases the slice's generation: 1, or more if another writer writes at the same
+        /// time.
         steps: i64,
     }
 

@@ -249,7 +249,7 @@ fn a_pod_that_is_ready_since_before_its_service_has_the_earlier_time() {
     let mut waiting = pod("1", 0);
     waiting.status.readiness.since = None;
     assert_eq!(times.observe(&service(5), [&waiting]), at(5));
-    // The clock of the pod's Node is 2 s behind the clock of the API server. So the pod seems to be ready before its Service was
-    // created, and the time of the pod counts.
+    // The clock of the pod's Node is 2 s behind the clock of the API server. So the pod seems to be ready before its
+    // Service was created, and the time of the pod counts.
     assert_eq!(times.observe(&service(5), [&pod("1", 3)]), at(3));
 }

@@ -7,8 +7,8 @@ use endpointslice::address::Family;
 use endpointslice::apply::Written;
 use endpointslice::model::{AddressType, EndpointSlice};
 
-/// Returns a simulated cluster whose plan creates one slice, updates one slice and deletes one slice. Writes whose call has the
-/// prefix in `failing` fail.
+/// Returns a simulated cluster whose plan creates one slice, updates one slice and deletes one slice. Writes whose call
+/// has the prefix in `failing` fail.
 fn all_phases(failing: Option<(&'static str, ApiError)>) -> World {
     let service = service("web");
     let slices = [
@@ -93,8 +93,8 @@ fn one_family_that_fails_does_not_stop_the_other() {
     assert_eq!(outcome.applied.errors.len(), 1);
 }
 
-/// Changes a Service's ports so that a slice with other writers' annotations and finalizers is recycled. Returns the recycled
-/// slice.
+/// Changes a Service's ports so that a slice with other writers' annotations and finalizers is recycled. Returns the
+/// recycled slice.
 fn recycled(keep_foreign: bool) -> EndpointSlice {
     let mut world = world(pods(0..2));
     world.reconcile();

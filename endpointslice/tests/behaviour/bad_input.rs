@@ -1,5 +1,5 @@
-//! Tests of malformed input, for which kube-controller-manager has no tests. A malformed pod must not block the slices of its
-//! Service.
+//! Tests of malformed input, for which kube-controller-manager has no tests. A malformed pod must not block the slices
+//! of its Service.
 
 use crate::builders::{BuildPod as _, BuildService as _, named_port, node, pod, pods, service};
 use crate::world::{World, world};

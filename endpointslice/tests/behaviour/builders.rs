@@ -209,8 +209,8 @@ pub(crate) fn small_node(name: &str, zone: &str) -> Node {
     node
 }
 
-/// Returns the slice `<service>-<number>` without endpoints, as the controller writes it for IPv4 and the Service's own numeric
-/// ports.
+/// Returns the slice `<service>-<number>` without endpoints, as the controller writes it for IPv4 and the Service's own
+/// numeric ports.
 pub(crate) fn slice(number: usize, service: &Service) -> EndpointSlice {
     let config = Config::default();
     let ports = service.spec.ports.iter().map(|port| EndpointPort {

@@ -8,7 +8,8 @@ use endpointslice::model::{Endpoint, EndpointSlice, Node, Pod};
 use endpointslice::plan::AssignHints as _;
 use std::collections::BTreeMap;
 
-/// Returns hints that support the topology annotation, with the zone shares of these Nodes, and `spec.trafficDistribution`.
+/// Returns hints that support the topology annotation, with the zone shares of these Nodes, and
+/// `spec.trafficDistribution`.
 fn both_ways(nodes: &[Node]) -> ServiceHints {
     let mut hints = ServiceHints::new();
     assert_eq!(hints.set_nodes(nodes), []);
@@ -21,8 +22,8 @@ fn shown(endpoint: &Endpoint) -> String {
     [&hints.for_zones, &hints.for_nodes].into_iter().flatten().map(|it| &**it).collect::<Vec<_>>().join("@")
 }
 
-/// Returns two results: the number of endpoints with each hint, and the number of endpoints that have a hint for another zone
-/// than their own zone.
+/// Returns two results: the number of endpoints with each hint, and the number of endpoints that have a hint for
+/// another zone than their own zone.
 fn distribution(world: &World) -> (Vec<(String, usize)>, usize) {
     let slices = world.memory.slices();
     let endpoints = || slices.iter().flat_map(|slice| &slice.endpoints);
@@ -43,7 +44,8 @@ fn check_distribution(world: &World, expected: &[(&str, usize)], across_zones: u
     assert_eq!(distribution(world), (expected, across_zones));
 }
 
-/// Asserts that the metrics count `changed` slices, only with these labels, and the Service with its traffic distribution.
+/// Asserts that the metrics count `changed` slices, only with these labels, and the Service with its traffic
+/// distribution.
 #[track_caller]
 fn check_labels(world: &World, changed: u64, topology: &str, traffic_distribution: &str) {
     let labels = format!(r#"topology="{topology}",traffic_distribution="{traffic_distribution}""#);
@@ -63,8 +65,8 @@ fn existing(number: usize, pods: &[Pod], nodes: &[Node]) -> EndpointSlice {
     slice
 }
 
-/// Cases of kube-controller-manager's `TestReconcileTopology`. There are three zones with ten Nodes each, and one pod on each
-/// Node.
+/// Cases of kube-controller-manager's `TestReconcileTopology`. There are three zones with ten Nodes each, and one pod
+/// on each Node.
 #[test]
 fn the_five_cases_of_a_topology_aware_plan() {
     let zones = ["zone-a", "zone-b", "zone-c"];
@@ -104,11 +106,11 @@ fn the_five_cases_of_a_topology_aware_plan() {
     check_labels(&turned_off, 0, "Disabled", "");
 }
 
-/// Cases of kube-controller-manager's `TestReconcile_TrafficDistribution`. Each zone has one Node: one pod in zone a, three
-/// pods in zone b, two pods in zone c.
+/// Cases of kube-controller-manager's `TestReconcile_TrafficDistribution`. Each zone has one Node: one pod in zone a,
+/// three pods in zone b, two pods in zone c.
 ///
-/// Two cases of kube-controller-manager turn a feature gate off. In 1.35 these gates cannot be turned off, so two other cases
-/// replace them: an unknown and another known value of `trafficDistribution`.
+/// Two cases of kube-controller-manager turn a feature gate off. In 1.35 these gates cannot be turned off, so two other
+/// cases replace them: an unknown and another known value of `trafficDistribution`.
 #[test]
 fn the_six_cases_of_a_traffic_distribution() {
     const ALL: Nine = [1, 1, 6, 6, 0, 1, 0, 0, 1];
@@ -153,8 +155,8 @@ fn hints_of_a_service_that_asks_for_none_are_removed_once() {
     assert_eq!(world.reconcile().writes(), [0, 0, 0]);
 }
 
-/// With `ServiceHints::topology` set to `None`, the topology annotation removes all hints. kube-controller-manager does the same
-/// if it has no topology cache.
+/// With `ServiceHints::topology` set to `None`, the topology annotation removes all hints. kube-controller-manager does
+/// the same if it has no topology cache.
 #[test]
 fn where_shares_are_not_served_the_annotation_turns_the_hints_of_a_traffic_distribution_off() {
     let nodes = vec![small_node("node-1", "zone-a")];

@@ -1,5 +1,5 @@
-//! Random histories of a Service. In a history, pods are added, changed and removed. Ports, families and labels of the Service
-//! change. The first writes of a plan, or all of them, are executed. Other writers edit or delete slices.
+//! Random histories of a Service. In a history, pods are added, changed and removed. Ports, families and labels of the
+//! Service change. The first writes of a plan, or all of them, are executed. Other writers edit or delete slices.
 
 use crate::builders::{BuildPod as _, BuildService as _, container_port, named_port, node, pod, port, service};
 use endpointslice::address::Family::{V4, V6};
@@ -286,8 +286,8 @@ impl Truth {
         };
         self.version += 1;
         if slice.metadata.name.is_empty() {
-            // The generated names are not in the order of creation, as on an API server. The versions of a test are below 10007,
-            // a prime, so all names differ.
+            // The generated names are not in the order of creation, as on an API server. The versions of a test are
+            // below 10007, a prime, so all names differ.
             let suffix = (self.version * 7919) % 10_007;
             slice.metadata.name = format!("{}{suffix:05}", slice.metadata.generate_name).into();
             slice.metadata.uid = format!("uid-{}", self.version).into();

@@ -51,8 +51,8 @@ fn a_new_slice_names_its_service_and_manager() {
     check(&annotated, &[]);
 }
 
-/// Asserts that a slice with the labels `before` should have the labels `expected`. `written` is true if the plan must write
-/// the slice because of its labels.
+/// Asserts that a slice with the labels `before` should have the labels `expected`. `written` is true if the plan must
+/// write the slice because of its labels.
 fn check(service: Service, before: &[(&str, &str)], expected: &[(&str, &str)], written: bool) {
     let mut existing: EndpointSlice = slice(1, &service).with_pods(&pods(0..1));
     existing.metadata.labels = with_well_known(before);
@@ -81,8 +81,8 @@ fn a_slice_is_written_for_labels_of_the_service_but_not_for_the_reserved_ones() 
     check(with_address().with_labels([(NAME, "x"), ("foo", "bar")]), &[], &[("foo", "bar")], true);
 }
 
-/// Here any write corrects the headless label. kube-controller-manager does not correct the labels of a slice that only gets
-/// more endpoints.
+/// Here any write corrects the headless label. kube-controller-manager does not correct the labels of a slice that only
+/// gets more endpoints.
 #[test]
 fn a_stale_headless_label_goes_with_the_next_write() {
     let stale = slice(1, &with_address()).with_pods(&pods(0..1)).with_label(HEADLESS, "");

@@ -1,5 +1,5 @@
-//! Tests of the library's public behaviour. A test builds a simulated cluster ([`world::World`]), plans the slices, writes the
-//! plan to memory and checks the result.
+//! Tests of the library's public behaviour. A test builds a simulated cluster ([`world::World`]), plans the slices,
+//! writes the plan to memory and checks the result.
 
 mod applying;
 mod bad_input;

@@ -81,8 +81,8 @@ impl Meter {
         ]
     }
 
-    /// Returns the name with labels and the value of each line in the metrics' text form. The common prefix of the names is
-    /// removed.
+    /// Returns the name with labels and the value of each line in the metrics' text form. The common prefix of the
+    /// names is removed.
     fn samples(&self) -> Vec<(String, u64)> {
         let text = TextEncoder::new().encode_to_string(&self.registry.gather()).expect("an exposition");
         let samples = text.lines().filter_map(|line| line.strip_prefix("endpoint_slice_controller_"));

@@ -1,4 +1,5 @@
-//! Tests of the slices that are made for a Service from its pods: content, placeholders, and Services that are being deleted.
+//! Tests of the slices that are made for a Service from its pods: content, placeholders, and Services that are being
+//! deleted.
 
 use crate::builders::{BuildPod as _, BuildService as _, BuildSlice as _, node, pod, pods, port, service, slice, time};
 use crate::meters::Nine;
@@ -69,8 +70,8 @@ fn name_and_age_of_a_placeholder_do_not_matter_but_its_labels_do() {
     assert_eq!(six.reconcile().calls, ["create web-00001", "delete web-1"]);
 }
 
-/// kube-controller-manager does not correct such a placeholder, because it treats a missing label as equal to a label with the
-/// value "".
+/// kube-controller-manager does not correct such a placeholder, because it treats a missing label as equal to a label
+/// with the value "".
 #[test]
 fn a_placeholder_whose_labels_differ_by_an_empty_value_is_corrected() {
     let labelled = service("web").with_labels([("team", "")]);
@@ -91,8 +92,8 @@ fn a_placeholder_of_an_earlier_service_is_replaced_not_adopted() {
     assert_eq!(world.lengths(), [0]);
 }
 
-/// Returns a simulated cluster with one pod whose Node has a zone. The pod has an address of each family, and a hostname that
-/// no Service uses.
+/// Returns a simulated cluster with one pod whose Node has a zone. The pod has an address of each family, and a
+/// hostname that no Service uses.
 fn one_pod(service: Service) -> World {
     let addresses = ["1.2.3.4", "1234::5678:0000:0000:9abc:def0"];
     let mut world = world(vec![pod(1).with_ips(&addresses).with_hostname("example", "")]).with_service(service);
@@ -167,8 +168,8 @@ fn published_pods_are_ready_whatever_they_say() {
     assert!(world.memory.slices()[0].endpoints.iter().all(|endpoint| endpoint.conditions.ready == Some(true)));
 }
 
-/// Reconciles a Service that has one slice to update and needs one new slice. With `has_delete`, another slice is to be deleted.
-/// Returns the simulated cluster and the write calls.
+/// Reconciles a Service that has one slice to update and needs one new slice. With `has_delete`, another slice is to be
+/// deleted. Returns the simulated cluster and the write calls.
 fn going(service: Service, has_delete: bool) -> (World, Vec<String>) {
     let mut slices = vec![slice(1, &service).with_pods(&pods(0..1)).with_label("old", "label")];
     if has_delete {
@@ -206,8 +207,8 @@ fn a_service_that_is_being_deleted_still_loses_slices() {
 
 #[test]
 fn pods_on_unknown_nodes_are_left_out_until_they_are_known_unless_published() {
-    // Arguments of each case: true if the slice exists, true if the Service publishes pods that are not ready, known Nodes. Then
-    // the expected results: calls, number of errors, and metrics.
+    // Arguments of each case: true if the slice exists, true if the Service publishes pods that are not ready, known
+    // Nodes. Then the expected results: calls, number of errors, and metrics.
     let check = |exists: bool, published: bool, known: &[&str], calls: &[&str], errors: usize, metrics: Nine| {
         let service = if published { service("web").publishing_not_ready() } else { service("web") };
         let pods = vec![pod(1), pod(2).on_node("node-2")];

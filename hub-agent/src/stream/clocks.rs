@@ -48,7 +48,8 @@ impl Clocks {
         is_newest
     }
 
-    /// Adds a probe. Returns the clock of the member; `None` if the member has a newer stream, or its clock is not known.
+    /// Adds a probe. Returns the clock of the member; `None` if the member has a newer stream, or its clock is not
+    /// known.
     pub(super) fn observe(&self, cluster: &str, stream: &Arc<Outbox>, probe: Probe) -> Option<Clock> {
         let mut clocks = self.0.lock();
         let (_, samples) = clocks.get_mut(cluster).filter(|(newest, _)| Arc::ptr_eq(newest, stream))?;

@@ -157,7 +157,8 @@ fn not_accepted() -> Status {
     ))
 }
 
-/// True if the API server could accept a token with these claims, which nobody has verified yet. So other tokens cost no review.
+/// True if the API server could accept a token with these claims, which nobody has verified yet. So other tokens cost
+/// no review.
 fn may_be_accepted(claims: Option<&Claims>, now: Timestamp) -> bool {
     let Some(claims) = claims else { return false };
     let expired_for = i64::try_from(EXPIRED_FOR.as_secs()).unwrap_or(i64::MAX);

@@ -1,4 +1,5 @@
-//! Open stream of one member: sends previews and probes, receives acknowledgements, and repeats the check of the member's rights.
+//! Open stream of one member: sends previews and probes, receives acknowledgements, and repeats the check of the
+//! member's rights.
 
 use super::service::Shared;
 use super::unacknowledged::{Acknowledged, Unacknowledged};
@@ -326,7 +327,8 @@ impl Session {
         Status::unauthenticated(format!("the stream is {AUDIENCE_TOKEN_LIFE:?} old; open a new one with a new token"))
     }
 
-    /// Handles the outcome of a review. Without an outcome, the stream lives for some minutes, but not longer than its token.
+    /// Handles the outcome of a review. Without an outcome, the stream lives for some minutes, but not longer than its
+    /// token.
     fn reviewed(&mut self, outcome: Result<(), Status>) -> Result<(), Status> {
         self.next_review = next_review(&self.token, &self.shared.clock);
         match outcome {

@@ -1,5 +1,5 @@
-//! Open streams as the engine of the hub agent sees them. A member has one stream: a new one ends the old one, whose later messages
-//! are dropped.
+//! Open streams as the engine of the hub agent sees them. A member has one stream: a new one ends the old one, whose
+//! later messages are dropped.
 
 use super::{FromStream, News, Outbox};
 use fleetnet_agent::mailbox::Closed;

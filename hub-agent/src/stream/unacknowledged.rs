@@ -55,8 +55,8 @@ impl Unacknowledged {
         self.previews.insert(slice, Previews { generation, since, earlier });
     }
 
-    /// Handles an acknowledgement. At most one counts for each preview, so a member cannot flood the engine. Too many that do not
-    /// count end the stream.
+    /// Handles an acknowledgement. At most one counts for each preview, so a member cannot flood the engine. Too many
+    /// that do not count end the stream.
     pub(super) fn acknowledged(&mut self, slice: &Text, generation: i64) -> Result<Acknowledged, Status> {
         let meaning = self.meaning(slice, generation)?;
         if meaning == Acknowledged::Nothing {

@@ -1,5 +1,5 @@
-//! Agent of a process that runs the EndpointSlice controller ([`EndpointsAgent`]): one run after the other, each with the watches
-//! that the controller then needs.
+//! Agent of a process that runs the EndpointSlice controller ([`EndpointsAgent`]): one run after the other, each with
+//! the watches that the controller then needs.
 
 use super::serving::{Serving, Settings};
 use super::source::sources;

@@ -1,10 +1,11 @@
-//! Comparison of two states of an object. Only the fields that plans read are compared, because a change of other fields needs no
-//! new plan.
+//! Comparison of two states of an object. Only the fields that plans read are compared, because a change of other
+//! fields needs no new plan.
 
 use endpointslice::model::{Endpoint, EndpointSlice, Node, Service};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// True if two states of a Service lead to the same plan. Plans do not read the status or the resourceVersion of a Service.
+/// True if two states of a Service lead to the same plan. Plans do not read the status or the resourceVersion of a
+/// Service.
 pub(super) fn plans_alike(old: &Service, new: &Service) -> bool {
     let (one, other) = (&old.metadata, &new.metadata);
     old.spec == new.spec
@@ -43,14 +44,14 @@ impl Fingerprint {
     }
 }
 
-/// True if a plan reads the same data from two states of a slice. Plans read the address type, endpoints, ports, labels,
-/// deletion state and owner references of slices.
+/// True if a plan reads the same data from two states of a slice. Plans read the address type, endpoints, ports,
+/// labels, deletion state and owner references of slices.
 pub(super) fn reads_the_same(old: &EndpointSlice, new: &EndpointSlice) -> bool {
     has_same_content(old, new) && old.metadata.owner_references == new.metadata.owner_references
 }
 
-/// True if a change of a Node can change topology hints. Hints depend on each zone's share of the CPUs of ready Nodes, which is
-/// computed from these fields. Kubelets update Nodes every few seconds, but rarely in these fields.
+/// True if a change of a Node can change topology hints. Hints depend on each zone's share of the CPUs of ready Nodes,
+/// which is computed from these fields. Kubelets update Nodes every few seconds, but rarely in these fields.
 pub(super) fn counts_otherwise(old: &Node, new: &Node) -> bool {
     old.metadata.labels != new.metadata.labels
         || old.status.readiness.is_ready != new.status.readiness.is_ready

@@ -1,10 +1,11 @@
-//! EndpointSlice controller ([`Controller`]): stores changes of objects, returns the Services to plan, and plans their slices.
+//! EndpointSlice controller ([`Controller`]): stores changes of objects, returns the Services to plan, and plans their
+//! slices.
 //!
-//! A *sync* of a Service starts with the first write after a change. The sync ends when a write fails, or when a plan has nothing
-//! left to write. If changes are faster than writes, a sync ends when the next sync starts ([`Syncs`]).
+//! A *sync* of a Service starts with the first write after a change. The sync ends when a write fails, or when a plan
+//! has nothing left to write. If changes are faster than writes, a sync ends when the next sync starts ([`Syncs`]).
 //!
-//! After an own write, the controller plans the Service again at once. After a foreign write to a slice, the controller waits
-//! 1 s. So two controllers that undo each other's writes cost one write a second, and do not overload the server.
+//! After an own write, the controller plans the Service again at once. After a foreign write to a slice, the controller
+//! waits 1 s. So two controllers that undo each other's writes cost one write a second, and do not overload the server.
 //!
 //! While inactive, the controller plans nothing, and caches only the data that distinguishes own from foreign writes
 //! ([`WriteOrigins`]). Each time that the controller becomes active, its inputs are listed from the beginning.
@@ -59,14 +60,15 @@ impl Timing {
 /// Result of a plan for a Service.
 #[derive(Debug, Default)]
 pub struct Planned {
-    /// Writes of the plan's next phase: first all creates, then updates, then deletes. The engine may send the writes of a
-    /// phase at the same time.
+    /// Writes of the plan's next phase: first all creates, then updates, then deletes. The engine may send the writes
+    /// of a phase at the same time.
     pub writes: Vec<SliceWrite>,
     /// Kubernetes Events to emit for the Service.
     pub events: Vec<ServiceEvent>,
     /// Time to plan the Service again even without a change.
     pub again: Option<Timestamp>,
-    /// Change of the controller's state, to apply with [`Controller::planned`]. `None` if there is no plan for the Service now.
+    /// Change of the controller's state, to apply with [`Controller::planned`]. `None` if there is no plan for the
+    /// Service now.
     pub effect: Option<Box<Effect>>,
 }
 
@@ -94,7 +96,8 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// `source.component` of the Events. The value is the same as in kube-controller-manager, because users filter Events by it.
+    /// `source.component` of the Events. The value is the same as in kube-controller-manager, because users filter
+    /// Events by it.
     pub const COMPONENT: &'static str = "endpoint-slice-controller";
 
     /// Returns an inactive controller with an empty cache.
@@ -119,8 +122,8 @@ impl Controller {
         self.is_serving
     }
 
-    /// Makes the controller inactive until the next run: it makes no further plan. Slices stay as they are for the next active
-    /// controller.
+    /// Makes the controller inactive until the next run: it makes no further plan. Slices stay as they are for the next
+    /// active controller.
     pub const fn stop(&mut self) {
         self.is_serving = false;
     }
@@ -144,8 +147,9 @@ impl Controller {
         self.is_serving && Input::ALL.iter().all(|input| self.is_known(*input))
     }
 
-    /// True if plans may use the cached objects of this input. If the agent can no longer read Nodes, plans use the last known
-    /// Nodes, because changes of pods are more important than changes of zones. A pod on an unknown Node is not published.
+    /// True if plans may use the cached objects of this input. If the agent can no longer read Nodes, plans use the
+    /// last known Nodes, because changes of pods are more important than changes of zones. A pod on an unknown Node is
+    /// not published.
     fn is_known(&self, input: Input) -> bool {
         match self.states.get(&input) {
             Some(WatchState::Complete) => true,
@@ -220,7 +224,8 @@ impl Controller {
         }
     }
 
-    /// Records an undecodable object without an earlier decoded state. Adds the Services that must be planned to `requeue`.
+    /// Records an undecodable object without an earlier decoded state. Adds the Services that must be planned to
+    /// `requeue`.
     pub fn undecodable(
         &mut self,
         input: Input,
@@ -233,8 +238,8 @@ impl Controller {
             _ if !self.is_serving => {}
             Input::Service => {}
             Input::EndpointSlice => self.view.note_slice(namespace, name),
-            // Do not requeue. The controller knew nothing about this pod until now. If a slice has an endpoint with the name of
-            // the pod, the endpoint belongs to an earlier pod of the same name.
+            // Do not requeue. The controller knew nothing about this pod until now. If a slice has an endpoint with the
+            // name of the pod, the endpoint belongs to an earlier pod of the same name.
             Input::Pod => self.view.note_pod(namespace, name),
             Input::Node => {
                 self.view.note_node(name);
@@ -314,8 +319,8 @@ impl Controller {
         }
     }
 
-    /// Returns the Event about a write that was denied, rejected or failed. Called only for the first of several consecutive
-    /// failures.
+    /// Returns the Event about a write that was denied, rejected or failed. Called only for the first of several
+    /// consecutive failures.
     pub fn rejected(&self, key: &ObjectName, operation: &str, slice: &str, why: &str) -> Option<ServiceEvent> {
         let service = self.view.service(&key.namespace, &key.name)?.state.service();
         let message = match operation {
@@ -341,8 +346,8 @@ impl Controller {
         Some(ServiceEvent { service: key.clone(), uid, severity, reason, message })
     }
 
-    /// Ends the sync of a Service that has nothing left to write. If the plan has an error, such as an unknown Node of a pod,
-    /// the sync counts as failed in the metrics.
+    /// Ends the sync of a Service that has nothing left to write. If the plan has an error, such as an unknown Node of
+    /// a pod, the sync counts as failed in the metrics.
     fn finish(&mut self, key: &ObjectName, plan: SlicePlan, now: Timestamp) {
         let is_done = plan.errors().next().is_none();
         let Some(progress) = self.progress.get_mut(key) else { return };
@@ -359,8 +364,8 @@ impl Controller {
         self.synced(key, if is_done { SyncResult::Success } else { SyncResult::Error }, took);
     }
 
-    /// Records that a write to a slice is sent. If this write starts a sync of the Service, updates the metrics for the new
-    /// sync, and for the previous sync, which ends.
+    /// Records that a write to a slice is sent. If this write starts a sync of the Service, updates the metrics for the
+    /// new sync, and for the previous sync, which ends.
     fn sync(&mut self, key: &ObjectName, slice: &ObjectName) {
         let Some(Opened { over, now }) = self.progress.get_mut(key).and_then(|it| it.syncs.begin(&slice.name)) else {
             return;
@@ -399,8 +404,8 @@ impl Controller {
         self.touch_by(touched, |progress| progress.news(progress.paced(by, pace)), requeue);
     }
 
-    /// Requeues these Services. `by` returns the time at which a Service must be planned at the latest. Does nothing while the
-    /// controller is not ready, because the controller requeues all Services when it becomes ready.
+    /// Requeues these Services. `by` returns the time at which a Service must be planned at the latest. Does nothing
+    /// while the controller is not ready, because the controller requeues all Services when it becomes ready.
     fn touch_by(&mut self, touched: Touched, by: impl Fn(&mut Progress) -> Timestamp, requeue: &mut Vec<ObjectName>) {
         if !self.is_ready() {
             return;

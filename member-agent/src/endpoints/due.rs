@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// Earliest time at which a plan of a Service was requested.
 ///
-/// A later request never postpones the plan. So a batch period counts from its first change, and an immediate request does not
-/// wait for a batch.
+/// A later request never postpones the plan. So a batch period counts from its first change, and an immediate request
+/// does not wait for a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Due(Option<Timestamp>);
 
@@ -16,8 +16,8 @@ impl Due {
         self.0 = Some(self.0.map_or(at, |due| due.min(at)));
     }
 
-    /// Returns the time of the plan, or `None` if the plan is due now. A plan that is due in more than `longest` is also due
-    /// now, because such a wait only occurs after the clock was set back.
+    /// Returns the time of the plan, or `None` if the plan is due now. A plan that is due in more than `longest` is
+    /// also due now, because such a wait only occurs after the clock was set back.
     pub(super) fn waits_until(self, now: Timestamp, longest: Duration) -> Option<Timestamp> {
         self.0.filter(|due| *due > now && *due <= now + longest)
     }

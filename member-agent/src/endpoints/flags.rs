@@ -1,5 +1,5 @@
-//! Flags of the EndpointSlice controller: the flags that kube-controller-manager has for its controller, and additional flags of
-//! fleetnet.
+//! Flags of the EndpointSlice controller: the flags that kube-controller-manager has for its controller, and additional
+//! flags of fleetnet.
 
 use super::controller::Timing;
 use super::serving::Settings;
@@ -20,14 +20,14 @@ pub struct EndpointFlags {
     #[arg(long = "endpointslices", value_name = "MODE", default_value = "auto", value_enum)]
     pub mode: ModeFlag,
 
-    /// Name of the controller in the label endpointslice.kubernetes.io/managed-by of its slices. The agent changes only slices
-    /// with this name. The default is the name of kube-controller-manager, so that the agent and
+    /// Name of the controller in the label endpointslice.kubernetes.io/managed-by of its slices. The agent changes only
+    /// slices with this name. The default is the name of kube-controller-manager, so that the agent and
     /// kube-controller-manager can take over each other's slices.
     #[arg(long = "endpointslices-managed-by", value_name = "NAME", default_value = CONTROLLER_NAME)]
     pub managed_by: String,
 
-    /// With --endpointslices=auto, the controller becomes active if for this time kube-controller-manager does not renew its
-    /// Lease, and no other client writes slices with the name of --endpointslices-managed-by.
+    /// With --endpointslices=auto, the controller becomes active if for this time kube-controller-manager does not
+    /// renew its Lease, and no other client writes slices with the name of --endpointslices-managed-by.
     #[arg(long = "endpointslices-takeover-after", value_name = "DURATION", default_value = "3m", value_parser = parse_duration)]
     pub takeover_after: Duration,
 
@@ -39,8 +39,8 @@ pub struct EndpointFlags {
     #[arg(long, value_name = "NUMBER", default_value = "5")]
     pub concurrent_service_endpoint_syncs: usize,
 
-    /// Time to collect changes of pods, from the first change, before the slices of their Service are written. A longer time
-    /// makes fewer and later writes.
+    /// Time to collect changes of pods, from the first change, before the slices of their Service are written. A longer
+    /// time makes fewer and later writes.
     #[arg(long = "endpointslice-updates-batch-period", value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
     pub batch_period: Duration,
 }
@@ -48,7 +48,8 @@ pub struct EndpointFlags {
 /// Value of `--endpointslices`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModeFlag {
-    /// Active while kube-controller-manager does not renew its Lease, and nobody else changes slices. Inactive without a Lease.
+    /// Active while kube-controller-manager does not renew its Lease, and nobody else changes slices. Inactive without
+    /// a Lease.
     Auto,
     /// Always active.
     On,

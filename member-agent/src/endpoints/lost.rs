@@ -1,7 +1,7 @@
 //! Contents of own writes whose outcome is unknown ([`Lost`]).
 //!
-//! For such a write, neither the write nor the GET after it had a response. If the server executed the write, a watch or a list
-//! shows the written content later. This content then identifies the change as an own write.
+//! For such a write, neither the write nor the GET after it had a response. If the server executed the write, a watch
+//! or a list shows the written content later. This content then identifies the change as an own write.
 
 use super::alike::Fingerprint;
 use crate::limits::{LOST_WRITE_AGE, LOST_WRITES_PER_SLICE};
@@ -41,8 +41,8 @@ impl Lost {
         self.writes.contains_key(slice)
     }
 
-    /// Returns true if a recorded write has the content that a watch or list now shows for the slice. Then removes this write
-    /// and all earlier writes to the slice from the record.
+    /// Returns true if a recorded write has the content that a watch or list now shows for the slice. Then removes this
+    /// write and all earlier writes to the slice from the record.
     pub(super) fn sees(&mut self, slice: &ObjectName, content: Content, at: Timestamp) -> bool {
         let Some(writes) = self.writes.get_mut(slice) else { return false };
         let seen = writes.iter().rposition(|write| is_fresh(write.at, at) && write.content == content);
@@ -66,8 +66,8 @@ impl Lost {
     }
 }
 
-/// True if a write is at most [`LOST_WRITE_AGE`] old. If the clock was set back, a write may seem to be far in the future. Its
-/// age is then unknown, so the result is false.
+/// True if a write is at most [`LOST_WRITE_AGE`] old. If the clock was set back, a write may seem to be far in the
+/// future. Its age is then unknown, so the result is false.
 fn is_fresh(at: Timestamp, now: Timestamp) -> bool {
     now.since(at) <= LOST_WRITE_AGE && at.since(now) <= LOST_WRITE_AGE
 }

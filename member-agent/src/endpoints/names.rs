@@ -1,8 +1,8 @@
 //! Names of new slices.
 //!
-//! A name is a function of data that does not change. So if the response to a create is lost, the retry uses the same name, and
-//! finds the slice of the first create. With `generateName`, the retry would create a second slice. The names look like the names
-//! that the API server generates.
+//! A name is a function of data that does not change. So if the response to a create is lost, the retry uses the same
+//! name, and finds the slice of the first create. With `generateName`, the retry would create a second slice. The names
+//! look like the names that the API server generates.
 
 use crate::limits::{NAME_PREFIX_CHARS_MAX, NAME_SUFFIX_CHARS};
 use endpointslice::Text;
@@ -13,8 +13,9 @@ use std::hash::Hasher as _;
 /// Characters of the API server's random suffixes. There are no vowels, so that suffixes form no words.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Returns an endless sequence of different names that start with `beginning` and are not taken. The same input always gives
-/// the same names. `seed` identifies the purpose of the slice, so that slices for different purposes get different names.
+/// Returns an endless sequence of different names that start with `beginning` and are not taken. The same input always
+/// gives the same names. `seed` identifies the purpose of the slice, so that slices for different purposes get
+/// different names.
 pub(super) fn free(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool) -> impl Iterator<Item = Text> {
     let beginning = &beginning[..beginning.floor_char_boundary(NAME_PREFIX_CHARS_MAX)];
     let mut used: BTreeSet<Text> = BTreeSet::new();
@@ -22,8 +23,8 @@ pub(super) fn free(beginning: &str, seed: &str, is_taken: impl Fn(&str) -> bool)
     names.filter(move |name| !is_taken(name) && used.insert(name.clone()))
 }
 
-/// Returns an FNV-1a hash, mixed as in splitmix64 because the lowest bits of FNV-1a are not random enough. Do not change the
-/// function: a new version of the agent must compute the same names.
+/// Returns an FNV-1a hash, mixed as in splitmix64 because the lowest bits of FNV-1a are not random enough. Do not
+/// change the function: a new version of the agent must compute the same names.
 fn hash(seed: &str, attempt: u64) -> u64 {
     let mut hasher = FnvHasher::default();
     hasher.write(seed.as_bytes());

@@ -1,7 +1,8 @@
-//! EndpointSlice controller as an implementation of the runtime's `Logic` ([`Serving`]), with the decision whether it is active.
+//! EndpointSlice controller as an implementation of the runtime's `Logic` ([`Serving`]), with the decision whether it
+//! is active.
 //!
-//! The agent runs the controller again from the beginning each time that this decision changes ([`super::agent`]): an inactive
-//! controller watches less.
+//! The agent runs the controller again from the beginning each time that this decision changes ([`super::agent`]): an
+//! inactive controller watches less.
 
 use super::controller::{Controller, Effect as SlicesEffect, Planned, ServiceEvent, Timing, Written};
 use super::source::{Source, Watched};
@@ -88,8 +89,8 @@ pub struct Serving {
     concurrent_syncs: usize,
     /// Ends the present run, because its watches do not fit a new decision.
     end_of_run: ShutdownTrigger,
-    /// True once this replica leads. A replica that does not lead ignores foreign writes, because the leading replica may have
-    /// made them.
+    /// True once this replica leads. A replica that does not lead ignores foreign writes, because the leading replica
+    /// may have made them.
     leads: bool,
     is_serving: IntGauge,
 }
@@ -113,8 +114,8 @@ impl Serving {
         })
     }
 
-    /// Prepares a run, whose watches begin with a list. The controller is active in this run if that was the last decision. The
-    /// run must end when `end_of_run` requests it.
+    /// Prepares a run, whose watches begin with a list. The controller is active in this run if that was the last
+    /// decision. The run must end when `end_of_run` requests it.
     pub fn begin_run(&mut self, end_of_run: ShutdownTrigger) {
         self.end_of_run = end_of_run;
         self.takeover.begin_run();
@@ -136,8 +137,8 @@ impl Serving {
         }
     }
 
-    /// Decides whether the controller is active. A replica that does not lead is inactive and caches nothing. It lists all inputs
-    /// when it starts to lead.
+    /// Decides whether the controller is active. A replica that does not lead is inactive and caches nothing. It lists
+    /// all inputs when it starts to lead.
     fn decide(&self, now: Timestamp) -> Decided {
         let mut takeover = self.takeover.clone();
         let decision = match takeover.decide(now) {
@@ -147,8 +148,8 @@ impl Serving {
         Decided { takeover, decision }
     }
 
-    /// Applies a decision. If the controller must become inactive, it makes no further plan. It becomes active only in the next
-    /// run, because it must list all inputs first.
+    /// Applies a decision. If the controller must become inactive, it makes no further plan. It becomes active only in
+    /// the next run, because it must list all inputs first.
     fn decided(&mut self, decided: Decided) {
         let Decided { takeover, decision } = decided;
         self.takeover = takeover;
@@ -166,7 +167,8 @@ impl Serving {
         }
     }
 
-    /// Sets the metric. A controller that has not listed its inputs makes no slices, for example without the right to read pods.
+    /// Sets the metric. A controller that has not listed its inputs makes no slices, for example without the right to
+    /// read pods.
     fn show_serving(&self) {
         self.is_serving.set(self.controller.is_ready().into());
     }
@@ -193,8 +195,8 @@ impl Serving {
         }
     }
 
-    /// Handles the end of a write to a slice of a Service. A failure in a namespace that is being deleted counts as no failed
-    /// sync and causes no Event, because the API server accepts no new slices there.
+    /// Handles the end of a write to a slice of a Service. A failure in a namespace that is being deleted counts as no
+    /// failed sync and causes no Event, because the API server accepts no new slices there.
     fn ended(
         &mut self,
         service: &ObjectName,
@@ -301,8 +303,8 @@ impl Logic for Serving {
         }
     }
 
-    /// All Services share one flow. The decision whether the controller is active has its own flow, so that it does not wait
-    /// behind them.
+    /// All Services share one flow. The decision whether the controller is active has its own flow, so that it does not
+    /// wait behind them.
     fn flow(&self, key: &Key) -> Flow {
         match key {
             Key::Service(_) => {

@@ -57,8 +57,8 @@ impl Runs {
         plan
     }
 
-    /// Decides whether the controller is active. Begins a new run if the decision requires it. Returns the time of the next
-    /// decision.
+    /// Decides whether the controller is active. Begins a new run if the decision requires it. Returns the time of the
+    /// next decision.
     fn decide(&mut self, now: Timestamp) -> Option<Timestamp> {
         let again = self.plan(&Key::Takeover, now).again;
         if self.ends.is_requested() {
@@ -85,7 +85,8 @@ fn old_lease() -> Watched {
     Watched::Lease(LeaseSeen { renewed, duration: Duration::from_secs(15) })
 }
 
-/// Returns a controller with complete watches. No other controller is active, so this controller becomes active once it leads.
+/// Returns a controller with complete watches. No other controller is active, so this controller becomes active once it
+/// leads.
 fn following() -> Runs {
     let duration = Duration::from_secs(15);
     let mut runs = Runs::new(Mode::Auto);

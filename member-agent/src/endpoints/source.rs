@@ -1,5 +1,5 @@
-//! Watches of the EndpointSlice controller. While the controller is inactive, it watches only what the decision to become active
-//! needs: slices, and the Lease of kube-controller-manager.
+//! Watches of the EndpointSlice controller. While the controller is inactive, it watches only what the decision to
+//! become active needs: slices, and the Lease of kube-controller-manager.
 //!
 //! An EndpointSlice is decoded in full only if its JSON contains the controller's name, so other slices cost little.
 
@@ -49,7 +49,8 @@ fn watched(mode: Mode, serves: bool) -> Vec<Source> {
     inputs.iter().copied().map(Source::Input).chain(lease).collect()
 }
 
-/// Returns the watches of an active or inactive controller. `response_sink` belongs to the agent that exports the slices.
+/// Returns the watches of an active or inactive controller. `response_sink` belongs to the agent that exports the
+/// slices.
 pub(super) fn sources(
     cluster: &Arc<Cluster>,
     settings: &Settings,
@@ -86,8 +87,8 @@ fn input_source(
         Input::EndpointSlice if !serves => (true, metadata_decoder()),
         _ => (false, decoder_of(source, settings.config.controller_name())),
     };
-    // Only the controller needs pods and Nodes. The agent reads Services and slices for other parts too, and cannot work without
-    // them.
+    // Only the controller needs pods and Nodes. The agent reads Services and slices for other parts too, and cannot
+    // work without them.
     let is_own = matches!(input, Input::Pod | Input::Node);
     SourceSpec {
         // In mode `on` the user requires the controller, so the agent is not ready without this permission.
@@ -106,7 +107,8 @@ fn lease_source(cluster: &Arc<Cluster>) -> SourceSpec<Serving> {
         namespace: Some(KUBE_SYSTEM.to_owned()),
         name: Some(CONTROLLER_MANAGER_LEASE),
         optional: true,
-        // Without the permission the controller stops. Otherwise it would write while it cannot observe another controller.
+        // Without the permission the controller stops. Otherwise it would write while it cannot observe another
+        // controller.
         freezes_when_forbidden: true,
         ..spec(
             Source::KubeControllerManagerLease,
@@ -160,8 +162,8 @@ fn decoder<T: DeserializeOwned + 'static>(of: fn(T) -> Watched) -> Decoder<Watch
     })
 }
 
-/// Returns the decoder of slices. Of a slice that does not contain the controller's name, it decodes only the metadata. The
-/// controller needs only the name of such a slice, so that no new slice gets the same name.
+/// Returns the decoder of slices. Of a slice that does not contain the controller's name, it decodes only the metadata.
+/// The controller needs only the name of such a slice, so that no new slice gets the same name.
 fn slice_decoder(controller: &str) -> Decoder<Watched> {
     let controller = Finder::new(controller.as_bytes()).into_owned();
     Arc::new(move |json| {
@@ -204,7 +206,8 @@ fn observed(
     }
 }
 
-/// Returns the reason why an object is undecodable. It can repeat a value of the object, so it is cut to the limit of messages.
+/// Returns the reason why an object is undecodable. It can repeat a value of the object, so it is cut to the limit of
+/// messages.
 fn reason(error: &serde_json::Error) -> String {
     let mut reason = error.to_string();
     if reason.len() > ERROR_MESSAGE_BYTES {

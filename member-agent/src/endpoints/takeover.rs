@@ -1,17 +1,20 @@
-//! Decision whether the EndpointSlice controller of this agent is active (`--endpointslices=auto|on|off`): [`Takeover`].
+//! Decision whether the EndpointSlice controller of this agent is active (`--endpointslices=auto|on|off`):
+//! [`Takeover`].
 //!
-//! `auto` decides for the whole cluster. Two observations show that another controller is active: kube-controller-manager renews
-//! its Lease, or foreign writes change slices with this controller's name. One such observation makes this controller inactive at
-//! once. After `--endpointslices-takeover-after` without such an observation, this controller becomes active. Without a Lease, a
-//! silent controller cannot be distinguished from one that has nothing to do, so this controller stays inactive. Some distributions, such
-//! as k3s with one server, run kube-controller-manager without a Lease.
+//! `auto` decides for the whole cluster. Two observations show that another controller is active:
+//! kube-controller-manager renews its Lease, or foreign writes change slices with this controller's name. One such
+//! observation makes this controller inactive at once. After `--endpointslices-takeover-after` without such an
+//! observation, this controller becomes active. Without a Lease, a silent controller cannot be distinguished from one
+//! that has nothing to do, so this controller stays inactive. Some distributions, such as k3s with one server, run
+//! kube-controller-manager without a Lease.
 //!
-//! A change of the decision writes nothing. Both controllers use the same slices and the same manager name, so one controller
-//! continues with the slices of the other. While no controller is active, slices stay as they are.
+//! A change of the decision writes nothing. Both controllers use the same slices and the same manager name, so one
+//! controller continues with the slices of the other. While no controller is active, slices stay as they are.
 //!
-//! The time of an observation is the time on this agent's clock. The exception is the first observed state of the Lease: the
-//! agent uses the `renewTime` in the Lease. So an agent that starts long after kube-controller-manager has stopped does not wait
-//! the full time again. Because clocks differ, the Lease must then also stay unchanged for its lease duration.
+//! The time of an observation is the time on this agent's clock. The exception is the first observed state of the
+//! Lease: the agent uses the `renewTime` in the Lease. So an agent that starts long after kube-controller-manager has
+//! stopped does not wait the full time again. Because clocks differ, the Lease must then also stay unchanged for its
+//! lease duration.
 
 use crate::limits::{LEASE_LOOK_MAX, LEASE_LOOK_MIN};
 use fleetnet_runtime::WatchState;
@@ -21,7 +24,8 @@ use std::time::Duration;
 /// Value of `--endpointslices`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Active while kube-controller-manager does not renew its Lease, and nobody else changes slices. Inactive without a Lease.
+    /// Active while kube-controller-manager does not renew its Lease, and nobody else changes slices. Inactive without
+    /// a Lease.
     #[default]
     Auto,
     /// Always active.
@@ -48,10 +52,11 @@ pub enum Why {
     Configured,
     /// The Lease or the slices are not completely listed yet, so the decision does not change.
     NotKnown,
-    /// The agent has no permission to read kube-controller-manager's Lease, so it cannot observe whether that controller is
-    /// active. Grant get, list and watch of Leases, or set the mode to `on`.
+    /// The agent has no permission to read kube-controller-manager's Lease, so it cannot observe whether that
+    /// controller is active. Grant get, list and watch of Leases, or set the mode to `on`.
     LeaseNotReadable,
-    /// The cluster has no Lease of kube-controller-manager, so the agent cannot observe whether that controller is active.
+    /// The cluster has no Lease of kube-controller-manager, so the agent cannot observe whether that controller is
+    /// active.
     NoLease,
     /// kube-controller-manager renews its Lease.
     LeaseRenewed,
@@ -85,8 +90,8 @@ pub struct Takeover {
     slices_view: WatchState,
     lease: Option<LeaseSeen>,
     lease_renewed: Option<Timestamp>,
-    /// First element: the time at which this agent first observed the Lease. Second element: the duration of the observation
-    /// after which the `renewTime` in the Lease counts.
+    /// First element: the time at which this agent first observed the Lease. Second element: the duration of the
+    /// observation after which the `renewTime` in the Lease counts.
     look: Option<(Timestamp, Duration)>,
     slices_changed: Option<Timestamp>,
     serves: bool,
@@ -153,8 +158,8 @@ impl Takeover {
         self.is_lease_seen = true;
         match self.lease.replace(lease) {
             Some(before) if before.renewed == lease.renewed => {}
-            // The agent has observed a change of the Lease, so the agent's clock gives the time of the renewal. The `renewTime`
-            // in the Lease is not used.
+            // The agent has observed a change of the Lease, so the agent's clock gives the time of the renewal. The
+            // `renewTime` in the Lease is not used.
             Some(_) => (self.lease_renewed, self.look) = (Some(at), None),
             None => {
                 self.lease_renewed = lease.renewed.map(|renewed| renewed.min(at));
@@ -195,8 +200,8 @@ impl Takeover {
             return Decision { serves: false, why: Why::NoLease, again: None };
         };
         let (mut look, wait) = (self.look.map(|(since, _)| since), self.look.map_or(Duration::ZERO, |(_, wait)| wait));
-        // Wait at least one lease duration. The holder of the Lease may renew as late as the end of the lease duration, so a
-        // shorter time without renewal does not prove that the holder has stopped.
+        // Wait at least one lease duration. The holder of the Lease may renew as late as the end of the lease duration,
+        // so a shorter time without renewal does not prove that the holder has stopped.
         let silence = self.after.max(lease.duration.min(LEASE_LOOK_MAX));
         let waits = [
             (ends(&mut self.lease_renewed, silence, now), Why::LeaseRenewed),
@@ -212,9 +217,10 @@ impl Takeover {
     }
 }
 
-/// Returns the time until which an observation counts. `seen_at` is the time of the observation, which shows that another
-/// controller is active, and `wait` is the duration for which it counts. `None` if it no longer counts. If the clock was set
-/// back, `seen_at` may be in the future. Then `seen_at` is set to now, so that the wait restarts at most once.
+/// Returns the time until which an observation counts. `seen_at` is the time of the observation, which shows that
+/// another controller is active, and `wait` is the duration for which it counts. `None` if it no longer counts. If the
+/// clock was set back, `seen_at` may be in the future. Then `seen_at` is set to now, so that the wait restarts at most
+/// once.
 fn ends(seen_at: &mut Option<Timestamp>, wait: Duration, now: Timestamp) -> Option<Timestamp> {
     *seen_at = seen_at.map(|seen_at| seen_at.min(now)).filter(|seen_at| *seen_at + wait > now);
     seen_at.map(|seen_at| seen_at + wait)

@@ -1,8 +1,8 @@
 //! Objects that the EndpointSlice controller has cached, and the Services that a change requeues: [`View`].
 //!
-//! Two indexes make events cheap: one finds the Services of a pod by their selectors, the other finds the pods of a Node. So the
-//! cost of an event depends only on the number of affected objects. Each Service has the library's incremental state, so a plan
-//! only computes what changed.
+//! Two indexes make events cheap: one finds the Services of a pod by their selectors, the other finds the pods of a
+//! Node. So the cost of an event depends only on the number of affected objects. Each Service has the library's
+//! incremental state, so a plan only computes what changed.
 
 mod planning;
 mod undecodable;
@@ -74,8 +74,8 @@ struct Namespace {
     pods: BTreeMap<Text, Pod>,
     /// Pods of this namespace that exist but are undecodable.
     undecodable_pods: BTreeSet<Text>,
-    /// Slices of this namespace. The value is `None` for a slice of another manager, because only its name matters: no new slice
-    /// can have this name.
+    /// Slices of this namespace. The value is `None` for a slice of another manager, because only its name matters: no
+    /// new slice can have this name.
     slices: BTreeMap<Text, Option<Arc<EndpointSlice>>>,
     /// Names of the slices of each Service in this namespace. Slices of other managers are not included.
     slices_of: BTreeMap<Text, BTreeSet<Text>>,
@@ -232,8 +232,8 @@ impl View {
         services.into_iter().map(|service| (space.clone(), service)).collect()
     }
 
-    /// Stores a new or changed Node. Returns the Services whose endpoints change. If `with_hints` is true, also returns the
-    /// Services whose topology hints change. There are no hints before all inputs are listed.
+    /// Stores a new or changed Node. Returns the Services whose endpoints change. If `with_hints` is true, also returns
+    /// the Services whose topology hints change. There are no hints before all inputs are listed.
     pub(super) fn set_node(&mut self, node: Node, with_hints: bool) -> Touched {
         let name = node.metadata.name.clone();
         self.undecodable_nodes.remove(&*name);
@@ -285,8 +285,8 @@ impl View {
             .collect()
     }
 
-    /// Stores a new or changed slice. If the content changed, returns the Services that the slice belongs to now and belonged to
-    /// before.
+    /// Stores a new or changed slice. If the content changed, returns the Services that the slice belongs to now and
+    /// belonged to before.
     pub(super) fn set_slice(&mut self, slice: Arc<EndpointSlice>) -> Touched {
         let (space, name) = (slice.metadata.namespace.clone(), slice.metadata.name.clone());
         let is_ours = slice.metadata.labels.get(LABEL_MANAGED_BY) == Some(self.config.controller_name());
@@ -396,7 +396,8 @@ impl Known {
     }
 }
 
-/// Returns the name of the Service that a slice of this manager belongs to. Logs a warning if the slice has no such name.
+/// Returns the name of the Service that a slice of this manager belongs to. Logs a warning if the slice has no such
+/// name.
 fn service_of(slice: &EndpointSlice) -> Option<Text> {
     match ServiceName::of_slice(slice) {
         Ok(service) => Some(service.name),
@@ -418,8 +419,8 @@ fn warn_if_moved(old: &EndpointSlice, new: &EndpointSlice) {
     }
 }
 
-/// True if a pod had an address before it had a Node, and now has a Node. The endpoint of such a pod can be published only from
-/// now on.
+/// True if a pod had an address before it had a Node, and now has a Node. The endpoint of such a pod can be published
+/// only from now on.
 fn is_bound_late(old: &Pod, new: &Pod) -> bool {
     old.spec.node_name != new.spec.node_name && !old.status.pod_ips.is_empty()
 }

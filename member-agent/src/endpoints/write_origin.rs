@@ -1,13 +1,13 @@
 //! Distinguishes own writes to this manager's slices from foreign writes ([`WriteOrigins`]).
 //!
-//! A change is an own write if the server returned its resourceVersion in the response to a write of this process. The content
-//! may differ from the request, because webhooks change it. The watch may show the change before the response arrives. So if a
-//! change is seen during an own write, its writer is known only when the own write ends. Only an own write of unknown outcome is
-//! recognized by its content ([`Lost`]).
+//! A change is an own write if the server returned its resourceVersion in the response to a write of this process. The
+//! content may differ from the request, because webhooks change it. The watch may show the change before the response
+//! arrives. So if a change is seen during an own write, its writer is known only when the own write ends. Only an own
+//! write of unknown outcome is recognized by its content ([`Lost`]).
 //!
-//! The record is also kept while the controller is inactive, because foreign writes show that another controller is active. For
-//! this purpose the record has only the generation of each slice. The API server raises the generation with each change of the
-//! content.
+//! The record is also kept while the controller is inactive, because foreign writes show that another controller is
+//! active. For this purpose the record has only the generation of each slice. The API server raises the generation with
+//! each change of the content.
 
 use super::alike::Fingerprint;
 use super::lost::Lost;
@@ -88,8 +88,8 @@ impl WriteOrigins {
         }
     }
 
-    /// Handles that all slices are listed from the beginning. A slice that has another generation in the list was written in
-    /// between.
+    /// Handles that all slices are listed from the beginning. A slice that has another generation in the list was
+    /// written in between.
     pub(super) fn list_again(&mut self) {
         self.before_list.append(&mut self.generations);
         self.in_flight.clear();
@@ -112,7 +112,8 @@ impl WriteOrigins {
         self.in_flight.insert(slice.clone(), InFlight { is_delete, seen: Vec::new() });
     }
 
-    /// Records the end of an own write. Returns the changes that the watch showed during the write, each with its writer.
+    /// Records the end of an own write. Returns the changes that the watch showed during the write, each with its
+    /// writer.
     pub(super) fn end(
         &mut self,
         slice: &ObjectName,
@@ -133,8 +134,8 @@ impl WriteOrigins {
         seen.into_iter().map(attribute).collect()
     }
 
-    /// Returns the writer of a slice's new state. If an own write to the slice is in flight, keeps `touched` until the write
-    /// ends.
+    /// Returns the writer of a slice's new state. If an own write to the slice is in flight, keeps `touched` until the
+    /// write ends.
     pub(super) fn observe(&mut self, slice: &EndpointSlice, touched: &Touched, at: Timestamp) -> WriteOrigin {
         let metadata = &slice.metadata;
         let name = ObjectName::new(&*metadata.namespace, &*metadata.name);

@@ -1,8 +1,8 @@
 //! Conversion of a plan of the `endpointslice` library to requests of the engine, one phase at a time.
 //!
-//! The engine runs the writes of one plan concurrently. For each address type, kube-controller-manager writes creates, then
-//! updates, then deletes, and stops at a failure. So each plan here has only one phase, and the outcome of its writes leads to
-//! the next plan. No endpoint is removed before its replacement is written.
+//! The engine runs the writes of one plan concurrently. For each address type, kube-controller-manager writes creates,
+//! then updates, then deletes, and stops at a failure. So each plan here has only one phase, and the outcome of its
+//! writes leads to the next plan. No endpoint is removed before its replacement is written.
 
 use super::alike::reads_the_same;
 use super::names;
@@ -40,15 +40,16 @@ pub struct SliceReceipt {
     pub pods: Arc<[Text]>,
 }
 
-/// Phase of a plan: writes that do not wait for each other. For each address type, these are creates, updates or deletes.
+/// Phase of a plan: writes that do not wait for each other. For each address type, these are creates, updates or
+/// deletes.
 #[derive(Debug, Default)]
 pub(super) struct Phase {
     pub(super) writes: Vec<SliceWrite>,
 }
 
-/// Returns the next writes of a plan. Each address type has its own phases: first creates, then updates, then deletes. Slices
-/// whose address type the Service no longer has are deleted last. `uid` is the UID of the Service. `is_taken` is true for names
-/// of existing slices.
+/// Returns the next writes of a plan. Each address type has its own phases: first creates, then updates, then deletes.
+/// Slices whose address type the Service no longer has are deleted last. `uid` is the UID of the Service. `is_taken` is
+/// true for names of existing slices.
 pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool) -> Phase {
     let mut phase = Phase::default();
     for FamilyPlan { draft, .. } in &plan.families {
@@ -65,8 +66,8 @@ pub(super) fn next_phase(plan: &Plan, uid: &str, is_taken: impl Fn(&str) -> bool
     phase
 }
 
-/// Returns the slices of a plan whose deletion must wait until the plan's creates and updates of the same address type are
-/// written.
+/// Returns the slices of a plan whose deletion must wait until the plan's creates and updates of the same address type
+/// are written.
 pub(super) fn delayed_deletes(plan: &Plan) -> BTreeSet<Text> {
     let must_wait = |family: &&FamilyPlan| !family.draft.creates.is_empty() || !family.draft.updates.is_empty();
     let deletes = plan.families.iter().filter(must_wait).flat_map(|family| &family.draft.deletes);
@@ -107,9 +108,9 @@ impl Phase {
         }
     }
 
-    /// Adds the updates that change something to the phase. Returns false if there are none. An update that changes nothing is
-    /// skipped, because the deletes of the plan would wait for it. Such updates occur while a Service has two slices without
-    /// endpoints, of which one will be deleted.
+    /// Adds the updates that change something to the phase. Returns false if there are none. An update that changes
+    /// nothing is skipped, because the deletes of the plan would wait for it. Such updates occur while a Service has
+    /// two slices without endpoints, of which one will be deleted.
     fn update_all(&mut self, updates: &[Update]) -> bool {
         let mut changing = updates.iter().filter(|update| !reads_the_same(&update.before, &update.after)).peekable();
         let is_any = changing.peek().is_some();
@@ -118,8 +119,8 @@ impl Phase {
     }
 
     fn update(&mut self, update: &Update) {
-        // A resourceVersion that is not a number cannot be a precondition. The value 0 then makes the engine read the slice
-        // again before the write.
+        // A resourceVersion that is not a number cannot be a precondition. The value 0 then makes the engine read the
+        // slice again before the write.
         let resource_version = update.before.metadata.resource_version.parse().unwrap_or(0);
         let body = replacement(update);
         self.add(

@@ -74,8 +74,8 @@ enum OpenError {
 const NO_CONNECTION: &str = "the connection failed; the log of the member agent has the error";
 
 impl OpenError {
-    /// Returns the message for the MemberAgent. The hub agent offers the address. A compromised hub must not learn from the message
-    /// what listens in the network of this member, so all failures of a connection have the same text.
+    /// Returns the message for the MemberAgent. The hub agent offers the address. A compromised hub must not learn from
+    /// the message what listens in the network of this member, so all failures of a connection have the same text.
     fn for_hub(&self) -> String {
         match self {
             Self::Connection(_) | Self::Timeout => NO_CONNECTION.to_owned(),

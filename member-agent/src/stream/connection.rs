@@ -37,8 +37,8 @@ impl Dialer {
         Self { address, dial: Arc::new(move || Box::pin(dial())) }
     }
 
-    /// Returns a dialer for an address `host:port`. The certificate of the hub agent must be valid for the host, and signed by one
-    /// of the authorities.
+    /// Returns a dialer for an address `host:port`. The certificate of the hub agent must be valid for the host, and
+    /// signed by one of the authorities.
     ///
     /// # Errors
     /// If the address is malformed.
@@ -76,8 +76,8 @@ impl Dialers {
         Self(Arc::new(make))
     }
 
-    /// Returns a maker of dialers with TLS. It makes dialers only for offers with one of these hosts; for all offers, if there are no
-    /// hosts.
+    /// Returns a maker of dialers with TLS. It makes dialers only for offers with one of these hosts; for all offers,
+    /// if there are no hosts.
     #[must_use]
     pub fn to_hosts(hosts: Vec<String>) -> Self {
         Self::new(move |offer| {

@@ -1,5 +1,5 @@
-//! Open stream: passes previews to the engine, answers probes, and sends acknowledgements. A message that is missing, repeated or
-//! malformed ends the stream.
+//! Open stream: passes previews to the engine, answers probes, and sends acknowledgements. A message that is missing,
+//! repeated or malformed ends the stream.
 
 use super::{Acknowledgements, FromStream, Message, News};
 use crate::limits::STREAM_SILENCE;

@@ -119,8 +119,8 @@ impl Stream {
     }
 }
 
-/// Returns the report of a stream that is not open. The API server rejects a renewal of the MemberAgent with a longer message, and
-/// then the member would lose its id.
+/// Returns the report of a stream that is not open. The API server rejects a renewal of the MemberAgent with a longer
+/// message, and then the member would lose its id.
 fn report(reason: &str, message: &str) -> SliceStreamReport {
     let message = shortened(message, STREAM_REPORT_BYTES).into();
     SliceStreamReport { connected: false, reason: reason.into(), message }

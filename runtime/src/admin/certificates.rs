@@ -93,8 +93,8 @@ impl Certificates {
         Ok(Self { server, folder: folder.map(Path::to_owned), held: Mutex::new(held), handshakes })
     }
 
-    /// Returns a new connection over TLS of a client with this address. `None` if the client fails to agree on TLS in time.
-    /// Handshakes cost much, so clients begin them in turns.
+    /// Returns a new connection over TLS of a client with this address. `None` if the client fails to agree on TLS in
+    /// time. Handshakes cost much, so clients begin them in turns.
     pub async fn handshake(&self, stream: TcpStream, client: IpAddr) -> Option<TlsStream<TcpStream>> {
         self.handshakes.take(Client::Stranger(client)).await.begin().await;
         let acceptor = TlsAcceptor::from(self.config().await);
@@ -108,7 +108,8 @@ impl Certificates {
         Arc::clone(&self.current().await.config)
     }
 
-    /// Returns the authorities that a client must trust, in PEM: `ca.crt`, or the certificate itself if there is no such file.
+    /// Returns the authorities that a client must trust, in PEM: `ca.crt`, or the certificate itself if there is no
+    /// such file.
     pub async fn authorities(&self) -> Arc<str> {
         Arc::clone(&self.current().await.authorities)
     }

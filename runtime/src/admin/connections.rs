@@ -1,8 +1,9 @@
 //! Open connections of a listening address. Those of clients that were not accepted have a limit.
 //!
-//! At the limit, a new connection closes an older one: the oldest connection of the client with the most connections. So a client
-//! that opens many connections closes its own, and cannot block the connections of other clients. A client is an IPv4 address, or
-//! a /64 network of IPv6. Of clients with as many, it closes that of the larger network with the most connections.
+//! At the limit, a new connection closes an older one: the oldest connection of the client with the most connections.
+//! So a client that opens many connections closes its own, and cannot block the connections of other clients. A client
+//! is an IPv4 address, or a /64 network of IPv6. Of clients with as many, it closes that of the larger network with the
+//! most connections.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -75,7 +76,8 @@ impl Connections {
         self.open.push(Open { peer, task });
     }
 
-    /// Returns the index of the connection to close before a new one opens: the oldest of the client with the most connections.
+    /// Returns the index of the connection to close before a new one opens: the oldest of the client with the most
+    /// connections.
     fn to_close(&self) -> Option<usize> {
         let may_close = |connection: &Open| !connection.peer.is_accepted();
         let mut counts = BTreeMap::new();
@@ -93,7 +95,8 @@ impl Connections {
     }
 }
 
-/// Accepts connections and serves each, at most `most` of clients that were not accepted. `server` names the server in the log.
+/// Accepts connections and serves each, at most `most` of clients that were not accepted. `server` names the server in
+/// the log.
 pub async fn accept<F: Future<Output = ()> + Send + 'static>(
     listener: TcpListener,
     server: &'static str,
@@ -104,7 +107,8 @@ pub async fn accept<F: Future<Output = ()> + Send + 'static>(
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                // Disable Nagle's algorithm, which can delay an answer by 40 ms. If this fails, answers are only slower.
+                // Disable Nagle's algorithm, which can delay an answer by 40 ms. If this fails, answers are only
+                // slower.
                 let _ = stream.set_nodelay(true);
                 connections.serve(peer.ip().to_canonical(), |peer| serve(stream, peer));
             }

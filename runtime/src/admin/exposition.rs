@@ -11,7 +11,8 @@ use crate::limits::{METRICS_FRESH, METRICS_TEXTS};
 #[derive(Debug)]
 pub(super) struct Exposition {
     registry: Registry,
-    /// Texts, the latest last, each with the time at which it was encoded. Older ones are those that clients still read.
+    /// Texts, the latest last, each with the time at which it was encoded. Older ones are those that clients still
+    /// read.
     texts: Mutex<Vec<(Bytes, Instant)>>,
 }
 
@@ -20,8 +21,8 @@ impl Exposition {
         Self { registry, texts: Mutex::default() }
     }
 
-    /// Returns the text of the metrics. All clients within a second get the same one. If clients that read slowly keep too many
-    /// texts in memory, others get the latest of these.
+    /// Returns the text of the metrics. All clients within a second get the same one. If clients that read slowly keep
+    /// too many texts in memory, others get the latest of these.
     pub(super) async fn text(&self) -> Result<Bytes, prometheus::Error> {
         let (mut texts, now) = (self.texts.lock().await, Instant::now());
         let is_fresh = |encoded: &Instant| now < *encoded + METRICS_FRESH;

@@ -29,7 +29,8 @@ impl Pod {
         Self { service_account: SERVICE_ACCOUNT.into(), host: std::env::var(HOST).ok(), port: std::env::var(PORT).ok() }
     }
 
-    /// Returns kube's configuration for this pod. The error names the variable or the file that is missing or malformed.
+    /// Returns kube's configuration for this pod. The error names the variable or the file that is missing or
+    /// malformed.
     pub(super) fn config(&self) -> Result<Config, String> {
         let host = set(HOST, self.host.as_deref())?;
         let written = set(PORT, self.port.as_deref())?;

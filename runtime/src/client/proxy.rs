@@ -1,5 +1,6 @@
-//! HTTP proxies between an agent and an API server, as client-go uses them: `proxy-url` of the kubeconfig, or else the environment
-//! variables `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`. The agent opens a tunnel (CONNECT), so the proxy sees no content.
+//! HTTP proxies between an agent and an API server, as client-go uses them: `proxy-url` of the kubeconfig, or else the
+//! environment variables `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`. The agent opens a tunnel (CONNECT), so the proxy
+//! sees no content.
 
 use std::net::IpAddr;
 use std::task::{Context, Poll};

@@ -24,8 +24,9 @@ struct Watch {
     events: Option<BoxStream<'static, kube::Result<WatchEvent<DynamicObject>>>>,
 }
 
-/// Returns the Lease after each of its changes since the resourceVersion `after`; `None` after a deletion. When a watch ends, another one
-/// begins after a pause, with the Lease as it then is. So a failed watch only delays the caller, who also reads the Lease.
+/// Returns the Lease after each of its changes since the resourceVersion `after`; `None` after a deletion. When a watch
+/// ends, another one begins after a pause, with the Lease as it then is. So a failed watch only delays the caller, who
+/// also reads the Lease.
 pub(super) fn of(
     client: Client,
     namespace: &str,

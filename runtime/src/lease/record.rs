@@ -26,16 +26,18 @@ pub(super) struct Lease {
     object: Option<Value>,
     /// Time at which this process first saw the present content of the Lease's `spec`, on its own monotonic clock.
     ///
-    /// The expiry counts from this time. The timestamps in the Lease are not used, because other processes may have wrong clocks.
+    /// The expiry counts from this time. The timestamps in the Lease are not used, because other processes may have
+    /// wrong clocks.
     seen_at: Instant,
-    /// Time at which this process *sent* its last successful write that took or renewed the Lease. `None` if this process does
-    /// not hold the Lease.
+    /// Time at which this process *sent* its last successful write that took or renewed the Lease. `None` if this
+    /// process does not hold the Lease.
     acquired_since: Option<Instant>,
     /// Time of the next renewal. `None` if this process does not hold the Lease.
     renewal_due: Option<Instant>,
     /// True if a write got no response but may have reached the server.
     uncertain: bool,
-    /// True until this process holds the Lease for the first time. Afterwards another process of its pod is a later one.
+    /// True until this process holds the Lease for the first time. Afterwards another process of its pod is a later
+    /// one.
     is_first: bool,
 }
 
@@ -87,7 +89,8 @@ impl Lease {
             name: name.to_owned(),
             identity: config.identity.clone(),
             times,
-            // Half of the renew deadline of the first Lease, so that a second attempt is possible after a lost response.
+            // Half of the renew deadline of the first Lease, so that a second attempt is possible after a lost
+            // response.
             request_timeout: config.times.renew_deadline / 2,
             object: None,
             seen_at: Instant::now(),
@@ -98,7 +101,8 @@ impl Lease {
         }
     }
 
-    /// Returns the time at which this process stops leading without another renewal. `None` if this process does not hold the Lease.
+    /// Returns the time at which this process stops leading without another renewal. `None` if this process does not
+    /// hold the Lease.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.acquired_since.map(|since| since + self.times.renew_deadline)
     }
@@ -135,8 +139,8 @@ impl Lease {
         Ok(())
     }
 
-    /// Returns the identity of another process that holds the Lease. `None` if the Lease is free, expired or held by this
-    /// process, or by an earlier process in its pod.
+    /// Returns the identity of another process that holds the Lease. `None` if the Lease is free, expired or held by
+    /// this process, or by an earlier process in its pod.
     ///
     /// The Lease has expired if this process has seen no change of it for the lease duration that the holder wrote.
     pub(super) fn other_holder(&self) -> Option<&str> {
@@ -180,8 +184,8 @@ impl Lease {
         Ok(())
     }
 
-    /// Renews the Lease when its renewal is due. This process must hold the Lease. The next attempt after a failed one is due after
-    /// `retry`.
+    /// Renews the Lease when its renewal is due. This process must hold the Lease. The next attempt after a failed one
+    /// is due after `retry`.
     pub(super) async fn renew_when_due(&mut self, retry: Duration) -> Renewal {
         if let Some(due) = self.renewal_due {
             sleep_until(due).await;
@@ -189,8 +193,8 @@ impl Lease {
         self.renewal_due = Some(Instant::now() + retry);
         match self.take().await {
             Ok(()) => return Renewal::Renewed,
-            // Another process changed or deleted the Lease, or an earlier write of this process succeeded but its response was
-            // lost. The read below shows which of these happened.
+            // Another process changed or deleted the Lease, or an earlier write of this process succeeded but its
+            // response was lost. The read below shows which of these happened.
             Err(RecordError::Conflict | RecordError::Missing) => {}
             Err(error) => return Renewal::Failed(error),
         }
@@ -209,8 +213,8 @@ impl Lease {
         }
     }
 
-    /// Releases the Lease, so that the next candidate need not wait until it expires. Writes nothing if this process does not
-    /// hold the Lease.
+    /// Releases the Lease, so that the next candidate need not wait until it expires. Writes nothing if this process
+    /// does not hold the Lease.
     pub(super) async fn release(&mut self) -> Result<(), RecordError> {
         if self.uncertain {
             self.look().await?;
@@ -238,7 +242,8 @@ impl Lease {
         self.write(changes).await
     }
 
-    /// Writes the Lease with these changes in its `spec`. All other fields keep their values, also fields that other writers set.
+    /// Writes the Lease with these changes in its `spec`. All other fields keep their values, also fields that other
+    /// writers set.
     async fn write(&mut self, changes: Map<String, Value>) -> Result<(), RecordError> {
         let (method, path, mut object) = match &self.object {
             Some(object) => (Method::PUT, self.object_path(), object.clone()),
@@ -332,8 +337,8 @@ fn classify(status: StatusCode, body: Value, creates: bool) -> Result<Value, Rec
     }
 }
 
-/// Returns the duration in seconds, rounded up. A lease duration that is rounded down would let other processes take the Lease
-/// too early.
+/// Returns the duration in seconds, rounded up. A lease duration that is rounded down would let other processes take
+/// the Lease too early.
 fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }

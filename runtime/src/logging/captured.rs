@@ -27,14 +27,14 @@ impl Lines {
     }
 }
 
-/// Second tracing subscriber of the process, which is never used. With a single subscriber, tracing decides only once for each
-/// log statement whether the statement is enabled: in the first thread that reaches the statement. That thread may belong to a
-/// test without a subscriber.
+/// Second tracing subscriber of the process, which is never used. With a single subscriber, tracing decides only once
+/// for each log statement whether the statement is enabled: in the first thread that reaches the statement. That thread
+/// may belong to a test without a subscriber.
 static SECOND: OnceLock<Dispatch> = OnceLock::new();
 
 impl Captured {
-    /// Starts to capture this thread's log lines. `verbosity` is a value of the flag `--v`. `own_crates` are the crates whose log
-    /// level this flag raises.
+    /// Starts to capture this thread's log lines. `verbosity` is a value of the flag `--v`. `own_crates` are the crates
+    /// whose log level this flag raises.
     ///
     /// # Panics
     /// If a name of a crate is malformed.

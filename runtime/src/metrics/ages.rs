@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use super::Definition;
 
-/// Gauges in seconds that grow with tokio's clock. A gauge that its owner sets would stop changing exactly when the owner stops.
+/// Gauges in seconds that grow with tokio's clock. A gauge that its owner sets would stop changing exactly when the
+/// owner stops.
 #[derive(Clone, Debug)]
 pub struct Ages {
     /// Start of each age, in seconds after `origin`. Converted to an age at each scrape.

@@ -1,5 +1,5 @@
-//! [`Definition`] of a metric: name, labels and help text. Every agent crate lists its definitions in its `metrics.rs`, and
-//! registers its metrics through them.
+//! [`Definition`] of a metric: name, labels and help text. Every agent crate lists its definitions in its `metrics.rs`,
+//! and registers its metrics through them.
 
 use super::Ages;
 use super::read::ReadGauges;
@@ -39,8 +39,8 @@ impl Kind {
     }
 }
 
-/// Each method creates and registers the metric. A method fails if the registry already has a metric of that name, or if the
-/// definition has another type.
+/// Each method creates and registers the metric. A method fails if the registry already has a metric of that name, or
+/// if the definition has another type.
 impl Definition {
     pub fn counter(&self, registry: &Registry) -> Result<IntCounter, Error> {
         self.check(matches!(self.kind, Kind::Counter))?;

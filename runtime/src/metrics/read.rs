@@ -1,4 +1,5 @@
-//! Gauges whose values are read at each scrape. A gauge that its owner sets would stop changing exactly when the owner is stuck.
+//! Gauges whose values are read at each scrape. A gauge that its owner sets would stop changing exactly when the owner
+//! is stuck.
 
 use super::Definition;
 use prometheus::core::{Collector, Desc};

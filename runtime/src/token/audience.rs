@@ -70,7 +70,8 @@ fn renew_after(token: &str, clock: &Clock) -> Duration {
         let seconds = claims.expires_at?.checked_sub(clock.now().0 / 1_000_000)?;
         u64::try_from(seconds).ok().map(Duration::from_secs)
     };
-    // Its own life does not depend on the clock of this machine. So a wrong clock does not make the agent use an expired token.
+    // Its own life does not depend on the clock of this machine. So a wrong clock does not make the agent use an
+    // expired token.
     let life = claims.life().or_else(left).unwrap_or(AUDIENCE_TOKEN_LIFE);
     // A server that grants more does not honour the token for longer: the hub agent ends a stream after this time.
     let life = life.min(AUDIENCE_TOKEN_LIFE);

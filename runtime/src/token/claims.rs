@@ -8,7 +8,8 @@ use serde::Deserialize;
 /// First part of the user name of a service account.
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
-/// Claims of a token that concern its user, its audience and its life. Absent claims and claims of another type are `None`.
+/// Claims of a token that concern its user, its audience and its life. Absent claims and claims of another type are
+/// `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
     /// User of the token: `system:serviceaccount:<namespace>:<name>` for a service account.
@@ -59,7 +60,8 @@ impl Claims {
         service_account(self.subject.as_deref()?)
     }
 
-    /// Returns the time from issue to expiry. `None` for a token that does not expire or does not say when it was issued.
+    /// Returns the time from issue to expiry. `None` for a token that does not expire or does not say when it was
+    /// issued.
     #[must_use]
     pub fn life(&self) -> Option<Duration> {
         let seconds = self.expires_at?.checked_sub(self.issued_at?)?;

@@ -1,13 +1,13 @@
-//! Renewal of the token for another cluster. The leader asks the other cluster's API server for a new token of its service
-//! account (TokenRequest), and writes the token to a Secret in its own cluster. The kubelet then updates the token file in the pods
-//! of all replicas.
+//! Renewal of the token for another cluster. The leader asks the other cluster's API server for a new token of its
+//! service account (TokenRequest), and writes the token to a Secret in its own cluster. The kubelet then updates the
+//! token file in the pods of all replicas.
 //!
 //! ```text
 //! token file ──> request to the hub, with the old token ──> new token ──> Secret ──> kubelet ──> token file
 //! ```
 //!
-//! A renewal begins at a third of the token's life at the latest. So a token with a life of 30 days outlasts an outage of the hub
-//! of 29 days.
+//! A renewal begins at a third of the token's life at the latest. So a token with a life of 30 days outlasts an outage
+//! of the hub of 29 days.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -85,7 +85,8 @@ mod step {
 }
 
 impl Renewal {
-    /// Renews the token at once, and then again and again, while this process leads. `report` gets the outcome of each attempt.
+    /// Renews the token at once, and then again and again, while this process leads. `report` gets the outcome of each
+    /// attempt.
     pub async fn run(
         self,
         mut leadership: watch::Receiver<Leadership>,
@@ -135,8 +136,8 @@ impl Renewal {
         Ok(text.trim_start_matches("Bearer ").to_owned())
     }
 
-    /// Returns the Secret, if it has the token that the agent uses. A user who moves the member to another hub replaces the
-    /// token; a renewal of the old token must not overwrite the new one.
+    /// Returns the Secret, if it has the token that the agent uses. A user who moves the member to another hub replaces
+    /// the token; a renewal of the old token must not overwrite the new one.
     async fn secret(&self, present: &str) -> Result<Value, RenewalError> {
         let secret = send(&self.own.requests, step::READ, Method::GET, &self.secret_path(), None).await?;
         let stored = secret["data"][KEY].as_str().and_then(|text| STANDARD.decode(text).ok());
@@ -165,8 +166,8 @@ impl Renewal {
     }
 }
 
-/// Returns the claims of a new token. The token must be of the same service account and must expire, so that a wrong answer never
-/// replaces a token that works.
+/// Returns the claims of a new token. The token must be of the same service account and must expire, so that a wrong
+/// answer never replaces a token that works.
 fn check(renewed: &str, present: &Claims) -> Result<Claims, RenewalError> {
     let claims = Claims::of(renewed).ok_or(RenewalError::Unusable("is not a JSON Web Token"))?;
     if claims.subject != present.subject {

@@ -103,7 +103,8 @@ impl World {
         }
     }
 
-    /// Runs the renewal for this time. The file follows the Secret after each attempt, as with a kubelet. Returns the outcomes.
+    /// Runs the renewal for this time. The file follows the Secret after each attempt, as with a kubelet. Returns the
+    /// outcomes.
     async fn run(&self, time: Duration) -> Vec<String> {
         let outcomes = Mutex::new(Vec::new());
         let report = |outcome: &Result<Outcome, RenewalError>| {

@@ -15,8 +15,9 @@ impl<L: Logic> Watcher<L> {
             End::EngineGone => None,
             End::InTime { heard, early, soon } => {
                 self.restarted("ended");
-                // Check the server's revision before the next watch if the ended watch was silent or ended early. A server that
-                // was restored from a backup ends watches early, and is silent about versions that it has not reached yet.
+                // Check the server's revision before the next watch if the ended watch was silent or ended early. A
+                // server that was restored from a backup ends watches early, and is silent about versions that it has
+                // not reached yet.
                 self.unchecked = !heard || early;
                 Some(if soon && !heard { self.next_wait() } else { Duration::ZERO })
             }
@@ -66,8 +67,8 @@ impl<L: Logic> Watcher<L> {
         self.restarted(if self.spec.optional && self.position.is_none() { "absent" } else { "not_served" });
         let is_frozen = self.spec.freezes_when_forbidden && status == StatusCode::FORBIDDEN.as_u16();
         if is_frozen || status == StatusCode::NOT_FOUND.as_u16() {
-            // After a 404, a kind that reappears has a new history, so start with a list. After a 403 that made the state of the
-            // view unknown, a list makes the view current again.
+            // After a 404, a kind that reappears has a new history, so start with a list. After a 403 that made the
+            // state of the view unknown, a list makes the view current again.
             self.position = None;
         }
         self.denials = self.denials.saturating_add(1);

@@ -38,8 +38,8 @@ impl<L: Logic> Watcher<L> {
         }
     }
 
-    /// Requests the page that `token` names, or the first page if `token` is `None`. If the page is too long, requests it again
-    /// with fewer objects.
+    /// Requests the page that `token` names, or the first page if `token` is `None`. If the page is too long, requests
+    /// it again with fewer objects.
     async fn page(&mut self, token: Option<&str>) -> Result<Bytes, End> {
         loop {
             match self.request_page(self.page_objects, token).await {

@@ -1,5 +1,5 @@
-//! The position of a watch: the version up to which every change has been reported. If the server's data may have gone back in time,
-//! the position is dropped and the watch starts with a list.
+//! The position of a watch: the version up to which every change has been reported. If the server's data may have gone
+//! back in time, the position is dropped and the watch starts with a list.
 
 use std::time::Duration;
 
@@ -9,14 +9,16 @@ use super::{Connection, End, WatchEvent, Watcher};
 use crate::limits::{RAISED_REVISION, RESTORE_PAUSE};
 use crate::logic::Logic;
 
-/// True if a server that had the version `before` was restored from a backup with a higher revision ([`RAISED_REVISION`]).
+/// True if a server that had the version `before` was restored from a backup with a higher revision
+/// ([`RAISED_REVISION`]).
 fn is_raised(before: u64, now: u64) -> bool {
     now.saturating_sub(before) >= RAISED_REVISION
 }
 
 impl<L: Logic> Watcher<L> {
-    /// Forgets the position if the server may have other objects than the engine knows. The watch then starts with a list. There are
-    /// two reasons: another watch has noticed a restore of the server, or the watch failed before it reported an own write.
+    /// Forgets the position if the server may have other objects than the engine knows. The watch then starts with a
+    /// list. There are two reasons: another watch has noticed a restore of the server, or the watch failed before it
+    /// reported an own write.
     pub(super) async fn drop_doubtful_position(&mut self) {
         if self.restores != self.spec.cluster.restores.count() {
             sleep(self.pause_before_restore_list()).await;
@@ -44,12 +46,12 @@ impl<L: Logic> Watcher<L> {
         earliest - now
     }
 
-    /// Compares the server's revision with the newest version that is known of it. Ends with [`End::WentBack`] if the server is behind,
-    /// or was restored from a backup with a higher revision.
+    /// Compares the server's revision with the newest version that is known of it. Ends with [`End::WentBack`] if the
+    /// server is behind, or was restored from a backup with a higher revision.
     ///
-    /// A server that was restored from a backup may not have reached the watch's version yet. A watch from this version would
-    /// receive nothing until the server reaches the version, and would miss every change before it. A list would bring older
-    /// objects into the view of this kind, while the views of the other kinds still look current.
+    /// A server that was restored from a backup may not have reached the watch's version yet. A watch from this version
+    /// would receive nothing until the server reaches the version, and would miss every change before it. A list would
+    /// bring older objects into the view of this kind, while the views of the other kinds still look current.
     pub(super) async fn check_revision(&mut self) -> Result<(), End> {
         let known = match self.position {
             Some(position) if self.unchecked => position,

@@ -40,8 +40,8 @@ pub(super) fn watch_request<L: Logic>(spec: &SourceSpec<L>, after: u64, timeout_
     request(spec, &query, if spec.metadata_only { METADATA_ONLY } else { JSON })
 }
 
-/// Builds the request for the page that `token` names, or for the first page if `token` is `None`. Without a resourceVersion, the
-/// server returns the most recent state, never a cached one.
+/// Builds the request for the page that `token` names, or for the first page if `token` is `None`. Without a
+/// resourceVersion, the server returns the most recent state, never a cached one.
 pub(super) fn page_request<L: Logic>(spec: &SourceSpec<L>, objects: usize, token: Option<&str>) -> Request<Body> {
     let query = page_query(objects, token);
     request(spec, &query, if spec.metadata_only { METADATA_LIST_ONLY } else { JSON })

@@ -1,5 +1,5 @@
-//! Client of one cluster that only sends requests: it decodes and caches nothing. The bench uses this client for the writes of
-//! users and of the baseline.
+//! Client of one cluster that only sends requests: it decodes and caches nothing. The bench uses this client for the
+//! writes of users and of the baseline.
 
 use crate::limits::IN_FLIGHT_PER_CLUSTER;
 use anyhow::Context as _;
@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
 
-/// Client of one cluster. Uses the same connector as the agents, so the connections of the baseline are as fast as the agents'
-/// connections.
+/// Client of one cluster. Uses the same connector as the agents, so the connections of the baseline are as fast as the
+/// agents' connections.
 pub struct Bare {
     cluster: Cluster,
     slots: Semaphore,
@@ -18,7 +18,8 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// Returns a client. It must be the only user of the connections of `cluster`, because it limits their parallel requests.
+    /// Returns a client. It must be the only user of the connections of `cluster`, because it limits their parallel
+    /// requests.
     #[must_use]
     pub fn new(cluster: Cluster) -> Self {
         Self { cluster, slots: Semaphore::new(IN_FLIGHT_PER_CLUSTER), writes: AtomicUsize::new(0) }
@@ -59,8 +60,8 @@ impl Bare {
     }
 }
 
-/// Returns the resourceVersion of an object that is given as one line of JSON. The first field of this name in the JSON is the
-/// field in the object's metadata.
+/// Returns the resourceVersion of an object that is given as one line of JSON. The first field of this name in the JSON
+/// is the field in the object's metadata.
 #[must_use]
 pub fn resource_version(json: &str) -> Option<u64> {
     const FIELD: &str = "\"resourceVersion\":\"";

@@ -1,5 +1,5 @@
-//! Baseline: the writes and watches that an import and a change need, made by the bench without agents. The baseline decodes,
-//! caches and plans nothing.
+//! Baseline: the writes and watches that an import and a change need, made by the bench without agents. The baseline
+//! decodes, caches and plans nothing.
 
 use crate::environment::{Environment, Role};
 use crate::follow::Follow;
@@ -27,7 +27,8 @@ pub struct Baseline {
     follows: BTreeMap<Kind, Follow>,
 }
 
-/// Times of one change: the user's patch, and the times at which watches of the bench showed the change after each step.
+/// Times of one change: the user's patch, and the times at which watches of the bench showed the change after each
+/// step.
 #[derive(Clone, Copy, Debug)]
 pub struct Passed {
     /// Time of the user's patch.
@@ -43,8 +44,8 @@ pub struct Passed {
 }
 
 impl Baseline {
-    /// Creates the CRDs, namespaces and watches of the baseline. Call this after the agents' import, because the agents' objects
-    /// are the templates for the objects of the baseline.
+    /// Creates the CRDs, namespaces and watches of the baseline. Call this after the agents' import, because the
+    /// agents' objects are the templates for the objects of the baseline.
     pub async fn prepare(environment: &Environment, agents: &Users, size: Size) -> anyhow::Result<Arc<Self>> {
         let documents: Vec<String> = all(Form::Full).into_iter().map(|it| yaml(&of_baseline(it))).collect();
         let world = World::of_baseline();
@@ -94,8 +95,8 @@ impl Baseline {
         try_join_all(imported).await.map(drop)
     }
 
-    /// Makes the exporter's and the hub's writes for the export of one Service. Returns the resourceVersions of the exported
-    /// slices.
+    /// Makes the exporter's and the hub's writes for the export of one Service. Returns the resourceVersions of the
+    /// exported slices.
     async fn export(&self, number: u32, name: &str, written: Written) -> anyhow::Result<Vec<u64>> {
         self.seen(Kind::ServiceExport, written.export).await?;
         self.mark(Kind::ServiceExport, name, 1).await?;
@@ -139,8 +140,9 @@ impl Baseline {
         self.status(Kind::MultiClusterService, name, false).await.map(drop)
     }
 
-    /// Changes the source slice, and then writes the copies of the slice in the hub and in the importer. As with agents, each
-    /// write starts when a watch shows the write before. `marker` is the number that the bench finds again in each copy.
+    /// Changes the source slice, and then writes the copies of the slice in the hub and in the importer. As with
+    /// agents, each write starts when a watch shows the write before. `marker` is the number that the bench finds again
+    /// in each copy.
     pub async fn change(self: &Arc<Self>, slice: u32, marker: u32) -> anyhow::Result<Passed> {
         let name = slice_name(slice / self.size.slices, slice % self.size.slices);
         let count = self.size.endpoints;
@@ -158,8 +160,8 @@ impl Baseline {
         Ok(Passed { sent, changed, exported, distributed, imported })
     }
 
-    /// Patches one object (the source slice or a copy of it), and waits until a watch shows the patch. Returns the time at
-    /// which the watch showed the patch.
+    /// Patches one object (the source slice or a copy of it), and waits until a watch shows the patch. Returns the time
+    /// at which the watch showed the patch.
     async fn hop(self: &Arc<Self>, kind: Kind, name: &str, body: Value, marker: u32) -> anyhow::Result<Instant> {
         let (baseline, named) = (Arc::clone(self), name.to_owned());
         let write = tokio::spawn(async move { baseline.users.patch(kind, &named, "", &body).await });
@@ -201,8 +203,8 @@ impl Baseline {
 fn of_baseline(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
     let plural = &definition.spec.names.plural;
     definition.metadata.name = Some(format!("{plural}.{BASELINE_GROUP}"));
-    // Remove short names and categories. If two API groups define the same short name, kubectl cannot know which group a command
-    // means.
+    // Remove short names and categories. If two API groups define the same short name, kubectl cannot know which group
+    // a command means.
     definition.spec.names.short_names = None;
     definition.spec.names.categories = None;
     definition.spec.group = BASELINE_GROUP.to_owned();

@@ -60,7 +60,8 @@ impl Changes {
         Ok(Arc::new(Self { users: Arc::clone(users), size, follows }))
     }
 
-    /// Changes a slice and waits until the importer shows the change. Returns the time that this took, or `None` as [`Self::make`].
+    /// Changes a slice and waits until the importer shows the change. Returns the time that this took, or `None` as
+    /// [`Self::make`].
     pub async fn imported(&self, slice: u32, marker: u32) -> anyhow::Result<Option<Duration>> {
         let sent = self.patch(slice, marker).await?;
         match timeout(CHANGE, self.follows[&Kind::ImportedSlice].marker(marker)).await {
@@ -78,8 +79,8 @@ impl Changes {
         Ok(sent)
     }
 
-    /// Changes a slice and waits until the importer shows the change. Returns `None` if the importer does not show it within the
-    /// time limit [`CHANGE`], for example because a later change of the slice replaced this change.
+    /// Changes a slice and waits until the importer shows the change. Returns `None` if the importer does not show it
+    /// within the time limit [`CHANGE`], for example because a later change of the slice replaced this change.
     pub async fn make(&self, slice: u32, marker: u32) -> anyhow::Result<Option<Passed>> {
         let sent = self.patch(slice, marker).await?;
         let Ok(imported) = timeout(CHANGE, self.follows[&Kind::ImportedSlice].marker(marker)).await else {
@@ -96,8 +97,8 @@ impl Changes {
     }
 }
 
-/// Returns the first marker for changes. A marker is the number in an address that identifies the state of a slice. Lower markers
-/// belong to the initial slices.
+/// Returns the first marker for changes. A marker is the number in an address that identifies the state of a slice.
+/// Lower markers belong to the initial slices.
 #[must_use]
 pub fn first_marker(size: Size) -> u32 {
     size.all_slices()
@@ -134,9 +135,9 @@ pub async fn measure(
     })
 }
 
-/// Makes changes at a steady rate, alternately by users for the agents and by the baseline. So agents and baseline have the same
-/// load. Returns the times of each pair of changes: the agents' times, which are `None` if the importer did not show
-/// the change, and the baseline's times.
+/// Makes changes at a steady rate, alternately by users for the agents and by the baseline. So agents and baseline have
+/// the same load. Returns the times of each pair of changes: the agents' times, which are `None` if the importer did
+/// not show the change, and the baseline's times.
 async fn in_turns(
     changes: &Arc<Changes>,
     baseline: &Arc<Baseline>,

@@ -1,6 +1,6 @@
-//! Comparison of the member agent's EndpointSlice controller with kube-controller-manager's controller. Each controller has its
-//! own control plane, with the same pods, changes and watches. The bench makes each change in one control plane and then in the
-//! other.
+//! Comparison of the member agent's EndpointSlice controller with kube-controller-manager's controller. Each controller
+//! has its own control plane, with the same pods, changes and watches. The bench makes each change in one control plane
+//! and then in the other.
 
 pub mod cluster;
 pub mod contender;

@@ -35,7 +35,8 @@ pub enum Role {
 pub struct Memory {
     /// Current resident memory.
     pub resident_mib: f64,
-    /// Part of the resident memory that the process has allocated. The remaining part is mapped from files, such as the program.
+    /// Part of the resident memory that the process has allocated. The remaining part is mapped from files, such as the
+    /// program.
     pub allocated_mib: f64,
     /// Peak resident memory.
     pub peak_mib: f64,
@@ -104,7 +105,8 @@ impl Environment {
         Ok(())
     }
 
-    /// Starts the hub agent with a slice stream, and then the agents of both members, which use it. Waits until they have streams.
+    /// Starts the hub agent with a slice stream, and then the agents of both members, which use it. Waits until they
+    /// have streams.
     pub async fn start_agents_with_streams(&mut self, certificate: &Certificate) -> anyhow::Result<()> {
         let hub_agent = certificate.served_by(self.fleet.hub_agent().await?).start_ready().await?;
         let address = hub_agent.slice_stream_address().await?.to_string();
@@ -138,8 +140,8 @@ impl Environment {
         self.fleet.since(mark).await
     }
 
-    /// Waits until the agents have made no writes except Leases for the duration [`QUIET`]. Returns the fleet's writes since
-    /// `mark`, which is a position in each cluster's audit log.
+    /// Waits until the agents have made no writes except Leases for the duration [`QUIET`]. Returns the fleet's writes
+    /// since `mark`, which is a position in each cluster's audit log.
     ///
     /// # Errors
     /// If the agents still write after the time limit [`SETTLED`].
@@ -199,7 +201,8 @@ pub fn processor_time(pid: i32) -> anyhow::Result<Duration> {
     let mut sum = Duration::ZERO;
     for thread in std::fs::read_dir(&folder).with_context(|| folder.clone())? {
         let path = thread?.path().join("schedstat");
-        // Skip a thread that has ended, so that its file no longer exists. Such a thread takes no part in the measured work.
+        // Skip a thread that has ended, so that its file no longer exists. Such a thread takes no part in the measured
+        // work.
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         let nanoseconds = text.split(' ').next().and_then(|first| first.parse().ok());
         sum += Duration::from_nanos(nanoseconds.with_context(|| format!("{}: {text}", path.display()))?);

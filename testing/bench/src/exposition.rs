@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 /// Scraped metrics of an agent.
 #[derive(Clone, Debug, Default)]
 pub struct Exposition {
-    /// Buckets of each histogram, by the name of the histogram. A bucket is an upper bound and the number of observations up to
-    /// this bound. Series that differ only in labels are added up.
+    /// Buckets of each histogram, by the name of the histogram. A bucket is an upper bound and the number of
+    /// observations up to this bound. Series that differ only in labels are added up.
     histograms: BTreeMap<String, Vec<(f64, f64)>>,
 }
 
@@ -82,8 +82,8 @@ fn percentile(buckets: &[(f64, f64)], rank: f64) -> f64 {
     (lower.0 * 1e7).round() / 10.0
 }
 
-/// Parses the line of one bucket of a histogram. Returns the bucket's upper bound, the histogram's name and the bucket's count.
-/// `None` for other lines.
+/// Parses the line of one bucket of a histogram. Returns the bucket's upper bound, the histogram's name and the
+/// bucket's count. `None` for other lines.
 fn bucket(line: &str) -> Option<(f64, &str, f64)> {
     let (name, rest) = line.split_once("_bucket{")?;
     let (labels, count) = rest.rsplit_once("} ")?;

@@ -1,5 +1,5 @@
-//! Watch that does not decode objects. It records the time at which each resourceVersion and each marker arrives. A marker is an
-//! address that identifies a state of a slice.
+//! Watch that does not decode objects. It records the time at which each resourceVersion and each marker arrives. A
+//! marker is an address that identifies a state of a slice.
 
 use crate::bare::{Bare, resource_version};
 use crate::limits::WATCH_SECONDS;
@@ -73,8 +73,8 @@ impl Follow {
         receiver.await.with_context(|| format!("the watch of {} has ended", self.path))
     }
 
-    /// Waits until the watch shows an object with this marker (an address that identifies a state of a slice). Returns the time.
-    /// Fails if the watch ends.
+    /// Waits until the watch shows an object with this marker (an address that identifies a state of a slice). Returns
+    /// the time. Fails if the watch ends.
     pub async fn marker(&self, marker: u32) -> anyhow::Result<Instant> {
         let receiver = {
             let mut seen = self.seen.lock();
@@ -90,8 +90,8 @@ impl Follow {
         receiver.await.with_context(|| format!("the watch of {} has ended", self.path))
     }
 
-    /// Returns the time at which the watch showed a marker (an address that identifies a state of a slice). `None` if the watch
-    /// has not shown the marker yet.
+    /// Returns the time at which the watch showed a marker (an address that identifies a state of a slice). `None` if
+    /// the watch has not shown the marker yet.
     #[must_use]
     pub fn seen(&self, marker: u32) -> Option<Instant> {
         self.seen.lock().markers.get(&marker).copied()

@@ -47,8 +47,8 @@ pub struct Writes {
     pub baseline: usize,
 }
 
-/// Measures an import by the agents, and then an import by the baseline. Returns the results, and the baseline with its imported
-/// objects.
+/// Measures an import by the agents, and then an import by the baseline. Returns the results, and the baseline with its
+/// imported objects.
 pub async fn measure(
     environment: &Environment,
     users: &Arc<Users>,

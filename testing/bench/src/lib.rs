@@ -1,5 +1,5 @@
-//! Measurements of fleetnet on real control planes. Each run also measures the baseline: the same writes and watches, made by the
-//! bench without agents.
+//! Measurements of fleetnet on real control planes. Each run also measures the baseline: the same writes and watches,
+//! made by the bench without agents.
 //!
 //! ```text
 //! environment (fleet, agents as processes) ── users (writes of users) ── world (namespaces and API group of the objects)

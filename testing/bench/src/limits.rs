@@ -8,8 +8,8 @@ pub const IN_FLIGHT_PER_CLUSTER: usize = 32;
 pub const IMPORT: Duration = Duration::from_secs(300);
 /// More time for each copy of a slice that a simulated fleet distributes. Two cores make some hundred copies a second.
 pub const COPY: Duration = Duration::from_millis(10);
-/// Time limit for one measured change. A change that no watch shows within this time counts as not observed, for example
-/// because a later change of the same slice replaced it.
+/// Time limit for one measured change. A change that no watch shows within this time counts as not observed, for
+/// example because a later change of the same slice replaced it.
 pub const CHANGE: Duration = Duration::from_secs(10);
 /// Lifetime of the bench's watches in seconds, longer than any run.
 pub const WATCH_SECONDS: u32 = 7_200;
@@ -19,8 +19,8 @@ pub const QUIET: Duration = Duration::from_secs(2);
 pub const METRICS: Duration = Duration::from_millis(1_100);
 /// Time limit for the agents of a fleet to settle.
 pub const SETTLED: Duration = Duration::from_secs(60);
-/// Maximum number of endpoints of a slice. The addresses of a slice in the bench differ only in the last octet, so a slice cannot
-/// have many more than 250.
+/// Maximum number of endpoints of a slice. The addresses of a slice in the bench differ only in the last octet, so a
+/// slice cannot have many more than 250.
 pub const ENDPOINTS: usize = 250;
 /// Interval at which members renew their heartbeats. Member agents have the same interval.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
@@ -38,10 +38,11 @@ pub const SOAK_ARRIVAL: Duration = Duration::from_secs(120);
 pub const SOAK_MARGIN: Duration = Duration::from_secs(900);
 /// Number of heartbeats whose cost is measured.
 pub const HEARTBEATS: u32 = 500;
-/// Rate of these heartbeats in heartbeats per second: ten times that of 100 members, so that their cost is well above the noise.
+/// Rate of these heartbeats in heartbeats per second: ten times that of 100 members, so that their cost is well above
+/// the noise.
 pub const HEARTBEAT_RATE: u32 = 100;
-/// Number of changes that a simulated server keeps for watches. With the defaults of memkube, a watch that falls behind by a
-/// quarter of a second would have to list all objects again.
+/// Number of changes that a simulated server keeps for watches. With the defaults of memkube, a watch that falls behind
+/// by a quarter of a second would have to list all objects again.
 pub const LOG_CHANGES: usize = 400_000;
 /// Size of these changes in bytes.
 pub const LOG_BYTES: usize = 512 << 20;
@@ -59,7 +60,8 @@ pub const SCALE: Duration = Duration::from_secs(7_200);
 pub const REQUESTS: Duration = Duration::from_secs(6 * 3_600);
 /// Interval at which counts of clients and imported addresses are read.
 pub const REQUESTS_CHECK: Duration = Duration::from_millis(100);
-/// Time without a lost request after which no more is lost because of a dead cluster. It is longer than any pause between two losses.
+/// Time without a lost request after which no more is lost because of a dead cluster. It is longer than any pause
+/// between two losses.
 pub const REQUESTS_AFTER_DEATH: Duration = Duration::from_secs(20);
 /// Time for which a client sends requests to measure what a way costs.
 pub const REQUESTS_OVERHEAD: Duration = Duration::from_secs(10);

@@ -11,7 +11,8 @@ use bench::world::World;
 use bench::{churn, import, requests, restart, scale, silence, soak, stream};
 use clap::{Parser, Subcommand};
 
-/// Measures the agents on real control planes, against the same writes made by hand, and the EndpointSlice library alone.
+/// Measures the agents on real control planes, against the same writes made by hand, and the EndpointSlice library
+/// alone.
 ///
 /// Builds of `dev` are for --smoke: take figures with `cargo run --release -p bench -- all`.
 #[derive(Debug, Parser)]
@@ -38,11 +39,13 @@ enum What {
     Controllers(controllers::Size),
     /// How costs grow with members, Services and importers, on servers in memory.
     Scale(scale::size::Size),
-    /// Changes with and without slice streams, for one importer on real control planes and for many on servers in memory.
+    /// Changes with and without slice streams, for one importer on real control planes and for many on servers in
+    /// memory.
     Stream(stream::Size),
     /// A member that dies and returns: how long others use its endpoints, on servers in memory.
     Silence(silence::Size),
-    /// Requests to an imported Service, beside requests in the exporting cluster: lost ones, and delays of changes. Needs root.
+    /// Requests to an imported Service, beside requests in the exporting cluster: lost ones, and delays of changes.
+    /// Needs root.
     Requests(requests::Size),
     /// Hours of changes with random faults: what arrives at the end, and what the agents need meanwhile.
     Soak(soak::Size),

@@ -1,5 +1,5 @@
-//! Objects that the bench writes as a user, and markers in them. A marker is an address in 11.0.0.0/8 that identifies the state
-//! of a slice in every step.
+//! Objects that the bench writes as a user, and markers in them. A marker is an address in 11.0.0.0/8 that identifies
+//! the state of a slice in every step.
 
 use serde_json::{Value, json};
 
@@ -24,8 +24,8 @@ pub fn service(name: &str) -> Value {
     })
 }
 
-/// Returns a slice of a Service. `marker` is a number that identifies the state of the slice. The address of the first endpoint
-/// contains this number.
+/// Returns a slice of a Service. `marker` is a number that identifies the state of the slice. The address of the first
+/// endpoint contains this number.
 #[must_use]
 pub fn slice(service: &str, name: &str, marker: u32, endpoints: usize) -> Value {
     json!({
@@ -40,16 +40,16 @@ pub fn slice(service: &str, name: &str, marker: u32, endpoints: usize) -> Value 
     })
 }
 
-/// Returns endpoints in the form of EndpointSlices. `marker` is a number that identifies their state. The address of the first
-/// endpoint contains this number.
+/// Returns endpoints in the form of EndpointSlices. `marker` is a number that identifies their state. The address of
+/// the first endpoint contains this number.
 #[must_use]
 pub fn ready_endpoints(marker: u32, count: usize) -> Value {
     let endpoint = |address: String| json!({"addresses": [address], "conditions": {"ready": true}});
     addresses(marker, count).map(endpoint).collect()
 }
 
-/// Returns endpoints in the form of the slices in the hub. `marker` is a number that identifies their state. The address of the
-/// first endpoint contains this number.
+/// Returns endpoints in the form of the slices in the hub. `marker` is a number that identifies their state. The
+/// address of the first endpoint contains this number.
 #[must_use]
 pub fn hub_endpoints(marker: u32, count: usize) -> Value {
     addresses(marker, count).map(|address| json!({"addresses": [address]})).collect()
@@ -61,8 +61,8 @@ fn addresses(marker: u32, count: usize) -> impl Iterator<Item = String> {
     std::iter::once(format!("11.{high}.{middle}.{low}")).chain(rest)
 }
 
-/// Returns the number in the first address in 11.0.0.0/8, which identifies the state of a slice. `json` is the slice as one
-/// line of JSON. `None` if there is no such address.
+/// Returns the number in the first address in 11.0.0.0/8, which identifies the state of a slice. `json` is the slice as
+/// one line of JSON. `None` if there is no such address.
 #[must_use]
 pub fn marker_in(json: &str) -> Option<u32> {
     const MARKED: &str = "\"11.";

@@ -1,5 +1,6 @@
-//! Measurement of requests to an imported Service, on the fleet with real traffic of `testing/packets/`. Two clients send the same requests:
-//! one in the exporting cluster itself, which is the baseline, and one in the importing cluster.
+//! Measurement of requests to an imported Service, on the fleet with real traffic of `testing/packets/`. Two clients
+//! send the same requests: one in the exporting cluster itself, which is the baseline, and one in the importing
+//! cluster.
 //!
 //! ```text
 //! setup (fleet, two replicas of each agent) ── traffic (servers, clients, counts)
@@ -111,7 +112,8 @@ pub struct Size {
     /// What is measured.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Scenario::ALL)]
     pub scenario: Vec<Scenario>,
-    /// Number of changes, of rolling updates, of kills of each kind, and of everything else. Without it: 50, 200, 12 and 3.
+    /// Number of changes, of rolling updates, of kills of each kind, and of everything else. Without it: 50, 200, 12
+    /// and 3.
     #[arg(long)]
     pub times: Option<u32>,
     /// Requests in a second of each client.
@@ -120,14 +122,16 @@ pub struct Size {
     /// Pods of a rolling update.
     #[arg(long, default_value_t = 10)]
     pub pods: u32,
-    /// Seconds that the preStop hooks of the pods in rolling updates and interruptions sleep; `none` for no hook. Without it: 5, 2 and
-    /// none in rolling updates, and 10 in interruptions. In interruptions with less than 10, lost requests are only counted.
+    /// Seconds that the preStop hooks of the pods in rolling updates and interruptions sleep; `none` for no hook.
+    /// Without it: 5, 2 and none in rolling updates, and 10 in interruptions. In interruptions with less than 10, lost
+    /// requests are only counted.
     #[arg(long, value_delimiter = ',')]
     pub pre_stop: Option<Vec<PreStop>>,
     /// Connections of the clients in rolling updates, and when an exporting cluster dies or falls silent.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Connections::ALL)]
     pub connections: Vec<Connections>,
-    /// Seconds for which the hub does not answer. Other servers are not down for longer, and leaders not frozen or cut off.
+    /// Seconds for which the hub does not answer. Other servers are not down for longer, and leaders not frozen or cut
+    /// off.
     #[arg(long, default_value_t = 300)]
     pub outage: u64,
     /// Interruptions to measure.

@@ -16,13 +16,15 @@ pub struct Restart {
     pub writes: usize,
     /// Number of restarts with a change. The user makes the change as soon as the old agents have released the Leases.
     pub restarts: u32,
-    /// Time from the end of the old agents until the importer shows the user's change. Includes the start of the new processes.
+    /// Time from the end of the old agents until the importer shows the user's change. Includes the start of the new
+    /// processes.
     pub fresh_change: Quantiles,
     /// Number of writes by agents in all restarts with a change. Leases and Events do not count.
     pub writes_with_changes: usize,
 }
 
-/// Measures restarts of all agents: one restart without a change, and then `size.restarts` restarts with one change each.
+/// Measures restarts of all agents: one restart without a change, and then `size.restarts` restarts with one change
+/// each.
 pub async fn measure(environment: &mut Environment, users: &Arc<Users>, size: Size) -> anyhow::Result<Restart> {
     let mark = environment.mark().await?;
     environment.stop_agents().await?;

@@ -1,7 +1,8 @@
 //! Measurement of how the agents' costs grow with the numbers of members, Services, importers and endpoints.
 //!
-//! The hub and the first member are memkubes with a delay for each write. The hub agent and the agent of the first member are
-//! processes, which reach the memkubes over HTTPS. The bench itself makes the writes of all other members in the hub.
+//! The hub and the first member are memkubes with a delay for each write. The hub agent and the agent of the first
+//! member are processes, which reach the memkubes over HTTPS. The bench itself makes the writes of all other members in
+//! the hub.
 //!
 //! ```text
 //! size (what is measured) ── scenario (which member exports and imports each Service)

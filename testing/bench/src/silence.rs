@@ -1,5 +1,5 @@
-//! Measurement of a member that dies: how long importers use its endpoints, and how soon they use them again after it has returned.
-//! Agents are processes; API servers are in memory.
+//! Measurement of a member that dies: how long importers use its endpoints, and how soon they use them again after it
+//! has returned. Agents are processes; API servers are in memory.
 
 use crate::limits::{CHECK_INTERVAL, IMPORT, SILENCE_LIMIT};
 use crate::report::{Target, processors, target};
@@ -151,7 +151,8 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Kills the first member's agent right after a renewal, and starts it again when nobody uses its endpoints any more.
+    /// Kills the first member's agent right after a renewal, and starts it again when nobody uses its endpoints any
+    /// more.
     async fn round(mut self, size: &Size) -> anyhow::Result<Round> {
         self.renewal().await?;
         let renewed = Instant::now();

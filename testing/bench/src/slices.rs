@@ -7,8 +7,9 @@
 //!                                          meter (processor time, allocations), memory (writes, metrics)
 //! ```
 //!
-//! A simulated API server in memory executes the writes. A measurement includes the conversion of pods to backends, tracking of
-//! writes, and metrics, because the reconciler of `k8s.io/endpointslice` includes them too. It excludes reading files.
+//! A simulated API server in memory executes the writes. A measurement includes the conversion of pods to backends,
+//! tracking of writes, and metrics, because the reconciler of `k8s.io/endpointslice` includes them too. It excludes
+//! reading files.
 
 pub mod compare;
 pub mod full;

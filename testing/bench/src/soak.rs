@@ -1,5 +1,5 @@
-//! Soak: a fleet with two replicas of each agent runs for a long time. Users change slices at a steady rate, and faults occur at
-//! random. At the end, each importer must have what the exporters have, and the agents must be silent.
+//! Soak: a fleet with two replicas of each agent runs for a long time. Users change slices at a steady rate, and faults
+//! occur at random. At the end, each importer must have what the exporters have, and the agents must be silent.
 
 mod replicas;
 mod services;

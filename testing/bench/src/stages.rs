@@ -18,8 +18,8 @@ pub struct Stages {
     pub own: BTreeMap<Role, Own>,
 }
 
-/// Durations of the steps of a change, from the user's patch to the imported slice. Each step ends when a watch of the bench
-/// shows its result.
+/// Durations of the steps of a change, from the user's patch to the imported slice. Each step ends when a watch of the
+/// bench shows its result.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Hops {
     /// Time from the user's patch until the source slice is observed in the exporter.
@@ -41,15 +41,15 @@ pub struct Own {
     pub view: Summary,
     /// Time to plan one key.
     pub plan: Summary,
-    /// Processor time that the agent spent on decoding, storing and planning for one change. Only changes that caused a write
-    /// count.
+    /// Processor time that the agent spent on decoding, storing and planning for one change. Only changes that caused a
+    /// write count.
     pub share: Summary,
     /// Time from a decoded event to the start of the resulting write, including all waiting.
     pub reaction: Summary,
     /// Time from the start of a write to its response. Most of this time is the server's.
     pub write: Summary,
-    /// Processor time of the whole process for one change, including TLS, HTTP and writes. The agent also receives the watch
-    /// events of the baseline's changes, so this time includes them.
+    /// Processor time of the whole process for one change, including TLS, HTTP and writes. The agent also receives the
+    /// watch events of the baseline's changes, so this time includes them.
     pub processor_microseconds: f64,
 }
 

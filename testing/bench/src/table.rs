@@ -1,4 +1,5 @@
-//! Tables of `docs/contributors/performance.md`: the time of each step of a change, and the times that each agent measured itself.
+//! Tables of `docs/contributors/performance.md`: the time of each step of a change, and the times that each agent
+//! measured itself.
 
 use crate::churn::Churn;
 use crate::environment::Role;

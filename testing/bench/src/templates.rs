@@ -52,8 +52,8 @@ impl Templates {
         body
     }
 
-    /// Returns a patch of an object's finalizers and annotations. Each call for the same object needs another `count`: the
-    /// server stores no new resourceVersion for a patch that changes nothing.
+    /// Returns a patch of an object's finalizers and annotations. Each call for the same object needs another `count`:
+    /// the server stores no new resourceVersion for a patch that changes nothing.
     #[must_use]
     pub fn mark(&self, kind: Kind, count: u32) -> Value {
         let metadata = &self.0[&kind]["metadata"];
@@ -62,8 +62,8 @@ impl Templates {
         json!({"metadata": {"finalizers": metadata["finalizers"], "annotations": annotations}})
     }
 
-    /// Returns a patch of an object's status. An agent's first status write sets at most one condition, and so does this patch
-    /// if `first` is true.
+    /// Returns a patch of an object's status. An agent's first status write sets at most one condition, and so does
+    /// this patch if `first` is true.
     #[must_use]
     pub fn status(&self, kind: Kind, first: bool) -> Value {
         let mut status = self.0[&kind]["status"].clone();

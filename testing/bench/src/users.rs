@@ -56,8 +56,8 @@ impl Users {
         self.client(kind).patch(&format!("{}/{name}{part}", self.world.collection(kind)), body).await
     }
 
-    /// Exports a Service with its slices, and imports the Service, with the same writes as a real user. For two slices, these
-    /// are five writes.
+    /// Exports a Service with its slices, and imports the Service, with the same writes as a real user. For two slices,
+    /// these are five writes.
     pub async fn export_and_import(&self, number: u32, size: Size) -> anyhow::Result<Written> {
         let name = service_name(number);
         let export = async {

@@ -33,8 +33,8 @@ const LABELS: [&str; 6] = [
     labels::SERVICE_NAME,
 ];
 
-/// Decodes objects of all kinds in which each annotation and each label has the input as its value. No value makes an object
-/// undecodable, because users can write any text.
+/// Decodes objects of all kinds in which each annotation and each label has the input as its value. No value makes an
+/// object undecodable, because users can write any text.
 pub fn annotations(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let with =
@@ -67,8 +67,8 @@ pub fn annotations(bytes: &[u8]) {
     }
 }
 
-/// Decodes the record of granted claims, an annotation of a ServiceImport. A record that exists counts as present, and a record
-/// that the agent writes is the same record.
+/// Decodes the record of granted claims, an annotation of a ServiceImport. A record that exists counts as present, and
+/// a record that the agent writes is the same record.
 pub fn claims(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let object = json!({ "metadata": {

@@ -10,8 +10,8 @@ use kube::config::Kubeconfig;
 
 /// Parses the content of a token file, and the claims of the token.
 ///
-/// A token becomes the value of a header with one line. White space around a token does not change its claims, and the life of a
-/// token is the time from issue to expiry.
+/// A token becomes the value of a header with one line. White space around a token does not change its claims, and the
+/// life of a token is the time from issue to expiry.
 pub fn token(bytes: &[u8]) {
     match fuzzing::token_file(bytes) {
         Ok(header) => {
@@ -37,8 +37,8 @@ pub fn token(bytes: &[u8]) {
 /// Start of a line with a token in a kubeconfig.
 const SECRET: &str = "token: ";
 
-/// Reads a kubeconfig. An accepted connection has TLS. The error of a malformed kubeconfig shows no line with a token, because it
-/// goes to the log.
+/// Reads a kubeconfig. An accepted connection has TLS. The error of a malformed kubeconfig shows no line with a token,
+/// because it goes to the log.
 pub fn kubeconfig(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let mut kubeconfig = match Kubeconfig::from_yaml(text) {
@@ -68,11 +68,11 @@ fn leave_out_files_and_programs(kubeconfig: &mut Kubeconfig) {
     }
 }
 
-/// Parses the settings of a connection to the hub. The first line of the input is the address, the other lines are the extra
-/// headers and the certificate authorities.
+/// Parses the settings of a connection to the hub. The first line of the input is the address, the other lines are the
+/// extra headers and the certificate authorities.
 ///
-/// The printed form of an address is the same address. The error about an address shows no password, and the error about headers does not depend on
-/// their values.
+/// The printed form of an address is the same address. The error about an address shows no password, and the error
+/// about headers does not depend on their values.
 pub fn hub_connection(bytes: &[u8]) {
     if let Err(why) = fuzzing::authorities(bytes) {
         assert!(!why.is_empty());

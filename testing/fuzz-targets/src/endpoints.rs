@@ -18,10 +18,11 @@ struct Objects {
     slices: Vec<Arc<EndpointSlice>>,
 }
 
-/// Decodes each line of the input as a Service, a Pod, a Node, an EndpointSlice and a Lease, and plans the slices of each Service.
+/// Decodes each line of the input as a Service, a Pod, a Node, an EndpointSlice and a Lease, and plans the slices of
+/// each Service.
 ///
-/// An undecodable object names the reason. The written form of a slice is the same slice. A plan names no endpoint twice in a
-/// slice.
+/// An undecodable object names the reason. The written form of a slice is the same slice. A plan names no endpoint
+/// twice in a slice.
 pub fn endpoint_objects(bytes: &[u8]) {
     let config = Config::default();
     let mut objects = Objects::default();

@@ -23,8 +23,8 @@ static METRICS: LazyLock<Metrics> =
 
 /// Runs an election on a Lease whose record is the input. The server answers each request with the input.
 ///
-/// A candidate never leads while the record names another holder that renews, so it does not lead before the lease duration in the
-/// record. The election ends when it is asked to.
+/// A candidate never leads while the record names another holder that renews, so it does not lead before the lease
+/// duration in the record. The election ends when it is asked to.
 pub fn lease(bytes: &[u8]) {
     block_on(election(Bytes::copy_from_slice(bytes)));
 }

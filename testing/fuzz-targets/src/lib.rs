@@ -18,7 +18,8 @@ pub mod writes;
 /// Function that decodes any bytes, and panics if a decoder breaks a promise.
 pub type Target = fn(&[u8]);
 
-/// All targets, by the names of their files in `testing/fuzz/fuzz_targets/` and of their folders in `testing/fuzz/corpus/`.
+/// All targets, by the names of their files in `testing/fuzz/fuzz_targets/` and of their folders in
+/// `testing/fuzz/corpus/`.
 pub const TARGETS: &[(&str, Target)] = &[
     ("annotations", annotations::annotations),
     ("cidr_list", ranges::cidr_list),
@@ -40,8 +41,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("write_answer", writes::write_answer),
 ];
 
-/// Maximum length of a message about a malformed input. Messages go to the log and to Events, and other programs choose the
-/// input.
+/// Maximum length of a message about a malformed input. Messages go to the log and to Events, and other programs choose
+/// the input.
 const MESSAGE_BYTES: usize = 2560;
 
 /// Checks that a message about a malformed input says something and is not long.

@@ -25,8 +25,8 @@ const HUB: [Kind; 7] = [
     Kind::Namespace,
 ];
 
-/// Decodes each line of the input as an object of the kind that it names, and plans all keys that the objects requeue, as the hub
-/// agent and as the member agent.
+/// Decodes each line of the input as an object of the kind that it names, and plans all keys that the objects requeue,
+/// as the hub agent and as the member agent.
 ///
 /// A plan never fails, each of its writes has a body, and a write has the precondition of the object that it changes.
 pub fn plans(bytes: &[u8]) {

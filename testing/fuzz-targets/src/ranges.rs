@@ -8,8 +8,8 @@ use member_agent::fuzzing::source_ranges;
 
 /// Parses each line of the input as a value of `--source-ranges`, as a range and as an address of a pod.
 ///
-/// The printed form of a range is the same range, and the range contains its first and last address. The form of an address in a
-/// slice is its own form. A malformed value is named with the reason.
+/// The printed form of a range is the same range, and the range contains its first and last address. The form of an
+/// address in a slice is its own form. A malformed value is named with the reason.
 pub fn cidr_list(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let values: Vec<String> = text.lines().map(str::to_owned).collect();

@@ -8,8 +8,8 @@ use fleetnet_proto::v1::{
 use fleetnet_types::Timestamp;
 use prost::Message as _;
 
-/// Response of the hub agent to a member agent. A malformed preview gets a short reason. A preview that decodes must decode to the same
-/// value after it was encoded again.
+/// Response of the hub agent to a member agent. A malformed preview gets a short reason. A preview that decodes must
+/// decode to the same value after it was encoded again.
 ///
 /// # Panics
 /// If a promise is broken.
@@ -27,7 +27,8 @@ pub fn subscribe_response(bytes: &[u8]) {
     }
 }
 
-/// Request of a member agent to the hub agent. A refused first request gets a short reason. The reply to a probe may have any times.
+/// Request of a member agent to the hub agent. A refused first request gets a short reason. The reply to a probe may
+/// have any times.
 ///
 /// # Panics
 /// If a promise is broken.

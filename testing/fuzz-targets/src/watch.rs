@@ -8,11 +8,11 @@ use http::Uri;
 use serde::de::IgnoredAny;
 use std::time::Duration;
 
-/// Reads a watch whose body arrives in pieces. The first 4 bytes of the input are the lengths of the pieces, in turn; the other
-/// bytes are the body.
+/// Reads a watch whose body arrives in pieces. The first 4 bytes of the input are the lengths of the pieces, in turn;
+/// the other bytes are the body.
 ///
-/// The pieces do not matter, each line is an event or names the reason why it is none, and only a body that ends within a line was
-/// cut.
+/// The pieces do not matter, each line is an event or names the reason why it is none, and only a body that ends within
+/// a line was cut.
 pub fn watch_stream(bytes: &[u8]) {
     let Some((lengths, body)) = bytes.split_at_checked(4) else { return };
     let (lines, end) = block_on(read(pieces(lengths, body)));
@@ -76,8 +76,8 @@ pub fn list_page(bytes: &[u8]) {
     }
 }
 
-/// Reads the answer to a refused list, watch or write. The first line of the input is the header `Retry-After`, the other lines
-/// are the body. The message is short, and a wait time is not zero.
+/// Reads the answer to a refused list, watch or write. The first line of the input is the header `Retry-After`, the
+/// other lines are the body. The message is short, and a wait time is not zero.
 pub fn error_answer(bytes: &[u8]) {
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(0);
     let (header, body) = bytes.split_at(end);

@@ -4,8 +4,8 @@ use crate::check_message;
 use fleetnet_runtime::fuzzing;
 use serde_json::Value;
 
-/// Compares the object in the answer to a write with the write. The first line of the input is the object, the second line is the
-/// merge patch or the new object.
+/// Compares the object in the answer to a write with the write. The first line of the input is the object, the second
+/// line is the merge patch or the new object.
 ///
 /// An object equals itself, both as a patch and as a replacement. A merge patch that was applied changes nothing.
 pub fn write_answer(bytes: &[u8]) {

@@ -1,5 +1,5 @@
-//! Replay of the fuzz corpus on the stable compiler: each target runs on each file of its folder in `testing/fuzz/corpus/`, and on changes
-//! of it. A failure names the target, the file and the change.
+//! Replay of the fuzz corpus on the stable compiler: each target runs on each file of its folder in
+//! `testing/fuzz/corpus/`, and on changes of it. A failure names the target, the file and the change.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
 use fuzz_targets::{TARGETS, Target};

@@ -71,23 +71,24 @@ impl AgentSpec {
         self
     }
 
-    /// Keeps the exclusive use of the servers (the test's [`Turn`]) until the agent's process has ended. The process may still
-    /// run for a moment after the [`Agent`] value was dropped.
+    /// Keeps the exclusive use of the servers (the test's [`Turn`]) until the agent's process has ended. The process
+    /// may still run for a moment after the [`Agent`] value was dropped.
     #[must_use]
     pub fn within(mut self, turn: &Turn) -> Self {
         self.turn = Some(turn.clone());
         self
     }
 
-    /// Starts the agent from the image that is unpacked in this folder, with the folder as its root, as the user of the image.
-    /// Files that flags name are copied to the same place below the root. Needs user namespaces, and no root.
+    /// Starts the agent from the image that is unpacked in this folder, with the folder as its root, as the user of the
+    /// image. Files that flags name are copied to the same place below the root. Needs user namespaces, and no root.
     #[must_use]
     pub fn in_root(mut self, root: PathBuf) -> Self {
         self.root = Some(root);
         self
     }
 
-    /// Starts the program of this name in this folder: an agent of another version. `None` for the program of the present sources.
+    /// Starts the program of this name in this folder: an agent of another version. `None` for the program of the
+    /// present sources.
     #[must_use]
     pub fn from_folder(mut self, folder: Option<&Path>) -> Self {
         self.folder = folder.map(Path::to_path_buf);
@@ -178,7 +179,8 @@ impl Agent {
     /// Waits until the agent's `/readyz` reports success.
     ///
     /// # Errors
-    /// If the agent ends, or is not ready in time. The error contains the last response and the last lines of the agent's log.
+    /// If the agent ends, or is not ready in time. The error contains the last response and the last lines of the
+    /// agent's log.
     pub async fn ready(&self) -> anyhow::Result<()> {
         let deadline = Deadline::start();
         loop {

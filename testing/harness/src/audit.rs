@@ -1,8 +1,9 @@
 //! Writes that an API server received, counted for each user from the server's audit log.
 //!
-//! The server logs each request twice: before the server handles the request, and after the response. The second entry may appear
-//! a moment after the response. So a reader sends an additional request, the marker, and waits for its entry. Then the reader
-//! waits until every request that was logged before the marker has a second entry. From then on the counts are final.
+//! The server logs each request twice: before the server handles the request, and after the response. The second entry
+//! may appear a moment after the response. So a reader sends an additional request, the marker, and waits for its
+//! entry. Then the reader waits until every request that was logged before the marker has a second entry. From then on
+//! the counts are final.
 
 use crate::eventually::Deadline;
 use crate::limits::POLL;
@@ -22,7 +23,8 @@ pub struct Audit {
     reader: Mutex<Reader>,
 }
 
-/// Position in an audit log: the number of writes before this position. The log contains the response to every request before it.
+/// Position in an audit log: the number of writes before this position. The log contains the response to every request
+/// before it.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(pub usize);
 
@@ -58,8 +60,9 @@ pub struct Entry {
 
 /// Writes that a server received, in the order of the responses.
 ///
-/// The text form has a line for each combination of user, verb, resource and namespace, sorted. The line begins with the number
-/// of writes. A service account is shown by name only. Failed writes have separate lines that end with the HTTP status:
+/// The text form has a line for each combination of user, verb, resource and namespace, sorted. The line begins with
+/// the number of writes. A service account is shown by name only. Failed writes have separate lines that end with the
+/// HTTP status:
 ///
 /// ```text
 ///   100 patch endpointsliceexports in fleet-member-a by member-agent-1
@@ -95,8 +98,8 @@ impl Audit {
         Ok(Ledger(reader.writes.iter().skip(mark.0).map(|write| write.entry.clone()).collect()))
     }
 
-    /// Returns the times at which the server received writes after the position `mark`, in the order of the responses. Only
-    /// writes that fulfil `condition` count.
+    /// Returns the times at which the server received writes after the position `mark`, in the order of the responses.
+    /// Only writes that fulfil `condition` count.
     pub async fn times(&self, mark: Mark, condition: impl Fn(&Entry) -> bool) -> anyhow::Result<Vec<Timestamp>> {
         let reader = self.settle().await?;
         let writes = reader.writes.iter().skip(mark.0).filter(|write| condition(&write.entry));
@@ -246,7 +249,8 @@ impl Ledger {
         self.filter(|entry| entry.user.contains("agent"))
     }
 
-    /// Returns the writes without those of Leases, heartbeats and Events, because the number of such writes depends on time.
+    /// Returns the writes without those of Leases, heartbeats and Events, because the number of such writes depends on
+    /// time.
     #[must_use]
     pub fn objects(&self) -> Self {
         self.filter(|entry| !entry.is_lease() && !entry.is_heartbeat() && !entry.is_event())

@@ -15,8 +15,8 @@ static FOUND: Mutex<BTreeMap<&'static str, PathBuf>> = Mutex::const_new(BTreeMap
 
 /// Returns the path of a binary of the workspace.
 ///
-/// Cargo does not build binaries of other packages for a test. So this function builds the binary if it is missing or older
-/// than one of its sources: a test never runs an outdated agent.
+/// Cargo does not build binaries of other packages for a test. So this function builds the binary if it is missing or
+/// older than one of its sources: a test never runs an outdated agent.
 pub async fn find(name: &'static str) -> anyhow::Result<PathBuf> {
     let _pause = watchdog::pause();
     let mut found = FOUND.lock().await;

@@ -1,5 +1,5 @@
-//! Real control plane for tests: etcd, kube-apiserver and optionally kube-controller-manager. Each program has a supervisor
-//! process. Each control plane has a separate folder and separate ports.
+//! Real control plane for tests: etcd, kube-apiserver and optionally kube-controller-manager. Each program has a
+//! supervisor process. Each control plane has a separate folder and separate ports.
 
 mod backup;
 mod controllers;
@@ -46,16 +46,16 @@ pub struct Options {
     pub name: String,
     /// Users besides [`ADMIN`]. They have no rights until a role is bound to them.
     pub users: Vec<String>,
-    /// Controllers of kube-controller-manager to run, by upstream's names. If empty, kube-controller-manager is not started.
-    /// Then nobody fills EndpointSlices, collects garbage or finishes the deletion of a namespace.
+    /// Controllers of kube-controller-manager to run, by upstream's names. If empty, kube-controller-manager is not
+    /// started. Then nobody fills EndpointSlices, collects garbage or finishes the deletion of a namespace.
     pub controllers: Vec<String>,
-    /// Interval at which kube-apiserver compacts etcd. Each compaction drops the history before the previous compaction. `None`
-    /// for upstream's default of five minutes.
+    /// Interval at which kube-apiserver compacts etcd. Each compaction drops the history before the previous
+    /// compaction. `None` for upstream's default of five minutes.
     pub compaction_interval: Option<Duration>,
     /// True if Services can have addresses of both families, IPv4 first.
     pub dual_stack: bool,
-    /// Address at which the API server serves, and the ranges of Services' addresses, for clusters whose nodes and pods exist. If
-    /// `None`, the API server serves on loopback.
+    /// Address at which the API server serves, and the ranges of Services' addresses, for clusters whose nodes and pods
+    /// exist. If `None`, the API server serves on loopback.
     pub network: Option<Network>,
 }
 
@@ -91,12 +91,14 @@ pub struct ControlPlane {
     access: Vec<Access>,
     admin: kube::Client,
     audit: Audit,
-    // Rust drops the fields in this order, so etcd ends after its API server. Without etcd, the API server would log errors.
+    // Rust drops the fields in this order, so etcd ends after its API server. Without etcd, the API server would log
+    // errors.
     controller_manager: Option<Process>,
     api_server: Process,
     etcd: Process,
     etcd_port: Port,
-    /// Those that ran before [`ControlPlane::restore`]. They have no clients. The supervisor of the first one removes the folder.
+    /// Those that ran before [`ControlPlane::restore`]. They have no clients. The supervisor of the first one removes
+    /// the folder.
     former: Vec<Process>,
     port: Port,
 }
@@ -116,15 +118,16 @@ impl ControlPlane {
     /// Starts a control plane and waits until it is ready.
     ///
     /// # Errors
-    /// If a program cannot be found or does not start. If it does not start, the error contains the last lines of its log.
+    /// If a program cannot be found or does not start. If it does not start, the error contains the last lines of its
+    /// log.
     pub async fn start(options: Options) -> anyhow::Result<Self> {
         let name = options.name.clone();
         Self::start_unnamed(options).await.with_context(|| format!("cannot start the control plane {name}"))
     }
 
     async fn start_unnamed(options: Options) -> anyhow::Result<Self> {
-        // `locate` builds missing programs for minutes, or waits for the same build by another test. So do not count this time in
-        // the test's time limit, and use a blocking thread.
+        // `locate` builds missing programs for minutes, or waits for the same build by another test. So do not count
+        // this time in the test's time limit, and use a blocking thread.
         let pause = watchdog::pause();
         let programs = tokio::task::spawn_blocking(|| locate(Program::Etcd)).await?;
         programs?;
@@ -252,8 +255,8 @@ impl ControlPlane {
         made.with_context(|| format!("cannot make the namespace {name} in {}", self.name()))
     }
 
-    /// Applies CRDs in YAML, and waits until the server serves each kind, because the server needs a moment after a change of a
-    /// CRD.
+    /// Applies CRDs in YAML, and waits until the server serves each kind, because the server needs a moment after a
+    /// change of a CRD.
     ///
     /// # Errors
     /// If the server rejects a CRD, for example because of an unknown field.
@@ -291,8 +294,8 @@ impl ControlPlane {
     }
 }
 
-/// Starts etcd on a reserved port, and waits until it serves. If `scratch` is given, the supervisor of etcd removes this folder after
-/// etcd has ended.
+/// Starts etcd on a reserved port, and waits until it serves. If `scratch` is given, the supervisor of etcd removes
+/// this folder after etcd has ended.
 async fn start_etcd(name: &str, data: &Path, scratch: Option<&Path>) -> anyhow::Result<(Process, Port)> {
     let port = Port::reserve(Ipv4Addr::LOCALHOST)?;
     let client_url = port.url("http");
@@ -309,7 +312,8 @@ async fn start_etcd(name: &str, data: &Path, scratch: Option<&Path>) -> anyhow::
     Ok((etcd, port))
 }
 
-/// Starts kube-apiserver on a reserved port, and waits until it is ready. Returns the process and the access of each user.
+/// Starts kube-apiserver on a reserved port, and waits until it is ready. Returns the process and the access of each
+/// user.
 async fn start_api_server(
     options: &Options,
     folder: &Path,
@@ -353,8 +357,8 @@ fn api_server_arguments(options: &Options, folder: &Path, etcd: &Port, port: &Po
     if let Some(interval) = options.compaction_interval {
         arguments.push(format!("--etcd-compaction-interval={}ms", interval.as_millis()).into());
     }
-    // kube-apiserver makes a key for its own certificate in this folder. The same key signs service accounts' tokens, so the
-    // harness needs no key of its own.
+    // kube-apiserver makes a key for its own certificate in this folder. The same key signs service accounts' tokens,
+    // so the harness needs no key of its own.
     for (flag, file) in [
         ("--cert-dir", "certificates"),
         ("--service-account-key-file", "certificates/apiserver.key"),
@@ -444,8 +448,8 @@ fn write_policy(folder: &Path) -> anyhow::Result<()> {
     fs::write(folder.join("audit-policy.json"), policy).context("cannot write the audit policy")
 }
 
-/// Creates a bearer token for each user, and writes the tokens to a file. Returns pairs of user and token. The first token is
-/// that of [`ADMIN`].
+/// Creates a bearer token for each user, and writes the tokens to a file. Returns pairs of user and token. The first
+/// token is that of [`ADMIN`].
 fn write_tokens(folder: &Path, users: &[String]) -> anyhow::Result<Vec<(String, String)>> {
     // Predictable tokens are good enough: they protect only a test's server on loopback.
     let token = |user: &str| (user.to_owned(), format!("token-of-{user}"));

@@ -32,7 +32,8 @@ pub struct Answer {
 }
 
 impl CoreDns {
-    /// Starts CoreDNS, which reads a cluster with this kubeconfig. It answers for the cluster, and for Services of several clusters.
+    /// Starts CoreDNS, which reads a cluster with this kubeconfig. It answers for the cluster, and for Services of
+    /// several clusters.
     ///
     /// # Errors
     /// If CoreDNS cannot be built, or does not start.

@@ -1,5 +1,5 @@
-//! Agents as processes with the settings of their Deployments: arguments, environment, files and service account. There is no
-//! kubelet that would start their pods.
+//! Agents as processes with the settings of their Deployments: arguments, environment, files and service account. There
+//! is no kubelet that would start their pods.
 
 use crate::agent::{Agent, AgentSpec};
 use crate::control_plane::{ControlPlane, SERVICE_ACCOUNT};
@@ -17,15 +17,16 @@ pub async fn start(control_plane: &ControlPlane, name: &'static str, folder: &Pa
     settings(control_plane, name, folder).await?.start_ready().await
 }
 
-/// Returns the arguments, environment, files and service account of the Deployment of an agent in [`FLEET_SYSTEM`]. `folder` is
-/// for the files.
+/// Returns the arguments, environment, files and service account of the Deployment of an agent in [`FLEET_SYSTEM`].
+/// `folder` is for the files.
 pub async fn settings(control_plane: &ControlPlane, name: &'static str, folder: &Path) -> anyhow::Result<AgentSpec> {
     let deployments: Api<Deployment> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
     let template = deployments.get(name).await?.spec.template;
     let pod = template.spec.context("a template has a spec")?;
     let account = pod.service_account_name.as_deref().context("the pods have an account")?;
     let user = format!("{SERVICE_ACCOUNT}{FLEET_SYSTEM}:{account}");
-    // In a pod, the agent reads the credentials of its service account from files. Here the agent gets a kubeconfig instead.
+    // In a pod, the agent reads the credentials of its service account from files. Here the agent gets a kubeconfig
+    // instead.
     let mut spec = AgentSpec::new(name, name).flag("--kubeconfig", control_plane.kubeconfig(&user).await?);
     let [container] = &pod.containers[..] else { bail!("one container") };
     for argument in container.args.iter().flatten() {

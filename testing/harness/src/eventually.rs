@@ -64,8 +64,8 @@ impl<K: Clone + Debug + DeserializeOwned + Resource + Serialize> Shown for K {}
 /// Waits until an object exists and fulfils `condition`.
 ///
 /// # Errors
-/// If `condition` is not true within [`EVENTUALLY`]. The error shows the last state of the object and the last log lines of the
-/// agents.
+/// If `condition` is not true within [`EVENTUALLY`]. The error shows the last state of the object and the last log
+/// lines of the agents.
 pub async fn object<K: Shown>(
     api: &Api<K>,
     name: &str,
@@ -102,8 +102,8 @@ pub async fn without_finalizers<K: Shown>(api: &Api<K>, name: &str) -> anyhow::R
     object(api, name, &format!("{name} to have no finalizers"), has_none).await.map(drop)
 }
 
-/// Waits until the set of objects that a watch selects fulfils `condition`. The keys are `<namespace>/<name>`, or `<name>` for
-/// cluster-scoped objects.
+/// Waits until the set of objects that a watch selects fulfils `condition`. The keys are `<namespace>/<name>`, or
+/// `<name>` for cluster-scoped objects.
 pub async fn objects<K: Shown>(
     api: &Api<K>,
     selection: &WatchParams,
@@ -129,8 +129,8 @@ pub async fn objects_within<K: Shown>(
     }
 }
 
-/// Waits until the kind of a CRD can be used. For a moment after the CRD is established, the server may still reject requests
-/// because it prepares the storage.
+/// Waits until the kind of a CRD can be used. For a moment after the CRD is established, the server may still reject
+/// requests because it prepares the storage.
 pub async fn usable(client: &Client, definition: &str) -> anyhow::Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let what = format!("the definition {definition} to be established");

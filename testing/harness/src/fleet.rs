@@ -1,7 +1,7 @@
 //! Fleet of one hub and its members. All tests of a process share the fleet, one test at a time.
 //!
-//! Leftovers of one test are removed before the next one begins: agents watch whole clusters, so the leftovers would cause
-//! writes in another test. Cluster ids and namespaces are new for each test.
+//! Leftovers of one test are removed before the next one begins: agents watch whole clusters, so the leftovers would
+//! cause writes in another test. Cluster ids and namespaces are new for each test.
 
 pub mod manifests;
 mod sweep;
@@ -41,8 +41,8 @@ pub struct Fleet {
     /// Members in the order of their numbers, which begin at 1.
     pub members: Vec<Member>,
     test: u32,
-    // Must be the last field. Rust drops the fields in order, so the next test gets the fleet only after the other fields are
-    // dropped.
+    // Must be the last field. Rust drops the fields in order, so the next test gets the fleet only after the other
+    // fields are dropped.
     turn: Turn,
 }
 
@@ -59,9 +59,9 @@ pub struct Member {
 }
 
 impl Fleet {
-    /// Waits until no other test uses the shared fleet. Returns the fleet with this number of members. Starts control planes
-    /// that do not run yet, in parallel. The fleet has the CRDs, the agents' namespaces and roles, and no objects of an earlier
-    /// test.
+    /// Waits until no other test uses the shared fleet. Returns the fleet with this number of members. Starts control
+    /// planes that do not run yet, in parallel. The fleet has the CRDs, the agents' namespaces and roles, and no
+    /// objects of an earlier test.
     pub async fn take(members: usize) -> anyhow::Result<Self> {
         ensure!(members <= MEMBERS, "a fleet has at most {MEMBERS} members, not {members}");
         let turn = Turn::of(&TURN).await;
@@ -78,8 +78,8 @@ impl Fleet {
         fleet.admitted().await
     }
 
-    /// Starts a fleet that no other test uses, for a test that changes CRDs, roles or servers. The servers end when the test
-    /// drops the last reference to them.
+    /// Starts a fleet that no other test uses, for a test that changes CRDs, roles or servers. The servers end when the
+    /// test drops the last reference to them.
     pub async fn own(members: usize) -> anyhow::Result<Self> {
         let turn = Turn::with_own_servers().await;
         let started = futures::future::try_join_all((0..members).map(start_member));
@@ -87,8 +87,8 @@ impl Fleet {
         Self::of(Arc::new(hub), members.into_iter().map(Arc::new).collect(), turn).admitted().await
     }
 
-    /// Returns a fleet of servers that the caller has started and prepared ([`install_hub`], [`install_member`]). The cluster id of a
-    /// member is the name of its control plane.
+    /// Returns a fleet of servers that the caller has started and prepared ([`install_hub`], [`install_member`]). The
+    /// cluster id of a member is the name of its control plane.
     pub async fn of_servers(hub: ControlPlane, members: Vec<ControlPlane>) -> anyhow::Result<Self> {
         let turn = Turn::with_own_servers().await;
         let members = members.into_iter().map(|it| Member::new(it.name().to_owned(), Arc::new(it))).collect();
@@ -134,8 +134,8 @@ impl Fleet {
             .within(&self.turn))
     }
 
-    /// Returns settings for a member's agent: as the user [`MEMBER_AGENT`] in its cluster and as its `hub_user` in the hub, on
-    /// free ports.
+    /// Returns settings for a member's agent: as the user [`MEMBER_AGENT`] in its cluster and as its `hub_user` in the
+    /// hub, on free ports.
     pub async fn member_agent(&self, member: &Member) -> anyhow::Result<AgentSpec> {
         self.member_agent_over(member, None).await
     }
@@ -183,8 +183,8 @@ impl Fleet {
     }
 }
 
-/// If `line` is given, starts a proxy with this shared state. Returns access to the server through the proxy, and the proxy.
-/// Otherwise returns `access` unchanged, without a proxy.
+/// If `line` is given, starts a proxy with this shared state. Returns access to the server through the proxy, and the
+/// proxy. Otherwise returns `access` unchanged, without a proxy.
 pub(crate) async fn over(line: Option<&Line>, access: Access) -> anyhow::Result<(Access, Option<Proxy>)> {
     let Some(line) = line else { return Ok((access, None)) };
     let proxy = Proxy::start(&access, line).await?;
@@ -205,8 +205,8 @@ pub fn on_free_ports(spec: AgentSpec) -> AgentSpec {
         .flag("--health-probe-bind-address", FREE)
 }
 
-/// Gives an agent Leases of 60 s. With the default flags, an agent does not lead for a while if its API server does not respond for
-/// 2 s. On a busy machine the API server may need longer.
+/// Gives an agent Leases of 60 s. With the default flags, an agent does not lead for a while if its API server does not
+/// respond for 2 s. On a busy machine the API server may need longer.
 #[must_use]
 pub fn with_long_leases(spec: AgentSpec) -> AgentSpec {
     spec.flag("--leader-election-lease-duration", "60s").flag("--leader-election-renew-deadline", "50s")
@@ -240,7 +240,8 @@ pub async fn create_namespace(client: &Client, name: &str) -> kube::Result<()> {
     }
 }
 
-/// Starts a hub with the CRDs, the manifests of `deploy/` for the hub agent, and the controllers of [`ControlPlane::clean_up`].
+/// Starts a hub with the CRDs, the manifests of `deploy/` for the hub agent, and the controllers of
+/// [`ControlPlane::clean_up`].
 pub async fn start_hub() -> anyhow::Result<ControlPlane> {
     let mut hub = ControlPlane::start(Options { name: "hub".to_owned(), ..Options::default() }).await?;
     install_hub(&hub).await?;
@@ -257,8 +258,8 @@ pub async fn install_hub(hub: &ControlPlane) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts the member cluster with this index, from 0, with the CRDs, the manifests of `deploy/` for the member agent, and the
-/// controllers of [`ControlPlane::clean_up`]. Its Services can have addresses of both families.
+/// Starts the member cluster with this index, from 0, with the CRDs, the manifests of `deploy/` for the member agent,
+/// and the controllers of [`ControlPlane::clean_up`]. Its Services can have addresses of both families.
 pub async fn start_member(index: usize) -> anyhow::Result<ControlPlane> {
     let options = Options { name: format!("member-{}", index + 1), dual_stack: true, ..Options::default() };
     let mut member = ControlPlane::start(options).await?;

@@ -1,5 +1,5 @@
-//! Gate in front of a real API server, with which tests interrupt connections. The gate forwards bytes without decrypting TLS.
-//! A gate is open, shut (every connection ends) or silent (connections stay open, but no bytes pass).
+//! Gate in front of a real API server, with which tests interrupt connections. The gate forwards bytes without
+//! decrypting TLS. A gate is open, shut (every connection ends) or silent (connections stay open, but no bytes pass).
 
 use anyhow::Context as _;
 use parking_lot::Mutex;
@@ -43,8 +43,8 @@ impl Drop for GateProxy {
 }
 
 impl GateProxy {
-    /// Starts a gate in front of the server at `https://<address>:<port>`. The gate has the same address and another port, so the
-    /// server's certificate is valid for it.
+    /// Starts a gate in front of the server at `https://<address>:<port>`. The gate has the same address and another
+    /// port, so the server's certificate is valid for it.
     pub async fn start(server_url: &str, state: Gate) -> anyhow::Result<Self> {
         let server = server_url.strip_prefix("https://").context("the server speaks HTTPS")?;
         Self::in_front_of(server.parse().with_context(|| format!("{server} is no address"))?, state).await
@@ -96,8 +96,8 @@ async fn accept(listener: TcpListener, server: Arc<Mutex<SocketAddr>>, state: wa
     }
 }
 
-/// Forwards one connection until the connection or the gate ends. A silent connection stays silent until it ends, even if the
-/// gate is opened again.
+/// Forwards one connection until the connection or the gate ends. A silent connection stays silent until it ends, even
+/// if the gate is opened again.
 async fn forward(mut stream: TcpStream, server: SocketAddr, mut state: watch::Receiver<Gate>) {
     let initial = *state.borrow_and_update();
     if initial == Gate::Open {

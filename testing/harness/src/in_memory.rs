@@ -37,7 +37,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server. The keys depend on the name, so servers with different names have different certificate authorities.
+    /// Starts a server. The keys depend on the name, so servers with different names have different certificate
+    /// authorities.
     pub async fn start(name: &str) -> anyhow::Result<Self> {
         let clock = TokioClock::starting_at("2026-01-01T00:00:00Z".parse()?);
         Self::with(name, Options::new(Arc::new(clock), 1)).await

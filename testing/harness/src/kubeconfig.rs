@@ -34,7 +34,8 @@ impl Access {
         Ok(kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
     }
 
-    /// Returns the certificate authority in base64, as in a kubeconfig and in the agents' variable `HUB_CERTIFICATE_AUTHORITY`.
+    /// Returns the certificate authority in base64, as in a kubeconfig and in the agents' variable
+    /// `HUB_CERTIFICATE_AUTHORITY`.
     #[must_use]
     pub fn authority_base64(&self) -> String {
         STANDARD.encode(&self.authority_pem)

@@ -71,8 +71,8 @@ impl Kubectl {
         })
     }
 
-    /// Runs kubectl with the words of a line as arguments. Fails if kubectl fails or prints a warning. Returns kubectl's
-    /// output.
+    /// Runs kubectl with the words of a line as arguments. Fails if kubectl fails or prints a warning. Returns
+    /// kubectl's output.
     pub async fn print(&self, line: &str) -> anyhow::Result<String> {
         let outcome = self.run(&line.split_whitespace().collect::<Vec<_>>(), "").await?;
         ensure!(outcome.code == 0 && outcome.err.is_empty(), "{line}: {outcome:?}");

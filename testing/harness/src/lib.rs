@@ -1,7 +1,8 @@
-//! Control planes, agents and proxies in processes of their own, for end-to-end tests, measurements and `fleetnet sandbox --real`.
+//! Control planes, agents and proxies in processes of their own, for end-to-end tests, measurements and
+//! `fleetnet sandbox --real`.
 //!
-//! A test uses a fleet and starts agents in separate processes. The test acts as a user through the API servers, and watches
-//! for the results. The test counts writes in the servers' audit logs:
+//! A test uses a fleet and starts agents in separate processes. The test acts as a user through the API servers, and
+//! watches for the results. The test counts writes in the servers' audit logs:
 //!
 //! ```text
 //! fleet (hub + members, shared by the tests of one process)

@@ -41,7 +41,8 @@ impl Log {
         log
     }
 
-    /// Waits for a line for which `find` returns a value, and returns the value. Checks also the lines before this call.
+    /// Waits for a line for which `find` returns a value, and returns the value. Checks also the lines before this
+    /// call.
     ///
     /// # Errors
     /// If no such line appears within [`EVENTUALLY`] or before the log ends. The error shows the last lines.

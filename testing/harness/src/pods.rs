@@ -1,5 +1,6 @@
-//! Fake of a scheduler and a kubelet: all pods of a cluster run at once, on one Node, without containers. So controllers such as the
-//! Deployment controller work in a test as in a real cluster, and a conformance suite finds running pods.
+//! Fake of a scheduler and a kubelet: all pods of a cluster run at once, on one Node, without containers. So
+//! controllers such as the Deployment controller work in a test as in a real cluster, and a conformance suite finds
+//! running pods.
 
 use anyhow::Context as _;
 use futures::StreamExt as _;

@@ -48,7 +48,8 @@ pub enum Signal {
     Cont,
 }
 
-/// Process under a supervisor. The process is killed when this value is dropped, or when the test process ends in any way.
+/// Process under a supervisor. The process is killed when this value is dropped, or when the test process ends in any
+/// way.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -60,12 +61,14 @@ pub struct Process {
     state: watch::Receiver<State>,
 }
 
-/// State of the process, as the supervisor has reported it. A reader that subscribes after the end still gets the last state.
+/// State of the process, as the supervisor has reported it. A reader that subscribes after the end still gets the last
+/// state.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     pid: Option<i32>,
     ended: Option<Ended>,
-    /// True if the supervisor itself has ended. Before that, the supervisor ends the process and removes its scratch folder.
+    /// True if the supervisor itself has ended. Before that, the supervisor ends the process and removes its scratch
+    /// folder.
     gone: bool,
 }
 
@@ -81,8 +84,8 @@ impl Process {
         }
         command.arg("--").arg(&spec.file).args(&spec.arguments);
         command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path))).envs(spec.environment);
-        // The supervisor has a separate process group: an interrupt from the keyboard goes only to the test, and the supervisor
-        // ends the process when the test ends.
+        // The supervisor has a separate process group: an interrupt from the keyboard goes only to the test, and the
+        // supervisor ends the process when the test ends.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut supervisor =
             command.spawn().with_context(|| format!("cannot start the supervisor of {}", spec.name))?;
@@ -182,7 +185,8 @@ impl Process {
     }
 }
 
-/// Returns a free port, for a server that cannot choose one. Another process may take the port before the server opens it.
+/// Returns a free port, for a server that cannot choose one. Another process may take the port before the server opens
+/// it.
 pub(crate) fn free_port() -> anyhow::Result<u16> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").context("no port is free on 127.0.0.1")?;
     Ok(listener.local_addr()?.port())

@@ -34,15 +34,16 @@ pub async fn promtool(words: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Running Prometheus on a free port. Its process is killed when this value is dropped, or when the test process ends in any way.
+/// Running Prometheus on a free port. Its process is killed when this value is dropped, or when the test process ends
+/// in any way.
 pub struct Prometheus {
     process: Process,
     client: Client,
 }
 
 impl Prometheus {
-    /// Starts Prometheus with this configuration, whose rule files have absolute paths. The first call downloads Prometheus, and the clock of the
-    /// test stops for that time.
+    /// Starts Prometheus with this configuration, whose rule files have absolute paths. The first call downloads
+    /// Prometheus, and the clock of the test stops for that time.
     ///
     /// # Errors
     /// If Prometheus cannot be found, or rejects its configuration.

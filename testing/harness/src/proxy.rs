@@ -1,5 +1,5 @@
-//! Proxy between one agent and a real API server. A test can choose a write at which the proxy stops. The proxy forwards
-//! everything before this write, and nothing after it.
+//! Proxy between one agent and a real API server. A test can choose a write at which the proxy stops. The proxy
+//! forwards everything before this write, and nothing after it.
 //!
 //! The agent sends plain HTTP. The proxy sends each request to the server over HTTPS, with the agent's token.
 
@@ -26,8 +26,8 @@ use tokio::task::JoinSet;
 /// Write at which a proxy stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// Verb and resource of the write, such as `create endpointsliceexports` or `patch serviceexports/status`. The proxy stops
-    /// at the first such write.
+    /// Verb and resource of the write, such as `create endpointsliceexports` or `patch serviceexports/status`. The
+    /// proxy stops at the first such write.
     pub write: String,
     /// True if the proxy still sends this write to the server. Even then, the agent gets no response.
     pub carried_out: bool,
@@ -58,7 +58,8 @@ pub struct Line(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    /// Text in object names. Writes to objects with this text in their name are not recorded and never stop the proxies.
+    /// Text in object names. Writes to objects with this text in their name are not recorded and never stop the
+    /// proxies.
     ignored: Option<String>,
     /// Delay of each request before it is sent to the server.
     delay: Duration,
@@ -75,8 +76,8 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Returns the shared state for proxies that ignore writes to objects with this text in their names. `None` ignores no
-    /// writes.
+    /// Returns the shared state for proxies that ignore writes to objects with this text in their names. `None` ignores
+    /// no writes.
     #[must_use]
     pub fn but_for(ignored: Option<&str>) -> Self {
         Self::new(ignored, Duration::ZERO)
@@ -93,8 +94,8 @@ impl Line {
         Self(Arc::new(State { ignored: ignored.map(str::to_owned), delay, stop, passed, stopped }))
     }
 
-    /// Clears the recorded writes. From now on, the proxies stop at the first write that matches `stop`. Without `stop` they do
-    /// not stop.
+    /// Clears the recorded writes. From now on, the proxies stop at the first write that matches `stop`. Without `stop`
+    /// they do not stop.
     pub fn arm(&self, stop: Option<Stop>) {
         *self.0.stop.lock() = stop;
         self.0.passed.lock().clear();
@@ -112,8 +113,8 @@ impl Line {
         let _ = self.0.stopped.subscribe().wait_for(|stopped| *stopped).await;
     }
 
-    /// Records the verb and resource of a write. Returns the planned stop if the proxies must stop at this write, otherwise
-    /// `None`.
+    /// Records the verb and resource of a write. Returns the planned stop if the proxies must stop at this write,
+    /// otherwise `None`.
     fn meets(&self, write: &str, path: &str) -> Option<Stop> {
         if self.0.ignored.as_ref().is_some_and(|ignored| path.contains(ignored)) {
             return None;

@@ -92,8 +92,8 @@ impl Routes {
         Ok(self.complete()?.len())
     }
 
-    /// Returns the history of the routes: one entry for each event. Fails if the watch has ended, or has not yet delivered all
-    /// initial objects.
+    /// Returns the history of the routes: one entry for each event. Fails if the watch has ended, or has not yet
+    /// delivered all initial objects.
     fn complete(&self) -> anyhow::Result<watch::Ref<'_, Vec<Addresses>>> {
         let seen = self.seen.borrow();
         ensure!(!seen.is_empty(), "nothing was seen");
@@ -107,7 +107,8 @@ async fn follow(api: Api<EndpointSlice>, labels: String, see: watch::Sender<Vec<
     let mut events = api.watch(&parameters.clone().initial_events(), "").await?.boxed();
     let (mut current, mut complete, mut version) = (BTreeMap::new(), false, String::new());
     loop {
-        // A server ends each watch after some time. The next watch starts at the same version, so that no event is missed.
+        // A server ends each watch after some time. The next watch starts at the same version, so that no event is
+        // missed.
         let Some(event) = events.next().await else {
             events = api.watch(&parameters, &version).await?.boxed();
             continue;

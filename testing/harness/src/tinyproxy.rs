@@ -13,8 +13,8 @@ use tokio::task::spawn_blocking;
 /// Password of the proxy's only user, which no log may show.
 pub const PASSWORD: &str = "swordfish";
 
-/// Running Tinyproxy, which demands a user and a password. Its process is killed when this value is dropped, or when the test
-/// process ends in any way.
+/// Running Tinyproxy, which demands a user and a password. Its process is killed when this value is dropped, or when
+/// the test process ends in any way.
 #[derive(Debug)]
 pub struct Tinyproxy {
     process: Process,
@@ -23,8 +23,8 @@ pub struct Tinyproxy {
 }
 
 impl Tinyproxy {
-    /// Starts Tinyproxy. If `next` is given, tunnels to the server of this name go through a next proxy at this address. The first
-    /// call downloads Tinyproxy, and the clock of the test stops for that time.
+    /// Starts Tinyproxy. If `next` is given, tunnels to the server of this name go through a next proxy at this
+    /// address. The first call downloads Tinyproxy, and the clock of the test stops for that time.
     ///
     /// # Errors
     /// If Tinyproxy cannot be found, or does not start.

@@ -82,8 +82,8 @@ impl User {
         self.merge::<EndpointSlice>(slice, json!({"endpoints": endpoints(addresses)})).await
     }
 
-    /// Replaces the content of a slice and keeps its name and UID, as kube-controller-manager does when it reuses a slice.
-    /// Annotations and labels of other writers are lost.
+    /// Replaces the content of a slice and keeps its name and UID, as kube-controller-manager does when it reuses a
+    /// slice. Annotations and labels of other writers are lost.
     pub async fn recycle_slice(&self, service: &str, name: &str, addresses: &[&str]) -> anyhow::Result<()> {
         let replacement: EndpointSlice = serde_json::from_value(slice(service, name, addresses))?;
         self.api::<EndpointSlice>().replace(name, &PostParams::default(), &replacement).await?;
@@ -220,8 +220,8 @@ impl User {
         eventually::object(&self.api::<MultiClusterService>(), name, &what, has_condition).await.map(drop)
     }
 
-    /// Waits for an agent's Event in the user's namespace about an object of this kind, with this reason and a message that
-    /// contains `text`. Returns the number of such Events.
+    /// Waits for an agent's Event in the user's namespace about an object of this kind, with this reason and a message
+    /// that contains `text`. Returns the number of such Events.
     pub async fn sees_event(&self, kind: &str, reason: &str, text: &str) -> anyhow::Result<usize> {
         self.sees_events(kind, reason, text, 1).await
     }

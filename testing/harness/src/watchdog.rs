@@ -1,7 +1,7 @@
 //! Time limit for each test. A test that exceeds the limit fails, and the message shows the test's latest waits.
 //!
-//! The limit does not count the time in which the test waits for the exclusive use of servers ([`crate::turn`]), or for a build
-//! by Cargo. If a test blocks its thread, the whole process ends.
+//! The limit does not count the time in which the test waits for the exclusive use of servers ([`crate::turn`]), or for
+//! a build by Cargo. If a test blocks its thread, the whole process ends.
 
 use crate::agent;
 use crate::limits::{STUCK, WAITS_SHOWN, WATCH};
@@ -166,14 +166,16 @@ impl Drop for Registered {
     }
 }
 
-/// Starts a thread that ends the process if a test blocks its own thread, because such a test cannot notice its time limit.
+/// Starts a thread that ends the process if a test blocks its own thread, because such a test cannot notice its time
+/// limit.
 fn guard() {
     let stuck = || RUNNING.lock().iter().find(|watched| watched.elapsed() > watched.limit + STUCK).cloned();
     std::thread::spawn(move || {
         loop {
             std::thread::park_timeout(WATCH);
             if let Some(watched) = stuck() {
-                // Write to standard error directly: the test framework keeps the output of `eprintln` until the test ends.
+                // Write to standard error directly: the test framework keeps the output of `eprintln` until the test
+                // ends.
                 let _ = writeln!(std::io::stderr(), "{}", watched.complaint());
                 std::process::exit(STUCK_EXIT_CODE);
             }

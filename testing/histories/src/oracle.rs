@@ -1,8 +1,8 @@
-//! Oracle: the expected state of a fleet at rest, in which no agent has anything left to do. It is derived only from the
-//! objects of users, without functions of the rules.
+//! Oracle: the expected state of a fleet at rest, in which no agent has anything left to do. It is derived only from
+//! the objects of users, without functions of the rules.
 //!
-//! The oracle asserts both directions: each object that users request exists (so an agent that does nothing fails), and no
-//! other object exists. `rules/proved.rs` proves with broken agents that the oracle can fail.
+//! The oracle asserts both directions: each object that users request exists (so an agent that does nothing fails), and
+//! no other object exists. `rules/proved.rs` proves with broken agents that the oracle can fail.
 
 use crate::fleet::{Fleet, cluster_id, hub_namespace};
 use fleetnet_core::model::{
@@ -37,8 +37,8 @@ pub fn assert_settled(fleet: &Fleet) {
     assert_nothing_is_left_over(fleet);
 }
 
-/// Asserts that every object that is being deleted has a finalizer of another controller. Otherwise an agent has failed to remove
-/// our finalizer.
+/// Asserts that every object that is being deleted has a finalizer of another controller. Otherwise an agent has failed
+/// to remove our finalizer.
 fn assert_nothing_is_stuck(fleet: &Fleet) {
     for (who, cluster) in fleet.clusters() {
         for object in cluster.all() {
@@ -62,8 +62,8 @@ fn status_of(conditions: &[Condition], condition_type: &str) -> Option<&'static 
         .map(|condition| condition.status.as_str())
 }
 
-/// Returns the exports that users request for a Service and that are eligible: for each cluster id, the ServiceExport and the
-/// Service's ports.
+/// Returns the exports that users request for a Service and that are eligible: for each cluster id, the ServiceExport
+/// and the Service's ports.
 fn wanted_exports<'a>(
     fleet: &'a Fleet,
     service: &ObjectName,
@@ -122,8 +122,8 @@ fn assert_exports_are_judged_alike(fleet: &Fleet) {
             let valid = status_of(&export.conditions, "Valid");
             assert_eq!(valid, Some("False"), "{service} of {cluster} may not be exported");
         }
-        // An invalid weight neither creates nor removes the export in the hub. So exports with an invalid weight are allowed,
-        // but not demanded.
+        // An invalid weight neither creates nor removes the export in the hub. So exports with an invalid weight are
+        // allowed, but not demanded.
         let is_demanded = |(cluster, (export, _)): &(&String, &(&ServiceExport, &[ServicePort]))| {
             fleet.may_export(&service, cluster) && !export.meta.deleting && has_valid_weight(export)
         };
@@ -165,7 +165,8 @@ fn is_source(slice: &EndpointSlice) -> bool {
     !slice.imported && slice.content.address_type == AddressType::IPv4
 }
 
-/// True if draining endpoints reach an importer: the hub announces to the exporter that it supports them, and the importer to the hub.
+/// True if draining endpoints reach an importer: the hub announces to the exporter that it supports them, and the
+/// importer to the hub.
 fn draining_arrives(fleet: &Fleet, exporter: usize, importer: usize) -> bool {
     let agent = |index: usize| {
         let name = ObjectName::new(Text::from(&*hub_namespace(index)), cluster_id(index));
@@ -260,8 +261,8 @@ fn assert_imported_equals_exported(fleet: &Fleet) {
     }
 }
 
-/// Asserts that slices of the agents contain only what the agents write, and that the `exportedSince` of a distributed slice is
-/// the `exportedSince` of its EndpointSliceExport.
+/// Asserts that slices of the agents contain only what the agents write, and that the `exportedSince` of a distributed
+/// slice is the `exportedSince` of its EndpointSliceExport.
 fn assert_nothing_is_added(fleet: &Fleet) {
     for slice in all!(fleet.hub, EndpointSliceExport).chain(all!(fleet.hub, EndpointSliceImport)) {
         assert!(!slice.misnamed, "{} is named twice", slice.meta.name);
@@ -279,8 +280,8 @@ fn assert_nothing_is_added(fleet: &Fleet) {
     }
 }
 
-/// Asserts that every member that requests type ClusterIP imports. Of the members that request type LoadBalancer, one has the
-/// exclusive claim. The others import only if they already imported through a claim of type ClusterIP.
+/// Asserts that every member that requests type ClusterIP imports. Of the members that request type LoadBalancer, one
+/// has the exclusive claim. The others import only if they already imported through a claim of type ClusterIP.
 fn assert_claims_are_fair(fleet: &Fleet) {
     for import in all!(fleet.hub, ServiceImport) {
         let mcs_of_import: BTreeMap<MemberNamespace, &MultiClusterService> = (0..fleet.members.len())
@@ -399,8 +400,8 @@ fn assert_nothing_is_left_over(fleet: &Fleet) {
     }
 }
 
-/// Asserts that no derived Service is left of a Service without exporters. Only after the time for which agents keep such a derived
-/// Service.
+/// Asserts that no derived Service is left of a Service without exporters. Only after the time for which agents keep
+/// such a derived Service.
 pub fn assert_grace_is_over(fleet: &Fleet) {
     for (index, member) in fleet.members.iter().enumerate() {
         for service in all!(member, Service) {

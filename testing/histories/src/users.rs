@@ -1,5 +1,5 @@
-//! Random actions of users and of other controllers in a fleet of [`MEMBERS`] members. Tests of core apply them to a model of the
-//! fleet, and the simulator sends them to API servers.
+//! Random actions of users and of other controllers in a fleet of [`MEMBERS`] members. Tests of core apply them to a
+//! model of the fleet, and the simulator sends them to API servers.
 
 use fastrand::Rng;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
@@ -54,8 +54,8 @@ pub enum Action {
         slice: usize,
         endpoints: Vec<u8>,
     },
-    /// A user scales a Deployment to zero and back. kube-controller-manager removes all endpoints of a slice and later adds new
-    /// ones; name and UID of the slice stay the same.
+    /// A user scales a Deployment to zero and back. kube-controller-manager removes all endpoints of a slice and later
+    /// adds new ones; name and UID of the slice stay the same.
     RecycleSlice {
         member: usize,
         app: usize,
@@ -159,8 +159,9 @@ pub fn slice_name(app: usize, slice: usize) -> String {
     format!("{}-{slice}", APPS[app])
 }
 
-/// Returns the addresses of endpoints of a Service in a member. Slices of one Service share addresses, because endpoints move between
-/// them. Services share none, so that an endpoint in the wrong one is found. None is in 10.0.0.0/16, the range of a cluster's Services.
+/// Returns the addresses of endpoints of a Service in a member. Slices of one Service share addresses, because
+/// endpoints move between them. Services share none, so that an endpoint in the wrong one is found. None is in
+/// 10.0.0.0/16, the range of a cluster's Services.
 #[must_use]
 pub fn addresses(member: usize, app: usize, endpoints: &[u8]) -> Vec<String> {
     endpoints.iter().map(|last| format!("10.{}.{app}.{last}", member + 1)).collect()
@@ -202,8 +203,8 @@ pub fn an_action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// Returns the first actions in each member, in the order of the members. At least one member exports and one imports, and usually
-/// more members do.
+/// Returns the first actions in each member, in the order of the members. At least one member exports and one imports,
+/// and usually more members do.
 pub fn prelude(random: &mut Rng) -> Vec<Vec<Action>> {
     let mut members = Vec::new();
     for (member, exports, imports) in

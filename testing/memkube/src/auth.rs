@@ -92,7 +92,8 @@ pub struct Target {
     pub subresource: Arc<str>,
     /// Namespace. Empty for cluster-scoped objects and for requests across all namespaces.
     pub namespace: Arc<str>,
-    /// Name of the object. Empty if the request names no object, and for a create, because the path of a create has no name.
+    /// Name of the object. Empty if the request names no object, and for a create, because the path of a create has no
+    /// name.
     pub name: Arc<str>,
 }
 
@@ -113,8 +114,8 @@ impl Call {
     }
 }
 
-/// Request that is not about a resource: discovery, OpenAPI, version or health. Also a request to a resource with an HTTP
-/// method that no resource supports.
+/// Request that is not about a resource: discovery, OpenAPI, version or health. Also a request to a resource with an
+/// HTTP method that no resource supports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathCall {
     pub user: User,
@@ -129,9 +130,9 @@ pub trait Policy: Send + Sync + 'static {
     /// True if the user may make this request.
     fn allows(&self, call: &Call) -> bool;
 
-    /// True if the user may use a verb that is not in [`Verb`]: `use`, `impersonate`, or `*` for all verbs. No request has such
-    /// a verb, but a SubjectAccessReview may contain one. By default, `*` is allowed if the policy allows every verb in
-    /// [`Verb`].
+    /// True if the user may use a verb that is not in [`Verb`]: `use`, `impersonate`, or `*` for all verbs. No request
+    /// has such a verb, but a SubjectAccessReview may contain one. By default, `*` is allowed if the policy allows
+    /// every verb in [`Verb`].
     fn allows_other(&self, user: &User, verb: &str, target: &Target) -> bool {
         let call = |verb| Call { user: user.clone(), verb, target: target.clone() };
         verb == "*" && ALL_VERBS.into_iter().all(|verb| self.allows(&call(verb)))

@@ -105,8 +105,8 @@ fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Values at a path. A dot in a name is written `\.`. A part of the path may have the suffix `[*]` for all items of a list, `[0]` for
-/// one item, or `[?(@.type=="Valid")]` for the items whose field has this value.
+/// Values at a path. A dot in a name is written `\.`. A part of the path may have the suffix `[*]` for all items of a
+/// list, `[0]` for one item, or `[?(@.type=="Valid")]` for the items whose field has this value.
 fn found(value: &Value, path: &str) -> Vec<Value> {
     let mut values = vec![value.clone()];
     let mut rest = path;

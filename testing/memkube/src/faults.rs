@@ -71,12 +71,12 @@ pub enum Answer {
 /// State that a read returns. An older state simulates an API server whose watch cache lags behind.
 ///
 /// - A get, a list and the initial events of a watch return this state. A list has the resourceVersion of this state.
-/// - A read with a minimum resourceVersion waits until this state has reached the minimum, as kube-apiserver waits for its
-///   cache. After [`crate::limits::FRESH_WAIT`] the response is 504. Such reads are a get or list with `resourceVersion=5`,
-///   and a watch that sends initial events.
-/// - A request for one exact resourceVersion gets the state at that resourceVersion. Such requests are the second and later
-///   pages of a list, and a list with `resourceVersionMatch=Exact`. The latter also waits until this state has reached the
-///   resourceVersion.
+/// - A read with a minimum resourceVersion waits until this state has reached the minimum, as kube-apiserver waits for
+///   its cache. After [`crate::limits::FRESH_WAIT`] the response is 504. Such reads are a get or list with
+///   `resourceVersion=5`, and a watch that sends initial events.
+/// - A request for one exact resourceVersion gets the state at that resourceVersion. Such requests are the second and
+///   later pages of a list, and a list with `resourceVersionMatch=Exact`. The latter also waits until this state has
+///   reached the resourceVersion.
 /// - A watch from a resourceVersion starts at that resourceVersion.
 /// - All later events of a watch are sent immediately. [`WatchFaults::event`] can delay them.
 /// - Writes always apply to the newest state.

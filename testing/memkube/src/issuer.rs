@@ -1,5 +1,5 @@
-//! Tokens that the server issues for ServiceAccounts (`TokenRequest`). They are JSON Web Tokens, because clients read from them when
-//! they expire. The server stores none: a signature shows that it issued a token.
+//! Tokens that the server issues for ServiceAccounts (`TokenRequest`). They are JSON Web Tokens, because clients read
+//! from them when they expire. The server stores none: a signature shows that it issued a token.
 
 use crate::auth::{AUDIENCE, User};
 use crate::registry::ResourceId;
@@ -41,8 +41,8 @@ impl Issuer {
         format!("{content}.{}", self.signature(&content))
     }
 
-    /// Returns user and audiences of a token. `None` if this server did not issue the token, if it has expired, or if its
-    /// ServiceAccount is gone.
+    /// Returns user and audiences of a token. `None` if this server did not issue the token, if it has expired, or if
+    /// its ServiceAccount is gone.
     pub(crate) fn read(self, token: &str, store: &Store, now: Timestamp) -> Option<(User, Vec<String>)> {
         let (content, signature) = token.rsplit_once('.')?;
         if self.signature(content) != signature {

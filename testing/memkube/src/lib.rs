@@ -11,8 +11,9 @@
 //! memkube has no code about fleets. Each kind is registered with a [`Definition`] and a [`Strategy`]. Creating a
 //! CustomResourceDefinition registers its kind.
 //!
-//! All random numbers come from one seed and all times from a [`Clock`]. So two runs with the same calls return the same
-//! bytes, except the messages of CEL rules that iterate over a map. A test can inject faults with [`faults::Faults`].
+//! All random numbers come from one seed and all times from a [`Clock`]. So two runs with the same calls return the
+//! same bytes, except the messages of CEL rules that iterate over a map. A test can inject faults with
+//! [`faults::Faults`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::cast_possible_truncation))]
 

@@ -15,6 +15,7 @@ pub trait Observer: Send + Sync + 'static {
 pub struct Commit<'a> {
     pub resource: &'a ResourceId,
     pub change: &'a Change,
-    /// User of the request that changed the object. `None` for a change by the namespace controller or by the garbage collector.
+    /// User of the request that changed the object. `None` for a change by the namespace controller or by the garbage
+    /// collector.
     pub user: Option<&'a User>,
 }

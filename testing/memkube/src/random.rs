@@ -1,11 +1,11 @@
-//! Random numbers from a seed (splitmix64). With the same seed, the same calls in the same order return the same names, UIDs
-//! and addresses.
+//! Random numbers from a seed (splitmix64). With the same seed, the same calls in the same order return the same names,
+//! UIDs and addresses.
 
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
-/// Characters of generated names in Kubernetes. The list has no vowels, so that names contain no words. It also has no characters
-/// that look alike.
+/// Characters of generated names in Kubernetes. The list has no vowels, so that names contain no words. It also has no
+/// characters that look alike.
 pub const NAME_LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Random {

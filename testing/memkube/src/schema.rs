@@ -1,7 +1,7 @@
 //! Structural schemas of custom resources.
 //!
-//! A write calls [`Schema::prune`], [`Schema::set_defaults`] and [`Schema::errors`] in this order. The crate `kube-cel` evaluates
-//! `x-kubernetes-validations`, which are CEL expressions.
+//! A write calls [`Schema::prune`], [`Schema::set_defaults`] and [`Schema::errors`] in this order. The crate `kube-cel`
+//! evaluates `x-kubernetes-validations`, which are CEL expressions.
 
 mod check;
 mod defaults;

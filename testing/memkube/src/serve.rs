@@ -1,6 +1,7 @@
 //! HTTPS listener of the server (HTTP/1.1), for kubectl and for agents in other processes.
 //!
-//! Each server has a separate certificate authority, which signs the server's certificate. Each user has a bearer token.
+//! Each server has a separate certificate authority, which signs the server's certificate. Each user has a bearer
+//! token.
 //!
 //! ```text
 //! listener ─> accept loop ─> connection (TLS, HTTP/1.1) ─> Users (token -> user) ─> Service of that user
@@ -32,8 +33,8 @@ pub struct Options {
     pub name: String,
     /// Source of all keys and tokens, together with [`Options::name`] and the names of the users.
     ///
-    /// The same seed results in the same certificates and kubeconfigs. Anybody who knows the seed can act as every user. So
-    /// the seed must be random if others can reach the listener.
+    /// The same seed results in the same certificates and kubeconfigs. Anybody who knows the seed can act as every
+    /// user. So the seed must be random if others can reach the listener.
     pub seed: [u8; 32],
     /// Users who get a token.
     pub users: Vec<User>,
@@ -131,8 +132,8 @@ impl Drop for Https {
     }
 }
 
-/// Returns the address that clients on this machine can use: the loopback address for an unspecified address (`0.0.0.0`,
-/// `::`).
+/// Returns the address that clients on this machine can use: the loopback address for an unspecified address
+/// (`0.0.0.0`, `::`).
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address.ip() {

@@ -41,13 +41,14 @@ pub struct Options {
     pub bookmark_interval: Duration,
     /// True to collect garbage, as kube-controller-manager does: objects without remaining owners are deleted.
     pub garbage_collector: bool,
-    /// True to empty and then remove namespaces that are being deleted, as kube-controller-manager does. If false, these
-    /// namespaces stay in the phase `Terminating`.
+    /// True to empty and then remove namespaces that are being deleted, as kube-controller-manager does. If false,
+    /// these namespaces stay in the phase `Terminating`.
     pub namespace_controller: bool,
 }
 
 impl Options {
-    /// Returns options with a policy that allows every request, without faults, and with the limits of [`crate::limits`].
+    /// Returns options with a policy that allows every request, without faults, and with the limits of
+    /// [`crate::limits`].
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, seed: u64) -> Self {
         Self {
@@ -161,8 +162,8 @@ impl MemKube {
         }
     }
 
-    /// Replaces the strategy of each current resource by the result of `wrap`. The argument of `wrap` is the old strategy. So
-    /// a test can plant a fault in a rule and check that the fault is detected.
+    /// Replaces the strategy of each current resource by the result of `wrap`. The argument of `wrap` is the old
+    /// strategy. So a test can plant a fault in a rule and check that the fault is detected.
     pub fn wrap_rules(&self, wrap: impl Fn(&Definition, Box<dyn Strategy>) -> Box<dyn Strategy>) {
         self.0.state.lock().registry.wrap(wrap);
     }
@@ -179,8 +180,8 @@ impl MemKube {
         self.0.state.lock().store.revision()
     }
 
-    /// Returns a stored object, without `apiVersion` and `kind`. `None` if it does not exist. This read is not a request, so it
-    /// is not in the audit ledger.
+    /// Returns a stored object, without `apiVersion` and `kind`. `None` if it does not exist. This read is not a
+    /// request, so it is not in the audit ledger.
     #[must_use]
     pub fn peek(&self, resource: &ResourceId, namespace: &str, name: &str) -> Option<Object> {
         let state = self.0.state.lock();

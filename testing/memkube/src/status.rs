@@ -1,4 +1,5 @@
-//! `Status` objects, the responses to failed requests. Codes, reasons and the fields of causes are those of kube-apiserver 1.35.
+//! `Status` objects, the responses to failed requests. Codes, reasons and the fields of causes are those of
+//! kube-apiserver 1.35.
 
 pub use kube::core::response::{StatusCause as Cause, StatusDetails as Details};
 
@@ -13,7 +14,8 @@ pub struct Status {
     pub reason: &'static str,
     pub message: String,
     pub details: Option<Box<Details>>,
-    /// Continue token in `metadata` of the response to an expired list. With this token the client can continue the list.
+    /// Continue token in `metadata` of the response to an expired list. With this token the client can continue the
+    /// list.
     pub continue_token: Option<String>,
 }
 

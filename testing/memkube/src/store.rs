@@ -1,10 +1,10 @@
 //! Storage of objects, with an event log for each resource.
 //!
-//! An object is encoded once, and all readers share the bytes. The header has the values that are needed without decoding the
-//! object.
+//! An object is encoded once, and all readers share the bytes. The header has the values that are needed without
+//! decoding the object.
 //!
-//! The stored bytes are JSON without `apiVersion` and `kind`, because these two differ between responses (versions, items of
-//! lists). Each response adds `apiVersion` and `kind`. See [`Stored::json`].
+//! The stored bytes are JSON without `apiVersion` and `kind`, because these two differ between responses (versions,
+//! items of lists). Each response adds `apiVersion` and `kind`. See [`Stored::json`].
 
 mod key;
 mod table;
@@ -131,8 +131,8 @@ pub struct Store {
     log_limits: LogLimits,
     /// Notified after each change of any object.
     moved: Arc<Notify>,
-    /// Number of restores from a backup. When the number changes, open watches end, because they show data from before the
-    /// restore.
+    /// Number of restores from a backup. When the number changes, open watches end, because they show data from before
+    /// the restore.
     incarnation: u64,
 }
 
@@ -226,8 +226,8 @@ impl Store {
         Ok(self.record(resource, Change { revision, kind, before, after }))
     }
 
-    /// Removes an object. In the returned change, the last state has the resourceVersion of the deletion. `None` if the object
-    /// does not exist.
+    /// Removes an object. In the returned change, the last state has the resourceVersion of the deletion. `None` if the
+    /// object does not exist.
     pub(crate) fn remove(&mut self, resource: &ResourceId, key: &Key) -> Option<Change> {
         let before = self.get(resource, key).cloned()?;
         let revision = self.revision + 1;

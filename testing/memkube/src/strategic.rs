@@ -1,4 +1,5 @@
-//! Strategic merge patch: a merge patch that merges some lists item by item. The directive `$patch` deletes or replaces values.
+//! Strategic merge patch: a merge patch that merges some lists item by item. The directive `$patch` deletes or replaces
+//! values.
 //!
 //! Unlike kube-apiserver, memkube keeps the order of the old items and adds new items at the end.
 
@@ -93,7 +94,8 @@ fn merge(mut old: Vec<Value>, items: Vec<Value>, path: &str, lists: &Lists<'_>) 
     };
     let replaces = |item: &Value| item.as_object().is_some_and(|item| is_directive(item, "replace"));
     if items.iter().any(replaces) {
-        // The directive `$patch: replace` in one item applies to the whole list. The item with the directive is not stored.
+        // The directive `$patch: replace` in one item applies to the whole list. The item with the directive is not
+        // stored.
         return Ok(items.into_iter().filter(|item| !replaces(item)).collect());
     }
     for item in items {

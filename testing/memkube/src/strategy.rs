@@ -65,8 +65,8 @@ pub struct Context<'a> {
 pub enum Generation {
     /// The kind has no generation.
     Absent,
-    /// The generation is 1 after the create. The generation increments when a field outside metadata changes. A change of
-    /// status counts only if the kind has no status subresource.
+    /// The generation is 1 after the create. The generation increments when a field outside metadata changes. A change
+    /// of status counts only if the kind has no status subresource.
     Content,
     /// Like `Content`, but a change of labels increments the generation too (EndpointSlice).
     ContentAndLabels,
@@ -84,8 +84,8 @@ pub enum Effect {
 /// Findings in the body of a request that do not make the body invalid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// Texts of findings, for example `unknown field "spec.foo"`. The query parameter `fieldValidation` decides if the server
-    /// ignores the findings, sends them as warnings or rejects the request.
+    /// Texts of findings, for example `unknown field "spec.foo"`. The query parameter `fieldValidation` decides if the
+    /// server ignores the findings, sends them as warnings or rejects the request.
     pub strict: Vec<String>,
 }
 
@@ -106,8 +106,8 @@ pub enum ListMerge {
 
 /// Rules of one kind. The default implementations are those of a kind without special rules.
 ///
-/// Only [`Strategy::committed`] may change the state of the strategy, for example allocations. After every other method, the
-/// request may still fail or be a dry run.
+/// Only [`Strategy::committed`] may change the state of the strategy, for example allocations. After every other
+/// method, the request may still fail or be a dry run.
 pub trait Strategy: Send + 'static {
     /// Checks the body of a request, including `apiVersion` and `kind`. Metadata is already checked.
     ///
@@ -183,8 +183,8 @@ pub trait Strategy: Send + 'static {
         self.validate_update(context, object, old)
     }
 
-    /// Returns the rule that a name breaks. By default, a name must be an RFC 1123 subdomain, as for most kinds. `prefix` is
-    /// true for a `generateName`.
+    /// Returns the rule that a name breaks. By default, a name must be an RFC 1123 subdomain, as for most kinds.
+    /// `prefix` is true for a `generateName`.
     fn check_name(&self, name: &str, prefix: bool) -> Option<&'static str> {
         crate::object::names::subdomain(name, prefix)
     }
@@ -227,8 +227,8 @@ pub trait Strategy: Send + 'static {
         false
     }
 
-    /// Seconds between a delete request and the removal of the object. `None` for kinds without graceful deletion, so for all
-    /// kinds except Pods. `asked` is the client's `gracePeriodSeconds`.
+    /// Seconds between a delete request and the removal of the object. `None` for kinds without graceful deletion, so
+    /// for all kinds except Pods. `asked` is the client's `gracePeriodSeconds`.
     fn grace_period_seconds(&self, object: &Object, asked: Option<i64>) -> Option<i64> {
         let _ = (object, asked);
         None
@@ -246,7 +246,8 @@ pub trait Strategy: Send + 'static {
         false
     }
 
-    /// Way in which a strategic merge patch merges the list at a path, for example `spec.ports`. Paths contain no list indexes.
+    /// Way in which a strategic merge patch merges the list at a path, for example `spec.ports`. Paths contain no list
+    /// indexes.
     fn list_merge(&self, path: &str) -> ListMerge {
         crate::strategy::builtin::list_merge(path)
     }
@@ -257,7 +258,8 @@ pub trait Strategy: Send + 'static {
         true
     }
 
-    /// Converts an object to another version. Called only if [`Strategy::stored_form_serves`] returns false for the version.
+    /// Converts an object to another version. Called only if [`Strategy::stored_form_serves`] returns false for the
+    /// version.
     fn convert(&self, object: &mut Object, to: &str) {
         let _ = (object, to);
     }

@@ -1,7 +1,7 @@
 //! Implementation of the verbs.
 //!
-//! Each request except a watch holds the lock of the state from its first read until its commit. So requests are executed one
-//! after the other.
+//! Each request except a watch holds the lock of the state from its first read until its commit. So requests are
+//! executed one after the other.
 
 mod bind;
 mod body;
@@ -54,8 +54,8 @@ pub(crate) struct Work<'a> {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Minimum resourceVersion that the server must have reached before it executes the request. `None` if the request can run
-/// immediately.
+/// Minimum resourceVersion that the server must have reached before it executes the request. `None` if the request can
+/// run immediately.
 pub(crate) fn needed_revision(request: &Request) -> Option<u64> {
     let waits = match request.call.verb {
         Verb::Get | Verb::List | Verb::DeleteCollection => true,

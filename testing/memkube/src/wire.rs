@@ -120,8 +120,8 @@ async fn perform(
     reply
 }
 
-/// Returns the request that authorization must allow. A request for a collection with the field selector `metadata.name=<name>`
-/// is authorized like a request for this object.
+/// Returns the request that authorization must allow. A request for a collection with the field selector
+/// `metadata.name=<name>` is authorized like a request for this object.
 fn as_authorized(call: &Call, query: &Query) -> Call {
     let mut authorized = call.clone();
     if matches!(call.verb, Verb::List | Verb::Watch | Verb::DeleteCollection)
@@ -227,8 +227,8 @@ fn refused(call: &Call) -> Status {
     Status::forbidden(named, &why)
 }
 
-/// Reads the body of a request. A body that is too long is an error with code 413. If the body ends early, the connection
-/// breaks.
+/// Reads the body of a request. A body that is too long is an error with code 413. If the body ends early, the
+/// connection breaks.
 async fn collect<B>(body: B, bytes_max: usize) -> Result<Result<Bytes, Status>, BoxError>
 where
     B: http_body::Body,

@@ -51,7 +51,8 @@ pub struct Settings {
     pub same_pod_ranges: bool,
     /// Value of the hub agent's flag `--silence-soft`.
     pub silence_soft: &'static str,
-    /// True if each replica reaches its API servers through gates of its own, so that [`Replicas::cut_leader_off`] can shut them.
+    /// True if each replica reaches its API servers through gates of its own, so that [`Replicas::cut_leader_off`] can
+    /// shut them.
     pub gates: bool,
 }
 
@@ -71,7 +72,8 @@ impl Default for Settings {
 /// Running fleet in the namespaces of [`crate::inside`].
 #[derive(Debug)]
 pub struct Fleet {
-    /// Members in the order of their numbers, which begin at 1. Rust drops the fields in order, so pods end before their API servers.
+    /// Members in the order of their numbers, which begin at 1. Rust drops the fields in order, so pods end before
+    /// their API servers.
     pub members: Vec<Member>,
     pub servers: fleet::Fleet,
     settings: Settings,
@@ -126,7 +128,8 @@ impl Fleet {
         User::new(self.servers.members[index].control_plane.admin(), namespace)
     }
 
-    /// Starts the agents, and waits until they are ready. The member agents also use the standard API, and import all its exports.
+    /// Starts the agents, and waits until they are ready. The member agents also use the standard API, and import all
+    /// its exports.
     pub async fn start_agents(&self) -> anyhow::Result<Agents> {
         let hub = self.hub_agent(0).await?;
         let members = self.servers.members.iter();
@@ -136,8 +139,8 @@ impl Fleet {
         Ok(Agents { hub, members })
     }
 
-    /// Starts two replicas of each agent, and waits until they are ready. Their Leases have the durations of the flags' defaults. Returns
-    /// the hub agent's replicas, and then those of the members' agents.
+    /// Starts two replicas of each agent, and waits until they are ready. Their Leases have the durations of the flags'
+    /// defaults. Returns the hub agent's replicas, and then those of the members' agents.
     pub async fn start_replicas(&self) -> anyhow::Result<Vec<Replicas>> {
         let hub = [self.hub_replica(0).await?, self.hub_replica(1).await?];
         let mut replicas = vec![Replicas::start("hub", &self.servers.hub, hub).await?];

@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use tokio::runtime;
 use tokio::sync::oneshot;
 
-/// Thread in a network namespace, with a runtime of its own. Its sockets and its child processes are in that namespace. The work ends
-/// when this value is dropped.
+/// Thread in a network namespace, with a runtime of its own. Its sockets and its child processes are in that namespace.
+/// The work ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Inside {
     stop: Option<oneshot::Sender<()>>,

@@ -21,11 +21,11 @@ use std::time::Duration;
 pub enum Interruption {
     /// During a rolling update, the leader of each agent in turn is frozen (SIGSTOP), and goes on later.
     LeadersFrozen,
-    /// During a rolling update, the leader of each agent in turn has no connections to its API servers, and later has them again. It
-    /// runs on, and the other replica takes over. Needs [`crate::Settings::gates`].
+    /// During a rolling update, the leader of each agent in turn has no connections to its API servers, and later has
+    /// them again. It runs on, and the other replica takes over. Needs [`crate::Settings::gates`].
     LeadersCutOff,
-    /// All replicas of the exporter's agent are killed, until the exporter counts as silent and importers drain its endpoints. Then they
-    /// start again. The exporter's pods answer all the time.
+    /// All replicas of the exporter's agent are killed, until the exporter counts as silent and importers drain its
+    /// endpoints. Then they start again. The exporter's pods answer all the time.
     ExporterSilent,
     /// The hub's API server does not answer. No endpoint changes.
     HubDown,
@@ -43,7 +43,8 @@ pub enum Interruption {
     Ports,
     /// A user also exports and imports the Service by the fleet's API, and ends that.
     BothApis,
-    /// The ServiceAccounts of the members in the hub are replaced. So the members' tokens are not valid any more, and they get new ones.
+    /// The ServiceAccounts of the members in the hub are replaced. So the members' tokens are not valid any more, and
+    /// they get new ones.
     TokensReplaced,
     /// The importer exports a headless Service with the same name. It loses the conflict, and the export ends.
     ConflictWon,
@@ -118,8 +119,9 @@ impl Interruption {
         matches!(self, Self::ConflictLost | Self::Headless)
     }
 
-    /// Lets it happen. `outage` is the time for which the hub does not answer. If it is short, it is also the time for which API servers of
-    /// members do not answer, and for which leaders are frozen or cut off. `number` is the number of the next rolling update.
+    /// Lets it happen. `outage` is the time for which the hub does not answer. If it is short, it is also the time for
+    /// which API servers of members do not answer, and for which leaders are frozen or cut off. `number` is the number
+    /// of the next rolling update.
     pub async fn happen(
         self,
         pair: &mut Pair,
@@ -193,7 +195,8 @@ async fn down(pair: &Pair, cluster: usize, time: Duration) -> anyhow::Result<()>
     server.thaw().await
 }
 
-/// Lets the exporter fall silent and return. The importer must use its endpoints meanwhile only if no other cluster exports the Service.
+/// Lets the exporter fall silent and return. The importer must use its endpoints meanwhile only if no other cluster
+/// exports the Service.
 async fn silence(pair: &mut Pair, service: &str) -> anyhow::Result<()> {
     let import: ServiceImport = pair.importer.api().get(service).await?;
     let is_alone = import.status.is_some_and(|status| status.clusters.is_none_or(|clusters| clusters.len() == 1));
@@ -255,8 +258,8 @@ async fn replace_tokens(pair: &Pair) -> anyhow::Result<()> {
     pair.fleet.are_connected().await
 }
 
-/// Lets the importer export a headless Service with the same name, and ends that. If `lost` is true, the exporter begins its export again
-/// meanwhile, so that its export is the younger one.
+/// Lets the importer export a headless Service with the same name, and ends that. If `lost` is true, the exporter
+/// begins its export again meanwhile, so that its export is the younger one.
 async fn conflict(pair: &Pair, service: &str, lost: bool) -> anyhow::Result<()> {
     let Pair { exporter, importer, .. } = pair;
     importer.create::<Service>(json!({"metadata": {"name": service}, "spec": {"clusterIP": "None"}})).await?;

@@ -1,8 +1,8 @@
 //! Test or program inside of namespaces of its own: [`inside`], [`run_inside`], [`again`].
 //!
-//! The program starts itself again, with new mount, network and PID namespaces. The kernel removes everything in them when the
-//! program ends in any way: processes, network devices, rules of nftables and files. So a test never changes the network of the
-//! machine, and several tests can use the same addresses.
+//! The program starts itself again, with new mount, network and PID namespaces. The kernel removes everything in them
+//! when the program ends in any way: processes, network devices, rules of nftables and files. So a test never changes
+//! the network of the machine, and several tests can use the same addresses.
 
 use crate::limits::BEDS;
 use anyhow::{Context as _, bail, ensure};
@@ -26,8 +26,8 @@ const REQUIREMENT: &str = "FLEETNET_PACKETS";
 const TOOLS: [&str; 7] = ["unshare", "nsenter", "setpriv", "mount", "sysctl", "ip", "nft"];
 /// Programs of this workspace that run inside. They are built before, because there is no network inside.
 const BINARIES: [&str; 4] = ["fleetnet-supervisor", "hub-agent", "member-agent", "packets"];
-/// Arguments of `setpriv` and `unshare`. `setpriv` lets the kernel kill `unshare` if the first program is killed, and `unshare` lets it
-/// kill process 1 of the new PID namespace, and so all processes in it.
+/// Arguments of `setpriv` and `unshare`. `setpriv` lets the kernel kill `unshare` if the first program is killed, and
+/// `unshare` lets it kill process 1 of the new PID namespace, and so all processes in it.
 const NAMESPACES: [&str; 12] = [
     "--pdeathsig",
     "KILL",
@@ -42,8 +42,8 @@ const NAMESPACES: [&str; 12] = [
     "private",
     "--",
 ];
-/// Script of process 1. It stays process 1 while the program runs, because a shell reaps processes whose parents have ended. The named
-/// network namespaces and the temporary files of the program are in a file system of their own.
+/// Script of process 1. It stays process 1 while the program runs, because a shell reaps processes whose parents have
+/// ended. The named network namespaces and the temporary files of the program are in a file system of their own.
 const SCRIPT: &str =
     "mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/netns /run/fleetnet && ip link set lo up && \"$@\"
 exit $?";
@@ -80,8 +80,8 @@ impl Drop for Turn {
 /// The caller must be the test function itself, because the name of the test is taken from the name of the closure.
 ///
 /// # Errors
-/// If the test fails. If the machine cannot run the test, it is reported as not run on standard error, or fails if the environment
-/// variable `FLEETNET_PACKETS` is `required`.
+/// If the test fails. If the machine cannot run the test, it is reported as not run on standard error, or fails if the
+/// environment variable `FLEETNET_PACKETS` is `required`.
 pub fn inside<F>(test: F) -> anyhow::Result<()>
 where
     F: AsyncFnOnce() -> anyhow::Result<()>,
@@ -110,8 +110,8 @@ where
 /// True if this machine can run the test with this name, which needs a bed and these programs.
 ///
 /// # Errors
-/// If the machine cannot run the test, and the environment variable `FLEETNET_PACKETS` is `required`. Without it, the test is reported
-/// as not run on standard error.
+/// If the machine cannot run the test, and the environment variable `FLEETNET_PACKETS` is `required`. Without it, the
+/// test is reported as not run on standard error.
 pub fn can_run(name: &str, tools: &[&str]) -> anyhow::Result<bool> {
     let Some(reason) = obstacle(tools) else { return Ok(true) };
     ensure!(env::var_os(REQUIREMENT).is_none_or(|value| value != "required"), "{name} cannot run: {reason}");
@@ -122,8 +122,8 @@ pub fn can_run(name: &str, tools: &[&str]) -> anyhow::Result<bool> {
 
 /// Runs the main part of a program inside of namespaces of its own.
 ///
-/// The program starts itself again with the same arguments. `work` runs only in the second process. Both processes have the same
-/// standard output and standard error.
+/// The program starts itself again with the same arguments. `work` runs only in the second process. Both processes have
+/// the same standard output and standard error.
 ///
 /// # Errors
 /// If the machine cannot run a bed, or if `work` fails.
@@ -142,8 +142,9 @@ pub fn run_inside(limit: Duration, work: impl AsyncFnOnce() -> anyhow::Result<()
     Ok(())
 }
 
-/// Returns the call that starts this program again with the same arguments, inside of namespaces of its own. All processes inside end
-/// with the thread that starts it, or with the process that it starts. The exit code is that of the program inside.
+/// Returns the call that starts this program again with the same arguments, inside of namespaces of its own. All
+/// processes inside end with the thread that starts it, or with the process that it starts. The exit code is that of
+/// the program inside.
 ///
 /// # Errors
 /// If a program that a bed needs cannot be built. [`obstacle`] tells what else is missing.

@@ -1,11 +1,11 @@
 //! Kubelet without containers: [`Kubelet`].
 //!
-//! A pod is a network namespace, and a container is a process in it, as process 1 of a PID namespace. So signals work as in a
-//! container. Images have no content: the images `serve` and `client` stand for commands of the program `packets`, and all other
-//! containers run their command with the programs of the machine.
+//! A pod is a network namespace, and a container is a process in it, as process 1 of a PID namespace. So signals work
+//! as in a container. Images have no content: the images `serve` and `client` stand for commands of the program
+//! `packets`, and all other containers run their command with the programs of the machine.
 //!
-//! These parts of a kubelet are missing: volumes, service account tokens, init containers, startup probes, postStart hooks, resources,
-//! Events, hostNetwork, and variables from other objects.
+//! These parts of a kubelet are missing: volumes, service account tokens, init containers, startup probes, postStart
+//! hooks, resources, Events, hostNetwork, and variables from other objects.
 
 mod container;
 mod hook;

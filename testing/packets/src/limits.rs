@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Maximum number of beds that a test program runs at the same time. Most of the time, each one waits for pods to end or for a Lease to
-/// expire.
+/// Maximum number of beds that a test program runs at the same time. Most of the time, each one waits for pods to end
+/// or for a Lease to expire.
 pub(crate) const BEDS: usize = 3;
 /// Time limit of a call of a program such as `ip`.
 pub(crate) const COMMAND: Duration = Duration::from_secs(60);
@@ -21,9 +21,9 @@ pub(crate) const ANSWER: Duration = Duration::from_secs(10);
 pub(crate) const ANSWER_BYTES: usize = 1 << 20;
 /// Maximum number of requests that a client has under way. Further requests count as failed.
 pub(crate) const UNDER_WAY: usize = 10_000;
-/// Time limit until a member that ended its renewals or began them again is treated so. A member that was silent several times must renew
-/// for 5 minutes.
+/// Time limit until a member that ended its renewals or began them again is treated so. A member that was silent
+/// several times must renew for 5 minutes.
 pub const SILENCE: Duration = Duration::from_secs(400);
-/// Pause between changes. It is longer than the 2 s after which a client gives up a request, and than the second that kube-proxy waits
-/// between two changes of its rules.
+/// Pause between changes. It is longer than the 2 s after which a client gives up a request, and than the second that
+/// kube-proxy waits between two changes of its rules.
 pub const SETTLED: Duration = Duration::from_secs(3);

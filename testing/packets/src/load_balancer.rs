@@ -9,9 +9,9 @@ use k8s_openapi::api::core::v1::Service;
 use serde_json::json;
 use std::net::Ipv4Addr;
 
-/// Gives an address to a Service of the type LoadBalancer, and waits until its cluster has allocated a node port. Clients outside of all
-/// clusters reach the address through each of these nodes, by turns of their connections, as through a load balancer that does not
-/// change packets.
+/// Gives an address to a Service of the type LoadBalancer, and waits until its cluster has allocated a node port.
+/// Clients outside of all clusters reach the address through each of these nodes, by turns of their connections, as
+/// through a load balancer that does not change packets.
 pub async fn give(user: &User, service: &str, address: Ipv4Addr, nodes: &[NodeNetwork]) -> anyhow::Result<i32> {
     let hops: String = nodes.iter().map(|node| format!(" nexthop via {}", node.address())).collect();
     ip(Some(OUTSIDE), &[format!("route replace {address}/32{hops}")]).await?;

@@ -10,8 +10,8 @@
 //!        └─ node-2-1, 192.168.0.21
 //! ```
 //!
-//! All pods reach each other by their addresses, without NAT. The veth of a pod ends in its node without a bridge, so all packets of
-//! a pod pass the rules of kube-proxy, also those to a pod of the same node.
+//! All pods reach each other by their addresses, without NAT. The veth of a pod ends in its node without a bridge, so
+//! all packets of a pod pass the rules of kube-proxy, also those to a pod of the same node.
 
 use crate::shell::{add_namespace, ip, run, run_in};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -37,7 +37,8 @@ const PODS: u16 = 16_000;
 pub struct NodeNetwork {
     pub member: u8,
     pub node: u8,
-    /// Number of the ranges of the member's pods: its own number, or that of a member whose pods have the same addresses.
+    /// Number of the ranges of the member's pods: its own number, or that of a member whose pods have the same
+    /// addresses.
     pub range: u8,
 }
 
@@ -83,7 +84,8 @@ impl NodeNetwork {
         format!("pod-{}-{}-{number}", self.member, self.node)
     }
 
-    /// Returns the number after this one. Numbers are used in turn, so that an address comes back late. Address 1 is the gateway's.
+    /// Returns the number after this one. Numbers are used in turn, so that an address comes back late. Address 1 is
+    /// the gateway's.
     #[must_use]
     pub(crate) fn next(number: u16) -> u16 {
         if (2..PODS).contains(&number) { number + 1 } else { 2 }
@@ -106,8 +108,8 @@ pub fn member_ranges(range: u8) -> String {
 pub(crate) async fn make(nodes: &[NodeNetwork]) -> anyhow::Result<()> {
     add_namespace(FABRIC).await?;
     ip(Some(FABRIC), &["link add br0 type bridge".to_owned(), "link set br0 up".to_owned()]).await?;
-    // Packets that pass the bridge must not pass the rules of nftables or conntrack there. Without the module br_netfilter, there are
-    // no such settings.
+    // Packets that pass the bridge must not pass the rules of nftables or conntrack there. Without the module
+    // br_netfilter, there are no such settings.
     let bridged = ["net.bridge.bridge-nf-call-iptables=0", "net.bridge.bridge-nf-call-ip6tables=0"];
     let _ = set(FABRIC, &bridged).await;
     let root = [
@@ -118,8 +120,8 @@ pub(crate) async fn make(nodes: &[NodeNetwork]) -> anyhow::Result<()> {
     ];
     ip(None, &root).await?;
     ip(Some(FABRIC), &["link set root master br0".to_owned(), "link set root up".to_owned()]).await?;
-    // Each connection through a load balancer has a node of its own. Without this setting, all connections between two addresses share
-    // one.
+    // Each connection through a load balancer has a node of its own. Without this setting, all connections between two
+    // addresses share one.
     let settings = ["net.ipv4.fib_multipath_hash_policy=1"];
     join(OUTSIDE, &settings, &[format!("addr add {OUTSIDE_ADDRESS}/24 dev eth0")]).await?;
     for node in nodes {
@@ -134,8 +136,8 @@ pub(crate) async fn make(nodes: &[NodeNetwork]) -> anyhow::Result<()> {
     ip(None, &routes(nodes, None)).await
 }
 
-/// Returns the routes of a node to the pods of the others; `None` for the routes of the bed's root namespace. If the pods of two nodes have
-/// the same addresses, the first node gets the packets.
+/// Returns the routes of a node to the pods of the others; `None` for the routes of the bed's root namespace. If the
+/// pods of two nodes have the same addresses, the first node gets the packets.
 fn routes(nodes: &[NodeNetwork], own: Option<NodeNetwork>) -> Vec<String> {
     let mut known: Vec<_> = own.iter().map(|own| own.pod_ranges()).collect();
     let mut routes = Vec::new();
@@ -149,7 +151,8 @@ fn routes(nodes: &[NodeNetwork], own: Option<NodeNetwork>) -> Vec<String> {
     routes
 }
 
-/// Gives the node's address to packets of its pods that leave for nodes and API servers, which have no way back to the pods.
+/// Gives the node's address to packets of its pods that leave for nodes and API servers, which have no way back to the
+/// pods.
 async fn hide(node: NodeNetwork) -> anyhow::Result<()> {
     let rules = "table inet fleetnet_hide {\n  chain postrouting {\n    type nat hook postrouting priority 100;\n    \
                  ip daddr 192.168.0.0/24 masquerade\n    ip6 daddr fd01::/16 masquerade\n  }\n}\n";
@@ -178,7 +181,8 @@ async fn make_node(node: NodeNetwork) -> anyhow::Result<()> {
         "net.ipv6.conf.all.forwarding=1",
         "net.ipv4.conf.all.rp_filter=0",
         "net.ipv4.conf.default.rp_filter=0",
-        // A node forwards packets to an address of a load balancer that kube-proxy does not know yet. Senders must not remember that way.
+        // A node forwards packets to an address of a load balancer that kube-proxy does not know yet. Senders must not
+        // remember that way.
         "net.ipv4.conf.all.send_redirects=0",
         "net.ipv4.conf.default.send_redirects=0",
     ];

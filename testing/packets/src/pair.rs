@@ -13,9 +13,11 @@ use kube::Api;
 use kube::api::WatchParams;
 use std::collections::BTreeMap;
 
-/// Running fleet of an exporter and an importer. The fields are dropped in order, so the agents end before their API servers.
+/// Running fleet of an exporter and an importer. The fields are dropped in order, so the agents end before their API
+/// servers.
 pub struct Pair {
-    /// Replicas of the hub agent, of the exporter's agent, and of the importer's agent. Agents of further members follow.
+    /// Replicas of the hub agent, of the exporter's agent, and of the importer's agent. Agents of further members
+    /// follow.
     pub agents: Vec<Replicas>,
     pub exporter: User,
     pub importer: User,
@@ -56,7 +58,8 @@ impl Pair {
         Ok((self.fleet.user(2, &self.namespace), member.cluster_id.clone()))
     }
 
-    /// Cuts the power of the exporter: its nodes lose their links, its agents are killed, and its API server does not answer.
+    /// Cuts the power of the exporter: its nodes lose their links, its agents are killed, and its API server does not
+    /// answer.
     pub async fn cut_exporter(&mut self) -> anyhow::Result<()> {
         for node in &self.fleet.members[0].nodes {
             Disturbance::LinkDown.begin(node.network).await?;
@@ -87,7 +90,8 @@ impl Pair {
         eventually::objects_within(SILENCE, &agents, &WatchParams::default(), &what, has_phase).await.map(drop)
     }
 
-    /// Waits until all endpoints of a Service that the importer has from the exporter are ready, or none if `used` is false.
+    /// Waits until all endpoints of a Service that the importer has from the exporter are ready, or none if `used` is
+    /// false.
     pub async fn exporter_is_used(&self, service: &str, used: bool) -> anyhow::Result<()> {
         let pods = self.fleet.members[0].pod_times();
         let is_own =

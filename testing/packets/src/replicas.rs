@@ -79,7 +79,8 @@ impl Replicas {
         format!("00000000-0000-4000-8000-{:012x}", self.pods)
     }
 
-    /// Kills the leader with SIGKILL, and starts its successor at once. Returns the time of the kill, in microseconds since 1970.
+    /// Kills the leader with SIGKILL, and starts its successor at once. Returns the time of the kill, in microseconds
+    /// since 1970.
     pub async fn kill_leader(&mut self, successor: Successor) -> anyhow::Result<i64> {
         let leader = self.leader().await?;
         let agent = self.replicas[leader].agent.take().context("a replica runs")?;
@@ -102,8 +103,8 @@ impl Replicas {
         agent.thaw().await
     }
 
-    /// Ends the connections of the leader to its API servers, and lets none begin for this time, and until the other replica holds all
-    /// Leases. The leader's process runs on.
+    /// Ends the connections of the leader to its API servers, and lets none begin for this time, and until the other
+    /// replica holds all Leases. The leader's process runs on.
     pub async fn cut_leader_off(&self, time: Duration) -> anyhow::Result<()> {
         let leader = self.leader().await?;
         let gates = &self.replicas[leader].gates;
@@ -113,7 +114,8 @@ impl Replicas {
         gates.set_state(Gate::Open)
     }
 
-    /// Stops each replica and starts its successor in a new pod, one replica after the other, as a rolling update of a Deployment.
+    /// Stops each replica and starts its successor in a new pod, one replica after the other, as a rolling update of a
+    /// Deployment.
     pub async fn replace(&mut self) -> anyhow::Result<()> {
         for index in 0..self.replicas.len() {
             self.replace_one(index).await?;
@@ -122,8 +124,8 @@ impl Replicas {
         Ok(())
     }
 
-    /// Replaces all replicas as [`Self::replace`] does, by agents whose program is in this folder. `None` for the program of the present
-    /// sources.
+    /// Replaces all replicas as [`Self::replace`] does, by agents whose program is in this folder. `None` for the
+    /// program of the present sources.
     pub async fn replace_by(&mut self, folder: Option<&Path>) -> anyhow::Result<()> {
         let leases = if folder.is_some() { OLDER_LEASES } else { DEFAULT_LEASES };
         for index in 0..self.replicas.len() {

@@ -58,8 +58,8 @@ impl Servers<'_> {
         self.are_rolled_out(user).await
     }
 
-    /// Creates the Service of the servers, of both families: HTTP and UDP at port 80, TCP at port 81, and HTTP at port 8080, which is also
-    /// the port of the pods.
+    /// Creates the Service of the servers, of both families: HTTP and UDP at port 80, TCP at port 81, and HTTP at port
+    /// 8080, which is also the port of the pods.
     pub async fn create_service(self, user: &User) -> anyhow::Result<Service> {
         self.create_service_with(user, &json!({})).await
     }
@@ -129,7 +129,8 @@ pub fn cluster_ip(service: &Service) -> anyhow::Result<&str> {
     service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()).context("a Service has an address")
 }
 
-/// Exports a Service of the cluster `exporting` over the standard API. Returns the IPv4 address of the import in the importer.
+/// Exports a Service of the cluster `exporting` over the standard API. Returns the IPv4 address of the import in the
+/// importer.
 pub async fn export(exporter: &User, exporting: &str, importer: &User, service: &str) -> anyhow::Result<String> {
     exporter.export_standard(service, json!({})).await?;
     imported_address(importer, service, &[exporting]).await
@@ -164,8 +165,8 @@ impl Client {
         Ok(Self { name: name.to_owned(), control: (address, CONTROL_PORT).into(), _process: None })
     }
 
-    /// Starts a client outside of all clusters. Clients that run at the same time need different control ports, below those from which
-    /// clients send.
+    /// Starts a client outside of all clusters. Clients that run at the same time need different control ports, below
+    /// those from which clients send.
     pub async fn outside(name: &str, target: &str, control_port: u16, more: &[&str]) -> anyhow::Result<Self> {
         let own = ["client".to_owned(), format!("--target={target}"), format!("--control-port={control_port}")];
         let arguments = own.into_iter().chain(more.iter().map(|it| (*it).to_owned())).map(OsString::from).collect();

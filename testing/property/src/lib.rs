@@ -1,7 +1,7 @@
 //! Property tests over random input that also count what the input covers.
 //!
-//! A property that holds only for trivial inputs shows nothing. So each property here names the classes of cases that it is
-//! about, and fails if one of them is too rare. The message names the seed that replays the failure.
+//! A property that holds only for trivial inputs shows nothing. So each property here names the classes of cases that
+//! it is about, and fails if one of them is too rare. The message names the seed that replays the failure.
 
 use proptest::prelude::{ProptestConfig, Strategy};
 use proptest::test_runner::{RngSeed, TestRunner};
@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 
-/// Returns a proptest configuration with this number of cases. It stores no failures between runs, because a failure names its
-/// seed.
+/// Returns a proptest configuration with this number of cases. It stores no failures between runs, because a failure
+/// names its seed.
 #[must_use]
 pub fn cases(number: u32) -> ProptestConfig {
     ProptestConfig { cases: number, failure_persistence: None, ..ProptestConfig::default() }
@@ -19,8 +19,8 @@ pub fn cases(number: u32) -> ProptestConfig {
 
 /// Runs `property` for random inputs.
 ///
-/// `property` returns pairs: true if the case belongs to a class, and the name of the class. Each class must occur in at least
-/// `least` cases.
+/// `property` returns pairs: true if the case belongs to a class, and the name of the class. Each class must occur in
+/// at least `least` cases.
 ///
 /// # Panics
 ///

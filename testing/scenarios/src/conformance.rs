@@ -17,7 +17,8 @@ mod stream;
 
 use script::Case;
 
-/// Theme and text of the files of the main table. A file contains cases: sequences of calls with the expected status codes.
+/// Theme and text of the files of the main table. A file contains cases: sequences of calls with the expected status
+/// codes.
 const TABLE: [(&str, &str); 17] = [
     ("verbs", include_str!("conformance/table/verbs.calls")),
     ("metadata", include_str!("conformance/table/metadata.calls")),
@@ -60,7 +61,8 @@ pub fn cleaned_table() -> anyhow::Result<Vec<Case>> {
     read(&CLEANED)
 }
 
-/// Returns the cases for servers that compact their store every [`servers::COMPACTION`], and so soon drop their watch history.
+/// Returns the cases for servers that compact their store every [`servers::COMPACTION`], and so soon drop their watch
+/// history.
 ///
 /// # Errors
 /// If a line is malformed; the error names file and line.

@@ -1,5 +1,5 @@
-//! Fleet with its agents and users, as scenarios use it, on any backend. In this crate the backend is real control planes in
-//! separate processes. In the tests of `sim` the backend is memkube in one process.
+//! Fleet with its agents and users, as scenarios use it, on any backend. In this crate the backend is real control
+//! planes in separate processes. In the tests of `sim` the backend is memkube in one process.
 
 mod on_processes;
 

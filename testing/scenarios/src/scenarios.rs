@@ -1,5 +1,5 @@
-//! Scenarios for a fleet on any backend: actions and their expected results. The test programs of all backends call the same
-//! macros with the lists of scenarios, so that no backend misses a scenario.
+//! Scenarios for a fleet on any backend: actions and their expected results. The test programs of all backends call the
+//! same macros with the lists of scenarios, so that no backend misses a scenario.
 
 pub mod actions;
 pub mod announced;
@@ -98,8 +98,8 @@ macro_rules! scenario_tests {
     };
 }
 
-/// Defines a test for each scenario about the CRDs. Each test calls `$run` with the scenario. A scenario needs a client of a
-/// server on which [`definitions::upgrade`] was called.
+/// Defines a test for each scenario about the CRDs. Each test calls `$run` with the scenario. A scenario needs a client
+/// of a server on which [`definitions::upgrade`] was called.
 #[macro_export]
 macro_rules! definition_tests {
     ($run:path) => {

@@ -1,5 +1,6 @@
-//! Snapshot of a fleet's objects. A snapshot omits values that differ between two equal fleets: versions, times, and addresses
-//! from servers. A reference contains the object's name instead of its UID, so a reference to a deleted object is visible.
+//! Snapshot of a fleet's objects. A snapshot omits values that differ between two equal fleets: versions, times, and
+//! addresses from servers. A reference contains the object's name instead of its UID, so a reference to a deleted
+//! object is visible.
 
 use crate::environment::{Backend, Environment};
 use kube::Client;
@@ -40,7 +41,8 @@ const TIMED: &str = "networking.fleet.azure.com/ports-offered-since";
 /// Objects of a fleet, by cluster, kind, namespace and name.
 pub type Snapshot = BTreeMap<String, Value>;
 
-/// Takes a snapshot of all objects of the users' namespace in every cluster. A placeholder replaces the namespace's name.
+/// Takes a snapshot of all objects of the users' namespace in every cluster. A placeholder replaces the namespace's
+/// name.
 pub async fn take_snapshot<B: Backend>(env: &Environment<B>) -> anyhow::Result<Snapshot> {
     let mut objects = Vec::new();
     let members = env.members.iter().map(|member| (member.cluster_id.as_str(), member.client.clone()));
@@ -85,8 +87,8 @@ async fn list(client: &Client, path: &str) -> anyhow::Result<Vec<Value>> {
 struct Replacements {
     /// Map from each UID to the object with that UID.
     objects: BTreeMap<String, String>,
-    /// Names that differ between two equal fleets, with their replacements. The first is the users' namespace. This name is
-    /// replaced last, because other names may contain it.
+    /// Names that differ between two equal fleets, with their replacements. The first is the users' namespace. This
+    /// name is replaced last, because other names may contain it.
     names: Vec<(String, String)>,
 }
 

@@ -32,8 +32,8 @@ use tokio::time::timeout;
 /// Settings of an agent, except its connections to clusters.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Identity of the agent in Leases and Events, and seed of its random numbers. So each running agent needs a different
-    /// identity.
+    /// Identity of the agent in Leases and Events, and seed of its random numbers. So each running agent needs a
+    /// different identity.
     pub identity: String,
     pub clock: Clock,
     /// Namespace of the agent in its cluster, with its Leases. The namespace must exist.
@@ -41,15 +41,16 @@ pub struct Setup {
     pub lease: LeaseTimes,
     /// Time for which a member agent keeps a derived Service after its last exporter is gone. Only for member agents.
     pub derived_service_grace: Duration,
-    /// Settings of the EndpointSlice controller in a member agent; `None` if the controller is off. Only for member agents.
+    /// Settings of the EndpointSlice controller in a member agent; `None` if the controller is off. Only for member
+    /// agents.
     pub endpointslices: Option<endpoints::Settings>,
-    /// Time without a renewal of the MemberAgent after which a member agent takes the cluster id over from another cluster. Only
-    /// for member agents.
+    /// Time without a renewal of the MemberAgent after which a member agent takes the cluster id over from another
+    /// cluster. Only for member agents.
     pub member_takeover_after: Duration,
     /// Address ranges in which a member agent accepts the endpoints of each other cluster. Only for member agents.
     pub source_ranges: BTreeMap<ClusterId, Vec<IpNet>>,
-    /// Time that a member has after the deletion of its MemberCluster to remove its finalizers; `None` if the hub agent does not follow
-    /// MemberClusters. Only for the hub agent.
+    /// Time that a member has after the deletion of its MemberCluster to remove its finalizers; `None` if the hub agent
+    /// does not follow MemberClusters. Only for the hub agent.
     pub force_delete: Option<Duration>,
     /// Work of a member agent for a fleet manager. Only for member agents.
     pub membership: Membership,
@@ -61,17 +62,19 @@ pub struct Setup {
     pub limits: fleetnet_core::member::Limits,
     /// Number of this replica of the agent, for its slice streams.
     pub replica: usize,
-    /// Network of the slice streams, with the connection whose pauses hold them back too; `None` if the agents use none.
+    /// Network of the slice streams, with the connection whose pauses hold them back too; `None` if the agents use
+    /// none.
     pub streams: Option<(Streams, Line)>,
     /// Time for which the hub agent's objects lag behind the streams. Only for the hub agent.
     pub object_lag: Duration,
-    /// Times without a heartbeat after which importers do not use the endpoints of a member as usual; `None` for never. Only for the hub
-    /// agent.
+    /// Times without a heartbeat after which importers do not use the endpoints of a member as usual; `None` for never.
+    /// Only for the hub agent.
     pub silence: Option<SilenceLimits>,
 }
 
 impl Setup {
-    /// Returns the agents' default settings, with the system clock and a new identity. `kind` is `hub-agent` or `member-agent`.
+    /// Returns the agents' default settings, with the system clock and a new identity. `kind` is `hub-agent` or
+    /// `member-agent`.
     #[must_use]
     pub fn usual(kind: &str) -> Self {
         Self {
@@ -96,8 +99,8 @@ impl Setup {
     }
 }
 
-/// Default of `--member-takeover-after`: time without a renewal of the MemberAgent after which another cluster may take over its
-/// id.
+/// Default of `--member-takeover-after`: time without a renewal of the MemberAgent after which another cluster may take
+/// over its id.
 pub const MEMBER_TAKEOVER_AFTER: Duration = Duration::from_secs(1_800);
 
 /// Running agent. Dropping this value aborts the agent, as if its process was killed.
@@ -264,8 +267,8 @@ impl Agent {
         missing.map(|source| source.resource.to_string()).collect()
     }
 
-    /// Returns the reason why the agent is not ready, even if all watches of its own cluster are complete. `None` if there is no
-    /// such reason.
+    /// Returns the reason why the agent is not ready, even if all watches of its own cluster are complete. `None` if
+    /// there is no such reason.
     #[must_use]
     pub fn blocked(&self) -> Option<String> {
         self.blocked.as_ref()?.borrow().clone()
@@ -282,8 +285,8 @@ impl Agent {
         Ok(TextEncoder::new().encode_to_string(&self.registry.gather())?)
     }
 
-    /// Requests that the agent finishes its current work, releases its Leases and ends. If the agent has not ended after
-    /// `within`, kills the agent and returns `None`.
+    /// Requests that the agent finishes its current work, releases its Leases and ends. If the agent has not ended
+    /// after `within`, kills the agent and returns `None`.
     pub async fn stop(&self, within: Duration) -> Option<Ended> {
         self.stop.request();
         if let Ok(ended) = timeout(within, self.ended()).await {
@@ -293,11 +296,12 @@ impl Agent {
         None
     }
 
-    /// Kills the agent, as a crash does, and waits until its task has ended. The agent neither finishes its work nor releases its
-    /// Leases.
+    /// Kills the agent, as a crash does, and waits until its task has ended. The agent neither finishes its work nor
+    /// releases its Leases.
     pub async fn kill(&self) {
         self.abort.abort();
-        // Wait until the channel is closed. The agent's task owns the sender, so the channel is closed when the task ends.
+        // Wait until the channel is closed. The agent's task owns the sender, so the channel is closed when the task
+        // ends.
         let mut ended = self.ended.clone();
         while ended.changed().await.is_ok() {}
     }

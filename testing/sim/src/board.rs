@@ -1,5 +1,5 @@
-//! A value that tasks read and wait for. Waiting tasks continue in the order in which they began to wait, so a run that is repeated
-//! is the same. The watch channel of tokio wakes them in a random order.
+//! A value that tasks read and wait for. Waiting tasks continue in the order in which they began to wait, so a run that
+//! is repeated is the same. The watch channel of tokio wakes them in a random order.
 
 use parking_lot::RwLock;
 use std::fmt;

@@ -51,11 +51,13 @@ pub struct Options {
     pub form: Form,
     /// Cluster ids of the members; empty for the default ids. Two members may have the same id.
     pub cluster_ids: Vec<String>,
-    /// Time without a renewal of the MemberAgent after which a member agent takes the cluster id over from another cluster.
+    /// Time without a renewal of the MemberAgent after which a member agent takes the cluster id over from another
+    /// cluster.
     pub member_takeover_after: Duration,
     /// Address ranges in which the member agents accept the endpoints of each other cluster.
     pub source_ranges: BTreeMap<ClusterId, Vec<IpNet>>,
-    /// Time that a member has after the deletion of its MemberCluster; `None` if the hub agent does not follow MemberClusters.
+    /// Time that a member has after the deletion of its MemberCluster; `None` if the hub agent does not follow
+    /// MemberClusters.
     pub force_delete: Option<Duration>,
     /// Work of the member agents for a fleet manager.
     pub membership: Membership,
@@ -119,8 +121,8 @@ pub struct Fleet {
 pub struct Member {
     pub name: String,
     pub hub_namespace: Text,
-    /// User name of the member's agent in the hub. Two members with the same cluster id have different users, so that tests can
-    /// distinguish their writes.
+    /// User name of the member's agent in the hub. Two members with the same cluster id have different users, so that
+    /// tests can distinguish their writes.
     pub hub_user: String,
     pub server: Server,
 }
@@ -175,14 +177,15 @@ impl Fleet {
         &self.clock
     }
 
-    /// Gives the agents of a cluster a wrong clock, from their next start on. The API servers keep the clock of the fleet.
+    /// Gives the agents of a cluster a wrong clock, from their next start on. The API servers keep the clock of the
+    /// fleet.
     pub fn set_own_clock(&mut self, place: Place, microseconds_ahead: i64) {
         let clock = Clock::virtual_at(self.clock.now().plus_micros(microseconds_ahead));
         self.own_clocks.insert(place, clock);
     }
 
-    /// Moves the clock of the running agents of a cluster, as if somebody set the clock. Only after [`Fleet::set_own_clock`] and
-    /// a start.
+    /// Moves the clock of the running agents of a cluster, as if somebody set the clock. Only after
+    /// [`Fleet::set_own_clock`] and a start.
     pub fn move_own_clock(&self, place: Place, microseconds: i64) {
         if let Some(clock) = self.own_clocks.get(&place) {
             clock.set_by(microseconds);
@@ -277,7 +280,8 @@ impl Fleet {
         self.replica(place, 0)
     }
 
-    /// Returns the value of a metric of a cluster's agent: the sum of its series, or of those with these labels. 0 without a series.
+    /// Returns the value of a metric of a cluster's agent: the sum of its series, or of those with these labels. 0
+    /// without a series.
     ///
     /// # Errors
     /// If no agent runs there.
@@ -323,14 +327,15 @@ impl Fleet {
         }
     }
 
-    /// Returns all recorded requests with their times and statuses: first the requests to the hub, then the requests to each
-    /// member.
+    /// Returns all recorded requests with their times and statuses: first the requests to the hub, then the requests to
+    /// each member.
     #[must_use]
     pub fn history(&self) -> Vec<Entry> {
         self.servers().flat_map(|(_, server)| server.memkube().audit().entries).collect()
     }
 
-    /// Returns the writes of agents in [`Fleet::history`], without heartbeats, the hub agent's answers to them, Leases and Events.
+    /// Returns the writes of agents in [`Fleet::history`], without heartbeats, the hub agent's answers to them, Leases
+    /// and Events.
     #[must_use]
     pub fn agent_writes(&self) -> Vec<Entry> {
         let mut history = self.history();
@@ -358,7 +363,8 @@ impl Fleet {
         Backup(self.servers().map(|(_, server)| server.memkube().backup()).collect())
     }
 
-    /// Restores the contents of all servers from a backup. As with a restored etcd, running agents get no watch events about it.
+    /// Restores the contents of all servers from a backup. As with a restored etcd, running agents get no watch events
+    /// about it.
     pub fn restore(&self, backup: &Backup) {
         for ((_, server), backup) in self.servers().zip(&backup.0) {
             server.memkube().restore(backup);
@@ -372,7 +378,8 @@ impl Fleet {
         join_all(agents.into_values().map(|(agent, _)| stop(agent))).await.into_iter().collect()
     }
 
-    /// Stops the agent of a cluster. Fails if no agent runs there, if the agent ends with an error, or if it must be killed.
+    /// Stops the agent of a cluster. Fails if no agent runs there, if the agent ends with an error, or if it must be
+    /// killed.
     pub async fn stop(&mut self, place: Place) -> anyhow::Result<()> {
         self.stop_replica(place, 0).await
     }

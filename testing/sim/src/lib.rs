@@ -1,7 +1,7 @@
 //! Simulated fleets in one process: a hub and members on memkube, with the real agents as tasks.
 //!
-//! This crate never sleeps on the system clock. On a runtime with paused time ([`paused`]), hours of virtual time take only as
-//! long as the work in them.
+//! This crate never sleeps on the system clock. On a runtime with paused time ([`paused`]), hours of virtual time take
+//! only as long as the work in them.
 
 pub mod agent;
 pub mod board;
@@ -19,9 +19,9 @@ pub use server::Server;
 
 use std::future::Future;
 
-/// If a run with paused time can be repeated: tokio takes a seed for its random numbers. They decide which branch of a `select!` is
-/// polled first, and in which order the receivers of a watch channel wake. False if `RUSTFLAGS` replaces the flags in
-/// `.cargo/config.toml`.
+/// If a run with paused time can be repeated: tokio takes a seed for its random numbers. They decide which branch of a
+/// `select!` is polled first, and in which order the receivers of a watch channel wake. False if `RUSTFLAGS` replaces
+/// the flags in `.cargo/config.toml`.
 pub const IS_REPEATABLE: bool = cfg!(tokio_unstable);
 
 /// Runs `work` on one thread with tokio's paused time: when all tasks wait, the clock jumps to the next timer.

@@ -1,5 +1,5 @@
-//! Connection between an agent and the API servers. The connection counts the agent's writes, and a test can cut the connection
-//! at any write.
+//! Connection between an agent and the API servers. The connection counts the agent's writes, and a test can cut the
+//! connection at any write.
 
 use crate::board::Board;
 use futures::future::BoxFuture;
@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-/// Resources whose writes are not counted: Leases, because leader election has its own tests, and Events, because no other write
-/// depends on them.
+/// Resources whose writes are not counted: Leases, because leader election has its own tests, and Events, because no
+/// other write depends on them.
 const NOT_COUNTED: [&str; 2] = ["leases", "events"];
 
-/// Time to wait until the server has executed the writes in flight. On paused time, a timer ends only when all other tasks
-/// wait, so even a short time is long enough.
+/// Time to wait until the server has executed the writes in flight. On paused time, a timer ends only when all other
+/// tasks wait, so even a short time is long enough.
 const CARRIED_OUT: Duration = Duration::from_millis(1);
 
 /// Write of an agent at which its connection is cut.
@@ -36,8 +36,8 @@ pub struct Cut {
 pub enum Side {
     /// The connection is cut before the write: the write does not reach the server.
     Before,
-    /// Like [`Self::Before`], but other writes that are in flight at the same time still reach the server. The agent gets no
-    /// response to them.
+    /// Like [`Self::Before`], but other writes that are in flight at the same time still reach the server. The agent
+    /// gets no response to them.
     Overtaken,
     /// The connection is cut after the write: the write reaches the server, but the agent gets no response.
     After,
@@ -205,7 +205,8 @@ impl tower::Service<Request<Sent>> for Wired {
     }
 }
 
-/// Sends a request after [`Line::release`]. A task of its own sends it, so the request arrives even if its agent has ended.
+/// Sends a request after [`Line::release`]. A task of its own sends it, so the request arrives even if its agent has
+/// ended.
 async fn late(mut service: Service, line: Line, request: Request<Sent>) -> Result<Response<Body>, BoxError> {
     let sent = tokio::spawn(async move {
         line.is_at(Passes::Everything).await;

@@ -1,5 +1,5 @@
-//! Fleet manager, which defines the members of a fleet in the hub: small definitions of its kinds, and what it writes. It works with
-//! simulated and with real API servers.
+//! Fleet manager, which defines the members of a fleet in the hub: small definitions of its kinds, and what it writes.
+//! It works with simulated and with real API servers.
 
 use fleetnet_api::resources::resource;
 use fleetnet_core::model::Kind;
@@ -78,7 +78,8 @@ impl Manager {
         absent(self.memberships(cluster_id).patch(cluster_id, &PatchParams::default(), &patch).await)
     }
 
-    /// Removes a member from the fleet. Its MemberCluster is being deleted until [`Self::forget`], and its namespace in the hub stays.
+    /// Removes a member from the fleet. Its MemberCluster is being deleted until [`Self::forget`], and its namespace in
+    /// the hub stays.
     pub async fn dismiss(&self, cluster_id: &str) -> kube::Result<()> {
         absent(self.members().delete(cluster_id, &DeleteParams::default()).await)
     }

@@ -26,8 +26,8 @@ impl Partition {
         partition
     }
 
-    /// Drops everything of these users from now on, and nothing of others. Open watches stay open without events, as half-open
-    /// connections do, also later.
+    /// Drops everything of these users from now on, and nothing of others. Open watches stay open without events, as
+    /// half-open connections do, also later.
     pub fn drop_all_of<'a>(&self, users: impl IntoIterator<Item = &'a str>) {
         self.0.change(|dropped| *dropped = users.into_iter().map(str::to_owned).collect());
     }

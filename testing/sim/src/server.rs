@@ -57,8 +57,8 @@ impl Server {
         self.0.client(User::new(ADMIN))
     }
 
-    /// Returns a client with all rights for the diagnosis. Answers have the header `Date`, which each real API server sends and
-    /// memkube does not.
+    /// Returns a client with all rights for the diagnosis. Answers have the header `Date`, which each real API server
+    /// sends and memkube does not.
     #[must_use]
     pub fn operator(&self, clock: &Clock) -> kube::Client {
         let clock = clock.clone();
@@ -72,16 +72,16 @@ impl Server {
         kube::Client::new(ServiceExt::<Request<Body>>::map_response(service, dated), "default")
     }
 
-    /// Returns a connection of an agent to this cluster. `name` is the role of the cluster (hub or member), and `user` is the
-    /// user of the agent.
+    /// Returns a connection of an agent to this cluster. `name` is the role of the cluster (hub or member), and `user`
+    /// is the user of the agent.
     #[must_use]
     pub fn cluster(&self, name: &str, user: &str) -> Cluster {
         let client = self.0.client(User::new(user));
         Cluster::from_clients(name, client.clone(), client)
     }
 
-    /// Like [`Server::cluster`], but the requests of the agent use `line`, a connection that a test can cut. `group` is a group of
-    /// the user.
+    /// Like [`Server::cluster`], but the requests of the agent use `line`, a connection that a test can cut. `group` is
+    /// a group of the user.
     #[must_use]
     pub fn cluster_over(&self, line: &Line, name: &str, user: &str, group: &str) -> Cluster {
         let user = User::new(user).with_groups(vec![group.to_owned()]);

@@ -1,5 +1,5 @@
-//! Slice streams of a simulated fleet: connections in memory between the member agents and the replicas of the hub agent. A test can
-//! cut them and make them slow.
+//! Slice streams of a simulated fleet: connections in memory between the member agents and the replicas of the hub
+//! agent. A test can cut them and make them slow.
 
 use crate::line::Line;
 use fleetnet_core::model::SliceStreamOffer;
@@ -75,8 +75,8 @@ impl State {
 }
 
 impl Streams {
-    /// Adds the server of a replica of the hub agent, and returns its offer. The connections of an earlier server break. While `line`
-    /// holds the requests of this replica, its connections deliver nothing.
+    /// Adds the server of a replica of the hub agent, and returns its offer. The connections of an earlier server
+    /// break. While `line` holds the requests of this replica, its connections deliver nothing.
     pub(crate) fn serve(&self, replica: usize, server: Server, line: Line) -> SliceStreamOffer {
         let mut state = self.0.lock();
         state.started += 1;
@@ -107,9 +107,9 @@ impl Streams {
         self.0.lock().network(member).condition.send_replace(condition);
     }
 
-    /// Returns the dialers of a replica of a member agent. They reach one replica of the hub agent after another, as through a Service,
-    /// and accept only the certificate of the replica that made the offer. While `line` holds the requests of the member agent, its
-    /// connections deliver nothing.
+    /// Returns the dialers of a replica of a member agent. They reach one replica of the hub agent after another, as
+    /// through a Service, and accept only the certificate of the replica that made the offer. While `line` holds the
+    /// requests of the member agent, its connections deliver nothing.
     pub(crate) fn dialers(&self, member: &str, line: &Line) -> Dialers {
         let (streams, member, line) = (self.clone(), member.to_owned(), line.clone());
         let turns = Arc::new(AtomicUsize::new(0));
@@ -124,7 +124,8 @@ impl Streams {
         })
     }
 
-    /// Opens a connection of a member to a replica of the hub agent. With an authority, the certificate of the replica must be of it.
+    /// Opens a connection of a member to a replica of the hub agent. With an authority, the certificate of the replica
+    /// must be of it.
     ///
     /// # Errors
     /// If no replica runs, if its certificate is of another authority, or if the network of the member is down.

@@ -1,6 +1,6 @@
-//! Crash points: each agent crashes before each of its writes, after each write, and while its concurrent writes still reach the
-//! server. Then a new agent starts in its place. The fleet must reach the same state as a fleet without crashes, and then make no
-//! more writes.
+//! Crash points: each agent crashes before each of its writes, after each write, and while its concurrent writes still
+//! reach the server. Then a new agent starts in its place. The fleet must reach the same state as a fleet without
+//! crashes, and then make no more writes.
 
 mod support;
 
@@ -16,8 +16,8 @@ use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{sleep, timeout};
 
-/// Time within which all effects of an action happen. This includes the expiry of the Leases of a crashed agent, and the grace
-/// period of the derived Service.
+/// Time within which all effects of an action happen. This includes the expiry of the Leases of a crashed agent, and
+/// the grace period of the derived Service.
 const DONE: Duration = Duration::from_secs(40);
 /// Time without writes after an action that proves that the fleet has settled.
 const QUIET: Duration = Duration::from_secs(40);
@@ -60,7 +60,8 @@ impl CrashTest {
         self.env.backend.0.line(place).cloned().context("every agent runs")
     }
 
-    /// Runs the action without a crash. Returns the state of the fleet at the end, and the number of writes of each agent.
+    /// Runs the action without a crash. Returns the state of the fleet at the end, and the number of writes of each
+    /// agent.
     async fn without_crash(&mut self) -> anyhow::Result<(Snapshot, Vec<(Place, usize)>)> {
         self.reset().await?;
         let places: Vec<Place> = self.env.backend.0.places().collect();
@@ -76,8 +77,8 @@ impl CrashTest {
         Ok((take_snapshot(&self.env).await?, writes))
     }
 
-    /// Runs the action. One agent crashes at one of its writes, and a new agent starts in its place. Returns the differences from
-    /// the expected state.
+    /// Runs the action. One agent crashes at one of its writes, and a new agent starts in its place. Returns the
+    /// differences from the expected state.
     async fn with_crash(&mut self, place: Place, cut: Cut, expected: &Snapshot) -> anyhow::Result<Vec<String>> {
         self.reset().await?;
         let line = self.line(place)?;

@@ -1,5 +1,6 @@
-//! Tests of the EndpointSlice controller in the member agents of a fleet. In mode `auto`, the Lease of kube-controller-manager
-//! determines whether the controller is active. Time is paused, so waits of three minutes cost nothing.
+//! Tests of the EndpointSlice controller in the member agents of a fleet. In mode `auto`, the Lease of
+//! kube-controller-manager determines whether the controller is active. Time is paused, so waits of three minutes cost
+//! nothing.
 
 mod support;
 
@@ -177,8 +178,8 @@ fn auto_serves_once_kube_controller_manager_is_silent_for_three_minutes_and_stop
     })
 }
 
-/// Forbids the member agents to list or watch a resource while the returned flag is set. For Leases, leader election still works,
-/// because it needs only the right to get them.
+/// Forbids the member agents to list or watch a resource while the returned flag is set. For Leases, leader election
+/// still works, because it needs only the right to get them.
 fn forbid(env: &Environment<OnMemkube>, resource: &'static str) -> Arc<AtomicBool> {
     let forbidden = Arc::new(AtomicBool::new(false));
     let is_forbidden = Arc::clone(&forbidden);
@@ -192,8 +193,8 @@ fn forbid(env: &Environment<OnMemkube>, resource: &'static str) -> Arc<AtomicBoo
     forbidden
 }
 
-/// Duration after which an agent has noticed that it lost a right. It is longer than an open watch lasts, plus the wait before
-/// the agent retries a denied watch.
+/// Duration after which an agent has noticed that it lost a right. It is longer than an open watch lasts, plus the wait
+/// before the agent retries a denied watch.
 const NOTICED: Duration = Duration::from_secs(400);
 
 #[test]

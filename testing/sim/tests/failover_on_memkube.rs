@@ -1,5 +1,5 @@
-//! Tests of two replicas of each agent, on paused time: how long a takeover takes, and that a former leader undoes nothing.
-//! `testing/scenarios/tests/e2e/failover.rs` plays the same on real control planes with processes.
+//! Tests of two replicas of each agent, on paused time: how long a takeover takes, and that a former leader undoes
+//! nothing. `testing/scenarios/tests/e2e/failover.rs` plays the same on real control planes with processes.
 
 use anyhow::{Context as _, ensure};
 use harness::user::{Consume, User};
@@ -15,8 +15,9 @@ const BEFORE: &[&str] = &["10.1.0.1"];
 const AFTER: &[&str] = &["10.1.0.2", "10.1.0.3"];
 /// Time limit of a takeover from a killed leader in docs/contributors/reliability.md.
 const TAKEOVER: Duration = Duration::from_secs(3);
-/// Time limit of a takeover from a leader that released its Leases. Virtual time passes only where an agent waits, and a replica
-/// that watches its Leases does not wait. On real control planes a takeover takes less than 1 s (`testing/scenarios/tests/e2e/failover.rs` prints it).
+/// Time limit of a takeover from a leader that released its Leases. Virtual time passes only where an agent waits, and
+/// a replica that watches its Leases does not wait. On real control planes a takeover takes less than 1 s
+/// (`testing/scenarios/tests/e2e/failover.rs` prints it).
 const HANDOVER: Duration = Duration::from_millis(10);
 /// Time in which all members open their streams to a new leader.
 const STREAMS_OPEN: Duration = Duration::from_secs(60);
@@ -30,7 +31,8 @@ struct Pair {
 }
 
 impl Pair {
-    /// Returns a fleet of two members with two replicas of each agent. The second member imports the Service of the first.
+    /// Returns a fleet of two members with two replicas of each agent. The second member imports the Service of the
+    /// first.
     async fn new() -> anyhow::Result<Self> {
         Self::with(Options::members(2)).await
     }
@@ -99,8 +101,8 @@ fn a_leader_that_goes_on_after_its_lease_was_taken_undoes_nothing() -> anyhow::R
         let pair = Pair::new().await?;
         let of_first = pair.fleet.replicas().filter(|(_, replica, ..)| *replica == FIRST);
         let lines: Vec<_> = of_first.map(|(.., line)| line.clone()).collect();
-        // The slice changes, and the leaders have sent their writes when they are paused: the writes arrive after those of the
-        // new leaders.
+        // The slice changes, and the leaders have sent their writes when they are paused: the writes arrive after those
+        // of the new leaders.
         lines.iter().for_each(|line| line.hold());
         pair.change(AFTER).await?;
         let writes = pair.writes();

@@ -1,5 +1,5 @@
-//! Tests of the hub agent's work for many importers: it is counted, on simulated API servers. Only the hub agent runs. The test
-//! writes what the member agents would write.
+//! Tests of the hub agent's work for many importers: it is counted, on simulated API servers. Only the hub agent runs.
+//! The test writes what the member agents would write.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport};
@@ -61,8 +61,8 @@ struct Hub {
 }
 
 impl Hub {
-    /// Starts a hub in which one member exports [`SERVICES`] Services with one slice each, and [`IMPORTERS`] members import all of
-    /// them.
+    /// Starts a hub in which one member exports [`SERVICES`] Services with one slice each, and [`IMPORTERS`] members
+    /// import all of them.
     async fn start() -> anyhow::Result<Self> {
         let options = memkube::Options::new(Arc::new(|| jiff::Timestamp::constant(1_795_000_000, 0)), 0);
         let server = Server::start("hub", options).await?;

@@ -1,5 +1,5 @@
-//! Tests of the rules of the fleet, in one process on paused time. Some scenarios also run on real API servers. Other rules need
-//! a minute to test, and run only here.
+//! Tests of the rules of the fleet, in one process on paused time. Some scenarios also run on real API servers. Other
+//! rules need a minute to test, and run only here.
 
 mod support;
 
@@ -28,8 +28,8 @@ where
 
 scenarios::fleet_rule_tests!(run_scenario);
 
-/// Returns the number of writes to MemberAgents in `seconds`. The ledger itself waits for 5 s, so the sleep here is shorter by 5
-/// s.
+/// Returns the number of writes to MemberAgents in `seconds`. The ledger itself waits for 5 s, so the sleep here is
+/// shorter by 5 s.
 async fn heartbeats(env: &Environment<OnMemkube>, seconds: u64) -> anyhow::Result<BTreeMap<String, usize>> {
     const OF_LEDGER: u64 = 5;
     let mark = env.backend.mark().await?;
@@ -60,8 +60,8 @@ fn a_member_renews_every_ten_seconds_and_the_hub_answers_where_a_count_has_chang
         assert_eq!(heartbeats(&env, 20).await?, lines(answered));
         sees_shares(&env, 0, [1, 1, 2, 0, 0]).await?;
         sees_shares(&env, 1, [0, 0, 0, 1, 1]).await?;
-        // Change an endpoint without a change of the number of endpoints. So no count in the MemberAgents changes, and the hub
-        // agent does not answer the heartbeats.
+        // Change an endpoint without a change of the number of endpoints. So no count in the MemberAgents changes, and
+        // the hub agent does not answer the heartbeats.
         env.user(0).set_endpoints("app-1", &["10.1.0.3", "10.1.0.2"]).await?;
         assert_eq!(heartbeats(&env, 20).await?, lines([(MEMBER_1, 2), (MEMBER_2, 2)]));
         env.user(0).set_endpoints("app-1", &["10.1.0.3"]).await?;

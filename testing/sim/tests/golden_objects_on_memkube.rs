@@ -1,8 +1,8 @@
-//! Golden objects: what the agents of each version store, in `fixtures/golden`. Every later version takes such a fleet over without a
-//! write, and works on.
+//! Golden objects: what the agents of each version store, in `fixtures/golden`. Every later version takes such a fleet
+//! over without a write, and works on.
 //!
-//! After a change of what the agents store, renew the file of the version in development, never that of a released version:
-//! `FLEETNET_RENEW_GOLDEN=1 cargo test --package sim --test golden_objects_on_memkube`.
+//! After a change of what the agents store, renew the file of the version in development, never that of a released
+//! version: `FLEETNET_RENEW_GOLDEN=1 cargo test --package sim --test golden_objects_on_memkube`.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::multicluster;
@@ -80,8 +80,8 @@ async fn start(fleet: &mut Fleet) -> anyhow::Result<()> {
     fleet.ready().await
 }
 
-/// Exports Services by the standard API, with a conflict of ports and one of labels. One of them is headless, and one is exported by both
-/// APIs.
+/// Exports Services by the standard API, with a conflict of ports and one of labels. One of them is headless, and one
+/// is exported by both APIs.
 async fn export_by_standard_api(users: &[User]) -> anyhow::Result<()> {
     users[IMPORTER].label_namespace(Some("true")).await?;
     for (member, ports) in [
@@ -109,13 +109,13 @@ async fn export_by_standard_api(users: &[User]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Plays a fleet in which the agents write every field. It has exports with all features, headless exports, weights and conflicts, by
-/// both APIs. It also has a fleet manager, and members that are dead or were dead.
+/// Plays a fleet in which the agents write every field. It has exports with all features, headless exports, weights and
+/// conflicts, by both APIs. It also has a fleet manager, and members that are dead or were dead.
 async fn played() -> anyhow::Result<Fleet> {
     let (mut fleet, manager) = servers(0).await?;
     for (_, server) in fleet.servers() {
-        // The versions of the golden objects are higher than those of any new server. Namespaces are among them, because the UID of
-        // one identifies the cluster.
+        // The versions of the golden objects are higher than those of any new server. Namespaces are among them,
+        // because the UID of one identifies the cluster.
         server.memkube().restore_bumped(&server.memkube().backup());
         let namespaces: Api<Namespace> = Api::all(server.admin());
         let touch = json!({"metadata": {"annotations": {"example.com/golden": "true"}}});
@@ -199,8 +199,8 @@ async fn objects(fleet: &Fleet) -> anyhow::Result<Golden> {
     Ok(golden)
 }
 
-/// Returns the path of each field, such as `networking.fleet.azure.com/v1alpha1/MemberAgent.spec.renewTime`. Items of a list have the path
-/// of the list.
+/// Returns the path of each field, such as `networking.fleet.azure.com/v1alpha1/MemberAgent.spec.renewTime`. Items of a
+/// list have the path of the list.
 fn paths(golden: &Golden) -> BTreeSet<String> {
     fn add(path: &str, value: &Value, paths: &mut BTreeSet<String>) {
         match value {

@@ -1,5 +1,5 @@
-//! Tests of two clusters with the same cluster id, on paused time. The first cluster owns the id and writes to the hub. The
-//! second cluster waits until it may take the id over.
+//! Tests of two clusters with the same cluster id, on paused time. The first cluster owns the id and writes to the hub.
+//! The second cluster waits until it may take the id over.
 
 mod support;
 
@@ -31,8 +31,8 @@ const SECOND: usize = 2;
 
 const SECONDS: Duration = Duration::from_secs(5);
 const MINUTES: Duration = Duration::from_secs(600);
-/// Duration of a restart of the agent of the cluster that owns the id. During this time, another cluster must not take the id
-/// over.
+/// Duration of a restart of the agent of the cluster that owns the id. During this time, another cluster must not take
+/// the id over.
 const RESTART: Duration = Duration::from_secs(30);
 /// Default of `--member-takeover-after`.
 const TAKEOVER: Duration = Duration::from_secs(1_800);
@@ -53,8 +53,9 @@ async fn start(env: &mut Environment<OnMemkube>, places: &[Place]) -> anyhow::Re
     env.backend.0.ready().await
 }
 
-/// Returns a fleet in which the second cluster owned the id before: it imported `db`, exports a different `app`, and its agent
-/// has stopped. The first cluster owns the id now and exports `app`. The other member imports `app` and exports `db`.
+/// Returns a fleet in which the second cluster owned the id before: it imported `db`, exports a different `app`, and
+/// its agent has stopped. The first cluster owns the id now and exports `app`. The other member imports `app` and
+/// exports `db`.
 async fn first_after_second() -> anyhow::Result<Environment<OnMemkube>> {
     let mut env = fleet().await?;
     start(&mut env, &[Place::Hub, Place::Member(OTHER), Place::Member(SECOND)]).await?;

@@ -1,5 +1,5 @@
-//! Tests in which the CRD of MemberAgent is deleted in the hub and applied again, in a fleet that uses every feature. Agents
-//! delete nothing because of the missing CRD.
+//! Tests in which the CRD of MemberAgent is deleted in the hub and applied again, in a fleet that uses every feature.
+//! Agents delete nothing because of the missing CRD.
 
 mod support;
 
@@ -21,10 +21,11 @@ use tokio::time::sleep;
 
 /// Time for which the last announced features stay valid after the CRD is deleted.
 const MINUTE: Duration = Duration::from_secs(60);
-/// Duration in which the back-off grows to its maximum: after it, agents look for a missing kind only every five minutes.
+/// Duration in which the back-off grows to its maximum: after it, agents look for a missing kind only every five
+/// minutes.
 const LONG: Duration = Duration::from_secs(900);
-/// Time within which all agents notice that the kind exists again, and announce their features: five minutes until the next
-/// attempt, plus a reserve.
+/// Time within which all agents notice that the kind exists again, and announce their features: five minutes until the
+/// next attempt, plus a reserve.
 const ANNOUNCED: Duration = Duration::from_secs(370);
 
 /// Returns a fleet with a Service `app` that uses every feature and a headless Service `db`, exported and imported.

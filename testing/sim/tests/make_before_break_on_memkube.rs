@@ -1,5 +1,5 @@
-//! Tests of make before break: importers always have endpoints, also while requests are delayed or fail, and while replacement
-//! slices are denied.
+//! Tests of make before break: importers always have endpoints, also while requests are delayed or fail, and while
+//! replacement slices are denied.
 
 #[path = "support/random_faults.rs"]
 mod random_faults;
@@ -75,8 +75,8 @@ impl Faults for Quota {
     }
 }
 
-/// Replaces slices while a quota denies creates of a resource. Asserts that the old slices stay, and that one Event about an
-/// object of `kind` reports the denied create.
+/// Replaces slices while a quota denies creates of a resource. Asserts that the old slices stay, and that one Event
+/// about an object of `kind` reports the denied create.
 fn a_quota_keeps_the_old(
     resource: &'static str,
     where_it_is: fn(&sim::Fleet) -> &Server,

@@ -1,5 +1,5 @@
-//! Tests of members that a fleet manager defines, on paused time and with the real engine. `testing/scenarios/tests/e2e/membership.rs` plays them with
-//! processes and real control planes.
+//! Tests of members that a fleet manager defines, on paused time and with the real engine.
+//! `testing/scenarios/tests/e2e/membership.rs` plays them with processes and real control planes.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::multicluster::ServiceImport as StandardServiceImport;
@@ -62,7 +62,8 @@ async fn importing(members: usize, membership: Membership) -> anyhow::Result<(Fl
     Ok((fleet, manager, users))
 }
 
-/// Returns the answers of a member's agents: the type of each, the reason of its condition `Joined`, and whether it has a heartbeat.
+/// Returns the answers of a member's agents: the type of each, the reason of its condition `Joined`, and whether it has
+/// a heartbeat.
 async fn answers(manager: &Manager, member: &str) -> anyhow::Result<Vec<(MembershipAgent, String, bool)>> {
     let found = manager.membership(member).await?.context("an InternalMemberCluster")?;
     let json = serde_json::to_vec(&found)?;
@@ -103,7 +104,8 @@ fn writes(fleet: &Fleet, skipped: &[usize]) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Restarts the hub agent if `is_restarted`, and checks that agents write nothing but the heartbeats of `living` members for five minutes.
+/// Restarts the hub agent if `is_restarted`, and checks that agents write nothing but the heartbeats of `living`
+/// members for five minutes.
 async fn writes_only_heartbeats(fleet: &mut Fleet, living: usize, is_restarted: bool) -> anyhow::Result<()> {
     let before: Vec<usize> = fleet.servers().map(|(_, server)| server.memkube().audit().entries.len()).collect();
     if is_restarted {

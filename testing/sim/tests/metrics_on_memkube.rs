@@ -96,7 +96,8 @@ fn the_hub_agent_shows_how_long_ago_each_member_renewed_and_how_far_its_clock_is
         ensure!(age(&metrics, "member-1").is_none(), "member-1 announced its stop and has an age:\n{metrics}");
         ensure!(offset(&metrics, "member-1").is_none(), "member-1 announced its stop and has a clock:\n{metrics}");
 
-        // A new hub agent does not know when the last renewals arrived. It leads when the Lease of the old one has expired.
+        // A new hub agent does not know when the last renewals arrived. It leads when the Lease of the old one has
+        // expired.
         env.0.kill(Place::Hub).await;
         env.0.start(Place::Hub)?;
         env.0.start(Place::Member(0))?;
@@ -139,7 +140,8 @@ fn exports_and_imports_are_counted_by_state_and_waiting_for_others_is_no_stuck_c
         }
         env.user(1).sees_export("app", "Conflict", "True", "ConflictFound").await?;
         env.user(2).sees_export("app", "Valid", "False", "ExporterNotAllowed").await?;
-        // Only one cluster may import with type LoadBalancer, nobody exports `db`, and the fourth member may not import.
+        // Only one cluster may import with type LoadBalancer, nobody exports `db`, and the fourth member may not
+        // import.
         env.user(1).import("app", "app", Consume::LoadBalancer).await?;
         env.user(1).sees("app", &["10.0.0.1"]).await?;
         env.user(2).import("app", "app", Consume::LoadBalancer).await?;

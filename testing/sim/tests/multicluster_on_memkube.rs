@@ -1,5 +1,5 @@
-//! Tests of the standard API `multicluster.x-k8s.io`, on paused time and with the real engine. `testing/scenarios/tests/e2e/multicluster.rs` plays
-//! the main job with processes and real control planes.
+//! Tests of the standard API `multicluster.x-k8s.io`, on paused time and with the real engine.
+//! `testing/scenarios/tests/e2e/multicluster.rs` plays the main job with processes and real control planes.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::multicluster::{ServiceExport, ServiceImport};
@@ -33,7 +33,8 @@ const DENIED: [&str; 2] = ["Ready=False Failed", "Valid=True Valid"];
 const DENIED_LATER: [&str; 3] =
     ["Conflict=Unknown ServicePendingConflictResolution", "Ready=False Failed", "Valid=True Valid"];
 
-/// Returns a fleet that uses the standard API, and the user of the namespace `work` in each member. The namespaces import.
+/// Returns a fleet that uses the standard API, and the user of the namespace `work` in each member. The namespaces
+/// import.
 async fn fleet(members: usize) -> anyhow::Result<(Fleet, Vec<User>)> {
     fleet_with(Options::members(members)).await
 }
@@ -253,7 +254,8 @@ fn ready(import: &ServiceImport) -> Option<(String, &str)> {
     Some((format!("{} {}", ready.status, ready.reason), &ready.message))
 }
 
-/// Writes to the hub what the agent of a member `v6` writes, whose Service has only the family IPv6. memkube has only IPv4.
+/// Writes to the hub what the agent of a member `v6` writes, whose Service has only the family IPv6. memkube has only
+/// IPv4.
 async fn export_from_ipv6_cluster(fleet: &Fleet) -> anyhow::Result<()> {
     fleet.hub.make_namespace("fleet-member-v6").await?;
     let hub = User::new(fleet.hub.admin(), "fleet-member-v6");

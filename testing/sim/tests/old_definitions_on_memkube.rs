@@ -1,5 +1,5 @@
-//! Tests of fleets that still have parts of the Go agents: CRDs without the fields of fleetnet, and writers that remove unknown
-//! fields. In such a fleet, the agents work and settle.
+//! Tests of fleets that still have parts of the Go agents: CRDs without the fields of fleetnet, and writers that remove
+//! unknown fields. In such a fleet, the agents work and settle.
 
 mod support;
 
@@ -136,8 +136,8 @@ fn with_the_definitions_of_the_previous_version_every_action_completes_and_settl
     Ok(())
 }
 
-/// Simulated Go agent. It decodes each new object of the group networking.fleet.azure.com with the Go types, and writes the
-/// object back without the fields that the Go types lack.
+/// Simulated Go agent. It decodes each new object of the group networking.fleet.azure.com with the Go types, and writes
+/// the object back without the fields that the Go types lack.
 struct Typed {
     /// Number of written objects that lost a field.
     reduced: Arc<AtomicUsize>,
@@ -190,8 +190,8 @@ async fn write_back(
     Ok(())
 }
 
-/// Reduces a value to the content that the Go types keep: the fields of the schema, and times in whole seconds. Returns the paths of
-/// what was removed.
+/// Reduces a value to the content that the Go types keep: the fields of the schema, and times in whole seconds. Returns
+/// the paths of what was removed.
 fn reduce(schema: &Value, value: &mut Value) -> BTreeSet<String> {
     let mut lost = BTreeSet::new();
     reduce_at("", schema, value, &mut lost);
@@ -275,8 +275,8 @@ async fn rich_fleet() -> anyhow::Result<Environment<OnMemkube>> {
     Ok(env)
 }
 
-/// Returns what Go types lack of the objects of some kinds, after an agent is gone and the MemberAgents of these members are deleted. The
-/// others then take these members, or the hub agent, for agents without features.
+/// Returns what Go types lack of the objects of some kinds, after an agent is gone and the MemberAgents of these
+/// members are deleted. The others then take these members, or the hub agent, for agents without features.
 async fn beyond_the_go_form_without(
     place: AgentPlace,
     members: &[usize],

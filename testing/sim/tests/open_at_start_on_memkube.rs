@@ -1,5 +1,5 @@
-//! Tests of a right that the hub agent lacks in its first seconds, for example until a role is applied. Without the right, the
-//! hub agent allows no forbidden import, and removes nothing.
+//! Tests of a right that the hub agent lacks in its first seconds, for example until a role is applied. Without the
+//! right, the hub agent allows no forbidden import, and removes nothing.
 
 mod support;
 

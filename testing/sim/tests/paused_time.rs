@@ -1,5 +1,5 @@
-//! Tests that take too long on real servers: half an hour without a change, the grace period of derived Services, Leases that
-//! expire. Time is paused here: when all tasks wait, the clock jumps to the next timer.
+//! Tests that take too long on real servers: half an hour without a change, the grace period of derived Services,
+//! Leases that expire. Time is paused here: when all tasks wait, the clock jumps to the next timer.
 
 mod support;
 
@@ -35,8 +35,8 @@ fn a_settled_fleet_writes_nothing_but_its_leases_and_heartbeats_for_half_an_hour
         let ledger = env.backend.since(&mark).await?;
         assert_eq!(ledger.objects().clusters().map(Ledger::count).sum::<usize>(), 0, "{ledger}");
         assert_eq!(ledger.clusters().map(|ledger| ledger.events().count()).sum::<usize>(), 0, "{ledger}");
-        // Expected renewals: the hub agent has one Lease, and each of the two member agents has four Leases. Each agent renews its
-        // first Lease every 0.5 s, and the others every 4 s.
+        // Expected renewals: the hub agent has one Lease, and each of the two member agents has four Leases. Each agent
+        // renews its first Lease every 0.5 s, and the others every 4 s.
         let renewals = ledger.clusters().map(|ledger| ledger.leases().count()).sum::<usize>();
         let expected = SECONDS * 2 * 3 + SECONDS / 4 * 6;
         assert!(renewals.abs_diff(expected) < expected / 100, "{renewals} renewals, not about {expected}");
@@ -88,8 +88,8 @@ fn metrics_count_exports_and_imports_and_drop_a_cluster_that_no_longer_exports()
         let of_service = "fleet_networking_service_export_duration_milliseconds_count{origin_cluster_id=\"member-1\"}";
         let of_slice = "fleet_networking_endpointslice_export_import_duration_milliseconds_count{\
                         destination_cluster_id=\"member-2\",is_first_import=\"true\",origin_cluster_id=\"member-1\"}";
-        // With paused time, no time passes between the write in the first cluster and the write in the second one. The measured
-        // latency is zero, so the sample is corrected (clamped).
+        // With paused time, no time passes between the write in the first cluster and the write in the second one. The
+        // measured latency is zero, so the sample is corrected (clamped).
         let samples = |metric: &str| {
             let labels = format!("clock=\"clamped\",metric=\"{metric}\",origin_cluster_id=\"member-1\"");
             format!("fleet_networking_latency_samples_total{{{labels}}}")
@@ -149,7 +149,8 @@ fn bucket(counts: &[u64], percentile: u64) -> RangeInclusive<f64> {
 fn the_latency_summary_in_the_hub_has_the_samples_of_the_importers_histogram() -> anyhow::Result<()> {
     sim::paused(async {
         let mut env = Environment::<OnMemkube>::create(FleetSpec::of(3)).await?;
-        // In paused time a change arrives at once. The clocks of the exporters are behind, so the samples are their differences.
+        // In paused time a change arrives at once. The clocks of the exporters are behind, so the samples are their
+        // differences.
         for (member, behind) in [(1, 3_000), (2, 60_000)] {
             env.backend.0.stop(Place::Member(member)).await?;
             env.backend.0.set_own_clock(Place::Member(member), -behind);

@@ -1,6 +1,6 @@
-//! Tests with random faults: announcements change and are deleted, rights change, agents crash, requests and watch events are
-//! delayed, and many requests fail. In the end, the importer has all content that both agents support, and the agents make no
-//! more writes.
+//! Tests with random faults: announcements change and are deleted, rights change, agents crash, requests and watch
+//! events are delayed, and many requests fail. In the end, the importer has all content that both agents support, and
+//! the agents make no more writes.
 
 #[path = "support/random_faults.rs"]
 mod random_faults;
@@ -38,8 +38,8 @@ const KINDS: [Kind; 10] = [
     Kind::AgentIsKilled,
     Kind::LongPause,
 ];
-/// Maximum time between two faults. The fault [`Kind::LongPause`] adds [`LONG_PAUSE`], which is longer than the 60 s in which
-/// agents remember the features of a deleted MemberAgent.
+/// Maximum time between two faults. The fault [`Kind::LongPause`] adds [`LONG_PAUSE`], which is longer than the 60 s in
+/// which agents remember the features of a deleted MemberAgent.
 const PAUSE_MILLISECONDS: u64 = 15_000;
 const LONG_PAUSE: Duration = Duration::from_secs(65);
 /// Time after the last fault within which all changes arrive, even after a long back-off.

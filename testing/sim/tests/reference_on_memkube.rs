@@ -1,5 +1,5 @@
-//! Test that docs/reference/metrics.md lists every metric of running agents. The page is generated from the definitions in the
-//! code. So the test finds a metric that an agent serves without a definition.
+//! Test that docs/reference/metrics.md lists every metric of running agents. The page is generated from the definitions
+//! in the code. So the test finds a metric that an agent serves without a definition.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! Tests of a hub that is restored from a backup. `testing/scenarios/tests/e2e/old_backup.rs` plays restores on real control planes.
+//! Tests of a hub that is restored from a backup. `testing/scenarios/tests/e2e/old_backup.rs` plays restores on real
+//! control planes.
 
 use anyhow::ensure;
 use fleetnet_api::crd::{InternalServiceImport, MemberAgent};
@@ -31,7 +32,8 @@ fn an_agent_that_reaches_a_restored_hub_late_notices_it_by_a_conflict() -> anyho
         let network = Partition::before(&fleet.hub);
         network.drop_all_of([&*fleet.members[1].hub_user]);
         fleet.hub.memkube().restore(&backup);
-        // The revision of the hub rises above all versions that the importer's agent knows, before the hub agent judges the importer.
+        // The revision of the hub rises above all versions that the importer's agent knows, before the hub agent judges
+        // the importer.
         for round in 0..100 {
             exporter.set_endpoints("app-1", &[&format!("10.1.0.{}", round % 2 + 2)]).await?;
             sleep(Duration::from_millis(400)).await;

@@ -1,5 +1,5 @@
-//! Tests of members that fall silent, on paused time and with the real engine. `testing/scenarios/tests/e2e/silence.rs` plays the first of them with
-//! processes and real control planes.
+//! Tests of members that fall silent, on paused time and with the real engine. `testing/scenarios/tests/e2e/silence.rs`
+//! plays the first of them with processes and real control planes.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::MemberAgent;

@@ -1,5 +1,5 @@
-//! Tests of malformed, foreign and hostile requests to the slice stream, on simulated API servers with paused time. Each gets a clear
-//! status, and harms no other stream.
+//! Tests of malformed, foreign and hostile requests to the slice stream, on simulated API servers with paused time.
+//! Each gets a clear status, and harms no other stream.
 
 mod support;
 
@@ -274,7 +274,8 @@ fn a_thousand_forged_tokens_of_one_client_delay_no_other_client() -> anyhow::Res
     delays_no_other_client(many_networks)
 }
 
-/// Opens 1,000 streams with forged tokens from these addresses at once, and checks that another client waits for none of them.
+/// Opens 1,000 streams with forged tokens from these addresses at once, and checks that another client waits for none
+/// of them.
 fn delays_no_other_client(address: impl Fn(usize) -> IpAddr) -> anyhow::Result<()> {
     sim::paused(async {
         let env = streaming(FLEET).await?;

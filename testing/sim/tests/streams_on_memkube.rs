@@ -248,7 +248,8 @@ fn latencies_are_corrected_by_the_clocks_of_both_members() -> anyhow::Result<()>
         let after = sums(&env)?;
         let (milliseconds, samples) = (after.0 - before.0, after.1 - before.1);
         ensure!(samples == 10.0, "{samples} samples");
-        // The uncertainty of both clocks is half of the round trip (10 ms), and their drift since the last probe (2 ms in 10 s).
+        // The uncertainty of both clocks is half of the round trip (10 ms), and their drift since the last probe (2 ms
+        // in 10 s).
         let mean = milliseconds / samples;
         ensure!((10.0 - mean).abs() <= 2.0 * 12.1, "{mean} ms in the mean, with clocks that differ by 10 s");
         let text = env.backend.0.agent(Place::Member(1)).context("it runs")?.metrics()?;

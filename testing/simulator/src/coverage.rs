@@ -21,7 +21,8 @@ pub enum Table {
     Pairs,
     /// Actions of users, each with a fault that lasted.
     ActionsDuringFaults,
-    /// Changes that a rule of the simulator looked at, by rule. For a rule about the fleet at rest: how often it was checked.
+    /// Changes that a rule of the simulator looked at, by rule. For a rule about the fleet at rest: how often it was
+    /// checked.
     Rules,
     /// Writes of agents: agent, verb and kind.
     Writes,
@@ -81,8 +82,8 @@ pub fn during(action: &str, fault: &str) -> String {
     format!("{action} + {fault}")
 }
 
-/// Returns the names that a table can have. Nobody knows all writes of agents that are possible, so of these a table has what
-/// occurred, and [`Table::CrashPoints`] can have those.
+/// Returns the names that a table can have. Nobody knows all writes of agents that are possible, so of these a table
+/// has what occurred, and [`Table::CrashPoints`] can have those.
 fn possible(table: Table, tables: &Tables) -> BTreeSet<String> {
     let faults = || disturbances::ALL.iter().map(|kind| kind.name);
     let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();

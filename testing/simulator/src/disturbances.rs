@@ -1,4 +1,5 @@
-//! Disturbances of a run. Each file has one disturbance: what it does to requests, watches, servers or agents while it lasts.
+//! Disturbances of a run. Each file has one disturbance: what it does to requests, watches, servers or agents while it
+//! lasts.
 //!
 //! To add a disturbance, write a file with a `KIND` and add the `KIND` to [`ALL`].
 
@@ -142,8 +143,8 @@ pub trait Disturbance: Debug + Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// Ends the disturbance, and repairs what does not repair itself. Called again after all disturbances, because a backup may
-    /// bring the effects of an earlier disturbance back.
+    /// Ends the disturbance, and repairs what does not repair itself. Called again after all disturbances, because a
+    /// backup may bring the effects of an earlier disturbance back.
     fn end<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
         let _ = world;
         Box::pin(async { Ok(()) })
@@ -178,7 +179,8 @@ pub trait Disturbance: Debug + Send + Sync {
     }
 }
 
-/// Random numbers of one disturbance. They do not depend on other disturbances, so removing one of these changes nothing.
+/// Random numbers of one disturbance. They do not depend on other disturbances, so removing one of these changes
+/// nothing.
 #[derive(Debug)]
 pub(crate) struct Dice(Mutex<Rng>, u64);
 

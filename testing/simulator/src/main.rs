@@ -12,8 +12,9 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Plays whole fleets from seeds: random users, random faults, and the real agents on servers in memory. Prints what each run
-/// found, what occurred and what never did. Exit code 1 if a seed has a finding, if a run failed, or if no seed was played.
+/// Plays whole fleets from seeds: random users, random faults, and the real agents on servers in memory. Prints what
+/// each run found, what occurred and what never did. Exit code 1 if a seed has a finding, if a run failed, or if no
+/// seed was played.
 #[derive(Clone, Debug, Parser)]
 #[command(version)]
 struct Args {

@@ -1,5 +1,5 @@
-//! Rules that must be true of a fleet. Each file has one rule, which looks at each commit of each server. What must be true in the end
-//! is in `histories::oracle`.
+//! Rules that must be true of a fleet. Each file has one rule, which looks at each commit of each server. What must be
+//! true in the end is in `histories::oracle`.
 //!
 //! To add a rule, write a file with a type that implements [`Oracle`], and add it to [`all`].
 
@@ -71,7 +71,8 @@ pub const ENDS: &str = "ends";
 /// No agent sends requests without end.
 pub const REQUESTS: &str = "requests";
 
-/// Returns the names of the rules that [`Table::Rules`] counts: those about each change, and those about the fleet at rest.
+/// Returns the names of the rules that [`Table::Rules`] counts: those about each change, and those about the fleet at
+/// rest.
 pub fn counted() -> impl Iterator<Item = &'static str> {
     all().into_iter().map(|(name, _)| name).chain([SETTLED, PROMPT, SILENCE])
 }
@@ -225,8 +226,8 @@ impl Watchers {
         }
     }
 
-    /// Counts a request of an agent. Returns false after a finding: the run ends, and the request gets no answer. An agent that
-    /// sends requests in an endless loop would not let time pass otherwise.
+    /// Counts a request of an agent. Returns false after a finding: the run ends, and the request gets no answer. An
+    /// agent that sends requests in an endless loop would not let time pass otherwise.
     pub fn requested(&self, now: Timestamp, agent: Place, call: &Call) -> bool {
         let State { requests: (since, counts), found, last_write, .. } = &mut *self.0.lock();
         if is_write(call) {
@@ -407,7 +408,8 @@ const HEARTBEATS: [(&str, &str); 2] = [("memberagents", ""), ("internalmemberclu
 /// True for a request that changes an object, apart from those that agents send at rest.
 fn is_write(call: &Call) -> bool {
     let is_read = matches!(call.verb, Verb::Get | Verb::List | Verb::Watch);
-    // The hub agent answers a heartbeat, in the status, only if something changed. A fleet manager gets heartbeats in the status.
+    // The hub agent answers a heartbeat, in the status, only if something changed. A fleet manager gets heartbeats in
+    // the status.
     let is_heartbeat =
         HEARTBEATS.contains(&(&*call.target.resource, &*call.target.subresource)) && call.verb == Verb::Patch;
     !is_read && !is_heartbeat && !NOT_AT_REST.contains(&&*call.target.resource)
@@ -442,8 +444,8 @@ mod tests {
     use super::*;
     use memkube::auth::Target;
 
-    /// docs/contributors/reliability.md has the planted bugs, each with the rule that it breaks. `xtask` compares its table with
-    /// the bugs.
+    /// docs/contributors/reliability.md has the planted bugs, each with the rule that it breaks. `xtask` compares its
+    /// table with the bugs.
     #[test]
     fn each_rule_has_a_planted_bug() {
         let folder = std::fs::read_dir(programs::root().join("testing/bugs")).expect("the folder of the bugs");

@@ -37,8 +37,8 @@ pub struct Outcome {
     pub trace: Vec<String>,
 }
 
-/// Plays a script. Keeps the last `lines` lines of its trace. Ends the process if virtual time stands still: then an agent or the
-/// simulator makes requests without end in one virtual moment.
+/// Plays a script. Keeps the last `lines` lines of its trace. Ends the process if virtual time stands still: then an
+/// agent or the simulator makes requests without end in one virtual moment.
 ///
 /// # Panics
 /// If the simulator itself fails.
@@ -326,7 +326,8 @@ impl Run {
         Ok(())
     }
 
-    /// Waits until importers use the endpoints of all members as usual. If a member was silent several times, this takes up to 5 minutes.
+    /// Waits until importers use the endpoints of all members as usual. If a member was silent several times, this
+    /// takes up to 5 minutes.
     async fn silence_ends(&mut self) -> anyhow::Result<()> {
         let end = self.world.now() + SILENCE_ENDS;
         let is_over = |status: &MemberStatus| {

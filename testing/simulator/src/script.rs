@@ -24,8 +24,8 @@ pub struct Script {
     pub without_stream: BTreeSet<usize>,
     /// True if faults are possible from which agents recover only after minutes.
     pub is_slow: bool,
-    /// True if users act only at the beginning, and faults begin only after their changes have arrived. Then agents may withdraw
-    /// nothing.
+    /// True if users act only at the beginning, and faults begin only after their changes have arrived. Then agents may
+    /// withdraw nothing.
     pub is_quiet: bool,
     /// True if the fleet has a manager, which defines its members.
     pub is_managed: bool,
@@ -109,12 +109,12 @@ impl Script {
             steps.push(Step { at, what: What::User(action) });
             steps.extend(again.map(|action| Step { at: at + after, what: What::User(action) }));
         }
-        // In most runs with quiet users, nothing changes objects, so that agents may withdraw nothing until the end. In some of these
-        // runs, the hub goes back to a state from before the last changes of users.
+        // In most runs with quiet users, nothing changes objects, so that agents may withdraw nothing until the end. In
+        // some of these runs, the hub goes back to a state from before the last changes of users.
         let is_still = is_quiet && rng.usize(..3) > 0;
         let is_restored = is_still && rng.usize(..3) == 0;
-        // Users delete objects and create them again at once, and in a run with quiet users they change only what the imports of the
-        // first Service do not depend on.
+        // Users delete objects and create them again at once, and in a run with quiet users they change only what the
+        // imports of the first Service do not depend on.
         for _ in 0..if is_restored { 0 } else { rng.usize(..8) } {
             let (at, again) = (a_time(&mut rng, Duration::ZERO, ACTION), a_time(&mut rng, Duration::ZERO, AGAIN));
             let pair = if is_quiet { beside(&mut rng) } else { flip(&mut rng) };
@@ -186,8 +186,8 @@ struct StandardUsers {
     last: Vec<standard::Action>,
 }
 
-/// Returns the users of the standard API, in half of the runs. They have random numbers of their own, so that they change no other step of
-/// a seed. So have the users who use both APIs.
+/// Returns the users of the standard API, in half of the runs. They have random numbers of their own, so that they
+/// change no other step of a seed. So have the users who use both APIs.
 fn standard_users(seed: u64, until: Duration) -> Option<StandardUsers> {
     let mut rng = Rng::with_seed(seed.rotate_left(16)); // no limit: another seed
     if !rng.bool() {
@@ -216,8 +216,8 @@ fn leaves(rng: &mut Rng, may: impl Fn(&&Kind) -> bool) -> impl Iterator<Item = S
     (0..count).filter_map(move |_| a_late_fault("leave", &may, rng.fork()))
 }
 
-/// Returns the deaths and removals of members, in a quarter of the runs. They have random numbers of their own, so that they change no
-/// other fault of a seed.
+/// Returns the deaths and removals of members, in a quarter of the runs. They have random numbers of their own, so that
+/// they change no other fault of a seed.
 fn lives(seed: u64, may: impl Fn(&&Kind) -> bool) -> Vec<Step> {
     let mut rng = Rng::with_seed(!seed);
     let count = if rng.usize(..4) == 0 { rng.usize(1..=4) } else { 0 };
@@ -239,8 +239,9 @@ fn a_late_fault(name: &str, may: impl Fn(&&Kind) -> bool, mut rng: Rng) -> Optio
     Some(Step { at, what: What::Fault { kind, lasts, disturbance, made_from } })
 }
 
-/// Returns the only fault of a run: while users act, the hub is backed up, and it is restored when their changes have arrived. The
-/// backup is newer than each import, export and conflict that ended: docs/contributors/reliability.md says why.
+/// Returns the only fault of a run: while users act, the hub is backed up, and it is restored when their changes have
+/// arrived. The backup is newer than each import, export and conflict that ended: docs/contributors/reliability.md says
+/// why.
 fn an_old_backup<'a>(kind: &'static Kind, steps: impl Iterator<Item = &'a Step>, rng: &mut Rng) -> Step {
     let ends = |step: &&Step| match step.what {
         What::User(
@@ -269,8 +270,8 @@ const SOON_AFTER: Duration = Duration::from_secs(25);
 /// Longest time between the begin of a fault and the action of users that it meets.
 const SHORTLY_BEFORE: Duration = Duration::from_secs(2);
 
-/// Returns an action that undoes another. Users often create again what they have just deleted, and sometimes delete what they have
-/// just created.
+/// Returns an action that undoes another. Users often create again what they have just deleted, and sometimes delete
+/// what they have just created.
 fn undone(action: &Action, rng: &mut Rng) -> Option<Action> {
     let drawn = rng.usize(..4);
     let (often, sometimes) = (drawn < 2, drawn == 2);
@@ -307,17 +308,17 @@ fn flip(rng: &mut Rng) -> [Action; 2] {
     }
 }
 
-/// Returns two actions that the first import of the first Service does not depend on: a second MultiClusterService beside the
-/// first one comes and goes.
+/// Returns two actions that the first import of the first Service does not depend on: a second MultiClusterService
+/// beside the first one comes and goes.
 fn beside(rng: &mut Rng) -> [Action; 2] {
     let (member, name) = (rng.usize(..MEMBERS), 1);
     let made = Action::CreateMcs { member, name, app: 0, consumer: rng.usize(..2) };
     [made, if rng.bool() { Action::DeleteMcs { member, name } } else { Action::Retarget { member, name, app: 1 } }]
 }
 
-/// Returns a time near an action of users, for half of the faults that begin at `from` or later. If a fault begins shortly before the
-/// action, it meets what agents write because of the action. If it begins soon after the action, agents wait for each other or for a
-/// timer.
+/// Returns a time near an action of users, for half of the faults that begin at `from` or later. If a fault begins
+/// shortly before the action, it meets what agents write because of the action. If it begins soon after the action,
+/// agents wait for each other or for a timer.
 fn begin_near_action(from: Duration, steps: &[Step], rng: &mut Rng) -> Option<Duration> {
     let which = rng.usize(..4);
     let action = an_action_of_users(steps, |at| at >= from, rng);
@@ -329,7 +330,8 @@ fn begin_near_action(from: Duration, steps: &[Step], rng: &mut Rng) -> Option<Du
     }
 }
 
-/// Returns the time of a random action of users; `None` if there is no action at such a time. Draws one number in both cases.
+/// Returns the time of a random action of users; `None` if there is no action at such a time. Draws one number in both
+/// cases.
 fn an_action_of_users(steps: &[Step], is_wanted: impl Fn(Duration) -> bool, rng: &mut Rng) -> Option<Duration> {
     let is_action = |step: &&Step| matches!(step.what, What::User(_)) && is_wanted(step.at);
     let acted: Vec<Duration> = steps.iter().filter(is_action).map(|step| step.at).collect();
@@ -337,8 +339,8 @@ fn an_action_of_users(steps: &[Step], is_wanted: impl Fn(Duration) -> bool, rng:
     acted.get(drawn.checked_rem(acted.len())?).copied()
 }
 
-/// Returns a random duration of a fault that begins at `at`. A third of the faults end soon after an action of users, because that is
-/// when agents act on what they learnt while the fault lasted.
+/// Returns a random duration of a fault that begins at `at`. A third of the faults end soon after an action of users,
+/// because that is when agents act on what they learnt while the fault lasted.
 fn duration(kind: &Kind, at: Duration, steps: &[Step], rng: &mut Rng) -> Duration {
     let longest = Duration::from_secs(*kind.seconds.end());
     let ends_soon_after = rng.usize(..3) == 0;

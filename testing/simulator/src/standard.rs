@@ -1,6 +1,6 @@
-//! Users of the standard API `multicluster.x-k8s.io`, and what must be true of their Service in the end. In some runs they also export
-//! and import the Service by the fleet's API. The Service is in a namespace of its own, so that the rules about the fleet's API alone do
-//! not look at it.
+//! Users of the standard API `multicluster.x-k8s.io`, and what must be true of their Service in the end. In some runs
+//! they also export and import the Service by the fleet's API. The Service is in a namespace of its own, so that the
+//! rules about the fleet's API alone do not look at it.
 
 use crate::users::{create, delete, merge};
 use crate::world::World;
@@ -135,8 +135,8 @@ impl Manner {
     }
 }
 
-/// Returns the first actions: two members export, and all import. Only one exports a headless Service, so that its endpoints are often the
-/// last ones.
+/// Returns the first actions: two members export, and all import. Only one exports a headless Service, so that its
+/// endpoints are often the last ones.
 pub(crate) fn prelude(manner: Manner) -> Vec<Action> {
     let exporter = |member| {
         [

@@ -148,7 +148,8 @@ pub(crate) async fn delete(world: &World, place: Place, kind: Kind, path: &str) 
     tolerate(world.api(place, kind, namespace).delete(name, &DeleteParams::default()).await)
 }
 
-/// Treats the answer to an action that came too late as success: the object exists already, or does not exist, or changed.
+/// Treats the answer to an action that came too late as success: the object exists already, or does not exist, or
+/// changed.
 fn tolerate<T>(answer: kube::Result<T>) -> anyhow::Result<()> {
     match answer {
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404 | 409) => Ok(()),

@@ -153,7 +153,8 @@ impl World {
         agents.filter_map(|it| if let Object::MemberAgent(agent) = it { Some(agent.status) } else { None }).collect()
     }
 
-    /// Returns the objects of the whole fleet, as the oracle of a fleet at rest reads them. The standard API has a check of its own.
+    /// Returns the objects of the whole fleet, as the oracle of a fleet at rest reads them. The standard API has a
+    /// check of its own.
     #[must_use]
     pub fn at_rest(&self) -> histories::fleet::Fleet {
         let cluster = |mut objects: Vec<Object>| {

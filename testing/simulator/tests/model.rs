@@ -1,5 +1,5 @@
-//! Comparison of core's model of servers and engine (`core/tests/support`) with memkube and the real engine: the same actions of
-//! users give the same objects in both.
+//! Comparison of core's model of servers and engine (`core/tests/support`) with memkube and the real engine: the same
+//! actions of users give the same objects in both.
 
 #[allow(dead_code, reason = "the tests of core use the rest")]
 #[path = "../../../core/tests/support/mod.rs"]
@@ -22,7 +22,8 @@ use support::world::World;
 /// Number of histories, and of actions in each.
 const HISTORIES: u64 = 12;
 const ACTIONS: usize = 12;
-/// Time after each action in which the fleet comes to rest, in both worlds. A derived Service without exporters stays for 30 s.
+/// Time after each action in which the fleet comes to rest, in both worlds. A derived Service without exporters stays
+/// for 30 s.
 const REST: Duration = Duration::from_secs(100);
 
 /// Returns the actions of a history.
@@ -40,8 +41,8 @@ fn history(seed: u64) -> Vec<Action> {
     actions
 }
 
-/// Returns the objects of a fleet as text, without values that differ between two servers: UIDs, versions, times, and the ends
-/// of names that are hashes of UIDs.
+/// Returns the objects of a fleet as text, without values that differ between two servers: UIDs, versions, times, and
+/// the ends of names that are hashes of UIDs.
 fn state(fleet: &Fleet) -> BTreeMap<String, String> {
     let without_hash = |text: &str| {
         let words = text.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');

@@ -7,9 +7,9 @@ use std::process::Command;
 /// Features that are off by default and that all tests have, as the argument of `--features`.
 pub const FEATURES: &str = "fleetnet/real";
 
-/// Returns a Cargo command for this work tree, without the environment variables that describe the calling package. Otherwise
-/// build scripts that read these variables, such as ring's, would run again, and Cargo would rebuild everything that depends on
-/// them.
+/// Returns a Cargo command for this work tree, without the environment variables that describe the calling package.
+/// Otherwise build scripts that read these variables, such as ring's, would run again, and Cargo would rebuild
+/// everything that depends on them.
 #[must_use]
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

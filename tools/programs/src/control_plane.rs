@@ -1,10 +1,10 @@
-//! Command `cargo xtask controlplane`: etcd, etcdutl, kube-apiserver, kube-controller-manager, kube-proxy and kubectl for tests
-//! and for the sandbox's `--real`.
+//! Command `cargo xtask controlplane`: etcd, etcdutl, kube-apiserver, kube-controller-manager, kube-proxy and kubectl
+//! for tests and for the sandbox's `--real`.
 //!
 //! The programs are built once from `tools/controlplane` ([`crate::go`]).
 //!
-//! `KUBEBUILDER_ASSETS` is the folder of ready-made binaries that controller-runtime's envtest uses. Programs in that folder are
-//! used instead of the built programs.
+//! `KUBEBUILDER_ASSETS` is the folder of ready-made binaries that controller-runtime's envtest uses. Programs in that
+//! folder are used instead of the built programs.
 //!
 //! Without Go and without that folder, the command fails, because tests that need a control plane are never skipped.
 
@@ -32,8 +32,8 @@ pub enum Program {
 }
 
 impl Program {
-    /// Returns the name of the program's binary. The executable that xtask builds contains all programs, and runs the program
-    /// that its first argument names.
+    /// Returns the name of the program's binary. The executable that xtask builds contains all programs, and runs the
+    /// program that its first argument names.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -94,8 +94,8 @@ fn built(program: Program) -> anyhow::Result<Invocation> {
     Ok(Invocation { file: build()?.ensure()?, first_argument: Some(program.name()) })
 }
 
-/// Returns a program's ready-made binary in `folder`. Fails if etcd or kube-apiserver is missing. `None` if another program is
-/// missing, because envtest folders usually lack some of them.
+/// Returns a program's ready-made binary in `folder`. Fails if etcd or kube-apiserver is missing. `None` if another
+/// program is missing, because envtest folders usually lack some of them.
 fn ready_made(folder: &Path, program: Program) -> anyhow::Result<Option<PathBuf>> {
     let file = folder.join(program.name());
     if file.is_file() {
@@ -127,8 +127,8 @@ fn build() -> anyhow::Result<Build> {
     })
 }
 
-/// Returns linker flags that set the version shown by `kubectl version` and by the server's `/version`. The servers compare
-/// this version with the version that they emulate.
+/// Returns linker flags that set the version shown by `kubectl version` and by the server's `/version`. The servers
+/// compare this version with the version that they emulate.
 fn linker_flags(build: &Build) -> anyhow::Result<String> {
     let version = build.directive("k8s.io/kubernetes ")?;
     let mut parts = version.trim_start_matches('v').split('.');

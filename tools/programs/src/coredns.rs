@@ -1,7 +1,7 @@
 //! Command `cargo xtask coredns`: CoreDNS, for the tests of names of the standard API.
 //!
-//! CoreDNS is built once from `tools/coredns` ([`crate::go`]). If the environment variable `FLEETNET_COREDNS` is set, the CoreDNS that it
-//! names is used instead.
+//! CoreDNS is built once from `tools/coredns` ([`crate::go`]). If the environment variable `FLEETNET_COREDNS` is set,
+//! the CoreDNS that it names is used instead.
 
 use crate::go::{Build, Module};
 use anyhow::ensure;

@@ -1,5 +1,5 @@
-//! Programs from Debian's packages. A package is downloaded once and unpacked into the cache, not installed, so this needs no
-//! root.
+//! Programs from Debian's packages. A package is downloaded once and unpacked into the cache, not installed, so this
+//! needs no root.
 
 use anyhow::{Context as _, bail};
 use std::fs;
@@ -9,7 +9,8 @@ use tempfile::TempDir;
 
 /// Downloads a package, of which `cost` says the size and the time, and unpacks it into `folder`.
 ///
-/// apt gets its own lists of packages, because the lists of the machine may be old or missing, and only root may update them.
+/// apt gets its own lists of packages, because the lists of the machine may be old or missing, and only root may update
+/// them.
 pub(crate) fn unpack(package: &str, cost: &str, folder: &Path) -> anyhow::Result<()> {
     eprintln!("downloading {package} from Debian's packages, once: {cost} ...");
     let cache = folder.parent().context("the cache is a folder")?;

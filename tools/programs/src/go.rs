@@ -116,7 +116,8 @@ impl Build {
         }
     }
 
-    /// Returns the value of a directive in go.mod: the first word after `name`, in the first line that begins with `name`.
+    /// Returns the value of a directive in go.mod: the first word after `name`, in the first line that begins with
+    /// `name`.
     pub(crate) fn directive(&self, name: &str) -> anyhow::Result<String> {
         let text = String::from_utf8(self.read("go.mod")?).context("go.mod is not text")?;
         text.lines()

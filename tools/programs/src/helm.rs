@@ -1,7 +1,7 @@
 //! Command `cargo xtask helm`: Helm, for the tests of the charts in `deploy/charts`.
 //!
-//! Helm is built once from `tools/helm` ([`crate::go`]). If the environment variable `FLEETNET_HELM` is set, the Helm that it
-//! names is used instead, for example to run the tests with another version.
+//! Helm is built once from `tools/helm` ([`crate::go`]). If the environment variable `FLEETNET_HELM` is set, the Helm
+//! that it names is used instead, for example to run the tests with another version.
 
 use crate::go::{Build, Module};
 use anyhow::ensure;

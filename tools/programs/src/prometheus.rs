@@ -1,6 +1,7 @@
 //! Command `cargo xtask prometheus`: Prometheus and promtool, for the tests of alerts and dashboards.
 //!
-//! Both come from Debian's package `prometheus`. If the environment variable `FLEETNET_PROMETHEUS` is set, the programs are in the folder that it names.
+//! Both come from Debian's package `prometheus`. If the environment variable `FLEETNET_PROMETHEUS` is set, the programs
+//! are in the folder that it names.
 
 use crate::{cache, debian};
 use anyhow::{Context as _, ensure};

@@ -1,7 +1,7 @@
 //! The HTTP proxy Tinyproxy, for the tests of agents behind a proxy.
 //!
-//! Tinyproxy comes from Debian's package `tinyproxy-bin`. If the environment variable `FLEETNET_TINYPROXY` is set, the tests run
-//! the file that the variable names.
+//! Tinyproxy comes from Debian's package `tinyproxy-bin`. If the environment variable `FLEETNET_TINYPROXY` is set, the
+//! tests run the file that the variable names.
 
 use crate::{cache, debian};
 use anyhow::{Context as _, ensure};

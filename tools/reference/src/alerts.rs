@@ -1,5 +1,5 @@
-//! Alerts and recording rules for Prometheus: the one table from which `deploy/observability/rules.yaml`, the rules of the charts
-//! and the pages of `docs/runbook/` come.
+//! Alerts and recording rules for Prometheus: the one table from which `deploy/observability/rules.yaml`, the rules of
+//! the charts and the pages of `docs/runbook/` come.
 //!
 //! | file | content |
 //! |---|---|
@@ -64,10 +64,11 @@ impl Severity {
     }
 }
 
-/// Expressions of an alert. In an expression, `JOB` stands for the selector of the agent's job, such as `job="hub-agent"`.
+/// Expressions of an alert. In an expression, `JOB` stands for the selector of the agent's job, such as
+/// `job="hub-agent"`.
 ///
-/// Each expression aggregates by `cluster` and `member`. With one Prometheus for several clusters, these labels tell the clusters
-/// apart. Series without one of the labels have the same empty value.
+/// Each expression aggregates by `cluster` and `member`. With one Prometheus for several clusters, these labels tell
+/// the clusters apart. Series without one of the labels have the same empty value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Expressions {
     Hub(&'static str),
@@ -109,8 +110,8 @@ pub(crate) struct Alert {
     pub(crate) description: &'static str,
     /// Fault codes that usually cause the alert.
     pub(crate) codes: &'static [Code],
-    /// Commands that confirm the alert, for the runbook. `CLUSTER`, `HUB`, `MEMBER`, `AGENT` and other words in capitals stand for
-    /// values that the runbook explains.
+    /// Commands that confirm the alert, for the runbook. `CLUSTER`, `HUB`, `MEMBER`, `AGENT` and other words in
+    /// capitals stand for values that the runbook explains.
     pub(crate) confirm: &'static [&'static str],
     /// Consequences for users, for the runbook.
     pub(crate) meaning: &'static str,
@@ -124,7 +125,8 @@ impl Alert {
         self.summary.replace("AGENT", agent.title())
     }
 
-    /// Returns the description for this agent. With several clusters in one Prometheus, it names the member of the agent.
+    /// Returns the description for this agent. With several clusters in one Prometheus, it names the member of the
+    /// agent.
     fn description(&self, agent: Agent) -> String {
         let named = match agent {
             Agent::Hub => agent.title().to_owned(),
@@ -188,7 +190,8 @@ mod tests {
             for expression in Agent::ALL.into_iter().filter_map(|agent| alert.expressions.of(agent)) {
                 assert!(!expression.contains("JOB"), "{}: {expression}", alert.name);
                 let is_recorded = expression.contains("destination:");
-                // Only agents of fleetnet have the metric of their version, and this alert compares those of both agents.
+                // Only agents of fleetnet have the metric of their version, and this alert compares those of both
+                // agents.
                 let is_of_fleet = alert.name == "FleetnetVersionSkew" && expression.contains("by (fleet)");
                 assert!(expression.contains("job=") || is_recorded || is_of_fleet, "{}: {expression}", alert.name);
                 assert!(expression.contains("cluster") || is_of_fleet, "{}: {expression}", alert.name);

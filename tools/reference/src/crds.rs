@@ -1,5 +1,5 @@
-//! Command `cargo xtask crds`: writes the CustomResourceDefinitions of the types in the `api` crate, as plain manifests and as
-//! templates of the Helm chart.
+//! Command `cargo xtask crds`: writes the CustomResourceDefinitions of the types in the `api` crate, as plain manifests
+//! and as templates of the Helm chart.
 
 use anyhow::Context as _;
 use fleetnet_api::crds::{Form, all, chart_template, file_name, multicluster, yaml};

@@ -1,8 +1,8 @@
-//! Grafana dashboards: `cargo xtask reference` writes them to `deploy/observability/dashboards`, and for Helm, which reads only
-//! files inside of a chart, to the chart of the hub agent.
+//! Grafana dashboards: `cargo xtask reference` writes them to `deploy/observability/dashboards`, and for Helm, which
+//! reads only files inside of a chart, to the chart of the hub agent.
 //!
-//! `fleet.rs`, `member.rs` and `pair.rs` describe the dashboards, `model/json.rs` writes the JSON of Grafana. To change a panel, change
-//! its description, and run `cargo xtask reference`.
+//! `fleet.rs`, `member.rs` and `pair.rs` describe the dashboards, `model/json.rs` writes the JSON of Grafana. To change
+//! a panel, change its description, and run `cargo xtask reference`.
 
 mod agent;
 mod fleet;

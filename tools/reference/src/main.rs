@@ -1,4 +1,5 @@
-//! Program `reference`: writes files of the repository from the code. `cargo xtask crds` and `cargo xtask reference` run it.
+//! Program `reference`: writes files of the repository from the code. `cargo xtask crds` and `cargo xtask reference`
+//! run it.
 
 mod alerts;
 mod charts;
@@ -14,8 +15,8 @@ use clap::Parser;
 enum Command {
     /// Write the CustomResourceDefinitions to deploy/crds.
     Crds(crds::CrdsArgs),
-    /// Write docs/reference (flags, metrics, names, custom resources), the runbook, the dashboards, the rules for Prometheus, and the pages of
-    /// the charts.
+    /// Write docs/reference (flags, metrics, names, custom resources), the runbook, the dashboards, the rules for
+    /// Prometheus, and the pages of the charts.
     Pages,
 }
 

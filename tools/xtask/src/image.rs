@@ -1,5 +1,5 @@
-//! Command `cargo xtask image`: builds the programs as static executables, and writes a container image of each as an OCI layout.
-//! No container engine is needed.
+//! Command `cargo xtask image`: builds the programs as static executables, and writes a container image of each as an
+//! OCI layout. No container engine is needed.
 //!
 //! ```text
 //! cargo build (static) ──> layer (one file) ──> config, manifest ──> target/images/<name>/{oci-layout,index.json,blobs}

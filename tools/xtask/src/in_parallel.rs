@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::available_parallelism;
 
-/// Works on each item, and takes each result in the calling thread as soon as it is there. Ends at the first error of `take`.
+/// Works on each item, and takes each result in the calling thread as soon as it is there. Ends at the first error of
+/// `take`.
 ///
 /// # Errors
 /// Those of `take`.

@@ -1,7 +1,7 @@
 //! Commands of `cargo xtask`, each in its own module.
 //!
-//! The crate has a library because the program `reference` also reads [`reasons`]. This crate does not depend on the agents, so
-//! `cargo xtask` compiles in seconds.
+//! The crate has a library because the program `reference` also reads [`reasons`]. This crate does not depend on the
+//! agents, so `cargo xtask` compiles in seconds.
 
 mod image;
 mod in_parallel;
@@ -45,7 +45,8 @@ enum Command {
     Helm,
     /// Download Prometheus for the tests of alerts and dashboards, once, and print where its programs are.
     Prometheus,
-    /// Build static executables, and write a container image of each as an OCI layout, with a list of its crates (SPDX).
+    /// Build static executables, and write a container image of each as an OCI layout, with a list of its crates
+    /// (SPDX).
     Image(image::ImageArgs),
     /// Prepare a release, and list what the repository lacks for it.
     Release(release::ReleaseArgs),
@@ -58,11 +59,13 @@ enum Command {
     /// Play whole simulated fleets from seeds, with random users and faults, and check them at each change.
     #[command(disable_help_flag = true)]
     Sim {
-        /// Arguments of the program `simulator`: `--seed S`, `--seeds N`, `--minutes M`, `--shrink S`; `--help` lists all.
+        /// Arguments of the program `simulator`: `--seed S`, `--seeds N`, `--minutes M`, `--shrink S`; `--help` lists
+        /// all.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Run every test: tidy, the fast suite and the end-to-end suite, with the time that each took and the slowest tests.
+    /// Run every test: tidy, the fast suite and the end-to-end suite, with the time that each took and the slowest
+    /// tests.
     Test(test::TestArgs),
     /// Check the rules of the house that the compiler does not know.
     Tidy,
@@ -95,8 +98,8 @@ fn simulator(arguments: &[OsString]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a command of the program `reference`, which depends on both agents. No package is selected, so that Cargo builds the
-/// dependencies with the features of the whole workspace.
+/// Runs a command of the program `reference`, which depends on both agents. No package is selected, so that Cargo
+/// builds the dependencies with the features of the whole workspace.
 fn reference(command: &str, arguments: &[OsString]) -> anyhow::Result<()> {
     let mut call = cargo::command(&["run", "--quiet", "--bin", "reference", "--", command]);
     let status = call.args(arguments).status().context("cannot call cargo")?;

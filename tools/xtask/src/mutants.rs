@@ -1,11 +1,13 @@
-//! Command `cargo xtask mutants`: derives faults (deliberate errors) from the source, and reports those that the tests do not catch.
+//! Command `cargo xtask mutants`: derives faults (deliberate errors) from the source, and reports those that the tests
+//! do not catch.
 //!
-//! Operators change the syntax tree in many small ways ([`operators`]). All faults are built at once into a copy of this tree below
-//! the target directory, each with a switch, so the tests are compiled once. First each test runs without a fault, and records which
-//! faults it reaches. Then each fault is switched on for the tests that reach it, until one of them fails.
+//! Operators change the syntax tree in many small ways ([`operators`]). All faults are built at once into a copy of
+//! this tree below the target directory, each with a switch, so the tests are compiled once. First each test runs
+//! without a fault, and records which faults it reaches. Then each fault is switched on for the tests that reach it,
+//! until one of them fails.
 //!
-//! A fault that the compiler rejects is none. A fault that no test can see, because the program does the same with it, stands with
-//! a reason in the list of [`equivalent`].
+//! A fault that the compiler rejects is none. A fault that no test can see, because the program does the same with it,
+//! stands with a reason in the list of [`equivalent`].
 
 mod bugs;
 mod derived;
@@ -168,7 +170,8 @@ impl Report {
     }
 }
 
-/// Builds the tests of the chosen crates with all their faults. Returns the programs, and the faults that the compiler rejects.
+/// Builds the tests of the chosen crates with all their faults. Returns the programs, and the faults that the compiler
+/// rejects.
 fn build(scratch: &Scratch, args: &MutantsArgs) -> anyhow::Result<(Vec<Program>, BTreeSet<String>)> {
     let stopwatch = Stopwatch::start();
     let known = scratch.path("rejected");
@@ -203,7 +206,8 @@ fn with_switches(folders: &[String], derived: &Derived) -> anyhow::Result<BTreeM
     Ok(texts)
 }
 
-/// Adds the functions of the switches to the roots of the crates in these folders. The other files of the crates may be in `texts`.
+/// Adds the functions of the switches to the roots of the crates in these folders. The other files of the crates may be
+/// in `texts`.
 fn with_functions<'a>(
     folders: impl IntoIterator<Item = &'a String>,
     texts: &mut BTreeMap<String, String>,

@@ -46,8 +46,8 @@ fn the_packaged_manifest_names_no_path_and_no_kubernetes_version() {
         }
         let is_path = line.starts_with("path = ") && section != "[lib]";
         assert!(!is_path, "{section} has {line}: the crate is of this workspace alone");
-        // A feature `v1_…` of k8s-openapi selects a version of Kubernetes. Only the program that uses the library may select a
-        // version, not the library.
+        // A feature `v1_…` of k8s-openapi selects a version of Kubernetes. Only the program that uses the library may
+        // select a version, not the library.
         let is_version = line.trim().starts_with("\"v1_") && section != "[dev-dependencies.k8s-openapi]";
         assert!(!is_version, "{section} has {line}");
     }

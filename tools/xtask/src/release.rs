@@ -20,8 +20,8 @@ use std::process::Command;
 /// Arguments of `cargo xtask release`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReleaseArgs {
-    /// Prepare everything on this machine, and publish nothing. There is no other way yet: the publisher runs the commands that
-    /// this command prints.
+    /// Prepare everything on this machine, and publish nothing. There is no other way yet: the publisher runs the
+    /// commands that this command prints.
     #[arg(long, required = true)]
     dry_run: bool,
     /// Version of the release. Default: the version of the workspace.

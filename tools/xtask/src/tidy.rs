@@ -1,4 +1,5 @@
-//! Command `cargo xtask tidy`: rules of this project that neither the compiler nor clippy checks. `cargo test` checks them too.
+//! Command `cargo xtask tidy`: rules of this project that neither the compiler nor clippy checks. `cargo test` checks
+//! them too.
 
 mod architecture;
 mod behaviour;

@@ -22,7 +22,8 @@ pub fn judge(pairs: &[Pair], outcomes: &BTreeMap<String, Outcomes>) -> Connectiv
     Connectivity::of(judged.collect())
 }
 
-/// Drops failures of endpoints that are gone since the targets were read: a pod that has ended is no fault of the network.
+/// Drops failures of endpoints that are gone since the targets were read: a pod that has ended is no fault of the
+/// network.
 pub fn drop_gone(outcomes: &mut Outcomes, newer: &[Pair], importer: &str) {
     let of_importer = || newer.iter().filter(|pair| pair.importer.as_deref() == Some(importer));
     for (target, outcome) in outcomes.iter_mut().filter(|(target, it)| target.by == By::Address && it.has_failed()) {

@@ -30,7 +30,8 @@ const MESSAGES: [(&str, Outcome); 13] = [
     ("operation now in progress", Outcome::TimedOut),
 ];
 
-/// Returns the script for a shell with `nc`, `timeout`, `tr` and `cut`, as BusyBox has them. It never fails: the log has the results.
+/// Returns the script for a shell with `nc`, `timeout`, `tr` and `cut`, as BusyBox has them. It never fails: the log
+/// has the results.
 ///
 /// `nc -z` ends after it has connected. BusyBox without `-z` starts a program instead, which ends at once.
 #[must_use]
@@ -65,7 +66,8 @@ try() {{
     script
 }
 
-/// Reads the log of the pod. Lines of others are skipped. A target without a result was not tested, for the reason `missing`.
+/// Reads the log of the pod. Lines of others are skipped. A target without a result was not tested, for the reason
+/// `missing`.
 #[must_use]
 pub fn parse(log: &str, targets: &[Target], missing: &str) -> Outcomes {
     let mut outcomes = Outcomes::new();

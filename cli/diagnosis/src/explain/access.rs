@@ -257,8 +257,8 @@ fn state<K>(listing: &Listing<K>) -> State<'_> {
     }
 }
 
-/// Returns the states of the listings that the diagnosis needs, by the plural of the kind. Those of the standard API are left out: a
-/// fleet can do without it.
+/// Returns the states of the listings that the diagnosis needs, by the plural of the kind. Those of the standard API
+/// are left out: a fleet can do without it.
 fn states(site: Site<'_>) -> Vec<(&'static str, State<'_>)> {
     match site {
         Site::Hub(hub) => vec![
@@ -280,7 +280,8 @@ fn states(site: Site<'_>) -> Vec<(&'static str, State<'_>)> {
     }
 }
 
-/// Returns the states of further listings that the ClusterRole fleetnet-viewer lets a user read. Some steps do without them.
+/// Returns the states of further listings that the ClusterRole fleetnet-viewer lets a user read. Some steps do without
+/// them.
 fn further_states(site: Site<'_>) -> Vec<(&'static str, State<'_>)> {
     let agent = agent(site);
     let mut states = vec![

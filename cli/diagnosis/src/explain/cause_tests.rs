@@ -1,4 +1,5 @@
-//! Tests of codes with several causes: each has its own evidence and remedy. And of changes under way: none of them looks healthy.
+//! Tests of codes with several causes: each has its own evidence and remedy. And of changes under way: none of them
+//! looks healthy.
 
 use super::*;
 use crate::fixture::{app, at, built_in, conditions, healthy, meta, object, set};

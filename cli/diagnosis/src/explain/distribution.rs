@@ -156,8 +156,8 @@ fn broken(walk: &Walk<'_>, object: &Undecodable) -> Stop {
     }))
 }
 
-/// Returns the accepted exporter's slices that the hub does not distribute to the importer. Skips the step if the importer does not
-/// request them, or has no granted claim.
+/// Returns the accepted exporter's slices that the hub does not distribute to the importer. Skips the step if the
+/// importer does not request them, or has no granted claim.
 fn missing<'a>(walk: &Walk<'a>) -> Result<Vec<&'a EndpointSliceExport>, Stop> {
     walk.accepted_export()?;
     let namespace = hub_namespace(walk.importer()?);

@@ -154,8 +154,9 @@ pub(crate) fn changed<K: Resource>(object: &K) -> Option<Timestamp> {
     newest.or_else(|| created(object))
 }
 
-/// Returns the time of the last change of an exported or distributed slice in the hub: of the object, or of the exporter's slice. `exported`
-/// is by the exporter's clock. A time far in the future comes from a wrong clock, and does not count.
+/// Returns the time of the last change of an exported or distributed slice in the hub: of the object, or of the
+/// exporter's slice. `exported` is by the exporter's clock. A time far in the future comes from a wrong clock, and does
+/// not count.
 pub(super) fn slice_changed<K: Resource>(hub: Site<'_>, object: &K, exported: Option<&MicroTime>) -> Option<Timestamp> {
     let is_past = |since: &Timestamp| age(hub, Some(*since)).is_some_and(|age| age >= -SETTLED_SECONDS);
     changed(object).max(exported.map(|since| since.0).filter(is_past))

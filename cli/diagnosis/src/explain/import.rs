@@ -77,7 +77,8 @@ fn is_derived(walk: &Walk<'_>) -> Found {
     })
 }
 
-/// FN602. The same reason also says that the name of a slice is in use: then there is a derived Service, and FN605 reports it.
+/// FN602. The same reason also says that the name of a slice is in use: then there is a derived Service, and FN605
+/// reports it.
 fn name_is_free(walk: &Walk<'_>) -> Found {
     if walk.derived_service().is_ok() {
         return Ok(());
@@ -380,7 +381,8 @@ fn of_import<'a>(
     condition(mcs.status.as_ref().and_then(|status| status.conditions.as_ref()), type_)
 }
 
-/// Returns each distributed slice of the pair with its imported slice, if the importer has imported its present generation.
+/// Returns each distributed slice of the pair with its imported slice, if the importer has imported its present
+/// generation.
 fn imported<'a>(walk: &Walk<'a>) -> Result<Vec<(&'a EndpointSliceImport, &'a EndpointSlice)>, Stop> {
     let mut pairs = Vec::new();
     for distributed in walk.distributed_slices()? {

@@ -41,7 +41,8 @@ pub(crate) fn arguments(deployment: &Deployment) -> impl Iterator<Item = &str> {
     containers.flat_map(|it| it.command.iter().chain(&it.args).flatten()).map(String::as_str)
 }
 
-/// Returns the value of a flag of the agent. A later value replaces an earlier one. `None` also if the Deployment is not known.
+/// Returns the value of a flag of the agent. A later value replaces an earlier one. `None` also if the Deployment is
+/// not known.
 pub(crate) fn flag_value<'a>(site: Site<'a>, name: &str) -> Option<&'a str> {
     let arguments = arguments(deployment(site).ok()??);
     let words: Vec<&str> = arguments.flat_map(|argument| argument.splitn(2, '=')).collect();
@@ -81,7 +82,8 @@ pub(super) fn is_planned(snapshot: &Snapshot, site: Site<'_>) -> bool {
     agent.is_some_and(|agent| agent.spec.planned_stop_time.is_some())
 }
 
-/// True if the agent of a cluster acts, although it has no Deployment. Leases of a member agent do not make a cluster the hub.
+/// True if the agent of a cluster acts, although it has no Deployment. Leases of a member agent do not make a cluster
+/// the hub.
 pub(super) fn is_alive(snapshot: &Snapshot, site: Site<'_>) -> bool {
     let renewed = |lease: &Lease| age(site, renewed_by_server(snapshot, site, lease));
     let is_fresh = |lease: &Lease| renewed(lease).is_some_and(|age| age <= LEASE_SECONDS);
@@ -101,14 +103,15 @@ pub(crate) fn is_expired(snapshot: &Snapshot, site: Site<'_>, lease: &Lease) -> 
     age(site, renewed_by_server(snapshot, site, lease)).is_some_and(|age| age > LEASE_SECONDS)
 }
 
-/// Returns the time of the last write of a Lease, by the clock of the API server. `None` for a server that does not keep it.
+/// Returns the time of the last write of a Lease, by the clock of the API server. `None` for a server that does not
+/// keep it.
 pub(super) fn written(lease: &Lease) -> Option<Timestamp> {
     let fields = lease.metadata.managed_fields.iter().flatten();
     fields.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max()
 }
 
-/// Returns the time of the last renewal of a Lease by the clock of the API server, as far as it is known. `renewTime` is by the
-/// clock of the agent.
+/// Returns the time of the last renewal of a Lease by the clock of the API server, as far as it is known. `renewTime`
+/// is by the clock of the agent.
 pub(super) fn renewed_by_server(snapshot: &Snapshot, site: Site<'_>, lease: &Lease) -> Option<Timestamp> {
     if let Some(newest) = written(lease) {
         return Some(newest);
@@ -121,8 +124,8 @@ pub(super) fn renewed_by_server(snapshot: &Snapshot, site: Site<'_>, lease: &Lea
     renewed.checked_sub(offset.unwrap_or_default()).ok()
 }
 
-/// True if the hub hears the agent of a member, and nothing of it is in the namespace in which the user expects the agents. Then the
-/// derived Services and imported slices of the fleet's API are not known.
+/// True if the hub hears the agent of a member, and nothing of it is in the namespace in which the user expects the
+/// agents. Then the derived Services and imported slices of the fleet's API are not known.
 pub(crate) fn is_elsewhere(snapshot: &Snapshot, member: &Member) -> bool {
     let namespace = &*member.agent.namespace;
     let is_of_fleet =

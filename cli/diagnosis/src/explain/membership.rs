@@ -316,13 +316,14 @@ pub(crate) fn has_foreign_owner(snapshot: &Snapshot, member: &Member) -> bool {
     matches!((&agent.spec.cluster_uid, &member.cluster_uid), (Some(owner), Some(own)) if owner != own)
 }
 
-/// Returns the time of the last heartbeat: the time at which the API server of the hub received it, otherwise the time that the
-/// member wrote.
+/// Returns the time of the last heartbeat: the time at which the API server of the hub received it, otherwise the time
+/// that the member wrote.
 pub(crate) fn renewed(agent: &MemberAgent) -> Timestamp {
     received(agent).unwrap_or(agent.spec.renew_time.0)
 }
 
-/// Returns the difference between the clock of the member and the clock of the hub; `None` if the object does not show it.
+/// Returns the difference between the clock of the member and the clock of the hub; `None` if the object does not show
+/// it.
 pub(crate) fn clock_offset(agent: &MemberAgent) -> Option<SignedDuration> {
     let offset = agent.spec.renew_time.0.duration_since(received(agent)?);
     // The API server writes whole seconds, so the true time of the write is up to a second later.
@@ -361,8 +362,8 @@ fn claims(member: &Member) -> Option<&TokenClaims> {
     secret(member).ok()?.token.as_ref()
 }
 
-/// Returns the Secret of a member that the hub does not hear. A viewer may not read Secrets, so it is not known if the Secret is
-/// the cause.
+/// Returns the Secret of a member that the hub does not hear. A viewer may not read Secrets, so it is not known if the
+/// Secret is the cause.
 fn secret_of_unheard<'a>(snapshot: &Snapshot, member: &'a Member) -> Result<&'a HubSecret, Stop> {
     if matches!(member.hub_secret, Listing::Denied(_)) && stopped(snapshot, member)?.is_none() {
         return Err(Stop::Unknown(format!("{}: this user may not read Secrets", member.id)));

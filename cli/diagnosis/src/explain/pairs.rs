@@ -173,8 +173,8 @@ pub(crate) fn in_use_by(import: &fleetnet_api::crd::ServiceImport) -> InUseBy {
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// True if the annotation of a namespace in the hub lists this cluster. Without the annotation, or without the namespace, the
-/// policy of the hub agent decides.
+/// True if the annotation of a namespace in the hub lists this cluster. Without the annotation, or without the
+/// namespace, the policy of the hub agent decides.
 pub(crate) fn is_allowed(
     snapshot: &Snapshot,
     namespace: Option<&k8s_openapi::api::core::v1::Namespace>,

@@ -33,7 +33,8 @@ pub(super) fn wanted(walk: &Walk<'_>) -> Result<Reach, Stop> {
     Ok(reach)
 }
 
-/// Returns what a client of the derived Service reaches in the importer's EndpointSlices. A headless Service has no derived Service.
+/// Returns what a client of the derived Service reaches in the importer's EndpointSlices. A headless Service has no
+/// derived Service.
 pub(super) fn served(walk: &Walk<'_>) -> Result<Reach, Stop> {
     let derived = derived(walk)?;
     let mut reach = Reach::new();
@@ -101,8 +102,9 @@ fn part(walk: &Walk<'_>) -> Result<Option<MergedCluster>, Stop> {
     Ok(merged.import.clusters.iter().find(|part| *part.cluster == *exporter.id).cloned())
 }
 
-/// Reduces a slice to the ports and families of its Service, because kube-proxy finds endpoints by the name of the port. Without a
-/// Service, without ports or in a headless Service, clients reach the slice as it is. `None` if the Service has none of its ports.
+/// Reduces a slice to the ports and families of its Service, because kube-proxy finds endpoints by the name of the
+/// port. Without a Service, without ports or in a headless Service, clients reach the slice as it is. `None` if the
+/// Service has none of its ports.
 pub(crate) fn of_service(mut content: SliceContent, service: Option<&Service>) -> Option<SliceContent> {
     let family = match &content.address_type {
         AddressType::IPv4 => "IPv4",

@@ -30,8 +30,8 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN711, Rule::Pair(addresses_have_one_exporter)),
 ];
 
-/// FN701. Compares, for each address and port, what the exporter has ready with what the importer serves. Compares only what the agents
-/// promise: the export is accepted and the claim is granted.
+/// FN701. Compares, for each address and port, what the exporter has ready with what the importer serves. Compares only
+/// what the agents promise: the export is accepted and the claim is granted.
 fn endpoints_are_equal(walk: &Walk<'_>) -> Found {
     walk.accepted_export()?;
     let site = Site::Member(walk.importer()?);
@@ -148,8 +148,9 @@ pub(crate) fn server_is_fast(_: &Snapshot, site: Site<'_>) -> Found {
     })))
 }
 
-/// FN707. Only addresses of pods: two clusters may list the same address outside of all clusters on purpose, which FN711 reports. The
-/// other cluster is the importer, whose own pods get the requests, or another exporter of the Service.
+/// FN707. Only addresses of pods: two clusters may list the same address outside of all clusters on purpose, which
+/// FN711 reports. The other cluster is the importer, whose own pods get the requests, or another exporter of the
+/// Service.
 pub(crate) fn addresses_are_of_one_cluster(walk: &Walk<'_>) -> Found {
     let exporter = walk.exporter()?;
     let of_slices = |member: &Member, slices: Vec<&EndpointSlice>| -> BTreeSet<String> {
@@ -175,7 +176,8 @@ pub(crate) fn addresses_are_of_one_cluster(walk: &Walk<'_>) -> Found {
     Ok(())
 }
 
-/// FN711. A notice, because one backend may be behind both clusters. The hub shows it, also for clusters that were not read.
+/// FN711. A notice, because one backend may be behind both clusters. The hub shows it, also for clusters that were not
+/// read.
 fn addresses_have_one_exporter(walk: &Walk<'_>) -> Found {
     if matches!(addresses_are_of_one_cluster(walk), Err(Stop::Broken(_))) {
         return Err(Stop::Skipped("FN707 reports it".to_owned()));

@@ -19,8 +19,8 @@ const MODE: &str = "endpointslices";
 /// Flag of the member agent with the time after which its EndpointSlice controller takes over.
 const TAKEOVER_AFTER: &str = "endpointslices-takeover-after";
 
-/// Returns the program that makes the EndpointSlices of a member; `None` if nothing shows it. A cluster without a Lease of
-/// kube-controller-manager may have one all the same.
+/// Returns the program that makes the EndpointSlices of a member; `None` if nothing shows it. A cluster without a Lease
+/// of kube-controller-manager may have one all the same.
 pub(crate) fn slice_maker(snapshot: &Snapshot, member: &Member) -> Option<SliceMaker> {
     let site = Site::Member(member);
     let silence = || age(site, renewed(member.controller_manager.known()?.first()?));

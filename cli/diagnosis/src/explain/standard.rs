@@ -364,8 +364,8 @@ fn writer<K: Resource>(object: &K) -> String {
     object.labels().get(labels::WRITER).cloned().unwrap_or_else(|| "another writer made this object".to_owned())
 }
 
-/// Returns the name that a port of the exporter has in the importer. `None` if clients do not reach the exporter at this port, because
-/// its export conflicts with an older one.
+/// Returns the name that a port of the exporter has in the importer. `None` if clients do not reach the exporter at
+/// this port, because its export conflicts with an older one.
 pub(super) fn served_name<'a>(walk: &Walk<'a>, own: &'a str) -> Result<Option<&'a str>, Stop> {
     let merged = walk.requested_import()?;
     let part = walk.exporter.and_then(|exporter| merged.spec.clusters.iter().find(|it| it.cluster == exporter.id));
@@ -374,7 +374,8 @@ pub(super) fn served_name<'a>(walk: &Walk<'a>, own: &'a str) -> Result<Option<&'
     Ok(served.map(|port| port.name.as_deref().unwrap_or_default()))
 }
 
-/// True if clients reach the exporter at one of these ports, or there are none. FN320 reports the conflict of other slices.
+/// True if clients reach the exporter at one of these ports, or there are none. FN320 reports the conflict of other
+/// slices.
 pub(super) fn is_served<'a>(walk: &Walk<'a>, ports: impl Iterator<Item = &'a str>) -> Result<bool, Stop> {
     let mut ports = ports.peekable();
     if ports.peek().is_none() {

@@ -113,7 +113,8 @@ impl<'a> Walk<'a> {
         decodable(found, listing, &namespace)
     }
 
-    /// Returns the InternalServiceExport if the hub agent accepted it. By the standard API, it accepts exports with conflicts too.
+    /// Returns the InternalServiceExport if the hub agent accepted it. By the standard API, it accepts exports with
+    /// conflicts too.
     pub(crate) fn accepted_export(&self) -> Result<&'a InternalServiceExport, Stop> {
         let not_accepted = || Stop::Skipped("the export is not accepted".to_owned());
         let export = self.internal_export()?.ok_or_else(not_accepted)?;
@@ -129,7 +130,8 @@ impl<'a> Walk<'a> {
         Ok(self.labelled_slices()?.into_iter().filter(|slice| !is_of_another_cluster(slice)).collect())
     }
 
-    /// Returns the EndpointSlices of the Service in the exporter that came from other clusters. They are not exported again.
+    /// Returns the EndpointSlices of the Service in the exporter that came from other clusters. They are not exported
+    /// again.
     pub(crate) fn slices_of_other_clusters(&self) -> Result<Vec<&'a EndpointSlice>, Stop> {
         Ok(self.labelled_slices()?.into_iter().filter(|slice| is_of_another_cluster(slice)).collect())
     }
@@ -243,8 +245,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns the name of the derived Service: from the label of the MultiClusterService, or by the rule of the standard API. A
-    /// headless Service of the standard API has none.
+    /// Returns the name of the derived Service: from the label of the MultiClusterService, or by the rule of the
+    /// standard API. A headless Service of the standard API has none.
     pub(crate) fn derived_name(&self) -> Result<Option<String>, Stop> {
         match self.api {
             Api::Fleet => Ok(self.multi_cluster_service()?.labels().get(labels::DERIVED_SERVICE).cloned()),
@@ -278,8 +280,8 @@ impl<'a> Walk<'a> {
         Ok(named(slices, self.import_namespace()?, name))
     }
 
-    /// Returns the imported slices that came from the exporter, also those whose label `managed-by` somebody changed: kube-proxy
-    /// uses them too.
+    /// Returns the imported slices that came from the exporter, also those whose label `managed-by` somebody changed:
+    /// kube-proxy uses them too.
     pub(crate) fn imported_slices(&self) -> Result<Vec<&'a EndpointSlice>, Stop> {
         let (importer, Some(exporter)) = (self.importer()?, self.exporter) else { return Ok(Vec::new()) };
         let slices = need(&importer.slices, "EndpointSlices", Site::Member(importer))?;
@@ -452,8 +454,8 @@ pub(crate) fn remaining(namespace: &Namespace) -> String {
     messages.collect::<Vec<_>>().join("; ")
 }
 
-/// Returns a found object. If nothing was found and the namespace contains an undecodable object, the step is skipped: the
-/// missing object may be the undecodable one, which FN506 reports.
+/// Returns a found object. If nothing was found and the namespace contains an undecodable object, the step is skipped:
+/// the missing object may be the undecodable one, which FN506 reports.
 pub(crate) fn decodable<'a, K, L>(
     found: Option<&'a K>,
     listing: &Listing<L>,
@@ -465,8 +467,8 @@ pub(crate) fn decodable<'a, K, L>(
     Ok(found)
 }
 
-/// Fails with `Waiting` if a change is younger than this number of seconds, by the clock of its cluster. A change without a
-/// time, or by an unknown clock, counts as old.
+/// Fails with `Waiting` if a change is younger than this number of seconds, by the clock of its cluster. A change
+/// without a time, or by an unknown clock, counts as old.
 pub(crate) fn older_than(seconds: i64, site: Site<'_>, changed: Option<Timestamp>) -> Found {
     match age(site, changed) {
         Some(age) if age < seconds => Err(Stop::Waiting(format!("the change is {age} s old"))),

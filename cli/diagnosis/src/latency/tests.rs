@@ -73,8 +73,8 @@ fn a_summary_is_read_from_the_json_of_a_member_agent() {
     assert_eq!(summary_of(&serde_json::json!({"spec": {}})), None);
 }
 
-/// Slow reference: writes each sample as the limits of its bucket, counts samples one by one up to the rank, and interpolates
-/// between the limits of the bucket in which the rank is reached.
+/// Slow reference: writes each sample as the limits of its bucket, counts samples one by one up to the rank, and
+/// interpolates between the limits of the bucket in which the rank is reached.
 fn reference(bounds: &[f64], counts: &[u64], quantile: f64) -> Option<f64> {
     let mut samples: Vec<(f64, f64)> = Vec::new();
     let mut lower = 0.0;

@@ -106,8 +106,8 @@ pub(super) fn cluster_ip(_: &Snapshot, member: &Member) -> Found {
     Ok(imports.map(|import| site.shown(import, "spec.type", "ClusterIP")).collect())
 }
 
-/// MultiClusterServices with the annotation of Azure for an internal load balancer, if the annotation of the fleet does not ask for one
-/// too. Go agents ignore the annotation of Azure.
+/// MultiClusterServices with the annotation of Azure for an internal load balancer, if the annotation of the fleet does
+/// not ask for one too. Go agents ignore the annotation of Azure.
 pub(super) fn internal_by_azure(_: &Snapshot, member: &Member) -> Found {
     internal(member, |fleet, azure| {
         azure == InternalLoadBalancer::Requested && fleet != InternalLoadBalancer::Requested
@@ -119,8 +119,8 @@ pub(super) fn internal_malformed(_: &Snapshot, member: &Member) -> Found {
     internal(member, |fleet, azure| fleet.max(azure) == InternalLoadBalancer::Malformed)
 }
 
-/// Returns the MultiClusterServices of type LoadBalancer by their requests for an internal load balancer: that of the fleet's
-/// annotation, and that of Azure's annotation.
+/// Returns the MultiClusterServices of type LoadBalancer by their requests for an internal load balancer: that of the
+/// fleet's annotation, and that of Azure's annotation.
 fn internal(member: &Member, is_meant: fn(InternalLoadBalancer, InternalLoadBalancer) -> bool) -> Found {
     let site = Site::Member(member);
     let imports = need(&member.multi_cluster_services, "MultiClusterServices", site)?;
@@ -154,7 +154,8 @@ pub(super) fn conflicts_of_equal_ports(snapshot: &Snapshot) -> Found {
     })
 }
 
-/// Returns the exports with this status of the condition `Conflict` whose ports and those of their ServiceImport are as asked.
+/// Returns the exports with this status of the condition `Conflict` whose ports and those of their ServiceImport are as
+/// asked.
 fn exports_with_ports(
     snapshot: &Snapshot,
     conflict: &str,
@@ -175,8 +176,8 @@ fn with_ports(snapshot: &Snapshot, export: &InternalServiceExport) -> Evidence {
     Site::Hub(&snapshot.hub).shown(export, "spec.ports", ports)
 }
 
-/// Fingerprint of the ports of an export or a ServiceImport, as the hub agent compares them. `None` for an object that it cannot
-/// decode.
+/// Fingerprint of the ports of an export or a ServiceImport, as the hub agent compares them. `None` for an object that
+/// it cannot decode.
 fn fingerprint(kind: Kind, object: &impl serde::Serialize) -> Option<Text> {
     let ports = match decode(kind, &serde_json::to_vec(object).ok()?).ok()? {
         Object::InternalServiceExport(export) => export.ports,

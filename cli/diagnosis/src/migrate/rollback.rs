@@ -1,7 +1,7 @@
 //! Changes of objects before Go agents start in place of fleetnet.
 //!
-//! Go agents find the export of a source slice by an annotation of the slice, fleetnet finds it by the UID of the slice. Without
-//! the annotation, Go agents export the slice a second time, under another name.
+//! Go agents find the export of a source slice by an annotation of the slice, fleetnet finds it by the UID of the
+//! slice. Without the annotation, Go agents export the slice a second time, under another name.
 
 use super::find::{go_name, is_of};
 use crate::agents::Agent;
@@ -151,7 +151,8 @@ fn ends(export: &InternalServiceExport) -> Option<&'static str> {
     }
 }
 
-/// Returns the changes before the Go hub agent starts: the announcements of the hub agent end, and the MergedServiceImports go.
+/// Returns the changes before the Go hub agent starts: the announcements of the hub agent end, and the
+/// MergedServiceImports go.
 ///
 /// # Errors
 /// If the hub agent still runs, if a member imports by the standard API, or if not everything could be read.
@@ -201,7 +202,8 @@ fn merged_imports(snapshot: &Snapshot) -> Result<&[MergedServiceImport], Refused
     if *listing == Listing::NotDefined { Ok(&[]) } else { Ok(need(listing, "MergedServiceImports", hub)?) }
 }
 
-/// Fails if a member agent has imported a Service by the standard API: only the agent can remove what it made in the namespaces of users.
+/// Fails if a member agent has imported a Service by the standard API: only the agent can remove what it made in the
+/// namespaces of users.
 fn nobody_imports_by_standard_api<'a>(
     mut merged: impl Iterator<Item = &'a MergedServiceImport>,
 ) -> Result<(), Refused> {
@@ -307,8 +309,8 @@ fn named(reference: &ExportedObjectReference) -> (&str, &str) {
     (&reference.namespace, &reference.name)
 }
 
-/// Returns what happens to the exports or claims of a member that do not have the name of the Go agents. They go when the Go
-/// agents have written their own: before, the Service would be without an export or claim.
+/// Returns what happens to the exports or claims of a member that do not have the name of the Go agents. They go when
+/// the Go agents have written their own: before, the Service would be without an export or claim.
 fn with_other_names<'a, K: Resource<DynamicType = ()> + 'a>(
     objects: impl Iterator<Item = &'a K>,
     member: &Member,
@@ -333,8 +335,8 @@ fn with_other_names<'a, K: Resource<DynamicType = ()> + 'a>(
     changes.collect()
 }
 
-/// Returns the source slices that Go agents continue to export, by UID, each with its export. Of several exports of one slice,
-/// the first by name counts.
+/// Returns the source slices that Go agents continue to export, by UID, each with its export. Of several exports of one
+/// slice, the first by name counts.
 fn continued<'a>(
     slices: &'a [EndpointSlice],
     exports: &'a [EndpointSliceExport],

@@ -1,5 +1,5 @@
-//! Writes of a return to Go agents. Each is for the object that was read: if it has changed since, the answer is 409, and an object that
-//! is gone is 404.
+//! Writes of a return to Go agents. Each is for the object that was read: if it has changed since, the answer is 409,
+//! and an object that is gone is 404.
 
 use super::{Annotated, Change, Object, is_judged};
 use fleetnet_api::crd::MemberAgent;
@@ -11,7 +11,8 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 
-/// Makes a change. `cluster` is the one that has the object: the member for [`Change::Annotate`], and the hub for all others.
+/// Makes a change. `cluster` is the one that has the object: the member for [`Change::Annotate`], and the hub for all
+/// others.
 pub async fn make(change: Change, cluster: &Client) -> kube::Result<()> {
     match change {
         Change::Keep { .. } => Ok(()),
@@ -25,14 +26,16 @@ pub async fn make(change: Change, cluster: &Client) -> kube::Result<()> {
     }
 }
 
-/// Sends a heartbeat with the announcement of a stop in place of a member agent. Both limits of silence are then 10 minutes longer.
+/// Sends a heartbeat with the announcement of a stop in place of a member agent. Both limits of silence are then 10
+/// minutes longer.
 pub async fn renew(hub: &Client, agent: &Object, now: Timestamp) -> kube::Result<()> {
     let spec = json!({"renewTime": format!("{now:.6}"), "plannedStopTime": format!("{now:.6}")});
     let patch = Patch::Merge(json!({"metadata": {"uid": agent.uid}, "spec": spec}));
     agents(hub, agent).patch(&agent.name, &PatchParams::default(), &patch).await.map(drop)
 }
 
-/// Deletes the MemberAgent of a member. Returns false, and deletes nothing, if the hub agent has judged the member since it was read.
+/// Deletes the MemberAgent of a member. Returns false, and deletes nothing, if the hub agent has judged the member
+/// since it was read.
 pub async fn forget(hub: &Client, agent: &Object) -> kube::Result<bool> {
     let present = agents(hub, agent).get(&agent.name).await?;
     if present.status.as_ref().is_some_and(is_judged) {

@@ -1,7 +1,7 @@
 //! Class of a failure to reach an API server.
 //!
-//! The class comes from the types of the errors. For DNS and TCP there is no public type, so a second attempt finds the class:
-//! it resolves the host name, and connects to the port.
+//! The class comes from the types of the errors. For DNS and TCP there is no public type, so a second attempt finds the
+//! class: it resolves the host name, and connects to the port.
 
 use super::Target;
 use crate::snapshot::{Failure, FailureClass};

@@ -23,8 +23,8 @@ enum Where {
     Own,
 }
 
-/// Rights without which the hub agent does not carry out its job. deploy/hub-agent.yaml grants them. A watch also lists a kind, except
-/// on old API servers.
+/// Rights without which the hub agent does not carry out its job. deploy/hub-agent.yaml grants them. A watch also lists
+/// a kind, except on old API servers.
 const HUB_AGENT: &[Right] = &[
     ("watch", "", "namespaces", Where::All),
     ("watch", GROUP, "memberagents", Where::All),
@@ -42,7 +42,8 @@ const HUB_AGENT: &[Right] = &[
     ("patch", GROUP, "endpointsliceimports", Where::All),
 ];
 
-/// Rights without which the member agent does not carry out its job in its own cluster. deploy/member-agent.yaml grants them.
+/// Rights without which the member agent does not carry out its job in its own cluster. deploy/member-agent.yaml grants
+/// them.
 const MEMBER_AGENT: &[Right] = &[
     ("watch", "", "services", Where::All),
     ("watch", "discovery.k8s.io", "endpointslices", Where::All),
@@ -75,7 +76,8 @@ const STANDARD_API: &[Right] = &[
     ("patch", "discovery.k8s.io", "endpointslices", Where::All),
 ];
 
-/// Rights of a member agent that makes EndpointSlices of pods, in its own cluster. deploy/endpointslices.yaml grants them.
+/// Rights of a member agent that makes EndpointSlices of pods, in its own cluster. deploy/endpointslices.yaml grants
+/// them.
 const SLICES: &[Right] = &[
     ("list", "", "pods", Where::All),
     ("list", "", "nodes", Where::All),

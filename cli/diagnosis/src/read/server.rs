@@ -111,8 +111,8 @@ impl<'a> Server<'a> {
         self.throttled.load(Ordering::Relaxed)
     }
 
-    /// Lists a kind in pages. `kind` names the kind in the agents' model, so that the listing shows objects that the agents
-    /// cannot decode.
+    /// Lists a kind in pages. `kind` names the kind in the agents' model, so that the listing shows objects that the
+    /// agents cannot decode.
     pub(super) async fn list<K>(
         &self,
         namespace: Option<&str>,

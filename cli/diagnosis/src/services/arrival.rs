@@ -57,7 +57,8 @@ fn arrival(member: &Member, namespace: &str, slices: &[Exported]) -> Arrival {
     Arrival { importer: member.id.clone(), endpoints, missing_exporters }
 }
 
-/// Returns the number of ready endpoints of a slice. Clients reach none of them without a port, if the exported slice has ports.
+/// Returns the number of ready endpoints of a slice. Clients reach none of them without a port, if the exported slice
+/// has ports.
 fn ready(slice: &EndpointSlice, has_ports: bool) -> usize {
     if has_ports && slice.ports.iter().flatten().next().is_none() {
         return 0;

@@ -7,7 +7,8 @@ use clap_complete::Shell;
 /// Options of the command.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Shell whose script to print. The script for kubectl completes `kubectl fleetnet` in all shells that kubectl completes.
+    /// Shell whose script to print. The script for kubectl completes `kubectl fleetnet` in all shells that kubectl
+    /// completes.
     #[arg(value_name = "SHELL", value_enum)]
     shell: Caller,
 }
@@ -24,8 +25,9 @@ enum Caller {
     Zsh,
 }
 
-/// End of the program that kubectl calls with the words after `kubectl fleetnet`; the last one is to be completed. The program
-/// prints the candidates, and then the directive 4: do not complete names of files. compopt works only in an interactive shell.
+/// End of the program that kubectl calls with the words after `kubectl fleetnet`; the last one is to be completed. The
+/// program prints the candidates, and then the directive 4: do not complete names of files. compopt works only in an
+/// interactive shell.
 const OF_KUBECTL: &str = r#"
 COMP_WORDS=(fleetnet "$@") COMP_CWORD=$#
 _fleetnet fleetnet "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}" 2>/dev/null

@@ -24,8 +24,8 @@ pub(crate) const HEADING: &str = "Common options";
 /// Flags that choose the clusters.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ClusterFlags {
-    /// Kubeconfig with contexts. Repeat the flag for several files. Default: the files in KUBECONFIG, else ~/.kube/config, else
-    /// the service account of this pod.
+    /// Kubeconfig with contexts. Repeat the flag for several files. Default: the files in KUBECONFIG, else
+    /// ~/.kube/config, else the service account of this pod.
     #[arg(long, value_name = "FILE", help_heading = HEADING, hide_short_help = true)]
     pub(crate) kubeconfig: Vec<PathBuf>,
 
@@ -33,7 +33,8 @@ pub(crate) struct ClusterFlags {
     #[arg(long, value_name = "NAME", help_heading = HEADING, hide_short_help = true)]
     pub(crate) hub_context: Option<String>,
 
-    /// Context of a member. Repeat the flag for several members. Default: all contexts whose cluster is a member of the hub; for join, none.
+    /// Context of a member. Repeat the flag for several members. Default: all contexts whose cluster is a member of the
+    /// hub; for join, none.
     #[arg(long, value_name = "NAME", help_heading = HEADING, hide_short_help = true)]
     pub(crate) context: Vec<String>,
 
@@ -202,8 +203,9 @@ impl Contexts {
         config.map_err(|error| Failure::new(Class::Kubeconfig, &failure::causes(&error)))
     }
 
-    /// Returns the kubeconfig as a context of this file sees it: the clusters and users of its own file come before those of
-    /// other files. So two files may both have a user `admin`, and a context may also use a cluster of another file.
+    /// Returns the kubeconfig as a context of this file sees it: the clusters and users of its own file come before
+    /// those of other files. So two files may both have a user `admin`, and a context may also use a cluster of another
+    /// file.
     fn seen_from(&self, index: usize) -> Kubeconfig {
         let order = std::iter::once(index).chain((0..self.files.len()).filter(|other| *other != index));
         let files: Vec<&Kubeconfig> = order.filter_map(|index| self.files.get(index)).collect();

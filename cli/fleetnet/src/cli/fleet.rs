@@ -24,8 +24,8 @@ use std::time::Duration;
 pub(crate) enum Breadth {
     /// Only those that the user names with `--context`. The hub knows enough of the others.
     Named,
-    /// Members that the user names with `--context`. Without one, all that answer within 2 s. Also clusters with a running agent that the
-    /// hub does not know.
+    /// Members that the user names with `--context`. Without one, all that answer within 2 s. Also clusters with a
+    /// running agent that the hub does not know.
     Reachable,
     /// All that a context leads to.
     All,
@@ -50,7 +50,8 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Finds the hub and the members. `whole` limits each later reading. A hub that does not answer is no error here: the snapshot shows it.
+    /// Finds the hub and the members. `whole` limits each later reading. A hub that does not answer is no error here:
+    /// the snapshot shows it.
     ///
     /// # Errors
     /// If a kubeconfig or the hub's context is wrong.
@@ -82,7 +83,8 @@ impl Fleet {
         fleet.without_context = found.without_context(!flags.context.is_empty());
         fleet.reached = found.reached;
         for failure in found.failed.into_iter().chain(found.silent) {
-            // A context with the name of a member most likely leads to it. Then the diagnosis says what is wrong with it.
+            // A context with the name of a member most likely leads to it. Then the diagnosis says what is wrong with
+            // it.
             let is_lost = |id: &&String| **id == failure.context && !fleet.members.contains_key(*id);
             let id = fleet.known.ids.iter().find(is_lost);
             match id {
@@ -115,7 +117,8 @@ impl Fleet {
         snapshot
     }
 
-    /// Returns the members in their natural order, also those that the hub should know; `None` if the hub did not answer.
+    /// Returns the members in their natural order, also those that the hub should know; `None` if the hub did not
+    /// answer.
     pub(crate) fn ids(&self) -> Option<Vec<String>> {
         Some(distinct(self.known.members()?.iter().chain(self.members.keys()).cloned()))
     }

@@ -58,8 +58,8 @@ pub(crate) struct Options {
     #[arg(value_name = "MEMBER", value_parser = member_id)]
     member: String,
 
-    /// Apply the objects to the hub. With --context, also write the Secret fleetnet-hub with a token into the member. A second
-    /// run changes nothing, and repairs what is broken.
+    /// Apply the objects to the hub. With --context, also write the Secret fleetnet-hub with a token into the member. A
+    /// second run changes nothing, and repairs what is broken.
     #[arg(long)]
     apply: bool,
 

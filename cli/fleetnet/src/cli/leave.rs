@@ -1,4 +1,5 @@
-//! Command `fleetnet leave`: takes a member out of the fleet. Nothing of the fleet is left behind, and nothing foreign is deleted.
+//! Command `fleetnet leave`: takes a member out of the fleet. Nothing of the fleet is left behind, and nothing foreign
+//! is deleted.
 //!
 //! ```text
 //! member: exports, imports, labels ──> wait for its agent ──> Secret      (without --force)
@@ -167,7 +168,8 @@ async fn leave(options: &Options, contexts: &Contexts, hub: &Cluster, log: &mut 
     })?;
     log.servers.insert(member.context.clone(), member.url().to_string());
     if !others.is_empty() {
-        // Each agent of the cluster serves all its ServiceExports and MultiClusterServices, so they are not of one member only.
+        // Each agent of the cluster serves all its ServiceExports and MultiClusterServices, so they are not of one
+        // member only.
         log.progress.note(&format!(
             "the cluster of context {} is also the member {}: its ServiceExports and MultiClusterServices stay, and only what {id} has \
              in the hub is removed. If that is wrong, take the other member out first, with --force",

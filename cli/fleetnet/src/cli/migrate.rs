@@ -16,14 +16,15 @@ pub(crate) struct Options {
 enum Command {
     /// List what a change of agents does not carry over.
     ///
-    /// Changes nothing. Each item has the agents whose change has the effect, the objects and a remedy. An item about traffic has
-    /// exit code 1.
+    /// Changes nothing. Each item has the agents whose change has the effect, the objects and a remedy. An item about
+    /// traffic has exit code 1.
     Check(check::Options),
 
     /// Prepare the return of one cluster to Go agents, after its fleetnet agent has stopped.
     ///
-    /// In a member: annotates the source slices, so that Go agents continue their exports, and deletes what Go agents do not
-    /// continue in the hub. Then waits until the other agents write the Go form for this cluster. --dry-run shows the objects.
+    /// In a member: annotates the source slices, so that Go agents continue their exports, and deletes what Go agents
+    /// do not continue in the hub. Then waits until the other agents write the Go form for this cluster. --dry-run
+    /// shows the objects.
     ToGo(to_go::Options),
 }
 

@@ -175,8 +175,8 @@ pub(crate) fn api_of(cluster: &Cluster, object: &Value) -> Api<DynamicObject> {
     }
 }
 
-/// Returns the error of a write. A missing right names the action, and what to do. A server that refuses a write is a fault: the
-/// command could not do what it should.
+/// Returns the error of a write. A missing right names the action, and what to do. A server that refuses a write is a
+/// fault: the command could not do what it should.
 pub(crate) fn write_failed(failure: Failure, verb: &str, object: &Reference) -> Stop {
     if failure.class == Class::Forbidden {
         return Stop::fault(format!(

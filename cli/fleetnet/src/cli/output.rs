@@ -110,7 +110,8 @@ pub(crate) fn print(report: &dyn Report, flags: OutputFlags) -> io::Result<()> {
     write(&render(report, flags, flags.paint()))
 }
 
-/// Prints a report in place of the one before. Without a terminal, and in formats for programs, it comes after the one before.
+/// Prints a report in place of the one before. Without a terminal, and in formats for programs, it comes after the one
+/// before.
 ///
 /// # Errors
 /// As [`print`].

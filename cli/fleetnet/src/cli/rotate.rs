@@ -5,7 +5,8 @@
 //! member: Secret with the new token                                 (without --hub-only)
 //! ```
 //!
-//! A token names the UID of its ServiceAccount, so no token of the deleted account is valid. Roles are bound by name, so they stay.
+//! A token names the UID of its ServiceAccount, so no token of the deleted account is valid. Roles are bound by name,
+//! so they stay.
 
 use super::contexts::connect::Cluster;
 use super::contexts::hub::require as require_hub;
@@ -40,8 +41,8 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with = "context")]
     hub_only: bool,
 
-    /// URL of the hub's API server for the pods of the member. Default: the URL in the member's Secret, else the server of the hub's
-    /// context.
+    /// URL of the hub's API server for the pods of the member. Default: the URL in the member's Secret, else the server
+    /// of the hub's context.
     #[arg(long, value_name = "URL", value_parser = url)]
     hub_server: Option<String>,
 
@@ -156,7 +157,8 @@ async fn revoke(hub: &Cluster, id: &str, done: &mut Vec<Done>) -> Result<(), Sto
     create(hub, &accounts, &old, &object).await?;
     add(done, &object, Action::Created, "");
 
-    // kube-controller-manager deletes the Secret too, but only later. Its token must not be taken for one of the new account.
+    // kube-controller-manager deletes the Secret too, but only later. Its token must not be taken for one of the new
+    // account.
     let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), &namespace);
     let object = Reference::new("Secret", &namespace, TOKEN_SECRET);
     let stored = hub.find(secrets.get_metadata(TOKEN_SECRET)).await;

@@ -15,9 +15,9 @@ pub(crate) struct Options {
 enum Command {
     /// Connect to imported Services from a pod in each importing cluster: by address, by Service and by name.
     ///
-    /// Creates one pod in each importing cluster, and deletes it afterwards, also after Ctrl-C. Only TCP ports are tested. At most 3
-    /// addresses of each exporter, port and family, 4 ports of a Service, and without a name 10 Services. Exit codes: 0 all
-    /// connections work, 1 a fault, 3 something could not be tested.
+    /// Creates one pod in each importing cluster, and deletes it afterwards, also after Ctrl-C. Only TCP ports are
+    /// tested. At most 3 addresses of each exporter, port and family, 4 ports of a Service, and without a name 10
+    /// Services. Exit codes: 0 all connections work, 1 a fault, 3 something could not be tested.
     #[command(
         after_help = "Examples:\n  fleetnet test connectivity shop/web\n  fleetnet test connectivity shop/web --to east --image registry.example/busybox:1.37.0\n  fleetnet test connectivity shop/web --from-here"
     )]

@@ -101,8 +101,8 @@ async fn of_hub(flags: &ClusterFlags) -> Result<Vec<Component>, Stop> {
     Ok(std::iter::once(server).chain(of_agents(&agents, &hub.context)).collect())
 }
 
-/// Returns the versions in MemberAgents. Each distinct version of the hub agent is listed once: after an upgrade, some members
-/// may not have an answer of the new version yet.
+/// Returns the versions in MemberAgents. Each distinct version of the hub agent is listed once: after an upgrade, some
+/// members may not have an answer of the new version yet.
 fn of_agents(agents: &[MemberAgent], hub: &str) -> Vec<Component> {
     let of_hub: BTreeSet<&String> = agents.iter().filter_map(|agent| agent.status.as_ref()?.version.as_ref()).collect();
     let component = |component, cluster: &str, version: &str| Component {

@@ -1,5 +1,5 @@
-//! One-line descriptions of objects. Objects with equal content have equal descriptions, so a comparison of expected and actual
-//! objects only compares descriptions. Does no I/O.
+//! One-line descriptions of objects. Objects with equal content have equal descriptions, so a comparison of expected
+//! and actual objects only compares descriptions. Does no I/O.
 
 use super::observe::full_name;
 use fleetnet_api::crd::endpoint_slice_export::{self, EndpointSliceExportSpec};
@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 /// Description of the port of every slice in the sandbox.
 const SLICE_PORT: &str = "http 8080/TCP";
 
-/// Kind of an object, and its name as `[namespace/]name`. Names of exported and imported slices end with a hash, which the key
-/// omits.
+/// Kind of an object, and its name as `[namespace/]name`. Names of exported and imported slices end with a hash, which
+/// the key omits.
 pub(crate) type Key = (&'static str, String);
 
 /// Object that was found in a cluster.
@@ -28,8 +28,8 @@ pub(crate) struct Found {
     pub(crate) description: String,
 }
 
-/// Compares the objects that were found in a cluster with the expected objects. Returns the differences as sentences, in which
-/// `place` is the name of the cluster.
+/// Compares the objects that were found in a cluster with the expected objects. Returns the differences as sentences,
+/// in which `place` is the name of the cluster.
 pub(crate) fn compare(
     place: &str,
     mut expected: BTreeMap<Key, String>,
@@ -49,8 +49,8 @@ pub(crate) fn compare(
     wrong
 }
 
-/// Returns the name of an exported slice without the hash at its end. The remaining name consists of the cluster, namespace and
-/// name of the source slice.
+/// Returns the name of an exported slice without the hash at its end. The remaining name consists of the cluster,
+/// namespace and name of the source slice.
 pub(crate) fn source(name: &str) -> &str {
     name.rsplit_once('-').map_or(name, |(source, _)| source)
 }
@@ -137,7 +137,8 @@ pub(crate) fn sandbox_port(port: u16) -> String {
     format!("http {port}/TCP to 8080")
 }
 
-/// Describes the only port of a Service that the standard API imports. It has no target port, because each cluster has its own.
+/// Describes the only port of a Service that the standard API imports. It has no target port, because each cluster has
+/// its own.
 pub(crate) fn merged_port(port: u16) -> String {
     format!("http {port}/TCP to {port}")
 }

@@ -41,8 +41,8 @@ use tokio::time::timeout;
 /// Name of the hub cluster in events.
 pub(crate) const HUB: &str = "hub";
 
-/// Times without a heartbeat after which a member is silent in the scenarios `member-silent` and `hub-down`: short, but longer than the
-/// interval of heartbeats.
+/// Times without a heartbeat after which a member is silent in the scenarios `member-silent` and `hub-down`: short, but
+/// longer than the interval of heartbeats.
 pub(crate) const SILENCE: SilenceLimits = SilenceLimits { soft_micros: 15_000_000, hard_micros: 600_000_000 };
 
 /// Running fleet of the sandbox.
@@ -175,7 +175,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// Makes the hub reachable again. Its agent then waits for its Lease, if the interruption was longer than the Lease.
+    /// Makes the hub reachable again. Its agent then waits for its Lease, if the interruption was longer than the
+    /// Lease.
     pub(crate) async fn mend_hub(&self) -> anyhow::Result<()> {
         let since = to_jiff(Clock::system().now());
         self.hub.mend().await?;

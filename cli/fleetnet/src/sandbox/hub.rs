@@ -1,5 +1,5 @@
-//! Comparison of the hub with the expected state. The sandbox does not watch the hub, because this would cost more than the
-//! watches of all members. Instead, the sandbox lists the objects of the hub when it needs a verdict.
+//! Comparison of the hub with the expected state. The sandbox does not watch the hub, because this would cost more than
+//! the watches of all members. Instead, the sandbox lists the objects of the hub when it needs a verdict.
 
 use super::describe::{self, Found, Key};
 use super::observe::{Expected, NAMESPACE};
@@ -87,8 +87,8 @@ fn full_name<K: Resource>(object: &K) -> String {
     format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// Describes the outcome of conflict resolution in a ServiceImport. The description does not depend on the order of the accepted
-/// clusters.
+/// Describes the outcome of conflict resolution in a ServiceImport. The description does not depend on the order of the
+/// accepted clusters.
 fn resolved(status: Option<&ServiceImportStatus>) -> String {
     let status = status.cloned().unwrap_or_default();
     let mut clusters: Vec<String> = status.clusters.into_iter().flatten().map(|it| it.cluster).collect();

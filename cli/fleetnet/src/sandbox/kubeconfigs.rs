@@ -1,5 +1,5 @@
-//! Folder of the option `--kubeconfigs`, with one kubeconfig for every cluster. The kubeconfigs exist only while the sandbox
-//! runs.
+//! Folder of the option `--kubeconfigs`, with one kubeconfig for every cluster. The kubeconfigs exist only while the
+//! sandbox runs.
 
 use super::event::Event;
 use super::fleet::{Fleet, HUB};
@@ -20,7 +20,8 @@ pub(crate) const FLEET: &str = "fleet";
 /// Folder that the processes of `--packets` have for themselves.
 const HIDDEN: &str = "/run";
 
-/// Empty kubeconfig files and reserved ports for a fleet that has not started yet. Dropping this value removes the files.
+/// Empty kubeconfig files and reserved ports for a fleet that has not started yet. Dropping this value removes the
+/// files.
 pub(crate) struct Kubeconfigs {
     folder: Option<Folder>,
     listeners: Vec<TcpListener>,
@@ -34,8 +35,8 @@ struct Folder {
     files: Vec<PathBuf>,
 }
 
-/// Complete kubeconfigs, and the HTTPS listeners of the servers in memory. Dropping this value removes the files and closes the
-/// listeners.
+/// Complete kubeconfigs, and the HTTPS listeners of the servers in memory. Dropping this value removes the files and
+/// closes the listeners.
 pub(crate) struct Published {
     pub(crate) files: usize,
     _folder: Option<Folder>,

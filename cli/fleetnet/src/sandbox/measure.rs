@@ -26,8 +26,8 @@ pub(crate) struct Written {
 }
 
 impl Ledger {
-    /// Adds writes of agents. Ignores writes of other users, and writes of Leases and Events, because they are not caused by a
-    /// change of endpoints.
+    /// Adds writes of agents. Ignores writes of other users, and writes of Leases and Events, because they are not
+    /// caused by a change of endpoints.
     pub(crate) fn add(&mut self, written: Written, times: u64) {
         let agents = written.user.ends_with("hub-agent") || written.user.ends_with("member-agent");
         if agents && !matches!(written.resource.as_str(), "leases" | "events") && times > 0 {
@@ -69,8 +69,8 @@ impl Ledger {
     }
 }
 
-/// Returns a short name for the user of a service account, such as `hub-agent`. For a service account in a member namespace,
-/// the short name also contains the member: `member-agent of member-1`. Other users keep their names.
+/// Returns a short name for the user of a service account, such as `hub-agent`. For a service account in a member
+/// namespace, the short name also contains the member: `member-agent of member-1`. Other users keep their names.
 fn known_as(user: &str) -> String {
     let Some((namespace, name)) = user.strip_prefix(SERVICE_ACCOUNT).and_then(|account| account.split_once(':')) else {
         return user.to_owned();

@@ -19,7 +19,8 @@ const SLICE: &str = "EndpointSlice";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fact {
     Export(Export),
-    /// Status of the condition `Valid` of a MultiClusterService, or of the condition `Ready` of a ServiceImport of the standard API.
+    /// Status of the condition `Valid` of a MultiClusterService, or of the condition `Ready` of a ServiceImport of the
+    /// standard API.
     Import(bool),
     /// One-line description of a derived Service.
     Derived(String),
@@ -132,7 +133,8 @@ impl World {
         self.awaited.insert(address.to_owned(), BTreeMap::new());
     }
 
-    /// Returns the number of members in which the endpoint with this address has become visible since [`World::await_arrivals`].
+    /// Returns the number of members in which the endpoint with this address has become visible since
+    /// [`World::await_arrivals`].
     pub(crate) fn arrived(&self, address: &str) -> usize {
         self.awaited.get(address).map_or(0, BTreeMap::len)
     }
@@ -208,7 +210,8 @@ impl World {
         })
     }
 
-    /// Returns the members' differences from what the sandbox made. Objects that only a user can have made do not count.
+    /// Returns the members' differences from what the sandbox made. Objects that only a user can have made do not
+    /// count.
     pub(crate) fn own_differences<'a>(&'a self, expected: &'a Expected) -> impl Iterator<Item = String> + 'a {
         self.differences(expected).filter(|difference| !difference.ends_with("should not be there"))
     }
@@ -270,8 +273,8 @@ impl Expected {
         Self { api, ..Self::default() }
     }
 
-    /// Returns the exports that should be part of the import, by member and Service. The fleet's API leaves out exports in conflict,
-    /// the standard API does not.
+    /// Returns the exports that should be part of the import, by member and Service. The fleet's API leaves out exports
+    /// in conflict, the standard API does not.
     pub(crate) fn accepted_exports(&self) -> impl Iterator<Item = (usize, &str)> {
         let is_accepted = |export: &Export| match self.api {
             Api::Fleet => *export == Export { valid: Some(true), conflict: Some(false) },
@@ -290,8 +293,8 @@ impl Expected {
         self.ports.get(&(member, service.to_owned())).copied().unwrap_or_default()
     }
 
-    /// Returns the port of an imported Service. `None` if no export is accepted. By the standard API, the oldest export decides: members
-    /// export a Service one after the other.
+    /// Returns the port of an imported Service. `None` if no export is accepted. By the standard API, the oldest export
+    /// decides: members export a Service one after the other.
     fn exported_port(&self, service: &str) -> Option<u16> {
         let (member, _) = self.accepted_exports().find(|(_, exported)| *exported == service)?;
         Some(self.port(member, service))
@@ -349,7 +352,8 @@ pub(crate) fn address(member: usize, number: u16) -> String {
     format!("10.{}.{high}.{low}", member + 1)
 }
 
-/// Returns the index of the member that an endpoint belongs to. The addresses of pods are `10.244.<number of the member>.x`.
+/// Returns the index of the member that an endpoint belongs to. The addresses of pods are
+/// `10.244.<number of the member>.x`.
 fn origin_of(address: &str) -> Option<usize> {
     let network = address.strip_prefix(PODS).or_else(|| address.strip_prefix("10."))?;
     network.split('.').next()?.parse::<usize>().ok()?.checked_sub(1)

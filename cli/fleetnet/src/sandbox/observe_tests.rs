@@ -10,8 +10,8 @@ fn slice(addresses: &[&str]) -> Option<Fact> {
     Some(Fact::Slice(Slice { derived: "work-app".to_owned(), addresses, description, ..Slice::default() }))
 }
 
-/// Returns the expected state of two members: the first member exports two slices, and the second member imports these slices.
-/// The observed state is empty.
+/// Returns the expected state of two members: the first member exports two slices, and the second member imports these
+/// slices. The observed state is empty.
 fn fleet() -> (World, Expected) {
     let mut expected = Expected::default();
     expected.exports.insert((0, "app".to_owned()), GOOD);

@@ -1,4 +1,5 @@
-//! Servers for `--real`. A build without the feature `real` has no such servers, and [`crate::args`] rejects the option.
+//! Servers for `--real`. A build without the feature `real` has no such servers, and [`crate::args`] rejects the
+//! option.
 
 #[cfg(not(feature = "real"))]
 mod absent;

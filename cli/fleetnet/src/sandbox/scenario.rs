@@ -1,5 +1,5 @@
-//! Scenarios: each one causes a failure, explains the failure to the user, and compares the clusters with the expected state at
-//! the end.
+//! Scenarios: each one causes a failure, explains the failure to the user, and compares the clusters with the expected
+//! state at the end.
 
 mod agent_killed;
 mod conflict;

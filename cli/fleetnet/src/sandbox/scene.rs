@@ -1,4 +1,5 @@
-//! Actions on the sandbox's fleet (Services, exports, imports, changes of endpoints), and the state expected after them.
+//! Actions on the sandbox's fleet (Services, exports, imports, changes of endpoints), and the state expected after
+//! them.
 
 mod live;
 mod user;
@@ -23,8 +24,8 @@ pub(crate) const SERVICE: &str = "app";
 const SLICES: u16 = 2;
 /// Number of endpoints in each slice of [`SERVICE`].
 const ENDPOINTS: u16 = 3;
-/// Lowest number of an endpoint that a change creates. Each change replaces the last endpoint of a slice by an endpoint with a
-/// new number.
+/// Lowest number of an endpoint that a change creates. Each change replaces the last endpoint of a slice by an endpoint
+/// with a new number.
 const FIRST_CHANGING: u16 = 100;
 /// Default changes per second without `--once`, slow enough for a person to follow.
 const UNHURRIED: f64 = 2.0;
@@ -32,8 +33,8 @@ const UNHURRIED: f64 = 2.0;
 const HURRIED: f64 = 20.0;
 /// Time without writes after which a change counts as complete, so that the sandbox can count the writes of the change.
 const QUIET: Duration = Duration::from_millis(10);
-/// Time for which the sandbox waits for missing writes of a change that has arrived. The hub agent writes an object at most a second
-/// after a preview without an acknowledgement.
+/// Time for which the sandbox waits for missing writes of a change that has arrived. The hub agent writes an object at
+/// most a second after a preview without an acknowledgement.
 const LATE_WRITES: Duration = Duration::from_millis(1500);
 /// Time without writes after which the whole fleet counts as settled.
 const SETTLED: Duration = Duration::from_millis(100);
@@ -53,8 +54,8 @@ pub(crate) struct Scene<'a> {
     patience: Duration,
     /// Number of changes that were started.
     changes: u32,
-    /// Number of changes that reached all importers. Only the writes of these changes are added to `cost`. All other changes
-    /// are counted in `lost`.
+    /// Number of changes that reached all importers. Only the writes of these changes are added to `cost`. All other
+    /// changes are counted in `lost`.
     counted: u32,
     cost: Ledger,
     lost: u32,
@@ -90,8 +91,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Creates [`SERVICE`] in every member, exports the Service from every member, and imports it in every member. Returns the
-    /// differences from the expected state that remain after a time limit.
+    /// Creates [`SERVICE`] in every member, exports the Service from every member, and imports it in every member.
+    /// Returns the differences from the expected state that remain after a time limit.
     pub(crate) async fn set(&mut self) -> anyhow::Result<Vec<String>> {
         for member in 0..self.members() {
             self.create_service(member, SERVICE, 80).await?;
@@ -150,8 +151,8 @@ impl<'a> Scene<'a> {
         shortened(self.watches.look(|world| world.differences(&self.expected).collect()))
     }
 
-    /// Waits until the hub is in the expected state, at most for `limit`. Returns the differences that remain. The hub may be
-    /// slightly behind the members.
+    /// Waits until the hub is in the expected state, at most for `limit`. Returns the differences that remain. The hub
+    /// may be slightly behind the members.
     pub(crate) async fn hub_differences(&self, limit: Duration) -> anyhow::Result<Vec<String>> {
         let (client, names) = (self.fleet.hub.admin(), self.fleet.member_names());
         let until = Instant::now() + limit;
@@ -200,7 +201,8 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Exports a Service from a member, and expects no conflict. By the standard API, all members then import the Service.
+    /// Exports a Service from a member, and expects no conflict. By the standard API, all members then import the
+    /// Service.
     pub(crate) async fn export(&mut self, member: usize, service: &str) -> anyhow::Result<()> {
         self.user(member).export(service, self.fleet.api).await?;
         self.expected.exports.insert((member, service.to_owned()), WELL);
@@ -220,8 +222,8 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Changes endpoints this number of times, one change after the other. Stops at the first change that does not reach all
-    /// importers, and returns a sentence about it.
+    /// Changes endpoints this number of times, one change after the other. Stops at the first change that does not
+    /// reach all importers, and returns a sentence about it.
     pub(crate) async fn make_changes(&mut self, changes: u32) -> anyhow::Result<Vec<String>> {
         let mut ticks = self.ticks();
         for _ in 0..changes {
@@ -239,8 +241,8 @@ impl<'a> Scene<'a> {
         ticks
     }
 
-    /// Changes an endpoint in the next member, and waits until the change reaches all importers. If this takes longer than the
-    /// time limit, returns a sentence about the change.
+    /// Changes an endpoint in the next member, and waits until the change reaches all importers. If this takes longer
+    /// than the time limit, returns a sentence about the change.
     async fn make_change(&mut self) -> anyhow::Result<Option<String>> {
         let are_streams_open = self.fleet.are_streams_open().await?;
         let before = self.fleet.ledger().await?;
@@ -285,14 +287,16 @@ impl<'a> Scene<'a> {
         Ok(wrong)
     }
 
-    /// Replaces an endpoint in the next member. Does not wait for importers. Returns the member, the slice and the new address.
+    /// Replaces an endpoint in the next member. Does not wait for importers. Returns the member, the slice and the new
+    /// address.
     pub(crate) async fn begin_change(&mut self) -> anyhow::Result<(usize, String, String)> {
         let turn = usize::try_from(self.changes)?;
         let member = turn % self.members();
         self.begin_change_in(member).await
     }
 
-    /// Replaces an endpoint in this member. Does not wait for importers. Returns the member, the slice and the new address.
+    /// Replaces an endpoint in this member. Does not wait for importers. Returns the member, the slice and the new
+    /// address.
     pub(crate) async fn begin_change_in(&mut self, member: usize) -> anyhow::Result<(usize, String, String)> {
         let round = self.changes / u32::try_from(self.members())?;
         self.changes += 1;
@@ -316,8 +320,8 @@ impl<'a> Scene<'a> {
         Ok(self.quiet(SETTLED).await?.since(before))
     }
 
-    /// Waits until the agents stop writing, and then for missing writes, because objects lag behind the slice streams. Returns the
-    /// writes since `before`. `usual` is the expected number.
+    /// Waits until the agents stop writing, and then for missing writes, because objects lag behind the slice streams.
+    /// Returns the writes since `before`. `usual` is the expected number.
     async fn cost_of_change(&self, before: &Ledger, usual: u64) -> anyhow::Result<Ledger> {
         let until = Instant::now() + LATE_WRITES;
         loop {
@@ -347,7 +351,8 @@ impl<'a> Scene<'a> {
         self.watches.look(|world| world.imports().keys().filter(|(_, imported)| *imported == service).count())
     }
 
-    /// Returns the number of members that import the Service from `member`. Returns 0 if a user deleted the export of `member`.
+    /// Returns the number of members that import the Service from `member`. Returns 0 if a user deleted the export of
+    /// `member`.
     fn importers_of(&self, member: usize) -> usize {
         let exported = self.watches.look(|world| world.export(member, SERVICE).is_some());
         if exported { self.importers() } else { 0 }
@@ -364,7 +369,8 @@ impl<'a> Scene<'a> {
         self.verdict = Some(passed);
     }
 
-    /// Compares the members with what the sandbox made, after a short time for the last change. Returns true, and the differences.
+    /// Compares the members with what the sandbox made, after a short time for the last change. Returns true, and the
+    /// differences.
     pub(crate) async fn last_look(&self) -> (bool, Vec<String>) {
         self.watches.see(LAST_LOOK, |world| world.own_differences(&self.expected).next().is_none()).await;
         (true, shortened(self.watches.look(|world| world.own_differences(&self.expected).collect())))

@@ -51,8 +51,8 @@ fn after_a_stop_of_the_whole_process_all_agents_lead_again_and_changes_arrive() 
         let mut scene = Scene::new(&options(), &fleet, &watches, &stage);
         assert_eq!(scene.set().await?, Vec::<String>::new());
 
-        // Simulates a process that was stopped and resumed (SIGSTOP, SIGCONT): when it runs again, the renew deadline of every
-        // leader has passed.
+        // Simulates a process that was stopped and resumed (SIGSTOP, SIGCONT): when it runs again, the renew deadline
+        // of every leader has passed.
         advance(Duration::from_secs(13)).await;
 
         let begun = Instant::now();

@@ -14,7 +14,8 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Installs signal handlers. The first signal requests a stop, and the second signal requests a stop without waiting.
+    /// Installs signal handlers. The first signal requests a stop, and the second signal requests a stop without
+    /// waiting.
     ///
     /// # Errors
     /// If signal handlers cannot be installed.
@@ -54,8 +55,8 @@ impl Stop {
         unless(&self.requested, work).await
     }
 
-    /// Runs `work`, which is a part of stopping. If a second signal requests a stop without waiting, drops the work and returns
-    /// `None`.
+    /// Runs `work`, which is a part of stopping. If a second signal requests a stop without waiting, drops the work and
+    /// returns `None`.
     pub(crate) async fn unless_insisted<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         unless(&self.insisted, work).await
     }

@@ -96,7 +96,8 @@ impl View {
     }
 }
 
-/// Opens the view that the options and the kind of standard output require. Requests a stop when standard output is closed.
+/// Opens the view that the options and the kind of standard output require. Requests a stop when standard output is
+/// closed.
 pub(crate) fn open(options: &Options, stop: &Stop) -> (Stage, View) {
     let (sender, events) = mpsc::channel(EVENT_QUEUE);
     let (stop, json) = (stop.clone(), options.json);
@@ -139,8 +140,8 @@ async fn write_lines(
     Ok(())
 }
 
-/// Draws a picture of the current state each time that the duration [`FRAME`] has passed, but only if there was a new event. At
-/// the end, prints a summary that stays on the terminal.
+/// Draws a picture of the current state each time that the duration [`FRAME`] has passed, but only if there was a new
+/// event. At the end, prints a summary that stays on the terminal.
 async fn draw(
     mut events: mpsc::Receiver<Option<TimedEvent>>,
     stop: &Stop,

@@ -1,5 +1,5 @@
-//! Watches of the members. They keep the [`World`] (the observed state) up to date. Changes of the `World` become events of the
-//! sandbox.
+//! Watches of the members. They keep the [`World`] (the observed state) up to date. Changes of the `World` become
+//! events of the sandbox.
 
 use super::describe;
 use super::event::{Event, Export, Import};
@@ -110,7 +110,8 @@ impl Watches {
         at(&self.world.borrow())
     }
 
-    /// Calls `how` to change the observed state, for example to record arrivals of an endpoint. This change causes no event.
+    /// Calls `how` to change the observed state, for example to record arrivals of an endpoint. This change causes no
+    /// event.
     pub(crate) fn instruct<T>(&self, how: impl FnOnce(&mut World) -> T) -> T {
         let mut result = None;
         self.world.send_if_modified(|world| {
@@ -164,8 +165,8 @@ where
     loop {
         if let Ok(events) = api.watch(&all, "").await {
             let mut events = events.boxed();
-            // Names of the objects that the watch has listed so far. `None` once a bookmark shows that the initial list is
-            // complete.
+            // Names of the objects that the watch has listed so far. `None` once a bookmark shows that the initial list
+            // is complete.
             let mut initial = Some(BTreeSet::new());
             while let Some(Ok(event)) = events.next().await {
                 match event {
@@ -213,8 +214,8 @@ fn condition(conditions: Option<&[Condition]>, name: &str) -> Option<bool> {
     }
 }
 
-/// Sends events about changes of the observed state. Waits a short time between a change and its event, so that several quick
-/// changes lead to one event.
+/// Sends events about changes of the observed state. Waits a short time between a change and its event, so that several
+/// quick changes lead to one event.
 async fn announce_changes(world: Arc<Sender<World>>, announced: Arc<Mutex<Announced>>, stage: Stage) {
     let mut changes = world.subscribe();
     while changes.changed().await.is_ok() {

@@ -1,5 +1,5 @@
-//! Stand-in for the controllers of Deployments, the scheduler and the kubelet of a member. No container runs: a pod is an object with
-//! an address that nobody answers at.
+//! Stand-in for the controllers of Deployments, the scheduler and the kubelet of a member. No container runs: a pod is
+//! an object with an address that nobody answers at.
 //!
 //! ```text
 //! watches of Deployments, ReplicaSets and Pods ──> Cluster ──> plan (pure) ──> actions ──> API server
@@ -35,8 +35,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// Address of the API server in the slice of `default/kubernetes`. A loopback address would be rejected, so this is an address for
-/// documentation (RFC 5737).
+/// Address of the API server in the slice of `default/kubernetes`. A loopback address would be rejected, so this is an
+/// address for documentation (RFC 5737).
 const API_SERVER: &str = "192.0.2.1";
 /// Annotation of a pod. The pod is not ready while the value is `false`.
 pub(crate) const READY: &str = "sandbox.fleetnet/ready";
@@ -46,8 +46,8 @@ const TERMINATION: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(200);
 /// Annotation of the bookmark after the initial objects of a watch.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
-/// Maximum number of plans after one observation. A rollout needs a few. If a server never stores what the stand-in writes, this limit
-/// ends the repetition.
+/// Maximum number of plans after one observation. A rollout needs a few. If a server never stores what the stand-in
+/// writes, this limit ends the repetition.
 const ROUNDS: usize = 100;
 
 /// Running stand-in of one member. It ends when this value is dropped.
@@ -103,8 +103,8 @@ pub(crate) async fn make_kubernetes_service(client: &Client) -> anyhow::Result<(
     Ok(())
 }
 
-/// Creates the EndpointSlice of `default/kubernetes`. The real API servers of the sandbox listen at loopback addresses, so they create
-/// none either.
+/// Creates the EndpointSlice of `default/kubernetes`. The real API servers of the sandbox listen at loopback addresses,
+/// so they create none either.
 pub(crate) async fn make_kubernetes_slice(client: &Client) -> anyhow::Result<()> {
     let slice = json!({
         "metadata": {"name": "kubernetes", "labels": {"kubernetes.io/service-name": "kubernetes"}},

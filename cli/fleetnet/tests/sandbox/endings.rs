@@ -87,8 +87,8 @@ fn an_interrupt_takes_the_kubeconfigs_and_the_ports_with_it() {
     }
 }
 
-/// Returns the inode of the socket that listens at an address, if any. Another process could use the same port a moment later,
-/// but not the same inode.
+/// Returns the inode of the socket that listens at an address, if any. Another process could use the same port a moment
+/// later, but not the same inode.
 fn listener(address: SocketAddr) -> Option<u64> {
     let SocketAddr::V4(address) = address else { panic!("{address} is not of IPv4") };
     let local = format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port());
@@ -104,8 +104,8 @@ fn a_signal_while_the_files_are_made_takes_them_with_it() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
         let folder = scratch.path().join("configs");
         let mut running = Running::start(&["--members", "50", "--kubeconfigs", folder.to_str().unwrap()]);
-        // Wait for the first of 51 files, and then send the signal. If signal handlers were installed only after the last file,
-        // the signal would leave files behind.
+        // Wait for the first of 51 files, and then send the signal. If signal handlers were installed only after the
+        // last file, the signal would leave files behind.
         while !folder.join("hub.kubeconfig").exists() {
             assert_eq!(running.child.try_wait().unwrap(), None, "it ended before it made a file");
             std::thread::yield_now();
@@ -119,8 +119,8 @@ fn a_signal_while_the_files_are_made_takes_them_with_it() {
 fn processor_milliseconds(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();
-    // `fields` begins with the third field of /proc/PID/stat, so 11 fields are skipped. Fields 14 and 15 are user and system
-    // time in ticks of 10 ms.
+    // `fields` begins with the third field of /proc/PID/stat, so 11 fields are skipped. Fields 14 and 15 are user and
+    // system time in ticks of 10 ms.
     let ticks = fields.split_whitespace().skip(11).take(2).map(|field| field.parse::<u64>().unwrap());
     ticks.sum::<u64>() * 10
 }

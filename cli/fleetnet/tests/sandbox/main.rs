@@ -230,9 +230,9 @@ fn the_second_export_of_other_ports_shows_the_conflict() {
 #[test]
 fn a_storm_of_changes_arrives_for_no_more_writes_than_one_by_one() {
     let steps = steps(&passes(&["--scenario", "slice-storm"]));
-    // The scenario makes 400 changes, 10 of each of 40 slices. A change costs 5 writes: 1 for the export, and 2 for each of 2
-    // importers. The agents may skip all changes of a slice except the last one, so the cost is between 40 * 5 and 400 * 5
-    // writes.
+    // The scenario makes 400 changes, 10 of each of 40 slices. A change costs 5 writes: 1 for the export, and 2 for
+    // each of 2 importers. The agents may skip all changes of a slice except the last one, so the cost is between 40 *
+    // 5 and 400 * 5 writes.
     let cost = |line: &str| -> Option<u64> {
         let (_, cost) = line.strip_prefix("400 changes in ")?.split_once(" ms, for ")?;
         cost.strip_suffix(" writes of 2000 one by one")?.parse().ok()

@@ -21,14 +21,16 @@ const PAGE: &str = include_str!("../../../../docs/start/sandbox.md");
 const WORK: &str = "work";
 const SYSTEM: &str = "fleet-system";
 
-/// Returns the objects of all YAML files on the page: a Deployment, a Service, a ServiceExport and a MultiClusterService.
+/// Returns the objects of all YAML files on the page: a Deployment, a Service, a ServiceExport and a
+/// MultiClusterService.
 fn objects() -> Vec<Value> {
     let files = PAGE.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let documents = files.flat_map(|file| file.split("---\n"));
     documents.map(|document| serde_saphyr::from_str(document).unwrap()).collect()
 }
 
-/// Returns a client of a context in the merged kubeconfigs of a folder, as kubectl with `KUBECONFIG` and `--context` does.
+/// Returns a client of a context in the merged kubeconfigs of a folder, as kubectl with `KUBECONFIG` and `--context`
+/// does.
 async fn client(folder: &Path, context: &str) -> Client {
     let mut merged = Kubeconfig::default();
     for name in names(folder) {

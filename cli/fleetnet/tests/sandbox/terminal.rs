@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::process::Stdio;
 
-/// Runs the sandbox on a pseudoterminal until a picture contains `until`. Returns everything that was written to the terminal.
+/// Runs the sandbox on a pseudoterminal until a picture contains `until`. Returns everything that was written to the
+/// terminal.
 fn on_a_terminal(until: &str, environment: &[(&str, &str)]) -> String {
     let mut keyboard = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap());
     grantpt(&keyboard).unwrap();
@@ -24,7 +25,8 @@ fn on_a_terminal(until: &str, environment: &[(&str, &str)]) -> String {
         .spawn()
         .unwrap();
     let limit = Limit::of(&child);
-    // The command object also has the terminal open. Without the drop, the terminal would stay open after the process has ended.
+    // The command object also has the terminal open. Without the drop, the terminal would stay open after the process
+    // has ended.
     drop(command);
     let (mut written, mut piece, mut is_interrupted) = (Vec::new(), [0; 4096], false);
     // A read fails when the last process that had the terminal open has ended.

@@ -7,7 +7,8 @@ use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Stdio;
 
-/// Runs the sandbox with options that it must reject: one line on standard error that contains `named`, and exit code 2.
+/// Runs the sandbox with options that it must reject: one line on standard error that contains `named`, and exit
+/// code 2.
 fn rejects(arguments: &[&str], named: &str) {
     let output = run(arguments);
     let error = text(&output.stderr);

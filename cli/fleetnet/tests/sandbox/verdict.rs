@@ -21,7 +21,8 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
-/// Returns a slice in the namespace `fleet-system` that no agent created. A faulty agent could leave such a slice behind.
+/// Returns a slice in the namespace `fleet-system` that no agent created. A faulty agent could leave such a slice
+/// behind.
 fn foreign_slice(service: &str) -> EndpointSlice {
     let slice = serde_json::json!({
         "metadata": {"name": "foreign", "labels": {"kubernetes.io/service-name": service}},
@@ -31,7 +32,8 @@ fn foreign_slice(service: &str) -> EndpointSlice {
     serde_json::from_value(slice).unwrap()
 }
 
-/// Runs a sandbox until its verdict, which must fail. Returns the differences, and the number of changes before the verdict.
+/// Runs a sandbox until its verdict, which must fail. Returns the differences, and the number of changes before the
+/// verdict.
 fn fails(mut running: Running) -> (Vec<String>, usize) {
     let (mut line, mut changes) = (String::new(), 0);
     while !line.contains("\"event\":\"verdict\"") {

@@ -77,8 +77,8 @@ impl Cluster {
         Self { server, kubeconfig, url: https.url().to_owned(), _https: Some(https), front: None }
     }
 
-    /// Starts a hub that also answers TokenRequests. The server in memory has none, so this hub has its own HTTP front, without
-    /// TLS. The context is `admin@hub`.
+    /// Starts a hub that also answers TokenRequests. The server in memory has none, so this hub has its own HTTP front,
+    /// without TLS. The context is `admin@hub`.
     pub(crate) async fn with_tokens(folder: &Path) -> Self {
         let server = Self::server("hub", 1).await;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();

@@ -20,8 +20,8 @@ async fn namespace(cluster: &Cluster, name: &str) -> Option<Namespace> {
     Api::<Namespace>::all(cluster.client()).get_opt(name).await.unwrap()
 }
 
-/// Creates a member that no agent serves: its access, an export with a finalizer, a distributed slice with two finalizers, and
-/// a MemberAgent.
+/// Creates a member that no agent serves: its access, an export with a finalizer, a distributed slice with two
+/// finalizers, and a MemberAgent.
 async fn gone_member(hub: &Cluster) {
     let kubeconfig = hub.kubeconfig.to_str().unwrap();
     run(["join", "west", "--apply", "--kubeconfig", kubeconfig]).await.expect(0);

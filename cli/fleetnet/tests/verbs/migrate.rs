@@ -38,8 +38,8 @@ async fn migrate(arguments: &[&str], clusters: &[&Cluster]) -> Ended {
     run(arguments.chain(flags)).await
 }
 
-/// Creates a member whose agent has stopped: a source slice with its export, an export whose source slice is gone, a distributed
-/// slice with a zone, and a MemberAgent.
+/// Creates a member whose agent has stopped: a source slice with its export, an export whose source slice is gone, a
+/// distributed slice with a zone, and a MemberAgent.
 async fn stopped_member(hub: &Cluster, west: &Cluster) {
     let kubeconfig = hub.kubeconfig.to_str().unwrap();
     run(["join", "west", "--apply", "--kubeconfig", kubeconfig]).await.expect(0);
@@ -165,7 +165,8 @@ async fn a_return_to_go_agents_annotates_slices_and_deletes_what_they_do_not_con
     assert_eq!((again.output.as_str(), again.errors.contains("start the Go agents now")), ("", true), "{again:?}");
 }
 
-/// Answers the first patches of slices with a conflict, as if somebody changed the slices each time after the program read them.
+/// Answers the first patches of slices with a conflict, as if somebody changed the slices each time after the program
+/// read them.
 struct Conflicts(AtomicUsize);
 
 impl Faults for Conflicts {

@@ -38,7 +38,8 @@ fn run(kubeconfig: &PathBuf, screen: Screen, more: &[&str], environment: &[(&str
         Screen::Errors => command.stdout(Stdio::null()).stderr(terminal),
     };
     let mut child = command.spawn().unwrap();
-    // The command object also has the terminal open. Without the drop, the terminal would stay open after the process has ended.
+    // The command object also has the terminal open. Without the drop, the terminal would stay open after the process
+    // has ended.
     drop(command);
     let (mut written, mut piece) = (Vec::new(), [0; 4096]);
     // A read fails when the last process that had the terminal open has ended.
@@ -86,7 +87,8 @@ async fn progress_is_on_standard_error_and_leaves_nothing_behind() {
     assert!(written.ends_with("\u{1b}[2K"), "the line of the spinner is cleared: {written:?}");
 }
 
-/// Runs `leave west --force` with a pseudoterminal as standard input, and answers its question. Returns its exit code and errors.
+/// Runs `leave west --force` with a pseudoterminal as standard input, and answers its question. Returns its exit code
+/// and errors.
 fn answered(kubeconfig: &PathBuf, answer: &str) -> (i32, String) {
     let mut keyboard = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap());
     grantpt(&keyboard).unwrap();

@@ -1,5 +1,5 @@
-//! Conditions of the InternalServiceExports of a Service: the outcome of conflict resolution, and the denial of the right to
-//! export.
+//! Conditions of the InternalServiceExports of a Service: the outcome of conflict resolution, and the denial of the
+//! right to export.
 
 use super::{EXPORT_COMPONENT, Resolution, current_stamp, exports, exports_by_cluster, fingerprint};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
@@ -24,8 +24,8 @@ pub(super) fn set_denials(view: Reader<'_>, service: &ObjectName, now: Timestamp
         let mut wanted = vec![DesiredCondition::new(VALID, value, EXPORT_COMPONENT)];
         if conditions::find(&export.conditions, CONFLICT).is_some_and(|present| present.status == ConditionStatus::True)
         {
-            // A denied export takes no part in conflict resolution and cannot be in conflict, so the condition `Conflict`
-            // becomes Unknown.
+            // A denied export takes no part in conflict resolution and cannot be in conflict, so the condition
+            // `Conflict` becomes Unknown.
             let pending = ConditionValue::pending_conflict_resolution(service);
             wanted.push(DesiredCondition::new(CONFLICT, pending, EXPORT_COMPONENT).without_event());
         }
@@ -34,7 +34,8 @@ pub(super) fn set_denials(view: Reader<'_>, service: &ObjectName, now: Timestamp
     plan
 }
 
-/// Sets the condition `Conflict` on each export. Waits until the ServiceImport shows the same outcome of conflict resolution.
+/// Sets the condition `Conflict` on each export. Waits until the ServiceImport shows the same outcome of conflict
+/// resolution.
 pub(super) fn set_outcomes(
     view: Reader<'_>,
     service: &ObjectName,
@@ -66,8 +67,8 @@ pub(super) fn set_outcomes(
     plan
 }
 
-/// Returns the desired condition `Conflict` of an export. An accepted export gets an Event only if it was in conflict before.
-/// For a first acceptance, the Event on the ServiceImport is enough.
+/// Returns the desired condition `Conflict` of an export. An accepted export gets an Event only if it was in conflict
+/// before. For a first acceptance, the Event on the ServiceImport is enough.
 fn conflict_condition(
     service: &ObjectName,
     export: &InternalServiceExport,
@@ -130,8 +131,8 @@ fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &
     )
 }
 
-/// Returns Events for exports that stay in conflict, but with another winner or with other ports of the winner. The conditions
-/// of these exports do not change, so the Events are emitted with the write of the ServiceImport.
+/// Returns Events for exports that stay in conflict, but with another winner or with other ports of the winner. The
+/// conditions of these exports do not change, so the Events are emitted with the write of the ServiceImport.
 pub(super) fn other_winner(view: Reader<'_>, import: &ServiceImport, resolution: &Resolution) -> Vec<Event> {
     let (service, status) = (&import.meta.name, &import.status);
     let resolved = names::export_fingerprint(&resolution.ports, resolution.import_type);

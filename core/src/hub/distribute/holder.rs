@@ -1,5 +1,5 @@
-//! Holder: the one export that is distributed if several exports have the same name or the same source slice. When the holder
-//! is gone, the next of these exports becomes the holder.
+//! Holder: the one export that is distributed if several exports have the same name or the same source slice. When the
+//! holder is gone, the next of these exports becomes the holder.
 
 use crate::hub::rights::{self, Right};
 use crate::hub::view::holders::Rank;
@@ -33,8 +33,9 @@ fn may_hold(view: Reader<'_>, export: &HubSlice) -> bool {
         .is_some_and(|cluster| rights::of_exporter(view, &export.spec.owner, &cluster) != Right::Denied)
 }
 
-/// Sort key for exports with the same name; the first export is the holder. An export whose name contains the id of its own
-/// cluster comes first, so a member cannot take the names of another cluster. After that, the oldest export comes first.
+/// Sort key for exports with the same name; the first export is the holder. An export whose name contains the id of its
+/// own cluster comes first, so a member cannot take the names of another cluster. After that, the oldest export comes
+/// first.
 fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
     let ObjectName { namespace, name } = &export.meta.name;
     let named_after =
@@ -42,8 +43,8 @@ fn by_name(export: &HubSlice) -> (bool, Timestamp, Text) {
     (!named_after, export.meta.created, namespace.clone())
 }
 
-/// Returns the holder of this name: the first export in the order of `by_name` whose member is not denied the right to export.
-/// It is distributed only if it is also the holder of its source slice.
+/// Returns the holder of this name: the first export in the order of `by_name` whose member is not denied the right to
+/// export. It is distributed only if it is also the holder of its source slice.
 fn holder_of_name<'a>(view: Reader<'a>, name: &Text) -> Option<&'a HubSlice> {
     exports(view, name).filter(|export| may_hold(view, export)).min_by_key(|export| by_name(export))
 }
@@ -53,8 +54,8 @@ fn holder_of_source<'a>(view: Reader<'a>, export: &'a HubSlice) -> &'a ObjectNam
     Source::of(export).and_then(|source| view.holder(&source)).unwrap_or(&export.meta.name)
 }
 
-/// Returns the source slice and the rank of the export that is the holder of this name. `None` if the name has no holder, or the
-/// holder has no UID of a source slice.
+/// Returns the source slice and the rank of the export that is the holder of this name. `None` if the name has no
+/// holder, or the holder has no UID of a source slice.
 pub(crate) fn place_of(view: Reader<'_>, name: &Text) -> Option<(Source, Rank)> {
     let export = holder_of_name(view, name)?;
     let accepted = is_accepted(view, export);
@@ -75,16 +76,18 @@ fn same_member(export: &HubSlice, other: &ObjectName) -> bool {
     export.meta.name.namespace == other.namespace
 }
 
-/// Adds to `plan` the writes for exports with this name that are not distributed. If such an export is being deleted, its
-/// finalizer is removed at once.
+/// Adds to `plan` the writes for exports with this name that are not distributed. If such an export is being deleted,
+/// its finalizer is removed at once.
 ///
-/// Otherwise the export gets one Event, which says why it is not distributed. The Event is emitted with the write of the export's
-/// finalizer, which records that the Event was emitted. If the export was distributed before, it has the finalizer already: then
-/// the Event is emitted with the write that changes its first distributed slice ([`announce_loss`]).
+/// Otherwise the export gets one Event, which says why it is not distributed. The Event is emitted with the write of
+/// the export's finalizer, which records that the Event was emitted. If the export was distributed before, it has the
+/// finalizer already: then the Event is emitted with the write that changes its first distributed slice
+/// ([`announce_loss`]).
 pub(super) fn add_undistributed(view: Reader<'_>, name: &Text, holder: Option<&HubSlice>, mut plan: Plan) -> Plan {
     for export in undistributed(view, name, holder) {
         let Some((reason, held_by)) = held_by_another(view, export, holder) else {
-            // No Event: if the member is denied the right to export, its InternalServiceExport shows the denial in a condition.
+            // No Event: if the member is denied the right to export, its InternalServiceExport shows the denial in a
+            // condition.
             plan.join(unmark(export));
             continue;
         };
@@ -101,8 +104,9 @@ pub(super) fn add_undistributed(view: Reader<'_>, name: &Text, holder: Option<&H
     plan
 }
 
-/// Adds to `plan`, which changes a distributed slice, the Event of an export that is not distributed any more. `copy` is the
-/// present state of this distributed slice. One Event is enough, so only the first distributed slice of the export has it.
+/// Adds to `plan`, which changes a distributed slice, the Event of an export that is not distributed any more. `copy`
+/// is the present state of this distributed slice. One Event is enough, so only the first distributed slice of the
+/// export has it.
 pub(super) fn announce_loss(view: Reader<'_>, copy: &HubSlice, holder: Option<&HubSlice>, plan: &mut Plan) {
     let Some(write) = plan.writes.first_mut() else { return };
     for export in undistributed(view, &copy.meta.name.name, holder) {

@@ -5,8 +5,8 @@
 //!    └── object: `--object-lag` after the first change, or 1 s after a preview without an acknowledgement
 //! ```
 //!
-//! Objects are the truth. Only the object shows a first import, an empty slice, another source slice and a deletion. Generations
-//! of the source slice order objects and previews, so an importer never goes back to an older state.
+//! Objects are the truth. Only the object shows a first import, an empty slice, another source slice and a deletion.
+//! Generations of the source slice order objects and previews, so an importer never goes back to an older state.
 
 use crate::handover;
 use crate::hub::view::previews::Lagging;
@@ -58,7 +58,8 @@ fn patch(object: &HubSlice, desired: HubSliceSpec) -> Write {
     Write::patch(&object.meta, Patch::EndpointSliceImport(desired))
 }
 
-/// True if the importer has imported this slice, and `desired` is a later state of the same source slice with endpoints.
+/// True if the importer has imported this slice, and `desired` is a later state of the same source slice with
+/// endpoints.
 fn is_change_of_imported(object: &HubSlice, desired: &HubSliceSpec) -> bool {
     object.meta.finalizers.ours
         && !object.misnamed
@@ -71,7 +72,8 @@ pub(super) fn sent_content<'a>(view: Reader<'a>, object: &'a HubSlice) -> &'a Sl
     view.last_preview(&object.meta.name).map_or(&object.spec.content, |sent| &sent.spec.content)
 }
 
-/// Returns the content of a distributed slice that the importer certainly has: that of the object, or of an acknowledged preview.
+/// Returns the content of a distributed slice that the importer certainly has: that of the object, or of an
+/// acknowledged preview.
 pub(super) fn acknowledged_content<'a>(view: Reader<'a>, object: &'a HubSlice) -> &'a SliceContent {
     let sent = view.lagging(&object.meta.name).and_then(|lagging| lagging.sent.as_ref());
     let acknowledged = sent.filter(|sent| sent.unacknowledged_since.is_none());

@@ -1,5 +1,5 @@
-//! Source ranges: the operator of the hub declares on a member namespace which addresses the endpoints of this member may have.
-//! Importers get no other address of the member, also importers that run Go agents.
+//! Source ranges: the operator of the hub declares on a member namespace which addresses the endpoints of this member
+//! may have. Importers get no other address of the member, also importers that run Go agents.
 
 use crate::admission;
 use crate::hub::rights;
@@ -33,11 +33,13 @@ enum Allowed<'a> {
     Present(Option<&'a HubSliceSpec>),
 }
 
-/// Returns an exported slice with the addresses that an importer may get. `copy` is its distributed slice, if it exists.
+/// Returns an exported slice with the addresses that an importer may get. `copy` is its distributed slice, if it
+/// exists.
 pub(super) fn within<'a>(view: Reader<'a>, export: &'a HubSlice, copy: Option<&'a HubSlice>) -> Within<'a> {
     let present = copy.map(|copy| &copy.spec);
     let allowed = match rights::source_ranges(view, &export.meta.name.namespace) {
-        // The list of namespaces begins or is denied. What was left out of this state of the source slice stays left out.
+        // The list of namespaces begins or is denied. What was left out of this state of the source slice stays left
+        // out.
         None => match present {
             Some(present)
                 if present.reference.uid == export.spec.reference.uid
@@ -87,8 +89,8 @@ impl Within<'_> {
         matches!(self.allowed, Allowed::Present(None))
     }
 
-    /// Adds to a plan the Event and the blocking reason about the addresses that importers do not get. Each write of a distributed
-    /// slice has the Event. The runtime emits an Event with the same text once.
+    /// Adds to a plan the Event and the blocking reason about the addresses that importers do not get. Each write of a
+    /// distributed slice has the Event. The runtime emits an Event with the same text once.
     pub(super) fn report(&self, export: &HubSlice, plan: &mut Plan) {
         let Allowed::Ranges(_) = self.allowed else { return };
         if self.left_out.is_empty() {

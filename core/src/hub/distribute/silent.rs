@@ -1,5 +1,5 @@
-//! Slices of silent members for importers that do not know silent members, such as Go agents. The hub agent withdraws the endpoints in
-//! steps, and never the last endpoints of a Service.
+//! Slices of silent members for importers that do not know silent members, such as Go agents. The hub agent withdraws
+//! the endpoints in steps, and never the last endpoints of a Service.
 
 use crate::feature_set::FeatureSet;
 use crate::features::Feature;
@@ -13,7 +13,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// True if the hub agent withdraws the endpoints of this export from importers with these features, because its exporter is silent.
+/// True if the hub agent withdraws the endpoints of this export from importers with these features, because its
+/// exporter is silent.
 pub(super) fn is_withdrawn(view: Reader<'_>, export: &HubSlice, importer: FeatureSet) -> bool {
     !importer.has(Feature::SilentMembers) && silence_of(view, &export.meta.name.namespace).is_some()
 }
@@ -22,8 +23,8 @@ fn silence_of(view: Reader<'_>, exporter: &Text) -> Option<Silence> {
     names::cluster_of(exporter).and_then(|cluster| view.silence_of(&cluster)).copied()
 }
 
-/// Returns the part of an exported slice that an importer with these features gets, and the time of the next step. `spec` has the
-/// addresses that importers may get.
+/// Returns the part of an exported slice that an importer with these features gets, and the time of the next step.
+/// `spec` has the addresses that importers may get.
 pub(super) fn slice_for<'a>(
     view: Reader<'_>,
     export: &HubSlice,
@@ -60,7 +61,8 @@ pub(super) fn slice_for<'a>(
     whole
 }
 
-/// True if the importer has a slice with ready endpoints of the same Service and address type, from a member that is not silent.
+/// True if the importer has a slice with ready endpoints of the same Service and address type, from a member that is
+/// not silent.
 fn has_other_endpoints(view: Reader<'_>, export: &HubSlice, importer: &Text) -> bool {
     let of_others =
         view.slice_exports_of(&export.spec.owner).filter(|other| silence_of(view, &other.namespace).is_none());
@@ -98,8 +100,8 @@ fn step(silence: Silence, now: Timestamp) -> (i64, Timestamp) {
     (steps, silence.since.plus_micros(steps.saturating_mul(WITHDRAWAL_STEP_MICROS)))
 }
 
-/// Returns how many of the endpoints of silent members an importer keeps after this number of steps. A step withdraws at most half of the
-/// endpoints of the Service.
+/// Returns how many of the endpoints of silent members an importer keeps after this number of steps. A step withdraws
+/// at most half of the endpoints of the Service.
 fn kept(ready: usize, silent: usize, steps: i64) -> usize {
     let mut kept = silent;
     for _ in 0..steps {

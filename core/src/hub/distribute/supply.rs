@@ -1,5 +1,5 @@
-//! Supply: what one importer gets of an exported slice. Each API decides for its own imports, and the importer gets the greater
-//! supply. So an import by one API never takes a slice from an import by the other.
+//! Supply: what one importer gets of an exported slice. Each API decides for its own imports, and the importer gets the
+//! greater supply. So an import by one API never takes a slice from an import by the other.
 
 use super::holder::is_among;
 use crate::conditions::{self, CONFLICT};
@@ -73,39 +73,39 @@ fn by_claim(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: Option<&
     if !is_granted {
         return Supply::Nothing;
     }
-    // New slices are distributed only for an accepted exporter. For others, existing ones are updated. An exporter is not accepted
-    // while its export is in conflict, or after the ServiceImport was created again.
+    // New slices are distributed only for an accepted exporter. For others, existing ones are updated. An exporter is
+    // not accepted while its export is in conflict, or after the ServiceImport was created again.
     if is_among(exporters, export) { Supply::Slice } else { Supply::Changes }
 }
 
-/// True if importers with a claim may get the slices of an export that is also, or only, one of the standard API. If the export is
-/// in conflict by the rules of the fleet's API, the member exports its slices for the standard API only.
+/// True if importers with a claim may get the slices of an export that is also, or only, one of the standard API. If
+/// the export is in conflict by the rules of the fleet's API, the member exports its slices for the standard API only.
 fn is_for_claims(export: &InternalServiceExport) -> bool {
     let conflict = conditions::find(&export.conditions, CONFLICT);
     export.is_of_fleet_api() && conflict.is_none_or(|it| it.status != ConditionStatus::True)
 }
 
-/// True if a distributed slice of a Service without a ServiceImport stays. Only the ServiceImport records which claims are granted.
-/// So all importers with a claim keep their distributed slices until the record exists again.
+/// True if a distributed slice of a Service without a ServiceImport stays. Only the ServiceImport records which claims
+/// are granted. So all importers with a claim keep their distributed slices until the record exists again.
 ///
-/// Distributed slices of another Service stay too: another writer changed the Service in the export, and the exporting member
-/// repairs the export.
+/// Distributed slices of another Service stay too: another writer changed the Service in the export, and the exporting
+/// member repairs the export.
 fn keeps_without_import(view: Reader<'_>, export: &HubSlice, copy: &HubSlice) -> bool {
     let (owner, importer) = (&export.spec.owner, &copy.meta.name.namespace);
     let is_claimed = || live(view.claims(), view.claims_in(owner, importer)).next().is_some();
     copy.spec.owner != *owner || is_claimed() || claims::may_be(view, owner, importer)
 }
 
-/// True if the claim of an importer that the ServiceImport does not record will be granted again. A ServiceImport that is being
-/// deleted, or that was created again, records no claims. The importer keeps its distributed slices.
+/// True if the claim of an importer that the ServiceImport does not record will be granted again. A ServiceImport that
+/// is being deleted, or that was created again, records no claims. The importer keeps its distributed slices.
 fn regains(view: Reader<'_>, owner: &ObjectName, importer: &Text, now: Timestamp) -> bool {
     let may_be_undecodable =
         || claims::may_be(view, owner, importer) && claims::right(view, owner, importer) != Right::Denied;
     claims::grants(view, owner, now).importers.contains_key(importer) || may_be_undecodable()
 }
 
-/// The supply by the merged import of the Service. The finalizer of the member agent on its MergedServiceImport shows that the
-/// member imports the Service.
+/// The supply by the merged import of the Service. The finalizer of the member agent on its MergedServiceImport shows
+/// that the member imports the Service.
 fn by_merged_import(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: Option<&HubSlice>) -> Supply {
     let (owner, exporter) = (&export.spec.owner, &export.meta.name.namespace);
     let right = claims::right(view, owner, importer);
@@ -126,8 +126,8 @@ fn by_merged_import(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: 
     if right == Right::Granted && view.merges(export) { Supply::Slice } else { Supply::Changes }
 }
 
-/// True if an importer may have a merged import that the hub agent does not know, because the MergedServiceImports are not listed or
-/// that of the importer is undecodable. Only slices that the standard API exports count.
+/// True if an importer may have a merged import that the hub agent does not know, because the MergedServiceImports are
+/// not listed or that of the importer is undecodable. Only slices that the standard API exports count.
 fn may_import(view: Reader<'_>, export: &HubSlice, importer: &Text) -> bool {
     let (owner, exporter) = (&export.spec.owner, &export.meta.name.namespace);
     let is_standard = view.standard_export_in(owner, exporter).is_some();

@@ -1,9 +1,9 @@
-//! Budget of each member: the memory that the view keeps for the objects that the member writes. A member can write objects of
-//! several gigabytes within its quota, which counts objects.
+//! Budget of each member: the memory that the view keeps for the objects that the member writes. A member can write
+//! objects of several gigabytes within its quota, which counts objects.
 //!
-//! An object that would exceed the budget counts as undecodable: what was made from its last state stays, and nothing new is made from
-//! it. So objects that were there before stay, and no other member notices. When there is room again, the engine reads the object once
-//! more. The smallest object comes first.
+//! An object that would exceed the budget counts as undecodable: what was made from its last state stays, and nothing
+//! new is made from it. So objects that were there before stay, and no other member notices. When there is room again,
+//! the engine reads the object once more. The smallest object comes first.
 
 use super::value::Value;
 use super::{Effects, Key, View};
@@ -17,13 +17,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Number of bytes that count for each slice beside its texts and endpoints: its place in tables and indexes, and the values that its
-/// plans read.
+/// Number of bytes that count for each slice beside its texts and endpoints: its place in tables and indexes, and the
+/// values that its plans read.
 // no limit: a share of the limit that the flag sets
 const SLICE_BYTES: usize = 3_584;
 
-/// Number of bytes that count for each export and claim of a Service beside its texts and ports, like [`SLICE_BYTES`]. Its status is a
-/// part of them: the hub agent writes it, so a member has no objects refused because of what others write.
+/// Number of bytes that count for each export and claim of a Service beside its texts and ports, like [`SLICE_BYTES`].
+/// Its status is a part of them: the hub agent writes it, so a member has no objects refused because of what others
+/// write.
 // no limit: a share of the limit that the flag sets
 const SERVICE_BYTES: usize = 2_560;
 
@@ -36,8 +37,8 @@ const ALLOCATION_BYTES: usize = 32;
 pub struct Budgets {
     /// Value of the flag `--member-memory`, in bytes. `None` if there is no limit.
     pub limit: Option<usize>,
-    /// Value of the flag `--member-fan-out`: maximum number of objects that the hub agent creates in other member namespaces for the
-    /// exports of one member. `None` if there is no limit.
+    /// Value of the flag `--member-fan-out`: maximum number of objects that the hub agent creates in other member
+    /// namespaces for the exports of one member. `None` if there is no limit.
     pub fan_out_limit: Option<usize>,
     /// Budgets by member namespace.
     of: BTreeMap<Text, Budget>,
@@ -51,9 +52,11 @@ pub struct Budgets {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Budget {
     used: usize,
-    /// Number of distributed slices of the member's exported slices, and of MergedServiceImports of the Services that it exports.
+    /// Number of distributed slices of the member's exported slices, and of MergedServiceImports of the Services that
+    /// it exports.
     fan_out: usize,
-    /// True from the time at which `fan_out` reaches its limit until it is a tenth below. Then what waits for room is planned again.
+    /// True from the time at which `fan_out` reaches its limit until it is a tenth below. Then what waits for room is
+    /// planned again.
     is_fan_out_full: bool,
     /// Refused objects, with the number of bytes that each needs.
     needs: BTreeMap<(Kind, ObjectName), usize>,
@@ -85,8 +88,9 @@ impl Budget {
 }
 
 impl Budgets {
-    /// Returns the change if the budget of the member has room for it. `before` is the number of bytes that the view keeps for the
-    /// present state of the object. An object that is being deleted is always kept, but without its content.
+    /// Returns the change if the budget of the member has room for it. `before` is the number of bytes that the view
+    /// keeps for the present state of the object. An object that is being deleted is always kept, but without its
+    /// content.
     pub(super) fn admit(&mut self, kind: Kind, change: Change<Object>, before: usize) -> Change<Object> {
         let Some(limit) = self.limit.filter(|_| is_limited(kind)) else { return change };
         let (name, object) = match change {
@@ -129,13 +133,14 @@ impl Budgets {
         }
     }
 
-    /// Adds to the number of objects in other member namespaces that the exports of a member cause. Returns true if what waits for room
-    /// must be planned, or if the member reaches its limit.
+    /// Adds to the number of objects in other member namespaces that the exports of a member cause. Returns true if
+    /// what waits for room must be planned, or if the member reaches its limit.
     fn add_fan_out(&mut self, namespace: &Text, by: isize) -> bool {
         let budget = self.of.entry(namespace.clone()).or_default();
         budget.fan_out = budget.fan_out.saturating_add_signed(by);
         let was_full = budget.is_fan_out_full;
-        // The limit is left a tenth below, so that one object that comes and goes does not requeue all others each time.
+        // The limit is left a tenth below, so that one object that comes and goes does not requeue all others each
+        // time.
         let is_over = |limit: usize| budget.fan_out >= if was_full { limit - limit / 10 } else { limit };
         budget.is_fan_out_full = self.fan_out_limit.is_some_and(is_over);
         let is_changed = budget.is_fan_out_full != was_full;
@@ -185,7 +190,8 @@ impl View {
         }
     }
 
-    /// Adds to the numbers of objects in other member namespaces that the exports of these members cause, by their member namespaces.
+    /// Adds to the numbers of objects in other member namespaces that the exports of these members cause, by their
+    /// member namespaces.
     pub(super) fn add_fan_out<'a>(
         &mut self,
         exporters: impl IntoIterator<Item = &'a Text>,

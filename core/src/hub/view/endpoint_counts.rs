@@ -6,7 +6,8 @@ use crate::model::{AddressType, HubSlice};
 use fleetnet_types::{ObjectName, Text};
 use std::collections::BTreeMap;
 
-/// For each Service and address type: the number of ready endpoints in the exported slices of each member, by its member namespace.
+/// For each Service and address type: the number of ready endpoints in the exported slices of each member, by its
+/// member namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct EndpointCounts(BTreeMap<(ObjectName, AddressType), BTreeMap<Text, usize>>);
 
@@ -50,7 +51,8 @@ impl View {
         }
     }
 
-    /// Returns the member namespaces that export ready endpoints of a Service with this address type, with their numbers.
+    /// Returns the member namespaces that export ready endpoints of a Service with this address type, with their
+    /// numbers.
     pub(super) fn endpoint_counts<'a>(
         &'a self,
         service: &ObjectName,

@@ -58,8 +58,8 @@ impl Default for Contact {
 pub(crate) struct Heard {
     /// `renewTime` of the last renewal, on the member's clock.
     pub(crate) renewed: Timestamp,
-    /// Time since which the silence of the member counts. `None` while it does not count: the watch has no contact, or a slice stream
-    /// of the member is open.
+    /// Time since which the silence of the member counts. `None` while it does not count: the watch has no contact, or
+    /// a slice stream of the member is open.
     pub(crate) since: Option<Timestamp>,
     /// True while a slice stream of the member is open.
     pub(crate) has_stream: bool,
@@ -114,8 +114,8 @@ impl View {
         Some(Value::MembersFollowed)
     }
 
-    /// Records that the watch of MemberAgents has contact again. After a gap, each member has its full time again. Returns the value
-    /// that changed.
+    /// Records that the watch of MemberAgents has contact again. After a gap, each member has its full time again.
+    /// Returns the value that changed.
     pub(in crate::hub) fn members_followed(&mut self, now: Timestamp) -> Option<Value> {
         let Contact::Lost { at, before } = self.hearings.contact else { return None };
         let is_short = now <= at.plus_micros(CONTACT_GAP_MICROS);
@@ -135,7 +135,8 @@ impl View {
         }
     }
 
-    /// The status of a member's MemberAgent was written. If it does not have the judgement, the hub's CRD is too old for it.
+    /// The status of a member's MemberAgent was written. If it does not have the judgement, the hub's CRD is too old
+    /// for it.
     pub(super) fn judgement_written(&mut self, cluster: &ClusterId, now: Timestamp) {
         let Some(hearing) = self.hearings.members.get_mut(cluster) else { return };
         if std::mem::take(&mut hearing.is_judged) {
@@ -161,8 +162,8 @@ impl View {
         Some(Heard { renewed, since, has_stream, silence_at, has_stopped: agent.stopped.is_some(), look, hold })
     }
 
-    /// Returns the MemberAgent of each member that renewed, with the time since which it has not renewed. `None` while the watch has no
-    /// contact.
+    /// Returns the MemberAgent of each member that renewed, with the time since which it has not renewed. `None` while
+    /// the watch has no contact.
     pub(super) fn hearings(&self) -> impl Iterator<Item = (&MemberAgent, Option<Timestamp>)> {
         self.hearings.members.iter().filter_map(|(cluster, hearing)| {
             let agent = self.member_agents.get(&names::member_agent(cluster))?;

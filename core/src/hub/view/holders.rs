@@ -1,19 +1,20 @@
-//! Holders of source slices. Several exports may claim the same source slice. The export that is distributed is the holder.
+//! Holders of source slices. Several exports may claim the same source slice. The export that is distributed is the
+//! holder.
 //!
-//! The view stores the exports of each source slice in order of priority. So a plan or a change finds the holder without a
-//! visit to all exports. One member can create as many exports as its quota allows.
+//! The view stores the exports of each source slice in order of priority. So a plan or a change finds the holder
+//! without a visit to all exports. One member can create as many exports as its quota allows.
 
 use super::value::Source;
 use crate::work;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Sort key for the exports of one source slice; the first export is the holder. Exports of a member that is an accepted
-/// exporter of the Service come first, then the oldest export.
+/// Sort key for the exports of one source slice; the first export is the holder. Exports of a member that is an
+/// accepted exporter of the Service come first, then the oldest export.
 pub(crate) type Rank = (bool, Timestamp, ObjectName);
 
-/// Exports of each source slice in order of priority; the first is the holder. Of several exports with the same name, only the
-/// holder of the name is included.
+/// Exports of each source slice in order of priority; the first is the holder. Of several exports with the same name,
+/// only the holder of the name is included.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Holders {
     ranked: BTreeMap<Source, BTreeSet<Rank>>,
@@ -28,8 +29,8 @@ impl Holders {
         self.ranked.get(source)?.first().map(|(.., name)| name)
     }
 
-    /// Stores the source slice and the rank of the export with this name; `None` removes both. Returns the source slices that
-    /// have another holder now.
+    /// Stores the source slice and the rank of the export with this name; `None` removes both. Returns the source
+    /// slices that have another holder now.
     pub(in crate::hub) fn place(&mut self, name: &Text, place: Option<(Source, Rank)>) -> Vec<Source> {
         if self.places.get(name) == place.as_ref() {
             return Vec::new();

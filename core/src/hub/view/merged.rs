@@ -1,5 +1,5 @@
-//! Merged imports of the standard API, one for each exported Service. They are computed from the exports, and computed again after a
-//! change of a value that they depend on.
+//! Merged imports of the standard API, one for each exported Service. They are computed from the exports, and computed
+//! again after a change of a value that they depend on.
 
 use super::value::Value;
 use super::{Effects, Key, View};
@@ -67,8 +67,8 @@ fn merged_fields(export: &InternalServiceExport) -> MergedFields<'_> {
 }
 
 impl View {
-    /// Stores the merged import of a Service; `None` if the standard API does not export it. Returns the value and the keys that
-    /// this concerns.
+    /// Stores the merged import of a Service; `None` if the standard API does not export it. Returns the value and the
+    /// keys that this concerns.
     pub(in crate::hub) fn store_merged(&mut self, service: &ObjectName, merged: Option<Merged>) -> Effects {
         let mut effects = Effects::default();
         let is_new = merged.is_some() && !self.merged.contains_key(service);
@@ -196,8 +196,8 @@ impl View {
         }
     }
 
-    /// Lets an object use the merged import of its Service, or the import of another importer, if it is equal. It also shares the
-    /// texts that many objects have. A fleet with many importers has very many MergedServiceImports.
+    /// Lets an object use the merged import of its Service, or the import of another importer, if it is equal. It also
+    /// shares the texts that many objects have. A fleet with many importers has very many MergedServiceImports.
     fn share(&self, object: &mut MergedServiceImport) {
         let merged = self.merged.get_key_value(&object.service);
         if let Some((service, _)) = merged {

@@ -1,5 +1,5 @@
-//! MergedServiceImports of all importers, in little memory. A fleet of 100 members with 1,000 Services has 100,000 of them. All
-//! importers of a Service have objects with the same name, and mostly with the same import.
+//! MergedServiceImports of all importers, in little memory. A fleet of 100 members with 1,000 Services has 100,000 of
+//! them. All importers of a Service have objects with the same name, and mostly with the same import.
 
 use crate::index::{Index, Taken};
 use crate::model::{Finalizers, MergedImport, MergedServiceImport, Meta};

@@ -1,4 +1,5 @@
-//! Previews: which importers hold a slice stream, and which distributed slices they have newer content of than the objects.
+//! Previews: which importers hold a slice stream, and which distributed slices they have newer content of than the
+//! objects.
 
 use super::value::Value;
 use super::{Effects, View};
@@ -15,7 +16,8 @@ pub(super) struct Previews {
     importers: BTreeSet<Text>,
     /// Distributed slices whose object has older content than a preview.
     lagging: BTreeMap<ObjectName, Lagging>,
-    /// Exporting members whose source slices went back lately, with the time until which there are no new previews of their slices.
+    /// Exporting members whose source slices went back lately, with the time until which there are no new previews of
+    /// their slices.
     paused: BTreeMap<ClusterId, Timestamp>,
 }
 
@@ -32,7 +34,8 @@ pub(crate) struct Lagging {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sent {
     pub(crate) spec: HubSliceSpec,
-    /// Time of the first preview without an acknowledgement of it or of a later one; `None` if the importer has imported `spec`.
+    /// Time of the first preview without an acknowledgement of it or of a later one; `None` if the importer has
+    /// imported `spec`.
     pub(crate) unacknowledged_since: Option<Timestamp>,
 }
 
@@ -44,13 +47,14 @@ impl Lagging {
 }
 
 impl View {
-    /// Records that an importer holds a stream. An earlier stream of this importer must have ended before. Returns the value that
-    /// changed.
+    /// Records that an importer holds a stream. An earlier stream of this importer must have ended before. Returns the
+    /// value that changed.
     pub(in crate::hub) fn stream_began(&mut self, importer: &Text) -> Option<Value> {
         self.previews.importers.insert(importer.clone()).then(|| Value::Stream(importer.clone()))
     }
 
-    /// Records that the stream of an importer ended. Its previews do not count any more. Returns the values that changed.
+    /// Records that the stream of an importer ended. Its previews do not count any more. Returns the values that
+    /// changed.
     pub(in crate::hub) fn stream_ended(&mut self, importer: &Text, heard: Timestamp) -> Vec<Value> {
         if !self.previews.importers.remove(importer) {
             return Vec::new();
@@ -86,7 +90,8 @@ impl View {
         }
     }
 
-    /// Records that an importer has imported a preview with this generation of the source slice. Returns the value that changed.
+    /// Records that an importer has imported a preview with this generation of the source slice. Returns the value that
+    /// changed.
     pub(in crate::hub) fn acknowledged(&mut self, at: &ObjectName, generation: i64, now: Timestamp) -> Option<Value> {
         let sent = self.previews.lagging.get_mut(at)?.sent.as_mut()?;
         sent.unacknowledged_since?;

@@ -1,5 +1,5 @@
-//! The hub agent's view as a rule reads it. Each read is recorded, so the plan is made again once a value that it read changes.
-//! Rules have no other way to the view.
+//! The hub agent's view as a rule reads it. Each read is recorded, so the plan is made again once a value that it read
+//! changes. Rules have no other way to the view.
 
 use super::View;
 use super::budget::Budgets;
@@ -98,14 +98,15 @@ impl<'a> Reader<'a> {
         self.view.copies.contains_key(name)
     }
 
-    /// True if a member may cause one more object in other member namespaces, by its member namespace. If it may not, the plan is made
-    /// again when a tenth of them is gone.
+    /// True if a member may cause one more object in other member namespaces, by its member namespace. If it may not,
+    /// the plan is made again when a tenth of them is gone.
     pub(crate) fn may_fan_out(self, namespace: &Text) -> bool {
         self.reads.note(Value::FanOut(namespace.clone()));
         self.view.budgets.may_fan_out(namespace)
     }
 
-    /// Returns the namespace whose annotations may list exporters, importers and source ranges. Other changes of the namespace do not requeue.
+    /// Returns the namespace whose annotations may list exporters, importers and source ranges. Other changes of the
+    /// namespace do not requeue.
     pub(crate) fn lists_of(self, namespace: &Text) -> Option<&'a Namespace> {
         self.reads.note(Value::Lists(namespace.clone()));
         self.view.namespaces.get(&ObjectName::new("", namespace.clone()))
@@ -126,8 +127,8 @@ impl<'a> Reader<'a> {
         self.view.internal_exports_of.get_in(service, namespace)
     }
 
-    /// Returns the exports of a Service by the standard API that are not being deleted. A change of one merges them again, without a
-    /// record.
+    /// Returns the exports of a Service by the standard API that are not being deleted. A change of one merges them
+    /// again, without a record.
     pub(crate) fn standard_exports(self, service: &ObjectName) -> impl Iterator<Item = &'a InternalServiceExport> {
         self.view.standard_exports_of.get(service).filter_map(|name| self.view.internal_exports.live(name))
     }
@@ -234,8 +235,8 @@ impl<'a> Reader<'a> {
         (&self.view.announces, self.view.slice_stream.as_ref())
     }
 
-    /// True if this process has written its present offer to a member. Only plans of its own key and [`Reader::announces`] change
-    /// it.
+    /// True if this process has written its present offer to a member. Only plans of its own key and
+    /// [`Reader::announces`] change it.
     pub(crate) fn has_offered(self, cluster: &ClusterId) -> bool {
         self.view.offered.contains(cluster)
     }
@@ -249,7 +250,8 @@ impl<'a> Reader<'a> {
         FeatureSet::at(now, announced, watches.state(Kind::MemberAgent), watches.since(Kind::MemberAgent))
     }
 
-    /// Returns the member namespaces that export ready endpoints of a Service with this address type, with their numbers.
+    /// Returns the member namespaces that export ready endpoints of a Service with this address type, with their
+    /// numbers.
     pub(crate) fn endpoint_counts(
         self,
         service: &ObjectName,
@@ -274,7 +276,8 @@ impl<'a> Reader<'a> {
         self.view.silent.get(cluster)
     }
 
-    /// Returns what is known about the last renewal of a member; `None` if it never renewed. A renewal changes its MemberAgent.
+    /// Returns what is known about the last renewal of a member; `None` if it never renewed. A renewal changes its
+    /// MemberAgent.
     pub(crate) fn heard(self, cluster: &ClusterId) -> Option<Heard> {
         self.reads.note(Value::MembersFollowed);
         self.reads.note(Value::Stream(names::member_namespace(cluster)));
@@ -288,8 +291,8 @@ impl<'a> Reader<'a> {
         watches.state(Kind::MemberAgent) != WatchState::Incomplete
     }
 
-    /// Returns the value of `--force-delete-wait-time`; `None` if there are no MemberClusters to follow. Not yet known while they are not
-    /// listed.
+    /// Returns the value of `--force-delete-wait-time`; `None` if there are no MemberClusters to follow. Not yet known
+    /// while they are not listed.
     pub(crate) fn force_delete(self) -> ForceDelete {
         let Some(micros) = self.view.force_delete_micros else { return ForceDelete::Off };
         self.reads.note(Value::Watch(Kind::MemberCluster));
@@ -352,8 +355,8 @@ impl<'a> Reader<'a> {
         self.view.silence_limits
     }
 
-    /// Returns the MemberAgent of each member that renewed, with the time since which its silence counts. A member that is overdue is
-    /// looked at again and again.
+    /// Returns the MemberAgent of each member that renewed, with the time since which its silence counts. A member that
+    /// is overdue is looked at again and again.
     pub(crate) fn hearings(self) -> impl Iterator<Item = (&'a MemberAgent, Option<Timestamp>)> {
         self.view.hearings()
     }

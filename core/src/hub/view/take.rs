@@ -114,7 +114,8 @@ impl View {
         true
     }
 
-    /// The ServiceImport of a Service changed, and was `before`. A slice of an accepted exporter has a key for each importer.
+    /// The ServiceImport of a Service changed, and was `before`. A slice of an accepted exporter has a key for each
+    /// importer.
     fn parties_changed(&self, service: &ObjectName, before: Option<&ServiceImport>, effects: &mut Effects) {
         let after = self.hub_imports.get(service);
         let other_exporters = before.map(|it| &it.status.clusters) != after.map(|it| &it.status.clusters);
@@ -180,8 +181,8 @@ impl View {
         true
     }
 
-    /// Lets a distributed slice use the content of its export or of another distributed slice, if it is equal. A fleet with many
-    /// importers has very many copies of each slice, in few forms.
+    /// Lets a distributed slice use the content of its export or of another distributed slice, if it is equal. A fleet
+    /// with many importers has very many copies of each slice, in few forms.
     fn share_content(&self, copy: &mut HubSlice) {
         let name = &copy.meta.name.name;
         let exports = self.slice_exports_named.get(name).filter_map(|export| self.slice_exports.get(export));
@@ -341,7 +342,8 @@ impl View {
         }
     }
 
-    /// Ends the silence of a member without MemberAgent and exported slices. Another cluster may then use the id, with Go agents.
+    /// Ends the silence of a member without MemberAgent and exported slices. Another cluster may then use the id, with
+    /// Go agents.
     fn end_silence_without_exports(&mut self, namespace: &Text, at: Timestamp, effects: &mut Effects) {
         let Some(cluster) = names::cluster_of(namespace) else { return };
         let agent = names::member_agent(&cluster);
@@ -368,8 +370,8 @@ impl View {
 }
 
 impl View {
-    /// Returns the features of a member that count now. A lost feature counts at once. Gained features count at most once a minute, because
-    /// each gain writes the slices of the member again. The next renewal asks again.
+    /// Returns the features of a member that count now. A lost feature counts at once. Gained features count at most
+    /// once a minute, because each gain writes the slices of the member again. The next renewal asks again.
     fn gained(&mut self, namespace: &Text, announced: Features, at: Timestamp) -> Features {
         let before = self.announced.get(namespace).and_then(|announced| announced.features());
         let Some(before) = before.filter(|before| before.common(announced) != announced) else { return announced };

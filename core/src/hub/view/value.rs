@@ -14,12 +14,13 @@ pub(crate) enum Value {
     SliceExportsNamed(Text),
     /// Names of the distributed slices with this name.
     DistributedSlicesNamed(Text),
-    /// Exporters of a Service: those that its ServiceImport lists, those of its merged import, and its exports by the standard API.
+    /// Exporters of a Service: those that its ServiceImport lists, those of its merged import, and its exports by the
+    /// standard API.
     Exporters(ObjectName),
     /// All importers of a Service: those that its ServiceImport records, and those by the standard API.
     Importers(ObjectName),
-    /// Use of a Service by one importer, by its member namespace: the entry in the record of its ServiceImport, and the import by the
-    /// standard API.
+    /// Use of a Service by one importer, by its member namespace: the entry in the record of its ServiceImport, and the
+    /// import by the standard API.
     Importer(ObjectName, Text),
     /// Names of the claims of a Service in one member namespace.
     ClaimsIn(ObjectName, Text),
@@ -87,8 +88,8 @@ impl ViewValue for Value {
     }
 }
 
-/// Identity of a source slice: its UID, and the Service that it is exported with. Only exports of the same Service compete, so
-/// a forged owner reference cannot capture another Service's slice.
+/// Identity of a source slice: its UID, and the Service that it is exported with. Only exports of the same Service
+/// compete, so a forged owner reference cannot capture another Service's slice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Source {
     uid: Uid,

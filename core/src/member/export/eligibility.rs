@@ -1,5 +1,5 @@
-//! Eligibility: the rules that decide if a Service and its slices may be exported. The module `withdrawal` removes the exported
-//! slices of a Service for which [`exportable`] returns `None`.
+//! Eligibility: the rules that decide if a Service and its slices may be exported. The module `withdrawal` removes the
+//! exported slices of a Service for which [`exportable`] returns `None`.
 
 use super::in_hub::{has_earlier_export, live_exports};
 use super::recorded::shows_outcome;
@@ -17,18 +17,19 @@ use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
 pub(crate) enum Eligibility<'a> {
     /// The Service does not exist or is being deleted.
     NotFound,
-    /// The Service is of type ExternalName, or the Service is headless and the ServiceExport has no annotation that requests
-    /// the export of a headless Service.
+    /// The Service is of type ExternalName, or the Service is headless and the ServiceExport has no annotation that
+    /// requests the export of a headless Service.
     Ineligible(&'a Service),
     /// The agents made the Service for an import.
     Imported(&'a Service),
-    /// The user requests the export of a headless Service, but the hub agent does not announce support for headless Services.
+    /// The user requests the export of a headless Service, but the hub agent does not announce support for headless
+    /// Services.
     NotSupported(&'a Service),
-    /// The Service has more ports than the hub accepts. The agent only sets the condition `Valid`; an existing export stays
-    /// unchanged.
+    /// The Service has more ports than the hub accepts. The agent only sets the condition `Valid`; an existing export
+    /// stays unchanged.
     TooManyPorts(&'a Service),
-    /// The user requests the export of a headless Service, but the hub's features are not known yet. Until then, the agent
-    /// neither creates nor withdraws the export.
+    /// The user requests the export of a headless Service, but the hub's features are not known yet. Until then, the
+    /// agent neither creates nor withdraws the export.
     Undecided,
     /// The weight annotation is malformed. The agent sets the condition `Valid`; an existing export continues (B8 in
     /// docs/contributors/behaviour.md).
@@ -64,8 +65,8 @@ pub(crate) fn eligibility<'a>(view: Reader<'a>, export: &ServiceExport, now: Tim
     }
 }
 
-/// True if the hub supports headless Services; `None` if unknown. While the agent only assumes that the hub does not support
-/// them, the result is true for a Service that already has a headless export, so that the export stays.
+/// True if the hub supports headless Services; `None` if unknown. While the agent only assumes that the hub does not
+/// support them, the result is true for a Service that already has a headless export, so that the export stays.
 fn supports_headless(view: Reader<'_>, service: &Service, now: Timestamp) -> Option<bool> {
     let hub = view.hub_features(now)?;
     if hub.has(Feature::Headless) || !hub.is_assumed() {
@@ -98,18 +99,19 @@ pub(crate) fn denial<'a>(view: Reader<'a>, export: &'a ServiceExport, service: &
     conditions::find_denial(outcome)
 }
 
-/// Returns the metadata of the ServiceExport, of either API, with which the slices of a Service are exported. `None` if they must not be
-/// exported.
+/// Returns the metadata of the ServiceExport, of either API, with which the slices of a Service are exported. `None` if
+/// they must not be exported.
 pub(crate) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Option<&'a Meta> {
     by_fleet_api(view, service, now).map(|export| &export.meta).or_else(|| standard::exportable(view, service, now))
 }
 
-/// Returns the ServiceExport with which the slices of a Service are exported; `None` if the fleet's API does not export them.
+/// Returns the ServiceExport with which the slices of a Service are exported; `None` if the fleet's API does not export
+/// them.
 ///
-/// The slices are exported if conflict resolution accepted the export. The outcome is read from the InternalServiceExport in
-/// the hub, because users can edit the copy in the ServiceExport.
-/// If the hub has no outcome yet, the previous outcome in the ServiceExport counts. While the hub still has the export of an
-/// earlier Service with the same name, no outcome counts (B9 in docs/contributors/behaviour.md).
+/// The slices are exported if conflict resolution accepted the export. The outcome is read from the
+/// InternalServiceExport in the hub, because users can edit the copy in the ServiceExport. If the hub has no outcome
+/// yet, the previous outcome in the ServiceExport counts. While the hub still has the export of an earlier Service with
+/// the same name, no outcome counts (B9 in docs/contributors/behaviour.md).
 fn by_fleet_api<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Option<&'a ServiceExport> {
     let export = view.exports().live(service)?;
     let (Eligibility::Eligible(source) | Eligibility::InvalidWeight(source, _) | Eligibility::TooManyPorts(source)) =
@@ -126,8 +128,9 @@ fn by_fleet_api<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> O
     conditions::find(outcome, CONFLICT).is_some_and(|found| found.status == ConditionStatus::False).then_some(export)
 }
 
-/// True if it is not known yet whether the slices of a Service must be exported. There are two reasons. The Service is headless, and it
-/// is not known whether the hub supports this. Or only the standard API may export them, and its request is not known.
+/// True if it is not known yet whether the slices of a Service must be exported. There are two reasons. The Service is
+/// headless, and it is not known whether the hub supports this. Or only the standard API may export them, and its
+/// request is not known.
 pub(crate) fn is_undecided(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> bool {
     let export = view.exports().live(service);
     export.is_some_and(|export| eligibility(view, export, now) == Eligibility::Undecided)

@@ -24,9 +24,9 @@ pub(super) fn has_earlier_export(view: Reader<'_>, service: &Service) -> bool {
     exports_in_hub(view, &service.meta.name).any(|it| it.reference.uid != service.meta.uid)
 }
 
-/// Returns a free name for a new InternalServiceExport: `<namespace>-<name>`, or if another export has this name, the same name
-/// with digits of the Service's UID (B3 in docs/contributors/behaviour.md). `None` if both names are in use. Also `None` if an undecodable
-/// object has one of them, because it may be the export of this Service.
+/// Returns a free name for a new InternalServiceExport: `<namespace>-<name>`, or if another export has this name, the
+/// same name with digits of the Service's UID (B3 in docs/contributors/behaviour.md). `None` if both names are in use.
+/// Also `None` if an undecodable object has one of them, because it may be the export of this Service.
 pub(super) fn free_name(view: Reader<'_>, service: &Service) -> Option<ObjectName> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
     if view.undecodable_in_hub(Kind::InternalServiceExport, name, uid).is_some() {
@@ -35,9 +35,9 @@ pub(super) fn free_name(view: Reader<'_>, service: &Service) -> Option<ObjectNam
     view.names_in_hub(name, uid).find(|at| view.internal_exports().get(at).is_none())
 }
 
-/// Returns the reason why the export of a Service cannot begin. Its namespace has as many exports as it may have, or other exports use
-/// all possible names of its InternalServiceExport. The condition `Valid` shows the message. The agent retries the export when the
-/// reason is gone.
+/// Returns the reason why the export of a Service cannot begin. Its namespace has as many exports as it may have, or
+/// other exports use all possible names of its InternalServiceExport. The condition `Valid` shows the message. The
+/// agent retries the export when the reason is gone.
 pub(super) fn cannot_begin(view: Reader<'_>, service: &Service) -> Option<BlockingReason> {
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));
     let known = view.complete(&[Kind::InternalServiceExport])

@@ -96,8 +96,8 @@ fn plan_fleet_export(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
     }
 }
 
-/// Sets the condition `Valid` of a ServiceExport that is invalid for now. An existing export continues; no new export is
-/// created.
+/// Sets the condition `Valid` of a ServiceExport that is invalid for now. An existing export continues; no new export
+/// is created.
 fn unchanged(
     view: Reader<'_>,
     export: &ServiceExport,
@@ -151,8 +151,8 @@ fn withdraw(view: Reader<'_>, export: &ServiceExport, now: Timestamp) -> Plan {
     plan
 }
 
-/// Withdraws the export from the hub and sets the condition `Valid` to the reason. A withdrawn export has no conflict, so the
-/// condition `Conflict` becomes Unknown.
+/// Withdraws the export from the hub and sets the condition `Valid` to the reason. A withdrawn export has no conflict,
+/// so the condition `Conflict` becomes Unknown.
 fn withdraw_with_conditions(
     view: Reader<'_>,
     export: &ServiceExport,
@@ -163,11 +163,11 @@ fn withdraw_with_conditions(
         wanted.push(pending(&export.meta.name, COMPONENT));
     }
     match set_conditions(view, export, &wanted, now) {
-        // The conditions are written before the withdrawal. After the withdrawal, only these conditions show that the outcome
-        // in the status is out of date (B9 in docs/contributors/behaviour.md).
+        // The conditions are written before the withdrawal. After the withdrawal, only these conditions show that the
+        // outcome in the status is out of date (B9 in docs/contributors/behaviour.md).
         Some(status) if shows_outcome(export) => Plan::one(status),
-        // A plan writes each object at most once. If the withdrawal already writes the ServiceExport, the conditions wait for
-        // the next plan.
+        // A plan writes each object at most once. If the withdrawal already writes the ServiceExport, the conditions
+        // wait for the next plan.
         Some(status) => {
             let mut plan = withdraw(view, export, now);
             if plan.writes.iter().all(|write| write.kind() != Kind::ServiceExport) {
@@ -179,8 +179,8 @@ fn withdraw_with_conditions(
     }
 }
 
-/// Ends the export of a Service by the fleet's API. The InternalServiceExport stays, or is created, if the standard API requests the
-/// export.
+/// Ends the export of a Service by the fleet's API. The InternalServiceExport stays, or is created, if the standard API
+/// requests the export.
 fn withdraw_from_hub(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Plan {
     if !view.complete(&[Kind::InternalServiceExport]) {
         return Plan::default();
@@ -213,8 +213,8 @@ fn start_export(view: Reader<'_>, export: &ServiceExport, service: &Service, now
     let name = &export.meta.name;
     let valid = valid_condition(ConditionValue::service_is_valid(name));
     if !export.meta.finalizers.ours {
-        // Reset the condition `Conflict`: the outcome for an earlier export with this name does not apply to the new export
-        // (B9 in docs/contributors/behaviour.md).
+        // Reset the condition `Conflict`: the outcome for an earlier export with this name does not apply to the new
+        // export (B9 in docs/contributors/behaviour.md).
         let again = [valid, pending(name, COMPONENT)];
         let wanted: Vec<DesiredCondition> =
             again.into_iter().chain(recorded::not_withdrawn(export, COMPONENT)).collect();
@@ -259,8 +259,8 @@ fn update_export(
     if let Some(write) = set_conditions(view, export, &wanted, now) {
         plan.push(write);
         if has_earlier_export(view, service) {
-            // The Service was created again. The condition is written before the old export is deleted: afterwards only the
-            // condition shows that the outcome of the old export does not apply.
+            // The Service was created again. The condition is written before the old export is deleted: afterwards only
+            // the condition shows that the outcome of the old export does not apply.
             return plan;
         }
     }
@@ -268,8 +268,9 @@ fn update_export(
     plan
 }
 
-/// Returns the condition `Valid`: False with the hub's message if the hub rejected the write of the export, otherwise `valid`.
-/// `None` while a retry runs: the condition shows the last rejection, and must stay until the retry has a result.
+/// Returns the condition `Valid`: False with the hub's message if the hub rejected the write of the export, otherwise
+/// `valid`. `None` while a retry runs: the condition shows the last rejection, and must stay until the retry has a
+/// result.
 fn unless_rejected(
     export: &ServiceExport,
     to_hub: &Plan,
@@ -285,8 +286,8 @@ fn unless_rejected(
     }
 }
 
-/// Returns the condition `Valid`: False if this cluster has no right to export the Service, or if its export cannot begin
-/// ([`cannot_begin`]). Otherwise returns `valid`.
+/// Returns the condition `Valid`: False if this cluster has no right to export the Service, or if its export cannot
+/// begin ([`cannot_begin`]). Otherwise returns `valid`.
 fn unless_blocked(
     view: Reader<'_>,
     export: &ServiceExport,
@@ -311,12 +312,13 @@ fn pending(service: &ObjectName, component: &'static str) -> DesiredCondition {
     DesiredCondition::new(CONFLICT, ConditionValue::pending_conflict_resolution(service), component)
 }
 
-/// Returns the outcome of conflict resolution as the condition `Conflict` of the ServiceExport. `None` if the hub has no
-/// outcome for the present generation of the InternalServiceExport.
+/// Returns the outcome of conflict resolution as the condition `Conflict` of the ServiceExport. `None` if the hub has
+/// no outcome for the present generation of the InternalServiceExport.
 fn outcome_of_hub(view: Reader<'_>, export: &ServiceExport, service: &Service) -> Option<DesiredCondition> {
     let name = &export.meta.name;
     if has_earlier_export(view, service) {
-        // The Service was created again: the outcome for the earlier Service does not apply (B9 in docs/contributors/behaviour.md).
+        // The Service was created again: the outcome for the earlier Service does not apply (B9 in
+        // docs/contributors/behaviour.md).
         return Some(pending(name, OUTCOME_COMPONENT));
     }
     let internal = exports_in_hub(view, name).find(|internal| !internal.meta.deleting);
@@ -345,8 +347,8 @@ fn outcome_of_hub(view: Reader<'_>, export: &ServiceExport, service: &Service) -
     }
 }
 
-/// Creates or updates the InternalServiceExport of a Service. `exported_by` are the APIs that export it, if the standard API requests
-/// the export.
+/// Creates or updates the InternalServiceExport of a Service. `exported_by` are the APIs that export it, if the
+/// standard API requests the export.
 fn export_to_hub(
     view: Reader<'_>,
     service: &Service,
@@ -418,8 +420,8 @@ fn content_in(present: &InternalServiceExport) -> ExportContent {
     }
 }
 
-/// True if the InternalServiceExport `present` needs no update. While the agent only assumes that the hub supports just the Go
-/// form, an export may also have more than the Go form (`content`).
+/// True if the InternalServiceExport `present` needs no update. While the agent only assumes that the hub supports just
+/// the Go form, an export may also have more than the Go form (`content`).
 fn is_up_to_date(present: &InternalServiceExport, service: &Service, hub: FeatureSet, content: &ExportContent) -> bool {
     if !standard::is_part(present.multicluster.as_deref(), content.multicluster.as_deref()) {
         return false;
@@ -441,8 +443,8 @@ fn reference(view: Reader<'_>, service: &Service, now: Timestamp) -> Reference {
     }
 }
 
-/// Returns one status write that sets the desired conditions and emits their Events; `None` if the ServiceExport already has
-/// all desired conditions.
+/// Returns one status write that sets the desired conditions and emits their Events; `None` if the ServiceExport
+/// already has all desired conditions.
 fn set_conditions(
     view: Reader<'_>,
     export: &ServiceExport,

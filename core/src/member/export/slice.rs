@@ -14,9 +14,9 @@ use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::sync::Arc;
 
-/// Kinds that must be completely listed before a plan exports or withdraws a slice. EndpointSliceImports are required because
-/// they show which slices of this cluster are imported slices. InternalServiceExports are required because they show if the outcome in
-/// the ServiceExport is of an earlier Service.
+/// Kinds that must be completely listed before a plan exports or withdraws a slice. EndpointSliceImports are required
+/// because they show which slices of this cluster are imported slices. InternalServiceExports are required because they
+/// show if the outcome in the ServiceExport is of an earlier Service.
 const REQUIRED: [Kind; 6] = [
     Kind::Service,
     Kind::ServiceExport,
@@ -48,15 +48,16 @@ pub(crate) fn plan_slice(view: Reader<'_>, slice: &ObjectName, now: Timestamp) -
     plan
 }
 
-/// True if it is unknown whether this slice must be exported, because an object is undecodable or the hub's features are
-/// unknown.
+/// True if it is unknown whether this slice must be exported, because an object is undecodable or the hub's features
+/// are unknown.
 fn is_unknown(view: Reader<'_>, slice: &ObjectName, now: Timestamp) -> bool {
     let service = view.slices().live(slice).and_then(EndpointSlice::service_name);
     view.is_undecodable(Kind::EndpointSlice, slice)
         || service.is_some_and(|service| view.is_export_unknown(&service) || is_undecided(view, &service, now))
 }
 
-/// Returns the source slice with this name and the metadata of its ServiceExport; `None` if the slice must not be exported.
+/// Returns the source slice with this name and the metadata of its ServiceExport; `None` if the slice must not be
+/// exported.
 fn wanted<'a>(view: Reader<'a>, slice: &ObjectName, hub: Hub) -> Option<(Source<'a>, &'a Meta)> {
     let source = supported_slice(view, slice, hub)?;
     let export = exportable(view, &source.slice.service_name()?, hub.now)?;
@@ -107,8 +108,8 @@ fn too_many_slices(view: Reader<'_>, slice: &EndpointSlice) -> BlockingReason {
     BlockingReason { reason: Reason::TooManyExports, message }
 }
 
-/// Returns the blocking reason of a slice with endpoints that have more addresses than the agents keep. The first addresses are
-/// exported.
+/// Returns the blocking reason of a slice with endpoints that have more addresses than the agents keep. The first
+/// addresses are exported.
 fn too_many_addresses(view: Reader<'_>, slice: &EndpointSlice) -> Option<BlockingReason> {
     let message = || {
         format!(
@@ -122,8 +123,8 @@ fn too_many_addresses(view: Reader<'_>, slice: &EndpointSlice) -> Option<Blockin
     (slice.further_addresses > 0).then(|| BlockingReason { reason: Reason::TooManyAddresses, message: message() })
 }
 
-/// True if one more slice of a Service may be exported. At the limit of its namespace, it may replace another slice of the Service: this
-/// one waits until the new one is exported.
+/// True if one more slice of a Service may be exported. At the limit of its namespace, it may replace another slice of
+/// the Service: this one waits until the new one is exported.
 fn may_export_more(view: Reader<'_>, source: &Source<'_>, service: &ObjectName, hub: Hub) -> bool {
     if view.may_export_more(Kind::EndpointSliceExport, &source.slice.meta.name.namespace) {
         return true;
@@ -133,8 +134,8 @@ fn may_export_more(view: Reader<'_>, source: &Source<'_>, service: &ObjectName, 
     view.exported_slices(service) >= wanted
 }
 
-/// Creates or updates the export of a source slice. When this export is up to date, removes other exports of the same source
-/// slice.
+/// Creates or updates the export of a source slice. When this export is up to date, removes other exports of the same
+/// source slice.
 fn ensure(view: Reader<'_>, source: &Source<'_>, export: &Meta, hub: Hub) -> Plan {
     let Some(kept) = best(view, source.slice).or_else(|| misnamed(view, source.slice, export)) else {
         if !may_export_more(view, source, &export.name, hub) {
@@ -179,8 +180,8 @@ fn misnamed<'a>(view: Reader<'a>, slice: &EndpointSlice, export: &Meta) -> Optio
     present.find(|present| present.spec.reference.uid == slice.meta.uid)
 }
 
-/// Returns the possible names of a slice's export, in order of preference: first the name with 5 hex digits at its end, then
-/// the name with 10 hex digits.
+/// Returns the possible names of a slice's export, in order of preference: first the name with 5 hex digits at its end,
+/// then the name with 10 hex digits.
 fn possible_names(view: Reader<'_>, slice: &EndpointSlice, export: &Meta) -> [ObjectName; 2] {
     let ObjectName { namespace, name } = &slice.meta.name;
     [SuffixLength::Short, SuffixLength::Long].map(|length| {
@@ -189,9 +190,9 @@ fn possible_names(view: Reader<'_>, slice: &EndpointSlice, export: &Meta) -> [Ob
     })
 }
 
-/// Returns the blocking reason of a slice whose export has no free name, because exports of other slices have all possible
-/// names. `None` if the agent only has to wait: one of the names belongs to an old export of the same slice, which is being
-/// deleted.
+/// Returns the blocking reason of a slice whose export has no free name, because exports of other slices have all
+/// possible names. `None` if the agent only has to wait: one of the names belongs to an old export of the same slice,
+/// which is being deleted.
 fn name_in_use(view: Reader<'_>, slice: &EndpointSlice, export: &Meta) -> Option<BlockingReason> {
     let of_another = |at: &ObjectName| {
         view.slice_exports().get(at).is_some_and(|present| present.spec.reference.uid != slice.meta.uid)
@@ -210,8 +211,9 @@ fn name_in_use(view: Reader<'_>, slice: &EndpointSlice, export: &Meta) -> Option
     })
 }
 
-/// Returns a free name for a slice's export. `None` if all names are in use, or if a name belongs to an export of the same
-/// slice that is being deleted. Also `None` if an undecodable object, which may be the slice's export, has one of the names.
+/// Returns a free name for a slice's export. `None` if all names are in use, or if a name belongs to an export of the
+/// same slice that is being deleted. Also `None` if an undecodable object, which may be the slice's export, has one of
+/// the names.
 fn free_name(view: Reader<'_>, slice: &EndpointSlice, export: &Meta) -> Option<ObjectName> {
     let candidates = possible_names(view, slice, export);
     if candidates.iter().any(|at| view.is_undecodable(Kind::EndpointSliceExport, at)) {
@@ -229,8 +231,8 @@ fn free_name(view: Reader<'_>, slice: &EndpointSlice, export: &Meta) -> Option<O
 
 fn spec(view: Reader<'_>, source: &Source<'_>, export: &Meta, present: Option<&HubSlice>) -> HubSliceSpec {
     let slice = source.slice;
-    // The measured latency starts when the agent sees the change. If the slice becomes exportable later, the latency starts
-    // then.
+    // The measured latency starts when the agent sees the change. If the slice becomes exportable later, the latency
+    // starts then.
     let exportable_since = view.exportable_since(&export.name);
     let first_seen = view.oldest_change(&slice.meta.name).map(|seen| Some(seen).max(exportable_since));
     // Start time in the existing export. It applies if the source slice has no newer change.

@@ -25,22 +25,23 @@ fn own<'a>(view: Reader<'a>, slice: &ObjectName) -> Option<&'a EndpointSlice> {
     view.slices().live(slice).filter(|slice| !view.is_imported(slice))
 }
 
-/// Returns the slice with this name if the slice can be exported: the hub supports its content, and it is not an imported
-/// slice.
+/// Returns the slice with this name if the slice can be exported: the hub supports its content, and it is not an
+/// imported slice.
 pub(super) fn supported_slice<'a>(view: Reader<'a>, slice: &ObjectName, hub: Hub) -> Option<Source<'a>> {
     let slice = own(view, slice)?;
     Some(Source { slice, content: hub.features.slice(&slice.content)? })
 }
 
-/// Returns the slice with this name if only one reason prevents its export: the hub does not support the slice's content.
+/// Returns the slice with this name if only one reason prevents its export: the hub does not support the slice's
+/// content.
 pub(super) fn unsupported_slice<'a>(view: Reader<'a>, slice: &ObjectName, hub: Hub) -> Option<&'a EndpointSlice> {
     let slice = own(view, slice).filter(|slice| hub.features.slice(&slice.content).is_none())?;
     exportable(view, &slice.service_name()?, hub.now)?;
     Some(slice)
 }
 
-/// Returns the one export of this slice that the agent keeps: the one of the newest generation, without exports that are being
-/// deleted. Its name does not matter (B1b and B2 in docs/contributors/behaviour.md).
+/// Returns the one export of this slice that the agent keeps: the one of the newest generation, without exports that
+/// are being deleted. Its name does not matter (B1b and B2 in docs/contributors/behaviour.md).
 pub(super) fn best<'a>(view: Reader<'a>, slice: &EndpointSlice) -> Option<&'a HubSlice> {
     exports_of(view, &slice.meta.name)
         .filter(|export| !export.meta.deleting && export.spec.reference.uid == slice.meta.uid)

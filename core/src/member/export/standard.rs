@@ -1,7 +1,8 @@
-//! Export of a Service by the standard API: what its InternalServiceExport has for this API, and the conditions of the ServiceExport.
+//! Export of a Service by the standard API: what its InternalServiceExport has for this API, and the conditions of the
+//! ServiceExport.
 //!
-//! The ServiceExport of the standard API has no finalizer. So an InternalServiceExport that only this API requests is removed when its
-//! ServiceExport is gone, also after a restart of the agent.
+//! The ServiceExport of the standard API has no finalizer. So an InternalServiceExport that only this API requests is
+//! removed when its ServiceExport is gone, also after a restart of the agent.
 
 use super::in_hub::{cannot_begin, exports_in_hub, has_earlier_export, live_exports};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, READY, VALID};
@@ -102,8 +103,8 @@ pub(super) fn part(
     Some(Arc::new(part))
 }
 
-/// True if an InternalServiceExport has the desired part for the standard API. An export of an earlier version has no creation time. It
-/// gets one with its next write, because a hub with an older CRD drops the time.
+/// True if an InternalServiceExport has the desired part for the standard API. An export of an earlier version has no
+/// creation time. It gets one with its next write, because a hub with an older CRD drops the time.
 pub(super) fn is_part(present: Option<&Multicluster>, desired: Option<&Multicluster>) -> bool {
     present == desired
         || present.zip(desired).is_some_and(|(present, desired)| {
@@ -111,8 +112,9 @@ pub(super) fn is_part(present: Option<&Multicluster>, desired: Option<&Multiclus
         })
 }
 
-/// True if the ServiceExport shows that the hub agent has merged the present export of the Service. The member agent removes the outcome
-/// before it replaces the export of an earlier Service, and while the export is withdrawn or denied.
+/// True if the ServiceExport shows that the hub agent has merged the present export of the Service. The member agent
+/// removes the outcome before it replaces the export of an earlier Service, and while the export is withdrawn or
+/// denied.
 pub(super) fn shows_outcome(view: Reader<'_>, service: &ObjectName) -> bool {
     let export = view.standard_exports().live(service);
     export.is_some_and(|export| conditions::has_outcome(&export.conditions))
@@ -129,9 +131,9 @@ fn properties(export: &StandardServiceExport, source: &Service) -> StandardPrope
     }
 }
 
-/// Returns the metadata of the ServiceExport with which the standard API exports the slices of a Service. The slices are exported once
-/// the hub agent has merged the export, also if it is in conflict. If the hub has lost the export or its outcome, the outcome in the
-/// ServiceExport counts.
+/// Returns the metadata of the ServiceExport with which the standard API exports the slices of a Service. The slices
+/// are exported once the hub agent has merged the export, also if it is in conflict. If the hub has lost the export or
+/// its outcome, the outcome in the ServiceExport counts.
 pub(super) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Option<&'a Meta> {
     if request(view, service, now) == Request::None {
         return None;
@@ -157,7 +159,8 @@ fn is_denied(internal: &InternalServiceExport) -> bool {
     conditions::find_denial(&internal.conditions).is_some()
 }
 
-/// Plans the conditions of the ServiceExport. `rejection` is the message of the hub, if the plan repeats a write that the hub rejected.
+/// Plans the conditions of the ServiceExport. `rejection` is the message of the hub, if the plan repeats a write that
+/// the hub rejected.
 pub(super) fn plan_conditions(view: Reader<'_>, service: &ObjectName, rejection: Option<&str>, now: Timestamp) -> Plan {
     if view.settings().standard_api == StandardApi::Off || view.is_undecodable(Kind::StandardServiceExport, service) {
         return Plan::default();

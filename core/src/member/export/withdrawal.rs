@@ -3,12 +3,12 @@
 //! The member agent deletes the EndpointSliceExport of a source slice if one of these is true:
 //!
 //! - The source slice was deleted or became an imported slice, or its content is not supported by the hub.
-//! - The slices of its Service must not be exported: [`exportable`] returns `None`, for example after the ServiceExport was
-//!   deleted, its weight was set to 0, or the export lost a conflict.
+//! - The slices of its Service must not be exported: [`exportable`] returns `None`, for example after the ServiceExport
+//!   was deleted, its weight was set to 0, or the export lost a conflict.
 //!
-//! Two cases delay the deletion: another slice of the Service replaces this slice and is not exported yet (handover), or the
-//! agent only assumes that the hub does not support the content.
-//! The hub agent then deletes the EndpointSliceImports, and the importing members delete the imported slices.
+//! Two cases delay the deletion: another slice of the Service replaces this slice and is not exported yet (handover),
+//! or the agent only assumes that the hub does not support the content. The hub agent then deletes the
+//! EndpointSliceImports, and the importing members delete the imported slices.
 
 use super::eligibility::{exportable, is_undecided};
 use super::source::{Hub, best, exports_of, supported_slice, unsupported_slice};

@@ -1,5 +1,5 @@
-//! Claim of a member's ServiceImport: the member agent creates an InternalServiceImport in the hub, and copies the status of
-//! this claim to the ServiceImport.
+//! Claim of a member's ServiceImport: the member agent creates an InternalServiceImport in the hub, and copies the
+//! status of this claim to the ServiceImport.
 
 use crate::member::view::Reader;
 use crate::model::{ConsumerType, InternalServiceImport, Kind, Reference, ServiceImport};
@@ -27,8 +27,8 @@ pub(crate) fn plan_import(view: Reader<'_>, name: &ObjectName, now: Timestamp) -
     }
 }
 
-/// Plans a ServiceImport in an agent whose import part is off. This agent makes no claims. It only removes the finalizer of a
-/// ServiceImport that is being deleted and has no claim: there may be no other agent to do so.
+/// Plans a ServiceImport in an agent whose import part is off. This agent makes no claims. It only removes the
+/// finalizer of a ServiceImport that is being deleted and has no claim: there may be no other agent to do so.
 pub(crate) fn plan_unclaimed_import(view: Reader<'_>, name: &ObjectName) -> Plan {
     let known = view.complete(&[Kind::ServiceImport, Kind::InternalServiceImport]);
     let import = view.imports().get(name).filter(|import| import.meta.deleting && import.meta.finalizers.ours);
@@ -55,8 +55,8 @@ pub(super) fn undecodable(view: Reader<'_>, import: &ServiceImport) -> Option<Ob
     view.undecodable_in_hub(Kind::InternalServiceImport, &import.meta.name, Some(&import.meta.uid))
 }
 
-/// Removes the finalizer of a ServiceImport that is being deleted and has no claim. While an undecodable object may be the
-/// claim, the finalizer stays.
+/// Removes the finalizer of a ServiceImport that is being deleted and has no claim. While an undecodable object may be
+/// the claim, the finalizer stays.
 fn remove_finalizer(view: Reader<'_>, import: &ServiceImport) -> Plan {
     match undecodable(view, import) {
         Some(claim) => {
@@ -69,8 +69,8 @@ fn remove_finalizer(view: Reader<'_>, import: &ServiceImport) -> Plan {
 
 /// Keeps a claim of the type that the MultiClusterService requests.
 ///
-/// A change from ClusterIP to LoadBalancer needs a second claim, because the creationTimestamp of an exclusive claim is its
-/// priority. Until the second claim is granted, the import continues with the first claim.
+/// A change from ClusterIP to LoadBalancer needs a second claim, because the creationTimestamp of an exclusive claim is
+/// its priority. Until the second claim is granted, the import continues with the first claim.
 fn claim(view: Reader<'_>, import: &ServiceImport, now: Timestamp) -> Plan {
     let consumer_type = consumer_type(view, import);
     let OwnClaims { current, previous, earlier, surplus } = own_claims(view, import);
@@ -117,16 +117,16 @@ fn claim(view: Reader<'_>, import: &ServiceImport, now: Timestamp) -> Plan {
 /// Claims of a ServiceImport that are not being deleted.
 struct OwnClaims<'a> {
     current: Option<&'a InternalServiceImport>,
-    /// Older claim with the type that was requested before; the claim `current` replaces it. The agent deletes this claim when
-    /// `current` is granted, even if the requested type changed since. Only the older of two claims is deleted, so successive
-    /// plans cannot delete both.
+    /// Older claim with the type that was requested before; the claim `current` replaces it. The agent deletes this
+    /// claim when `current` is granted, even if the requested type changed since. Only the older of two claims is
+    /// deleted, so successive plans cannot delete both.
     previous: Option<&'a InternalServiceImport>,
-    /// Shared claim of an earlier ServiceImport with this name, if the ServiceImport has no claim of its own. The agent gives it
-    /// to the ServiceImport, so that the import continues. An exclusive claim is deleted instead, because its creationTimestamp
-    /// would be a priority that the ServiceImport does not have.
+    /// Shared claim of an earlier ServiceImport with this name, if the ServiceImport has no claim of its own. The agent
+    /// gives it to the ServiceImport, so that the import continues. An exclusive claim is deleted instead, because its
+    /// creationTimestamp would be a priority that the ServiceImport does not have.
     earlier: Option<&'a InternalServiceImport>,
-    /// Claims to delete: other claims of an earlier ServiceImport with this name, and those with a name that the agent would not
-    /// choose. If no claim has a name that the agent would choose, one claim stays as `current`.
+    /// Claims to delete: other claims of an earlier ServiceImport with this name, and those with a name that the agent
+    /// would not choose. If no claim has a name that the agent would choose, one claim stays as `current`.
     surplus: Vec<&'a InternalServiceImport>,
 }
 
@@ -209,8 +209,8 @@ fn is_mcs_undecodable(view: Reader<'_>, import: &ServiceImport) -> bool {
     })
 }
 
-/// Returns a free name for a new claim. `None` if all names are in use, or if an undecodable object has one of the names,
-/// because this object may be the claim.
+/// Returns a free name for a new claim. `None` if all names are in use, or if an undecodable object has one of the
+/// names, because this object may be the claim.
 fn free_name(view: Reader<'_>, import: &ServiceImport) -> Option<ObjectName> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     if undecodable(view, import).is_some() {
@@ -219,16 +219,16 @@ fn free_name(view: Reader<'_>, import: &ServiceImport) -> Option<ObjectName> {
     view.names_in_hub(name, uid).find(|at| view.claims().get(at).is_none())
 }
 
-/// Returns the message for a ServiceImport whose claim cannot be created, because other claims use all possible names of this
-/// claim (B3 in docs/contributors/behaviour.md). The condition `Valid` of the MultiClusterService shows the message. The agent retries
-/// imports with this condition when a name becomes free.
+/// Returns the message for a ServiceImport whose claim cannot be created, because other claims use all possible names
+/// of this claim (B3 in docs/contributors/behaviour.md). The condition `Valid` of the MultiClusterService shows the
+/// message. The agent retries imports with this condition when a name becomes free.
 pub(super) fn name_in_use(view: Reader<'_>, import: &ObjectName) -> Option<String> {
     let import = view.imports().live(import).filter(|_| view.complete(&[Kind::InternalServiceImport]))?;
     if claims_of(view, &import.meta.name).next().is_some() { None } else { no_free_name(view, import) }
 }
 
-/// Returns the message for a ServiceImport whose next claim has no free name, because other claims have all possible names.
-/// `None` if a name is free, or if an undecodable object has one of the names, because it may be the claim.
+/// Returns the message for a ServiceImport whose next claim has no free name, because other claims have all possible
+/// names. `None` if a name is free, or if an undecodable object has one of the names, because it may be the claim.
 fn no_free_name(view: Reader<'_>, import: &ServiceImport) -> Option<String> {
     let (name, uid) = (&import.meta.name, Some(&import.meta.uid));
     if view.undecodable_in_hub(Kind::InternalServiceImport, name, uid).is_some() || free_name(view, import).is_some() {

@@ -39,8 +39,9 @@ pub(super) fn decide(
     if present.is_some() { Decision::ClusterIp(refusal) } else { Decision::Unchanged(refusal) }
 }
 
-/// True while the user requests type LoadBalancer, but the hub agent has not granted it and the import continues with type
-/// ClusterIP. While the claims are not listed yet, or one of them is undecodable, the present condition and derived Service decide.
+/// True while the user requests type LoadBalancer, but the hub agent has not granted it and the import continues with
+/// type ClusterIP. While the claims are not listed yet, or one of them is undecodable, the present condition and
+/// derived Service decide.
 fn waits_for_grant(
     view: Reader<'_>,
     mcs: &MultiClusterService,
@@ -55,8 +56,9 @@ fn waits_for_grant(
         && if known { claim::is_shared_only(view, import) } else { says_so() || present.is_some_and(is_cluster_ip) }
 }
 
-/// Returns the maximum number of load balancers of a namespace if this MultiClusterService exceeds it. Load balancers that exist
-/// stay, and the oldest MultiClusterServices get the others. So plans that run at the same time agree who gets one.
+/// Returns the maximum number of load balancers of a namespace if this MultiClusterService exceeds it. Load balancers
+/// that exist stay, and the oldest MultiClusterServices get the others. So plans that run at the same time agree who
+/// gets one.
 fn exceeded_limit(view: Reader<'_>, mcs: &MultiClusterService) -> Option<usize> {
     let limit = view.settings().load_balancers_per_namespace?;
     if has_load_balancer(view, mcs) {

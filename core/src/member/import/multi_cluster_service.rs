@@ -26,8 +26,8 @@ pub(crate) fn plan_multi_cluster_service(view: Reader<'_>, name: &ObjectName, no
         return Plan::default();
     }
     match view.multi_cluster_services().get(name) {
-        // The MultiClusterService is gone. Its ServiceImport and derived Service were removed before its finalizer, so nothing
-        // is left to do. A Service that lost its labels is not a derived Service any more and stays.
+        // The MultiClusterService is gone. Its ServiceImport and derived Service were removed before its finalizer, so
+        // nothing is left to do. A Service that lost its labels is not a derived Service any more and stays.
         None => Plan::default(),
         Some(mcs) if mcs.meta.deleting => remove_import(view, mcs),
         Some(mcs) if mcs.import_name.is_empty() => import_nothing(view, mcs, now),
@@ -36,8 +36,8 @@ pub(crate) fn plan_multi_cluster_service(view: Reader<'_>, name: &ObjectName, no
     }
 }
 
-/// Removes the ServiceImport and derived Service of a MultiClusterService that is being deleted, then the finalizer of the
-/// MultiClusterService.
+/// Removes the ServiceImport and derived Service of a MultiClusterService that is being deleted, then the finalizer of
+/// the MultiClusterService.
 fn remove_import(view: Reader<'_>, mcs: &MultiClusterService) -> Plan {
     if !mcs.meta.finalizers.ours {
         return Plan::default();
@@ -52,7 +52,8 @@ fn remove_import(view: Reader<'_>, mcs: &MultiClusterService) -> Plan {
     if plan.writes.is_empty()
         && let Some((kind, undecodable)) = undecodable_of(view, mcs)
     {
-        // The finalizer stays: if the MultiClusterService were gone, no agent would remove its undecodable object later.
+        // The finalizer stays: if the MultiClusterService were gone, no agent would remove its undecodable object
+        // later.
         return Plan::blocked_by_undecodable(Kind::MultiClusterService, &mcs.meta.name, kind, &undecodable);
     }
     if plan.writes.is_empty() {
@@ -70,8 +71,8 @@ fn remove_import(view: Reader<'_>, mcs: &MultiClusterService) -> Plan {
     plan
 }
 
-/// Plans a MultiClusterService without `spec.serviceImport` (B17 in docs/contributors/behaviour.md): removes its ServiceImport and derived
-/// Service, and reports the missing field in the condition `Valid`.
+/// Plans a MultiClusterService without `spec.serviceImport` (B17 in docs/contributors/behaviour.md): removes its
+/// ServiceImport and derived Service, and reports the missing field in the condition `Valid`.
 fn import_nothing(view: Reader<'_>, mcs: &MultiClusterService, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     for import in controlled_imports(view, mcs) {
@@ -87,8 +88,8 @@ fn import_nothing(view: Reader<'_>, mcs: &MultiClusterService, now: Timestamp) -
     plan
 }
 
-/// True if the MultiClusterService has our finalizer and the label with the name of its ServiceImport. After a crash, the
-/// agent needs both to clean up the objects of the MultiClusterService.
+/// True if the MultiClusterService has our finalizer and the label with the name of its ServiceImport. After a crash,
+/// the agent needs both to clean up the objects of the MultiClusterService.
 fn marked(mcs: &MultiClusterService) -> bool {
     mcs.meta.finalizers.ours && mcs.import_label.as_ref() == Some(&mcs.import_name)
 }
@@ -171,8 +172,8 @@ fn adopt(import: &ServiceImport, mcs: &MultiClusterService) -> Write {
     Write::patch(&import.meta, patch)
 }
 
-/// Plans an import without exporters. After the last exporter is gone, the derived Service stays for a grace period. So the
-/// load balancer keeps its address if an exporter comes back.
+/// Plans an import without exporters. After the last exporter is gone, the derived Service stays for a grace period. So
+/// the load balancer keeps its address if an exporter comes back.
 fn without_exporters(view: Reader<'_>, mcs: &MultiClusterService, import: &ObjectName, now: Timestamp) -> Plan {
     let name_in_use = claim::name_in_use(view, import);
     let value = match &name_in_use {
@@ -195,8 +196,8 @@ fn without_exporters(view: Reader<'_>, mcs: &MultiClusterService, import: &Objec
     plan
 }
 
-/// Removes the derived Service of a MultiClusterService. When the derived Service is gone, removes the label with the name of
-/// this Service from the MultiClusterService.
+/// Removes the derived Service of a MultiClusterService. When the derived Service is gone, removes the label with the
+/// name of this Service from the MultiClusterService.
 fn retire(view: Reader<'_>, mcs: &MultiClusterService) -> Plan {
     let mut plan = Plan::default();
     for service in derived_services(view, mcs) {
@@ -208,8 +209,8 @@ fn retire(view: Reader<'_>, mcs: &MultiClusterService) -> Plan {
     plan
 }
 
-/// Returns a plan with the status write of the MultiClusterService, to add to `plan`. The returned plan is empty if `plan`
-/// already writes the MultiClusterService.
+/// Returns a plan with the status write of the MultiClusterService, to add to `plan`. The returned plan is empty if
+/// `plan` already writes the MultiClusterService.
 fn set_status_beside(
     view: Reader<'_>,
     plan: &Plan,
@@ -224,16 +225,16 @@ fn set_status_beside(
     set_status(view, mcs, valid, address, now).map_or_else(Plan::default, Plan::one)
 }
 
-/// Sets the condition `Valid` of a MultiClusterService whose import is blocked, and reports the blocking reason. The derived
-/// Service stays unchanged.
+/// Sets the condition `Valid` of a MultiClusterService whose import is blocked, and reports the blocking reason. The
+/// derived Service stays unchanged.
 fn set_blocked(view: Reader<'_>, mcs: &MultiClusterService, value: ConditionValue, now: Timestamp) -> Plan {
     let blocking_reason = BlockingReason { reason: value.reason, message: value.message.clone() };
     let status = set_status(view, mcs, &valid_condition(value), mcs.load_balancer.clone(), now);
     status.map_or_else(Plan::default, Plan::one).blocked_by([blocking_reason])
 }
 
-/// Returns the plan that shows a rejected write in the condition `Valid`; `None` if no write was rejected. The plan is empty
-/// while a retry runs: the condition shows the last rejection, and must stay until the retry has a result.
+/// Returns the plan that shows a rejected write in the condition `Valid`; `None` if no write was rejected. The plan is
+/// empty while a retry runs: the condition shows the last rejection, and must stay until the retry has a result.
 fn show_rejection(view: Reader<'_>, mcs: &MultiClusterService, now: Timestamp) -> Option<Plan> {
     match view.rejection(&Key::MultiClusterService(mcs.meta.name.clone())) {
         Some(message) => Some(set_blocked(view, mcs, ConditionValue::write_rejected(message.to_owned()), now)),
@@ -245,8 +246,8 @@ fn valid_condition(value: ConditionValue) -> DesiredCondition {
     DesiredCondition::new(VALID, value, COMPONENT)
 }
 
-/// Returns the condition `Valid` Unknown, for an import without a usable ServiceImport. The message of the condition is that of
-/// the Go agents. The Event has the message `text`, which names the cause.
+/// Returns the condition `Valid` Unknown, for an import without a usable ServiceImport. The message of the condition is
+/// that of the Go agents. The Event has the message `text`, which names the cause.
 fn unknown(text: String) -> DesiredCondition {
     valid_condition(ConditionValue::unknown_service_import()).with_event_message(text)
 }
@@ -274,9 +275,10 @@ fn imported_by_another(view: Reader<'_>, mcs: &MultiClusterService, holder: &str
     BlockingReason { reason: Reason::UnknownServiceImport, message }
 }
 
-/// Creates or updates the derived Service, whose name is in a label of the MultiClusterService. If the existing derived Service
-/// has another name, a user edited the label. Then the Service keeps its name and addresses, and the agent repairs the label.
-/// The label cannot give a new derived Service a name of the user's choice, such as that of a Service that pods look up.
+/// Creates or updates the derived Service, whose name is in a label of the MultiClusterService. If the existing derived
+/// Service has another name, a user edited the label. Then the Service keeps its name and addresses, and the agent
+/// repairs the label. The label cannot give a new derived Service a name of the user's choice, such as that of a
+/// Service that pods look up.
 fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, now: Timestamp) -> Plan {
     if let Some(port) = admission::unfit_port(&import.status.ports) {
         let message = format!(
@@ -346,8 +348,8 @@ fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, n
     plan
 }
 
-/// Returns the condition `Valid` of an import whose derived Service is up to date. Its message names slices that cannot be
-/// imported. `None` if the present condition must stay: it names such slices, and not all slices are known yet.
+/// Returns the condition `Valid` of an import whose derived Service is up to date. Its message names slices that cannot
+/// be imported. `None` if the present condition must stay: it names such slices, and not all slices are known yet.
 fn imported(
     view: Reader<'_>,
     mcs: &MultiClusterService,
@@ -377,7 +379,8 @@ fn imported(
     Some(valid_condition(ConditionValue::found_service_import()).with_event_message(text))
 }
 
-/// Returns the derived Service of a MultiClusterService, even if a user edited the label that has the name of this Service.
+/// Returns the derived Service of a MultiClusterService, even if a user edited the label that has the name of this
+/// Service.
 fn any_derived_service<'a>(view: Reader<'a>, mcs: &'a MultiClusterService) -> Option<&'a Service> {
     derived_service(view, mcs).or_else(|| derived_services(view, mcs).next())
 }
@@ -393,8 +396,8 @@ fn names_in_use(view: Reader<'_>, mcs: &MultiClusterService) -> String {
     )
 }
 
-/// Returns the desired state of the derived Service. A dual-stack Service stays dual-stack, so that its addresses do not
-/// change when IPv6 slices appear and disappear.
+/// Returns the desired state of the derived Service. A dual-stack Service stays dual-stack, so that its addresses do
+/// not change when IPv6 slices appear and disappear.
 fn desired(
     view: Reader<'_>,
     mcs: &MultiClusterService,
@@ -466,9 +469,9 @@ fn set_status(
     Some(Write::patch(meta, patch).with_events(events))
 }
 
-/// Returns the Event about a derived Service that lost its labels while no agent ran. The agent cannot recognise this Service
-/// as its own and leaves it unchanged. `instead` is the end of the message: it says if the agent creates another derived
-/// Service.
+/// Returns the Event about a derived Service that lost its labels while no agent ran. The agent cannot recognise this
+/// Service as its own and leaves it unchanged. `instead` is the end of the message: it says if the agent creates
+/// another derived Service.
 fn left_behind(mcs: &MultiClusterService, left: &ObjectName, instead: &str) -> Event {
     let message = format!(
         "Service {left} does not have the labels of MultiClusterService {}, so the agent leaves it \

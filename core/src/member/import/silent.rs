@@ -1,5 +1,5 @@
-//! Imported slices of a silent member: its endpoints are draining or withdrawn, unless no other member has ready endpoints of the
-//! Service. The condition `ExporterSilent` shows it.
+//! Imported slices of a silent member: its endpoints are draining or withdrawn, unless no other member has ready
+//! endpoints of the Service. The condition `ExporterSilent` shows it.
 
 use crate::conditions::{self, DesiredCondition};
 use crate::member::view::Reader;
@@ -8,8 +8,8 @@ use crate::model::{HubSlice, MultiClusterService, SliceContent, Treatment};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::borrow::Cow;
 
-/// Returns the content of a distributed slice to import for a Service, which [`Served`] names. `content` is its content for a member that
-/// is not silent.
+/// Returns the content of a distributed slice to import for a Service, which [`Served`] names. `content` is its content
+/// for a member that is not silent.
 pub(super) fn content<'a>(
     view: Reader<'_>,
     distributed: &HubSlice,

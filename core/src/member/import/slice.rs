@@ -1,4 +1,5 @@
-//! Import of one slice: writes the imported EndpointSlice of a distributed slice (EndpointSliceImport). Both APIs import by these rules.
+//! Import of one slice: writes the imported EndpointSlice of a distributed slice (EndpointSliceImport). Both APIs
+//! import by these rules.
 
 use super::silent;
 use super::target::{
@@ -26,7 +27,8 @@ const FOR_FLEET_API: [Kind; 6] = [
     Kind::InternalServiceImport,
 ];
 
-/// Kinds that an import by the standard API requires. [`target::target`] also requires those that decide about the import.
+/// Kinds that an import by the standard API requires. [`target::target`] also requires those that decide about the
+/// import.
 const FOR_STANDARD_API: [Kind; 3] = [Kind::EndpointSliceImport, Kind::EndpointSlice, Kind::Service];
 
 const COMPONENT: &str = "endpointsliceimport-controller";
@@ -67,8 +69,8 @@ fn within_share(view: Reader<'_>, parts: &Import<'_>, present: Option<&EndpointS
     if grant == Grant::Whole { plan } else { plan.blocked_by([too_many(view, parts.distributed)]) }
 }
 
-/// Returns the blocking reason of a Service with more slices or endpoints of one exporter than are imported. It does not name the slice, so
-/// its user gets one Event for all of them.
+/// Returns the blocking reason of a Service with more slices or endpoints of one exporter than are imported. It does
+/// not name the slice, so its user gets one Event for all of them.
 fn too_many(view: Reader<'_>, distributed: &HubSlice) -> BlockingReason {
     let (service, exporter) = (&distributed.spec.owner, &distributed.spec.reference.cluster);
     let (settings, limits) = (view.settings(), view.settings().limits.imports);
@@ -114,8 +116,9 @@ fn withdraw(
     }
 }
 
-/// [`replacement_pending`] for a distributed slice that is being deleted. Without a target, nothing replaces it in `fleet-system`,
-/// because clients use the endpoints of a derived Service. By the standard API, the target may only be unknown for a moment.
+/// [`replacement_pending`] for a distributed slice that is being deleted. Without a target, nothing replaces it in
+/// `fleet-system`, because clients use the endpoints of a derived Service. By the standard API, the target may only be
+/// unknown for a moment.
 fn is_replaced(
     view: Reader<'_>,
     at: &ObjectName,
@@ -131,7 +134,8 @@ fn is_replaced(
     }
 }
 
-/// True if another slice of the same Service from the same cluster does not have the endpoints yet that it has in the hub.
+/// True if another slice of the same Service from the same cluster does not have the endpoints yet that it has in the
+/// hub.
 fn is_perhaps_replaced(view: Reader<'_>, at: &ObjectName, distributed: &HubSlice, removed: &EndpointSlice) -> bool {
     others(view, at, distributed).any(|(at, other)| {
         let present = view.slices().live(&at);
@@ -140,7 +144,8 @@ fn is_perhaps_replaced(view: Reader<'_>, at: &ObjectName, distributed: &HubSlice
     })
 }
 
-/// Returns the other distributed slices of the same Service from the same cluster, with the names of their imported slices.
+/// Returns the other distributed slices of the same Service from the same cluster, with the names of their imported
+/// slices.
 fn others<'a>(
     view: Reader<'a>,
     at: &'a ObjectName,
@@ -152,8 +157,8 @@ fn others<'a>(
     others.map(|other| (ObjectName::new(at.namespace.clone(), other.meta.name.name.clone()), other))
 }
 
-/// True if the imported slice `removed` must stay until its replacement is imported: another slice of the same Service from
-/// the same cluster.
+/// True if the imported slice `removed` must stay until its replacement is imported: another slice of the same Service
+/// from the same cluster.
 fn replacement_pending(view: Reader<'_>, import: &Import<'_>, removed: &EndpointSlice, now: Timestamp) -> bool {
     let distributed = import.distributed;
     let bound = |present: &&EndpointSlice| present.imported && import.target.is_bound(present, distributed);
@@ -167,9 +172,10 @@ fn replacement_pending(view: Reader<'_>, import: &Import<'_>, removed: &Endpoint
     })
 }
 
-/// Returns a plan that waits, if the hub distributes an older state than the imported one. After a restore of the hub, the exporter and
-/// the hub agent need this time to write the newest state again. After the end of a slice stream, the hub agent needs it to write
-/// what the stream delivered. The time runs only while this agent sees what a hub agent writes.
+/// Returns a plan that waits, if the hub distributes an older state than the imported one. After a restore of the hub,
+/// the exporter and the hub agent need this time to write the newest state again. After the end of a slice stream, the
+/// hub agent needs it to write what the stream delivered. The time runs only while this agent sees what a hub agent
+/// writes.
 fn outdated(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> Option<Plan> {
     let outdated_since = view.outdated_since(at)?;
     let (since, grace) = match view.hub_leads(at, now) {
@@ -181,7 +187,8 @@ fn outdated(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> Option<Plan> {
     (now < until).then(|| Plan { again: Some(until), ..Plan::default() })
 }
 
-/// Imports the valid parts of a distributed slice. If some parts are not imported, the first write without them emits an Event.
+/// Imports the valid parts of a distributed slice. If some parts are not imported, the first write without them emits
+/// an Event.
 fn import(view: Reader<'_>, import: &Import<'_>, present: Option<&EndpointSlice>, now: Timestamp) -> Plan {
     let distributed = import.distributed;
     let content = import.target.content(view, distributed, now);
@@ -203,9 +210,9 @@ fn import(view: Reader<'_>, import: &Import<'_>, present: Option<&EndpointSlice>
     plan.blocked_by([blocking_reason])
 }
 
-/// True if the agent must emit an Event about parts that are not imported, because these parts are new. The generation of the
-/// source slice does not show this: the configured address ranges or the distributed slice may have changed without a new
-/// generation.
+/// True if the agent must emit an Event about parts that are not imported, because these parts are new. The generation
+/// of the source slice does not show this: the configured address ranges or the distributed slice may have changed
+/// without a new generation.
 fn is_news(distributed: &HubSlice, present: Option<&EndpointSlice>, desired: Admitted<'_>) -> bool {
     let since = desired.not_imported_since;
     let observed = present.and_then(|present| present.observed_generation);
@@ -279,9 +286,9 @@ fn ensure(
     Plan::one(write.measured(sample(distributed, Some(present))))
 }
 
-/// Returns the names of distributed slices that cannot be imported, because EndpointSlices of other writers have these names.
-/// `None` while not all slices are listed. The condition of the MultiClusterService lists the names, so each Event about them
-/// is emitted once ([`super::multi_cluster_service`]).
+/// Returns the names of distributed slices that cannot be imported, because EndpointSlices of other writers have these
+/// names. `None` while not all slices are listed. The condition of the MultiClusterService lists the names, so each
+/// Event about them is emitted once ([`super::multi_cluster_service`]).
 pub(super) fn names_in_use(view: Reader<'_>, imported: &ObjectName) -> Option<Vec<ObjectName>> {
     if !view.complete(&[Kind::EndpointSliceImport, Kind::EndpointSlice]) {
         return None;
@@ -300,7 +307,8 @@ pub(super) fn names_in_use(view: Reader<'_>, imported: &ObjectName) -> Option<Ve
     Some(used_by_others)
 }
 
-/// Returns the message for the importing user about slices that are not imported because other EndpointSlices have their names.
+/// Returns the message for the importing user about slices that are not imported because other EndpointSlices have
+/// their names.
 pub(super) fn names_in_use_message(view: Reader<'_>, import: &ObjectName, present: &[ObjectName]) -> String {
     format!(
         "service {} is imported into cluster {} without some of its endpoints: other EndpointSlices already have the \
@@ -311,8 +319,8 @@ pub(super) fn names_in_use_message(view: Reader<'_>, import: &ObjectName, presen
     )
 }
 
-/// Plans the import of a slice whose name is in use in this cluster. The plan has no writes. If another writer has the name,
-/// the plan has a blocking reason; an EndpointSlice that is being deleted needs none.
+/// Plans the import of a slice whose name is in use in this cluster. The plan has no writes. If another writer has the
+/// name, the plan has a blocking reason; an EndpointSlice that is being deleted needs none.
 fn in_the_way(view: Reader<'_>, present: &EndpointSlice) -> Plan {
     if present.meta.deleting {
         return Plan::default(); // this key is requeued when the EndpointSlice is gone
@@ -326,11 +334,12 @@ fn in_the_way(view: Reader<'_>, present: &EndpointSlice) -> Plan {
     Plan::blocked(Reason::NameHeldByAnother, message)
 }
 
-/// Returns the latency sample of an import; `None` if the latency of this generation of the source slice was observed before.
+/// Returns the latency sample of an import; `None` if the latency of this generation of the source slice was observed
+/// before.
 ///
-/// The write of the imported slice records the observed generation on this slice. A Go agent recorded the generation on the
-/// distributed slice; this record counts too. If there is no record, for example because a user deleted the imported slice,
-/// `first` is true. Then the agent also checks the generations that it has observed since its start.
+/// The write of the imported slice records the observed generation on this slice. A Go agent recorded the generation on
+/// the distributed slice; this record counts too. If there is no record, for example because a user deleted the
+/// imported slice, `first` is true. Then the agent also checks the generations that it has observed since its start.
 fn sample(distributed: &HubSlice, present: Option<&EndpointSlice>) -> Option<Sample> {
     let observed = present.and_then(|present| present.observed_generation).max(distributed.observed_generation);
     let reference = &distributed.spec.reference;
@@ -341,10 +350,12 @@ fn sample(distributed: &HubSlice, present: Option<&EndpointSlice>) -> Option<Sam
     Some(Sample::SliceImported { origin, first: observed.is_none(), exported_since: reference.exported_since })
 }
 
-/// Plans an imported slice whose distributed slice disappeared without a deletion, as after a restore of the hub from a backup.
+/// Plans an imported slice whose distributed slice disappeared without a deletion, as after a restore of the hub from a
+/// backup.
 ///
-/// The hub agent distributes the slice again when it knows the exporters and the claim. So the imported slice stays until the
-/// hub agent has granted the claim, and for a grace period afterwards. If nobody imports the slice, the slice is removed at once.
+/// The hub agent distributes the slice again when it knows the exporters and the claim. So the imported slice stays
+/// until the hub agent has granted the claim, and for a grace period afterwards. If nobody imports the slice, the slice
+/// is removed at once.
 fn orphan(view: Reader<'_>, present: &EndpointSlice, now: Timestamp) -> Plan {
     if present.meta.deleting {
         return Plan::default();

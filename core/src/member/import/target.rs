@@ -103,8 +103,9 @@ pub(super) fn import_of_other_api<'a>(
 
 /// True if the agents imported `present`, an EndpointSlice with the name of the distributed slice.
 ///
-/// Normally its managed-by label shows this. Another writer may have edited the label while no agent ran. So it is also enough that
-/// `present` has the annotation of an import, or that it has the labels of an import and the distributed slice has our finalizer.
+/// Normally its managed-by label shows this. Another writer may have edited the label while no agent ran. So it is also
+/// enough that `present` has the annotation of an import, or that it has the labels of an import and the distributed
+/// slice has our finalizer.
 pub(super) fn is_ours(view: Reader<'_>, distributed: &HubSlice, present: &EndpointSlice) -> bool {
     let is_marked = present.imported || present.observed_generation.is_some();
     is_marked || distributed.meta.finalizers.ours && has_labels(view, distributed, present)
@@ -131,8 +132,8 @@ pub(super) fn target<'a>(view: Reader<'a>, at: &ObjectName, distributed: &HubSli
             Listing::Unlisted => return unlisted(view, at, now),
             Listing::Unknown => view.slices().get(at).is_some_and(|present| is_ours(view, distributed, present)),
         };
-        // Without a derived Service, the slice waits. A change of the MultiClusterService or of the derived Service requeues the
-        // key (B12 in docs/contributors/behaviour.md).
+        // Without a derived Service, the slice waits. A change of the MultiClusterService or of the derived Service
+        // requeues the key (B12 in docs/contributors/behaviour.md).
         let derived = binding(view, service).filter(|_| may_begin);
         return derived.map_or(Found::Waits(None), |derived| Found::Target(Target::Derived(derived)));
     }
@@ -150,7 +151,8 @@ fn standard<'a>(
     merged: &'a MergedServiceImport,
     distributed: &HubSlice,
 ) -> Found<'a> {
-    // Perhaps the cluster exports only by the other API. Or the hub agent wrote the slice before the MergedServiceImport.
+    // Perhaps the cluster exports only by the other API. Or the hub agent wrote the slice before the
+    // MergedServiceImport.
     let Some(exporter) = exporter(merged, distributed) else { return Found::Ended };
     let derived = standard_import::derived_service(view, &merged.service).map(|derived| derived.meta.name.name.clone());
     let derived = match merged.import.import_type {
@@ -159,8 +161,8 @@ fn standard<'a>(
         ImportType::ClusterSetIp => {
             let name = names::standard_derived(&merged.service).name;
             let is_bound = || view.slices().get(at).is_some_and(|present| present.service.as_ref() == Some(&name));
-            // While another writer has the name of the derived Service, no slice is bound to it. A slice that is bound to it follows its
-            // source.
+            // While another writer has the name of the derived Service, no slice is bound to it. A slice that is bound
+            // to it follows its source.
             if derived.is_none() && !is_bound() {
                 return Found::Waits(None);
             }
@@ -205,8 +207,8 @@ pub(crate) fn granted_claims<'a>(
     claims.filter(|claim| !claim.status.clusters.is_empty())
 }
 
-/// Returns the target for the fleet's API of a slice whose cluster no claim lists. A claim may lose its clusters for a moment, for example
-/// when the ServiceImport in the hub is created again. So an imported slice stays for a while.
+/// Returns the target for the fleet's API of a slice whose cluster no claim lists. A claim may lose its clusters for a
+/// moment, for example when the ServiceImport in the hub is created again. So an imported slice stays for a while.
 fn unlisted(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> Found<'static> {
     let until = view.unlisted_since(at).map(|since| since.plus_micros(ORPHAN_GRACE_MICROS));
     if until.is_some_and(|until| now >= until) { Found::Ended } else { Found::Waits(until) }

@@ -1,5 +1,5 @@
-//! Summary of the latency samples of the last minutes, for each exporting member. The member agent writes the summary to its
-//! MemberAgent, so that `fleetnet latency` needs no access to the members.
+//! Summary of the latency samples of the last minutes, for each exporting member. The member agent writes the summary
+//! to its MemberAgent, so that `fleetnet latency` needs no access to the members.
 //!
 //! The summary has counts for each bucket of the histogram, not quantiles: counts of several members can be added up.
 
@@ -60,8 +60,8 @@ impl Summary {
         }
     }
 
-    /// Returns the change of the MemberAgent's summary that the next heartbeat must write; `None` to leave the summary as it is.
-    /// The summary alone never causes a write.
+    /// Returns the change of the MemberAgent's summary that the next heartbeat must write; `None` to leave the summary
+    /// as it is. The summary alone never causes a write.
     pub(crate) fn change(&self, now: Timestamp) -> Option<LatencyChange> {
         let origins = self.origins(now);
         if origins.is_empty() {
@@ -114,8 +114,8 @@ impl Summary {
         usize::try_from(now.0.saturating_sub(self.newest.0).div_euclid(MINUTE_MICROS)).unwrap_or_default()
     }
 
-    /// Returns the sums of each origin with samples in the window, sorted by cluster. With too many origins, those with the
-    /// fewest samples are left out.
+    /// Returns the sums of each origin with samples in the window, sorted by cluster. With too many origins, those with
+    /// the fewest samples are left out.
     fn origins(&self, now: Timestamp) -> Vec<OriginLatency> {
         let kept = LATENCY_MINUTES.saturating_sub(self.minutes_since_newest(now));
         let sums = self.origins.iter().map(|(cluster, ring)| sum(cluster, &ring[..kept]));

@@ -113,14 +113,16 @@ impl View {
         }
     }
 
-    /// Updates what the imported slices of a distributed slice serve: the slice of the fleet's API and that of the standard API.
+    /// Updates what the imported slices of a distributed slice serve: the slice of the fleet's API and that of the
+    /// standard API.
     fn review_serving_of(&mut self, name: &Text, owner: &ObjectName, effects: &mut Effects) {
         for at in self.imports_of_slice(name, owner) {
             self.review_serving(&at, effects);
         }
     }
 
-    /// Returns the names of the slices that are imported from a distributed slice: that of the fleet's API and that of the standard API.
+    /// Returns the names of the slices that are imported from a distributed slice: that of the fleet's API and that of
+    /// the standard API.
     pub(super) fn imports_of_slice(&self, name: &Text, owner: &ObjectName) -> [ObjectName; 2] {
         [self.in_system(name.clone()), ObjectName::new(owner.namespace.clone(), name.clone())]
     }

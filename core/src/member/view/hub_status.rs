@@ -21,8 +21,8 @@ impl View {
         }
     }
 
-    /// Records the list of silent members in the MemberAgent. A MemberAgent that was created again has no list until the hub agent
-    /// writes its status.
+    /// Records the list of silent members in the MemberAgent. A MemberAgent that was created again has no list until
+    /// the hub agent writes its status.
     pub(super) fn record_silent_members(&mut self, effects: &mut Effects) {
         let Some(agent) = self.member_agents.get(&self.own_member_agent()) else { return };
         if agent.status.announcement.version.is_empty() {

@@ -6,8 +6,8 @@ use crate::index::Taken;
 use crate::model::{InternalMemberCluster, Kind, MembershipState};
 use fleetnet_types::{ObjectName, Timestamp};
 
-/// State `Leave` of this member, as this process has seen it. It stays when the InternalMemberCluster is gone: the manager deletes it
-/// after the member has left.
+/// State `Leave` of this member, as this process has seen it. It stays when the InternalMemberCluster is gone: the
+/// manager deletes it after the member has left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Leave {
     #[default]
@@ -76,7 +76,8 @@ impl View {
         self.in_hub(self.settings.cluster.clone())
     }
 
-    /// Returns an object of the standard API that the agents made and have not removed yet: an import, or an export in the hub.
+    /// Returns an object of the standard API that the agents made and have not removed yet: an import, or an export in
+    /// the hub.
     pub(super) fn made_for_standard_api(&self) -> Option<(Kind, ObjectName)> {
         let export = self.internal_exports.iter().find(|export| export.multicluster.is_some() && !export.meta.deleting);
         let export = export.map(|export| (Kind::InternalServiceExport, &export.meta));

@@ -30,7 +30,8 @@ fn addresses(content: &SliceContent) -> impl Iterator<Item = &Address> {
 }
 
 impl View {
-    /// Replaces the addresses of an object of this cluster. Changes the imports of other clusters' slices that have one of them.
+    /// Replaces the addresses of an object of this cluster. Changes the imports of other clusters' slices that have one
+    /// of them.
     pub(super) fn own_addresses_changed(&mut self, before: &[IpAddr], after: &[IpAddr], effects: &mut Effects) {
         let turned = self.own_addresses.replace(before, after);
         // While a watch begins, nothing is imported, and `own_addresses_listed` validates all slices once.

@@ -1,5 +1,5 @@
-//! Owner of this cluster's id according to the MemberAgent in the hub, and the writes that are allowed without ownership
-//! ([`crate::member::identity`]).
+//! Owner of this cluster's id according to the MemberAgent in the hub, and the writes that are allowed without
+//! ownership ([`crate::member::identity`]).
 
 use super::{StandardApi, View};
 use crate::index::Taken;
@@ -27,7 +27,8 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// Moves all stored times by `micros`, after the wall clock was set by this duration. So each wait keeps its length.
+    /// Moves all stored times by `micros`, after the wall clock was set by this duration. So each wait keeps its
+    /// length.
     pub(super) fn clock_set(&mut self, micros: i64) {
         let seen = self.renewal.as_mut().map(|newest| &mut newest.seen);
         let rival = self.leaders.rival.as_mut().map(|(_, at)| at);
@@ -43,7 +44,8 @@ struct Sighting {
     leader: Option<Text>,
     renewed: Option<Timestamp>,
     stopped: Option<Timestamp>,
-    /// Time at which this process first saw the renewal. For a renewal by this process, the time at which the write was sent.
+    /// Time at which this process first saw the renewal. For a renewal by this process, the time at which the write was
+    /// sent.
     seen: Timestamp,
 }
 
@@ -62,15 +64,15 @@ impl Sighting {
 
 /// Leaders that renew the MemberAgent for this cluster.
 ///
-/// Normally an old leader does not renew again after a new leader, unless the new one has followed meanwhile. But two clusters have the same UID if one is a clone of the
-/// other. Then their leaders renew alternately.
+/// Normally an old leader does not renew again after a new leader, unless the new one has followed meanwhile. But two
+/// clusters have the same UID if one is a clone of the other. Then their leaders renew alternately.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Leaders {
     /// True if this process wrote the newest renewal.
     is_own_newest: bool,
     other: Option<Text>,
-    /// Identity of another leader that renewed both before and after a renewal by this process, and the time of its last
-    /// renewal.
+    /// Identity of another leader that renewed both before and after a renewal by this process, and the time of its
+    /// last renewal.
     rival: Option<(Text, Timestamp)>,
 }
 
@@ -129,8 +131,8 @@ impl View {
         let has_kind = match self.watches.state(Kind::MemberAgent) {
             WatchState::Incomplete => return None,
             WatchState::Complete => true,
-            // False while the hub lacks the CRD of MemberAgent: no cluster can take the id over then, so the last owner stays
-            // the owner.
+            // False while the hub lacks the CRD of MemberAgent: no cluster can take the id over then, so the last owner
+            // stays the owner.
             WatchState::Absent | WatchState::Unknown => false,
         };
         let name = self.own_member_agent();
@@ -148,8 +150,8 @@ impl View {
         self.in_hub(self.settings.cluster.clone())
     }
 
-    /// Returns the time of the last renewal by this process. Renewals by other processes do not delay the next renewal. So two
-    /// leaders of one cluster renew alternately, and each detects the other leader.
+    /// Returns the time of the last renewal by this process. Renewals by other processes do not delay the next renewal.
+    /// So two leaders of one cluster renew alternately, and each detects the other leader.
     pub(crate) fn last_renewal(&self) -> Option<Timestamp> {
         self.owners.renewed
     }
@@ -200,14 +202,14 @@ impl View {
         self.owners.is_pruned = is_known && answer.is_some_and(|agent| agent.cluster_uid.is_none());
     }
 
-    /// Records that the hub rejects or denies renewals by this process. Exports and imports continue if no other cluster owns
-    /// the id.
+    /// Records that the hub rejects or denies renewals by this process. Exports and imports continue if no other
+    /// cluster owns the id.
     pub(in crate::member) fn renewal_denied(&mut self) {
         self.owners.is_denied = true;
     }
 
-    /// Returns the blocking reasons about the cluster id: another cluster uses the id, two clusters share it, or the agent
-    /// cannot check it.
+    /// Returns the blocking reasons about the cluster id: another cluster uses the id, two clusters share it, or the
+    /// agent cannot check it.
     pub(crate) fn identity_blocking_reasons(&self, now: Timestamp) -> Vec<BlockingReason> {
         let mut blocking_reasons = Vec::new();
         let mut say = |reason, message| blocking_reasons.push(BlockingReason { reason, message });

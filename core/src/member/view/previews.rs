@@ -1,8 +1,8 @@
 //! Previews: contents of distributed slices that the slice stream delivers before the hub agent writes the objects.
 //!
-//! While a preview is valid, the table of distributed slices has the content of the preview in place of the object's. So no rule
-//! knows about previews, and an import of a preview is an import like any other. A preview never replaces an object that does
-//! not exist, and only the object shows a deletion.
+//! While a preview is valid, the table of distributed slices has the content of the preview in place of the object's.
+//! So no rule knows about previews, and an import of a preview is an import like any other. A preview never replaces an
+//! object that does not exist, and only the object shows a deletion.
 
 use super::slice_stream::{SliceStreamUse, StreamEnd};
 use super::{Effects, View, value::Value};
@@ -26,8 +26,8 @@ impl View {
         self.show(shown, effects);
     }
 
-    /// Drops all previews. The objects are valid again. If a hub agent ended the stream, each object has what the hub agent wants, or
-    /// will have it.
+    /// Drops all previews. The objects are valid again. If a hub agent ended the stream, each object has what the hub
+    /// agent wants, or will have it.
     pub(in crate::member) fn drop_previews(&mut self, end: StreamEnd, effects: &mut Effects) {
         for (name, spec) in std::mem::take(&mut self.previews) {
             let Some(shown) = self.distributed_slices.get(&self.in_hub(name.clone())) else { continue };
@@ -51,8 +51,8 @@ impl View {
         let uses_streams = self.slice_stream.chosen != SliceStreamUse::Off;
         if let Some(known) = self.distributed_slices.get(name).filter(|_| uses_streams) {
             let object = self.previews.get(&name.name).unwrap_or(&known.spec);
-            // Each write that follows a preview raises the generation. Such a write may be older than the last preview. An object of a
-            // restored hub has an older resource version.
+            // Each write that follows a preview raises the generation. Such a write may be older than the last preview.
+            // An object of a restored hub has an older resource version.
             let is_raised = slice.spec.reference.generation > object.reference.generation;
             let is_restored = slice.meta.resource_version < known.meta.resource_version;
             let imports = self.imports_of_slice(&name.name, &known.spec.owner);
@@ -72,7 +72,8 @@ impl View {
         slice
     }
 
-    /// True if this process has seen that a hub agent wrote the distributed slice after the last change of this imported slice.
+    /// True if this process has seen that a hub agent wrote the distributed slice after the last change of this
+    /// imported slice.
     pub(super) fn was_written(&self, imported: &ObjectName) -> bool {
         self.written.contains(imported)
     }

@@ -1,5 +1,5 @@
-//! The member agent's view as a rule reads it. Each read is recorded, so the plan is made again once a value that it read changes.
-//! Rules have no other way to the view.
+//! The member agent's view as a rule reads it. Each read is recorded, so the plan is made again once a value that it
+//! read changes. Rules have no other way to the view.
 
 use super::HubLeads;
 use super::membership::Leave;
@@ -37,7 +37,8 @@ pub(crate) struct Reader<'a> {
 pub(crate) struct Admitted<'a> {
     pub(crate) content: &'a SliceContent,
     pub(crate) not_imported: &'a NotImported,
-    /// First generation of the source slice that had the parts which are not imported now. `None` if all parts are imported.
+    /// First generation of the source slice that had the parts which are not imported now. `None` if all parts are
+    /// imported.
     pub(crate) not_imported_since: Option<i64>,
 }
 
@@ -125,7 +126,8 @@ impl<'a> Reader<'a> {
         self.view.multi_cluster_services.iter().map(|mcs| &mcs.meta)
     }
 
-    /// Returns the MultiClusterServices of a namespace. A rule may read only if and since when they request a load balancer.
+    /// Returns the MultiClusterServices of a namespace. A rule may read only if and since when they request a load
+    /// balancer.
     pub(crate) fn requests_in(self, namespace: &'a Text) -> impl Iterator<Item = &'a MultiClusterService> {
         self.reads.note(Value::Requests(namespace.clone()));
         self.view.multi_cluster_services.in_namespace(namespace)
@@ -148,13 +150,15 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// True if further Services (InternalServiceExports) or slices (EndpointSliceExports) of a namespace may be exported.
+    /// True if further Services (InternalServiceExports) or slices (EndpointSliceExports) of a namespace may be
+    /// exported.
     pub(crate) fn may_export_more(self, kind: Kind, namespace: &Text) -> bool {
         self.reads.note(Value::MayExportMore(kind, namespace.clone()));
         self.view.may_export_more(kind, namespace)
     }
 
-    /// Returns the number of exported slices of a Service, without those that are being deleted. A change of the number requeues nothing.
+    /// Returns the number of exported slices of a Service, without those that are being deleted. A change of the number
+    /// requeues nothing.
     pub(crate) fn exported_slices(self, service: &ObjectName) -> usize {
         let exports = self.view.slice_exports.iter();
         exports.filter(|export| export.spec.owner == *service && !export.meta.deleting).count()
@@ -194,8 +198,8 @@ impl<'a> Reader<'a> {
         self.is_undecodable(Kind::Service, service) || self.is_undecodable(Kind::ServiceExport, service)
     }
 
-    /// Returns the names that the hub's object for this ServiceExport or ServiceImport may have, in order of preference. The
-    /// second name contains digits of the UID, so without `uid` there is only the first name.
+    /// Returns the names that the hub's object for this ServiceExport or ServiceImport may have, in order of
+    /// preference. The second name contains digits of the UID, so without `uid` there is only the first name.
     pub(crate) fn names_in_hub(
         self,
         object: &ObjectName,
@@ -206,18 +210,18 @@ impl<'a> Reader<'a> {
         candidates.into_iter().flatten().map(move |name| self.in_hub(name))
     }
 
-    /// Returns an undecodable object in the hub that may belong to this ServiceExport or ServiceImport, because it has one of
-    /// the names from `names_in_hub`.
+    /// Returns an undecodable object in the hub that may belong to this ServiceExport or ServiceImport, because it has
+    /// one of the names from `names_in_hub`.
     pub(crate) fn undecodable_in_hub(self, kind: Kind, object: &ObjectName, uid: Option<&Uid>) -> Option<ObjectName> {
         self.names_in_hub(object, uid).find(|at| self.is_undecodable(kind, at))
     }
 
     /// True if a slice of this cluster is an imported slice, even if its labels were edited.
     ///
-    /// The managed-by label identifies an imported slice, and so does our finalizer on the distributed slice with the same
-    /// name. A distributed slice gets this finalizer before it is imported. While another EndpointSlice, which was not
-    /// imported, has this name, the distributed slice gets no finalizer. A slice with a label of the standard API is also imported,
-    /// perhaps by another implementation of this API.
+    /// The managed-by label identifies an imported slice, and so does our finalizer on the distributed slice with the
+    /// same name. A distributed slice gets this finalizer before it is imported. While another EndpointSlice, which was
+    /// not imported, has this name, the distributed slice gets no finalizer. A slice with a label of the standard API
+    /// is also imported, perhaps by another implementation of this API.
     pub(crate) fn is_imported(self, slice: &EndpointSlice) -> bool {
         let name = &slice.meta.name;
         let distributed = || {
@@ -235,8 +239,8 @@ impl<'a> Reader<'a> {
         self.knows_member_agent().then(|| self.view.hub_feature_set(now))
     }
 
-    /// Returns the treatment of an exporting member's endpoints; `None` unless it is silent. A list of silent members counts while the
-    /// hub agent announces that it maintains it.
+    /// Returns the treatment of an exporting member's endpoints; `None` unless it is silent. A list of silent members
+    /// counts while the hub agent announces that it maintains it.
     pub(crate) fn treatment_of(self, exporter: &ClusterId, now: Timestamp) -> Option<Treatment> {
         self.reads.note(Value::Treatment(exporter.clone()));
         let treatment = self.view.silent_members.get(exporter).copied()?;
@@ -250,8 +254,8 @@ impl<'a> Reader<'a> {
         exporters
     }
 
-    /// True once the hub agent's part of the MemberAgent is known: its announcement, its offer and the silent members. Also true if the hub
-    /// does not have the kind.
+    /// True once the hub agent's part of the MemberAgent is known: its announcement, its offer and the silent members.
+    /// Also true if the hub does not have the kind.
     pub(crate) fn knows_member_agent(self) -> bool {
         self.reads.note(Value::Watch(Kind::MemberAgent));
         let state = self.view.watches.state(Kind::MemberAgent);
@@ -309,7 +313,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// True if the agents still have exports or imports of the standard API. The plan is made again when one of them is gone.
+    /// True if the agents still have exports or imports of the standard API. The plan is made again when one of them is
+    /// gone.
     pub(crate) fn has_made_for_standard_api(self) -> bool {
         let made = self.view.made_for_standard_api();
         let is_made = made.is_some();
@@ -366,13 +371,15 @@ impl<'a> Reader<'a> {
         self.since(Fact::Outdated(slice.clone()))
     }
 
-    /// Returns the end of the time after a restore of the hub in which an import keeps its Services as they are. `None` at other times.
+    /// Returns the end of the time after a restore of the hub in which an import keeps its Services as they are. `None`
+    /// at other times.
     pub(crate) fn keeps_until(self, now: Timestamp) -> Option<Timestamp> {
         // No plan must be made again when this time begins: it only lets plans wait.
         self.view.keeps_until(now)
     }
 
-    /// Returns the merged import of a Service before the last restore of the hub, for the time in which imports keep it.
+    /// Returns the merged import of a Service before the last restore of the hub, for the time in which imports keep
+    /// it.
     pub(crate) fn merged_before_restore(self, service: &ObjectName) -> Option<&'a Arc<MergedImport>> {
         self.view.restore.as_ref()?.merged.get(service)
     }
@@ -400,7 +407,8 @@ impl<'a> Reader<'a> {
         self.view.records.service_changed_at(service)
     }
 
-    /// Returns the message about the last rejected write of a key; `None` if no rejection is recorded. The writer requeues the key.
+    /// Returns the message about the last rejected write of a key; `None` if no rejection is recorded. The writer
+    /// requeues the key.
     pub(crate) fn rejection(self, key: &Key) -> Option<&'a str> {
         self.view.rejections.get(key).map(String::as_str)
     }

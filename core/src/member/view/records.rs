@@ -6,8 +6,8 @@ use crate::limits::PENDING_CHANGES_MAX;
 use fleetnet_types::{ObjectName, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Latency of a Service at its exporter: the time at which the exporter first saw a change, and the time at which the exporter
-/// saw the hub's outcome for this change.
+/// Latency of a Service at its exporter: the time at which the exporter first saw a change, and the time at which the
+/// exporter saw the hub's outcome for this change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceLatency {
     pub service: ObjectName,
@@ -48,7 +48,8 @@ impl Facts {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Records {
-    /// For each source slice: generation and time of the content changes that the hub perhaps does not have yet, oldest first.
+    /// For each source slice: generation and time of the content changes that the hub perhaps does not have yet, oldest
+    /// first.
     changes: BTreeMap<ObjectName, Vec<(i64, Timestamp)>>,
     /// For each Service: time of the last change of its exported content.
     service_changed: BTreeMap<ObjectName, Timestamp>,
@@ -79,8 +80,8 @@ impl Records {
         }
     }
 
-    /// Records a new generation of a slice with the same content. Its last content change then counts as a change of this
-    /// generation.
+    /// Records a new generation of a slice with the same content. Its last content change then counts as a change of
+    /// this generation.
     pub(crate) fn slice_touched(&mut self, slice: &ObjectName, generation: i64) {
         if let Some(newest) = self.changes.get_mut(slice).and_then(|changes| changes.last_mut()) {
             newest.0 = generation;
@@ -92,8 +93,8 @@ impl Records {
         self.changes.remove(slice);
     }
 
-    /// Records that the hub does not have the present content of a slice. `carried` is the generation of the slice that the hub
-    /// has; `None` if the hub does not have the slice.
+    /// Records that the hub does not have the present content of a slice. `carried` is the generation of the slice that
+    /// the hub has; `None` if the hub does not have the slice.
     pub(crate) fn slice_pending(&mut self, slice: &ObjectName, carried: Option<i64>, generation: i64, at: Timestamp) {
         let changes = self.changes.entry(slice.clone()).or_default();
         changes.retain(|(pending, _)| carried.is_none_or(|carried| *pending > carried));

@@ -1,5 +1,5 @@
-//! Restore of the hub from a backup. For some time, imports keep what they had before. The hub agent needs this time to write
-//! the newest state again.
+//! Restore of the hub from a backup. For some time, imports keep what they had before. The hub agent needs this time to
+//! write the newest state again.
 
 use super::View;
 use crate::limits::RESTORE_GRACE_MICROS;
@@ -17,8 +17,8 @@ pub(super) struct Restore {
 }
 
 impl View {
-    /// Records a restore of the hub. If the hub is restored again before it has the newest state, the state before the first
-    /// restore counts.
+    /// Records a restore of the hub. If the hub is restored again before it has the newest state, the state before the
+    /// first restore counts.
     pub(in crate::member) fn hub_restored(&mut self, at: Timestamp) {
         self.forget_restore(at);
         let merged = || {
@@ -36,7 +36,8 @@ impl View {
         }
     }
 
-    /// Returns the end of the time after a restore of the hub in which an import keeps its Services as they are. `None` at other times.
+    /// Returns the end of the time after a restore of the hub in which an import keeps its Services as they are. `None`
+    /// at other times.
     pub(super) fn keeps_until(&self, now: Timestamp) -> Option<Timestamp> {
         let until = self.restore.as_ref().map(|restore| restore.at.plus_micros(RESTORE_GRACE_MICROS));
         until.filter(|until| now < *until)

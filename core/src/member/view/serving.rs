@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 /// Imported Service, address type and port. Clients choose among the endpoints of one such triple.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Served {
-    /// Derived Service of a MultiClusterService, or imported Service of the standard API. The labels of the imported slice name it.
+    /// Derived Service of a MultiClusterService, or imported Service of the standard API. The labels of the imported
+    /// slice name it.
     pub(crate) service: ObjectName,
     pub(crate) address_type: AddressType,
     /// Name of the port. Empty for a port without a name, and for a slice without ports.
@@ -17,8 +18,8 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Returns what a slice serves: each of its ports, or the Service itself if the slice has no ports. A headless Service may have no
-    /// ports, and its clients use the addresses.
+    /// Returns what a slice serves: each of its ports, or the Service itself if the slice has no ports. A headless
+    /// Service may have no ports, and its clients use the addresses.
     pub(crate) fn by(service: &ObjectName, content: &SliceContent) -> Vec<Self> {
         let of_port = |port: &Text| Self {
             service: service.clone(),
@@ -41,7 +42,8 @@ pub(super) struct Serving {
 }
 
 impl View {
-    /// Updates what the imported slice with this name serves. Called after a change of the slice and of its distributed slice.
+    /// Updates what the imported slice with this name serves. Called after a change of the slice and of its distributed
+    /// slice.
     pub(super) fn review_serving(&mut self, name: &ObjectName, effects: &mut Effects) {
         let after = self.served_by(name);
         let before = self.serving.slices.get(name);

@@ -1,7 +1,8 @@
-//! Shares: how many slices and endpoints of a Service this cluster imports from one exporting cluster. Without a limit, one exporter
-//! could fill the etcd of the importing clusters, and the rules of kube-proxy on their nodes.
+//! Shares: how many slices and endpoints of a Service this cluster imports from one exporting cluster. Without a limit,
+//! one exporter could fill the etcd of the importing clusters, and the rules of kube-proxy on their nodes.
 //!
-//! Slices whose import has begun come first, then those with the first names. So a slice that is imported stays when others come.
+//! Slices whose import has begun come first, then those with the first names. So a slice that is imported stays when
+//! others come.
 
 use crate::limits::{IMPORTED_ENDPOINTS, IMPORTED_SLICES};
 use crate::model::{HubSlice, SliceContent};
@@ -10,7 +11,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-/// Values of the flags `--max-imported-slices` and `--max-imported-endpoints`: limits of one Service from one exporting cluster.
+/// Values of the flags `--max-imported-slices` and `--max-imported-endpoints`: limits of one Service from one exporting
+/// cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImportLimits {
     pub slices: usize,
@@ -82,8 +84,8 @@ impl Counted {
 }
 
 impl Shares {
-    /// Counts a distributed slice, which was `before` and is `after` now. Adds the names of the slices of which another part is imported
-    /// now.
+    /// Counts a distributed slice, which was `before` and is `after` now. Adds the names of the slices of which another
+    /// part is imported now.
     pub(super) fn shift(
         &mut self,
         before: Option<&Counted>,
@@ -141,7 +143,8 @@ impl Share {
         }
         let (mut room, mut excess) = (limits.endpoints, Excess { last: None, of_last: None });
         for (place, endpoints) in self.slices.iter().take(limits.slices) {
-            // A slice whose import has not begun comes whole or not at all. So it takes no room of those that are imported.
+            // A slice whose import has not begun comes whole or not at all. So it takes no room of those that are
+            // imported.
             let is_new = place.0 && *endpoints > room && excess.last.is_some();
             if is_new || room == 0 && *endpoints > 0 {
                 break;

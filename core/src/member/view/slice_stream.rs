@@ -51,7 +51,8 @@ pub struct SliceStream {
 pub(crate) enum HubLeads {
     /// Nothing: the watch of distributed slices has no contact with the hub.
     Unknown,
-    /// Perhaps none leads, and the imported slice perhaps has what a slice stream delivered. The watch has contact since this time.
+    /// Perhaps none leads, and the imported slice perhaps has what a slice stream delivered. The watch has contact
+    /// since this time.
     Perhaps(Timestamp),
     /// One leads, or no slice stream delivers anything. The watch sees what it writes since this time.
     Since(Timestamp),
@@ -66,7 +67,8 @@ impl SliceStream {
 }
 
 impl View {
-    /// Returns the server whose stream this process uses; `None` for no stream. Another cluster that owns this cluster's id has the stream of the id.
+    /// Returns the server whose stream this process uses; `None` for no stream. Another cluster that owns this
+    /// cluster's id has the stream of the id.
     pub fn slice_stream_server(&self, now: Timestamp) -> Option<SliceStreamServer> {
         if matches!(self.ownership(now), Ownership::Foreign { .. }) {
             return None;
@@ -78,8 +80,8 @@ impl View {
         }
     }
 
-    /// Returns the server to connect to now; `None` for no stream. An open stream shows that this member lives, as a heartbeat does. So
-    /// there is none while this process does not follow the slices of its cluster.
+    /// Returns the server to connect to now; `None` for no stream. An open stream shows that this member lives, as a
+    /// heartbeat does. So there is none while this process does not follow the slices of its cluster.
     pub fn slice_stream_to_open(&self, now: Timestamp) -> Option<SliceStreamServer> {
         self.slice_stream_server(now).filter(|_| self.follows_slices())
     }
@@ -89,16 +91,16 @@ impl View {
         self.slices_followed && self.watches.complete(&[Kind::EndpointSlice])
     }
 
-    /// Records that the offer of the hub agent was `before`. If it has changed, the imports rely on objects alone again, or on another hub
-    /// agent.
+    /// Records that the offer of the hub agent was `before`. If it has changed, the imports rely on objects alone
+    /// again, or on another hub agent.
     pub(super) fn offer_was(&mut self, before: Option<&SliceStreamOffer>, at: Timestamp) {
         if self.slice_stream.chosen == SliceStreamUse::Offered && self.slice_stream_offer() != before {
             self.slice_stream.offer_changed = Some(at);
         }
     }
 
-    /// Returns what this process knows about a hub agent that could write the distributed slice of this imported slice. No slice is imported before the offer
-    /// of the hub agent, in the MemberAgent, was read.
+    /// Returns what this process knows about a hub agent that could write the distributed slice of this imported slice.
+    /// No slice is imported before the offer of the hub agent, in the MemberAgent, was read.
     pub(super) fn hub_leads(&self, imported: &ObjectName, now: Timestamp) -> HubLeads {
         let Some(followed) = self.hub_followed_since else { return HubLeads::Unknown };
         let since = self.slice_stream.offer_changed.map_or(followed, |changed| changed.max(followed));

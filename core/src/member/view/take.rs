@@ -266,8 +266,8 @@ impl View {
         self.hub_feature_set(at).slice(&slice.content)
     }
 
-    /// Updates the record of a slice's changes that are not in the hub yet. Called after a change of the slice and after a
-    /// change of its exports, because their watch events may arrive in any order.
+    /// Updates the record of a slice's changes that are not in the hub yet. Called after a change of the slice and
+    /// after a change of its exports, because their watch events may arrive in any order.
     pub(super) fn settle_changes(&mut self, name: &ObjectName, at: Timestamp) {
         let Some(slice) = self.slices.get(name) else { return };
         let hub = self.hub_feature_set(at);

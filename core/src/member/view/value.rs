@@ -1,4 +1,5 @@
-//! Values of the member agent's view that a plan can read. After a value changes, the plans that read it are made again.
+//! Values of the member agent's view that a plan can read. After a value changes, the plans that read it are made
+//! again.
 
 use super::serving::Served;
 use crate::model::Kind;

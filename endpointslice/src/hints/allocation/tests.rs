@@ -13,8 +13,8 @@ fn up_to(maxima: &[(&str, usize)]) -> Allocation {
     Allocation { zones: zones.collect(), unit: 1 }
 }
 
-/// Cases of kube-controller-manager's `Test_redistributeHints`. Columns: zones of the endpoints, giving zones, receiving zones,
-/// resulting hints.
+/// Cases of kube-controller-manager's `Test_redistributeHints`. Columns: zones of the endpoints, giving zones,
+/// receiving zones, resulting hints.
 #[test]
 fn the_three_cases_of_rehinting() {
     type Case<'a> = (&'a [&'a str], &'a [(&'a str, usize)], &'a [(&'a str, usize)], &'a [&'a str]);
@@ -44,8 +44,8 @@ fn the_three_cases_of_rehinting() {
     }
 }
 
-/// Cases of kube-controller-manager's `Test_getGivingAndReceivingZones`. Columns: name, desired endpoints of three zones (in
-/// tenths), actual endpoints, giving zones, receiving zones.
+/// Cases of kube-controller-manager's `Test_getGivingAndReceivingZones`. Columns: name, desired endpoints of three
+/// zones (in tenths), actual endpoints, giving zones, receiving zones.
 #[test]
 fn the_nine_cases_of_giving_and_receiving() {
     type Zones<'a> = &'a [(&'a str, usize)];
@@ -69,8 +69,8 @@ fn the_nine_cases_of_giving_and_receiving() {
     }
 }
 
-/// Cases of kube-controller-manager's `Test_getHintsByZone`. Columns: name, endpoints of a slice, maximum of each zone, counts
-/// of other slices whose hints stay, resulting counts (`None` if the slice needs new hints).
+/// Cases of kube-controller-manager's `Test_getHintsByZone`. Columns: name, endpoints of a slice, maximum of each zone,
+/// counts of other slices whose hints stay, resulting counts (`None` if the slice needs new hints).
 #[test]
 fn the_eight_cases_of_hints_that_may_stay() {
     let a = |hints: &[&str]| hinted(hints, &[], in_zone("zone-a"));
@@ -110,8 +110,8 @@ fn a_part_that_divides_evenly_is_not_rounded_up() {
     assert!(Allocation::new(ZoneShares::of(&nodes(&fifths)).as_ref(), 6).is_ok());
 }
 
-/// Divisions exactly at the limit of 20 % overload. kube-controller-manager rejects each of them because of a rounding error of
-/// floating point.
+/// Divisions exactly at the limit of 20 % overload. kube-controller-manager rejects each of them because of a rounding
+/// error of floating point.
 #[test]
 fn at_the_limit_of_overload_parts_are_exact() {
     let shared = |zones: &[(&'static str, u32)], endpoints| {
@@ -141,8 +141,8 @@ fn endpoints_that_cannot_be_shared_out_get_no_hints() {
     assert_eq!(reason(None, 10), NoHintsReason::InsufficientNodes);
     assert_eq!(reason(thirds.as_ref(), 2), NoHintsReason::TooFewEndpoints { endpoints: 2, zones: 3 });
     assert_eq!(reason(thirds.as_ref(), 4), NoHintsReason::Overload { endpoints: 4, zones: 3 });
-    // The minimum of each zone is rounded up to 4, and 3 * 4 is more than 11. kube-controller-manager rejects this division too
-    // (kubernetes/kubernetes #122437).
+    // The minimum of each zone is rounded up to 4, and 3 * 4 is more than 11. kube-controller-manager rejects this
+    // division too (kubernetes/kubernetes #122437).
     assert_eq!(reason(thirds.as_ref(), 11), NoHintsReason::Overload { endpoints: 11, zones: 3 });
     assert!(Allocation::new(thirds.as_ref(), 9).is_ok());
 }

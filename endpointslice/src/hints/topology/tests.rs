@@ -34,8 +34,8 @@ fn ready(zones: &[&str]) -> Vec<Endpoint> {
     zones.iter().map(|zone| in_zone(zone)).collect()
 }
 
-/// Cases of kube-controller-manager's `TestAddHints`. Columns: name, CPU of each zone, draft, resulting hints, number of
-/// endpoints hinted to each zone, event.
+/// Cases of kube-controller-manager's `TestAddHints`. Columns: name, CPU of each zone, draft, resulting hints, number
+/// of endpoints hinted to each zone, event.
 #[test]
 fn the_six_cases_of_upstream() {
     let two = || vec![ready(&["zone-a", "zone-b"])];
@@ -99,8 +99,8 @@ fn the_six_cases_of_upstream() {
     }
 }
 
-/// Cases of kube-controller-manager's `Test_getTotalReadyEndpoints`. Columns: pairs of ready and other endpoints in created,
-/// updated and unchanged slices; total number of ready endpoints.
+/// Cases of kube-controller-manager's `Test_getTotalReadyEndpoints`. Columns: pairs of ready and other endpoints in
+/// created, updated and unchanged slices; total number of ready endpoints.
 #[test]
 fn the_five_cases_of_counting_ready_endpoints() {
     type Slices<'a> = &'a [(usize, usize)];
@@ -121,8 +121,8 @@ fn the_five_cases_of_counting_ready_endpoints() {
     }
 }
 
-/// Cases of kube-controller-manager's `Test_checkNodeTopologyDistribution`. Columns: name, Nodes with zone and CPU, number of
-/// endpoints hinted to each zone, true if the Service must be planned again.
+/// Cases of kube-controller-manager's `Test_checkNodeTopologyDistribution`. Columns: name, Nodes with zone and CPU,
+/// number of endpoints hinted to each zone, true if the Service must be planned again.
 #[test]
 fn the_nine_cases_of_changed_nodes() {
     let (a, b, c) = ("zone-a", "zone-b", "zone-c");
@@ -155,8 +155,8 @@ fn the_nine_cases_of_changed_nodes() {
     }
 }
 
-/// Case of kube-controller-manager's `TestUpdateNode`. Here the Service is also planned again when its Nodes recover, in
-/// contrast to kube-controller-manager (kubernetes/kubernetes #114215).
+/// Case of kube-controller-manager's `TestUpdateNode`. Here the Service is also planned again when its Nodes recover,
+/// in contrast to kube-controller-manager (kubernetes/kubernetes #114215).
 #[test]
 fn a_service_without_hints_is_planned_again_when_nodes_recover() {
     let mut topology = with_nodes(&[node("", "100m"), node("", "100m")]);
@@ -192,8 +192,8 @@ fn events_tell_changes_only() {
     assert_eq!(events(&mut topology), [disabled]);
 }
 
-/// kube-controller-manager has one flag for both address types. If only one address type has hints, it emits an Event for each
-/// of the two at every sync. Here each address type has its own state.
+/// kube-controller-manager has one flag for both address types. If only one address type has hints, it emits an Event
+/// for each of the two at every sync. Here each address type has its own state.
 #[test]
 fn address_types_have_hints_on_their_own() {
     let mut topology = with_nodes(&nodes(&[("zone-a", 100), ("zone-b", 100)]));
@@ -261,7 +261,8 @@ fn removing_hints_writes_no_slice_that_has_no_hints() {
     let mut slices = draft(vec![ready(&["", "zone-b"])], vec![], vec![bare, hinted]);
     topology.assign(&annotated("Auto"), &mut slices);
     assert_eq!(shown_draft(&slices), [vec!["- -"], vec!["-"], vec!["- - -"]]);
-    // No share changed, but the Node of the endpoint without a zone may have a zone now. So the Service is planned again.
+    // No share changed, but the Node of the endpoint without a zone may have a zone now. So the Service is planned
+    // again.
     assert_eq!(topology.set_nodes(&nodes(&[("zone-a", 100), ("zone-b", 100)])), [svc()]);
 }
 
@@ -298,8 +299,8 @@ mod settled {
         })
     }
 
-    /// Returns random created, updated and unchanged slices, either with many endpoints or with too few endpoints for all
-    /// zones.
+    /// Returns random created, updated and unchanged slices, either with many endpoints or with too few endpoints for
+    /// all zones.
     fn slices() -> impl Strategy<Value = [Vec<Vec<Endpoint>>; 3]> {
         let of = |endpoints, slices| {
             let slices = move || vec(vec(endpoint(), 0..endpoints), 0..slices);

@@ -19,8 +19,8 @@ fn without_zones() -> [Endpoint; 8] {
     in_zones().map(|endpoint| Endpoint { zone: None, ..endpoint })
 }
 
-/// Cases of kube-controller-manager's `TestReconcileHints`. Columns: name, `trafficDistribution`, draft, and the resulting
-/// hints of created, updated and unchanged slices.
+/// Cases of kube-controller-manager's `TestReconcileHints`. Columns: name, `trafficDistribution`, draft, and the
+/// resulting hints of created, updated and unchanged slices.
 #[test]
 fn the_nine_cases_of_upstream() {
     let own = |zone: &str| hinted(&[zone], &[], in_zone(zone));
@@ -58,8 +58,8 @@ fn the_nine_cases_of_upstream() {
     }
 }
 
-/// Case of kube-controller-manager's `TestReconcileHints_doesNotMutateUnchangedSlices`. Here the types prevent a change of
-/// cached slices.
+/// Case of kube-controller-manager's `TestReconcileHints_doesNotMutateUnchangedSlices`. Here the types prevent a change
+/// of cached slices.
 #[test]
 fn slices_of_the_cache_are_not_changed() {
     let mut draft = draft(vec![], vec![], vec![vec![in_zone("zone-a")]]);

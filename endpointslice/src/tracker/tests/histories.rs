@@ -1,6 +1,6 @@
-//! Property test of the tracker over random histories of a controller, other writers, an API server and a slow watch, with
-//! requests and responses in any order. The tracker misses no change by other writers, reports no own write, and has no state
-//! at the end.
+//! Property test of the tracker over random histories of a controller, other writers, an API server and a slow watch,
+//! with requests and responses in any order. The tracker misses no change by other writers, reports no own write, and
+//! has no state at the end.
 
 use super::{service, slice_of};
 use crate::model::EndpointSlice;
@@ -37,8 +37,8 @@ struct World {
     watch: VecDeque<(String, Option<i64>)>,
     requests: Vec<Request>,
     made: usize,
-    /// True if another writer has written since the tracker last requested a plan. The tracker must still request a plan for this
-    /// write.
+    /// True if another writer has written since the tracker last requested a plan. The tracker must still request a
+    /// plan for this write.
     has_unreported_change: bool,
     others_wrote: bool,
     reported: usize,

@@ -23,7 +23,8 @@ pub struct ServiceEvent {
     pub message: String,
 }
 
-/// Returns an Event about the errors of a plan. Errors that the previous plan of the Service already had are not included.
+/// Returns an Event about the errors of a plan. Errors that the previous plan of the Service already had are not
+/// included.
 pub(super) fn errors_event(
     progress: &Progress,
     plan: &SlicePlan,

@@ -9,22 +9,22 @@ use fleetnet_types::Timestamp;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// State that the controller keeps for one Service between plans: the time of the next plan, and the writes that are not done
-/// yet.
+/// State that the controller keeps for one Service between plans: the time of the next plan, and the writes that are
+/// not done yet.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     pub(super) due: Due,
     pub(super) syncs: Syncs,
     /// Time at which the engine got the writes of the latest plan.
     pub(super) wrote: Option<Timestamp>,
-    /// True if no Service, pod or Node has changed since the latest plan, so the next plan only repairs foreign writes to
-    /// slices. False after a write that failed because of a foreign write.
+    /// True if no Service, pod or Node has changed since the latest plan, so the next plan only repairs foreign writes
+    /// to slices. False after a write that failed because of a foreign write.
     pub(super) has_no_news: bool,
-    /// True if the present writes publish a change of a Service, pod or Node. False if they only repair foreign writes to
-    /// slices.
+    /// True if the present writes publish a change of a Service, pod or Node. False if they only repair foreign writes
+    /// to slices.
     pub(super) carries_news: bool,
-    /// Slices that must still be written to publish the change of a Service, pod or Node. Slices with a write in flight are
-    /// included.
+    /// Slices that must still be written to publish the change of a Service, pod or Node. Slices with a write in flight
+    /// are included.
     pub(super) news_for: BTreeSet<Text>,
     /// Number of consecutive writes that failed because of a foreign write to the same slice.
     pub(super) conflicts: u32,
@@ -35,11 +35,13 @@ pub(super) struct Progress {
     pub(super) reported: Vec<PlanError>,
 }
 
-/// Round of writes for one Service: writes that must succeed before slices are deleted, and the deletes that wait for them.
+/// Round of writes for one Service: writes that must succeed before slices are deleted, and the deletes that wait for
+/// them.
 ///
-/// The deletes of a plan wait for all creates and updates of the same plan. If pods change faster than writes finish, every
-/// plan has updates, so its deletes would never run. Therefore the deletes of a plan wait only for the writes that the same
-/// plan requires. Once these writes have succeeded, a later plan runs the deletes, together with its own updates.
+/// The deletes of a plan wait for all creates and updates of the same plan. If pods change faster than writes finish,
+/// every plan has updates, so its deletes would never run. Therefore the deletes of a plan wait only for the writes
+/// that the same plan requires. Once these writes have succeeded, a later plan runs the deletes, together with its own
+/// updates.
 #[derive(Debug, Default)]
 pub(super) struct Round {
     /// Slices whose writes have not succeeded yet.
@@ -49,7 +51,8 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Returns the deletes in `delayed_deletes` that need not wait any longer. Returns none while a write is outstanding.
+    /// Returns the deletes in `delayed_deletes` that need not wait any longer. Returns none while a write is
+    /// outstanding.
     pub(super) fn may_go(&self, delayed_deletes: &BTreeSet<Text>) -> BTreeSet<Text> {
         if !self.outstanding.is_empty() {
             return BTreeSet::new();
@@ -74,8 +77,8 @@ impl Round {
 }
 
 impl Progress {
-    /// Returns the time to retry a write that failed because of a foreign write. The first retry is immediate. Each later retry
-    /// has the same delay as a plan after a foreign write.
+    /// Returns the time to retry a write that failed because of a foreign write. The first retry is immediate. Each
+    /// later retry has the same delay as a plan after a foreign write.
     pub(super) fn retry(&mut self, at: Timestamp, foreign_change_delay: Duration) -> Timestamp {
         self.has_no_news = false;
         self.syncs.has_news();
@@ -112,8 +115,8 @@ impl Progress {
         self.conflicts = 0;
     }
 
-    /// Returns the time to plan a change that should be planned at `by`. The result is later than `by` if less than `pace`
-    /// would lie between the last writes of the Service and `by`.
+    /// Returns the time to plan a change that should be planned at `by`. The result is later than `by` if less than
+    /// `pace` would lie between the last writes of the Service and `by`.
     pub(super) fn paced(&self, by: Timestamp, pace: Duration) -> Timestamp {
         self.wrote.map_or(by, |wrote| by.max(wrote + pace))
     }

@@ -36,8 +36,9 @@ impl Controller {
         }
     }
 
-    /// Records the time of a foreign write to a slice. The decision to be active uses it, because the write shows that another
-    /// controller is active. A deletion does not count, because the garbage collector and people also delete slices.
+    /// Records the time of a foreign write to a slice. The decision to be active uses it, because the write shows that
+    /// another controller is active. A deletion does not count, because the garbage collector and people also delete
+    /// slices.
     fn note_foreign_change(&mut self, is_terminating: bool, at: Timestamp) {
         if self.write_origins.is_listed() && !is_terminating {
             self.foreign_change = self.foreign_change.max(Some(at));
@@ -51,8 +52,8 @@ impl Controller {
         self.sync(service, slice);
     }
 
-    /// Records the end of a write for a Service. The view already contains the object that the server returned. Adds the Services
-    /// that must be planned to `requeue`.
+    /// Records the end of a write for a Service. The view already contains the object that the server returned. Adds
+    /// the Services that must be planned to `requeue`.
     pub fn write_ended(&mut self, write: &Written<'_>, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         let Written { service, slice, verb, end } = *write;
         self.view.write_ended(service, slice, matches!(end, WriteEnd::Done { .. }));
@@ -83,8 +84,8 @@ impl Controller {
         }
     }
 
-    /// Sets the time of the next plan after a slice changed. After an own write, the plan is due now, unless another change has
-    /// already set a time. After a foreign write, the plan is delayed.
+    /// Sets the time of the next plan after a slice changed. After an own write, the plan is due now, unless another
+    /// change has already set a time. After a foreign write, the plan is delayed.
     pub(super) fn after_slice(&mut self, touched: Touched, is_own: bool, at: Timestamp, requeue: &mut Vec<ObjectName>) {
         if !is_own {
             let by = at + self.timing.foreign_change_delay();

@@ -1,23 +1,23 @@
 //! Start and end of each sync of a Service ([`Syncs`]). The metrics of the controller count syncs.
 //!
-//! In kube-controller-manager, a sync is one plan and its writes, because it finishes one plan before the next one. Here a
-//! Service is also planned while writes are in flight. So a sync here is the writes of one plan, and the writes of later plans
-//! until another change.
+//! In kube-controller-manager, a sync is one plan and its writes, because it finishes one plan before the next one.
+//! Here a Service is also planned while writes are in flight. So a sync here is the writes of one plan, and the writes
+//! of later plans until another change.
 
 use endpointslice::plan::Plan;
 use fleetnet_types::Timestamp;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Record of the syncs of one Service, for the metrics. A sync starts with the first write after a change. The sync ends when
-/// nothing is left to write, or when a write fails.
+/// Record of the syncs of one Service, for the metrics. A sync starts with the first write after a change. The sync
+/// ends when nothing is left to write, or when a write fails.
 #[derive(Debug, Default)]
 pub(super) struct Syncs {
     /// Latest plan with writes, kept until its first write is sent.
     planned: Option<Begun>,
     current: Option<Sync>,
-    /// True if the plan whose writes are sent now is the first plan of the current sync. False if the sync started with an
-    /// earlier plan.
+    /// True if the plan whose writes are sent now is the first plan of the current sync. False if the sync started with
+    /// an earlier plan.
     is_first: bool,
     /// True if a Service, pod or Node has changed since the current sync started.
     has_news: bool,
@@ -33,8 +33,8 @@ struct Sync {
     outstanding: BTreeSet<Arc<str>>,
 }
 
-/// Plan that started a sync, and the time of this plan. A sync is the writes of one plan, and of later plans until another
-/// change.
+/// Plan that started a sync, and the time of this plan. A sync is the writes of one plan, and of later plans until
+/// another change.
 #[derive(Debug)]
 pub(super) struct Begun {
     /// Plan that started the sync.
@@ -51,7 +51,8 @@ pub(super) struct Opened<'a> {
 }
 
 impl Syncs {
-    /// Records a plan with writes. The sync starts only when the first write is sent, because the engine may delay writes.
+    /// Records a plan with writes. The sync starts only when the first write is sent, because the engine may delay
+    /// writes.
     pub(super) fn plan(&mut self, first: Plan, at: Timestamp) {
         self.planned = Some(Begun { first, at });
     }
@@ -93,8 +94,8 @@ impl Syncs {
         self.current.take().map(|sync| sync.begun)
     }
 
-    /// True if no write of the Service is in flight. Only then does a plan with nothing left to write end the sync, because a
-    /// write in flight may still fail.
+    /// True if no write of the Service is in flight. Only then does a plan with nothing left to write end the sync,
+    /// because a write in flight may still fail.
     pub(super) fn rests(&self) -> bool {
         self.under_way.is_empty()
     }

@@ -1,5 +1,5 @@
-//! Tests of the record of own writes with unknown outcome: the writes that it contains, and the time for which it keeps them.
-//! Time is simulated.
+//! Tests of the record of own writes with unknown outcome: the writes that it contains, and the time for which it keeps
+//! them. Time is simulated.
 
 use super::*;
 use endpointslice::model::{Endpoint, EndpointSlice};

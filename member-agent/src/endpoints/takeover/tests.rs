@@ -1,5 +1,5 @@
-//! Tests of the decision about which controller is active, when kube-controller-manager or this agent starts or stops. Time is
-//! simulated.
+//! Tests of the decision about which controller is active, when kube-controller-manager or this agent starts or stops.
+//! Time is simulated.
 
 use super::*;
 
@@ -31,8 +31,8 @@ fn forsaken() -> Takeover {
     takeover
 }
 
-/// Simulates that kube-controller-manager renews its Lease every 2 s for this number of seconds. Returns the state after the
-/// last renewal, and the time of the end.
+/// Simulates that kube-controller-manager renews its Lease every 2 s for this number of seconds. Returns the state
+/// after the last renewal, and the time of the end.
 fn beside_another(seconds: u64) -> (Takeover, Timestamp) {
     let mut takeover = auto();
     takeover.lease_seen(lease(NOON), NOON);

@@ -84,9 +84,10 @@ impl View {
         }
     }
 
-    /// Finds the labels that webhooks have added to a written slice: labels of the stored slice that the request did not have.
-    /// From then on, the controller keeps labels with these keys on all slices, as it keeps annotations. `answered` is the
-    /// resourceVersion in the response. If the view has another version of the slice, this function does nothing.
+    /// Finds the labels that webhooks have added to a written slice: labels of the stored slice that the request did
+    /// not have. From then on, the controller keeps labels with these keys on all slices, as it keeps annotations.
+    /// `answered` is the resourceVersion in the response. If the view has another version of the slice, this function
+    /// does nothing.
     pub(in super::super) fn keep_what_was_added(&mut self, slice: &ObjectName, answered: Option<u64>, verb: &Verb) {
         let (Verb::Create { body } | Verb::Replace { body, .. }) = verb else { return };
         let Some(stored) =

@@ -1,9 +1,9 @@
 //! Undecodable pods and Nodes. They exist, so no endpoint is removed because of them.
 //!
-//! The only known state of an undecodable pod is in the slices. The endpoints of the pod stay as they are until the pod is
-//! decodable or deleted. Other endpoints of its Services are updated as usual. If no slice has an endpoint of the undecodable
-//! pod, the pod gets an endpoint only when it is decodable. The zone of an undecodable Node is taken from the slices, and the
-//! endpoints of its pods stay.
+//! The only known state of an undecodable pod is in the slices. The endpoints of the pod stay as they are until the pod
+//! is decodable or deleted. Other endpoints of its Services are updated as usual. If no slice has an endpoint of the
+//! undecodable pod, the pod gets an endpoint only when it is decodable. The zone of an undecodable Node is taken from
+//! the slices, and the endpoints of its pods stay.
 
 use super::{Known, Namespace, Touched, View};
 use endpointslice::Text;
@@ -22,8 +22,8 @@ impl View {
         self.undecodable_nodes.insert(name.into());
     }
 
-    /// Restores the endpoints of undecodable pods and the zones of undecodable Nodes from the slices, once all inputs are listed.
-    /// Returns the Services whose endpoints change because of a Node.
+    /// Restores the endpoints of undecodable pods and the zones of undecodable Nodes from the slices, once all inputs
+    /// are listed. Returns the Services whose endpoints change because of a Node.
     pub(in super::super) fn keep_undecodable(&mut self) -> Touched {
         let mut touched = Touched::new();
         for name in self.undecodable_nodes.clone() {
@@ -50,8 +50,8 @@ impl View {
 }
 
 impl Namespace {
-    /// Records that a pod is no longer undecodable: it is decodable or deleted. Removes the old endpoints that were kept for
-    /// the pod. Returns the Services that had such endpoints.
+    /// Records that a pod is no longer undecodable: it is decodable or deleted. Removes the old endpoints that were
+    /// kept for the pod. Returns the Services that had such endpoints.
     pub(super) fn read(&mut self, pod: &str) -> BTreeSet<Text> {
         if !self.undecodable_pods.remove(pod) {
             return BTreeSet::new();

@@ -1,5 +1,5 @@
-//! Cluster for the comparison, with Nodes, Services and pods as plain objects. The bench writes pod statuses in place of
-//! kubelets.
+//! Cluster for the comparison, with Nodes, Services and pods as plain objects. The bench writes pod statuses in place
+//! of kubelets.
 
 use super::contender::Contender;
 use super::seen::Seen;
@@ -83,8 +83,8 @@ fn service_name(number: usize) -> String {
     format!("app-{number:04}")
 }
 
-/// Value of `lastTransitionTime` in the conditions of pods. Controllers copy this time to an annotation of a slice. Its value
-/// has no influence on the measurement.
+/// Value of `lastTransitionTime` in the conditions of pods. Controllers copy this time to an annotation of a slice. Its
+/// value has no influence on the measurement.
 const TRANSITION: &str = "2026-01-01T00:00:00Z";
 
 impl Cluster {

@@ -8,7 +8,8 @@ use harness::fleet::manifests;
 use harness::process::{Ended, Process, Signal};
 use serde::Serialize;
 
-/// Client limit in writes per second. Neither controller reaches it, so their rate limiters do not affect the comparison.
+/// Client limit in writes per second. Neither controller reaches it, so their rate limiters do not affect the
+/// comparison.
 const WRITES_PER_SECOND: &str = "5000";
 /// Number of Services that each controller syncs in parallel, as the value of a flag.
 const CONCURRENT_SYNCS: &str = "5";
@@ -56,8 +57,8 @@ impl Contender {
         }
     }
 
-    /// Grants the controller its rights, and builds its program before the measurement. So the time of the build is not part of
-    /// the measured start time.
+    /// Grants the controller its rights, and builds its program before the measurement. So the time of the build is not
+    /// part of the measured start time.
     pub async fn admit(self, control_plane: &ControlPlane) -> anyhow::Result<()> {
         if self == Self::MemberAgent {
             binaries::find("member-agent").await?;

@@ -33,8 +33,8 @@ pub struct Figures {
     pub flap: Quantiles,
     /// Time from the server's response to the last patch of a rollout until slices show all changed pods.
     pub rollout: Quantiles,
-    /// Time from the moment at which the bench sent the last patch of a rollout until slices show all changed pods. Includes the
-    /// server's time for the patch.
+    /// Time from the moment at which the bench sent the last patch of a rollout until slices show all changed pods.
+    /// Includes the server's time for the patch.
     pub rollout_asked: Quantiles,
     /// Number of slice writes in all rollouts.
     pub rollout_writes: usize,
@@ -42,10 +42,11 @@ pub struct Figures {
     pub memory: Memory,
     /// Processor time of the controller from its start to the end of the rollouts.
     pub processor_seconds: f64,
-    /// Time from the restart of the controller until it has published a pod's change, in milliseconds. The slices exist before
-    /// the restart.
+    /// Time from the restart of the controller until it has published a pod's change, in milliseconds. The slices exist
+    /// before the restart.
     pub restart_milliseconds: f64,
-    /// Number of slice writes after a restart. Does not count the write for the pod that the bench changes after the restart.
+    /// Number of slice writes after a restart. Does not count the write for the pod that the bench changes after the
+    /// restart.
     pub restart_writes: usize,
     /// Results with many pods in the cluster. Measured after the restart.
     pub many: Many,

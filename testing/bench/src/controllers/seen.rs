@@ -72,14 +72,15 @@ impl Seen {
             while let Ok(Some(line)) = lines.try_next().await {
                 noted.lock().take(&line, Instant::now());
             }
-            // The watch has ended, so the expected state cannot arrive. Drop the sender, so that the waiting receiver fails.
+            // The watch has ended, so the expected state cannot arrive. Drop the sender, so that the waiting receiver
+            // fails.
             noted.lock().waiting = None;
         });
         Ok(Self { shown, task })
     }
 
-    /// Sets the expected state. Call this before the change that leads to this state. Only one expected state can be set at a
-    /// time.
+    /// Sets the expected state. Call this before the change that leads to this state. Only one expected state can be
+    /// set at a time.
     #[must_use]
     pub fn expect(&self, wanted: Vec<Wanted>) -> Expected {
         let (sender, receiver) = oneshot::channel();

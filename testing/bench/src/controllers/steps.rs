@@ -1,5 +1,5 @@
-//! Steps of the comparison, run in both clusters: start with existing pods, changes of single pods, rollouts, and a restart. Then
-//! changes of single pods again, with many pods in each cluster.
+//! Steps of the comparison, run in both clusters: start with existing pods, changes of single pods, rollouts, and a
+//! restart. Then changes of single pods again, with many pods in each cluster.
 
 use super::Size;
 use super::cluster::{Cluster, Pod, pods_of};
@@ -29,7 +29,8 @@ pub struct Controller {
     figures: Figures,
 }
 
-/// Runs all steps of the comparison. Each step runs for both controllers before the next step starts. Returns the report.
+/// Runs all steps of the comparison. Each step runs for both controllers before the next step starts. Returns the
+/// report.
 pub async fn both(controllers: &mut [Controller], size: Size) -> anyhow::Result<Report> {
     for each in &mut *controllers {
         each.start(size.services, size.pods).await?;
@@ -115,7 +116,8 @@ impl Controller {
         Ok(())
     }
 
-    /// Changes a pod's readiness. Returns the time from the patch of the pod's status until the pod's slice shows the change.
+    /// Changes a pod's readiness. Returns the time from the patch of the pod's status until the pod's slice shows the
+    /// change.
     async fn flap(&mut self, pod: Pod) -> anyhow::Result<Duration> {
         let becomes_ready = self.toggle(pod);
         let expected = self.cluster.seen.expect(vec![(pod.address(), becomes_ready)]);
@@ -123,8 +125,8 @@ impl Controller {
         Ok(expected.shown().await? - change.requested)
     }
 
-    /// Changes many pods of a Service. Returns two durations until slices show all changes: from the server's response to the
-    /// last patch, and from sending the last patch.
+    /// Changes many pods of a Service. Returns two durations until slices show all changes: from the server's response
+    /// to the last patch, and from sending the last patch.
     async fn roll_out(&mut self, service: usize, size: Size) -> anyhow::Result<(Duration, Duration)> {
         let pods: Vec<Pod> = pods_of(service, size.pods).take(size.rollout_pods).collect();
         let becomes: Vec<bool> = pods.iter().map(|pod| self.toggle(*pod)).collect();
@@ -157,8 +159,8 @@ impl Controller {
         Ok(())
     }
 
-    /// Restarts the controller, and changes one pod to see when the controller works. Counts all slice writes except the write
-    /// for this pod.
+    /// Restarts the controller, and changes one pod to see when the controller works. Counts all slice writes except
+    /// the write for this pod.
     async fn restart(&mut self, size: Size) -> anyhow::Result<()> {
         self.running.take().context("nobody runs")?.stop().await?;
         let mark = self.cluster.control_plane.audit().mark().await?;

@@ -18,8 +18,8 @@ const MANY: Servers<'static> = Servers { replicas: 2, ..FEW };
 /// Seconds of the preStop hook. A deleted pod must still answer when the last request arrives.
 const PRE_STOP: u32 = 3;
 
-/// Seconds until the first probe of a pod. In its own cluster, kube-proxy also sees the endpoint of a pod that is not ready yet, and then
-/// waits for a second before its next change. Without this delay, the baseline includes this wait.
+/// Seconds until the first probe of a pod. In its own cluster, kube-proxy also sees the endpoint of a pod that is not
+/// ready yet, and then waits for a second before its next change. Without this delay, the baseline includes this wait.
 const PROBE_DELAY: u32 = 2;
 
 /// Measured times of the local client and of the importer.

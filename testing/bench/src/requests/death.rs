@@ -1,5 +1,5 @@
-//! Measurement of the death of an exporting cluster, while another cluster exports the same Service. The baseline is a client in the other
-//! cluster, which uses the Service's own address.
+//! Measurement of the death of an exporting cluster, while another cluster exports the same Service. The baseline is a
+//! client in the other cluster, which uses the Service's own address.
 
 use super::report::{Allowed, Death, Row, Side};
 use super::traffic::{self, Traffic};
@@ -73,7 +73,8 @@ async fn start(
     Ok(traffics)
 }
 
-/// Cuts the power of the exporter, and gives it back. Returns the counts of the clients at the beginning and at the end of each part.
+/// Cuts the power of the exporter, and gives it back. Returns the counts of the clients at the beginning and at the end
+/// of each part.
 async fn die(
     pair: &mut Pair,
     traffics: &[(Connections, Traffic)],

@@ -37,8 +37,8 @@ impl Imports {
         Self { seen, task }
     }
 
-    /// Waits until the importer has had all ready pods of the exporter. Returns the time from `since` until the first of those that
-    /// became ready after it, in microseconds. `None` if no pod became ready after `since`.
+    /// Waits until the importer has had all ready pods of the exporter. Returns the time from `since` until the first
+    /// of those that became ready after it, in microseconds. `None` if no pod became ready after `since`.
     pub(super) async fn complete(&self, pods: &Times, since: i64) -> anyhow::Result<Option<i64>> {
         let deadline = Deadline::start();
         let lives = pods.values().filter(|pod| pod.ready.is_some() && pod.deleted.is_none());

@@ -1,5 +1,5 @@
-//! Measurement of interruptions: what happens to requests while the fleet's agents, API servers or users do something else than a rolling
-//! update.
+//! Measurement of interruptions: what happens to requests while the fleet's agents, API servers or users do something
+//! else than a rolling update.
 
 use super::report::{Allowed, Row};
 use super::{Connections, PreStop, Scenario, Size, setup};

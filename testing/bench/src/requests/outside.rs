@@ -1,5 +1,5 @@
-//! Measurement of requests from outside of all clusters, through a node port and through the address of a load balancer. The baseline is
-//! the same way into the exporting cluster.
+//! Measurement of requests from outside of all clusters, through a node port and through the address of a load
+//! balancer. The baseline is the same way into the exporting cluster.
 
 use super::report::{Allowed, Row};
 use super::{Scenario, Size, setup};
@@ -15,7 +15,8 @@ use std::net::Ipv4Addr;
 
 /// Seconds of the preStop hook with which no request may be lost.
 const PRE_STOP: u32 = 10;
-/// Traffic policies of the exporter's Service. A derived Service always has `Cluster`: imported endpoints are on no node of the cluster.
+/// Traffic policies of the exporter's Service. A derived Service always has `Cluster`: imported endpoints are on no
+/// node of the cluster.
 const POLICIES: [&str; 2] = ["Cluster", "Local"];
 /// Addresses of the load balancers of the exporting and of the importing cluster.
 const BALANCERS: [Ipv4Addr; 2] = [Ipv4Addr::new(203, 0, 113, 1), Ipv4Addr::new(203, 0, 113, 2)];
@@ -53,8 +54,8 @@ fn nodes(pair: &Pair, cluster: usize) -> Vec<NodeNetwork> {
     pair.fleet.members[cluster].nodes.iter().map(|node| node.network).collect()
 }
 
-/// Starts servers behind a Service of the type LoadBalancer with this traffic policy, exports it, and imports it as a derived Service of
-/// the same type. Returns the node ports of both.
+/// Starts servers behind a Service of the type LoadBalancer with this traffic policy, exports it, and imports it as a
+/// derived Service of the same type. Returns the node ports of both.
 async fn open(pair: &Pair, servers: Servers<'_>, policy: &str) -> anyhow::Result<[i32; 2]> {
     let (exporter, importer) = (&pair.exporter, &pair.importer);
     servers.create(exporter).await?;

@@ -1,5 +1,5 @@
-//! Measurement of what the way through a derived Service costs: one client sends requests to a pod's own address and to the address of
-//! the import, by turns. The pod is the only one behind the import.
+//! Measurement of what the way through a derived Service costs: one client sends requests to a pod's own address and to
+//! the address of the import, by turns. The pod is the only one behind the import.
 
 use super::report::{Overhead, Way};
 use super::{Size, setup};

@@ -285,7 +285,8 @@ impl Report {
     }
 }
 
-/// Returns the targets of the way through a derived Service: the medians of its measurements, as parts of those of the pod's address.
+/// Returns the targets of the way through a derived Service: the medians of its measurements, as parts of those of the
+/// pod's address.
 fn targets_of_overhead(overheads: &[Overhead]) -> Vec<Target> {
     let median = |way, of: fn(&Overhead) -> u64| {
         let mut values: Vec<u64> = overheads.iter().filter(|it| it.way == way).map(of).collect();

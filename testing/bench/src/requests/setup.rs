@@ -12,8 +12,8 @@ use serde_json::json;
 /// Number of connections of a client that keeps them.
 const KEPT: u32 = 20;
 
-/// Starts servers in the exporter and exports their Service. Then starts a client in each cluster, and waits until each client has
-/// answers of all servers.
+/// Starts servers in the exporter and exports their Service. Then starts a client in each cluster, and waits until each
+/// client has answers of all servers.
 pub(super) async fn serve(
     pair: &Pair,
     servers: Servers<'_>,
@@ -26,7 +26,8 @@ pub(super) async fn serve(
     traffic(servers.name, users, targets, (rate, connections), [servers.replicas; 2]).await
 }
 
-/// Does the same as [`serve`], with clients that use the names of the Service and of its import. They look them up for each request.
+/// Does the same as [`serve`], with clients that use the names of the Service and of its import. They look them up for
+/// each request.
 pub(super) async fn serve_by_name(pair: &Pair, servers: Servers<'_>, rate: u32) -> anyhow::Result<Traffic> {
     export(pair, servers).await?;
     let (name, namespace) = (servers.name, pair.namespace());
@@ -43,7 +44,8 @@ pub(super) async fn export(pair: &Pair, servers: Servers<'_>) -> anyhow::Result<
     Ok([cluster_ip(&service)?.to_owned(), imported])
 }
 
-/// Does the same as [`export`] in the second exporter, after the first one. Returns the addresses of its Service and of the import of both.
+/// Does the same as [`export`] in the second exporter, after the first one. Returns the addresses of its Service and of
+/// the import of both.
 pub(super) async fn export_second(pair: &Pair, servers: Servers<'_>) -> anyhow::Result<[String; 2]> {
     let (user, cluster) = pair.second_exporter()?;
     servers.create(&user).await?;
@@ -53,7 +55,8 @@ pub(super) async fn export_second(pair: &Pair, servers: Servers<'_>) -> anyhow::
     Ok([cluster_ip(&service)?.to_owned(), imported])
 }
 
-/// Starts a client of each user with a target, at a rate and over such connections. Then waits until they have answers of as many servers.
+/// Starts a client of each user with a target, at a rate and over such connections. Then waits until they have answers
+/// of as many servers.
 pub(super) async fn traffic(
     name: &str,
     users: [&User; 2],

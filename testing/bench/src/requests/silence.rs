@@ -1,6 +1,6 @@
-//! Measurement of an exporting cluster that only falls silent: its agents are gone, and its pods answer. Two Services are measured at the
-//! same time. Another cluster exports one of them too, so its clients in the importer move there. The baseline is a client in the silent
-//! cluster.
+//! Measurement of an exporting cluster that only falls silent: its agents are gone, and its pods answer. Two Services
+//! are measured at the same time. Another cluster exports one of them too, so its clients in the importer move there.
+//! The baseline is a client in the silent cluster.
 
 use super::report::{Allowed, Row};
 use super::{Connections, Scenario, Size, setup};

@@ -86,7 +86,8 @@ impl Fleet {
         hub_agent(&self.hub)
     }
 
-    /// Returns settings for the agent of member 0. Its EndpointSlice controller is off, because users write the slices here.
+    /// Returns settings for the agent of member 0. Its EndpointSlice controller is off, because users write the slices
+    /// here.
     #[must_use]
     pub fn member_agent(&self) -> AgentSpec {
         let agent = member_agent_of(&self.own, &self.hub).flag("--endpointslices", "off");
@@ -111,8 +112,8 @@ impl Fleet {
             .await
     }
 
-    /// Changes the slice of a Service in the hub, as its exporter does. Returns the marker of the new state at once, and a future
-    /// that makes the write.
+    /// Changes the slice of a Service in the hub, as its exporter does. Returns the marker of the new state at once,
+    /// and a future that makes the write.
     pub fn change(&mut self, service: u32) -> (u32, impl Future<Output = anyhow::Result<()>> + use<>) {
         let marker = self.next_marker;
         self.next_marker += 1;
@@ -122,8 +123,8 @@ impl Fleet {
         (marker, async move { hub.patch(&path, &body).await.map(drop) })
     }
 
-    /// Returns the number of writes that the hub agent has made to the copies, and the number of its writes in total, without Leases
-    /// and Events.
+    /// Returns the number of writes that the hub agent has made to the copies, and the number of its writes in total,
+    /// without Leases and Events.
     #[must_use]
     pub fn hub_agent_writes(&self) -> (u64, u64) {
         let all = writes(&self.hub, HUB_AGENT);
@@ -131,8 +132,8 @@ impl Fleet {
         (copies.map(|(_, count)| count).sum(), all.iter().map(|(_, count)| count).sum())
     }
 
-    /// Returns the number of writes that the agent of member 0 has made to imported slices, and the number of its writes in total,
-    /// without Leases, Events and heartbeats.
+    /// Returns the number of writes that the agent of member 0 has made to imported slices, and the number of its
+    /// writes in total, without Leases, Events and heartbeats.
     #[must_use]
     pub fn member_agent_writes(&self) -> (u64, u64) {
         let own = writes(&self.own, AGENT);
@@ -269,7 +270,8 @@ enum Side {
     Member,
 }
 
-/// Starts a server in memory with the clock of the agents. Servers with the same seed give the same UIDs to their objects.
+/// Starts a server in memory with the clock of the agents. Servers with the same seed give the same UIDs to their
+/// objects.
 pub(crate) async fn server(name: &str, clock: &Clock, seed: u64) -> anyhow::Result<Server> {
     let clock = clock.clone();
     let mut options = Options::new(Arc::new(move || to_jiff(clock.now())), seed);
@@ -279,7 +281,8 @@ pub(crate) async fn server(name: &str, clock: &Clock, seed: u64) -> anyhow::Resu
     Server::with(name, options).await
 }
 
-/// Returns the number of successful writes of a user for each resource, without Leases, Events and the heartbeats of members.
+/// Returns the number of successful writes of a user for each resource, without Leases, Events and the heartbeats of
+/// members.
 fn writes(server: &Server, user: &str) -> Vec<(String, u64)> {
     let counts = server.memkube.audit().counts.into_iter();
     let of_user = counts.filter(|(kind, _)| &*kind.user == user && kind.verb.writes() && kind.code < 300);

@@ -1,5 +1,5 @@
-//! The other members: what their agents write to the hub. Each renews its heartbeat, and marks each slice that it has imported. By the
-//! standard API, each also requests the slices of the Services that it imports.
+//! The other members: what their agents write to the hub. Each renews its heartbeat, and marks each slice that it has
+//! imported. By the standard API, each also requests the slices of the Services that it imports.
 
 use super::content::{cluster_id, hub_collection, imported, merged_import, renewal, requested};
 use super::scenario::{Api, Scenario};

@@ -1,5 +1,5 @@
-//! Requests to an agent's `/healthz` at short intervals. They run in a thread of their own, so that work of the bench does not
-//! count as delay of the agent.
+//! Requests to an agent's `/healthz` at short intervals. They run in a thread of their own, so that work of the bench
+//! does not count as delay of the agent.
 
 use crate::limits::{PROBE_INTERVAL, PROBE_TIMEOUT};
 use anyhow::Context as _;

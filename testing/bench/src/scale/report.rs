@@ -34,7 +34,8 @@ impl Report {
         Self { size: size.clone(), processors, optimized: !cfg!(debug_assertions), scenarios, targets }
     }
 
-    /// Returns three tables in Markdown: the first distribution with memory and restarts, the changes, and the heartbeats.
+    /// Returns three tables in Markdown: the first distribution with memory and restarts, the changes, and the
+    /// heartbeats.
     #[must_use]
     pub fn table(&self) -> String {
         let mut text = String::from(

@@ -14,7 +14,8 @@ pub const OTHER_NAMESPACE: &str = "rest";
 pub enum Api {
     /// The fleet's API: each importer has a claim.
     Fleet,
-    /// The standard API: the hub agent makes a MergedServiceImport for each Service and member, and importers mark theirs.
+    /// The standard API: the hub agent makes a MergedServiceImport for each Service and member, and importers mark
+    /// theirs.
     Multicluster,
 }
 
@@ -79,9 +80,9 @@ impl Scenario {
         (0..self.services).filter(|service| self.importers(*service).any(|it| it == member)).collect()
     }
 
-    /// Returns the Services whose slices the measurement changes. No change is made in member 0, so that all changes take the same
-    /// way: from the hub agent to the importers. Every second Service of the result is imported by member 0, as long as there are
-    /// such Services. In a scenario with shared Services, only these change.
+    /// Returns the Services whose slices the measurement changes. No change is made in member 0, so that all changes
+    /// take the same way: from the hub agent to the importers. Every second Service of the result is imported by member
+    /// 0, as long as there are such Services. In a scenario with shared Services, only these change.
     #[must_use]
     pub fn changed(&self) -> Vec<u32> {
         let end = if self.shared > 0 { self.shared.min(self.services) } else { self.services };

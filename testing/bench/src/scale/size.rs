@@ -23,8 +23,8 @@ pub struct Size {
     /// Importers of each Service, for each number of members.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 10])]
     pub importers: Vec<u32>,
-    /// Services that all members import, in one more fleet for each number of members. The other Services of this fleet have one
-    /// importer.
+    /// Services that all members import, in one more fleet for each number of members. The other Services of this fleet
+    /// have one importer.
     #[arg(long, default_value_t = 10)]
     pub shared: u32,
     /// Changes per second.

@@ -228,7 +228,8 @@ impl Running {
     /// Measures the cost of heartbeats. The usual heartbeats of the other members end.
     async fn beat(&self, others: &mut Others) -> anyhow::Result<Heartbeats> {
         others.pause_heartbeats().await?;
-        // With each heartbeat, the hub agent updates the numbers of the member's objects. So it makes these writes here.
+        // With each heartbeat, the hub agent updates the numbers of the member's objects. So it makes these writes
+        // here.
         for member in 1..self.fleet.scenario.members {
             others::renew(&self.fleet.hub_client, &self.fleet.clock, member).await?;
         }
@@ -252,8 +253,8 @@ impl Running {
         })
     }
 
-    /// Restarts one agent, with one change while no agent runs and one change as soon as the new agent is ready. Both change a
-    /// Service that member 0 imports.
+    /// Restarts one agent, with one change while no agent runs and one change as soon as the new agent is ready. Both
+    /// change a Service that member 0 imports.
     async fn restart(&mut self, side: Side) -> anyhow::Result<Restart> {
         let imports = self.fleet.scenario.imports_of(0);
         let service = self.fleet.scenario.changed().into_iter().find(|service| imports.contains(service));

@@ -1,5 +1,5 @@
-//! Comparison of the EndpointSlice library's results with the results of another program that measured the same scenario files,
-//! such as a program with upstream's `k8s.io/endpointslice`.
+//! Comparison of the EndpointSlice library's results with the results of another program that measured the same
+//! scenario files, such as a program with upstream's `k8s.io/endpointslice`.
 
 use crate::report::{Target, target};
 use crate::slices::line::Line;
@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Smallest number of pods or Services for which the target of a reconcile applies. In smaller scenarios, fixed costs dominate.
+/// Smallest number of pods or Services for which the target of a reconcile applies. In smaller scenarios, fixed costs
+/// dominate.
 const LARGE: usize = 100;
 /// Target for the time that the library takes for a reconcile, in percent of the time that the compared program takes.
 const SHARE_PERCENT: f64 = 5.0;
@@ -29,7 +30,8 @@ pub struct Options {
     slices: Vec<PathBuf>,
 }
 
-/// Scenarios that both programs (the library's bench and the compared program) measured, in the order of the bench's results.
+/// Scenarios that both programs (the library's bench and the compared program) measured, in the order of the bench's
+/// results.
 #[derive(Clone, Debug)]
 pub struct Comparison(Vec<Row>);
 
@@ -43,8 +45,8 @@ struct Row {
     /// Time until the plan is ready. Only for the event of one pod.
     planning: Option<Times>,
     same_writes: bool,
-    /// Two flags. The first is true if both programs published the same endpoints. The second is true if the slices of both
-    /// programs have the same numbers of endpoints. `None` if there are no slices to compare.
+    /// Two flags. The first is true if both programs published the same endpoints. The second is true if the slices of
+    /// both programs have the same numbers of endpoints. `None` if there are no slices to compare.
     same_slices: Option<[bool; 2]>,
 }
 
@@ -77,8 +79,8 @@ pub fn run(options: &Options) -> anyhow::Result<Comparison> {
     Ok(Comparison(rows))
 }
 
-/// Returns two flags. The first is true if both programs published the same endpoints. The second is true if the slices of both
-/// programs have the same numbers of endpoints. `None` if there are no slices to compare.
+/// Returns two flags. The first is true if both programs published the same endpoints. The second is true if the slices
+/// of both programs have the same numbers of endpoints. `None` if there are no slices to compare.
 fn same_slices(line: &Line, folders: &[PathBuf]) -> anyhow::Result<Option<[bool; 2]>> {
     let ([theirs, ours], true) = (folders, line.plans_slices()) else { return Ok(None) };
     let (theirs, ours) = (outcome::read(theirs, &line.name)?, outcome::read(ours, &line.name)?);
@@ -205,7 +207,8 @@ mod tests {
         Line { name: "noop-100".into(), size: 100, ns_op, allocs_op: 5.0, ..Line::default() }
     }
 
-    /// Runs a comparison of two programs with these times and slices. Returns the table, and the targets that were missed.
+    /// Runs a comparison of two programs with these times and slices. Returns the table, and the targets that were
+    /// missed.
     fn compare(
         [theirs, ours]: [&[Line]; 2],
         [their_slices, our_slices]: [&[Arc<EndpointSlice>]; 2],

@@ -1,7 +1,8 @@
 //! Measurement of the event of one pod, which the library plans from the incremental state of a Service.
 //!
-//! The state comes from the initial slices of a scenario. The event is the change of the one pod that differs from these slices.
-//! Each run measures the change and its reversal, with plan, write and response. So every run starts from the same state.
+//! The state comes from the initial slices of a scenario. The event is the change of the one pod that differs from
+//! these slices. Each run measures the change and its reversal, with plan, write and response. So every run starts from
+//! the same state.
 
 use crate::slices::full;
 use crate::slices::line::Line;
@@ -46,7 +47,8 @@ pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Option<Line>
     Ok(Some(Line { plan_ns_op: Some(world.planning.mean_nanoseconds()), ..line }))
 }
 
-/// Event of one pod: the state of the pod in the slices, and its present state. The names differ if the pod was replaced.
+/// Event of one pod: the state of the pod in the slices, and its present state. The names differ if the pod was
+/// replaced.
 struct Event {
     before: Pod,
     after: Pod,
@@ -68,7 +70,8 @@ fn event(scenario: &Scenario) -> anyhow::Result<Option<Event>> {
     Ok(shown_by(gone, after).map(|before| Event { before, after: after.clone() }))
 }
 
-/// Returns the endpoint that an update removes and the endpoint that it adds. `None` unless there is exactly one of each.
+/// Returns the endpoint that an update removes and the endpoint that it adds. `None` unless there is exactly one of
+/// each.
 fn exchanged(update: &Update) -> Option<(&Endpoint, &Endpoint)> {
     let (before, after) = (&update.before.endpoints, &update.after.endpoints);
     let only = |those: &'_ [Endpoint], others: &[Endpoint]| {
@@ -78,8 +81,8 @@ fn exchanged(update: &Update) -> Option<(&Endpoint, &Endpoint)> {
     Some((&before[only(before, after)?], &after[only(after, before)?]))
 }
 
-/// Returns the pod in the state that its endpoint in a slice shows. The other fields are those of `pod`. `None` if the endpoint
-/// has no reference to a pod, or several addresses.
+/// Returns the pod in the state that its endpoint in a slice shows. The other fields are those of `pod`. `None` if the
+/// endpoint has no reference to a pod, or several addresses.
 fn shown_by(endpoint: &Endpoint, pod: &Pod) -> Option<Pod> {
     let Endpoint { addresses: Addresses::One(ip), target_ref: Some(target), .. } = endpoint else { return None };
     let TargetRef { name, uid, .. } = &**target;
@@ -103,7 +106,8 @@ struct World {
 }
 
 impl World {
-    /// Returns the state before `event`. `None` if this state needs writes, because other pods also differ from the slices.
+    /// Returns the state before `event`. `None` if this state needs writes, because other pods also differ from the
+    /// slices.
     fn before(scenario: &Scenario, event: &Event) -> anyhow::Result<Option<Self>> {
         let config = scenario.config()?;
         let memory = Memory::new(&config, &scenario.existing)?;
@@ -161,8 +165,8 @@ mod tests {
             scenario.pods[1].status.readiness.is_ready = false;
             scenario.pods[2].status.readiness.is_ready = false;
         }));
-        // In each case below, one endpoint is replaced and something else also changes. The bench must measure none of these
-        // cases.
+        // In each case below, one endpoint is replaced and something else also changes. The bench must measure none of
+        // these cases.
         assert!(!is_measured(|scenario| {
             scenario.pods[1].status.readiness.is_ready = false;
             Arc::make_mut(&mut scenario.existing[0]).metadata.labels.insert("team", "one");

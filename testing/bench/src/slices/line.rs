@@ -22,18 +22,18 @@ pub struct Line {
     pub creates: usize,
     pub updates: usize,
     pub deletes: usize,
-    /// Mode of the measurement: `full` (a reconcile), `incremental` (an event of one pod) or `selected` (the search for the
-    /// Services that select a pod). Empty in the results of another program.
+    /// Mode of the measurement: `full` (a reconcile), `incremental` (an event of one pod) or `selected` (the search for
+    /// the Services that select a pod). Empty in the results of another program.
     pub mode: String,
-    /// Processor time from a pod's event until its plan is ready, in nanoseconds. The remaining part of `ns_op` is for writes and
-    /// their responses.
+    /// Processor time from a pod's event until its plan is ready, in nanoseconds. The remaining part of `ns_op` is for
+    /// writes and their responses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_ns_op: Option<f64>,
-    /// Number of pods in the scenario. In the mode `selected`, which measures the search for the Services that select a pod:
-    /// number of Services.
+    /// Number of pods in the scenario. In the mode `selected`, which measures the search for the Services that select a
+    /// pod: number of Services.
     pub size: usize,
-    /// Number of endpoints in the resulting slices. In the mode `selected`, which measures the search for the Services that
-    /// select a pod: number of these Services.
+    /// Number of endpoints in the resulting slices. In the mode `selected`, which measures the search for the Services
+    /// that select a pod: number of these Services.
     pub endpoints: usize,
     /// Number of distinct endpoints in the resulting slices.
     pub distinct_endpoints: usize,

@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Memory {
     tracker: Tracker,
     metrics: Metrics,
-    /// Number in the name of the next slice to create. It starts above the highest number in the names of the initial slices.
+    /// Number in the name of the next slice to create. It starts above the highest number in the names of the initial
+    /// slices.
     created: u64,
 }
 
@@ -50,8 +51,8 @@ fn highest_number(slices: &[Arc<EndpointSlice>]) -> u64 {
         let name = slice.metadata.name.as_str();
         name[name.trim_end_matches(|letter: char| letter.is_ascii_digit()).len()..].parse().ok()
     };
-    // Ignore names with a number near the maximum, because no higher numbers would be left for new names. The bench itself does
-    // not create such names.
+    // Ignore names with a number near the maximum, because no higher numbers would be left for new names. The bench
+    // itself does not create such names.
     slices.iter().filter_map(number).filter(|number: &u64| *number < u64::MAX / 2).max().unwrap_or_default()
 }
 
@@ -117,8 +118,8 @@ mod tests {
     use crate::slices::full;
     use crate::slices::scenario::fixtures::{pod, settled};
 
-    /// Adds two pods to a Service whose slices have these names and two endpoints each. Returns the length of each slice
-    /// afterwards.
+    /// Adds two pods to a Service whose slices have these names and two endpoints each. Returns the length of each
+    /// slice afterwards.
     fn lengths_after(existing: &[&str]) -> Vec<(String, usize)> {
         let mut scenario = settled(2 * existing.len(), 2);
         for (slice, name) in scenario.existing.iter_mut().zip(existing) {

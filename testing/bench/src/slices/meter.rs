@@ -21,9 +21,9 @@ pub struct Cost {
     pub bytes: f64,
 }
 
-/// Number of runs before the measurement. The number is even, because some work alternates between two states: after an even
-/// number of runs, the work is in its first state again. `COUNTED`, the number of runs in which allocations are counted, is
-/// even for the same reason.
+/// Number of runs before the measurement. The number is even, because some work alternates between two states: after an
+/// even number of runs, the work is in its first state again. `COUNTED`, the number of runs in which allocations are
+/// counted, is even for the same reason.
 const WARM_UP: u64 = 4;
 const COUNTED: u64 = 4;
 
@@ -52,8 +52,8 @@ impl Meter {
         })
     }
 
-    /// Runs the work in batches of increasing size, so that the clock is read rarely. Returns the number of runs, and the
-    /// processor time of all runs.
+    /// Runs the work in batches of increasing size, so that the clock is read rarely. Returns the number of runs, and
+    /// the processor time of all runs.
     fn time(self, mut repeat: impl FnMut(u64) -> anyhow::Result<()>) -> anyhow::Result<(u64, Duration)> {
         let began = processor_time();
         let (mut done, mut batch) = (0, 2);

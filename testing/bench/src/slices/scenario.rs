@@ -10,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Scenario to measure. If `services` is empty, the bench measures the reconcile of `service`. Otherwise, it measures the search
-/// for the Services that select the first pod.
+/// Scenario to measure. If `services` is empty, the bench measures the reconcile of `service`. Otherwise, it measures
+/// the search for the Services that select the first pod.
 ///
 /// Objects have the JSON form of Kubernetes. Unknown fields are ignored.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -32,7 +32,8 @@ pub struct Scenario {
     /// Slices that exist before the reconcile.
     #[serde(default, deserialize_with = "shared_slices", serialize_with = "write_shared_slices")]
     pub existing: Vec<Arc<EndpointSlice>>,
-    /// Services of a namespace. Only for the measurement of the search for the Services that select a pod (mode `selected`).
+    /// Services of a namespace. Only for the measurement of the search for the Services that select a pod (mode
+    /// `selected`).
     #[serde(default, deserialize_with = "null_is_empty", skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<Service>,
 }

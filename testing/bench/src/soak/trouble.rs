@@ -1,4 +1,5 @@
-//! Random faults: replicas that are killed, stopped or frozen, connections to the hub that are cut, and servers that do not answer.
+//! Random faults: replicas that are killed, stopped or frozen, connections to the hub that are cut, and servers that do
+//! not answer.
 
 use super::Size;
 use super::replicas::Replicas;

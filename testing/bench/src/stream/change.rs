@@ -1,5 +1,5 @@
-//! Changes for one importer on real control planes, first with objects alone and then with a slice stream. The baseline makes the
-//! three writes of a change with objects, in turns with the agents.
+//! Changes for one importer on real control planes, first with objects alone and then with a slice stream. The baseline
+//! makes the three writes of a change with objects, in turns with the agents.
 
 use super::Size;
 use super::certificate::Certificate;

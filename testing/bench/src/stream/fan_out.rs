@@ -1,5 +1,5 @@
-//! Changes of one slice for many importers, first with objects alone and then with slice streams. Measured from the exporter's change
-//! in the hub on.
+//! Changes of one slice for many importers, first with objects alone and then with slice streams. Measured from the
+//! exporter's change in the hub on.
 
 use super::Size;
 use super::certificate::Certificate;
@@ -46,7 +46,8 @@ pub struct Changes {
     /// Changes per second.
     pub rate: u32,
     pub changes: usize,
-    /// Time from the exporter's change in the hub until it arrived at an importer: over its stream, or at a watch of the copies.
+    /// Time from the exporter's change in the hub until it arrived at an importer: over its stream, or at a watch of
+    /// the copies.
     pub arrived: Quantiles,
     /// Number of arrivals that never came, because a later change replaced the change.
     pub overtaken: usize,

@@ -1,4 +1,5 @@
-//! Slice streams of members that have no agent: each acknowledges previews at once, answers probes, and records when changes arrive.
+//! Slice streams of members that have no agent: each acknowledges previews at once, answers probes, and records when
+//! changes arrive.
 
 use crate::limits::STREAM_REQUESTS;
 use crate::objects::marker_in;

@@ -1,5 +1,6 @@
-//! Command that starts a control plane. The control plane ends with the process of this command, even after SIGKILL. Users run
-//! the command by hand, and a test checks that nothing is left over. Prints one line of JSON with the server's address.
+//! Command that starts a control plane. The control plane ends with the process of this command, even after SIGKILL.
+//! Users run the command by hand, and a test checks that nothing is left over. Prints one line of JSON with the
+//! server's address.
 
 use harness::control_plane::{ControlPlane, Options};
 

@@ -1,12 +1,13 @@
-//! Command that supervises one process for a test. The process has a separate process group. When the test ends, the supervisor
-//! kills that group with SIGKILL. The supervisor's standard input is a pipe from the test. The kernel closes this pipe when the
-//! test ends, even if the test crashes.
+//! Command that supervises one process for a test. The process has a separate process group. When the test ends, the
+//! supervisor kills that group with SIGKILL. The supervisor's standard input is a pipe from the test. The kernel closes
+//! this pipe when the test ends, even if the test crashes.
 //!
-//! A parent-death signal is not enough: the kernel sends it when the *thread* that spawned the child ends, and each test is a
-//! thread.
+//! A parent-death signal is not enough: the kernel sends it when the *thread* that spawned the child ends, and each
+//! test is a thread.
 //!
-//! Input, line by line: `signal TERM|KILL|STOP|CONT`. Output: `started <pid>`, then `exited <code>` or `killed <signal>`. Both
-//! outputs of the process go to the supervisor's standard error. At the end the supervisor removes the folder of `--scratch`.
+//! Input, line by line: `signal TERM|KILL|STOP|CONT`. Output: `started <pid>`, then `exited <code>` or
+//! `killed <signal>`. Both outputs of the process go to the supervisor's standard error. At the end the supervisor
+//! removes the folder of `--scratch`.
 
 use anyhow::Context as _;
 use clap::Parser;
@@ -43,8 +44,8 @@ async fn main() -> anyhow::Result<()> {
     let status = supervise(&mut owner, &mut child, pid).await?;
     if let Some(status) = status {
         println!("{}", describe(status));
-        // The test reads the log until every writer has closed the standard error. So the supervisor closes its standard error
-        // when the child has ended.
+        // The test reads the log until every writer has closed the standard error. So the supervisor closes its
+        // standard error when the child has ended.
         rustix::stdio::dup2_stderr(File::open("/dev/null")?)?;
         owner.gone().await;
     }
@@ -71,8 +72,8 @@ async fn supervise(owner: &mut Owner, child: &mut Child, pid: Pid) -> anyhow::Re
     loop {
         tokio::select! {
             status = child.wait() => {
-                // Kill processes that the child may have left in its group. Ignore the error that means that the group is
-                // empty.
+                // Kill processes that the child may have left in its group. Ignore the error that means that the group
+                // is empty.
                 let _ = kill_process_group(pid, Signal::KILL);
                 return Ok(Some(status?));
             }
@@ -102,7 +103,8 @@ struct Owner {
 impl Owner {
     fn new() -> anyhow::Result<Self> {
         let (sender, orders) = mpsc::channel(limits::ORDERS);
-        // Use a separate thread, because a read of the standard input cannot be interrupted. The thread ends with the process.
+        // Use a separate thread, because a read of the standard input cannot be interrupted. The thread ends with the
+        // process.
         std::thread::spawn(move || {
             let lines = std::io::stdin().lines().map_while(Result::ok);
             for line in lines {

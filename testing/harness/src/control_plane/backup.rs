@@ -23,12 +23,13 @@ pub struct Backup(TempPath);
 pub enum Revision {
     /// The revision of the snapshot: objects change again with resourceVersions that clients have seen before.
     OfSnapshot,
-    /// A revision above all that clients have seen, as documented for the restore of a Kubernetes cluster: `--bump-revision` and
-    /// `--mark-compacted`.
+    /// A revision above all that clients have seen, as documented for the restore of a Kubernetes cluster:
+    /// `--bump-revision` and `--mark-compacted`.
     Raised,
 }
 
-/// Number of revisions by which [`Revision::Raised`] is above the snapshot. The documentation of etcd proposes this number.
+/// Number of revisions by which [`Revision::Raised`] is above the snapshot. The documentation of etcd proposes this
+/// number.
 const RAISED_BY: &str = "1000000000";
 
 impl ControlPlane {
@@ -49,8 +50,8 @@ impl ControlPlane {
         Ok(Backup(file.into_temp_path()))
     }
 
-    /// Ends the programs, restores the snapshot with `etcdutl`, and starts the programs again with the same addresses and
-    /// certificates. Returns when the API server is ready.
+    /// Ends the programs, restores the snapshot with `etcdutl`, and starts the programs again with the same addresses
+    /// and certificates. Returns when the API server is ready.
     ///
     /// # Errors
     /// If `etcdutl` rejects the snapshot, or a program does not start.
@@ -62,7 +63,8 @@ impl ControlPlane {
         let data = self.folder.join(format!("etcd-{}", self.former.len() + 1));
         self.restore_into(backup, &data, revision).await?;
         let (etcd, etcd_port) = start_etcd(&self.options.name, &data, None).await?;
-        // The former etcd runs until the control plane ends, because its supervisor then removes the folder. It has no clients.
+        // The former etcd runs until the control plane ends, because its supervisor then removes the folder. It has no
+        // clients.
         self.former.push(std::mem::replace(&mut self.etcd, etcd));
         self.etcd_port = etcd_port;
         self.api_server.signal(Signal::Kill).await?;

@@ -5,7 +5,8 @@ use crate::process::Process;
 use programs::control_plane::Program;
 use std::ffi::OsString;
 
-/// Flags for leader election. The Lease of 10 s is long enough for a process that gets no processor time for some seconds.
+/// Flags for leader election. The Lease of 10 s is long enough for a process that gets no processor time for some
+/// seconds.
 const ELECTION: [&str; 4] = [
     "--leader-elect=true",
     "--leader-elect-lease-duration=10s",
@@ -17,8 +18,8 @@ const CLEANERS: [&str; 2] = ["namespace-controller", "garbage-collector-controll
 
 impl ControlPlane {
     /// Starts the controllers that finish the deletion of namespaces and collect garbage, as in every real cluster. The
-    /// controllers end with the control plane. Call this function only if the control plane runs no other controllers, and
-    /// after the CRDs are applied: the garbage collector looks for new kinds only every 30 s.
+    /// controllers end with the control plane. Call this function only if the control plane runs no other controllers,
+    /// and after the CRDs are applied: the garbage collector looks for new kinds only every 30 s.
     pub async fn clean_up(&mut self) -> anyhow::Result<()> {
         self.controller_manager = Some(self.start_cleaners().await?);
         Ok(())
@@ -32,7 +33,8 @@ impl ControlPlane {
     }
 
     /// Starts kube-controller-manager with these controllers, as installers do: with a Lease in kube-system, and with a
-    /// service account for each controller. The user [`CONTROLLER_MANAGER`] must be among the users of the control plane.
+    /// service account for each controller. The user [`CONTROLLER_MANAGER`] must be among the users of the control
+    /// plane.
     pub async fn start_elected_controller_manager(&self, controllers: &[&str]) -> anyhow::Result<Process> {
         let mut arguments = self.controller_manager_arguments(&controllers.join(","));
         arguments.extend(ELECTION.map(OsString::from));
@@ -41,8 +43,8 @@ impl ControlPlane {
         start(Program::ControllerManager, self.name(), &self.folder, arguments, None).await
     }
 
-    /// Starts kube-controller-manager with these controllers and additional flags. The process has the rights of the admin,
-    /// and no Lease.
+    /// Starts kube-controller-manager with these controllers and additional flags. The process has the rights of the
+    /// admin, and no Lease.
     pub async fn start_controller_manager(
         &self,
         controllers: &[&str],
@@ -60,8 +62,8 @@ impl ControlPlane {
             // Open no port, because no test sends requests to kube-controller-manager.
             "--secure-port=0".into(),
             format!("--controllers={controllers}").into(),
-            // kube-controller-manager needs these files to fill Secrets for tokens: the key that signs the tokens, and the
-            // certificate authority that it adds to the Secrets.
+            // kube-controller-manager needs these files to fill Secrets for tokens: the key that signs the tokens, and
+            // the certificate authority that it adds to the Secrets.
             "--service-account-private-key-file".into(),
             self.folder.join("certificates/apiserver.key").into_os_string(),
             "--root-ca-file".into(),

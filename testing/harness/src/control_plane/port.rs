@@ -6,9 +6,9 @@ use tokio::net::TcpSocket;
 
 /// Reserved port of an address of this machine.
 ///
-/// A socket is bound to the port and never listens. The kernel gives the port to nobody else, and only sockets with SO_REUSEPORT of
-/// the same user can listen on it (`--permit-port-sharing` of
-/// kube-apiserver, `--socket-reuse-port` of etcd).
+/// A socket is bound to the port and never listens. The kernel gives the port to nobody else, and only sockets with
+/// SO_REUSEPORT of the same user can listen on it (`--permit-port-sharing` of kube-apiserver, `--socket-reuse-port` of
+/// etcd).
 #[derive(Debug)]
 pub(super) struct Port {
     pub(super) address: SocketAddr,

@@ -46,14 +46,14 @@ pub struct Cluster {
     pub control_plane: &'static ControlPlane,
     /// Namespace in the cluster that no other test uses.
     pub namespace: String,
-    // Must be the last field: Rust drops the fields in order. So the next test gets the cluster only after all other fields are
-    // dropped.
+    // Must be the last field: Rust drops the fields in order. So the next test gets the cluster only after all other
+    // fields are dropped.
     turn: Turn,
 }
 
 impl Cluster {
-    /// Waits until no other test uses the cluster of this kind, and returns the cluster. Creates a namespace whose name begins
-    /// with `namespace`. The agent has a service account with the rights of `deploy/member-agent.yaml` and
+    /// Waits until no other test uses the cluster of this kind, and returns the cluster. Creates a namespace whose name
+    /// begins with `namespace`. The agent has a service account with the rights of `deploy/member-agent.yaml` and
     /// `deploy/endpointslices.yaml`.
     pub async fn take(kind: Kind, namespace: &str) -> anyhow::Result<Self> {
         let shared = &CLUSTERS[kind as usize];
@@ -61,7 +61,8 @@ impl Cluster {
         let control_plane = shared.control_plane.get_or_try_init(|| start(kind)).await?;
         // Grant the agent's rights to EndpointSlices again, because an earlier test may have revoked them.
         manifests::apply(control_plane, manifests::ENDPOINT_SLICES).await?;
-        // Delete the agent's Leases, because the agent of an earlier test may have been killed before it could release them.
+        // Delete the agent's Leases, because the agent of an earlier test may have been killed before it could release
+        // them.
         let leases: Api<Lease> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
         leases.delete_collection(&DeleteParams::default(), &Default::default()).await?;
         let namespace = format!("{namespace}-t{}", TESTS.fetch_add(1, Ordering::Relaxed) + 1);
@@ -74,8 +75,8 @@ impl Cluster {
         Workload::begin(self.control_plane.admin(), &self.namespace).await
     }
 
-    /// Starts a member agent that only runs the EndpointSlice controller, with these flags, and waits until the agent is
-    /// ready.
+    /// Starts a member agent that only runs the EndpointSlice controller, with these flags, and waits until the agent
+    /// is ready.
     pub async fn serve(&self, flags: &[(&str, &str)]) -> anyhow::Result<Agent> {
         self.agent(flags).await?.start_ready().await
     }
@@ -86,16 +87,16 @@ impl Cluster {
         Ok(flags.iter().fold(spec, |spec, (flag, value)| spec.flag(flag, value)))
     }
 
-    /// Returns settings as [`Self::agent`] does, but the agent uses a proxy, which records the writes of this agent in `line`.
-    /// The audit log does not show which replica made a write, because all replicas have the same user name.
+    /// Returns settings as [`Self::agent`] does, but the agent uses a proxy, which records the writes of this agent in
+    /// `line`. The audit log does not show which replica made a write, because all replicas have the same user name.
     pub async fn agent_over(&self, line: &Line, flags: &[(&str, &str)]) -> anyhow::Result<AgentSpec> {
         let (access, proxy) = over(Some(line), self.control_plane.access(MEMBER_AGENT).await?).await?;
         let kubeconfig = access.write_kubeconfig(self.control_plane.folder())?;
         Ok(self.agent(flags).await?.flag("--kubeconfig", kubeconfig).keep(proxy))
     }
 
-    /// Starts kube-controller-manager with these controllers and a Lease. The next test begins after this process has ended, so
-    /// that the next test sees none of its writes.
+    /// Starts kube-controller-manager with these controllers and a Lease. The next test begins after this process has
+    /// ended, so that the next test sees none of its writes.
     pub async fn start_controller_manager(&self, controllers: &[&str]) -> anyhow::Result<Process> {
         let process = self.control_plane.start_elected_controller_manager(controllers).await?;
         self.turn.outlasts(&process);
@@ -129,8 +130,9 @@ impl Cluster {
         Ok(ledger.of_user(user).filter(|entry| entry.namespace == self.namespace))
     }
 
-    /// Checks that the agent made exactly these writes in the test's namespace after the position `mark`, without Events. Each
-    /// expected entry is the number of writes, and a line in the text form of [`Ledger`] without the namespace.
+    /// Checks that the agent made exactly these writes in the test's namespace after the position `mark`, without
+    /// Events. Each expected entry is the number of writes, and a line in the text form of [`Ledger`] without the
+    /// namespace.
     pub async fn agent_wrote(&self, mark: Mark, expected: &[(usize, &str)]) -> anyhow::Result<()> {
         let written = self.written_by(MEMBER_AGENT, mark).await?;
         let namespace = &self.namespace;
@@ -144,7 +146,8 @@ impl Cluster {
     }
 }
 
-/// Creates the Lease of a kube-controller-manager that stopped long ago. So with `--endpointslices=auto`, the agent becomes active.
+/// Creates the Lease of a kube-controller-manager that stopped long ago. So with `--endpointslices=auto`, the agent
+/// becomes active.
 pub async fn create_old_lease(client: Client) -> anyhow::Result<()> {
     let lease = json!({
         "metadata": {"name": "kube-controller-manager"},
@@ -154,8 +157,8 @@ pub async fn create_old_lease(client: Client) -> anyhow::Result<()> {
     leases.create(&PostParams::default(), &serde_json::from_value(lease)?).await.map(drop).context("the old Lease")
 }
 
-/// Returns settings for a member agent that only runs the EndpointSlice controller. The agent uses the service account of
-/// `deploy/member-agent.yaml`.
+/// Returns settings for a member agent that only runs the EndpointSlice controller. The agent uses the service account
+/// of `deploy/member-agent.yaml`.
 pub async fn agent(control_plane: &ControlPlane) -> anyhow::Result<AgentSpec> {
     let name = format!("member-agent of {}", control_plane.name());
     Ok(with_long_leases(on_free_ports(AgentSpec::new("member-agent", &name)))

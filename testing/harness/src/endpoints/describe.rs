@@ -40,7 +40,8 @@ fn endpoint(endpoint: &Endpoint) -> String {
     drawn + &endpoint.hints.as_ref().map(hints).unwrap_or_default()
 }
 
-/// Returns the meaning of an endpoint's three conditions in words. An invalid combination of conditions is shown unchanged.
+/// Returns the meaning of an endpoint's three conditions in words. An invalid combination of conditions is shown
+/// unchanged.
 fn conditions(endpoint: &Endpoint) -> String {
     let conditions = endpoint.conditions.clone().unwrap_or_default();
     let known = match (conditions.ready, conditions.serving, conditions.terminating) {

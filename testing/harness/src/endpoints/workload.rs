@@ -152,8 +152,8 @@ impl Workload {
         self.user.merge_status(&pod.name, status).await
     }
 
-    /// Deletes a pod with its grace period. The pod stays terminating, because no kubelet reports that its containers have
-    /// ended.
+    /// Deletes a pod with its grace period. The pod stays terminating, because no kubelet reports that its containers
+    /// have ended.
     pub async fn terminate_pod(&self, name: &str) -> anyhow::Result<()> {
         self.user.delete::<Pod>(name).await
     }
@@ -195,8 +195,8 @@ impl Workload {
         .await
     }
 
-    /// Waits until a Service has exactly one slice, and this slice has exactly these labels. The labels for the Service's name
-    /// and for the manager are added to `expected`.
+    /// Waits until a Service has exactly one slice, and this slice has exactly these labels. The labels for the
+    /// Service's name and for the manager are added to `expected`.
     pub async fn sees_labels(&self, service: &str, expected: &[(&str, &str)]) -> anyhow::Result<EndpointSlice> {
         let all: BTreeMap<&str, &str> =
             [("kubernetes.io/service-name", service), ("endpointslice.kubernetes.io/managed-by", super::MANAGER)]
@@ -224,8 +224,8 @@ impl Workload {
         eventually::objects(&self.user.api(), &selection, &format!("{service} to have {what}"), condition).await
     }
 
-    /// Waits until the controller has handled all earlier changes. For this, creates a Service with the name `marker` and waits
-    /// for its slice.
+    /// Waits until the controller has handled all earlier changes. For this, creates a Service with the name `marker`
+    /// and waits for its slice.
     pub async fn settle(&self, marker: &str) -> anyhow::Result<()> {
         self.service(marker).await?;
         self.sees(marker, &["IPv4 no ports: nobody"]).await.map(drop)

@@ -163,7 +163,8 @@ mod tests {
     /// With variables for the Services of `fleet-system`, a pod cannot start any more once there are very many ports.
     #[test]
     fn no_pod_has_variables_for_the_services_of_its_namespace() {
-        // The templates of the charts are no YAML. Each pod spec has a list of containers: in a Deployment, or in the Pod of a test.
+        // The templates of the charts are no YAML. Each pod spec has a list of containers: in a Deployment, or in the
+        // Pod of a test.
         let of_each = |text: &str, line: &str| {
             text.matches(&format!("\n      {line}\n")).count() + text.matches(&format!("\n  {line}\n")).count()
         };

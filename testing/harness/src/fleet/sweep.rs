@@ -1,4 +1,5 @@
-//! Removal of objects that an earlier test left in a cluster. Finalizers are removed too, because the agents may not run.
+//! Removal of objects that an earlier test left in a cluster. Finalizers are removed too, because the agents may not
+//! run.
 
 use crate::control_plane::ControlPlane;
 use crate::fleet::FLEET_SYSTEM;
@@ -9,8 +10,8 @@ use kube::core::{ApiResource, GroupVersionKind, ResourceExt as _};
 use kube::{Api, Client};
 use serde_json::json;
 
-/// Removes all objects of our API group, the agents' Leases, and all Services and EndpointSlices outside of the namespace
-/// `default`. In `default` the API server has a Service and an EndpointSlice of its own.
+/// Removes all objects of our API group, the agents' Leases, and all Services and EndpointSlices outside of the
+/// namespace `default`. In `default` the API server has a Service and an EndpointSlice of its own.
 pub(super) async fn sweep(control_plane: &ControlPlane) -> anyhow::Result<()> {
     let client = control_plane.admin();
     for definition in all(Form::Full) {

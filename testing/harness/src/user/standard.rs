@@ -27,7 +27,8 @@ impl User {
         self.create(json!({"metadata": {"name": service}, "spec": spec})).await
     }
 
-    /// Waits until the conditions of a ServiceExport have these values, as `type=status reason`, and no other conditions exist.
+    /// Waits until the conditions of a ServiceExport have these values, as `type=status reason`, and no other
+    /// conditions exist.
     pub async fn sees_conditions(&self, service: &str, expected: &[&str]) -> anyhow::Result<ServiceExport> {
         let has_them = |export: &ServiceExport| {
             let conditions = export.status.iter().flat_map(|status| status.conditions.iter().flatten());

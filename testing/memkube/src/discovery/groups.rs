@@ -49,11 +49,11 @@ pub(super) fn all(definitions: &[Arc<Definition>]) -> Vec<Group> {
 
 /// Sort key of a version. A version with a greater key is preferred.
 ///
-/// The order is that of apimachinery's `CompareKubeAwareVersionStrings`: `v2`, `v1`, `v2beta1`, `v1beta2`, `v1alpha1`. Other
-/// names come last, in alphabetical order.
+/// The order is that of apimachinery's `CompareKubeAwareVersionStrings`: `v2`, `v1`, `v2beta1`, `v1beta2`, `v1alpha1`.
+/// Other names come last, in alphabetical order.
 ///
-/// Parts of the key: stage (3 for a stable version, 2 for beta, 1 for alpha, 0 for other names), major version, minor version,
-/// and the other name.
+/// Parts of the key: stage (3 for a stable version, 2 for beta, 1 for alpha, 0 for other names), major version, minor
+/// version, and the other name.
 pub(crate) fn priority(version: &str) -> (u8, u64, u64, Reverse<String>) {
     let parts = || {
         let rest = version.strip_prefix('v')?;
@@ -72,8 +72,8 @@ pub(crate) fn priority(version: &str) -> (u8, u64, u64, Reverse<String>) {
     parts().unwrap_or_else(|| (0, 0, 0, Reverse(version.to_owned())))
 }
 
-/// Verbs of a resource in discovery. kube-apiserver has one order for the verbs of built-in resources and another for custom
-/// resources.
+/// Verbs of a resource in discovery. kube-apiserver has one order for the verbs of built-in resources and another for
+/// custom resources.
 pub(super) fn verbs(definition: &Definition) -> Vec<&'static str> {
     let mut verbs: Vec<&str> = definition.verbs.iter().map(|verb| verb.name()).collect();
     let order = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];

@@ -84,8 +84,8 @@ fn entries(definition: &Definition) -> Vec<Value> {
     std::iter::once(entry).chain(subresources).collect()
 }
 
-/// `storageVersionHash` of a resource: the first 8 bytes of a SHA-256 over group, storage version and kind. Clients compare
-/// this hash to detect a change of the storage version.
+/// `storageVersionHash` of a resource: the first 8 bytes of a SHA-256 over group, storage version and kind. Clients
+/// compare this hash to detect a change of the storage version.
 fn storage_version_hash(definition: &Definition) -> String {
     let stored = format!("{}/{}/{}", definition.group, definition.storage_version(), definition.kind);
     STANDARD.encode(&Sha256::digest(stored)[..8])

@@ -1,12 +1,12 @@
 //! OpenAPI documents, with the parts that kubectl reads.
 //!
 //! - `kubectl explain` reads the schemas.
-//! - `kubectl create`, `apply` and `replace` look for the query parameter `fieldValidation`. This parameter shows that the
-//!   server validates fields.
+//! - `kubectl create`, `apply` and `replace` look for the query parameter `fieldValidation`. This parameter shows that
+//!   the server validates fields.
 //!
-//! The documents do not mention strategic merge patches, although memkube supports these patches. Otherwise kubectl would read
-//! the merge keys of lists from the schemas, and memkube's schemas have no merge keys. Without strategic merge patches in the
-//! documents, kubectl uses its built-in merge keys.
+//! The documents do not mention strategic merge patches, although memkube supports these patches. Otherwise kubectl
+//! would read the merge keys of lists from the schemas, and memkube's schemas have no merge keys. Without strategic
+//! merge patches in the documents, kubectl uses its built-in merge keys.
 
 mod paths;
 mod schemas;
@@ -27,7 +27,8 @@ pub(super) fn index(groups: &[Group]) -> Value {
     json!({"paths": documents.map(entry).collect::<Map<_, _>>()})
 }
 
-/// Response to `/openapi/v3/api/<version>` and `/openapi/v3/apis/<group>/<version>`. `None` if the server has no such version.
+/// Response to `/openapi/v3/api/<version>` and `/openapi/v3/apis/<group>/<version>`. `None` if the server has no such
+/// version.
 pub(super) fn document(server: &MemKube, groups: &[Group], group: &str, version: &str) -> Option<Reply> {
     let group = groups.iter().find(|known| known.name == group)?;
     let version = group.versions.iter().find(|known| known.name == version)?;

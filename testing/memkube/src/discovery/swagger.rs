@@ -1,8 +1,8 @@
 //! OpenAPI v2 document, with the parts that kubectl reads.
 //!
-//! `kubectl apply` and `create` look for a kind's query parameter `fieldValidation` in this document if OpenAPI v3 does not have the
-//! kind, for example for a `List`. kubectl accepts this document only as protobuf. The document has no schemas, so kubectl leaves
-//! the validation to the server.
+//! `kubectl apply` and `create` look for a kind's query parameter `fieldValidation` in this document if OpenAPI v3 does
+//! not have the kind, for example for a `List`. kubectl accepts this document only as protobuf. The document has no
+//! schemas, so kubectl leaves the validation to the server.
 //!
 //! Field numbers: `openapiv2/OpenAPIv2.proto` of github.com/google/gnostic-models.
 

@@ -1,4 +1,5 @@
-//! Syntax of names, labels and annotations: the rules of apimachinery. Each function returns the rule that a text breaks.
+//! Syntax of names, labels and annotations: the rules of apimachinery. Each function returns the rule that a text
+//! breaks.
 
 const LABEL_BYTES: usize = 63;
 const SUBDOMAIN_BYTES: usize = 253;
@@ -15,8 +16,8 @@ const LABEL_VALUE: &str = "must be empty or have at most 63 alphanumeric charact
                            of them alphanumeric";
 const SEGMENT: &str = "must not be '.' or '..', and must not contain '/' or '%'";
 
-/// Checks a lowercase RFC 1123 subdomain, the form of most names. If `prefix` is true, `name` is a `generateName` and may end
-/// in a dash.
+/// Checks a lowercase RFC 1123 subdomain, the form of most names. If `prefix` is true, `name` is a `generateName` and
+/// may end in a dash.
 #[must_use]
 pub fn subdomain(name: &str, prefix: bool) -> Option<&'static str> {
     let name = masked(name, prefix);
@@ -63,8 +64,8 @@ fn broken(right: bool, rule: &'static str) -> Option<&'static str> {
     if right { None } else { Some(rule) }
 }
 
-/// Replaces the final dash of a `generateName` by a letter, so that the checks accept the prefix. The final dash is valid,
-/// because the server appends characters to the prefix, so no name ends in this dash.
+/// Replaces the final dash of a `generateName` by a letter, so that the checks accept the prefix. The final dash is
+/// valid, because the server appends characters to the prefix, so no name ends in this dash.
 fn masked(name: &str, prefix: bool) -> String {
     match name.strip_suffix('-') {
         Some(rest) if prefix && name.len() > 1 => format!("{rest}a"),

@@ -77,8 +77,8 @@ fn common(object: &Object, definition: &Definition) -> Vec<FieldError> {
     }
     let mut bytes = 0;
     for (key, value) in texts("annotations") {
-        // Check the key in lower case: upper case letters are allowed in the domain of an annotation key, because older objects
-        // have such keys.
+        // Check the key in lower case: upper case letters are allowed in the domain of an annotation key, because older
+        // objects have such keys.
         errors.extend(broken("metadata.annotations", key, names::qualified(&key.to_lowercase())));
         bytes += key.len() + value.as_str().map_or(0, str::len);
     }
@@ -108,8 +108,8 @@ fn owner_errors(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Errors of finalizers. Only custom resources and CustomResourceDefinitions may have a finalizer without a domain that is not a
-/// finalizer of Kubernetes.
+/// Errors of finalizers. Only custom resources and CustomResourceDefinitions may have a finalizer without a domain that
+/// is not a finalizer of Kubernetes.
 fn finalizer_errors(object: &Object, definition: &Definition) -> Vec<FieldError> {
     let may_be_plain = definition.custom || definition.group == DEFINITIONS_GROUP;
     let mut errors = Vec::new();

@@ -1,5 +1,5 @@
-//! Validation of values against their schema. Members are checked in the order of their names; kube-apiserver checks them in any
-//! order.
+//! Validation of values against their schema. Members are checked in the order of their names; kube-apiserver checks
+//! them in any order.
 
 use super::{NOWHERE, Node};
 use crate::object::Object;

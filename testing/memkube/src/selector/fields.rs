@@ -43,14 +43,16 @@ impl FieldSelector {
         self.0.is_empty()
     }
 
-    /// True if the selector matches an object. The function `value` returns the object's value of a field; empty if absent.
+    /// True if the selector matches an object. The function `value` returns the object's value of a field; empty if
+    /// absent.
     pub fn matches<'a>(&self, value: impl Fn(&str) -> &'a str) -> bool {
         let mut requirements = self.0.iter();
         requirements.all(|requirement| (value(&requirement.name) == requirement.value) == requirement.equal)
     }
 }
 
-/// Splits a term into the field, the value, and true for `=` and `==` or false for `!=`. `None` if the term has no operator.
+/// Splits a term into the field, the value, and true for `=` and `==` or false for `!=`. `None` if the term has no
+/// operator.
 fn parts(term: &str) -> Option<(&str, &str, bool)> {
     if let Some((name, value)) = term.split_once("!=") {
         return Some((name, value, false));

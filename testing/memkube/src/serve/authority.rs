@@ -1,7 +1,7 @@
 //! Certificate authority and server certificate, with Ed25519 keys.
 //!
-//! Any 32 bytes are a valid Ed25519 key, and signatures with such a key need no random numbers. So the same seed results in
-//! the same certificates.
+//! Any 32 bytes are a valid Ed25519 key, and signatures with such a key need no random numbers. So the same seed
+//! results in the same certificates.
 
 use super::secrets::Secrets;
 use rcgen::{

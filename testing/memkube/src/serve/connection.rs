@@ -45,8 +45,8 @@ impl Connections {
         Self { server, users, tls: tls.into(), ended }
     }
 
-    /// Accepts connections until the server ends, then waits until all connections are closed. Dropping this future closes all
-    /// connections immediately.
+    /// Accepts connections until the server ends, then waits until all connections are closed. Dropping this future
+    /// closes all connections immediately.
     pub(super) async fn accept(self, listener: TcpListener) {
         let places = Arc::new(Semaphore::new(CONNECTIONS));
         let mut running = JoinSet::new();

@@ -38,8 +38,8 @@ impl Secrets {
     }
 }
 
-/// Adds a word to a hash. The length comes before the word, so that two different lists of words never result in the same
-/// bytes.
+/// Adds a word to a hash. The length comes before the word, so that two different lists of words never result in the
+/// same bytes.
 fn update(hash: &mut Sha256, word: &str) {
     hash.update((word.len() as u64).to_be_bytes());
     hash.update(word.as_bytes());

@@ -122,14 +122,15 @@ async fn ending_ends_watches_and_idle_connections_and_frees_the_port() {
     assert_ne!(listener(address), Some(socket), "its port is free again");
 }
 
-/// Inode of the socket that listens at an address. The port does not identify the socket, because another process may use the
-/// port a moment later.
+/// Inode of the socket that listens at an address. The port does not identify the socket, because another process may
+/// use the port a moment later.
 fn listener(address: SocketAddr) -> Option<u64> {
     let SocketAddr::V4(address) = address else { panic!("{address} is not of IPv4") };
     let local = format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port());
     let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let sockets = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    // In a line of `/proc/net/tcp`, column 2 is the address, column 4 the state (0A is LISTEN), and column 10 the inode.
+    // In a line of `/proc/net/tcp`, column 2 is the address, column 4 the state (0A is LISTEN), and column 10 the
+    // inode.
     sockets.filter(|socket| socket[1] == local && socket[3] == "0A").find_map(|socket| socket[9].parse().ok())
 }
 

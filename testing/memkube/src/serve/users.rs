@@ -15,8 +15,8 @@ const PUBLIC: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
 
 pub(super) struct Users {
     tokens: BTreeMap<String, String>,
-    /// Users by the hash of their token. Without the hash, the time of a look-up could show how many first characters of a
-    /// token are right.
+    /// Users by the hash of their token. Without the hash, the time of a look-up could show how many first characters
+    /// of a token are right.
     by_hash: BTreeMap<[u8; 32], User>,
 }
 

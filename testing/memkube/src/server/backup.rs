@@ -20,15 +20,16 @@ impl MemKube {
         Backup(self.0.state.lock().store.fork())
     }
 
-    /// Restores a backup: its objects and resourceVersions replace all objects of the server, and open watches end. Registered
-    /// kinds do not change.
+    /// Restores a backup: its objects and resourceVersions replace all objects of the server, and open watches end.
+    /// Registered kinds do not change.
     pub fn restore(&self, backup: &Backup) {
         let mut state = self.0.state.lock();
         state.store.replace_with(&backup.0);
     }
 
-    /// Restores a backup as [`MemKube::restore`] does, and raises the resourceVersion of the server above each one that a client
-    /// has seen, as `etcdutl snapshot restore --bump-revision --mark-compacted` does. Watches from earlier versions get 410.
+    /// Restores a backup as [`MemKube::restore`] does, and raises the resourceVersion of the server above each one that
+    /// a client has seen, as `etcdutl snapshot restore --bump-revision --mark-compacted` does. Watches from earlier
+    /// versions get 410.
     pub fn restore_bumped(&self, backup: &Backup) {
         let mut state = self.0.state.lock();
         let revision = state.store.revision();
@@ -36,11 +37,12 @@ impl MemKube {
         state.store.bump(revision + BUMP);
     }
 
-    /// Stores objects as another server had them: with their UIDs, statuses and resourceVersions. No admission and no validation takes
-    /// place, and the audit log does not show it.
+    /// Stores objects as another server had them: with their UIDs, statuses and resourceVersions. No admission and no
+    /// validation takes place, and the audit log does not show it.
     ///
     /// # Errors
-    /// If an object has a kind that is not registered, or no resourceVersion that is higher than that of the server. The text names it.
+    /// If an object has a kind that is not registered, or no resourceVersion that is higher than that of the server.
+    /// The text names it.
     pub fn load(&self, objects: impl IntoIterator<Item = Object>) -> Result<(), String> {
         let mut ordered: Vec<(u64, ResourceId, Object)> = Vec::new();
         let named = |object: &Object| {

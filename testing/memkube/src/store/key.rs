@@ -4,8 +4,8 @@ use std::fmt;
 
 /// Namespace and name of an object.
 ///
-/// Keys have the order of the text `namespace/name`, as in etcd. So namespace `a-b` comes before `a`, because `-` comes before
-/// `/`.
+/// Keys have the order of the text `namespace/name`, as in etcd. So namespace `a-b` comes before `a`, because `-` comes
+/// before `/`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// Key as text: `namespace/name`, or `name` for cluster-scoped objects.

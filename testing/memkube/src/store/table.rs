@@ -56,7 +56,8 @@ impl Table {
         Self { compacted: revision, last: revision, ..Self::default() }
     }
 
-    /// Notifier of changes. A reader that must not miss a change registers with the notifier first, and then reads the log.
+    /// Notifier of changes. A reader that must not miss a change registers with the notifier first, and then reads the
+    /// log.
     pub(crate) fn changed(&self) -> Arc<Notify> {
         Arc::clone(&self.changed)
     }

@@ -95,10 +95,11 @@ impl Strategy for CustomResource {
         }
     }
 
-    /// Converts an object to the version `to` with the conversion strategy `None`, which does not change the values of fields.
+    /// Converts an object to the version `to` with the conversion strategy `None`, which does not change the values of
+    /// fields.
     ///
-    /// First the object gets the form of the storage version: unknown fields are dropped and defaults are set. Then fields that
-    /// the version `to` does not have are dropped.
+    /// First the object gets the form of the storage version: unknown fields are dropped and defaults are set. Then
+    /// fields that the version `to` does not have are dropped.
     fn convert(&self, object: &mut Object, to: &str) {
         if let Some(storage) = self.storage().map(|storage| &storage.schema) {
             storage.prune(object);

@@ -1,4 +1,5 @@
-//! Rules of CustomResourceDefinitions. A create registers the kind immediately. A delete removes the kind and its objects.
+//! Rules of CustomResourceDefinitions. A create registers the kind immediately. A delete removes the kind and its
+//! objects.
 
 use super::custom_resource::{CustomResource, CustomVersion};
 use super::typed::{self, default};

@@ -119,7 +119,8 @@ fn endpoint_errors(endpoint: &Value, address_type: &str, index: usize) -> Vec<Fi
     errors
 }
 
-/// Returns the errors of an address. Fields are formatted only for an error, because a slice can have up to 100,000 addresses.
+/// Returns the errors of an address. Fields are formatted only for an error, because a slice can have up to 100,000
+/// addresses.
 fn address_errors(text: &str, address_type: &str, endpoint: usize, at: usize) -> Vec<FieldError> {
     let field = || format!("endpoints[{endpoint}].addresses[{at}]");
     if address_type == "FQDN" {

@@ -42,8 +42,8 @@ impl Strategy for Event {
         Ok(())
     }
 
-    /// An Event must be in the namespace of the object that the Event is about. An Event with an `eventTime` must have all
-    /// fields of newer Events.
+    /// An Event must be in the namespace of the object that the Event is about. An Event with an `eventTime` must have
+    /// all fields of newer Events.
     fn validate(&self, _: &mut Context<'_>, object: &Object) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let about = text_at(object, "involvedObject.namespace");

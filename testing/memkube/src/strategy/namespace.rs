@@ -1,4 +1,5 @@
-//! Rules of Namespaces. The module `verbs`, not this strategy, removes the content of a namespace that is being deleted.
+//! Rules of Namespaces. The module `verbs`, not this strategy, removes the content of a namespace that is being
+//! deleted.
 
 use super::typed::{self, default};
 use super::{Context, Findings, Strategy, Undecodable, copy_member, fields_at};
@@ -34,7 +35,8 @@ impl Strategy for Namespace {
     }
 
     fn prepare_for_create(&self, _: &mut Context<'_>, object: &mut Object) -> Result<(), Status> {
-        // A generated name exists only now, after the first call of `set_defaults`. So set the label with the name again.
+        // A generated name exists only now, after the first call of `set_defaults`. So set the label with the name
+        // again.
         self.set_defaults("v1", object);
         object.insert("spec".to_owned(), json!({"finalizers": ["kubernetes"]}));
         object.insert("status".to_owned(), json!({"phase": "Active"}));

@@ -1,5 +1,5 @@
-//! Decoding with the Rust types of built-in kinds: values of the wrong type are rejected, and unknown fields are dropped and
-//! reported.
+//! Decoding with the Rust types of built-in kinds: values of the wrong type are rejected, and unknown fields are
+//! dropped and reported.
 
 use super::{Findings, Undecodable};
 use crate::object::Object;

@@ -101,8 +101,8 @@ fn default_strategy(strategy: &mut Value) {
     }
 }
 
-/// Returns the errors that users make most often: a selector that is empty or does not match the template, a template without
-/// containers, and a negative number of replicas.
+/// Returns the errors that users make most often: a selector that is empty or does not match the template, a template
+/// without containers, and a negative number of replicas.
 fn errors(object: &Object) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if at(object, "spec.replicas").and_then(Value::as_i64).is_some_and(|replicas| replicas < 0) {

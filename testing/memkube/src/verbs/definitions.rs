@@ -1,5 +1,5 @@
-//! Deletion of CustomResourceDefinitions: the server first deletes the objects of the kind. In memkube this happens in one
-//! request, unless finalizers keep objects.
+//! Deletion of CustomResourceDefinitions: the server first deletes the objects of the kind. In memkube this happens in
+//! one request, unless finalizers keep objects.
 
 use super::Work;
 use super::delete::{Last, Outcome};
@@ -18,8 +18,8 @@ use std::sync::Arc;
 const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 impl Work<'_> {
-    /// Starts the deletion of a CustomResourceDefinition and its objects. The response contains the state before the objects
-    /// are deleted.
+    /// Starts the deletion of a CustomResourceDefinition and its objects. The response contains the state before the
+    /// objects are deleted.
     pub(super) fn delete_definition(&mut self, stored: &Arc<Stored>) -> Result<Outcome, Status> {
         if stored.header.deleting {
             return Ok(Outcome::Stays(Last::Stored(Arc::clone(stored))));
@@ -53,7 +53,8 @@ impl Work<'_> {
 }
 
 impl State {
-    /// Removes the server's finalizer from a CustomResourceDefinition that is being deleted, if no object of its kind is left.
+    /// Removes the server's finalizer from a CustomResourceDefinition that is being deleted, if no object of its kind
+    /// is left.
     pub(super) fn finish_definition(&mut self, resource: &ResourceId, now: Timestamp) {
         let key = definition_key(resource);
         let stored = self.store.get(&builtin::definitions(), &key).filter(|stored| stored.header.deleting);

@@ -52,7 +52,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Deletes an object. If finalizers or a grace period delay the deletion, the object gets a deletionTimestamp instead.
+    /// Deletes an object. If finalizers or a grace period delay the deletion, the object gets a deletionTimestamp
+    /// instead.
     pub(super) fn delete_object(&mut self, stored: &Arc<Stored>, options: &DeleteOptions) -> Result<Outcome, Status> {
         options.check(self.request.named_kind(stored.key.name()), stored)?;
         if self.request.resource() == builtin::definitions() {

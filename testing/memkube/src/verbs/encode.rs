@@ -60,8 +60,8 @@ impl Encoder {
         }
     }
 
-    /// Encodes a stored object as an item of a list, or as a row of a table. Items of built-in kinds have neither `apiVersion` nor
-    /// `kind`.
+    /// Encodes a stored object as an item of a list, or as a row of a table. Items of built-in kinds have neither
+    /// `apiVersion` nor `kind`.
     pub(crate) fn item(&self, registered: Option<&Registered>, stored: &Stored) -> Vec<Bytes> {
         match self.form {
             Form::Whole if !self.definition.custom => vec![self.converted(registered, stored)],

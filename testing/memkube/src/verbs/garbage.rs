@@ -1,7 +1,8 @@
 //! Garbage collector, with the rules of kube-controller-manager's garbage collector.
 //!
 //! - An object without remaining owners is deleted.
-//! - An owner that is deleted in the foreground waits for its dependents. Dependents of an orphaning owner lose the reference.
+//! - An owner that is deleted in the foreground waits for its dependents. Dependents of an orphaning owner lose the
+//!   reference.
 
 use crate::object::{self, Object, finalizers, meta};
 use crate::registry::{ResourceId, Scope};
@@ -115,8 +116,8 @@ impl State {
         }
     }
 
-    /// True if the owner that a reference names exists. Also true if nobody can tell. `namespace` is the namespace of the
-    /// dependent.
+    /// True if the owner that a reference names exists. Also true if nobody can tell. `namespace` is the namespace of
+    /// the dependent.
     fn has_owner(&self, reference: &Value, namespace: &str) -> bool {
         let Some(Look { resource, key }) = self.place(reference, namespace) else { return true };
         let owner = self.store.get(&resource, &key);

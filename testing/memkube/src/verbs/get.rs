@@ -14,8 +14,8 @@ impl Work<'_> {
     pub(super) fn get(&mut self, seen: faults::State) -> Result<Reply, Status> {
         options::get(&self.request.query)?;
         let key = self.key()?;
-        // Only a fault makes a get return an earlier state. Otherwise a get returns the newest state, also if the request has a
-        // resourceVersion.
+        // Only a fault makes a get return an earlier state. Otherwise a get returns the newest state, also if the
+        // request has a resourceVersion.
         let past = self.state.past(self.request, seen);
         let stored: Option<Arc<Stored>> = match &past {
             Some(past) => past.objects.get(&key).cloned(),

@@ -58,8 +58,8 @@ impl Work<'_> {
         Ok((metadata, page.items))
     }
 
-    /// Returns the first key of the requested page, or `None` for the first page. Also returns the earlier state that the page
-    /// shows, or `None` for the current state.
+    /// Returns the first key of the requested page, or `None` for the first page. Also returns the earlier state that
+    /// the page shows, or `None` for the current state.
     fn source(&self, options: &ListOptions, seen: faults::State) -> Result<(Option<String>, Option<Past>), Status> {
         let resource = self.request.resource();
         if !options.continue_token.is_empty() {

@@ -56,8 +56,8 @@ impl State {
         namespaced.map(|definition| definition.id()).collect()
     }
 
-    /// Deletes an object, or sets its deletionTimestamp if the object has finalizers. Returns true if the object does not
-    /// exist any more.
+    /// Deletes an object, or sets its deletionTimestamp if the object has finalizers. Returns true if the object does
+    /// not exist any more.
     pub(super) fn sweep(&mut self, resource: &ResourceId, stored: &Stored, now: Timestamp) -> bool {
         let mut object = stored.decode();
         let kept = finalizers(&object).next().is_some();
@@ -68,8 +68,8 @@ impl State {
         if !stored.header.deleting {
             mark(&mut object, now);
             object::set_meta(&mut object, "deletionGracePeriodSeconds", 0);
-            // This write fails if the deletionTimestamp makes the object too large. Then the object stays, and its namespace is
-            // not removed.
+            // This write fails if the deletionTimestamp makes the object too large. Then the object stays, and its
+            // namespace is not removed.
             let _ = self.put(resource, stored.key.clone(), object);
         }
         false

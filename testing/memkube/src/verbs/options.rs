@@ -85,7 +85,8 @@ impl ListOptions {
         let version = query.text("resourceVersion");
         let positive = |number: i64| usize::try_from(number).ok().filter(|number| *number > 0);
         let limit = query.number("limit")?.and_then(positive);
-        // A limit together with a resourceVersion, but without `resourceVersionMatch`, requests exactly this resourceVersion.
+        // A limit together with a resourceVersion, but without `resourceVersionMatch`, requests exactly this
+        // resourceVersion.
         let exactly = match query.text("resourceVersionMatch") {
             "" => limit.is_some() && !watch,
             word => word == "Exact",

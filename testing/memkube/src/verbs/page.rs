@@ -1,4 +1,5 @@
-//! Continue tokens: position of the next page of a list, and revision of the list. The format is that of kube-apiserver.
+//! Continue tokens: position of the next page of a list, and revision of the list. The format is that of
+//! kube-apiserver.
 
 use crate::status::Status;
 use base64::Engine as _;
@@ -24,8 +25,8 @@ struct Encoded {
     start: String,
 }
 
-/// True if no part of a key is empty, `.` or `..`. A client could otherwise send a continue token whose key leaves the path of
-/// the list.
+/// True if no part of a key is empty, `.` or `..`. A client could otherwise send a continue token whose key leaves the
+/// path of the list.
 fn is_plain(start: &str) -> bool {
     let mut parts = start.strip_prefix('/').unwrap_or(start).split('/');
     parts.all(|part| !matches!(part, "" | "." | ".."))

@@ -1,4 +1,5 @@
-//! The verb patch: merge patch, JSON patch and, for built-in kinds, strategic merge patch. Server-side apply is not supported.
+//! The verb patch: merge patch, JSON patch and, for built-in kinds, strategic merge patch. Server-side apply is not
+//! supported.
 
 use super::Work;
 use super::options::WriteOptions;
@@ -74,7 +75,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Rejects a patch that changes the kind or version of an object. Restores both if the patch of a built-in kind removed them.
+    /// Rejects a patch that changes the kind or version of an object. Restores both if the patch of a built-in kind
+    /// removed them.
     fn check_patched_type(&self, object: &mut Object) -> Result<(), Status> {
         let definition = &self.request.definition;
         let wanted =

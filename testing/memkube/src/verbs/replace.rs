@@ -23,7 +23,8 @@ impl Work<'_> {
         let own = old.as_ref().map_or("", |old| &old.header.uid);
         self.check_uid(&object, &key, own)?;
         let Some(old) = old else {
-            // If the object does not exist, this replace is a create, and the resourceVersion of the request is ignored.
+            // If the object does not exist, this replace is a create, and the resourceVersion of the request is
+            // ignored.
             crate::object::remove_meta(&mut object, "resourceVersion");
             return self.create_object(object);
         };

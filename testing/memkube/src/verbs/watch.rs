@@ -1,7 +1,8 @@
 //! The verb watch: sends the changes since a resourceVersion, and all later changes.
 //!
 //! A watch has no queue. A watch has a position in the event log of its resource, and reads the log when the client can
-//! receive more events. A slow watch ends if the event log drops changes that the watch has not read, as in kube-apiserver.
+//! receive more events. A slow watch ends if the event log drops changes that the watch has not read, as in
+//! kube-apiserver.
 
 mod begin;
 mod events;
@@ -126,8 +127,8 @@ impl Watch {
                     return Some((Ok(chunk), self));
                 }
                 Some(Step::Wait(duration)) => {
-                    // If the end of the wait is too late for an `Instant`, it is after the deadline. Then wait until the
-                    // deadline, at which the watch ends.
+                    // If the end of the wait is too late for an `Instant`, it is after the deadline. Then wait until
+                    // the deadline, at which the watch ends.
                     let until = Instant::now().checked_add(duration).unwrap_or(self.deadline);
                     self.steps.push_front(Step::WaitUntil(until));
                 }
@@ -172,8 +173,8 @@ impl Watch {
         }
     }
 
-    /// Waits until a time. A bookmark can interrupt the wait. Then the watch adds this step again, and continues to wait after
-    /// the bookmark.
+    /// Waits until a time. A bookmark can interrupt the wait. Then the watch adds this step again, and continues to
+    /// wait after the bookmark.
     async fn wait_until(&mut self, until: Instant) {
         let woken = self.wait(tokio::time::sleep_until(until)).await;
         if !matches!(woken, Woken::Waited) {
@@ -235,13 +236,14 @@ impl Watch {
         self.next_bookmark = last.map_or(next, |last| next.min(last));
     }
 
-    /// Reads changes of the event log and adds a step for each event, up to a limit. Returns true if the log may have more
-    /// changes.
+    /// Reads changes of the event log and adds a step for each event, up to a limit. Returns true if the log may have
+    /// more changes.
     fn collect(&mut self) -> bool {
         let server = self.server.clone();
         let state = server.0.state.lock();
         let ended = self.ended.get().is_some();
-        // If the watched resource was removed, another resource may have its name now. Do not use the strategy of that resource.
+        // If the watched resource was removed, another resource may have its name now. Do not use the strategy of that
+        // resource.
         let registered = state.registry.get(&self.resource).filter(|_| !ended);
         if state.store.incarnation() != self.incarnation || (registered.is_none() && !ended) {
             self.steps.push_back(Step::End);

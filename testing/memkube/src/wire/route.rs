@@ -22,7 +22,8 @@ pub(super) fn parse(path: &str) -> Option<Target> {
         _ => return None,
     };
     let (namespace, rest) = match rest {
-        // This pattern matches a Namespace itself, with or without subresource. The next pattern matches a path in a namespace.
+        // This pattern matches a Namespace itself, with or without subresource. The next pattern matches a path in a
+        // namespace.
         ["namespaces", name] | ["namespaces", name, "status"] => (*name, rest),
         ["namespaces", name, below @ ..] if !below.is_empty() => (*name, below),
         _ => ("", rest),
@@ -36,7 +37,8 @@ pub(super) fn parse(path: &str) -> Option<Target> {
         group: group.into(),
         version: version.into(),
         resource: resource.into(),
-        // No resource has a subresource with two parts. So this path gets the same error as a path with an unknown subresource.
+        // No resource has a subresource with two parts. So this path gets the same error as a path with an unknown
+        // subresource.
         subresource: below.join("/").into(),
         namespace: namespace.into(),
         name: name.into(),
@@ -59,8 +61,8 @@ pub(super) fn verb(target: &Target, method: &Method, query: &Query) -> Option<Ve
     })
 }
 
-/// Checks that the path of the request exists for this resource, and that the resource supports the verb of the request at this
-/// path.
+/// Checks that the path of the request exists for this resource, and that the resource supports the verb of the request
+/// at this path.
 ///
 /// # Errors
 /// Code of the response: 404 if the path does not exist, 405 if the resource does not support the verb.

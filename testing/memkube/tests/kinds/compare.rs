@@ -20,8 +20,8 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Adds a line of the file to the expected response. `mark` is the start of the line: `< ` for code and content, `! ` for a
-    /// cause. `line` is the rest.
+    /// Adds a line of the file to the expected response. `mark` is the start of the line: `< ` for code and content,
+    /// `! ` for a cause. `line` is the rest.
     pub(crate) fn add(&mut self, mark: &str, line: &str) {
         match mark {
             "< " => {
@@ -69,8 +69,8 @@ fn causes(status: &Value) -> BTreeSet<String> {
     causes.map(|cause| format!("{} {}", text(cause, "reason"), text(cause, "field"))).collect()
 }
 
-/// Returns the object of a response without the metadata that differs between servers. Keeps metadata that the expected object
-/// has.
+/// Returns the object of a response without the metadata that differs between servers. Keeps metadata that the expected
+/// object has.
 fn plain(object: &Value, expected: &Value) -> Value {
     let mut plain = object.clone();
     let Some(members) = plain.as_object_mut() else { return plain };

@@ -8,9 +8,9 @@
 //! ! FieldValueRequired spec.ports                           reason and field of each cause, in any order
 //! ```
 //!
-//! `MERGE` is a merge patch. `"*"` in an object matches any value, for example an address, port or time that the server chose.
-//! The comparison ignores metadata that the expected response does not contain. A call without an expected response must
-//! succeed.
+//! `MERGE` is a merge patch. `"*"` in an object matches any value, for example an address, port or time that the server
+//! chose. The comparison ignores metadata that the expected response does not contain. A call without an expected
+//! response must succeed.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 

@@ -208,7 +208,8 @@ async fn what_is_too_large_is_refused() {
     };
     assert_eq!(post("a", 1000).await.refusal(), (500, "etcdserver: request is too large"));
     assert_eq!(post("a", 2000).await.refusal(), (413, "Request entity too large: limit is 2000"));
-    // The limit is six objects, and the server has four namespaces from the start. So two creates succeed and the third fails.
+    // The limit is six objects, and the server has four namespaces from the start. So two creates succeed and the third
+    // fails.
     assert_eq!(post("a", 1).await.code, 201);
     assert_eq!(post("b", 1).await.code, 201);
     assert_eq!(post("c", 1).await.refusal(), (500, "etcdserver: mvcc: database space exceeded"));

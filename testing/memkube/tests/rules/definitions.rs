@@ -41,7 +41,8 @@ async fn watches_are_told_of_each_object_that_goes_with_its_definition_and_end()
     assert_eq!(server.delete(THINGS_DEFINITION, Value::Null).await.code, 200);
     assert_eq!(server.get(THINGS_DEFINITION).await.code, 404);
     assert_eq!(server.get(THINGS).await.code, 404);
-    // Define a new kind with the same name. The watches of the deleted kind must get no events of the new kind's objects.
+    // Define a new kind with the same name. The watches of the deleted kind must get no events of the new kind's
+    // objects.
     define(&server, json!([])).await;
     assert_eq!(thing(&server, "new", json!([])).await, 201);
     assert_eq!(server.get(THINGS).await.names(), ["new"]);

@@ -1,4 +1,5 @@
-//! Tests of determinism: two servers with the same seed and the same calls return the same bytes. Also tests of backups.
+//! Tests of determinism: two servers with the same seed and the same calls return the same bytes. Also tests of
+//! backups.
 
 use crate::support::{CONFIG_MAPS, MERGE, Server, clock};
 use memkube::{Object, Options};

@@ -10,7 +10,8 @@ fn owner(api_version: &str, kind: &str, owner: &Value) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "name": metadata["name"], "uid": metadata["uid"], "blockOwnerDeletion": true})
 }
 
-/// Creates ConfigMaps with these names, which have a ConfigMap `owner` as owner. Returns the server and the owner reference.
+/// Creates ConfigMaps with these names, which have a ConfigMap `owner` as owner. Returns the server and the owner
+/// reference.
 async fn owned(names: &[&str]) -> (Server, Value) {
     let server = Server::new();
     let reference = owner("v1", "ConfigMap", &server.config_map("owner").await.body);

@@ -112,7 +112,8 @@ async fn a_list_can_be_asked_for_at_a_version() {
     assert_eq!((exact.names(), exact.version()), (vec!["a", "b"], version));
     assert_eq!(exact.body["items"][1].get("data"), None);
     assert_eq!(server.get(&query("NotOlderThan")).await.names(), ["b"]);
-    // A limit and a resourceVersion without `resourceVersionMatch` request exactly this resourceVersion, for compatibility.
+    // A limit and a resourceVersion without `resourceVersionMatch` request exactly this resourceVersion, for
+    // compatibility.
     let legacy = server.get(&format!("{CONFIG_MAPS}?resourceVersion={version}&limit=5")).await;
     assert_eq!(legacy.names(), ["a", "b"]);
     server.memkube.compact();

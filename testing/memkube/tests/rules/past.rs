@@ -18,7 +18,8 @@ impl Faults for Seen {
     }
 }
 
-/// Returns a server whose reads return `state`. ConfigMap `a` was created at version 6 and changed at 7; `b` was created at 8.
+/// Returns a server whose reads return `state`. ConfigMap `a` was created at version 6 and changed at 7; `b` was
+/// created at 8.
 async fn seeing(state: State) -> Server {
     let server = Server::new();
     server.config_map("a").await;

@@ -1,4 +1,5 @@
-//! Tests of requests that are not about a resource. Faults, the policy and the audit ledger apply to these requests too.
+//! Tests of requests that are not about a resource. Faults, the policy and the audit ledger apply to these requests
+//! too.
 
 use crate::support::{CONFIG_MAPS, Server, WIDGETS};
 use http::{Method, Request};

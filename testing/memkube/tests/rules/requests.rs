@@ -229,7 +229,8 @@ async fn access_is_reviewed_for_verbs_that_no_request_has() {
         ("reader", "get", true),
         ("reader", "*", false),
         ("all", "*", true),
-        // This policy allows the user `all` every verb in [`Verb`]. `impersonate` is not in [`Verb`], so by default it is denied.
+        // This policy allows the user `all` every verb in [`Verb`]. `impersonate` is not in [`Verb`], so by default it
+        // is denied.
         ("all", "impersonate", false),
     ] {
         let attributes = json!({"verb": verb, "resource": "users"});

@@ -1,8 +1,9 @@
-//! Image `client`: sends requests at a fixed rate, whether or not earlier ones have been answered, and counts lost ones. With workers, it
-//! sends as many as the servers answer instead.
+//! Image `client`: sends requests at a fixed rate, whether or not earlier ones have been answered, and counts lost
+//! ones. With workers, it sends as many as the servers answer instead.
 //!
-//! Each lost request is a line of JSON in its output ([`super::result::Loss`]). The last line has the counts ([`super::result::Totals`]).
-//! Its control port answers `GET /result` with the counts so far, and `POST /stop` with the counts after the last request has ended.
+//! Each lost request is a line of JSON in its output ([`super::result::Loss`]). The last line has the counts
+//! ([`super::result::Totals`]). Its control port answers `GET /result` with the counts so far, and `POST /stop` with
+//! the counts after the last request has ended.
 
 use super::result::{Latencies, Loss, Totals};
 use super::server;
@@ -39,7 +40,8 @@ pub struct Arguments {
     /// Requests in a second.
     #[arg(long, default_value_t = 100)]
     rate: u32,
-    /// Send with this number of workers in place of a fixed rate. A worker sends a request when its earlier one has ended.
+    /// Send with this number of workers in place of a fixed rate. A worker sends a request when its earlier one has
+    /// ended.
     #[arg(long, default_value_t = 0)]
     workers: u32,
     /// Milliseconds until a request without an answer is lost.

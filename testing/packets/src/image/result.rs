@@ -11,8 +11,8 @@ pub struct Totals {
     pub sent: u64,
     /// Requests without a right answer.
     pub lost: u64,
-    /// Lost requests by the kind of failure: `refused`, `reset`, `timeout`, `unreachable`, `eof`, `status`, `dns`, `local` (the client
-    /// itself could not send) or `other`.
+    /// Lost requests by the kind of failure: `refused`, `reset`, `timeout`, `unreachable`, `eof`, `status`, `dns`,
+    /// `local` (the client itself could not send) or `other`.
     pub kinds: BTreeMap<String, u64>,
     /// Time at which the last lost request was due, in microseconds since 1970.
     pub last_loss: Option<i64>,
@@ -30,7 +30,8 @@ pub struct Latency {
     pub p99: u64,
 }
 
-/// Times until the answers, in microseconds, rounded down to three digits: a client that sends for days needs no more memory.
+/// Times until the answers, in microseconds, rounded down to three digits: a client that sends for days needs no more
+/// memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Latencies(BTreeMap<u64, u64>);
 

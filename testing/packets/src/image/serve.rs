@@ -3,7 +3,8 @@
 //! Each path of HTTP answers with the name, except these:
 //!
 //! - `/ready` has the status 200 or 503, for probes.
-//! - `POST /set?ready=false&status=500&delay=250` changes readiness, the status of answers, and their delay in milliseconds.
+//! - `POST /set?ready=false&status=500&delay=250` changes readiness, the status of answers, and their delay in
+//!   milliseconds.
 
 use super::server;
 use anyhow::Context as _;

@@ -76,8 +76,8 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Source ports in turn. conntrack remembers a connection that got no answer for 120 s, and sends another one with the same ports to
-/// the same pod, even if it is gone. At 500 requests a second, a port comes back after 129 s.
+/// Source ports in turn. conntrack remembers a connection that got no answer for 120 s, and sends another one with the
+/// same ports to the same pod, even if it is gone. At 500 requests a second, a port comes back after 129 s.
 #[derive(Debug)]
 pub(super) struct Ports(u16);
 

@@ -164,8 +164,8 @@ async fn stops(stopping: &mut Stopping) {
     let _ = stopping.wait_for(Option::is_some).await;
 }
 
-/// Waits until a container must have ended: at the deadline of its pod, or at its own if only the container ends. The container has at
-/// least the time `least`.
+/// Waits until a container must have ended: at the deadline of its pod, or at its own if only the container ends. The
+/// container has at least the time `least`.
 async fn passed(stopping: &mut Stopping, own: Instant, least: Duration) {
     let earliest = Instant::now() + least;
     loop {

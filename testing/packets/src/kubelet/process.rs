@@ -17,8 +17,8 @@ use tokio::process::{Child, Command};
 
 /// Script that puts the pod's resolver settings in place, if there are any, and becomes the command of the container.
 const SCRIPT: &str = "if [ -n \"$1\" ]; then mount --bind \"$1\" /etc/resolv.conf || exit 125; fi; shift; exec \"$@\"";
-/// Call of `unshare` for a container. The mounts of new network namespaces appear in the container, and they disappear with them, so
-/// that no container keeps the network of another pod.
+/// Call of `unshare` for a container. The mounts of new network namespaces appear in the container, and they disappear
+/// with them, so that no container keeps the network of another pod.
 const UNSHARE: [&str; 8] =
     ["unshare", "--mount", "--propagation", "slave", "--pid", "--fork", "--kill-child", "--mount-proc"];
 

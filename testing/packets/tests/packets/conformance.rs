@@ -1,5 +1,6 @@
-//! Specs 17 to 27 of the conformance suite of `sigs.k8s.io/mcs-api`: DNS and connections. Commands in pods ask for names with `nslookup`
-//! and open connections with `nc`, as the suite does. Each spec has a namespace of its own. docs/contributors/conformance.md lists all specs.
+//! Specs 17 to 27 of the conformance suite of `sigs.k8s.io/mcs-api`: DNS and connections. Commands in pods ask for
+//! names with `nslookup` and open connections with `nc`, as the suite does. Each spec has a namespace of its own.
+//! docs/contributors/conformance.md lists all specs.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::multicluster::ServiceImport;
@@ -119,7 +120,8 @@ impl<'a> Spec<'a> {
         self.users[cluster].export_standard(HELLO, json!({})).await.map(drop)
     }
 
-    /// Creates the Service in the second cluster, and exports it in both clusters. The hub knows the first export before the second one.
+    /// Creates the Service in the second cluster, and exports it in both clusters. The hub knows the first export
+    /// before the second one.
     async fn export_both(&self, change: &Value) -> anyhow::Result<()> {
         self.serve(0, 1, &json!({})).await?;
         self.export(0).await?;
@@ -220,7 +222,8 @@ fn addresses_of(pod: &Pod) -> Vec<String> {
     addresses.map(|address| address.ip.clone()).collect()
 }
 
-/// Returns a command that opens connections one after the other, and prints the answers. It ends with the first failure.
+/// Returns a command that opens connections one after the other, and prints the answers. It ends with the first
+/// failure.
 fn requests(name: &str, port: u16, number: usize) -> String {
     format!("for each in $(seq {number}); do echo hi | nc -w 2 {name} {port} || exit; done")
 }
@@ -229,7 +232,8 @@ fn answers_in(output: &str) -> Vec<String> {
     output.lines().map(|line| line.trim().to_owned()).collect()
 }
 
-/// Returns the addresses that `nslookup` prints after the name they belong to. The address of the server is not among them.
+/// Returns the addresses that `nslookup` prints after the name they belong to. The address of the server is not among
+/// them.
 fn addresses_in(output: &str) -> Vec<String> {
     let lines: Vec<&str> = output.lines().collect();
     let pairs = lines.windows(2).filter(|pair| pair[0].starts_with("Name:"));
@@ -310,7 +314,8 @@ async fn a_pod_has_a_name_with_its_cluster(clusters: &Clusters) -> anyhow::Resul
     Ok(())
 }
 
-/// 22: A headless Service has an SRV record for each endpoint. Its target is the address with dashes, in the cluster of the pod.
+/// 22: A headless Service has an SRV record for each endpoint. Its target is the address with dashes, in the cluster of
+/// the pod.
 async fn a_headless_name_has_a_port_for_each_endpoint(clusters: &Clusters) -> anyhow::Result<()> {
     let spec = Spec::begin(clusters, 22).await?;
     spec.serve(0, 2, &headless()).await?;

@@ -13,14 +13,16 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Settings of clients that must lose nothing. A pod that is gone never answers, and a pod of a busy machine may be slow.
+/// Settings of clients that must lose nothing. A pod that is gone never answers, and a pod of a busy machine may be
+/// slow.
 const STEADY: [&str; 2] = ["--rate=100", "--timeout=10000"];
 /// Time for which a server does not answer, and a leader is frozen or cut off: longer than a Lease.
 const OUTAGE: Duration = Duration::from_secs(4);
 /// Servers of which an interruption may change the address.
 const FEW: Servers<'static> = Servers { name: "renamed", replicas: 2, pre_stop: None, probe_delay: 0 };
 
-/// Lets these interruptions and kills happen in a fleet, and checks after each that a client in the importer has lost nothing.
+/// Lets these interruptions and kills happen in a fleet, and checks after each that a client in the importer has lost
+/// nothing.
 async fn nothing_is_lost(
     pair: &mut Pair,
     interruptions: &[Interruption],
@@ -32,7 +34,8 @@ async fn nothing_is_lost(
     let address = pair.export("app").await?;
     let client = Client::create(&pair.importer, "client", &format!("http://{address}:80"), &STEADY).await?;
     client.counts("answers of all pods", |totals| totals.servers.len() == 3).await?;
-    // Until now, kube-proxy did not know all servers. A request of that time may still be on its way, and be lost later.
+    // Until now, kube-proxy did not know all servers. A request of that time may still be on its way, and be lost
+    // later.
     tokio::time::sleep(SETTLED).await;
     let begin = clock::now().as_microsecond();
     let mut before = client.totals().await?;

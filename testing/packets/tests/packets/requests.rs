@@ -15,7 +15,8 @@ use std::net::Ipv4Addr;
 
 /// Address of a load balancer in front of the importer.
 const BALANCER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
-/// Setting of clients that must lose nothing: a pod that is gone never answers, and a pod of a busy machine may be slow.
+/// Setting of clients that must lose nothing: a pod that is gone never answers, and a pod of a busy machine may be
+/// slow.
 const PATIENT: &str = "--timeout=10000";
 /// Servers of most tests.
 const APP: Servers<'static> = Servers { name: "app", replicas: 2, pre_stop: None, probe_delay: 0 };
@@ -128,7 +129,8 @@ async fn rolling_update(pair: &Pair) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts clients outside of all clusters: one at a node port of the importer, and one at the address of a load balancer in front of it.
+/// Starts clients outside of all clusters: one at a node port of the importer, and one at the address of a load
+/// balancer in front of it.
 async fn outside(pair: &Pair, service: &str) -> anyhow::Result<Vec<Client>> {
     let Pair { exporter, importer, fleet, .. } = pair;
     exporter.export(service).await?;

@@ -19,7 +19,8 @@ pub struct Report {
     pub marks: Vec<Mark>,
 }
 
-/// Call with a known difference: the file of the case has a line `differs` below the call. Contains both servers' responses.
+/// Call with a known difference: the file of the case has a line `differs` below the call. Contains both servers'
+/// responses.
 #[derive(Clone, Debug)]
 pub struct Mark {
     /// Name of the file in `table/` with the case, without extension.
@@ -72,7 +73,8 @@ pub fn compare(case: &Case, real: &[Value], ours: &[Value]) -> Report {
     report
 }
 
-/// Returns messages about unexpected differences: calls whose responses differ without a line `differs` in the file of the case.
+/// Returns messages about unexpected differences: calls whose responses differ without a line `differs` in the file of
+/// the case.
 #[must_use]
 pub fn unmarked(case: &Case, real: &[Value], ours: &[Value]) -> Vec<String> {
     let differing = differing(case, real, ours);
@@ -85,8 +87,8 @@ pub fn differing<'a>(case: &'a Case, real: &'a [Value], ours: &'a [Value]) -> im
     steps.filter_map(|(number, ((step, real), ours))| (step.differs.is_none() && real != ours).then_some(number))
 }
 
-/// Returns the calls with a known difference (a line `differs` in the file of the case), with both responses. `real` may be
-/// empty, for a run without a real server.
+/// Returns the calls with a known difference (a line `differs` in the file of the case), with both responses. `real`
+/// may be empty, for a run without a real server.
 pub fn marks<'a>(case: &'a Case, real: &'a [Value], ours: &'a [Value]) -> impl Iterator<Item = Mark> + 'a {
     let steps = (1..).zip(&case.steps).zip(ours);
     steps.filter_map(|((number, step), ours)| {
@@ -123,7 +125,8 @@ fn describe(case: &Case, step: &Step, what: &str) -> String {
     format!("{}.calls:{} ({})\n  {step}\n{what}", case.theme, step.line, case.title)
 }
 
-/// Returns the lines that differ, with `-` for the real server and `+` for memkube, and some lines before and after them.
+/// Returns the lines that differ, with `-` for the real server and `+` for memkube, and some lines before and after
+/// them.
 fn lines(real: &Value, ours: &Value) -> String {
     let (real, ours) = (format!("{real:#}"), format!("{ours:#}"));
     let (real, ours): (Vec<&str>, Vec<&str>) = (real.lines().collect(), ours.lines().collect());

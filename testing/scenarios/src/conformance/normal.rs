@@ -1,13 +1,14 @@
-//! Normalization of responses, so that the responses of two servers to one case can be compared. Values that differ on any two
-//! servers become placeholders:
+//! Normalization of responses, so that the responses of two servers to one case can be compared. Values that differ on
+//! any two servers become placeholders:
 //!
 //! - A UID becomes its number in order of appearance.
-//! - A time is only checked for plausibility. An object's creationTimestamp must not change. Its deletionTimestamp must be
-//!   between the creation and the response ([`times`]).
+//! - A time is only checked for plausibility. An object's creationTimestamp must not change. Its deletionTimestamp must
+//!   be between the creation and the response ([`times`]).
 //! - The resourceVersion of an object becomes its rank among the resourceVersions in the case. The
 //!   resourceVersion of a list or bookmark also depends on other writers. So its placeholder contains the number of
 //!   resourceVersions of the case's objects that are not greater.
-//! - Generated name suffixes, cluster IPs and node ports that the server chose, and continue tokens become placeholders.
+//! - Generated name suffixes, cluster IPs and node ports that the server chose, and continue tokens become
+//!   placeholders.
 //! - `managedFields` are removed, because memkube has none.
 //! - Of an error, only the code, the reason, and the reasons and fields of its causes are compared, not its texts.
 //! - Of the warnings, only those about unknown fields are compared. Descriptions of columns are removed.
@@ -213,8 +214,8 @@ fn in_order(list: &mut Map<String, Value>) {
     }
 }
 
-/// Removes texts that are not compared: those of an error except its reason and the fields of its causes, and the descriptions
-/// of columns in a table.
+/// Removes texts that are not compared: those of an error except its reason and the fields of its causes, and the
+/// descriptions of columns in a table.
 fn without_texts(document: &mut Map<String, Value>) {
     for column in document.get_mut("columnDefinitions").and_then(Value::as_array_mut).into_iter().flatten() {
         column["description"] = json!("");

@@ -1,5 +1,5 @@
-//! Known differences between memkube and the real server: calls with a line `differs` in their file in `table/`. The files
-//! `*.differs` contain the exact differences, so that a test fails if a difference grows.
+//! Known differences between memkube and the real server: calls with a line `differs` in their file in `table/`. The
+//! files `*.differs` contain the exact differences, so that a test fails if a difference grows.
 //!
 //! ```text
 //! PATCH {svc}/a {"spec":{"clusterIP":null}} application/merge-patch+json
@@ -103,7 +103,8 @@ fn failure(table: &str, changed: &[String]) -> String {
     )
 }
 
-/// Returns the content of the file `<table>.differs`. Without this file there are no known differences, so the content is empty.
+/// Returns the content of the file `<table>.differs`. Without this file there are no known differences, so the content
+/// is empty.
 fn read(table: &str) -> anyhow::Result<String> {
     let file = file(table);
     if !file.exists() {
@@ -134,12 +135,14 @@ fn shown(mark: &Mark) -> String {
     anywhere(mark, &format!("{}\n{}", call.trim_end(), fields.collect::<String>()))
 }
 
-/// Replaces the case's namespace by `{ns}`, because the namespace's name contains a number that depends on earlier cases.
+/// Replaces the case's namespace by `{ns}`, because the namespace's name contains a number that depends on earlier
+/// cases.
 fn anywhere(mark: &Mark, text: &str) -> String {
     text.replace(&mark.namespace, "{ns}")
 }
 
-/// Adds the places where two values differ to `fields`. If two lists have different lengths, the list as a whole is one place.
+/// Adds the places where two values differ to `fields`. If two lists have different lengths, the list as a whole is one
+/// place.
 fn differing(path: &str, real: Option<&Value>, ours: Option<&Value>, fields: &mut Vec<Field>) {
     match (real, ours) {
         _ if real == ours => {}

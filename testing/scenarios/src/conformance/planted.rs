@@ -1,5 +1,5 @@
-//! Faults planted in memkube or in its transport. The cases in `table/` must detect each fault. An undetected fault shows that a
-//! case is missing.
+//! Faults planted in memkube or in its transport. The cases in `table/` must detect each fault. An undetected fault
+//! shows that a case is missing.
 
 mod answer;
 mod request;

@@ -1,9 +1,10 @@
-//! Random cases for the conformance suite. [`case`] makes a case from a seed, and [`shorter`] leaves out one call of a case.
+//! Random cases for the conformance suite. [`case`] makes a case from a seed, and [`shorter`] leaves out one call of a
+//! case.
 //!
 //! A watch is open during the whole case, and its events are compared at the end.
 //!
-//! A case uses few names in few kinds, so that calls affect the same objects. So some creates find existing objects, some writes
-//! have an old resourceVersion, and some deletions wait for a finalizer.
+//! A case uses few names in few kinds, so that calls affect the same objects. So some creates find existing objects,
+//! some writes have an old resourceVersion, and some deletions wait for a finalizer.
 
 use super::script::{Action, Call, Case, Step};
 use std::fmt::Write as _;
@@ -73,7 +74,8 @@ impl Random {
     }
 }
 
-/// Returns the random case of a seed. The response to each call is stored under the name `s<line>`, and later calls use it.
+/// Returns the random case of a seed. The response to each call is stored under the name `s<line>`, and later calls use
+/// it.
 #[must_use]
 pub fn case(seed: u64) -> Case {
     let mut random = Random(fastrand::Rng::with_seed(seed));
@@ -93,8 +95,8 @@ pub fn case(seed: u64) -> Case {
     Case { theme: "random".to_owned(), title: format!("seed {seed}"), namespace, steps }
 }
 
-/// Returns a step that opens a watch for the whole case. The watch selects all objects, or objects with a label that calls add
-/// and remove.
+/// Returns a step that opens a watch for the whole case. The watch selects all objects, or objects with a label that
+/// calls add and remove.
 fn open(random: &mut Random, kind: &Kind) -> Step {
     let selection = random.pick(&["", "", "&labelSelector=q%3D1"]);
     let path = format!("{}?watch=1{selection}", kind.path);
@@ -102,7 +104,8 @@ fn open(random: &mut Random, kind: &Kind) -> Step {
     Step { line: 0, code: None, action: Action::Open("w".to_owned(), watch), save: None, differs: None }
 }
 
-/// Returns steps that create the object `end`, and read the watch's events up to this object. No other call uses this object.
+/// Returns steps that create the object `end`, and read the watch's events up to this object. No other call uses this
+/// object.
 fn read_to_the_end(kind: &Kind) -> [Step; 2] {
     let object = format!(r#"{{{}"metadata":{{"name":"end","labels":{{"q":"1"}}}},{}}}"#, kind.header, kind.bodies[0]);
     let create = Call::new("POST", kind.path, &object).expect("the verb is one");
@@ -121,8 +124,8 @@ fn call(random: &mut Random, kind: &Kind, kept: &[String]) -> Call {
         0..=3 => ("POST", kind.path.to_owned(), object),
         4 | 5 => ("PUT", item, object),
         6..=8 => ("MERGE", item, format!("{{{meta},{body}}}")),
-        // Do not patch metadata together with the status: a real server would record this change in managedFields, and memkube
-        // has no managedFields.
+        // Do not patch metadata together with the status: a real server would record this change in managedFields, and
+        // memkube has no managedFields.
         9 => ("MERGE", format!("{item}/status"), format!("{{{body}}}")),
         10 => ("JSON", item, json_patch(random)),
         11 | 12 => ("DELETE", item, delete_options(random, kept)),

@@ -25,8 +25,8 @@ pub struct Answer {
     pub body: Value,
     /// Body of the response as bytes.
     pub raw: Vec<u8>,
-    /// Time of the response by the server's clock, in seconds since 1970. The time may be up to one second too early, because
-    /// the start time of the case is in whole seconds.
+    /// Time of the response by the server's clock, in seconds since 1970. The time may be up to one second too early,
+    /// because the start time of the case is in whole seconds.
     pub at_seconds: i64,
 }
 
@@ -43,7 +43,8 @@ pub struct CaseRun {
 pub const NO_ANSWER: u16 = 1;
 /// [`Answer::code`] of a read from an open watch that did not get all requested events.
 pub const CUT_SHORT: u16 = 2;
-/// Headers that the suite does not compare, because they differ on any two servers or depend on API Priority and Fairness.
+/// Headers that the suite does not compare, because they differ on any two servers or depend on API Priority and
+/// Fairness.
 const UNSHARED: [&str; 3] = ["audit-id", "x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid"];
 
 impl Answer {
@@ -63,7 +64,8 @@ struct Runner<'a> {
     watches: BTreeMap<String, Events>,
 }
 
-/// Runs a case on a server. Creates the case's namespace first. The result does not contain the response to this creation.
+/// Runs a case on a server. Creates the case's namespace first. The result does not contain the response to this
+/// creation.
 ///
 /// # Errors
 /// If the namespace cannot be created. Other calls without a response get the code [`NO_ANSWER`].
@@ -142,8 +144,8 @@ impl Runner<'_> {
         answer.map_err(|error| anyhow::anyhow!("{} {}: no answer: {error}", call.method, call.path))
     }
 
-    /// Replaces `{ns}` by the case's namespace, `${kept.field}` by a field of the stored response `kept`, and `{repeat:x:3}` by
-    /// `xxx`.
+    /// Replaces `{ns}` by the case's namespace, `${kept.field}` by a field of the stored response `kept`, and
+    /// `{repeat:x:3}` by `xxx`.
     fn filled(&self, text: &str) -> anyhow::Result<String> {
         let mut text = written_out(text, self.namespace);
         while let Some(start) = text.find("${") {
@@ -164,7 +166,8 @@ impl Runner<'_> {
         let (name, path) = reference.split_once('.').unwrap_or((reference, ""));
         let kept = self.kept.get(name).with_context(|| format!("nothing is kept as {name}"))?;
         let pointer = if path.is_empty() { String::new() } else { format!("/{}", path.replace('.', "/")) };
-        // A field that the stored response lacks becomes an empty text, so the next call's response shows the difference.
+        // A field that the stored response lacks becomes an empty text, so the next call's response shows the
+        // difference.
         Ok(match kept.pointer(&pointer) {
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),

@@ -185,7 +185,8 @@ fn read_line(case: &mut Case, line: usize, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Splits a line at ` => ` into its text and the name under which the response is stored. Without ` => ` there is no name.
+/// Splits a line at ` => ` into its text and the name under which the response is stored. Without ` => ` there is no
+/// name.
 fn kept_as(text: &str) -> (&str, Option<String>) {
     match text.rsplit_once(" => ") {
         Some((text, save)) => (text, Some(save.trim().to_owned())),

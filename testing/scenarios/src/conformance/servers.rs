@@ -19,8 +19,8 @@ use tokio::sync::{Mutex, OnceCell};
 
 /// CRDs of custom kinds that use the features of structural schemas.
 pub const DEFINITIONS: &str = include_str!("definitions.yaml");
-/// Number of cases to run at once on the real server. Many cases can run at once, because most of the time they only wait for
-/// watches to end.
+/// Number of cases to run at once on the real server. Many cases can run at once, because most of the time they only
+/// wait for watches to end.
 const AT_ONCE: usize = 16;
 const MASTERS: &str = "system:masters";
 /// Bearer token of the admin, as [`ControlPlane`] creates it.
@@ -33,16 +33,16 @@ fn documents() -> Vec<String> {
     own.chain(all(Form::Full).iter().map(yaml)).collect()
 }
 
-/// Interval at which some servers compact their store, to drop watch history soon. A case that reads history must take less
-/// time than this interval.
+/// Interval at which some servers compact their store, to drop watch history soon. A case that reads history must take
+/// less time than this interval.
 pub const COMPACTION: Duration = Duration::from_secs(5);
 
 /// Real API server with the custom kinds, for one test at a time. Each test uses separate namespaces.
 pub struct Real {
     pub server: Arc<ControlPlane>,
     _cleaners: Option<Process>,
-    // Must be the last field. Rust drops the fields in order, so the next test gets the server only after the other fields are
-    // dropped.
+    // Must be the last field. Rust drops the fields in order, so the next test gets the server only after the other
+    // fields are dropped.
     _turn: Turn,
 }
 
@@ -55,7 +55,8 @@ pub async fn real() -> anyhow::Result<Real> {
     Ok(Real { server: Arc::clone(server), _cleaners: None, _turn: turn })
 }
 
-/// Returns a real server for one test, with the controllers that collect garbage and empty namespaces that are being deleted.
+/// Returns a real server for one test, with the controllers that collect garbage and empty namespaces that are being
+/// deleted.
 pub async fn real_cleaned() -> anyhow::Result<Real> {
     let real = real().await?;
     let cleaners = real.server.start_cleaners().await?;
@@ -105,14 +106,15 @@ impl Policy for OfMasters {
     }
 }
 
-/// Starts memkube with the custom kinds. Call this function on one thread with paused time: then watches end without waiting,
-/// and responses depend only on the calls.
+/// Starts memkube with the custom kinds. Call this function on one thread with paused time: then watches end without
+/// waiting, and responses depend only on the calls.
 pub async fn ours() -> anyhow::Result<MemKube> {
     // Run no controllers. The real server for these cases also runs without kube-controller-manager.
     ours_cleaned_by(Cleaners { namespaces: false, garbage: false }).await
 }
 
-/// Starts memkube as [`ours`] does, with the controllers that collect garbage and empty namespaces that are being deleted.
+/// Starts memkube as [`ours`] does, with the controllers that collect garbage and empty namespaces that are being
+/// deleted.
 pub async fn ours_cleaned() -> anyhow::Result<MemKube> {
     ours_cleaned_by(Cleaners { namespaces: true, garbage: true }).await
 }

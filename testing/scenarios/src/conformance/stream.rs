@@ -55,8 +55,8 @@ impl Events {
         Taken { whole: true, ..taken }
     }
 
-    /// Reads events up to the first event about the object with this name. Skips bookmarks after the initial events: a server
-    /// may send one more at any time.
+    /// Reads events up to the first event about the object with this name. Skips bookmarks after the initial events: a
+    /// server may send one more at any time.
     pub(super) async fn until(&mut self, name: &str, patience: Duration) -> Taken {
         let mut taken = Taken::default();
         loop {
@@ -91,7 +91,8 @@ impl Events {
                 return Ok(Some((serde_json::from_slice(&line)?, line)));
             }
             let Some(frame) = self.body.frame().await else {
-                // Return the bytes that remain: a response that is not a watch, such as an error, may end without a line end.
+                // Return the bytes that remain: a response that is not a watch, such as an error, may end without a
+                // line end.
                 let rest = std::mem::take(&mut self.read);
                 return if rest.is_empty() { Ok(None) } else { Ok(Some((serde_json::from_slice(&rest)?, rest))) };
             };

@@ -1,5 +1,5 @@
-//! Tests that the cases in `table/` detect faults: each fault in memkube changes at least one response. Other tests run memkube
-//! without faults: its codes are those in `table/`, and two runs return the same bytes.
+//! Tests that the cases in `table/` detect faults: each fault in memkube changes at least one response. Other tests run
+//! memkube without faults: its codes are those in `table/`, and two runs return the same bytes.
 
 use super::compare::{Mark, differing, marks, unexpected};
 use super::pins;
@@ -107,8 +107,8 @@ fn answered(cases: Vec<Case>, server: impl Future<Output = anyhow::Result<MemKub
     Ok((cases, answers))
 }
 
-/// Returns the first call whose response differs because of the fault. `healthy` has the responses of a memkube without faults.
-/// Calls with a known difference and missing responses do not count.
+/// Returns the first call whose response differs because of the fault. `healthy` has the responses of a memkube without
+/// faults. Calls with a known difference and missing responses do not count.
 async fn noticed(fault: &PlantedFault, (cases, healthy): &Healthy) -> anyhow::Result<Option<String>> {
     let client: Client = fault.client().await?;
     let (first, rest): (Vec<_>, Vec<_>) = cases.iter().zip(healthy).partition(|(case, _)| case.theme == fault.theme);

@@ -81,7 +81,8 @@ impl OnProcesses {
         self.agents.remove(&place).context("an agent runs there")?.kill().await
     }
 
-    /// Deletes the Leases of a killed agent, so that the next agent need not wait until they expire. This only saves time.
+    /// Deletes the Leases of a killed agent, so that the next agent need not wait until they expire. This only saves
+    /// time.
     pub async fn forget_leases(&self, place: AgentPlace) -> anyhow::Result<()> {
         let control_plane = match place {
             AgentPlace::Hub => &self.fleet.hub,

@@ -1,5 +1,5 @@
-//! Scenarios of the announcements that member agents and the hub agent write to a MemberAgent, and of the effects of these
-//! announcements.
+//! Scenarios of the announcements that member agents and the hub agent write to a MemberAgent, and of the effects of
+//! these announcements.
 
 use crate::environment::{AgentPlace, Backend, Environment};
 use crate::scenarios::ledger::{changes, counts};
@@ -23,7 +23,8 @@ const OF_MEMBER: [&str; 6] =
 /// Feature that only the hub agent announces in these fleets.
 const OF_HUB: &str = "MulticlusterApi";
 
-/// Counts in a MemberAgent: Services, slices and endpoints that the member exports, then Services and slices that it imports.
+/// Counts in a MemberAgent: Services, slices and endpoints that the member exports, then Services and slices that it
+/// imports.
 pub type Shares = [i64; 5];
 
 pub fn member_agents<B: Backend>(env: &Environment<B>, member: usize) -> Api<MemberAgent> {

@@ -1,5 +1,5 @@
-//! Scenarios of the fields that the agents copy from exporter to importer. Without announced features the agents write the Go
-//! form.
+//! Scenarios of the fields that the agents copy from exporter to importer. Without announced features the agents write
+//! the Go form.
 
 use crate::environment::{Backend, Environment};
 use crate::scenarios::ledger::{changes, counts};
@@ -50,8 +50,8 @@ pub async fn all_supported_fields_arrive_and_each_change_of_them_costs_the_usual
     Ok(())
 }
 
-/// Changes exported fields and other fields of slices. Each change of an exported field costs the same writes, other changes
-/// cost none.
+/// Changes exported fields and other fields of slices. Each change of an exported field costs the same writes, other
+/// changes cost none.
 async fn slices_change(env: &Environment<impl Backend>, exporter: &User, importer: &User) -> anyhow::Result<()> {
     let six = |addresses: &[&str]| {
         let endpoints: Value = addresses.iter().map(|address| json!({"addresses": [address]})).collect();
@@ -85,7 +85,8 @@ async fn slices_change(env: &Environment<impl Backend>, exporter: &User, importe
     Ok(())
 }
 
-/// Changes the session affinity. The change costs one write for each object between exporter and importer that has this field.
+/// Changes the session affinity. The change costs one write for each object between exporter and importer that has this
+/// field.
 async fn session_affinity_changes(
     env: &Environment<impl Backend>,
     exporter: &User,
@@ -145,8 +146,8 @@ pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
     let import = serde_json::to_value(imports.get("app").await?)?;
     assert_eq!(import["status"]["type"], "Headless");
 
-    // A headless Service cannot get a cluster IP later. So the test deletes the Service and creates it again, and the agent
-    // does the same with the derived Service.
+    // A headless Service cannot get a cluster IP later. So the test deletes the Service and creates it again, and the
+    // agent does the same with the derived Service.
     exporter.delete::<Service>("app").await?;
     exporter.create_service("app").await?;
     let is_ordinary = |service: &Service| shape(service) == (Some("LoadBalancer".to_owned()), None);

@@ -1,5 +1,5 @@
-//! Scenarios of several clusters that export one Service. Users see the accepted export, and a conflict ends when its cause
-//! ends.
+//! Scenarios of several clusters that export one Service. Users see the accepted export, and a conflict ends when its
+//! cause ends.
 
 use crate::environment::{Backend, Environment};
 use crate::scenarios::ledger::counts;
@@ -36,8 +36,8 @@ pub async fn a_conflict_is_reported_with_its_winner_and_clears_on_the_event_that
     second.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
     second.sees("app", &["10.1.0.1", "10.2.0.1"]).await?;
 
-    // Let time pass, so that the two changes of ports have different times: on a paused clock, the call of `mark` advances the
-    // clock. The export whose ports changed last is conflicted until the other export is removed.
+    // Let time pass, so that the two changes of ports have different times: on a paused clock, the call of `mark`
+    // advances the clock. The export whose ports changed last is conflicted until the other export is removed.
     let _ = env.backend.mark().await?;
     first.merge::<Service>("app", with_port(82)).await?;
     first.sees_export("app", "Conflict", "True", "ConflictFound").await?;
@@ -64,8 +64,8 @@ pub async fn a_conflict_is_reported_with_its_winner_and_clears_on_the_event_that
     second.sees("app", &["10.2.0.1"]).await.map(drop)
 }
 
-/// Returns the expected writes if the second member's export is conflicted from the start. The array has the writes in the hub,
-/// in the first member and in the second member.
+/// Returns the expected writes if the second member's export is conflicted from the start. The array has the writes in
+/// the hub, in the first member and in the second member.
 fn conflict<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let (loser, user) = (&env.members[1].hub_namespace, &env.namespace);
     let of_hub = counts(&[

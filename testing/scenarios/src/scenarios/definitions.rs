@@ -1,5 +1,5 @@
-//! Scenarios of the CRDs in `deploy/crds`. A server accepts these CRDs, also as an update of the Go agents' CRDs. The server
-//! then rejects invalid objects.
+//! Scenarios of the CRDs in `deploy/crds`. A server accepts these CRDs, also as an update of the Go agents' CRDs. The
+//! server then rejects invalid objects.
 
 mod cases;
 mod objects;
@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 const NAMESPACE: &str = "default";
 
-/// Applies the Go form of the CRDs to a new server, and then the full form, as in an upgrade. Creates a valid object of each
-/// kind.
+/// Applies the Go form of the CRDs to a new server, and then the full form, as in an upgrade. Creates a valid object of
+/// each kind.
 pub async fn upgrade(client: &Client) -> anyhow::Result<()> {
     for definition in crds::all(Form::Go) {
         apply(client, &definition).await?;

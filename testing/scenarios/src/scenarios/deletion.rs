@@ -1,5 +1,6 @@
-//! Scenarios of deletions by Kubernetes: of the objects in a namespace that is being deleted, and of the objects that a deleted
-//! object owns. On real servers kube-controller-manager deletes these objects some time later. memkube deletes them at once.
+//! Scenarios of deletions by Kubernetes: of the objects in a namespace that is being deleted, and of the objects that a
+//! deleted object owns. On real servers kube-controller-manager deletes these objects some time later. memkube deletes
+//! them at once.
 
 use crate::environment::{AgentPlace, Backend, Environment};
 use anyhow::{Context as _, ensure};
@@ -14,8 +15,8 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Limit for the agents' failed writes while a namespace is being deleted, which takes up to 30 s on a real server. An agent
-/// without back-off would make more failed writes.
+/// Limit for the agents' failed writes while a namespace is being deleted, which takes up to 30 s on a real server. An
+/// agent without back-off would make more failed writes.
 const FAILED_AT_MOST: usize = 10;
 
 /// Deletes a namespace and waits until it is gone.
@@ -100,8 +101,8 @@ pub async fn a_namespace_deleted_in_the_hub_removes_nothing_in_the_members(
     few_writes_failed(&env, &mark).await
 }
 
-/// Scenario: an exporter's namespace in the hub is deleted. The namespace contains the account of the member's agent, so the
-/// agent loses its rights too.
+/// Scenario: an exporter's namespace in the hub is deleted. The namespace contains the account of the member's agent,
+/// so the agent loses its rights too.
 pub async fn an_exporting_members_namespace_deleted_in_the_hub_is_removed_with_its_exports(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -112,8 +113,8 @@ pub async fn an_exporting_members_namespace_deleted_in_the_hub_is_removed_with_i
     eventually::gone(&env.hub::<ServiceImport>(&env.namespace), "app").await
 }
 
-/// Scenario: an importer's namespace in the hub is deleted. The distributed slices have a finalizer of the member's agent, and
-/// the agent loses the right to remove this finalizer.
+/// Scenario: an importer's namespace in the hub is deleted. The distributed slices have a finalizer of the member's
+/// agent, and the agent loses the right to remove this finalizer.
 pub async fn an_importing_members_namespace_deleted_in_the_hub_is_removed(
     mut env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -175,8 +176,8 @@ pub async fn a_service_export_is_removed_with_any_propagation_of_its_deletion(
     Ok(())
 }
 
-/// Scenario: the slices of a Service with a selector have the Service as owner. The garbage collector deletes these slices
-/// after the Service, or before the Service with foreground deletion.
+/// Scenario: the slices of a Service with a selector have the Service as owner. The garbage collector deletes these
+/// slices after the Service, or before the Service with foreground deletion.
 pub async fn a_deleted_service_is_removed_with_its_slices_and_their_exports(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -204,7 +205,8 @@ pub async fn a_deleted_service_is_removed_with_its_slices_and_their_exports(
     Ok(())
 }
 
-/// Scenario: after a restore from a backup, objects have new UIDs, so an owner reference names an owner that does not exist.
+/// Scenario: after a restore from a backup, objects have new UIDs, so an owner reference names an owner that does not
+/// exist.
 pub async fn a_service_import_without_its_owner_is_garbage_collected_and_created_again(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {

@@ -10,8 +10,8 @@ use kube::api::WatchParams;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Replaces the slices of `app`, as kube-controller-manager does when new pods listen on another port. The controller creates
-/// slices with the new port first, then deletes the old slices.
+/// Replaces the slices of `app`, as kube-controller-manager does when new pods listen on another port. The controller
+/// creates slices with the new port first, then deletes the old slices.
 pub async fn recreate_slices(exporter: &User, old: &str, new: &str, address: &str, port: u16) -> anyhow::Result<()> {
     exporter.create_slice_with_port("app", new, &[address], port).await?;
     exporter.delete::<EndpointSlice>(old).await
@@ -42,7 +42,8 @@ pub async fn recreated_slices_leave_no_moment_without_endpoints(env: Environment
     slices_are_left_in_the_hub(&env, 2).await
 }
 
-/// Waits until the hub has `count` exported slices of the first member, and `count` distributed slices for the second member.
+/// Waits until the hub has `count` exported slices of the first member, and `count` distributed slices for the second
+/// member.
 pub async fn slices_are_left_in_the_hub(env: &Environment<impl Backend>, count: usize) -> anyhow::Result<()> {
     let ours = format!("-{}-", env.namespace);
     let what = format!("{count} slices of {}", env.namespace);

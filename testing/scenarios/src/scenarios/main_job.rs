@@ -1,5 +1,6 @@
-//! Scenarios of the main job: members import Services that another member exports. The scenarios check the numbers of writes
-//! that docs/contributors/architecture.md states. An audit log has every write of an agent, so the ledgers are exact.
+//! Scenarios of the main job: members import Services that another member exports. The scenarios check the numbers of
+//! writes that docs/contributors/architecture.md states. An audit log has every write of an agent, so the ledgers are
+//! exact.
 
 mod ledgers;
 
@@ -21,8 +22,8 @@ use std::collections::BTreeMap;
 
 const CHANGES: usize = 100;
 
-/// Waits until the metrics of the importing member's agent fulfil `condition`. A user sees an imported slice before the agent has the
-/// answer to its write, and the agent measures this answer.
+/// Waits until the metrics of the importing member's agent fulfil `condition`. A user sees an imported slice before the
+/// agent has the answer to its write, and the agent measures this answer.
 async fn importer_exports(
     env: &Environment<impl Backend>,
     mut condition: impl FnMut(&str) -> bool,
@@ -284,8 +285,8 @@ pub async fn a_service_deleted_and_created_again_is_exported_again(
     env.user(1).sees("app", &["10.1.0.1"]).await.map(drop)
 }
 
-/// Waits until the agents' Events in the user's namespace have exactly these reasons, each once. The API server's Events do
-/// not count.
+/// Waits until the agents' Events in the user's namespace have exactly these reasons, each once. The API server's
+/// Events do not count.
 async fn events(user: &User, reasons: &[&str]) -> anyhow::Result<()> {
     let what = format!("Events with the reasons {reasons:?}");
     let are_there = |objects: &BTreeMap<String, Event>| {

@@ -1,5 +1,5 @@
-//! Marker: an additional Service in a scenario. When the importer has a change of the marker, the agents have handled all
-//! earlier changes.
+//! Marker: an additional Service in a scenario. When the importer has a change of the marker, the agents have handled
+//! all earlier changes.
 
 use crate::environment::{Backend, Environment};
 use anyhow::ensure;
@@ -10,8 +10,8 @@ pub const MARKER: &str = "marker";
 /// Number of writes for one change of the marker: for the exported slice, the distributed slice and the imported slice.
 const CHANGE: usize = 3;
 
-/// Additional Service, to detect that the agents have handled all earlier changes. The first member exports the Service, and the
-/// second member imports it.
+/// Additional Service, to detect that the agents have handled all earlier changes. The first member exports the
+/// Service, and the second member imports it.
 pub struct Marker {
     exporter: User,
     importer: User,
@@ -31,8 +31,8 @@ impl Marker {
         Ok(Self { exporter, importer, changes: 0 })
     }
 
-    /// Changes the marker's Service and waits until the importer has this change. Then the agents have handled all earlier
-    /// changes too.
+    /// Changes the marker's Service and waits until the importer has this change. Then the agents have handled all
+    /// earlier changes too.
     pub async fn change(&mut self) -> anyhow::Result<()> {
         self.changes += 1;
         let address = format!("10.9.{}.{}", self.changes / 250, self.changes % 250 + 1);
@@ -43,7 +43,8 @@ impl Marker {
     /// Checks that a change of the marker costs `CHANGE` writes and that there are no other writes, so the fleet has
     /// settled.
     pub async fn is_settled(&mut self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
-        // Agents may still be making writes for earlier actions. These writes are done when the importer has the change.
+        // Agents may still be making writes for earlier actions. These writes are done when the importer has the
+        // change.
         self.change().await?;
         let mark = env.backend.mark().await?;
         self.change().await?;

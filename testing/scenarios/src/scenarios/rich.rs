@@ -29,7 +29,8 @@ pub async fn create(exporter: &User) -> anyhow::Result<()> {
     create_slice(exporter, SIXES, "IPv6", sixes()).await
 }
 
-/// Creates the Service `app` that uses every feature in the first member, and imports it into the second. Waits until its slices arrive.
+/// Creates the Service `app` that uses every feature in the first member, and imports it into the second. Waits until
+/// its slices arrive.
 pub async fn export_and_import(env: &Environment<impl Backend>) -> anyhow::Result<()> {
     let (exporter, importer) = (env.user(0), env.user(1));
     create(&exporter).await?;
@@ -197,8 +198,8 @@ fn by_family(slices: impl Iterator<Item = Value>) -> Vec<Value> {
     slices
 }
 
-/// Returns the content of a slice: address type, endpoints, draining endpoints and ports. An empty `conditions` of an endpoint is
-/// omitted.
+/// Returns the content of a slice: address type, endpoints, draining endpoints and ports. An empty `conditions` of an
+/// endpoint is omitted.
 fn content(of: &Value) -> Value {
     let mut content = Value::Object(Default::default());
     for field in ["addressType", "endpoints", "drainingEndpoints", "ports"] {

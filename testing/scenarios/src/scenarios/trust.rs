@@ -1,5 +1,5 @@
-//! Scenarios of limited trust in a member: which members may export from a namespace or import from it, and which objects a
-//! member can forge.
+//! Scenarios of limited trust in a member: which members may export from a namespace or import from it, and which
+//! objects a member can forge.
 
 use crate::environment::{AgentPlace, Backend, Environment};
 use crate::scenarios::ledger::{changes, counts};
@@ -17,8 +17,9 @@ use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Limits the members that may export from the users' namespace, or import from it. `members` is the name of the annotation that
-/// lists them in the hub. `clusters` is the list; `None` removes the annotation, so all members are allowed.
+/// Limits the members that may export from the users' namespace, or import from it. `members` is the name of the
+/// annotation that lists them in the hub. `clusters` is the list; `None` removes the annotation, so all members are
+/// allowed.
 pub async fn name(env: &Environment<impl Backend>, members: &str, clusters: Option<&str>) -> anyhow::Result<()> {
     let annotations = json!({format!("networking.fleet.azure.com/{members}"): clusters});
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
@@ -96,8 +97,8 @@ pub async fn an_exporter_that_is_not_allowed_exports_nothing_and_is_notified(
     Ok(())
 }
 
-/// Returns the expected writes if the only exporter of an imported Service with one slice loses the right to export it. The array
-/// has the writes in the hub, in the exporter and in the importer.
+/// Returns the expected writes if the only exporter of an imported Service with one slice loses the right to export it.
+/// The array has the writes in the hub, in the exporter and in the importer.
 fn exporter_denied<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [from, to] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;
@@ -172,8 +173,8 @@ pub async fn an_importer_that_is_not_allowed_imports_nothing_and_is_notified(
     Ok(())
 }
 
-/// Returns the expected writes if the only importer of a Service with one slice loses the right to import it. The array has the
-/// writes in the hub, in the exporter and in the importer.
+/// Returns the expected writes if the only importer of a Service with one slice loses the right to import it. The array
+/// has the writes in the hub, in the exporter and in the importer.
 fn importer_denied<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [from, to] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;
@@ -233,8 +234,8 @@ pub async fn addresses_outside_the_declared_ranges_are_not_imported_and_are_repo
     Ok(())
 }
 
-/// Scenario: somebody has the credentials of the second member, whose agent does not run, and writes objects to that member's
-/// namespace in the hub.
+/// Scenario: somebody has the credentials of the second member, whose agent does not run, and writes objects to that
+/// member's namespace in the hub.
 pub async fn objects_that_a_member_forges_are_rejected_and_reported_and_change_nothing(
     mut env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {

@@ -1,5 +1,5 @@
-//! Tests of faults that only a real connection can have: a TLS handshake gets no response, connections break or become silent,
-//! tokens appear late or are revoked. `testing/sim/tests/bad_answers_on_memkube/` tests the other faults.
+//! Tests of faults that only a real connection can have: a TLS handshake gets no response, connections break or become
+//! silent, tokens appear late or are revoked. `testing/sim/tests/bad_answers_on_memkube/` tests the other faults.
 
 use anyhow::{Context as _, ensure};
 use harness::agent::{Agent, AgentSpec};
@@ -24,8 +24,8 @@ const BEFORE: [&str; 1] = ["10.1.0.1"];
 const AFTER: [&str; 2] = ["10.1.0.2", "10.1.0.3"];
 /// Place of the exporter's agent. This agent writes to the hub when a slice changes.
 const EXPORTER: AgentPlace = AgentPlace::Member(0);
-/// Number of changes of the marker Service after a fault. If each of these changes causes only the expected writes, the fleet
-/// has settled.
+/// Number of changes of the marker Service after a fault. If each of these changes causes only the expected writes, the
+/// fleet has settled.
 const SETTLED_CHANGES: usize = 5;
 
 /// Fleet that has exported and imported a Service and makes no more writes.
@@ -67,8 +67,8 @@ async fn logs(agent: &Agent, parts: &[&str]) -> anyhow::Result<()> {
     agent.log().find(&what, |line| parts.iter().all(|part| line.contains(part)).then_some(())).await
 }
 
-/// Asserts that the importer has the endpoints `AFTER`, that the fleet is in the expected state, and that no agent makes more
-/// writes. The exporter's agent must be the same process as before the fault.
+/// Asserts that the importer has the endpoints `AFTER`, that the fleet is in the expected state, and that no agent
+/// makes more writes. The exporter's agent must be the same process as before the fault.
 async fn recovers(settled: Settled, agent: Agent) -> anyhow::Result<()> {
     let Settled { env, mut marker, expected, .. } = settled;
     env.user(1).sees("app", &AFTER).await?;
@@ -89,8 +89,8 @@ async fn recovers(settled: Settled, agent: Agent) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asserts that the log has at most `most` warnings plus one for each second since `since`: while the hub is down, the agent
-/// must not fill the log.
+/// Asserts that the log has at most `most` warnings plus one for each second since `since`: while the hub is down, the
+/// agent must not fill the log.
 fn few_complaints(agent: &Agent, since: Instant, most: usize) -> anyhow::Result<()> {
     let complaints = agent.log().lines().iter().filter(|line| line.contains("WARN")).count();
     let most = most + usize::try_from(since.elapsed().as_secs())?;
@@ -144,8 +144,8 @@ fn broken_or_silent_connections_to_the_hub_remove_nothing_and_the_fleet_catches_
     })
 }
 
-/// Returns the number of the exporter's heartbeats (writes to its MemberAgent in the hub) after the position `mark` that got this
-/// status.
+/// Returns the number of the exporter's heartbeats (writes to its MemberAgent in the hub) after the position `mark`
+/// that got this status.
 async fn heartbeats(env: &Environment<OnProcesses>, mark: &FleetMark, status: u16) -> anyhow::Result<usize> {
     let namespace = &*env.members[0].hub_namespace;
     let ledger = env.backend.since(mark).await?;
@@ -171,8 +171,8 @@ fn heartbeats_that_a_role_does_not_allow_back_off() -> anyhow::Result<()> {
         let mark = env.backend.mark().await?;
         let replaced = roles.replace("fleetnet-member-agent", &PostParams::default(), &older).await?;
 
-        // Wait for four denied heartbeats. The agent sends the first heartbeat within 10 s, and repeats a denied heartbeat
-        // after about 1, 2 and 4 s.
+        // Wait for four denied heartbeats. The agent sends the first heartbeat within 10 s, and repeats a denied
+        // heartbeat after about 1, 2 and 4 s.
         let deadline = Deadline::start();
         while heartbeats(env, &mark, 403).await? < 4 {
             deadline.check().context("four heartbeats that are denied")?;

@@ -1,5 +1,5 @@
-//! Test of the bench as a program. The run is so small that its times have no meaning, but its counts are exact and its JSON
-//! is complete.
+//! Test of the bench as a program. The run is so small that its times have no meaning, but its counts are exact and its
+//! JSON is complete.
 
 use anyhow::{Context as _, ensure};
 use harness::turn::Turn;
@@ -28,9 +28,9 @@ async fn with_own_servers(arguments: &[&str]) -> anyhow::Result<String> {
 fn agents_and_baseline_make_the_writes_of_the_ledgers() -> anyhow::Result<()> {
     let report: Value = serde_json::from_str(&run(with_own_servers(&["all", "--smoke"]))?).context("it prints JSON")?;
 
-    // Expected writes. For each Service, a user creates the Service, the ServiceExport, the MultiClusterService and the slices.
-    // For each Service, the agents make the writes in the ledgers of a first export and a first import: 19, and 5 for each
-    // slice.
+    // Expected writes. For each Service, a user creates the Service, the ServiceExport, the MultiClusterService and the
+    // slices. For each Service, the agents make the writes in the ledgers of a first export and a first import: 19, and
+    // 5 for each slice.
     let (by_users, by_agents) = (SERVICES * (3 + SLICES), SERVICES * (19 + 5 * SLICES));
     let writes = &report["import"]["writes"];
     assert_eq!(writes["users"], by_users, "{writes}");
@@ -96,8 +96,8 @@ fn slice_streams_deliver_each_change_and_save_the_writes_of_objects() -> anyhow:
 #[test]
 fn each_copy_of_a_simulated_fleet_arrives_and_costs_one_write() -> anyhow::Result<()> {
     let report: Value = serde_json::from_str(&run(print(&["scale", "--smoke"]))?).context("it prints JSON")?;
-    // By each API, the bench measures two fleets of three members and six Services. In the first one, each Service has two importers. In
-    // the second one, all members import one Service, and each other Service has one importer.
+    // By each API, the bench measures two fleets of three members and six Services. In the first one, each Service has
+    // two importers. In the second one, all members import one Service, and each other Service has one importer.
     let scenarios = report["scenarios"].as_array().context("scenarios")?;
     let apis: Vec<&str> = scenarios.iter().filter_map(|it| it["scenario"]["api"].as_str()).collect();
     assert_eq!(apis, ["fleet", "fleet", "multicluster", "multicluster"]);
@@ -113,8 +113,8 @@ fn each_copy_of_a_simulated_fleet_arrives_and_costs_one_write() -> anyhow::Resul
             let restart = &scenario[format!("{side}_restart")];
             assert_eq!(restart["other_writes"], 0, "{side}: {restart}");
         }
-        // 500 heartbeats of other members cost no write. Meanwhile, the first heartbeat of the real agent after its imports may
-        // cost one write.
+        // 500 heartbeats of other members cost no write. Meanwhile, the first heartbeat of the real agent after its
+        // imports may cost one write.
         let writes = scenario["heartbeats"]["hub_writes"].as_u64().context("a number of writes")?;
         assert!(writes <= 1, "{writes} writes for heartbeats: {scenario}");
     }
@@ -163,7 +163,8 @@ fn both_controllers_publish_everything_and_write_nothing_at_a_restart() -> anyho
     Ok(())
 }
 
-/// Expected result of a scenario: name, mode, writes (created, updated, deleted), lengths of slices, and allocations in one run.
+/// Expected result of a scenario: name, mode, writes (created, updated, deleted), lengths of slices, and allocations in
+/// one run.
 type Expected = (&'static str, &'static str, [u64; 3], &'static [u64], f64);
 
 const SLICE_SCENARIOS: [Expected; 22] = [

@@ -1,4 +1,5 @@
-//! Tests of the Helm charts in `deploy/charts`: what they render, what real API servers accept, and what `helm` does with them.
+//! Tests of the Helm charts in `deploy/charts`: what they render, what real API servers accept, and what `helm` does
+//! with them.
 
 mod difference;
 mod helm_guide;

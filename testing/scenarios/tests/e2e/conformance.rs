@@ -1,5 +1,5 @@
-//! Test that the calls in `testing/scenarios/src/conformance/table/` get the same codes, reasons and bodies from a real kube-apiserver and
-//! from memkube.
+//! Test that the calls in `testing/scenarios/src/conformance/table/` get the same codes, reasons and bodies from a real
+//! kube-apiserver and from memkube.
 
 use anyhow::ensure;
 use harness::run;
@@ -11,7 +11,8 @@ use scenarios::conformance::{
     CLEANED_NAME, FORGETFUL_NAME, TABLE_NAME, cleaned_table, forgetful_table, pins, servers, table,
 };
 
-/// Runs the cases on both servers and compares their responses. `table` is the name of the file with the known differences.
+/// Runs the cases on both servers and compares their responses. `table` is the name of the file with the known
+/// differences.
 fn compared(
     table: &str,
     cases: &[Case],

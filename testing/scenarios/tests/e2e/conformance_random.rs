@@ -15,8 +15,8 @@ const CASES: u64 = 200;
 /// Environment variable with the first seed, to try other sequences: `CONFORMANCE_SEED=4711`.
 const SEED_VARIABLE: &str = "CONFORMANCE_SEED";
 
-/// Minimum number of responses and events of each class. Without these minimums, the test could compare only 404s, which has no
-/// value. Seed 1 gives about twice as many.
+/// Minimum number of responses and events of each class. Without these minimums, the test could compare only 404s,
+/// which has no value. Seed 1 gives about twice as many.
 const LEAST: &[(&str, usize)] = &[
     ("GET 2xx", 100),
     ("GET 4xx", 40),
@@ -37,8 +37,8 @@ const LEAST: &[(&str, usize)] = &[
     ("DELETED", 25),
 ];
 
-/// Returns three kinds of counts: responses by verb and class of status code (`GET 2xx`), responses by status code (`422`), and
-/// watch events by type (`ADDED`).
+/// Returns three kinds of counts: responses by verb and class of status code (`GET 2xx`), responses by status code
+/// (`422`), and watch events by type (`ADDED`).
 fn counted(cases: &[Case], answers: &[Vec<Value>]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     let mut count = |what: String| *counts.entry(what).or_default() += 1;
@@ -94,7 +94,8 @@ fn on_memkube(cases: &[Case]) -> anyhow::Result<Vec<Vec<Value>>> {
     })
 }
 
-/// Removes calls from a case as long as the responses of the servers still differ. Returns the smallest case and its differences.
+/// Removes calls from a case as long as the responses of the servers still differ. Returns the smallest case and its
+/// differences.
 fn smallest(client: &Client, case: &Case) -> anyhow::Result<(Case, Vec<String>)> {
     let mut smallest = case.clone();
     let mut tries = 0;
@@ -116,8 +117,8 @@ fn smallest(client: &Client, case: &Case) -> anyhow::Result<(Case, Vec<String>)>
     }
 }
 
-/// Runs a case on both servers and returns the differences. The name of the case's namespace ends with `tries`, so that each run
-/// has a new namespace.
+/// Runs a case on both servers and returns the differences. The name of the case's namespace ends with `tries`, so that
+/// each run has a new namespace.
 fn differences(client: &Client, case: &Case, tries: usize) -> anyhow::Result<Vec<String>> {
     let mut case = case.clone();
     case.namespace = format!("{}-{tries}", case.namespace);

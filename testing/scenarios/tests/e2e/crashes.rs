@@ -1,6 +1,6 @@
-//! Tests of agents that crash at a write, on real API servers. For each kind of write, an agent crashes at one such write and
-//! a new agent starts. The final state must be the same as without crashes, and the agents must then make no more writes. The
-//! tests of `sim` on memkube try every single write, with a crash before and after its commit.
+//! Tests of agents that crash at a write, on real API servers. For each kind of write, an agent crashes at one such
+//! write and a new agent starts. The final state must be the same as without crashes, and the agents must then make no
+//! more writes. The tests of `sim` on memkube try every single write, with a crash before and after its commit.
 
 use anyhow::{Context as _, ensure};
 use harness::eventually::Deadline;
@@ -110,8 +110,8 @@ fn line() -> Line {
     Line::but_for(Some(MARKER))
 }
 
-/// Returns one crash point for each kind of write of each agent. The points alternate between crashes before and after the
-/// commit.
+/// Returns one crash point for each kind of write of each agent. The points alternate between crashes before and after
+/// the commit.
 fn one_of_each_kind(points: Vec<Point>) -> Vec<Point> {
     let mut known = BTreeSet::new();
     let new = points.into_iter().filter(|point| known.insert((point.place, point.stop.write.clone())));

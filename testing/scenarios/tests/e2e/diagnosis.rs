@@ -1,5 +1,5 @@
-//! Tests of the diagnosis on real API servers: the header `Date`, `metadata.managedFields` and SubjectAccessReviews, which
-//! memkube does not have or answers in another way.
+//! Tests of the diagnosis on real API servers: the header `Date`, `metadata.managedFields` and SubjectAccessReviews,
+//! which memkube does not have or answers in another way.
 
 use anyhow::{Context as _, ensure};
 use diagnosis::agents::AgentNamespaces;
@@ -53,8 +53,8 @@ fn a_healthy_fleet_gives_no_code_and_the_hub_shows_heartbeats_and_clocks() -> an
             let status = status(&snapshot);
             let row =
                 status.members.into_iter().find(|row| row.member == member.cluster_id).context("it is a member")?;
-            // A heartbeat comes every 10 s. All clusters of the test have the same clock, but a heartbeat can be on its way for as long as
-            // an agent waits for an answer.
+            // A heartbeat comes every 10 s. All clusters of the test have the same clock, but a heartbeat can be on its
+            // way for as long as an agent waits for an answer.
             ensure!(row.state == MemberState::Ready && row.heard_seconds.is_some_and(|age| age <= 30), "{row:?}");
             ensure!((-10_000..=0).contains(&row.clock_milliseconds.context("the clock is known")?), "{row:?}");
             let rights = &snapshot.member(&member.cluster_id).context("it was read")?.missing_hub_rights;

@@ -1,4 +1,5 @@
-//! Tests of other writers that undo the agents' writes. Only real API servers record writers in `metadata.managedFields`.
+//! Tests of other writers that undo the agents' writes. Only real API servers record writers in
+//! `metadata.managedFields`.
 
 use fleetnet_api::crd::MultiClusterService;
 use harness::eventually::{self, Deadline};
@@ -49,9 +50,9 @@ fn a_repeated_editor_of_an_imported_slice_is_named_by_field_manager_and_field() 
             repairs += 1;
             deadline.check()?;
         }
-        // The agent pauses after 10 counted repairs. A repair counts if it has the same content as the agent's previous write
-        // to the slice. The first repair may not count, because the agent's previous write is the create of the slice. So there
-        // are 10 or 11 repairs.
+        // The agent pauses after 10 counted repairs. A repair counts if it has the same content as the agent's previous
+        // write to the slice. The first repair may not count, because the agent's previous write is the create of the
+        // slice. So there are 10 or 11 repairs.
         assert!((10..=11).contains(&repairs), "{repairs} repairs");
 
         let imports = importer.api::<MultiClusterService>();

@@ -1,5 +1,5 @@
-//! Tests of the member agent's EndpointSlice controller, with a real kube-apiserver and a real kube-controller-manager. The
-//! tests check the requirements of upstream's integration tests and conformance suite, and those of fleetnet.
+//! Tests of the member agent's EndpointSlice controller, with a real kube-apiserver and a real kube-controller-manager.
+//! The tests check the requirements of upstream's integration tests and conformance suite, and those of fleetnet.
 
 mod auto;
 mod bad_input;

@@ -13,7 +13,8 @@ use tokio::time::Instant;
 const BEFORE: &[&str] = &["10.1.0.1"];
 const AFTER: &[&str] = &["10.1.0.2", "10.1.0.3"];
 
-/// Limit for a takeover after a kill: the documented 3 s, and what a busy machine adds. `failover_on_memkube` checks exact times.
+/// Limit for a takeover after a kill: the documented 3 s, and what a busy machine adds. `failover_on_memkube` checks
+/// exact times.
 const AFTER_KILL: Duration = Duration::from_secs(20);
 /// Limit for a takeover after a clean stop: the documented second, and what a busy machine adds.
 const AFTER_STOP: Duration = Duration::from_secs(10);

@@ -1,5 +1,6 @@
-//! Test of docs/start/first-day.md: it runs the commands of the page in order, on real API servers and on the sandbox. It does the
-//! work of kubelets: it starts the agents with the settings that the charts render, and makes the EndpointSlices of pods.
+//! Test of docs/start/first-day.md: it runs the commands of the page in order, on real API servers and on the sandbox.
+//! It does the work of kubelets: it starts the agents with the settings that the charts render, and makes the
+//! EndpointSlices of pods.
 
 use crate::install::{commands, kubeconfig};
 use anyhow::{Context as _, bail, ensure};

@@ -37,8 +37,8 @@ fn kubectl_shows_the_members_with_their_versions_and_counts() -> anyhow::Result<
     harness::run(async {
         let mut env = Environment::<OnProcesses>::create(FleetSpec::of(2)).await?;
         env.export_and_import(&["10.1.0.1", "10.1.0.2"]).await?;
-        // Restart the member agents, because an agent renews its MemberAgent at its start. The hub agent updates the counts in
-        // a MemberAgent only after such a renewal.
+        // Restart the member agents, because an agent renews its MemberAgent at its start. The hub agent updates the
+        // counts in a MemberAgent only after such a renewal.
         for place in [AgentPlace::Member(0), AgentPlace::Member(1)] {
             env.backend.stop_agent(place).await?;
             env.backend.start_agent(place).await?;

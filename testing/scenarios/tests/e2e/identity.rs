@@ -1,6 +1,6 @@
-//! Tests of two clusters with one cluster id, on real API servers with agents in separate processes. One cluster's agent
-//! writes to the hub. The second agent waits, and takes over when it may. The tests on memkube cover all ways to take over and
-//! the long waits.
+//! Tests of two clusters with one cluster id, on real API servers with agents in separate processes. One cluster's
+//! agent writes to the hub. The second agent waits, and takes over when it may. The tests on memkube cover all ways to
+//! take over and the long waits.
 
 use crate::install::{commands, kubeconfig};
 use anyhow::{Context as _, bail, ensure};
@@ -41,8 +41,8 @@ struct Guide {
 }
 
 impl Guide {
-    /// Returns the guide's commands for a member. [`Self::run`] replaces `west`, the cluster id in the guide, by the member's
-    /// id.
+    /// Returns the guide's commands for a member. [`Self::run`] replaces `west`, the cluster id in the guide, by the
+    /// member's id.
     async fn about(fleet: &Fleet, member: &Member) -> anyhow::Result<Self> {
         let [looks, takes_over] = &commands(GUIDE, "how-to/members.md", "console")?[..] else { bail!("two blocks") };
         let folder = TempDir::with_prefix("fleetnet-identity-")?;
@@ -81,7 +81,8 @@ fn with_a_long_lease(agent: AgentSpec) -> AgentSpec {
     agent.flag("--leader-election-retry-period", "10s")
 }
 
-/// Waits until an agent is not ready because another cluster owns its id. Anybody can read this reason, so it has no UIDs.
+/// Waits until an agent is not ready because another cluster owns its id. Anybody can read this reason, so it has no
+/// UIDs.
 async fn is_blocked(agent: &Agent, uids: [&str; 2]) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     loop {
@@ -128,8 +129,8 @@ fn of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_co
         users[1].import("app", "app", Consume::ClusterIp).await?;
         users[1].sees("app", &["10.1.0.1"]).await?;
 
-        // The second cluster's agent must write nothing to the hub. Freeze the owner's agent, so that any write with their
-        // common user name comes from the second agent.
+        // The second cluster's agent must write nothing to the hub. Freeze the owner's agent, so that any write with
+        // their common user name comes from the second agent.
         owner.freeze().await?;
         let mark = fleet.hub.audit().mark().await?;
         let waiting = fleet.member_agent(second).await?.start().await?;
@@ -152,15 +153,16 @@ fn of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_co
         users[2].sees("db", &["10.2.0.1"]).await.context("it removes nothing that it imported")?;
         owner.thaw().await?;
 
-        // The command in the Event has no `--context`, so the user must run the command with the hub as current context.
+        // The command in the Event has no `--context`, so the user must run the command with the hub as current
+        // context.
         let in_hub = Kubectl::with(fleet.hub.admin_kubeconfig()?).await?;
         in_hub.script(&command_of_the_event(&in_default).await?).await?;
         users[1].sees("app", &["10.9.0.2"]).await?;
         waiting.ready().await?;
         is_blocked(&owner, [&of_first, &of_second]).await?;
 
-        // Now the second cluster owns the cluster id. Stop its agent: 30 s after this agent has announced its stop, the first
-        // cluster takes over.
+        // Now the second cluster owns the cluster id. Stop its agent: 30 s after this agent has announced its stop, the
+        // first cluster takes over.
         waiting.terminate().await?;
         users[1].sees("app", &["10.1.0.1"]).await?;
         owner.ready().await

@@ -1,5 +1,5 @@
-//! Tests of members that a fleet manager defines, and of members that are lost for good, on real control planes. `membership_on_memkube`
-//! checks times and writes.
+//! Tests of members that a fleet manager defines, and of members that are lost for good, on real control planes.
+//! `membership_on_memkube` checks times and writes.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{EndpointSliceExport, MultiClusterService, ServiceExport};

@@ -1,5 +1,5 @@
-//! Test of `--metrics-secure` on a real API server: it decides with TokenReview and SubjectAccessReview who reads the metrics. The
-//! agents have the rights in `deploy/metrics-auth.yaml`.
+//! Test of `--metrics-secure` on a real API server: it decides with TokenReview and SubjectAccessReview who reads the
+//! metrics. The agents have the rights in `deploy/metrics-auth.yaml`.
 
 use anyhow::ensure;
 use harness::agent::{Agent, AgentSpec};
@@ -47,8 +47,8 @@ async fn token(cluster: &ControlPlane, account: &str) -> anyhow::Result<String> 
     Ok(cluster.access(&format!("{SERVICE_ACCOUNT}{FLEET_SYSTEM}:{account}")).await?.token)
 }
 
-/// Reads the metrics at an address over TLS. Returns the status and the body of the response. The certificate is self-signed, so
-/// the client does not verify it.
+/// Reads the metrics at an address over TLS. Returns the status and the body of the response. The certificate is
+/// self-signed, so the client does not verify it.
 async fn get(address: &str, token: Option<&str>) -> anyhow::Result<(u16, String)> {
     let mut config = kube::Config::new(format!("https://{address}").parse()?);
     config.accept_invalid_certs = true;

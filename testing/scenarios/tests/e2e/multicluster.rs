@@ -1,5 +1,5 @@
-//! Tests of the standard API `multicluster.x-k8s.io`, with processes and real control planes. `testing/sim/tests/multicluster_on_memkube.rs` plays
-//! more on paused time.
+//! Tests of the standard API `multicluster.x-k8s.io`, with processes and real control planes.
+//! `testing/sim/tests/multicluster_on_memkube.rs` plays more on paused time.
 
 mod dns;
 mod specs;
@@ -16,7 +16,8 @@ use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-/// Starts a fleet whose members have the definitions of the standard API, and whose member agents have the rights for it.
+/// Starts a fleet whose members have the definitions of the standard API, and whose member agents have the rights for
+/// it.
 async fn fleet(members: usize) -> anyhow::Result<Fleet> {
     let fleet = Fleet::own(members).await?;
     let definitions: Vec<String> = crds::multicluster().iter().map(crds::yaml).collect();

@@ -1,5 +1,5 @@
-//! Tests that the CustomResourceDefinitions in `deploy/multicluster` equal those of the Go module `sigs.k8s.io/mcs-api`, apart from
-//! descriptions.
+//! Tests that the CustomResourceDefinitions in `deploy/multicluster` equal those of the Go module
+//! `sigs.k8s.io/mcs-api`, apart from descriptions.
 
 use anyhow::Context as _;
 use fleetnet_api::crds::{file_name, multicluster, yaml};

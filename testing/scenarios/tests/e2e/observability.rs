@@ -1,5 +1,5 @@
-//! Test of the dashboards and rules for Prometheus: Debian's Prometheus scrapes real agents, with the labels that the charts give.
-//! Each query of a dashboard must have series, and no alert may be active in a healthy fleet.
+//! Test of the dashboards and rules for Prometheus: Debian's Prometheus scrapes real agents, with the labels that the
+//! charts give. Each query of a dashboard must have series, and no alert may be active in a healthy fleet.
 
 mod activity;
 mod dashboards;
@@ -45,9 +45,9 @@ const EXCEPTIONS: [(&str, &str, Fault); 5] = [
     ("fleetnet-member", "Watches that failed", Fault::FailedWatch),
 ];
 
-/// Agents of a fleet: of the hub, then of each member. The first member also makes its EndpointSlices, and renews its token. The
-/// agents of the hub and of the second member reach their clusters through the proxy. Both members use the slice stream, through the
-/// gate.
+/// Agents of a fleet: of the hub, then of each member. The first member also makes its EndpointSlices, and renews its
+/// token. The agents of the hub and of the second member reach their clusters through the proxy. Both members use the
+/// slice stream, through the gate.
 async fn agents(fleet: &Fleet, proxy: &Tinyproxy, gate: &GateProxy) -> anyhow::Result<Vec<Agent>> {
     let [first, second] = fleet.members.as_slice() else { bail!("the fleet has two members") };
     let kubeconfig = proxy.kubeconfig(&fleet.hub.kubeconfig(HUB_AGENT).await?)?;
@@ -81,8 +81,8 @@ async fn remove(fleet: &Fleet) -> anyhow::Result<()> {
     kubectl.script("kubectl delete -f deploy/endpointslices.yaml").await.map(drop)
 }
 
-/// Changes objects until each query of the dashboards has series, if the fleet has these faults. Other panels of [`EXCEPTIONS`]
-/// must have none.
+/// Changes objects until each query of the dashboards has series, if the fleet has these faults. Other panels of
+/// [`EXCEPTIONS`] must have none.
 async fn have_series(
     prometheus: &Prometheus,
     dashboards: &[Dashboard],

@@ -23,8 +23,8 @@ use tokio::time::{Instant, timeout_at};
 
 /// Longest time for which the hub may have objects again that were deleted after the snapshot.
 const BACK: Duration = Duration::from_secs(60);
-/// Number of changes between the snapshot and the restore. Each change has two writes to the hub, so the hub's revision is far below
-/// what agents have seen, even when the restored servers have written their own objects.
+/// Number of changes between the snapshot and the restore. Each change has two writes to the hub, so the hub's revision
+/// is far below what agents have seen, even when the restored servers have written their own objects.
 const CHANGES: u8 = 100;
 
 /// Fleet of two members, with these Services of the first one. The second one imports them.

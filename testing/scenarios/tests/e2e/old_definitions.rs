@@ -21,8 +21,8 @@ use tokio::time::sleep;
 
 const FLEET: FleetSpec = FleetSpec::of(2).with_grace(Duration::from_millis(1));
 
-/// Applies the Go form of the CRDs, as a rollback does. Deletes the CRD of MemberAgent, because the Go form has no such CRD.
-/// Waits until the server uses the Go form of the other CRDs.
+/// Applies the Go form of the CRDs, as a rollback does. Deletes the CRD of MemberAgent, because the Go form has no such
+/// CRD. Waits until the server uses the Go form of the other CRDs.
 async fn roll_back(client: &Client) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let member_agents = "memberagents.networking.fleet.azure.com";
@@ -46,8 +46,8 @@ async fn roll_back(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// True if the server uses the Go form of the CRDs. Then it drops the field `type` of a MultiClusterService, which only the full
-/// form has.
+/// True if the server uses the Go form of the CRDs. Then it drops the field `type` of a MultiClusterService, which only
+/// the full form has.
 async fn forgets_the_type(client: &Client) -> anyhow::Result<bool> {
     let object = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",
@@ -106,8 +106,8 @@ fn previous_member_agents() -> anyhow::Result<CustomResourceDefinition> {
     Ok(serde_json::from_value(serde_json::to_value(previous)?)?)
 }
 
-/// Waits for this many writes to the MemberAgent of each member from now on. Returns, for each member, the time from the first
-/// to the last of these writes.
+/// Waits for this many writes to the MemberAgent of each member from now on. Returns, for each member, the time from
+/// the first to the last of these writes.
 async fn writes(env: &Environment<OnProcesses>, number: usize) -> anyhow::Result<Vec<Duration>> {
     let audit = env.backend.hub_audit();
     let mark = audit.mark().await?;
@@ -173,8 +173,9 @@ fn with_the_previous_definition_of_memberagent_no_pruned_field_causes_a_write() 
             ensure!(metrics.contains(unchecked), "it is not said:\n{metrics}");
         }
         marker.is_settled(&env).await?;
-        // Wait for the next renewal, after which the hub agent writes its final counts. From then on, the only writes to a
-        // MemberAgent are renewals: four writes in 30 s. If a pruned field caused writes, four writes would take less time.
+        // Wait for the next renewal, after which the hub agent writes its final counts. From then on, the only writes
+        // to a MemberAgent are renewals: four writes in 30 s. If a pruned field caused writes, four writes would take
+        // less time.
         writes(&env, 2).await?;
         let spans = writes(&env, 4).await?;
         ensure!(spans.iter().all(|span| *span > RENEWAL * 2), "four writes in {spans:?}");

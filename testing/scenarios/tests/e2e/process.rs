@@ -85,7 +85,8 @@ fn a_kill_takes_what_the_process_had_started_with_it() -> anyhow::Result<()> {
         let child: i32 = process.log().find("its child", |line| line.parse().ok()).await?;
         process.signal(Signal::Kill).await?;
         assert_eq!(process.wait().await?, Ended::Killed(9));
-        // The log is complete when its last writers have closed their output: the child and the supervisor. `end` ends both.
+        // The log is complete when its last writers have closed their output: the child and the supervisor. `end` ends
+        // both.
         let log = process.log().clone();
         process.end().await?;
         log.ended().await?;

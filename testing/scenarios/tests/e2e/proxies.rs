@@ -1,5 +1,5 @@
-//! Tests of agents and of the command line that reach the hub through an HTTP proxy (CONNECT). Behind Tinyproxy is a proxy that
-//! knows a name which nothing else resolves, so a program that connects directly fails.
+//! Tests of agents and of the command line that reach the hub through an HTTP proxy (CONNECT). Behind Tinyproxy is a
+//! proxy that knows a name which nothing else resolves, so a program that connects directly fails.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::ServiceExport;

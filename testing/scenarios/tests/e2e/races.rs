@@ -1,4 +1,5 @@
-//! Tests of races between two members that claim a Service within one second. Only the hub agent runs, on a real API server.
+//! Tests of races between two members that claim a Service within one second. Only the hub agent runs, on a real API
+//! server.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{InternalServiceExport, InternalServiceImport, ServiceImport};
@@ -21,8 +22,9 @@ use tokio::time::sleep;
 const GAPS: [u64; 6] = [0, 5, 10, 15, 20, 25];
 const RECORD: &str = "networking.fleet.azure.com/service-in-use-by";
 
-/// Namespaces of the members in the hub. In alphabetical order, the first claimer's namespace comes after the second claimer's.
-/// So if the order of names decided between the claims, the second claimer would win and the test would fail.
+/// Namespaces of the members in the hub. In alphabetical order, the first claimer's namespace comes after the second
+/// claimer's. So if the order of names decided between the claims, the second claimer would win and the test would
+/// fail.
 const EXPORTER: &str = "fleet-member-exporter";
 const FIRST: &str = "fleet-member-racer-2";
 const SECOND: &str = "fleet-member-racer-1";
@@ -207,8 +209,8 @@ async fn race_claims(races: usize, line: Option<Line>) -> anyhow::Result<Outcome
         objects.values().filter(|claim| is_raced(claim) && is_answered(claim)).count() >= races
     })
     .await?;
-    // Export and claim one more Service. When the hub agent has handled this claim, it has also made all its writes for the
-    // earlier claims: three writes for a claim, one after the other.
+    // Export and claim one more Service. When the hub agent has handled this claim, it has also made all its writes for
+    // the earlier claims: three writes for a claim, one after the other.
     hub.export(services).await?;
     hub.claim(FIRST, services).await?;
     let is_last_claim = |claim: &InternalServiceImport| claim.name_any() == hub.name(services) && is_answered(claim);

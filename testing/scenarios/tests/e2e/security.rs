@@ -1,5 +1,5 @@
-//! Tests of what the API servers of a fleet enforce: the roles, the admission policies, and the flow control. The roles and
-//! objects are those of `deploy/`, the tokens are those of service accounts, and kube-apiserver is the real one.
+//! Tests of what the API servers of a fleet enforce: the roles, the admission policies, and the flow control. The roles
+//! and objects are those of `deploy/`, the tokens are those of service accounts, and kube-apiserver is the real one.
 
 mod flow_control;
 mod member_policy;
@@ -46,7 +46,8 @@ fn request(method: &str, path: &str) -> http::request::Builder {
     http::Request::builder().method(method).uri(path).header(http::header::CONTENT_TYPE, content)
 }
 
-/// Sends requests until an answer fulfils `condition`. The server needs a moment before it uses new roles, policies and schemas.
+/// Sends requests until an answer fulfils `condition`. The server needs a moment before it uses new roles, policies and
+/// schemas.
 async fn until(
     what: &str,
     mut condition: impl FnMut(&Answer) -> bool,
@@ -63,7 +64,8 @@ async fn until(
     }
 }
 
-/// Waits until the hub uses both admission policies: it refuses an object that names another member, and a token for a year.
+/// Waits until the hub uses both admission policies: it refuses an object that names another member, and a token for a
+/// year.
 async fn policy_is_used(member: &kube::Client, cluster_id: &str) -> anyhow::Result<()> {
     let path = policy::path(cluster_id, "internalserviceimports");
     let forged = policy::claim("probe", "another-member");

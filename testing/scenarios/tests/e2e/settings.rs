@@ -1,4 +1,5 @@
-//! Tests that a missing or malformed setting ends an agent with exit code 2. The agent prints one line that names the setting.
+//! Tests that a missing or malformed setting ends an agent with exit code 2. The agent prints one line that names the
+//! setting.
 
 use anyhow::Context as _;
 use harness::{binaries, run};

@@ -1,5 +1,5 @@
-//! Tests of the slice stream on real control planes: over TLS, with tokens that the hub's API server gives and reviews, at the address
-//! that the hub agent offers. A gate stands for the Service in front of the hub agent.
+//! Tests of the slice stream on real control planes: over TLS, with tokens that the hub's API server gives and reviews,
+//! at the address that the hub agent offers. A gate stands for the Service in front of the hub agent.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::MemberAgent;
@@ -127,7 +127,8 @@ fn members_use_the_offered_stream_and_follow_the_hub_agent() -> anyhow::Result<(
     })
 }
 
-/// Authority with a certificate for the address of the gate, in a folder as of a Secret of cert-manager. Returns the authority.
+/// Authority with a certificate for the address of the gate, in a folder as of a Secret of cert-manager. Returns the
+/// authority.
 fn write_certificate(folder: &Path) -> anyhow::Result<String> {
     let mut authority = CertificateParams::new(Vec::new())?;
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

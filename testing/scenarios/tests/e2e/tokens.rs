@@ -1,5 +1,5 @@
-//! Tests of a member's token for the hub, on real API servers: its renewal, and its rotation by the CLI. The tests do the work of the
-//! kubelet: they write the token of the Secret to the file that the agents read.
+//! Tests of a member's token for the hub, on real API servers: its renewal, and its rotation by the CLI. The tests do
+//! the work of the kubelet: they write the token of the Secret to the file that the agents read.
 
 use crate::install::kubeconfig;
 use anyhow::{Context as _, bail, ensure};

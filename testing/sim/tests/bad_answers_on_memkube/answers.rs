@@ -1,5 +1,5 @@
-//! Tests of bad responses to agents' writes: conflicts, 4xx, 5xx and lost responses. The server either does not execute the
-//! write, or executes the write and then sends an error or no response.
+//! Tests of bad responses to agents' writes: conflicts, 4xx, 5xx and lost responses. The server either does not execute
+//! the write, or executes the write and then sends an error or no response.
 
 use crate::faults::{ServerFaults, assert_backs_off, is_about_objects, is_heartbeat};
 use crate::trial::{AFTER, BEFORE, LONGEST_BACK_OFF, SOON, Trial, run};
@@ -34,8 +34,9 @@ fn everywhere(trial: &Trial) -> [&ServerFaults; 3] {
     [&trial.hub, &trial.exporter, &trial.importer]
 }
 
-/// Fails all writes of agents from now on, and changes the endpoints of the exporter. Asserts that agents write only the changed
-/// object and their heartbeats, that they do not retry too often, and that the importer keeps the earlier endpoints.
+/// Fails all writes of agents from now on, and changes the endpoints of the exporter. Asserts that agents write only
+/// the changed object and their heartbeats, that they do not retry too often, and that the importer keeps the earlier
+/// endpoints.
 async fn writes_fail_for_a_while(
     trial: &mut Trial,
     fault: impl Fn(&Call) -> Fault + Clone + Send + Sync + 'static,
@@ -46,8 +47,8 @@ async fn writes_fail_for_a_while(
     let begun = Instant::now();
     trial.change().await?;
     sleep(SHORT_FAULT).await;
-    // The change needs one write: the exporter's agent must update the EndpointSliceExport. So all requests are about this
-    // object, except the heartbeats of the two member agents.
+    // The change needs one write: the exporter's agent must update the EndpointSliceExport. So all requests are about
+    // this object, except the heartbeats of the two member agents.
     let requested = trial.hub.objects_requested(begun, is_write);
     let resources: Vec<&str> = requested.iter().map(|(resource, _)| resource.as_str()).collect();
     ensure!(resources == ["endpointsliceexports", "memberagents", "memberagents"], "{requested:?}");
@@ -75,8 +76,8 @@ async fn recovers_after_faults(trial: &Trial, within: Duration) -> anyhow::Resul
     trial.nothing_is_lost(&AFTER).await
 }
 
-/// Runs a first export, import and change. The server executes every write of agents, but its response has this fault. Asserts
-/// that agents repeat no write.
+/// Runs a first export, import and change. The server executes every write of agents, but its response has this fault.
+/// Asserts that agents repeat no write.
 async fn no_write_is_repeated(trial: &mut Trial, fault: Fault, within: Duration) -> anyhow::Result<()> {
     every_write(trial, move |_| fault.clone());
     let begun = Instant::now();
@@ -86,8 +87,9 @@ async fn no_write_is_repeated(trial: &mut Trial, fault: Fault, within: Duration)
     // If the servers executed exactly as many writes as without the fault ([`WRITES`]), agents repeated no write.
     let ledger = trial.env.backend.ledger().await.objects();
     let beats = trial.hub.request_times(begun, |call| is_heartbeat(call) && call.verb.writes()).len();
-    // Maximum number of heartbeat requests: each of the two members sends one at its start and one more in each period of 10 s.
-    // The hub agent may answer each of them with a status. So there are 2 * 2 requests at the start, and 2 * 2 in each period.
+    // Maximum number of heartbeat requests: each of the two members sends one at its start and one more in each period
+    // of 10 s. The hub agent may answer each of them with a status. So there are 2 * 2 requests at the start, and 2 * 2
+    // in each period.
     let expected = 4 + 4 * usize::try_from(begun.elapsed().as_secs().div_ceil(10))?;
     ensure!((4..=expected).contains(&beats), "{beats} heartbeats in {:?}", begun.elapsed());
     let written = ledger.clusters().map(|ledger| ledger.of_agents().count()).collect::<Vec<_>>();
@@ -96,8 +98,9 @@ async fn no_write_is_repeated(trial: &mut Trial, fault: Fault, within: Duration)
     Ok(())
 }
 
-/// Number of agents' writes for the first export and import of one slice, without heartbeats: in the hub, in the exporter and in
-/// the importer. The sum is 24, as in the ledger of docs/contributors/architecture.md (19 + 5 for each slice).
+/// Number of agents' writes for the first export and import of one slice, without heartbeats: in the hub, in the
+/// exporter and in the importer. The sum is 24, as in the ledger of docs/contributors/architecture.md (19 + 5 for each
+/// slice).
 const WRITES: [usize; 3] = [13, 3, 8];
 
 #[test]
@@ -177,7 +180,8 @@ fn a_server_that_asks_for_half_a_minute_is_left_alone_for_half_a_minute_except_b
         let others = trial.hub.request_times(begun, |call| by_exporter(call) && !is_heartbeat(call));
         // Each answer to a heartbeat asks for another half a minute.
         ensure!(others.len() == 1, "requests after {others:?}");
-        // The answer to a heartbeat holds the next one back for 15 s at most, so that the member does not become silent.
+        // The answer to a heartbeat holds the next one back for 15 s at most, so that the member does not become
+        // silent.
         let heartbeats = trial.hub.request_times(begun, |call| by_exporter(call) && is_heartbeat(call));
         let pauses = heartbeats.windows(2).map(|pair| pair[1] - pair[0]);
         let is_right = |pause: Duration| (Duration::from_secs(15)..Duration::from_secs(20)).contains(&pause);

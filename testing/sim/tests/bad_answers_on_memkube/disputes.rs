@@ -1,5 +1,5 @@
-//! Tests of another writer that undoes the agents' writes again and again. After the first repairs, the agents repair the object
-//! only once a minute, and name the other writer.
+//! Tests of another writer that undoes the agents' writes again and again. After the first repairs, the agents repair
+//! the object only once a minute, and name the other writer.
 
 use crate::edited::Owned;
 use crate::trial::{AFTER, SOON, Trial, run_settled};
@@ -15,13 +15,13 @@ use tokio::time::{Instant, sleep};
 /// Duration of a dispute, and the interval at which the other writer checks the object.
 const DISPUTE: Duration = Duration::from_secs(900);
 const LOOK: Duration = Duration::from_secs(7);
-/// Expected number of repairs in a dispute. The agent makes the first 10 repairs at once, each after the other writer's check, so
-/// they take 10 * 7 s. In the remaining 830 s, the agent makes one repair a minute, which is about 14. The sum is 24, and the
-/// range allows 2 more or fewer.
+/// Expected number of repairs in a dispute. The agent makes the first 10 repairs at once, each after the other writer's
+/// check, so they take 10 * 7 s. In the remaining 830 s, the agent makes one repair a minute, which is about 14. The
+/// sum is 24, and the range allows 2 more or fewer.
 const REPAIRS: std::ops::RangeInclusive<usize> = 22..=26;
 
-/// Simulates another writer that undoes every change of the agents to an object. Returns the number of the agents' writes to the
-/// object.
+/// Simulates another writer that undoes every change of the agents to an object. Returns the number of the agents'
+/// writes to the object.
 async fn dispute(trial: &Trial, over: Owned, field: &str, theirs: &Value) -> anyhow::Result<usize> {
     let mark = trial.env.backend.mark().await?;
     let end = Instant::now() + DISPUTE;

@@ -1,5 +1,5 @@
-//! Tests of a user who writes meaningless values into an object that agents own, or deletes the object. There are tests for every
-//! kind that agents own.
+//! Tests of a user who writes meaningless values into an object that agents own, or deletes the object. There are tests
+//! for every kind that agents own.
 
 use crate::trial::{AFTER, BEFORE, SOON, Trial, of_users, run_settled};
 use anyhow::{Context as _, ensure};
@@ -15,8 +15,8 @@ use tokio::time::sleep;
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 /// Time limit for the repair of an edit.
 const REPAIRED: Duration = Duration::from_secs(10);
-/// Time between two edits. After this time, agents do not treat the next edit as a dispute, in which another writer undoes
-/// their writes again and again.
+/// Time between two edits. After this time, agents do not treat the next edit as a dispute, in which another writer
+/// undoes their writes again and again.
 const APART: Duration = Duration::from_secs(60);
 /// Maximum number of writes that all agents together may make after an edit.
 const WRITES: usize = 16;
@@ -107,8 +107,8 @@ impl Owned {
 /// Edit of an object by a user.
 struct Edit {
     patch: Value,
-    /// Patch that reverts the edit. Only a harmless edit has one, because agents keep such an edit. `None` for an edit that
-    /// agents repair.
+    /// Patch that reverts the edit. Only a harmless edit has one, because agents keep such an edit. `None` for an edit
+    /// that agents repair.
     undo: Option<Value>,
 }
 
@@ -161,8 +161,8 @@ fn repaired(owned: Owned, edits: impl IntoIterator<Item = Edit>) -> anyhow::Resu
     })
 }
 
-/// Asserts that agents repair an edit of the name or the UID with which an object refers to another object. Agents create the
-/// correct object again, if necessary with another name. Users notice nothing else.
+/// Asserts that agents repair an edit of the name or the UID with which an object refers to another object. Agents
+/// create the correct object again, if necessary with another name. Users notice nothing else.
 fn replaced(owned: Owned, edits: impl IntoIterator<Item = Value>) -> anyhow::Result<()> {
     run_settled(async |trial| {
         let expected = of_users(&take_snapshot(&trial.env).await?);
@@ -250,9 +250,9 @@ fn an_internal_service_import_edited_by_hand_is_repaired() -> anyhow::Result<()>
     repaired(
         Owned::in_hub("internalserviceimports"),
         [
-            // Both edits are harmless, so agents keep them. Any value of the annotation `service-type` except ClusterIP means
-            // LoadBalancer, which is already the type of this claim. The namespace, not `clusterId`, determines the member of a
-            // claim.
+            // Both edits are harmless, so agents keep them. Any value of the annotation `service-type` except ClusterIP
+            // means LoadBalancer, which is already the type of this claim. The namespace, not `clusterId`, determines
+            // the member of a claim.
             harmless(annotation("service-type", json!(NONSENSE)), annotation("service-type", Value::Null)),
             harmless(
                 json!({"spec": {"serviceImportReference": {"clusterId": NONSENSE}}}),
@@ -397,8 +397,8 @@ fn an_imported_slice_edited_by_hand_is_repaired() -> anyhow::Result<()> {
             object(json!({"metadata": {"labels": {MANAGED_BY: "nonsense"}}})),
             object(json!({"metadata": {"labels": {MANAGED_BY: null}}})),
             object(json!({"metadata": {"labels": null}})),
-            // Agents keep an edit of this annotation. It only records the generation of the source slice whose latency was
-            // measured. The next change of the slice overwrites it.
+            // Agents keep an edit of this annotation. It only records the generation of the source slice whose latency
+            // was measured. The next change of the slice overwrites it.
             harmless(
                 annotation("last-observed-generation", json!(NONSENSE)),
                 annotation("last-observed-generation", json!("2")),

@@ -113,7 +113,8 @@ impl ServerFaults {
         since.map(|request| (request.call.target.resource.to_string(), request.call.target.name.to_string())).collect()
     }
 
-    /// Returns the number of agents' requests in each minute since `begun`. Counts only requests for which `wanted` is true.
+    /// Returns the number of agents' requests in each minute since `begun`. Counts only requests for which `wanted` is
+    /// true.
     pub(crate) fn requests_by_minute(&self, begun: Instant, wanted: impl Fn(&Call) -> bool) -> Vec<usize> {
         let minutes = begun.elapsed().as_secs().div_ceil(60);
         let requests = self.0.requests.lock();
@@ -157,8 +158,8 @@ impl Faults for ServerFaults {
         let request_fault = self.0.request_fault.lock().clone();
         let mut fault = request_fault.map_or_else(Fault::default, |request_fault| request_fault(call));
         if fault.refuse.is_some() {
-            // Delay the rejection, so that virtual time passes before the agent plans again. Otherwise the agent would plan in an
-            // endless loop.
+            // Delay the rejection, so that virtual time passes before the agent plans again. Otherwise the agent would
+            // plan in an endless loop.
             fault.delay_before = fault.delay_before.max(REJECTION_DELAY);
         }
         fault
@@ -214,9 +215,9 @@ impl WatchFaults for FaultyWatch {
     }
 }
 
-/// Asserts that agents back off: at most `first` requests in the first minute, and at most `later` requests in each later minute.
-/// The limits are about 1.5 times the measured numbers, because the back-off is random. Retries without back-off would make
-/// thousands of requests.
+/// Asserts that agents back off: at most `first` requests in the first minute, and at most `later` requests in each
+/// later minute. The limits are about 1.5 times the measured numbers, because the back-off is random. Retries without
+/// back-off would make thousands of requests.
 pub(crate) fn assert_backs_off(requests: &[usize], first: usize, later: usize) -> anyhow::Result<()> {
     println!("requests by minute: {requests:?}");
     ensure!(requests.iter().sum::<usize>() > 0, "nothing was requested");

@@ -14,7 +14,8 @@ const TEN_MINUTES: Duration = Duration::from_secs(600);
 /// One hour in microseconds, by which the clock is set.
 const HOUR: i64 = 3_600_000_000;
 
-/// True for a heartbeat: a member agent's write to its own MemberAgent. The hub agent writes only the status of MemberAgents.
+/// True for a heartbeat: a member agent's write to its own MemberAgent. The hub agent writes only the status of
+/// MemberAgents.
 fn is_renewal(call: &Call) -> bool {
     is_heartbeat(call) && call.verb == Verb::Patch && call.user.name.contains("fleet-member")
 }
@@ -88,8 +89,8 @@ fn heartbeats_and_grace_periods_do_not_depend_on_the_wall_clock() -> anyhow::Res
                     ensure!((5..=7).contains(&renewals), "member {member} renewed {renewals} times in a minute");
                 }
             }
-            // After the deletion of its last export, the derived Service must stay for 30 s, although the clock is set in this
-            // time.
+            // After the deletion of its last export, the derived Service must stay for 30 s, although the clock is set
+            // in this time.
             trial.env.user(0).delete::<ServiceExport>("app").await?;
             trial.env.user(1).sees_no_slice("app").await?;
             let begun = Instant::now();

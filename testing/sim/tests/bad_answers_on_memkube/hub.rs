@@ -137,14 +137,14 @@ fn a_hub_that_answers_after_two_seconds_is_used_like_a_fast_one() -> anyhow::Res
         let (mark, begun) = (trial.env.backend.mark().await?, Instant::now());
         trial.change().await?;
         trial.env.user(1).sees("app", &AFTER).await?;
-        // The change does not wait for the delayed responses, because a watch shows a written object before the response to the
-        // write.
+        // The change does not wait for the delayed responses, because a watch shows a written object before the
+        // response to the write.
         ensure!(begun.elapsed() < Duration::from_secs(5), "a change took {:?}", begun.elapsed());
         let ledger = trial.env.backend.since(&mark).await?;
         let [hub, exporter, importer] =
             [&ledger.hub, &ledger.members[0], &ledger.members[1]].map(|it| it.objects().count());
-        // Writes for one change. In the hub: one by the exporter and one by the hub agent. In the exporter: the user's write. In
-        // the importer: one by the importer.
+        // Writes for one change. In the hub: one by the exporter and one by the hub agent. In the exporter: the user's
+        // write. In the importer: one by the importer.
         ensure!([hub, exporter, importer] == [2, 1, 1], "{ledger}");
         ensure!(ledger.hub.0.iter().all(|entry| entry.status < 300), "{ledger}");
 

@@ -63,8 +63,8 @@ pub(crate) struct Trial {
     derived: Option<Service>,
 }
 
-/// Returns long durations of leader election. These tests do not test leader election, and renewals of Leases would be most of their
-/// requests.
+/// Returns long durations of leader election. These tests do not test leader election, and renewals of Leases would be
+/// most of their requests.
 fn rare_leases() -> LeaseTimes {
     let [duration, renew_deadline, retry_period] = [150, 100, 20].map(Duration::from_secs);
     LeaseTimes { duration, renew_deadline, retry_period }
@@ -159,8 +159,8 @@ impl Trial {
         self.env.user(0).set_endpoints("app-1", &AFTER).await
     }
 
-    /// Asserts that the import continues: the derived Service is the same object as before, the importer has these endpoints, and
-    /// no agent has deleted a Service or slice there.
+    /// Asserts that the import continues: the derived Service is the same object as before, the importer has these
+    /// endpoints, and no agent has deleted a Service or slice there.
     pub(crate) async fn nothing_is_lost(&self, addresses: &[&str]) -> anyhow::Result<()> {
         let client = &self.env.members[1].client;
         let services: Api<Service> = Api::namespaced(client.clone(), FLEET_SYSTEM);
@@ -176,8 +176,8 @@ impl Trial {
         Ok(())
     }
 
-    /// Asserts that within this time the fleet reaches the same state as a fleet without faults, and that the agents then make no
-    /// writes.
+    /// Asserts that within this time the fleet reaches the same state as a fleet without faults, and that the agents
+    /// then make no writes.
     pub(crate) async fn recovers(&self, within: Duration) -> anyhow::Result<()> {
         self.reaches(within, Clone::clone).await?;
         self.is_quiet().await?;

@@ -1,5 +1,5 @@
-//! Tests of undecodable objects. Agents keep using the last known state of such an object. If no state is known, everything that
-//! depends on the object stays.
+//! Tests of undecodable objects. Agents keep using the last known state of such an object. If no state is known,
+//! everything that depends on the object stays.
 
 use crate::edited::Owned;
 use crate::faults::{assert_backs_off, is_about_objects, is_heartbeat};
@@ -21,9 +21,9 @@ enum Remedy {
     Delete,
 }
 
-/// Makes an object undecodable: sets the name in one of its fields to "". Then makes a change that agents would write to the
-/// object. Asserts that agents back off, log a warning and count the object in a metric, and that the fleet recovers after the
-/// remedy.
+/// Makes an object undecodable: sets the name in one of its fields to "". Then makes a change that agents would write
+/// to the object. Asserts that agents back off, log a warning and count the object in a metric, and that the fleet
+/// recovers after the remedy.
 async fn survives(trial: &mut Trial, plural: &'static str, field: &str, remedy: Remedy) -> anyhow::Result<()> {
     let owned = Owned::in_hub(plural);
     let name = |name: &str| -> Value { json!({"spec": {field: {"name": name}}}) };
@@ -118,14 +118,14 @@ struct MalformedField {
 }
 
 impl MalformedField {
-    /// Returns a malformed field: a reference with an empty `name`. The current CRDs reject the value (`minLength`). Older CRDs
-    /// without this check accept the value.
+    /// Returns a malformed field: a reference with an empty `name`. The current CRDs reject the value (`minLength`).
+    /// Older CRDs without this check accept the value.
     const fn reference(plural: &'static str, field: &'static str) -> Self {
         Self { owned: Owned::in_hub(plural), part: "spec", field, name_only: true }
     }
 
-    /// Returns a malformed field: a string in place of an object or a list. The current CRDs reject the value; other CRDs accept
-    /// it.
+    /// Returns a malformed field: a string in place of an object or a list. The current CRDs reject the value; other
+    /// CRDs accept it.
     const fn text(owned: Owned, part: &'static str, field: &'static str) -> Self {
         Self { owned, part, field, name_only: false }
     }

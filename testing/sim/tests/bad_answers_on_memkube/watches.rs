@@ -31,8 +31,8 @@ fn a_silent_watch_is_restarted_and_catches_up_with_what_it_missed() -> anyhow::R
         trial.hub.end();
         sleep(SOON).await;
         trial.env.user(1).sees("app", &AFTER).await?;
-        // The agent asks the server to end each watch after at most 60 s, and restarts a watch that does not end 5 s later. The
-        // change must pass two watches, and both are silent, but the agents wait for both at the same time.
+        // The agent asks the server to end each watch after at most 60 s, and restarts a watch that does not end 5 s
+        // later. The change must pass two watches, and both are silent, but the agents wait for both at the same time.
         ensure!(begun.elapsed() <= Duration::from_secs(65), "it took {:?}", begun.elapsed());
         trial.log.has(&["WARN", "a watch failed; the agent retries", "the server did not end the watch after the"])?;
         let silent = "fleetnet_watch_restarts_total{kind=\"EndpointSliceImport\",reason=\"silent\",side=\"hub\"}";
@@ -46,8 +46,8 @@ fn a_silent_watch_is_restarted_and_catches_up_with_what_it_missed() -> anyhow::R
 fn a_watch_whose_version_is_too_old_lists_again_and_loses_nothing() -> anyhow::Result<()> {
     run(async |trial| {
         trial.settle().await?;
-        // Make the change while the server accepts no watch. Later the server drops its history of events, so that new watches
-        // cannot continue from the old resourceVersion.
+        // Make the change while the server accepts no watch. Later the server drops its history of events, so that new
+        // watches cannot continue from the old resourceVersion.
         let refuse = Some(Status::internal("not now"));
         trial.hub.requests(move |call| {
             let refuse = refuse.clone().filter(|_| is_watch_or_list(call));

@@ -1,6 +1,6 @@
-//! Tests of mutating webhooks that change agents' objects in every write. When an agent repairs an object, the response shows
-//! that the webhook has undone the repair. The agent must not repeat the repair, because each repair would cause the next one,
-//! without end.
+//! Tests of mutating webhooks that change agents' objects in every write. When an agent repairs an object, the response
+//! shows that the webhook has undone the repair. The agent must not repeat the repair, because each repair would cause
+//! the next one, without end.
 
 use crate::edited::Owned;
 use crate::trial::{AFTER, BEFORE, Trial, run};
@@ -78,8 +78,8 @@ fn additions_of_a_webhook_to_imported_slices_stay_and_cost_no_write() -> anyhow:
     })
 }
 
-/// Tests a webhook that undoes the agents' writes. A change by another writer causes at most one repair. After the webhook is
-/// removed, a change of the source slice arrives.
+/// Tests a webhook that undoes the agents' writes. A change by another writer causes at most one repair. After the
+/// webhook is removed, a change of the source slice arrives.
 fn undone(resource: &'static str, owned: Owned, alter: fn(&mut Value)) -> anyhow::Result<()> {
     run(async |trial| {
         for faults in [&trial.hub, &trial.importer] {

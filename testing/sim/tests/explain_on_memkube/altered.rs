@@ -1,5 +1,5 @@
-//! Faults in the snapshot of a healthy fleet: memkube has no Deployments and no managedFields, and other faults take two
-//! versions of the agents or a wrong agent.
+//! Faults in the snapshot of a healthy fleet: memkube has no Deployments and no managedFields, and other faults take
+//! two versions of the agents or a wrong agent.
 
 use crate::world::{EXPORTER, IMPORTER, World, codes, is_exactly, service, show};
 use diagnosis::Code::{self, *};
@@ -226,8 +226,8 @@ fn of_two_faults_the_first_is_the_cause() -> anyhow::Result<()> {
     let (mut pairs, mut failures) = (0, Vec::new());
     for (index, first) in causes.iter().enumerate() {
         for second in &causes[index + 1..] {
-            // FN702 is about an exporter that exports no more: then nothing is wrong with its export and its distribution.
-            // FN108 turns into FN107 if no pod runs, and the two faults of an import exclude each other.
+            // FN702 is about an exporter that exports no more: then nothing is wrong with its export and its
+            // distribution. FN108 turns into FN107 if no pod runs, and the two faults of an import exclude each other.
             let excluded = [(FN107, FN108), (FN502, FN504), (FN602, FN603)];
             if second.code == FN702
                 || excluded.contains(&(first.code, second.code))

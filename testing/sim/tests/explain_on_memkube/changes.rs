@@ -1,5 +1,5 @@
-//! Random changes of healthy fleets. If importers then serve other endpoints than users want, the diagnosis finds a fault whose cause names
-//! the changed object or its kind. If they do not, it finds none.
+//! Random changes of healthy fleets. If importers then serve other endpoints than users want, the diagnosis finds a
+//! fault whose cause names the changed object or its kind. If they do not, it finds none.
 //!
 //! | file | contents |
 //! |---|---|
@@ -50,8 +50,8 @@ const PAUSE: Duration = Duration::from_secs(30);
 const FUTURE: [Code; 15] =
     [FN107, FN109, FN110, FN201, FN202, FN203, FN206, FN207, FN208, FN213, FN303, FN313, FN501, FN612, FN703];
 
-/// Plays the change of a seed. Returns the result in words: `rejected` if the server does not accept the change, `nothing wanted` if
-/// users' objects want no endpoints, and otherwise what the diagnosis found.
+/// Plays the change of a seed. Returns the result in words: `rejected` if the server does not accept the change,
+/// `nothing wanted` if users' objects want no endpoints, and otherwise what the diagnosis found.
 async fn play(seed: u64) -> anyhow::Result<String> {
     let mut rng = Rng::with_seed(seed);
     let mut world = fleet::start(&mut rng, seed).await?;

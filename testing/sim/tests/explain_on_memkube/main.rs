@@ -1,5 +1,5 @@
-//! Tests of the diagnosis on simulated fleets: each fault gives exactly its code, healthy fleets give none, and a cluster that
-//! does not answer is not known.
+//! Tests of the diagnosis on simulated fleets: each fault gives exactly its code, healthy fleets give none, and a
+//! cluster that does not answer is not known.
 //!
 //! | file | faults |
 //! |---|---|

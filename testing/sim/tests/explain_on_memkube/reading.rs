@@ -1,4 +1,5 @@
-//! Faults of the connection to an API server. The servers are listeners on this machine, so these tests use the real clock.
+//! Faults of the connection to an API server. The servers are listeners on this machine, so these tests use the real
+//! clock.
 
 use crate::world::{EXPORTER, World, codes, dress, is_exactly, service, show};
 use anyhow::ensure;
@@ -46,7 +47,8 @@ fn target(url: &str) -> anyhow::Result<Target> {
     })
 }
 
-/// Starts a server that sends these bytes to each client, after the first bytes of the client. Without bytes it is silent.
+/// Starts a server that sends these bytes to each client, after the first bytes of the client. Without bytes it is
+/// silent.
 async fn server(answer: &'static str) -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

@@ -53,8 +53,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Creates a fleet with the accounts and Secrets of its members. No agent runs. By the standard API, the namespace of member-2
-    /// imports.
+    /// Creates a fleet with the accounts and Secrets of its members. No agent runs. By the standard API, the namespace
+    /// of member-2 imports.
     pub(crate) async fn new(options: Options) -> anyhow::Result<Self> {
         let api = if options.standard_api == StandardApi::Off { Api::Fleet } else { Api::Standard };
         let fleet = Fleet::new(options).await?;
@@ -248,8 +248,8 @@ pub(crate) fn hub_secret(hub_namespace: &str, url: &str, expires: Option<i64>) -
     })
 }
 
-/// Adds what an installation has and memkube does not serve: a Deployment with two ready replicas and a running pod for each
-/// agent, and accounts with all rights.
+/// Adds what an installation has and memkube does not serve: a Deployment with two ready replicas and a running pod for
+/// each agent, and accounts with all rights.
 pub(crate) fn dress(snapshot: &mut Snapshot) -> anyhow::Result<()> {
     dress_agent(&mut snapshot.hub.agent, "hub-agent")?;
     for member in &mut snapshot.members {
@@ -325,7 +325,8 @@ pub(crate) fn show(explanation: &Explanation) -> String {
     text
 }
 
-/// Fails unless an explanation reports exactly this code. Everything before the cause must be known, except what FN104 is about.
+/// Fails unless an explanation reports exactly this code. Everything before the cause must be known, except what FN104
+/// is about.
 pub(crate) fn is_exactly(explanation: &Explanation, code: Code) -> anyhow::Result<()> {
     let found = codes(explanation);
     let is_known = |pair: &Pair| pair.verdict != Verdict::NotKnown && !pair.earlier_unknown;

@@ -1,5 +1,5 @@
-//! Return to Go agents: after the changes of `fleetnet migrate to-go`, Go agents continue all exports, and nothing else is left in
-//! the hub.
+//! Return to Go agents: after the changes of `fleetnet migrate to-go`, Go agents continue all exports, and nothing else
+//! is left in the hub.
 
 use super::taken::{STATES, Taken};
 use super::{EXPORTER, IMPORTER, SETTLES};
@@ -112,8 +112,8 @@ where
     Ok(Api::<K>::all(server.admin()).list(&ListParams::default()).await?.items)
 }
 
-/// Checks what Go agents of a member do when they start. They create an export for each exported slice that has no annotation
-/// with its name. They delete each export whose source slice is gone, or has the name of another export.
+/// Checks what Go agents of a member do when they start. They create an export for each exported slice that has no
+/// annotation with its name. They delete each export whose source slice is gone, or has the name of another export.
 async fn go_agents_continue(fleet: &Fleet, index: usize) -> anyhow::Result<()> {
     let member = &fleet.members[index];
     let of_member = ListParams::default();
@@ -269,8 +269,8 @@ async fn exports(fleet: &Fleet, namespace: &str, service: &str, address: &str) -
     user.export(service).await.map(drop)
 }
 
-/// Creates a fleet that uses what Go agents do not have. It has each field of slices, a headless Service, and two Services with one
-/// joined name. It also has an import of type ClusterIP, and the standard API.
+/// Creates a fleet that uses what Go agents do not have. It has each field of slices, a headless Service, and two
+/// Services with one joined name. It also has an import of type ClusterIP, and the standard API.
 async fn with_every_feature() -> anyhow::Result<Environment<OnMemkube>> {
     let standard_api = StandardApi::LabelledNamespaces;
     let options = Options { standard_api, ..Options::members(2) };

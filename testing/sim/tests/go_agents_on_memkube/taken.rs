@@ -1,7 +1,7 @@
 //! Fleet with the objects that Go agents left.
 //!
-//! `fixtures/go-agents.json` has the objects of a hub, an exporting and an importing cluster in five states. Each state follows from the
-//! one before it, so the file has only the differences.
+//! `fixtures/go-agents.json` has the objects of a hub, an exporting and an importing cluster in five states. Each state
+//! follows from the one before it, so the file has only the differences.
 
 use anyhow::{Context as _, ensure};
 use harness::routes::Routes;
@@ -120,7 +120,8 @@ impl Taken {
         Ok(())
     }
 
-    /// Returns the writes of the agents so far, without heartbeats, Leases and Events, such as `hub patch endpointsliceexports x`.
+    /// Returns the writes of the agents so far, without heartbeats, Leases and Events, such as
+    /// `hub patch endpointsliceexports x`.
     pub(crate) fn writes(&self) -> Vec<String> {
         let line = |entry: &Entry| {
             let target = &entry.call.target;

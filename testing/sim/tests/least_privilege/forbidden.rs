@@ -42,7 +42,8 @@ fn the_roles_end_at_the_namespaces_the_names_and_the_resources_that_agents_need(
     let get = Method::GET;
     sim::paused(async {
         let spec = FleetSpec::of(2);
-        // The manifest with the rights to make EndpointSlices from pods is not applied here, because it grants more rights.
+        // The manifest with the rights to make EndpointSlices from pods is not applied here, because it grants more
+        // rights.
         let of_member = [("member-agent.yaml", manifests::MEMBER_AGENT)];
         let fleet = fleet_with(spec, &Arc::new(Record::default()), &of_member, sim::Options::members(0)).await?;
         let member_in_hub = hub_user(&fleet.members[0].hub_namespace);

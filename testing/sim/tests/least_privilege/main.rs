@@ -1,5 +1,6 @@
-//! Tests of least privilege: the roles of `deploy/` are sufficient for the main job, and grant no other rights. Every scenario
-//! and action runs with these roles. If no scenario uses a right, [`RESERVED`] must have the reason for the right.
+//! Tests of least privilege: the roles of `deploy/` are sufficient for the main job, and grant no other rights. Every
+//! scenario and action runs with these roles. If no scenario uses a right, [`RESERVED`] must have the reason for the
+//! right.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -61,8 +62,8 @@ const TOKENS: &str =
 
 const METRICS: &str = "used by --metrics-secure, and agents on memkube serve no metrics: testing/scenarios/tests/e2e/metrics_secure.rs uses it";
 
-/// Denied requests that the test accepts. Without `deploy/endpointslices.yaml`, a member agent has no right to watch the
-/// Lease of kube-controller-manager.
+/// Denied requests that the test accepts. Without `deploy/endpointslices.yaml`, a member agent has no right to watch
+/// the Lease of kube-controller-manager.
 const NOT_GRANTED: [&str; 2] = ["list leases", "watch leases"];
 
 /// Returns a fleet whose servers enforce the roles of the manifests.
@@ -84,7 +85,8 @@ async fn fleet_with_standard_api(spec: FleetSpec, record: &Arc<Record>) -> anyho
     fleet_with(spec, record, &of_member, options).await
 }
 
-/// Returns a fleet whose servers enforce the roles. The member agent also has the rights to make EndpointSlices from pods.
+/// Returns a fleet whose servers enforce the roles. The member agent also has the rights to make EndpointSlices from
+/// pods.
 async fn fleet_with_slices_of_pods(record: &Arc<Record>) -> anyhow::Result<Fleet> {
     let of_member =
         [("member-agent.yaml", manifests::MEMBER_AGENT), ("endpointslices.yaml", manifests::ENDPOINT_SLICES)];
@@ -169,8 +171,8 @@ async fn slices_are_made_of_pods(env: Environment<OnMemkube>) -> anyhow::Result<
         ..ObjectMeta::default()
     };
     workload.user.api::<EndpointSlice>().create(&PostParams::default(), &twin).await?;
-    // The test has created a slice. This foreign write makes the controller inactive, and it waits 3 minutes again. Then the
-    // controller removes the duplicate slice.
+    // The test has created a slice. This foreign write makes the controller inactive, and it waits 3 minutes again.
+    // Then the controller removes the duplicate slice.
     tokio::time::sleep(Duration::from_secs(200)).await;
     workload.sees("pods", &["IPv4 http 8080/TCP: 10.1.0.1 ready pods-0"]).await.map(drop)
 }
@@ -232,11 +234,12 @@ async fn replicas_take_over(spec: FleetSpec, record: &Arc<Record>) -> anyhow::Re
     Ok(())
 }
 
-/// Fault: writes are executed without a response, so that only a GET shows the result. Streaming lists are rejected, as on
-/// servers before Kubernetes 1.32.
+/// Fault: writes are executed without a response, so that only a GET shows the result. Streaming lists are rejected, as
+/// on servers before Kubernetes 1.32.
 #[derive(Default)]
 struct LostAnswers {
-    /// Number of rejected streaming lists by user and resource. The agent then sends a plain list and a watch, which must work.
+    /// Number of rejected streaming lists by user and resource. The agent then sends a plain list and a watch, which
+    /// must work.
     rejected: Mutex<BTreeMap<(String, String), usize>>,
 }
 

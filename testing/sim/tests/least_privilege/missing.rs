@@ -1,5 +1,5 @@
-//! Rights to watch a kind: what stops without each of them, what goes on, and what says it. docs/reference/rights.md has this
-//! table.
+//! Rights to watch a kind: what stops without each of them, what goes on, and what says it. docs/reference/rights.md
+//! has this table.
 
 use super::rbac::{Rbac, Record};
 use anyhow::{Context as _, ensure};
@@ -33,7 +33,8 @@ enum Lacks {
 }
 use Lacks::{HubAgent, Member, MemberInHub};
 
-/// Work that goes on without the right: `H` is the heartbeat, `F` the way of endpoints by the fleet's API, `S` that by the standard API.
+/// Work that goes on without the right: `H` is the heartbeat, `F` the way of endpoints by the fleet's API, `S` that by
+/// the standard API.
 type GoesOn = &'static str;
 
 /// Readiness of an agent that lacks the right from its start.
@@ -44,7 +45,8 @@ enum Probe {
 }
 use Probe::{NotReady, Ready};
 
-/// Agent and kind without the right to list and watch, work that goes on, label `kind` of the watch in metrics with its state, readiness.
+/// Agent and kind without the right to list and watch, work that goes on, label `kind` of the watch in metrics with its
+/// state, readiness.
 type Row = (Lacks, &'static str, GoesOn, (&'static str, &'static str), Probe);
 
 const TABLE: [Row; 28] = [
@@ -133,8 +135,8 @@ impl Policy for Without {
     }
 }
 
-/// Returns a fleet that uses all features, whose agents lack a right. The kinds of a fleet manager are installed only if the right is about
-/// them.
+/// Returns a fleet that uses all features, whose agents lack a right. The kinds of a fleet manager are installed only
+/// if the right is about them.
 async fn fleet_without(lacks: Lacks, resource: &'static str, mode: Mode) -> anyhow::Result<Fleet> {
     let membership = Membership { agents: MembershipAgent::ALL.to_vec(), on_leave: OnLeave::Delete };
     let fleet = Fleet::new(Options {

@@ -65,8 +65,8 @@ impl Record {
 /// RBAC policy of one server.
 #[derive(Debug)]
 pub(crate) struct Rbac {
-    /// Grants, the widest first. If several grants allow a request, the request counts as a use of the first one. So a narrow
-    /// grant beside a wide one counts as unused.
+    /// Grants, the widest first. If several grants allow a request, the request counts as a use of the first one. So a
+    /// narrow grant beside a wide one counts as unused.
     grants: Vec<Grant>,
     record: Arc<Record>,
 }

@@ -9,8 +9,8 @@ use sim::fleet::Place;
 use sim::{Fleet, Options, Server};
 use std::time::Duration;
 
-/// Time in which all writes of an action are made, so that the ledger is final. The time is longer than the agents' first
-/// back-offs, so that the ledger also counts retries.
+/// Time in which all writes of an action are made, so that the ledger is final. The time is longer than the agents'
+/// first back-offs, so that the ledger also counts retries.
 const SETTLED: Duration = Duration::from_secs(5);
 
 pub(crate) struct OnMemkube(pub(crate) Fleet);

@@ -12,8 +12,8 @@ use std::time::Duration;
 /// Longest delay of a request or of a watch event.
 const LATE_MILLISECONDS: u64 = 2_000;
 
-/// Random faults of agents' requests. Requests and watch events are delayed, and some writes fail before or after the server
-/// executes them. Clones share the faults.
+/// Random faults of agents' requests. Requests and watch events are delayed, and some writes fail before or after the
+/// server executes them. Clones share the faults.
 #[derive(Clone)]
 pub(crate) struct RandomFaults(Arc<Mutex<State>>);
 

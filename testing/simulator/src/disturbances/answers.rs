@@ -1,4 +1,5 @@
-//! Errors in place of answers, before or after the server executes the request. Agents repeat such requests within a minute.
+//! Errors in place of answers, before or after the server executes the request. Agents repeat such requests within a
+//! minute.
 
 use super::{Dice, Disturbance, Kind, Request, Scope};
 use fastrand::Rng;

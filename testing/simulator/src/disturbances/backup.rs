@@ -1,6 +1,6 @@
-//! A hub that is restored from a backup while the agents run. The backup is made when the disturbance begins, and restored when it
-//! ends. The resourceVersion is bumped in half of the cases. It is also bumped if agents could not detect the restore otherwise
-//! (docs/contributors/reliability.md, "What is not promised"):
+//! A hub that is restored from a backup while the agents run. The backup is made when the disturbance begins, and
+//! restored when it ends. The resourceVersion is bumped in half of the cases. It is also bumped if agents could not
+//! detect the restore otherwise (docs/contributors/reliability.md, "What is not promised"):
 //!
 //! - The hub was restored since the backup: agents may have seen the same resourceVersions with other changes.
 //! - An agent cannot reach the hub now: it may reach the hub only when its resourceVersions are as high as before.

@@ -1,5 +1,5 @@
-//! A cluster whose clock is wrong, for a while or until the end. Somebody sets the clock while the agents run, or the agents restart
-//! with it.
+//! A cluster whose clock is wrong, for a while or until the end. Somebody sets the clock while the agents run, or the
+//! agents restart with it.
 
 use super::{Disturbance, Kind, a_place};
 use crate::world::World;

@@ -1,4 +1,5 @@
-//! A cluster that dies, and comes back: its agents are gone for so long that the hub agent judges it silent. Some announce a stop.
+//! A cluster that dies, and comes back: its agents are gone for so long that the hub agent judges it silent. Some
+//! announce a stop.
 
 use super::{Disturbance, Kind};
 use crate::world::World;

@@ -1,4 +1,5 @@
-//! Somebody edits objects of the agents in one cluster: their labels, annotations or content. Agents restore what they wrote.
+//! Somebody edits objects of the agents in one cluster: their labels, annotations or content. Agents restore what they
+//! wrote.
 
 use super::{Dice, Disturbance, Kind, a_place};
 use crate::users::merge;

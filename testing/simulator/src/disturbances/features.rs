@@ -1,4 +1,5 @@
-//! A peer of another version: an agent's announcement has fewer features for a while. The agent restores it with its next renewal.
+//! A peer of another version: an agent's announcement has fewer features for a while. The agent restores it with its
+//! next renewal.
 
 use super::{Disturbance, Kind};
 use crate::users::{delete, merge};

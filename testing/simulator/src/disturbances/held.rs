@@ -1,5 +1,5 @@
-//! Another controller whose finalizer holds the objects of one kind in one cluster, so that a deletion of them does not end. Perhaps
-//! somebody also deletes those that agents created.
+//! Another controller whose finalizer holds the objects of one kind in one cluster, so that a deletion of them does not
+//! end. Perhaps somebody also deletes those that agents created.
 
 use super::{Dice, Disturbance, Kind, a_place};
 use crate::users::delete;

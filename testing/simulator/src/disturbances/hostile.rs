@@ -1,5 +1,5 @@
-//! A member whose credentials are stolen. Somebody writes a forged object to its namespace in the hub: the copy of an export, a claim
-//! or an exported slice of any member, with other content. In the end the forged object is deleted.
+//! A member whose credentials are stolen. Somebody writes a forged object to its namespace in the hub: the copy of an
+//! export, a claim or an exported slice of any member, with other content. In the end the forged object is deleted.
 
 use super::{Dice, Disturbance, Kind};
 use crate::world::{World, hub_namespace};

@@ -1,4 +1,5 @@
-//! Somebody deletes objects of the agents in one cluster: one object, or all objects of a kind. Agents write them again.
+//! Somebody deletes objects of the agents in one cluster: one object, or all objects of a kind. Agents write them
+//! again.
 
 use super::{Dice, Disturbance, Kind, a_place};
 use crate::users::delete;

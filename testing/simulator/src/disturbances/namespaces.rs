@@ -32,8 +32,8 @@ impl Disturbance for Namespaces {
         Box::pin(async move {
             let namespace = world.object(ObjectKind::Namespace, json!({"metadata": {"name": WORK}}))?;
             let api = world.api(self.place, ObjectKind::Namespace, "");
-            // Agents remove their finalizers from the objects in the namespace, perhaps only once another fault ends. Until then
-            // the namespace exists, and nobody can create it again.
+            // Agents remove their finalizers from the objects in the namespace, perhaps only once another fault ends.
+            // Until then the namespace exists, and nobody can create it again.
             world.later.push(Box::new(move || {
                 let (api, namespace) = (api.clone(), namespace.clone());
                 Box::pin(async move { exists_again(&api, &namespace).await })

@@ -1,5 +1,6 @@
-//! An agent whose process stops for a while with requests on their way, and then goes on or is killed. Its requests reach the
-//! servers only after the pause, also those of a killed agent: late writes of a leader that is no longer the leader.
+//! An agent whose process stops for a while with requests on their way, and then goes on or is killed. Its requests
+//! reach the servers only after the pause, also those of a killed agent: late writes of a leader that is no longer the
+//! leader.
 
 use super::{Disturbance, Kind, a_place};
 use crate::world::World;

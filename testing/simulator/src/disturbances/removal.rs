@@ -1,5 +1,5 @@
-//! A member that is lost for good: its agents are gone, and somebody deletes its MemberCluster, if the fleet has a manager, and its
-//! namespace in the hub. Later, it joins again.
+//! A member that is lost for good: its agents are gone, and somebody deletes its MemberCluster, if the fleet has a
+//! manager, and its namespace in the hub. Later, it joins again.
 
 use super::namespaces::exists_again;
 use super::{Disturbance, Kind};

@@ -1,5 +1,5 @@
-//! Lists and watches of an older state, as from an API server whose watch cache lags behind. A get of one object shows the newest state, as
-//! in Kubernetes.
+//! Lists and watches of an older state, as from an API server whose watch cache lags behind. A get of one object shows
+//! the newest state, as in Kubernetes.
 
 use super::{Dice, Disturbance, Kind, Request, Scope};
 use fastrand::Rng;

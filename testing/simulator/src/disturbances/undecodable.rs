@@ -1,5 +1,5 @@
-//! An object in the hub that the agents cannot decode for a while. In the end it is deleted, so that its agent writes it again. The
-//! hub's CRD is an old one that accepts the object, from then on.
+//! An object in the hub that the agents cannot decode for a while. In the end it is deleted, so that its agent writes
+//! it again. The hub's CRD is an old one that accepts the object, from then on.
 
 use super::{Dice, Disturbance, Kind};
 use crate::users::{delete, merge};

@@ -1,7 +1,8 @@
 //! An agent exports a source slice only once: no second EndpointSliceExport for one source slice and one ServiceExport.
 //!
-//! A create of a killed process can arrive after users have deleted the ServiceExport and created it again. Nobody can refuse it, and
-//! the next leader deletes this export. So the rule distinguishes the ServiceExports, whose UIDs are in the names of exports.
+//! A create of a killed process can arrive after users have deleted the ServiceExport and created it again. Nobody can
+//! refuse it, and the next leader deletes this export. So the rule distinguishes the ServiceExports, whose UIDs are in
+//! the names of exports.
 
 use super::{Oracle, Seen};
 use fleetnet_core::model::{HubSlice, Object};

@@ -1,4 +1,5 @@
-//! An importer never writes an endpoint that no exporter of the Service has had for a while, and never keeps it for long.
+//! An importer never writes an endpoint that no exporter of the Service has had for a while, and never keeps it for
+//! long.
 
 use super::{Oracle, Seen};
 use crate::disturbances;
@@ -29,8 +30,8 @@ struct Source {
 }
 
 impl Source {
-    /// True if the name of an imported slice shows that it is of this Service. A forged name shows nothing: the exporting member may
-    /// have taken the forged export over.
+    /// True if the name of an imported slice shows that it is of this Service. A forged name shows nothing: the
+    /// exporting member may have taken the forged export over.
     fn is_of_service_of(&self, imported: &str) -> bool {
         let is_forged = imported.starts_with(disturbances::FORGED);
         is_forged || self.service.as_ref().is_some_and(|service| imported.contains(&format!("-{WORK}-{service}-")))
@@ -39,10 +40,12 @@ impl Source {
 
 /// Mark of an endpoint that is not ready, and still serving.
 const DRAINING: &str = " (draining)";
-/// Prefix of the addresses in forged slices (`disturbances/hostile.rs`). A member may export any address, so they are no fault.
+/// Prefix of the addresses in forged slices (`disturbances/hostile.rs`). A member may export any address, so they are
+/// no fault.
 const FORGED_ADDRESSES: &str = "10.66.";
 
-/// Returns the endpoints of a slice that get connections: the ready ones, and those that are draining (not ready, and still serving).
+/// Returns the endpoints of a slice that get connections: the ready ones, and those that are draining (not ready, and
+/// still serving).
 fn serving(slice: &[u8]) -> BTreeSet<String> {
     let slice: Value = serde_json::from_slice(slice).unwrap_or_default();
     let mut serving = BTreeSet::new();

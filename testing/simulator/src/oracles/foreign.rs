@@ -1,5 +1,6 @@
-//! Agents change nothing that belongs to others. Of objects of users they write only their marks and the status, and in the hub each
-//! agent writes only its own objects. Servers in memory know no roles, so this also shows what the roles in `deploy/` would refuse.
+//! Agents change nothing that belongs to others. Of objects of users they write only their marks and the status, and in
+//! the hub each agent writes only its own objects. Servers in memory know no roles, so this also shows what the roles
+//! in `deploy/` would refuse.
 
 use super::memberships::is_answered;
 use super::{Oracle, Seen};
@@ -13,7 +14,8 @@ use std::collections::BTreeSet;
 
 #[derive(Debug, Default)]
 pub(super) struct OnlyOwn {
-    /// Members that may delete requests, by index: from a request to leave until they have answered a later request to join.
+    /// Members that may delete requests, by index: from a request to leave until they have answered a later request to
+    /// join.
     leaving: BTreeSet<usize>,
 }
 
@@ -242,7 +244,8 @@ mod tests {
         }
     }
 
-    /// Name of the change, kind and namespace of the object, its states before and after, and if hub agent and member agent may make it.
+    /// Name of the change, kind and namespace of the object, its states before and after, and if hub agent and member
+    /// agent may make it.
     type Row = (&'static str, Kind, &'static str, Option<Value>, Option<Value>, bool, bool);
 
     #[test]

@@ -26,8 +26,8 @@ impl GracePeriod {
         self.imports.insert(key, (import.clone(), since.unwrap_or(seen.at)));
     }
 
-    /// Returns the time since which the import of a MultiClusterService waits for exporters. `None` if the MultiClusterService
-    /// may lose its derived Service for another reason.
+    /// Returns the time since which the import of a MultiClusterService waits for exporters. `None` if the
+    /// MultiClusterService may lose its derived Service for another reason.
     fn waits_since(&self, server: Place, mcs: &ObjectName) -> Option<Timestamp> {
         let mcs = self.multi_cluster_services.get(&(server, mcs.clone())).filter(|mcs| !mcs.meta.deleting)?;
         let (import, since) = self.imports.get(&(server, mcs.import()))?;

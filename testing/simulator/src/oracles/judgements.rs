@@ -1,5 +1,5 @@
-//! A member is judged silent only after it has not renewed its MemberAgent for the limits, and withdrawn only after a silence. The time
-//! counts on the clock of the hub's API server.
+//! A member is judged silent only after it has not renewed its MemberAgent for the limits, and withdrawn only after a
+//! silence. The time counts on the clock of the hub's API server.
 
 use super::{Oracle, Seen};
 use fleetnet_core::model::{MemberAgent, Object, SilencePhase, Treatment};
@@ -12,8 +12,8 @@ use std::time::Duration;
 const SOFT: Duration = Duration::from_secs(59);
 const HARD: Duration = Duration::from_secs(599);
 
-/// Last renewal of each MemberAgent: the time that the member wrote, and the time at which the hub's API server stored it. `None` for a
-/// renewal that the rule has not seen, because the hub was restored since.
+/// Last renewal of each MemberAgent: the time that the member wrote, and the time at which the hub's API server stored
+/// it. `None` for a renewal that the rule has not seen, because the hub was restored since.
 #[derive(Debug, Default)]
 pub(super) struct OnlyOverdue(BTreeMap<ObjectName, (Option<Timestamp>, Option<Timestamp>)>);
 

@@ -1,5 +1,5 @@
-//! Only the replica that holds the Lease writes. The last requests of another replica may be late. No replica takes the Lease of another
-//! one that has renewed it in time.
+//! Only the replica that holds the Lease writes. The last requests of another replica may be late. No replica takes the
+//! Lease of another one that has renewed it in time.
 
 use super::{Oracle, Seen};
 use serde_json::Value;

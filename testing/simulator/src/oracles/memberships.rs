@@ -7,7 +7,8 @@ use fleetnet_types::ObjectName;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Calm time at which each InternalMemberCluster was last answered. `None` while its agents have left and need send nothing.
+/// Calm time at which each InternalMemberCluster was last answered. `None` while its agents have left and need send
+/// nothing.
 #[derive(Debug, Default)]
 pub(super) struct Answered(BTreeMap<ObjectName, Option<Duration>>);
 

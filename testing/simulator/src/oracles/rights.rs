@@ -1,5 +1,6 @@
-//! The hub agent accepts no export and grants no import of a member that has no right to it. The annotations of the Service's namespace
-//! in the hub list who has the right. A member that loses the right loses its exports and imports soon after.
+//! The hub agent accepts no export and grants no import of a member that has no right to it. The annotations of the
+//! Service's namespace in the hub list who has the right. A member that loses the right loses its exports and imports
+//! soon after.
 
 use super::{Oracle, Seen};
 use fleetnet_core::model::Object;

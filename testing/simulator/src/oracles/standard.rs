@@ -1,8 +1,9 @@
-//! An import of the standard API stays as it is while nobody changes anything that it depends on. This concerns the addresses of its
-//! derived Service, its endpoints, and the export that decides conflicts. Neither faults nor a restore of the hub are a reason to change
-//! them.
+//! An import of the standard API stays as it is while nobody changes anything that it depends on. This concerns the
+//! addresses of its derived Service, its endpoints, and the export that decides conflicts. Neither faults nor a restore
+//! of the hub are a reason to change them.
 //!
-//! The endpoints of a silent member may be draining, and are withdrawn if the hub agent says so. A ready endpoint must be left.
+//! The endpoints of a silent member may be draining, and are withdrawn if the hub agent says so. A ready endpoint must
+//! be left.
 
 use super::{Oracle, Seen};
 use crate::standard::NAMESPACE;

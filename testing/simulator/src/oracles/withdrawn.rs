@@ -1,10 +1,12 @@
-//! Agents withdraw nothing live while nobody changes anything that an import depends on: no endpoint of an imported slice that its
-//! exporter has, no derived Service with an exporter. Faults are no reason. The rule looks at the first import of the first Service,
-//! which users do not touch in this time.
+//! Agents withdraw nothing live while nobody changes anything that an import depends on: no endpoint of an imported
+//! slice that its exporter has, no derived Service with an exporter. Faults are no reason. The rule looks at the first
+//! import of the first Service, which users do not touch in this time.
 //!
-//! If another MultiClusterService controls the import, its deletion hands the import over. Then the rule does not apply in this cluster.
+//! If another MultiClusterService controls the import, its deletion hands the import over. Then the rule does not apply
+//! in this cluster.
 //!
-//! The endpoints of a silent member may be draining, and are withdrawn if the hub agent says so. A ready endpoint must be left.
+//! The endpoints of a silent member may be draining, and are withdrawn if the hub agent says so. A ready endpoint must
+//! be left.
 
 use super::{Oracle, Seen};
 use fleetnet_core::model::{Endpoint, MemberAgent, Object, ServicePort, Treatment};
@@ -13,8 +15,8 @@ use histories::users::{APPS, MCS_NAMES};
 use sim::fleet::Place;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Endpoints of each imported slice of the first derived Service, by cluster and name, and what the first MultiClusterService of
-/// each cluster imports.
+/// Endpoints of each imported slice of the first derived Service, by cluster and name, and what the first
+/// MultiClusterService of each cluster imports.
 #[derive(Debug, Default)]
 pub(super) struct NothingLive {
     endpoints: BTreeMap<(Place, ObjectName), BTreeSet<String>>,
@@ -23,7 +25,8 @@ pub(super) struct NothingLive {
     /// Clusters whose endpoints this cluster withdraws because they are silent.
     withdrawn: BTreeMap<Place, BTreeSet<Text>>,
     imports: BTreeMap<Place, Text>,
-    /// Clusters in which another MultiClusterService controls the import of the first Service, or did when users last changed it.
+    /// Clusters in which another MultiClusterService controls the import of the first Service, or did when users last
+    /// changed it.
     controlled_by_other: BTreeSet<Place>,
     /// Endpoints of each source slice of the first Service, by cluster and name.
     sources: BTreeMap<(Place, ObjectName), BTreeSet<String>>,

@@ -1,8 +1,8 @@
 //! Recording rules and alerts about the latency of changes.
 //!
-//! The target: within 750 ms, 99 % of the changes of exported slices are imported. First imports do not count, because they wait
-//! for users. The target is below 1,000 ms on purpose: a sample from clocks in the wrong order is exactly 1,000 ms, and must not
-//! look like a good one.
+//! The target: within 750 ms, 99 % of the changes of exported slices are imported. First imports do not count, because
+//! they wait for users. The target is below 1,000 ms on purpose: a sample from clocks in the wrong order is exactly
+//! 1,000 ms, and must not look like a good one.
 
 use super::Expressions::Member;
 use super::{Agent, Alert, Recording, Severity};
@@ -44,8 +44,8 @@ pub(super) fn recordings() -> Vec<Recording> {
     recordings
 }
 
-/// Returns the alert of one pair of windows. More than 50 changes in the long window are required, so that a few slow changes of a
-/// quiet fleet are no alert.
+/// Returns the alert of one pair of windows. More than 50 changes in the long window are required, so that a few slow
+/// changes of a quiet fleet are no alert.
 macro_rules! burn {
     ($long:literal, $short:literal, $factor:literal, $after:literal, $severity:expr) => {
         Alert {

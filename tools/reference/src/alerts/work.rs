@@ -59,7 +59,8 @@ pub(super) const ALERTS: &[Alert] = &[
     Alert {
         name: "FleetnetWritesRefused",
         window: "",
-        // A refused write is tried again every 10 minutes. The longer time of the alert makes a single refusal no alert.
+        // A refused write is tried again every 10 minutes. The longer time of the alert makes a single refusal no
+        // alert.
         expressions: Each(
             "sum by (cluster, member, side, kind, result) (rate(fleetnet_writes_total{JOB,result=~\"denied|refused\"}[15m])) > 0",
         ),

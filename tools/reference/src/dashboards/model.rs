@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 
 /// Number of columns of a dashboard in Grafana.
 const COLUMNS: u32 = 24;
-/// Abbreviations in queries: the latency histogram, and the buckets of changes that arrive within the latency target of 750 ms.
-/// Prometheus 3 writes the bound of the bucket as 750.0.
+/// Abbreviations in queries: the latency histogram, and the buckets of changes that arrive within the latency target of
+/// 750 ms. Prometheus 3 writes the bound of the bucket as 750.0.
 ///
-/// The others select the series of agents. The variables of all dashboards are in [`Variable::of_all`]. The dashboards of members and
-/// pairs read the hub agent's series with `<the-hub>`, because the hub is in another cluster than the member.
+/// The others select the series of agents. The variables of all dashboards are in [`Variable::of_all`]. The dashboards
+/// of members and pairs read the hub agent's series with `<the-hub>`, because the hub is in another cluster than the
+/// member.
 const ABBREVIATIONS: [(&str, &str); 6] = [
     ("<latency>", "fleet_networking_endpointslice_export_import_duration_milliseconds"),
     ("<target>", r#"le=~"750|750.0""#),
@@ -60,7 +61,8 @@ pub(super) enum Selection {
 }
 
 impl Variable {
-    /// Returns the variables of all dashboards. A metric that only one of the two agents has names the job of this agent.
+    /// Returns the variables of all dashboards. A metric that only one of the two agents has names the job of this
+    /// agent.
     fn of_all() -> [Self; 3] {
         [
             Self {
@@ -228,7 +230,8 @@ impl Panel {
         self
     }
 
-    /// Sets the alert about the same fault. The description and a link of the panel then lead to its page of the runbook.
+    /// Sets the alert about the same fault. The description and a link of the panel then lead to its page of the
+    /// runbook.
     pub(super) fn alert(mut self, alert: &'static str) -> Self {
         self.description += &format!("\n\nAlert [{alert}]({RUNBOOK}/{alert}.md)");
         self.alert = alert;

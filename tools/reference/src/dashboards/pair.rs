@@ -5,8 +5,8 @@ use super::model::{Dashboard, ORANGE, Panel, RED, Row, Selection, Variable};
 /// Label matchers of the series of a pair.
 const PAIR: &str = r#"origin_cluster_id=~"$origin",destination_cluster_id=~"$destination""#;
 
-/// Returns an expression. `<pair>` in `text` are the label matchers of the pair, and `<changes>` also those of changes that are no
-/// first imports.
+/// Returns an expression. `<pair>` in `text` are the label matchers of the pair, and `<changes>` also those of changes
+/// that are no first imports.
 fn of_pair(text: &str) -> String {
     text.replace("<changes>", r#"<pair>,is_first_import="false""#).replace("<pair>", PAIR)
 }

@@ -1,5 +1,5 @@
-//! Tests of the dashboards: the files are current, Grafana can read them, and their queries use metrics and labels that exist.
-//! `testing/scenarios/tests/e2e/observability.rs` runs the queries.
+//! Tests of the dashboards: the files are current, Grafana can read them, and their queries use metrics and labels that
+//! exist. `testing/scenarios/tests/e2e/observability.rs` runs the queries.
 
 use super::{FOLDERS, files};
 use endpointslice::metrics::{Metrics, MetricsOptions};
@@ -9,7 +9,8 @@ use prometheus::core::Collector as _;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Labels that Prometheus adds to each series: `member` comes from the chart of the member agent, `cluster` from a user.
+/// Labels that Prometheus adds to each series: `member` comes from the chart of the member agent, `cluster` from a
+/// user.
 const OF_TARGETS: [&str; 4] = ["cluster", "job", "member", "pod"];
 
 fn dashboards() -> Vec<Value> {

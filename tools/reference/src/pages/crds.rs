@@ -14,7 +14,8 @@ fleetnet: the definitions of the Go agents do not have them. `required` means: r
 
 ";
 
-/// Name of the fields with a list of conditions. The page leaves out the fields of a condition, which are the same in all kinds.
+/// Name of the fields with a list of conditions. The page leaves out the fields of a condition, which are the same in
+/// all kinds.
 const CONDITIONS: &str = "conditions";
 
 pub(super) fn body() -> String {
@@ -41,8 +42,8 @@ pub(super) fn body() -> String {
     body
 }
 
-/// Returns a text about a kind: its description, group, versions, names and scope. `is_of_go` is true if the Go agents have the
-/// kind.
+/// Returns a text about a kind: its description, group, versions, names and scope. `is_of_go` is true if the Go agents
+/// have the kind.
 fn about(definition: &CustomResourceDefinition, is_of_go: bool) -> String {
     let (spec, names) = (&definition.spec, &definition.spec.names);
     let description = spec.versions.iter().rev().find_map(|version| {

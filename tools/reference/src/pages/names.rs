@@ -1,4 +1,5 @@
-//! Page of labels, annotations, finalizers, conditions and reasons, from the constants in the sources and their doc comments.
+//! Page of labels, annotations, finalizers, conditions and reasons, from the constants in the sources and their doc
+//! comments.
 
 use super::markdown::{code, table, text};
 use anyhow::Context as _;

@@ -6,8 +6,9 @@ use programs::{cargo, root};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Flags for executables that need no file of the system. By default, the crate getrandom looks up the function of the C library
-/// by name, which a static executable cannot, and then reads /dev/urandom. With the second flag, it calls the kernel.
+/// Flags for executables that need no file of the system. By default, the crate getrandom looks up the function of the
+/// C library by name, which a static executable cannot, and then reads /dev/urandom. With the second flag, it calls the
+/// kernel.
 const RUSTFLAGS: &str = "-C target-feature=+crt-static --cfg getrandom_backend=\"linux_getrandom\"";
 /// Linker for arm64, in Debian's package gcc-aarch64-linux-gnu.
 const ARM64_LINKER: &str = "aarch64-linux-gnu-gcc";
@@ -22,7 +23,8 @@ pub(super) fn programs<'a>(
     require(architecture)?;
     let mut arguments = vec!["build", "--profile", profile, "--target", target];
     arguments.extend(names.iter().flat_map(|name| ["--package", name]));
-    // A folder of its own: the flags differ from those of other builds, and Cargo would build everything again each time.
+    // A folder of its own: the flags differ from those of other builds, and Cargo would build everything again each
+    // time.
     let folder = crate::test::target_folder()?.join("static");
     let mut command = cargo::command(&arguments);
     command.env("CARGO_TARGET_DIR", &folder).env("FLEETNET_REVISION", revision());

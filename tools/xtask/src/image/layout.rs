@@ -1,5 +1,5 @@
-//! OCI image layout of one program: one layer with one file, the configuration, the manifest and the index. Pure, but for the
-//! write to a folder.
+//! OCI image layout of one program: one layer with one file, the configuration, the manifest and the index. Pure, but
+//! for the write to a folder.
 
 use anyhow::Context as _;
 use flate2::Compression;

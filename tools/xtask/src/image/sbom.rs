@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Name and version of a crate.
 type Crate = (String, String);
 
-/// Returns the crates that a package's program contains: its dependencies for a target, without those of tests and builds.
+/// Returns the crates that a package's program contains: its dependencies for a target, without those of tests and
+/// builds.
 pub(super) fn dependencies(package: &str, target: &str) -> anyhow::Result<BTreeSet<Crate>> {
     let arguments = ["tree", "--package", package, "--target", target, "--edges", "normal", "--prefix", "none"];
     let output = cargo::command(&arguments).output().context("cannot call cargo tree")?;
@@ -23,7 +24,8 @@ fn parse(line: &str) -> Option<Crate> {
     Some((name.to_owned(), version.to_owned()))
 }
 
-/// Returns the document for a program. Checksums come from `lock`, the text of Cargo.lock. Crates of this project have none.
+/// Returns the document for a program. Checksums come from `lock`, the text of Cargo.lock. Crates of this project have
+/// none.
 pub(super) fn spdx(program: &str, lock: &str, crates: &BTreeSet<Crate>, seconds: u64) -> anyhow::Result<Value> {
     let created = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
     let created = created.context("SOURCE_DATE_EPOCH is beyond the calendar")?;

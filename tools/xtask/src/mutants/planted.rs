@@ -1,8 +1,8 @@
 //! Command `cargo xtask planted`: proves that the simulator finds bugs.
 //!
-//! The bugs are patches with switches ([`super::bugs`]). They are built into a copy of the tree, all at once. With each of them, the
-//! simulator plays the seed that found the bug before. With `--seeds`, it searches for another one if that seed does not find the
-//! bug any more.
+//! The bugs are patches with switches ([`super::bugs`]). They are built into a copy of the tree, all at once. With each
+//! of them, the simulator plays the seed that found the bug before. With `--seeds`, it searches for another one if that
+//! seed does not find the bug any more.
 
 use super::bugs::{self, Bug};
 use super::scratch::Scratch;
@@ -76,7 +76,8 @@ pub(crate) fn run(args: &PlantedArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Plays the seed that found the bug before, and then seeds up to `search` until one finds it. Returns the seed, and the finding.
+/// Plays the seed that found the bug before, and then seeds up to `search` until one finds it. Returns the seed, and
+/// the finding.
 ///
 /// # Errors
 /// If the seed also has a finding without the bug.

@@ -26,7 +26,8 @@ pub(super) struct Scratch {
     root: PathBuf,
     tree: PathBuf,
     target: PathBuf,
-    /// Folder of intermediate results of Cargo, the same as for the tree itself. So dependencies are not compiled twice.
+    /// Folder of intermediate results of Cargo, the same as for the tree itself. So dependencies are not compiled
+    /// twice.
     intermediate: PathBuf,
 }
 
@@ -49,15 +50,15 @@ impl Scratch {
         self.target.with_file_name(name)
     }
 
-    /// Copies the tree. Files in `texts` get these texts. Files that are already equal are not written, so that Cargo does not
-    /// rebuild them.
+    /// Copies the tree. Files in `texts` get these texts. Files that are already equal are not written, so that Cargo
+    /// does not rebuild them.
     pub(super) fn write(&self, texts: &BTreeMap<String, String>) -> anyhow::Result<()> {
         let texts = texts.iter().map(|(file, text)| (self.root.join(file), text.as_str())).collect();
         mirror(&self.root, &self.tree, &texts)
     }
 
-    /// Builds the test programs of the packages in these folders. One call of Cargo builds them all, because a package alone needs
-    /// other features of its dependencies, and the dependencies would be compiled for each package.
+    /// Builds the test programs of the packages in these folders. One call of Cargo builds them all, because a package
+    /// alone needs other features of its dependencies, and the dependencies would be compiled for each package.
     pub(super) fn programs(&self, folders: &BTreeSet<&str>) -> Result<Vec<Program>, NotBuilt> {
         let built = self.build(folders, &["test", "--no-run", "--lib", "--tests"]).map_err(NotBuilt::Failed)?;
         if !built.status.success() {
@@ -86,8 +87,9 @@ impl Scratch {
         command.args(["--quiet", "--message-format=json-diagnostic-rendered-ansi"]);
         command.current_dir(&self.tree);
         command.env("CARGO_TARGET_DIR", &self.target).env("CARGO_BUILD_BUILD_DIR", &self.intermediate);
-        // The packages of the copy have another setting than those of the tree. With equal settings, Cargo would use programs of
-        // the copy for the tree. The settings of dependencies stay equal, so that dependencies are compiled once.
+        // The packages of the copy have another setting than those of the tree. With equal settings, Cargo would use
+        // programs of the copy for the tree. The settings of dependencies stay equal, so that dependencies are compiled
+        // once.
         command.env("CARGO_PROFILE_DEV_DEBUG", "false");
         for folder in folders {
             command.args(["--package", &package(&self.tree.join(folder))?]);
@@ -135,7 +137,8 @@ fn words(built: &Output) -> String {
     words
 }
 
-/// Makes `to` a copy of `from`, except that files in `texts` get these texts. Files that are already equal are not written.
+/// Makes `to` a copy of `from`, except that files in `texts` get these texts. Files that are already equal are not
+/// written.
 fn mirror(from: &Path, to: &Path, texts: &BTreeMap<PathBuf, &str>) -> anyhow::Result<()> {
     fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
     let mut names = BTreeSet::new();

@@ -11,7 +11,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Environment variables of `switch.rs`: number of the fault that is on, and file for the numbers of those that are reached.
+/// Environment variables of `switch.rs`: number of the fault that is on, and file for the numbers of those that are
+/// reached.
 const FAULT: &str = "FLEETNET_FAULT";
 const REACHED: &str = "FLEETNET_FAULTS_REACHED";
 
@@ -79,8 +80,9 @@ impl Suites {
         self.tests.len()
     }
 
-    /// Runs the tests that reach a fault while it is on, until one fails. Quick tests run together, first a few and then more. Slow tests
-    /// run alone, and only if `with_slow` is true: random histories find a fault by chance, and a rule has tests of its own.
+    /// Runs the tests that reach a fault while it is on, until one fails. Quick tests run together, first a few and
+    /// then more. Slow tests run alone, and only if `with_slow` is true: random histories find a fault by chance, and a
+    /// rule has tests of its own.
     pub(super) fn outcome(&self, fault: usize, with_slow: bool) -> anyhow::Result<Outcome> {
         let Some(reaching) = self.reaching.get(&fault) else { return Ok(Outcome::Unreached) };
         let tests: Vec<&Test> = reaching.iter().filter_map(|position| self.tests.get(*position)).collect();

@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// True for the fault whose number an environment variable has. If another variable names a file, writes there which faults are
-/// reached. Allocates nothing, because some tests count allocations.
+/// True for the fault whose number an environment variable has. If another variable names a file, writes there which
+/// faults are reached. Allocates nothing, because some tests count allocations.
 pub(crate) fn is_on(number: usize) -> bool {
     static ON: OnceLock<usize> = OnceLock::new();
     static FILE: OnceLock<Option<File>> = OnceLock::new();

@@ -83,7 +83,8 @@ pub(super) fn tags((file, text): &File, version: &str) -> Vec<Problem> {
     problems
 }
 
-/// Checks the changelog. The section of the release has a date and text, and nothing is left in the section `Unreleased`.
+/// Checks the changelog. The section of the release has a date and text, and nothing is left in the section
+/// `Unreleased`.
 pub(super) fn changelog((file, text): &File, version: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     let unreleased = section(text, "Unreleased");
@@ -134,7 +135,8 @@ fn has_date(heading: &str) -> bool {
     lengths == [4, 2, 2] && parts.iter().all(|part| part.chars().all(|it| it.is_ascii_digit()))
 }
 
-/// Returns a problem if the work tree has changes that are not committed. `status` is the output of `git status --porcelain`.
+/// Returns a problem if the work tree has changes that are not committed. `status` is the output of
+/// `git status --porcelain`.
 pub(super) fn work_tree(status: &str) -> Vec<Problem> {
     let changes = status.lines().count();
     if changes == 0 {

@@ -67,8 +67,8 @@ const IMPURE: &[&str] = &[
     "RandomState",
 ];
 
-/// Words of [`IMPURE`] that a file may contain. The map of `reads.rs` gives numbers to values, and nothing depends on the order of
-/// the numbers.
+/// Words of [`IMPURE`] that a file may contain. The map of `reads.rs` gives numbers to values, and nothing depends on
+/// the order of the numbers.
 const ALLOWED: [(&str, &str); 1] = [("core/src/reads.rs", "HashMap")];
 
 /// Crates that must not make requests. These crates describe requests as data, and the runtime makes the requests.
@@ -110,8 +110,8 @@ const RUNTIME_MAY_REQUEST: &[&str] = &[
 /// Name of the API group, in two parts so that this file passes the check for that name.
 const GROUP: (&str, &str) = ("networking.fleet", ".azure.com");
 
-/// Folders and files whose code may contain the name of the API group: `api`, the code of tests, and texts that show users the names of
-/// annotations.
+/// Folders and files whose code may contain the name of the API group: `api`, the code of tests, and texts that show
+/// users the names of annotations.
 const NAMES_MAY_BE_IN: [&str; 6] = [
     "api/",
     "testing/harness/",
@@ -121,8 +121,8 @@ const NAMES_MAY_BE_IN: [&str; 6] = [
     "cli/diagnosis/src/migrate/to_",
 ];
 
-/// Prefix of the names of Leases, both of the Go agents and of fleetnet. These names contain the name of the API group, and the
-/// check allows them outside of `api`.
+/// Prefix of the names of Leases, both of the Go agents and of fleetnet. These names contain the name of the API group,
+/// and the check allows them outside of `api`.
 const LEASE_PREFIX: &str = "2bf2b407.";
 
 pub(super) fn impure_dependencies(tree: &Tree) -> Vec<String> {
@@ -144,7 +144,8 @@ pub(super) fn impure_dependencies(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns the crates that depend on a crate that they must not depend on ([`APART`]). Optional dependencies do not count.
+/// Returns the crates that depend on a crate that they must not depend on ([`APART`]). Optional dependencies do not
+/// count.
 pub(super) fn crates_not_apart(tree: &Tree) -> Vec<String> {
     let manifests = tree.files().filter(|file| file.path.ends_with("/Cargo.toml"));
     let package = |file: &File| {
@@ -179,8 +180,8 @@ pub(super) fn impure_core(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns the functions with a parameter of type bool in the crates core and types. At a call of such a function, a reader
-/// cannot see what `true` means.
+/// Returns the functions with a parameter of type bool in the crates core and types. At a call of such a function, a
+/// reader cannot see what `true` means.
 pub(super) fn bool_parameters(tree: &Tree) -> Vec<String> {
     let mut places = Vec::new();
     for file in PURE.iter().flat_map(|pure| tree.sources(pure)) {

@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 const BUGS: &str = "docs/contributors/behaviour.md";
 /// Endings of paths that are always checked.
 const OURS: [&str; 2] = [".rs", ".md"];
-/// Endings of paths that are checked if they begin with a folder of the root. Other paths with these endings mostly name files of
-/// a user or of another project.
+/// Endings of paths that are checked if they begin with a folder of the root. Other paths with these endings mostly
+/// name files of a user or of another project.
 const OTHERS: [&str; 6] = [".yaml", ".toml", ".json", ".go", ".sh", ".txt"];
 /// Phrases that cite documents outside of the repository.
 const ELSEWHERE: [&str; 2] = ["the spec", "the design"];
-/// Words that may follow the first phrase of [`ELSEWHERE`]. With such a word, the phrase means a field of a Kubernetes object,
-/// and is allowed.
+/// Words that may follow the first phrase of [`ELSEWHERE`]. With such a word, the phrase means a field of a Kubernetes
+/// object, and is allowed.
 const FIELD: [&str; 3] = [" of ", " field", "'s "];
 
 /// Returns relative links of documents to files or headings that do not exist.
@@ -48,8 +48,8 @@ fn opens(tree: &Tree, from: &File, target: &str) -> bool {
     heading.is_none_or(|heading| headings(&file.text).contains(heading))
 }
 
-/// Returns the path, from the root, of the file that a link in `document` names. `None` if the link leaves the repository. An
-/// empty link means the document itself.
+/// Returns the path, from the root, of the file that a link in `document` names. `None` if the link leaves the
+/// repository. An empty link means the document itself.
 fn joined(document: &str, link: &str) -> Option<String> {
     if link.is_empty() {
         return Some(document.to_owned());
@@ -77,7 +77,8 @@ fn headings(text: &str) -> BTreeSet<String> {
     titles.map(anchor).collect()
 }
 
-/// Returns paths in docs and comments that name no file and no folder of the tree. A path may leave out its first folders.
+/// Returns paths in docs and comments that name no file and no folder of the tree. A path may leave out its first
+/// folders.
 pub(super) fn missing_paths(tree: &Tree) -> Vec<String> {
     let known = Known::of(tree);
     let mut places = Vec::new();
@@ -93,8 +94,8 @@ pub(super) fn missing_paths(tree: &Tree) -> Vec<String> {
 
 /// Files and folders of the tree.
 struct Known<'a> {
-    /// Paths of all files and folders. Each path is also included without its first folder, without its first two folders, and
-    /// so on.
+    /// Paths of all files and folders. Each path is also included without its first folder, without its first two
+    /// folders, and so on.
     paths: BTreeSet<&'a str>,
     /// Folders directly below the root.
     roots: BTreeSet<&'a str>,
@@ -126,7 +127,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Returns the words of a line that may be paths. A word beside a placeholder, such as `<name>.rs` or `*.md`, is not a path.
+/// Returns the words of a line that may be paths. A word beside a placeholder, such as `<name>.rs` or `*.md`, is not a
+/// path.
 fn paths(line: &str) -> impl Iterator<Item = &str> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.' | '/');
     let is_placeholder = |letter: char| matches!(letter, '<' | '>' | '*' | '{' | '}' | '$' | '…' | ':' | '@' | '~');
@@ -185,8 +187,8 @@ fn is_bug(word: &str) -> bool {
         && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns the lines that people read, each with its number: all lines of a document, and the comments of other files, without
-/// URLs.
+/// Returns the lines that people read, each with its number: all lines of a document, and the comments of other files,
+/// without URLs.
 fn prose(file: &File) -> Vec<(usize, String)> {
     let comment = |line: &str| line.split_once('#').map(|(_, comment)| comment.to_owned());
     let lines: Vec<(usize, String)> = match file.path.rsplit_once('.').map(|(_, ending)| ending) {

@@ -12,10 +12,11 @@ const NOT_RUN: &str = "<!-- not run: ";
 const END: &str = " -->";
 /// Languages of code blocks whose commands people type.
 const COMMANDS: [&str; 4] = ["sh", "bash", "console", "shell"];
-/// Programs whose commands also occur in prose. A text in backquotes that begins with such a name and a blank is a command.
+/// Programs whose commands also occur in prose. A text in backquotes that begins with such a name and a blank is a
+/// command.
 const PROGRAMS: [&str; 4] = ["bench ", "cargo ", "fleetnet ", "kubectl "];
-/// Minimum number of underscores after `::` in the name of a test in the docs. Names of tests are sentences, so a name with fewer
-/// underscores is the name of something else.
+/// Minimum number of underscores after `::` in the name of a test in the docs. Names of tests are sentences, so a name
+/// with fewer underscores is the name of something else.
 const SENTENCE: usize = 3;
 
 /// Returns names in the docs that should be tests but do not exist: in a column of tests, or as `file::test` anywhere.
@@ -40,7 +41,8 @@ pub(super) fn tests_that_are_not_there(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns blocks of commands without a marker. A marker names the test that runs the block, or the reason why no test runs it.
+/// Returns blocks of commands without a marker. A marker names the test that runs the block, or the reason why no test
+/// runs it.
 pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);
     let mut places = Vec::new();
@@ -64,8 +66,8 @@ pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns commands in prose without a marker directly behind them. A marker names the test that runs the command, or the
-/// reason why no test runs it.
+/// Returns commands in prose without a marker directly behind them. A marker names the test that runs the command, or
+/// the reason why no test runs it.
 pub(super) fn commands_in_prose_that_nothing_runs(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);
     let mut places = Vec::new();
@@ -99,8 +101,8 @@ fn is_variable_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// Returns the error if the line before a block of commands is not a valid marker. A marker names the test that runs the
-/// commands, or the reason why no test runs them.
+/// Returns the error if the line before a block of commands is not a valid marker. A marker names the test that runs
+/// the commands, or the reason why no test runs them.
 fn wrong(line: &str, known: &Tests) -> Option<String> {
     marked(line, known).map(|wrong| match wrong.as_str() {
         UNMARKED => format!("no line before it says `{RUN_BY}file::test{END}` or `{NOT_RUN}why{END}`"),
@@ -110,8 +112,8 @@ fn wrong(line: &str, known: &Tests) -> Option<String> {
 
 const UNMARKED: &str = "nothing right behind it says which test runs it, or why none does";
 
-/// Returns the error if `marker` is not a valid marker. A marker names the test that runs the commands, or the reason why no
-/// test runs them. The test must be one of `known`.
+/// Returns the error if `marker` is not a valid marker. A marker names the test that runs the commands, or the reason
+/// why no test runs them. The test must be one of `known`.
 fn marked(marker: &str, known: &Tests) -> Option<String> {
     let text_after = |word: &str| marker.strip_prefix(word)?.strip_suffix(END);
     match (text_after(RUN_BY), text_after(NOT_RUN)) {

@@ -5,8 +5,8 @@ use super::source::{File, Tree};
 const FILE_LINES: usize = 500;
 const FUNCTION_LINES: usize = 70;
 
-/// Parts of paths that exist only on one machine or at one workplace. Each text is in two pieces, so that this file passes the
-/// check.
+/// Parts of paths that exist only on one machine or at one workplace. Each text is in two pieces, so that this file
+/// passes the check.
 const MACHINE_PATHS: &[(&str, &str)] = &[("/wo", "rk/"), ("/ro", "ot/"), ("/ho", "me/"), ("sha", "red/")];
 
 /// Names of source files that Cargo knows, which need no declaration as a module.
@@ -91,7 +91,8 @@ pub(super) fn machine_paths(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// True for a character that cannot be directly before a path. After such a character, the text is a part of a longer name.
+/// True for a character that cannot be directly before a path. After such a character, the text is a part of a longer
+/// name.
 fn goes_on(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '-' | '}' | '>')
 }

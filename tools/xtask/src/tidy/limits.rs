@@ -89,7 +89,8 @@ fn is_measure(word: &str) -> bool {
     word == "Duration" || word.starts_with("NonZero") || word.strip_prefix(['u', 'i', 'f']).is_some_and(is_size)
 }
 
-/// Returns the first call in a line that makes a duration from digits, such as `Duration::from_secs` in `Duration::from_secs(3)`.
+/// Returns the first call in a line that makes a duration from digits, such as `Duration::from_secs` in
+/// `Duration::from_secs(3)`.
 fn time(line: &str) -> Option<&str> {
     let times = line.match_indices("Duration::from_").map(|(at, _)| &line[at..]);
     let mut written = times.filter_map(|text| {

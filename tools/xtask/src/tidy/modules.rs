@@ -1,4 +1,5 @@
-//! Rule about the modules of core: none uses itself through others. So a reader can read a module without those that use it.
+//! Rule about the modules of core: none uses itself through others. So a reader can read a module without those that
+//! use it.
 
 use super::source::Tree;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,8 +10,8 @@ const SOURCES: &str = "core/src/";
 /// Modules by their paths, such as `hub::view`. The root of the crate is empty.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
-/// Returns the circles of modules of core. A module and those below it count as one. A file that only names its modules is a folder:
-/// these count apart.
+/// Returns the circles of modules of core. A module and those below it count as one. A file that only names its modules
+/// is a folder: these count apart.
 pub(super) fn circles_of_core(tree: &Tree) -> Vec<String> {
     let files = tree.rust().filter_map(|file| Some((module(&file.path)?, syn::parse_file(&file.text).ok()?)));
     let files: BTreeMap<String, syn::File> = files.collect();

@@ -1,5 +1,5 @@
-//! Checks of the names of annotations and labels in messages and docs. An annotation with a short name does nothing, so a remedy with a
-//! short name does not help.
+//! Checks of the names of annotations and labels in messages and docs. An annotation with a short name does nothing, so
+//! a remedy with a short name does not help.
 
 use super::source::{File, Tree};
 use std::collections::BTreeSet;

@@ -38,8 +38,8 @@ fn defined(tree: &Tree) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(reasons(&file.text)?.iter().map(|reason| (reason.name.to_string(), reason.kind.to_string())).collect())
 }
 
-/// Returns the content of the table with this header in docs/reference/events.md. The key is the first column, and the value is
-/// the second column, which is the type.
+/// Returns the content of the table with this header in docs/reference/events.md. The key is the first column, and the
+/// value is the second column, which is the type.
 fn rows(tree: &Tree, header: &str) -> BTreeMap<String, String> {
     let lines = tree.file(DOCUMENT).map_or("", |file| file.text.as_str()).lines();
     let table = lines.skip_while(|line| !line.starts_with(header)).skip(2).take_while(|line| line.starts_with('|'));

@@ -8,8 +8,8 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-/// Names of files and folders that the checks ignore. In a linked work tree of git, `.git` is a file. cargo-fuzz writes `artifacts`
-/// and `coverage`.
+/// Names of files and folders that the checks ignore. In a linked work tree of git, `.git` is a file. cargo-fuzz writes
+/// `artifacts` and `coverage`.
 const LEFT_OUT: &[&str] = &[".git", "target", "artifacts", "coverage"];
 
 /// Document that may name commands, files and bugs that no longer exist, because it describes earlier versions.
@@ -99,8 +99,8 @@ impl File {
         Self { path, text, uncommented, code, tests, only_test }
     }
 
-    /// Returns the lines of production code in `of`, each with its number from 1. Lines that are compiled for tests only are left
-    /// out. `of` is `text`, `uncommented` or `code`.
+    /// Returns the lines of production code in `of`, each with its number from 1. Lines that are compiled for tests
+    /// only are left out. `of` is `text`, `uncommented` or `code`.
     pub(super) fn production_lines<'a>(&'a self, of: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
         let mut begin = 0;
         of.split('\n').enumerate().filter_map(move |(index, line)| {
@@ -114,13 +114,14 @@ impl File {
     /// For Rust files: returns the comments of each line; empty for a line without a comment.
     pub(super) fn comments(&self) -> impl Iterator<Item = String> {
         let lines = self.text.split('\n').zip(self.uncommented.split('\n'));
-        // In `uncommented`, the bytes of comments are blanks. So the first byte that differs from `text` starts the comment.
+        // In `uncommented`, the bytes of comments are blanks. So the first byte that differs from `text` starts the
+        // comment.
         let begin = |(line, code): &(&str, &str)| line.bytes().zip(code.bytes()).position(|(one, other)| one != other);
         lines.map(move |pair| begin(&pair).map_or_else(String::new, |at| pair.0[at..].to_owned()))
     }
 
-    /// Returns the places, as `path:line: needle`, at which the production code in `of` contains `needle` as whole words. `of`
-    /// is `text`, `uncommented` or `code`.
+    /// Returns the places, as `path:line: needle`, at which the production code in `of` contains `needle` as whole
+    /// words. `of` is `text`, `uncommented` or `code`.
     pub(super) fn places(&self, of: &str, needle: &str) -> Vec<String> {
         let found = self.production_lines(of).filter(|(_, line)| contains_words(line, needle));
         found.map(|(number, _)| format!("{}:{number}: {needle}", self.path)).collect()
@@ -147,8 +148,8 @@ impl File {
     /// True if the function whose `fn` is at position `at` has a test attribute.
     fn is_test(&self, at: usize) -> bool {
         let before = &self.code[..line_begin(&self.code, at)];
-        // Comments and strings are blank in `code`. So the last of these characters ends the previous item, or starts the block
-        // around the function. The attributes of the function are after it.
+        // Comments and strings are blank in `code`. So the last of these characters ends the previous item, or starts
+        // the block around the function. The attributes of the function are after it.
         let attributes = before.rfind(['}', ';', '{']).map_or(before, |end| &before[end + 1..]);
         attributes.contains("#[test]") || attributes.contains("#[tokio::test")
     }
@@ -246,8 +247,8 @@ fn line_begin(code: &str, at: usize) -> usize {
     code[..at].rfind('\n').map_or(0, |end| end + 1)
 }
 
-/// Returns the text with comments replaced by blanks. If `strings` is true, also replaces the contents of strings and characters.
-/// Line ends and the positions of all other text do not change.
+/// Returns the text with comments replaced by blanks. If `strings` is true, also replaces the contents of strings and
+/// characters. Line ends and the positions of all other text do not change.
 fn mask(text: &str, strings: bool) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut rest = text;

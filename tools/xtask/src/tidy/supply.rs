@@ -1,5 +1,5 @@
-//! Rules about the crates that come into the build, as `deny.toml` says: their names, their sources and their licenses. They need no
-//! network and no further tool. Known vulnerabilities need both: `cargo deny check advisories`.
+//! Rules about the crates that come into the build, as `deny.toml` says: their names, their sources and their licenses.
+//! They need no network and no further tool. Known vulnerabilities need both: `cargo deny check advisories`.
 
 use super::source::Tree;
 use programs::cargo;
@@ -12,8 +12,8 @@ const DENY: &str = "deny.toml";
 /// Source of all crates that are not in the repository.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Returns the crates in Cargo.lock that `deny.toml` denies, or that come from elsewhere than crates.io, and the dependencies
-/// without a version.
+/// Returns the crates in Cargo.lock that `deny.toml` denies, or that come from elsewhere than crates.io, and the
+/// dependencies without a version.
 pub(super) fn crates_that_are_denied(tree: &Tree) -> Vec<String> {
     let (Some(deny), Some(lock)) = (tree.file(DENY), tree.file("Cargo.lock")) else {
         return vec![format!("{DENY} or Cargo.lock is not there")];

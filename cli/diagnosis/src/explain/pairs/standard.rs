@@ -12,7 +12,8 @@ use fleetnet_types::ObjectName;
 use kube::ResourceExt as _;
 use std::collections::BTreeSet;
 
-/// Returns the exporters and importers of a Service. `is_only_api` is true if the fleet's API does not export or import it.
+/// Returns the exporters and importers of a Service. `is_only_api` is true if the fleet's API does not export or import
+/// it.
 pub(super) fn parties(snapshot: &Snapshot, service: &ObjectName, is_only_api: bool) -> Parties {
     let exporters = exporters(snapshot, service, is_only_api);
     if exporters.is_empty() && merged_imports(snapshot, service).next().is_none() {
@@ -30,8 +31,9 @@ pub(super) fn is_unknown(snapshot: &Snapshot) -> bool {
     snapshot.members.iter().any(is_unread)
 }
 
-/// Returns the clusters that export the Service, or of which slices are still imported. A ServiceExport in a cluster whose agent does not
-/// use the API may be for another implementation. It counts if nothing else exports the Service: then its user needs an explanation.
+/// Returns the clusters that export the Service, or of which slices are still imported. A ServiceExport in a cluster
+/// whose agent does not use the API may be for another implementation. It counts if nothing else exports the Service:
+/// then its user needs an explanation.
 fn exporters(snapshot: &Snapshot, service: &ObjectName, is_only_api: bool) -> BTreeSet<String> {
     let mut found: BTreeSet<String> = BTreeSet::new();
     for member in &snapshot.members {
@@ -65,7 +67,8 @@ fn importers(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
     requested.chain(others.map(|member| member.id.clone())).collect()
 }
 
-/// True if a member has imported the Service, or its namespace imports Services. If that could not be read, the steps of the pair say so.
+/// True if a member has imported the Service, or its namespace imports Services. If that could not be read, the steps
+/// of the pair say so.
 fn imports(snapshot: &Snapshot, member: &Member, service: &ObjectName) -> bool {
     let imports = member.standard_imports.known().unwrap_or_default();
     if named(imports, &service.namespace, &service.name).is_some_and(is_ours) {

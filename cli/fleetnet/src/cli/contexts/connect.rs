@@ -44,7 +44,8 @@ impl std::fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// Prepares the connection to the cluster of a context, in which the commands look for this agent. Sends no request.
+    /// Prepares the connection to the cluster of a context, in which the commands look for this agent. Sends no
+    /// request.
     ///
     /// # Errors
     /// If the context does not exist, or its kubeconfig is not usable.
@@ -60,7 +61,8 @@ impl Cluster {
         Ok(Self { context, agent_namespace, client, config, version: String::new(), request_timeout: limit })
     }
 
-    /// Connects to the cluster of a context, and asks for its version, so that later failures are not those of the connection.
+    /// Connects to the cluster of a context, and asks for its version, so that later failures are not those of the
+    /// connection.
     ///
     /// # Errors
     /// As [`Cluster::open`], or if the cluster does not answer within the time limit or refuses the credentials.

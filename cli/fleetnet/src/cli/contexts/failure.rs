@@ -8,7 +8,8 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-/// Class of a failure. A timeout has its own class: it says nothing about the cluster but that it did not answer in time.
+/// Class of a failure. A timeout has its own class: it says nothing about the cluster but that it did not answer in
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
     /// No kubeconfig has the context.
@@ -154,8 +155,8 @@ impl fmt::Display for Failure {
 
 impl Error for Failure {}
 
-/// Returns the class of an error without an HTTP status. The chain of causes has types for most classes. For DNS and proxies,
-/// hyper has no public types, so their messages decide.
+/// Returns the class of an error without an HTTP status. The chain of causes has types for most classes. For DNS and
+/// proxies, hyper has no public types, so their messages decide.
 fn class_of(error: &(dyn Error + 'static)) -> Class {
     let mut class = Class::Other;
     let mut cause = Some(error);

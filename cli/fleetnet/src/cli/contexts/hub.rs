@@ -22,8 +22,8 @@ use std::time::Duration;
 // no limit: a kubeconfig has some dozens of contexts
 pub(super) const AT_ONCE: usize = 16;
 
-/// Fails if a cluster answers and nothing in it shows that it is a hub. A hub that does not answer, or that denies this user a part of the
-/// answer, is not judged.
+/// Fails if a cluster answers and nothing in it shows that it is a hub. A hub that does not answer, or that denies this
+/// user a part of the answer, is not judged.
 ///
 /// # Errors
 /// If the cluster is not a hub. The error names the contexts that lead to one.

@@ -1,4 +1,5 @@
-//! Clusters of members whose namespace in the hub is missing. Their agents run, so the hub must not keep quiet about them.
+//! Clusters of members whose namespace in the hub is missing. Their agents run, so the hub must not keep quiet about
+//! them.
 //!
 //! ```text
 //! context: id in the Deployment of its agent, or a Lease of a member agent ──┐
@@ -24,8 +25,8 @@ use kube::api::ListParams;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 
-/// Returns those of these clusters that have a member agent whose id the hub does not know, each with the id. A cluster that the user did
-/// not name may belong to another fleet: it counts only if no other context leads to a hub.
+/// Returns those of these clusters that have a member agent whose id the hub does not know, each with the id. A cluster
+/// that the user did not name may belong to another fleet: it counts only if no other context leads to a hub.
 pub(super) async fn among(
     contexts: &Contexts,
     known: &Known,
@@ -80,8 +81,8 @@ where
     found.is_ok_and(|list| list.is_some_and(|list| !list.items.is_empty()))
 }
 
-/// Returns the id of a member that the hub does not know: that of its Deployment. Without a Deployment, the name of the cluster in the
-/// kubeconfig is the best guess.
+/// Returns the id of a member that the hub does not know: that of its Deployment. Without a Deployment, the name of the
+/// cluster in the kubeconfig is the best guess.
 fn chosen(known: &BTreeSet<String>, own: &BTreeSet<String>, has_agent: bool, cluster: Option<&str>) -> Option<String> {
     if let Some(id) = own.first() {
         return own.is_disjoint(known).then(|| id.clone());

@@ -33,7 +33,8 @@ pub(crate) struct Known {
     pub(super) hub_context: String,
     /// Cluster ids, from the namespaces of the hub.
     pub(crate) ids: BTreeSet<String>,
-    /// UIDs of the clusters by cluster id, from MemberAgents. A member writes the UID itself, so two members may have the same one.
+    /// UIDs of the clusters by cluster id, from MemberAgents. A member writes the UID itself, so two members may have
+    /// the same one.
     uids: BTreeMap<String, String>,
 }
 
@@ -91,7 +92,8 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// Returns the reason why a member was not reached that none of the contexts leads to. `is_explicit`: the user named the contexts.
+    /// Returns the reason why a member was not reached that none of the contexts leads to. `is_explicit`: the user
+    /// named the contexts.
     pub(crate) fn without_context(&self, is_explicit: bool) -> Reached {
         match () {
             () if is_explicit => Reached::NotNamed,
@@ -101,8 +103,8 @@ impl Members {
     }
 }
 
-/// Finds the contexts of members: those that the user names, or all whose cluster the hub knows as a member. Also finds clusters with a
-/// member agent that the hub should know and does not.
+/// Finds the contexts of members: those that the user names, or all whose cluster the hub knows as a member. Also finds
+/// clusters with a member agent that the hub should know and does not.
 pub(crate) async fn find(contexts: &Contexts, flags: &ClusterFlags, known: &Known) -> Members {
     let is_explicit = !flags.context.is_empty();
     let names = if is_explicit { flags.context.clone() } else { contexts.names() };
@@ -134,7 +136,8 @@ pub(crate) async fn find(contexts: &Contexts, flags: &ClusterFlags, known: &Know
     members
 }
 
-/// Adds the clusters of members that the hub does not know. A context that the user named, and that leads to no member, has failed.
+/// Adds the clusters of members that the hub does not know. A context that the user named, and that leads to no member,
+/// has failed.
 async fn add_lost(
     contexts: &Contexts,
     known: &Known,
@@ -177,8 +180,8 @@ async fn id_of(cluster: &Cluster, known: &Known) -> Result<Option<String>, Failu
     }
 }
 
-/// Returns the member that a cluster is, by its UID and by the ids in the Deployments of its agents. Where both agree, they decide.
-/// Otherwise the UID decides, because an agent with an id may not own the id.
+/// Returns the member that a cluster is, by its UID and by the ids in the Deployments of its agents. Where both agree,
+/// they decide. Otherwise the UID decides, because an agent with an id may not own the id.
 ///
 /// # Errors
 /// If several members name this cluster, and the cluster does not say which one it is.

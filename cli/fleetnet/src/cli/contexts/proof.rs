@@ -5,7 +5,8 @@
 //! context: UID of kube-system; ids in its Secret and Deployments ──┴──> one member, or a refusal
 //! ```
 //!
-//! A member writes the UID in its MemberAgent itself, so it can name the cluster of another member. The UID alone proves nothing.
+//! A member writes the UID in its MemberAgent itself, so it can name the cluster of another member. The UID alone
+//! proves nothing.
 
 use super::connect::Cluster;
 use super::members::{Known, deployed, uid};
@@ -48,8 +49,8 @@ impl Choice {
     }
 }
 
-/// Finds the context of a member, and proves that it leads there. It is the context that the user names, or the one whose cluster has the
-/// UID in the MemberAgent. `otherwise` says what the user can do without a context.
+/// Finds the context of a member, and proves that it leads there. It is the context that the user names, or the one
+/// whose cluster has the UID in the MemberAgent. `otherwise` says what the user can do without a context.
 ///
 /// # Errors
 /// If no context leads to the member, the cluster does not answer, or the proof fails.
@@ -125,8 +126,8 @@ fn member_in(secret: &Secret) -> Option<String> {
     Some(cluster_of(namespace)?.to_string())
 }
 
-/// Returns the other members of a cluster that is proven to be a member; else why it is not, as the rest of a sentence about the
-/// context.
+/// Returns the other members of a cluster that is proven to be a member; else why it is not, as the rest of a sentence
+/// about the context.
 fn verdict(
     known: &Known,
     id: &str,
@@ -187,7 +188,8 @@ mod tests {
     #[test]
     fn a_context_is_a_member_if_hub_and_cluster_agree_and_nobody_else_names_the_cluster() {
         let (user, found) = (Choice::ByUser, Choice::ByUid);
-        // UIDs in the hub, what the cluster with UID says, the member, how it was chosen; the other members, or the refusal.
+        // UIDs in the hub, what the cluster with UID says, the member, how it was chosen; the other members, or the
+        // refusal.
         type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str], &'a str, Choice, Result<&'a [&'a str], &'a str>);
         let table: &[Case<'_>] = &[
             (&[("east", UID)], &["east"], "east", found, Ok(&[])),

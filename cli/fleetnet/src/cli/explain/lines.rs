@@ -197,8 +197,8 @@ fn block<'a>(pair: &'a Pair, all: bool, unreached: &mut Unreached<'_>) -> (Block
     (Block { api: pair.api, headline, steps, cause, earlier_unknown }, hidden)
 }
 
-/// Returns the line of a step. A notice is no fault, so it is not called broken. The evidence of the cause and of the notices follows
-/// below, so that pairs with equal results are one block. `all` shows which pair has which evidence.
+/// Returns the line of a step. A notice is no fault, so it is not called broken. The evidence of the cause and of the
+/// notices follows below, so that pairs with equal results are one block. `all` shows which pair has which evidence.
 fn line_of(step: &Step, cause: Option<&Finding>, all: bool) -> (Colour, String) {
     let (word, colour) = match step.outcome {
         Outcome::Ok => ("ok", Colour::Green),

@@ -151,7 +151,8 @@ async fn list(cluster: &Cluster, resource: &ApiResource, namespace: Option<&str>
     }
 }
 
-/// Keeps the namespaces of fleetnet, and those with an annotation or the label of fleetnet. Returns the namespaces of fleetnet.
+/// Keeps the namespaces of fleetnet, and those with an annotation or the label of fleetnet. Returns the namespaces of
+/// fleetnet.
 async fn namespaces(cluster: &Cluster, collected: &mut Collected) -> Vec<String> {
     let listed = list(cluster, &resource("", "v1", "Namespace"), None).await;
     let objects = listed.unwrap_or_else(|failure| {
@@ -171,8 +172,8 @@ async fn namespaces(cluster: &Cluster, collected: &mut Collected) -> Vec<String>
     if ours.is_empty() { vec![cluster.agent_namespace.to_string()] } else { ours }
 }
 
-/// Returns the Services that the standard API imports: by the labels of their slices and derived Services, because a ServiceImport may be
-/// missing.
+/// Returns the Services that the standard API imports: by the labels of their slices and derived Services, because a
+/// ServiceImport may be missing.
 async fn imported(cluster: &Cluster, collected: &mut Collected) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     for resource in [resource("", "v1", "Service"), resource("discovery.k8s.io", "v1", "EndpointSlice")] {
@@ -188,8 +189,8 @@ async fn imported(cluster: &Cluster, collected: &mut Collected) -> BTreeSet<(Str
     found
 }
 
-/// Keeps the Services that are exported or imported, and their EndpointSlices. Those that the standard API imports are in the same
-/// namespace.
+/// Keeps the Services that are exported or imported, and their EndpointSlices. Those that the standard API imports are
+/// in the same namespace.
 async fn services(cluster: &Cluster, names: &BTreeSet<(String, String)>, collected: &mut Collected) {
     let namespaces: BTreeSet<&String> = names.iter().map(|(namespace, _)| namespace).collect();
     for namespace in namespaces {
@@ -332,8 +333,8 @@ mod tests {
     use kube::{Client, Config};
     use tower::BoxError;
 
-    /// Returns a cluster with these pods. Each log and the metrics contain the path and query of their request. A pod that is
-    /// called `broken` has no log.
+    /// Returns a cluster with these pods. Each log and the metrics contain the path and query of their request. A pod
+    /// that is called `broken` has no log.
     fn cluster_with(pods: &Value) -> Cluster {
         let list = json!({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": pods}).to_string();
         let service = tower::service_fn(move |request: Request<Body>| {

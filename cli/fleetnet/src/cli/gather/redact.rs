@@ -22,8 +22,8 @@ const PLAIN_VARIABLES: [&str; 6] =
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const REMOVED: &str = "<removed>";
 
-/// Removes from an object what may be secret or is of no use: managed fields, the last applied configuration, and values of
-/// environment variables. Secrets and ConfigMaps are not gathered at all.
+/// Removes from an object what may be secret or is of no use: managed fields, the last applied configuration, and
+/// values of environment variables. Secrets and ConfigMaps are not gathered at all.
 pub(super) fn object(object: &mut Value) {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("managedFields");
@@ -66,7 +66,8 @@ pub(super) fn secrets(text: &str) -> String {
     BEARER.replace_all(&text, "Bearer <token>").into_owned()
 }
 
-/// Replaces IP addresses by names such as `ip-1`. An address has the same name everywhere, so a reader can still compare.
+/// Replaces IP addresses by names such as `ip-1`. An address has the same name everywhere, so a reader can still
+/// compare.
 #[derive(Debug, Default)]
 pub(super) struct Addresses(BTreeMap<IpAddr, usize>);
 

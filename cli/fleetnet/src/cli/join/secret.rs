@@ -42,8 +42,8 @@ pub(crate) struct Plan {
     pub(crate) reasons: Vec<String>,
 }
 
-/// Plans the URL and the authority. An existing value that differs may be the user's, such as the hub's address inside a
-/// private network, so it stays.
+/// Plans the URL and the authority. An existing value that differs may be the user's, such as the hub's address inside
+/// a private network, so it stays.
 pub(crate) fn plan(present: &BTreeMap<String, String>, hub: &Hub, differences: Differences) -> Plan {
     let mut plan = Plan::default();
     let wanted = [(URL, &hub.url, hub.is_url_explicit), (AUTHORITY, &hub.authority, false)];
@@ -63,8 +63,8 @@ pub(crate) fn plan(present: &BTreeMap<String, String>, hub: &Hub, differences: D
     plan
 }
 
-/// Brings the Secret of a member up to date, and its namespace. A token that the hub accepts stays, unless it has a `defect` that the
-/// caller knows. An API server may accept a revoked token for some seconds more.
+/// Brings the Secret of a member up to date, and its namespace. A token that the hub accepts stays, unless it has a
+/// `defect` that the caller knows. An API server may accept a revoked token for some seconds more.
 pub(crate) async fn apply(
     hub: &Cluster,
     member: &Cluster,

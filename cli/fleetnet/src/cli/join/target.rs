@@ -1,5 +1,5 @@
-//! Check that the context of the member does not lead to the hub. Without `--hub-context`, the current context is the hub, and it
-//! is easily that of the member.
+//! Check that the context of the member does not lead to the hub. Without `--hub-context`, the current context is the
+//! hub, and it is easily that of the member.
 
 use crate::cli::contexts::connect::Cluster;
 use crate::cli::contexts::members::uid;
@@ -23,8 +23,8 @@ pub(super) async fn is_not_the_hub(hub: &Cluster, member: &Cluster) -> Result<()
     }
 }
 
-/// Returns what two clusters share if they are one. The UIDs decide, because one API server may have several URLs, and a proxy
-/// may serve several API servers at one URL. Without both UIDs, the URLs decide.
+/// Returns what two clusters share if they are one. The UIDs decide, because one API server may have several URLs, and
+/// a proxy may serve several API servers at one URL. Without both UIDs, the URLs decide.
 fn shared(hub_uid: Option<&str>, member_uid: Option<&str>, hub_url: &Uri, member_url: &Uri) -> Option<String> {
     match (hub_uid, member_uid) {
         (Some(hub), Some(member)) => (hub == member).then(|| format!("its UID is {hub}")),

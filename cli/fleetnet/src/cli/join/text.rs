@@ -38,8 +38,8 @@ pub(crate) fn values(member: &str) -> Value {
     json!({"member": {"id": member}, "hub": {"existingSecret": secret::NAME}})
 }
 
-/// Returns the commands that make the token and the Secret of the member. No command has the token in its arguments, which other users
-/// of the machine can read.
+/// Returns the commands that make the token and the Secret of the member. No command has the token in its arguments,
+/// which other users of the machine can read.
 pub(crate) fn member(subject: &Subject<'_>) -> Safe {
     let (hub, member) = (quoted(subject.hub_context), quoted(subject.member_context));
     let (namespace, agents) = (manifests::namespace(subject.member), &subject.agents);

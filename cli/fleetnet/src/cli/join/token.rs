@@ -71,7 +71,8 @@ pub(crate) fn user(member: &str) -> String {
     format!("system:serviceaccount:{}:{ACCOUNT}", namespace(member))
 }
 
-/// Reason why the present token cannot stay; `None` if its claims fit. `asked` is the life that the user asked for, if any.
+/// Reason why the present token cannot stay; `None` if its claims fit. `asked` is the life that the user asked for, if
+/// any.
 pub(crate) fn defect(token: &str, member: &str, now: Timestamp, asked: Option<Life>) -> Option<String> {
     let Claims::Token { subject, expires, half } = claims(token) else {
         return Some("the Secret had no token".to_owned());

@@ -11,8 +11,8 @@ use kube::Api;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Waits until the MemberAgent is written. The first heartbeat that this command has not seen yet counts, because a MemberAgent
-/// may be older than the agent.
+/// Waits until the MemberAgent is written. The first heartbeat that this command has not seen yet counts, because a
+/// MemberAgent may be older than the agent.
 pub(super) async fn until_heard(
     hub: &Cluster,
     options: &Options,

@@ -50,8 +50,8 @@ pub(super) async fn wait_for_agents(
     }
 }
 
-/// True if the agents still have to remove an object. The hub agent keeps a MergedServiceImport for each Service while the member agent
-/// runs. It waits for nothing but the finalizer of the member agent.
+/// True if the agents still have to remove an object. The hub agent keeps a MergedServiceImport for each Service while
+/// the member agent runs. It waits for nothing but the finalizer of the member agent.
 fn is_waited_for(found: &Found) -> bool {
     match found.object.kind.as_str() {
         HEARTBEAT => false,
@@ -81,8 +81,8 @@ pub(super) async fn remove(hub: &Cluster, namespace: &str, log: &mut Log<'_>, en
     Ok(Exit::Healthy)
 }
 
-/// Takes a member out with the hub alone. The hub agent gets the time of `--wait` to withdraw the exports and to end the claims.
-/// Then the finalizers that are left are removed, because nobody else will.
+/// Takes a member out with the hub alone. The hub agent gets the time of `--wait` to withdraw the exports and to end
+/// the claims. Then the finalizers that are left are removed, because nobody else will.
 pub(super) async fn force(hub: &Cluster, namespace: &str, log: &mut Log<'_>, wait: Duration) -> Result<Exit, Stop> {
     let contents = contents::read(hub, namespace).await?;
     for kind in ACCESS {

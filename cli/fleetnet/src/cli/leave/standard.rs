@@ -14,8 +14,8 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
-/// Deletes the exports that the member agent has written to the hub, also if another implementation of the API serves them. Removes the
-/// label with which namespaces import.
+/// Deletes the exports that the member agent has written to the hub, also if another implementation of the API serves
+/// them. Removes the label with which namespaces import.
 pub(super) async fn withdraw(
     hub: &Cluster,
     hub_namespace: &str,

@@ -108,8 +108,8 @@ async fn return_to_go(
     )))
 }
 
-/// Reads the fleet and returns the changes. Sends a heartbeat in place of the stopped member agent. Then the hub agent does not judge the
-/// member in between. If it already has, waits until it trusts the member again.
+/// Reads the fleet and returns the changes. Sends a heartbeat in place of the stopped member agent. Then the hub agent
+/// does not judge the member in between. If it already has, waits until it trusts the member again.
 async fn prepared(options: &Options, fleet: &Fleet, progress: &Progress, end: Instant) -> Result<Rollback, Stop> {
     loop {
         let snapshot = fleet.snapshot(&Scope::Migration, progress).await;
@@ -264,8 +264,8 @@ fn is_headless_claim(claim: &InternalServiceImport) -> bool {
     claim.status.as_ref().is_some_and(|status| status.type_ == Some(ServiceImportType::Headless))
 }
 
-/// Returns the namespaces of the objects with content that Go agents do not have, one for each object. An object that is being
-/// deleted waits for the Go agents.
+/// Returns the namespaces of the objects with content that Go agents do not have, one for each object. An object that
+/// is being deleted waits for the Go agents.
 async fn left<K>(hub: &Cluster, namespace: Option<&str>, is_go_form: impl Fn(&K) -> bool) -> Result<Vec<String>, Stop>
 where
     K: Clone + Debug + DeserializeOwned + Resource<DynamicType = (), Scope = NamespaceResourceScope>,

@@ -116,8 +116,8 @@ fn binding(present: &Value, wanted: &Value, differences: Differences) -> Decisio
     Decision::Update(Box::new(object), "subjects are corrected".to_owned())
 }
 
-/// Any other object: each value of the manifest is compared, and values beyond the manifest are not. A value that is absent
-/// outside of `spec` is one that an older version did not have.
+/// Any other object: each value of the manifest is compared, and values beyond the manifest are not. A value that is
+/// absent outside of `spec` is one that an older version did not have.
 fn other(present: &Value, wanted: &Value, differences: Differences) -> Decision {
     let mut found = Vec::new();
     collect(wanted, present, "", &mut found);

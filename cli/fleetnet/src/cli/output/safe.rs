@@ -1,4 +1,5 @@
-//! Text that cannot control the terminal. Objects in a cluster contain texts of others, so every printer takes [`Safe`] only.
+//! Text that cannot control the terminal. Objects in a cluster contain texts of others, so every printer takes [`Safe`]
+//! only.
 
 use serde_json::Value;
 use std::fmt::{self, Write as _};
@@ -30,7 +31,8 @@ impl Safe {
         Self(escape(&text, write_json, |c| is_harmful(c) && c != '\n'))
     }
 
-    /// Returns a value as YAML. JSON is YAML too, so a value with harmful characters is printed as JSON, which can escape them.
+    /// Returns a value as YAML. JSON is YAML too, so a value with harmful characters is printed as JSON, which can
+    /// escape them.
     pub(crate) fn yaml(value: &Value) -> Self {
         let mut options = serde_saphyr::SerializerOptions::default();
         options.prefer_block_scalars = false;
@@ -75,8 +77,8 @@ impl fmt::Display for Safe {
     }
 }
 
-/// True if a character may not reach a terminal: control characters, and characters without a shape of their own that change
-/// the order, the width or the meaning of the text around them.
+/// True if a character may not reach a terminal: control characters, and characters without a shape of their own that
+/// change the order, the width or the meaning of the text around them.
 pub(crate) fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -115,14 +115,14 @@ fn without_group(resource: &str) -> String {
     subresource.map_or_else(|| plural.to_owned(), |subresource| format!("{plural}/{subresource}"))
 }
 
-/// Connection to a server. The value is true while the connection is interrupted: then requests have no effect and no response,
-/// and watches break.
+/// Connection to a server. The value is true while the connection is interrupted: then requests have no effect and no
+/// response, and watches break.
 #[derive(Clone)]
 struct Cable(Arc<watch::Sender<bool>>);
 
 impl Cable {
-    /// True if the connection is interrupted for this user. The sandbox itself uses the user [`ADMIN`], whose connection is never
-    /// interrupted.
+    /// True if the connection is interrupted for this user. The sandbox itself uses the user [`ADMIN`], whose
+    /// connection is never interrupted.
     fn is_pulled_for(&self, user: &User) -> bool {
         *self.0.borrow() && &*user.name != ADMIN
     }
@@ -155,7 +155,8 @@ impl WatchFaults for Cable {
         let mut pulled = self.0.subscribe();
         async move {
             if pulled.wait_for(|pulled| *pulled).await.is_err() {
-                // An error means that the server was dropped. Nothing can interrupt this watch any more, so wait without end.
+                // An error means that the server was dropped. Nothing can interrupt this watch any more, so wait
+                // without end.
                 std::future::pending::<()>().await;
             }
         }

@@ -27,8 +27,8 @@ impl Server {
         }
     }
 
-    /// Returns a connection of an agent to this cluster. `name` is the role of the cluster (hub or member), and `user` is the
-    /// user of the agent.
+    /// Returns a connection of an agent to this cluster. `name` is the role of the cluster (hub or member), and `user`
+    /// is the user of the agent.
     pub(crate) async fn cluster(&self, name: &str, user: &str) -> anyhow::Result<Arc<Cluster>> {
         match self {
             Self::Memory(server) => Ok(Arc::new(server.cluster(name, user))),
@@ -67,7 +67,8 @@ impl Server {
         }
     }
 
-    /// Adds what a member needs for Deployments and pods, except their controllers, and `default/kubernetes` with its slice.
+    /// Adds what a member needs for Deployments and pods, except their controllers, and `default/kubernetes` with its
+    /// slice.
     pub(crate) async fn add_workloads(&self) -> anyhow::Result<()> {
         match self {
             Self::Memory(server) => server.add_workloads().await,

@@ -1,4 +1,5 @@
-//! Slice streams of the sandbox. The last of several members has none, so each change shows its latency with a stream and without one.
+//! Slice streams of the sandbox. The last of several members has none, so each change shows its latency with a stream
+//! and without one.
 
 use sim::agent::Setup;
 use sim::line::Line;
@@ -7,8 +8,8 @@ use std::time::Duration;
 
 /// Metric of the hub agent with the number of open slice streams.
 const OPEN: &str = "fleetnet_slice_streams";
-/// Time for which objects lag behind the streams: long enough for a change to arrive by the stream first, and shorter than the interval
-/// of changes with `--once`. So each change has the writes that it has without a stream.
+/// Time for which objects lag behind the streams: long enough for a change to arrive by the stream first, and shorter
+/// than the interval of changes with `--once`. So each change has the writes that it has without a stream.
 const OBJECT_LAG: Duration = Duration::from_millis(20);
 
 /// Slice streams of a fleet, as connections in memory. Clones share them.

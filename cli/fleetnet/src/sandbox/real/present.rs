@@ -74,8 +74,8 @@ impl OnProcesses {
         fleet::manifests::apply(&self.control_plane, fleet::manifests::MULTICLUSTER_API).await
     }
 
-    /// Grants the member's agent the rights to make EndpointSlices, and creates the slice of `default/kubernetes`. The server has the
-    /// Service and all kinds already.
+    /// Grants the member's agent the rights to make EndpointSlices, and creates the slice of `default/kubernetes`. The
+    /// server has the Service and all kinds already.
     pub(crate) async fn add_workloads(&self) -> anyhow::Result<()> {
         fleet::manifests::apply(&self.control_plane, fleet::manifests::ENDPOINT_SLICES).await?;
         workloads::make_kubernetes_slice(&self.admin()).await

@@ -1,5 +1,5 @@
-//! Scenario: kills a member's agent. The other agents continue, and existing imports stay. A new agent waits until the Leases
-//! expire, and then exports and imports the missed changes.
+//! Scenario: kills a member's agent. The other agents continue, and existing imports stay. A new agent waits until the
+//! Leases expire, and then exports and imports the missed changes.
 
 use crate::args::Scenario;
 use crate::limits::{ARRIVAL, SET_UP};

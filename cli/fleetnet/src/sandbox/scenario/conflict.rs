@@ -1,6 +1,6 @@
-//! Scenario: exports a Service with different ports from two members. The first export is accepted. The second export gets the
-//! condition Conflict, until its member changes the port. By the standard API, both exports get the condition, and the first one
-//! decides the port.
+//! Scenario: exports a Service with different ports from two members. The first export is accepted. The second export
+//! gets the condition Conflict, until its member changes the port. By the standard API, both exports get the condition,
+//! and the first one decides the port.
 
 use crate::args::{Api, Scenario};
 use crate::limits::ARRIVAL;

@@ -1,5 +1,5 @@
-//! Scenario: interrupts all connections to the hub, for longer than the time after which a member without heartbeats is silent. Existing
-//! imports stay, no member counts as silent, and missed changes arrive after the interruption.
+//! Scenario: interrupts all connections to the hub, for longer than the time after which a member without heartbeats is
+//! silent. Existing imports stay, no member counts as silent, and missed changes arrive after the interruption.
 
 use crate::args::Scenario;
 use crate::limits::SET_UP;

@@ -1,5 +1,5 @@
-//! Scenario: a member falls silent, returns, and does the same again. The other members drain its endpoints meanwhile. After the second
-//! silence they wait for a while.
+//! Scenario: a member falls silent, returns, and does the same again. The other members drain its endpoints meanwhile.
+//! After the second silence they wait for a while.
 
 use crate::args::Scenario;
 use crate::limits::SET_UP;

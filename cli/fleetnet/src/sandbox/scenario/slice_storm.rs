@@ -1,4 +1,5 @@
-//! Scenario: changes many slices many times at once. The last state of each slice arrives, and outdated states are skipped.
+//! Scenario: changes many slices many times at once. The last state of each slice arrives, and outdated states are
+//! skipped.
 
 use crate::args::Scenario;
 use crate::limits::SET_UP;

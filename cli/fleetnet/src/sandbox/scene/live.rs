@@ -21,7 +21,8 @@ struct Broken {
 }
 
 impl Scene<'_> {
-    /// Changes endpoints until this future is dropped. Continues after a failure, because a user may change the same objects.
+    /// Changes endpoints until this future is dropped. Continues after a failure, because a user may change the same
+    /// objects.
     pub(crate) async fn change_for_ever(&mut self, keys: &mut Keys) {
         self.patience = PATIENCE;
         let mut ticks = self.ticks();

@@ -83,8 +83,8 @@ pub(super) fn line(event: &Event) -> Option<String> {
     })
 }
 
-/// Describes an event in few words, for a terminal with few columns. Returns the full description if there is no shorter
-/// description.
+/// Describes an event in few words, for a terminal with few columns. Returns the full description if there is no
+/// shorter description.
 pub(super) fn short(event: &Event) -> Option<String> {
     let Event::Change(change) = event else { return line(event) };
     let Change { change: number, cluster, slice, arrived, importers, .. } = change;

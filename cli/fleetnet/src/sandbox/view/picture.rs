@@ -36,10 +36,11 @@ type Lines = Vec<(Look, String)>;
 /// Part of the picture, such as the imports. Its lines are cut if there is not enough room.
 struct Part {
     lines: Lines,
-    /// True if the first line is a heading. If only one line fits, the picture shows a line of data instead of the heading.
+    /// True if the first line is a heading. If only one line fits, the picture shows a line of data instead of the
+    /// heading.
     headed: bool,
-    /// True if the newest lines of the part are last. If there is not enough room, such a part loses its first lines instead of
-    /// its last lines.
+    /// True if the newest lines of the part are last. If there is not enough room, such a part loses its first lines
+    /// instead of its last lines.
     newest_last: bool,
     /// Importance of the part.
     rank: Rank,
@@ -89,7 +90,8 @@ pub(super) fn draw(state: &State, now: DateTime<Local>, size: Size, colours: Col
     drawn
 }
 
-/// Drops the least important parts when room is scarce. Returns true if there is room for empty lines between the parts.
+/// Drops the least important parts when room is scarce. Returns true if there is room for empty lines between the
+/// parts.
 fn give_way(parts: &mut Vec<Part>, rows: usize) -> bool {
     let worth = |parts: &[Part], most: usize| parts.iter().map(|part| part.lines.len().min(most)).sum::<usize>();
     for rank in [Rank::Fleet, Rank::Kubeconfigs, Rank::Exports] {
@@ -144,7 +146,8 @@ fn kubeconfigs(state: &State) -> Part {
     Part { lines: headed("KUBECTL", lines), headed: true, newest_last: false, rank: Rank::Kubeconfigs }
 }
 
-/// Returns the part about exports: a line for each Service and state of its exports. Clusters with the same state share a line.
+/// Returns the part about exports: a line for each Service and state of its exports. Clusters with the same state share
+/// a line.
 fn exports(state: &State) -> Part {
     let mut alike: Alike<'_> = BTreeMap::new();
     for ((service, cluster), export) in &state.exports {
@@ -161,7 +164,8 @@ fn exports(state: &State) -> Part {
     Part { lines: headed(heading, lines), headed: true, newest_last: false, rank: Rank::Exports }
 }
 
-/// Returns the part about imports: a line for each Service and state of its imports. Clusters with the same state share a line.
+/// Returns the part about imports: a line for each Service and state of its imports. Clusters with the same state share
+/// a line.
 fn imports(state: &State) -> Part {
     let mut alike: Alike<'_> = BTreeMap::new();
     for ((service, cluster), import) in &state.imports {
@@ -173,8 +177,8 @@ fn imports(state: &State) -> Part {
     Part { lines: headed("IMPORTS", grouped(alike, "in")), headed: true, newest_last: false, rank: Rank::Main }
 }
 
-/// Clusters that have the same state of a Service, to describe them on one line. The key is the Service and the state in words.
-/// The bool is true for a good state, and the list has the names of the clusters.
+/// Clusters that have the same state of a Service, to describe them on one line. The key is the Service and the state
+/// in words. The bool is true for a good state, and the list has the names of the clusters.
 type Alike<'a> = BTreeMap<(&'a str, String), (bool, Vec<&'a str>)>;
 
 fn grouped(alike: Alike<'_>, word: &str) -> Lines {
@@ -198,9 +202,9 @@ fn clusters(names: &[&str]) -> String {
     names.join(", ")
 }
 
-/// Returns the part about latencies: a line for each pair of clusters. Pairs of a cluster with itself are last. If there are many
-/// pairs, the first line is a summary of all pairs of different clusters. Before the pairs are latencies with a slice stream and
-/// without one.
+/// Returns the part about latencies: a line for each pair of clusters. Pairs of a cluster with itself are last. If
+/// there are many pairs, the first line is a summary of all pairs of different clusters. Before the pairs are latencies
+/// with a slice stream and without one.
 fn latencies(state: &State, columns: usize) -> Part {
     let mut rows: Vec<(String, Latency)> = Vec::new();
     let is_large = state.pairs.len() > CLUSTERS_NAMED * CLUSTERS_NAMED;
@@ -224,8 +228,8 @@ fn latencies(state: &State, columns: usize) -> Part {
     }
     rows.extend(pairs.into_iter().map(|(_, name, latency)| (name, latency)));
     // Each line is a name and up to four columns of numbers. A column has 9 characters: a space, and the number in 8
-    // characters. The first column is always shown, so the name gets at most all characters but 10. Other columns are shown
-    // only if there is enough room.
+    // characters. The first column is always shown, so the name gets at most all characters but 10. Other columns are
+    // shown only if there is enough room.
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0).min(columns.saturating_sub(10));
     let shown = (columns.saturating_sub(width + 1) / 9).clamp(1, 4);
     let line = |name: &str, cells: [String; 4]| {
@@ -275,8 +279,8 @@ fn headed(heading: &str, lines: Lines) -> Lines {
     std::iter::once((Look::Heading, heading.to_owned())).chain(lines).collect()
 }
 
-/// Divides the rows of the terminal among parts. If the rows do not suffice, small parts get all their rows, and the other parts
-/// get equal shares of the remaining rows.
+/// Divides the rows of the terminal among parts. If the rows do not suffice, small parts get all their rows, and the
+/// other parts get equal shares of the remaining rows.
 fn share(wanted: &[usize], rows: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|part| wanted[*part]);

@@ -13,7 +13,8 @@ pub(super) struct State {
     pub(super) began: Option<DateTime<Local>>,
     /// Text that is shown while the fleet starts.
     starting: String,
-    /// Number of running clusters. The field `agents` has the number of running agents. Both are 0 while the fleet starts.
+    /// Number of running clusters. The field `agents` has the number of running agents. Both are 0 while the fleet
+    /// starts.
     pub(super) clusters: usize,
     pub(super) agents: usize,
     /// Names of the clusters, the hub first.

@@ -30,8 +30,8 @@ impl Actor {
         Self { client, ending: BTreeSet::new(), ends: JoinSet::new() }
     }
 
-    /// Performs the actions one after the other, and records the answers. A rejected write is ignored: the next observation leads to
-    /// a new plan. Returns true if an answer may lead to more actions.
+    /// Performs the actions one after the other, and records the answers. A rejected write is ignored: the next
+    /// observation leads to a new plan. Returns true if an answer may lead to more actions.
     pub(super) async fn perform(&mut self, actions: Vec<Action>, cluster: &mut Cluster) -> bool {
         while self.ends.try_join_next().is_some() {}
         let mut is_changed = false;

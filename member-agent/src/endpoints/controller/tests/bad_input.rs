@@ -1,4 +1,5 @@
-//! Tests of malformed objects: the controller uses their valid parts, and still publishes the endpoints of other objects.
+//! Tests of malformed objects: the controller uses their valid parts, and still publishes the endpoints of other
+//! objects.
 
 use super::builders::{
     Build as _, BuildPod as _, BuildService as _, BuildSlice as _, named_port, node, pod, port, service, slice,

@@ -19,8 +19,8 @@ fn world(batch_period: Duration) -> World {
     world
 }
 
-/// Calls `event` for the pods 0, 1 and 2, with a wait of `delays` milliseconds before each call. Checks the times of the
-/// writes.
+/// Calls `event` for the pods 0, 1 and 2, with a wait of `delays` milliseconds before each call. Checks the times of
+/// the writes.
 #[track_caller]
 fn check(batch_period: Duration, event: impl Fn(&mut World, usize), delays: [u32; 3], expected_milliseconds: &[u128]) {
     let mut world = world(batch_period);

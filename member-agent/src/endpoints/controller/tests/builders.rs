@@ -23,8 +23,8 @@ fn metadata(name: &str, namespace: &str) -> Metadata {
     Metadata { name: name.into(), namespace: namespace.into(), uid, ..Metadata::default() }
 }
 
-/// Returns an IPv4 Service with address 10.0.0.10, selector foo=bar and a TCP port. The port has the name of the Service and
-/// targets port 80 of the pods.
+/// Returns an IPv4 Service with address 10.0.0.10, selector foo=bar and a TCP port. The port has the name of the
+/// Service and targets port 80 of the pods.
 pub(crate) fn service(name: &str) -> Service {
     let mut service = Service { metadata: metadata(name, NAMESPACE), ..Service::default() };
     service.metadata.creation_timestamp = time(CREATED);
@@ -150,8 +150,8 @@ impl BuildService for Service {
     }
 }
 
-/// Returns a ready pod on node-1 with label foo=bar. Pod 7 has the address 10.1.0.7. The third byte of the address grows after
-/// every 250 pods: pod 250 has the address 10.1.1.0.
+/// Returns a ready pod on node-1 with label foo=bar. Pod 7 has the address 10.1.0.7. The third byte of the address
+/// grows after every 250 pods: pod 250 has the address 10.1.1.0.
 pub(crate) fn pod(number: usize) -> Pod {
     let mut pod = Pod { metadata: metadata(&format!("pod{number}"), NAMESPACE), ..Pod::default() };
     pod.metadata.labels = TextMap::from([("foo", "bar")]);
@@ -222,7 +222,8 @@ pub(crate) fn node(name: &str, zone: &str, cpu: &str) -> Node {
     node
 }
 
-/// Returns an IPv4 slice without endpoints, as kube-controller-manager creates it for a Service with numeric target ports.
+/// Returns an IPv4 slice without endpoints, as kube-controller-manager creates it for a Service with numeric target
+/// ports.
 pub(crate) fn slice(name: &str, service: &Service) -> EndpointSlice {
     let ports = service.spec.ports.iter().map(|port| EndpointPort {
         name: Some(port.name.clone()),

@@ -1,5 +1,5 @@
-//! Tests of own and foreign writes: the delays after them, and the foreign writes from which the controller concludes that
-//! another controller is active.
+//! Tests of own and foreign writes: the delays after them, and the foreign writes from which the controller concludes
+//! that another controller is active.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, pod, service, slice};
 use super::world::{Fate, MILLISECOND, SECOND, World};
@@ -139,8 +139,8 @@ fn a_write_requested_long_ago_counts_as_foreign_when_it_comes() {
     assert_eq!(world.controller.take_foreign_change(), Some(world.now));
 }
 
-/// Simulates another writer that undoes each write of the controller, for this number of seconds. Returns the number of writes of
-/// the controller.
+/// Simulates another writer that undoes each write of the controller, for this number of seconds. Returns the number of
+/// writes of the controller.
 fn fight(world: &mut World, seconds: u32) -> usize {
     for _ in 0..seconds * 20 {
         let name = world.only_slice_of("web").metadata.name;
@@ -159,8 +159,8 @@ fn a_fight_costs_a_write_a_second() {
 
 #[test]
 fn a_fight_costs_a_write_a_second_also_where_they_are_faster_than_the_answer() {
-    // Here the watch shows the foreign write before the response to the controller's earlier own write arrives. The next plan
-    // must have the same delay as after any foreign write.
+    // Here the watch shows the foreign write before the response to the controller's earlier own write arrives. The
+    // next plan must have the same delay as after any foreign write.
     let mut world = world();
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
     world.settle();

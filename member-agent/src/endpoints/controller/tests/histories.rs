@@ -1,9 +1,9 @@
-//! Tests of the EndpointSlice controller with random histories of a cluster. Pods, Nodes and Services are created, changed and
-//! deleted. Writes fail, are delayed or lose their response. Watches lag, the clock steps, the process restarts, the controller
-//! becomes active and inactive, and a user edits slices.
+//! Tests of the EndpointSlice controller with random histories of a cluster. Pods, Nodes and Services are created,
+//! changed and deleted. Writes fail, are delayed or lose their response. Watches lag, the clock steps, the process
+//! restarts, the controller becomes active and inactive, and a user edits slices.
 //!
-//! At the end of a history, all endpoints are published correctly, and the controller has nothing left to write. During a
-//! history, no own write removes an endpoint that should exist, and no own write counts as a foreign write.
+//! At the end of a history, all endpoints are published correctly, and the controller has nothing left to write. During
+//! a history, no own write removes an endpoint that should exist, and no own write counts as a foreign write.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, NAMESPACE, named_port, node, pod, port, service};
 use super::model;
@@ -140,7 +140,8 @@ impl History {
         }
     }
 
-    /// Returns the pod with the UID, Node and containers of the existing pod of this name. A new pod gets random values.
+    /// Returns the pod with the UID, Node and containers of the existing pod of this name. A new pod gets random
+    /// values.
     fn incarnate(&mut self, mut pod: Pod) -> Pod {
         if let Some(known) = self.world.pods.get(&(NAMESPACE.to_owned(), pod.metadata.name.to_string())) {
             (pod.metadata.uid, pod.spec) = (known.metadata.uid.clone(), known.spec.clone());
@@ -386,8 +387,8 @@ fn double(slice: &mut serde_json::Value) {
     endpoints.extend(endpoints.first().cloned());
 }
 
-/// Returns the endpoints that all Services should have now. Omits Services that are being deleted, because the controller creates
-/// no slices for them.
+/// Returns the endpoints that all Services should have now. Omits Services that are being deleted, because the
+/// controller creates no slices for them.
 fn identities(world: &World) -> BTreeSet<String> {
     let staying = world.services.values().filter(|service| !service.metadata.is_terminating());
     staying.flat_map(|service| model::identities(world, service)).collect()

@@ -1,5 +1,5 @@
-//! Second implementation of the rules for endpoints, for comparison with the controller. It applies the rules to one pod at a
-//! time.
+//! Second implementation of the rules for endpoints, for comparison with the controller. It applies the rules to one
+//! pod at a time.
 
 use super::world::World;
 use endpointslice::model::{ClusterIpFamily, EndpointSlice, Pod, Service, ServiceType, TargetPort};
@@ -41,8 +41,8 @@ pub(crate) fn waits_for_a_node(world: &World, service: &Service) -> bool {
     !service.spec.publish_not_ready_addresses && pods.any(|pod| !world.nodes.contains_key(&*pod.spec.node_name))
 }
 
-/// Returns the smallest possible number of slices for the Service. Endpoints can share a slice only if they have the same address
-/// type and the same ports. An address type without endpoints needs one slice.
+/// Returns the smallest possible number of slices for the Service. Endpoints can share a slice only if they have the
+/// same address type and the same ports. An address type without endpoints needs one slice.
 pub(crate) fn fewest_slices(world: &World, service: &Service) -> usize {
     let max = world.config.max_endpoints_per_slice();
     let slices = families(service).into_iter().map(|family| {
@@ -95,7 +95,8 @@ fn is_eligible(pod: &Pod, service: &Service) -> bool {
         && !pod.status.phase.is_terminal()
 }
 
-/// Returns the pod's addresses of an address family in canonical form. Omits addresses that the API server rejects in a slice.
+/// Returns the pod's addresses of an address family in canonical form. Omits addresses that the API server rejects in a
+/// slice.
 fn addresses(pod: &Pod, family: &str) -> Vec<String> {
     let parsed = pod.status.pod_ips.iter().filter_map(|ip| ip.ip.parse::<IpAddr>().ok());
     let usable = parsed.filter(|address| {

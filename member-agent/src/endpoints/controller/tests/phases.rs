@@ -1,4 +1,5 @@
-//! Tests of the phases of a plan (creates, then updates, then deletes): what a failed write delays, and how a plan ends.
+//! Tests of the phases of a plan (creates, then updates, then deletes): what a failed write delays, and how a plan
+//! ends.
 
 use super::builders::{
     Build as _, BuildPod as _, BuildService as _, BuildSlice as _, NAMESPACE, pod, port, service, slice,
@@ -29,8 +30,8 @@ fn is(operation: Operation) -> impl Fn(&SliceWrite) -> bool {
     move |write| write.receipt.operation == operation
 }
 
-/// Returns a cluster with a Service that was deleted and recreated with the same name. The controller deletes the slices of the
-/// deleted Service after it has written the slices of the new Service.
+/// Returns a cluster with a Service that was deleted and recreated with the same name. The controller deletes the
+/// slices of the deleted Service after it has written the slices of the new Service.
 fn recreated() -> World {
     let mut world = World::new();
     world.make_slice(&slice("web-old", &service("web")).holding([&pod(1), &pod(2)]).owned_by("an-earlier-one"));
@@ -132,8 +133,8 @@ fn is_ipv6(write: &SliceWrite) -> bool {
     matches!(&write.verb, fleetnet_runtime::Verb::Create { body } if body["addressType"] == "IPv6")
 }
 
-/// Loses the responses to creates of slices, then calls `again`, which makes this process or a restarted process retry. Checks
-/// that the retry finds the created slices and creates no others.
+/// Loses the responses to creates of slices, then calls `again`, which makes this process or a restarted process retry.
+/// Checks that the retry finds the created slices and creates no others.
 fn check_lost_answers(again: impl Fn(&mut World)) {
     let mut world = World::with(config(2), Timing::default());
     world.pause_watch(true);
@@ -346,8 +347,8 @@ fn a_service_of_many_slices_is_written_32_at_a_time() {
     assert_eq!(world.take_done(), [Update; 100]);
 }
 
-/// Removes all pods of one of two slices. Then changes one pod of the other slice during each write, `rounds` times. Returns
-/// the operations of all writes, and the number of slices at the end.
+/// Removes all pods of one of two slices. Then changes one pod of the other slice during each write, `rounds` times.
+/// Returns the operations of all writes, and the number of slices at the end.
 fn churning(rounds: usize, fate: impl Fn(&SliceWrite) -> Fate + 'static) -> (Vec<Operation>, usize) {
     let mut world = settled(10, 8);
     world.writes_are(fate);

@@ -1,5 +1,5 @@
-//! Comparison of the simulated engine ([`World`]) with the real engine on memkube. The same events of a cluster with the same
-//! troubles give the same slices, and cost the same writes.
+//! Comparison of the simulated engine ([`World`]) with the real engine on memkube. The same events of a cluster with
+//! the same troubles give the same slices, and cost the same writes.
 
 use super::builders::NAMESPACE;
 use super::world::{Fate, NOON, SECOND, World};
@@ -228,7 +228,8 @@ impl Both {
         self.show(kind, &patched.expect("memkube changes it"));
     }
 
-    /// Deletes an object. A pod that runs on a Node stays as terminating, until it is deleted again without a grace period.
+    /// Deletes an object. A pod that runs on a Node stays as terminating, until it is deleted again without a grace
+    /// period.
     async fn delete(&mut self, kind: &str, name: &str, grace_period_seconds: Option<u32>) {
         let options = DeleteParams { grace_period_seconds, ..DeleteParams::default() };
         drop(self.real.api(kind).delete(name, &options).await.expect("memkube deletes it"));

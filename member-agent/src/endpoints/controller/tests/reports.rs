@@ -165,8 +165,8 @@ fn a_sync_is_measured_as_kube_controller_manager_does() {
     check(&world, &after_second);
 }
 
-/// As in kube-controller-manager's metrics, all phases of one plan together count as one sync. Each failed attempt also counts
-/// as a sync.
+/// As in kube-controller-manager's metrics, all phases of one plan together count as one sync. Each failed attempt also
+/// counts as a sync.
 #[test]
 fn a_sync_of_several_phases_counts_once_and_each_try_that_fails() {
     let mut world = World::new();
@@ -219,7 +219,8 @@ fn writes_that_fail_together_are_one_sync_that_failed() {
     check(&world, &[("syncs{result=\"error\"}", 1.0)]);
 }
 
-/// In this test, the next pod always appears before the write for the previous pod finishes, so the Service never settles.
+/// In this test, the next pod always appears before the write for the previous pod finishes, so the Service never
+/// settles.
 #[test]
 fn a_service_that_never_rests_has_gauges_of_now_and_syncs() {
     let mut world = World::new();

@@ -1,5 +1,5 @@
-//! Simulated API server for EndpointSlices ([`Server`]): versions, preconditions, merge patches, validation, finalizers and a
-//! watch.
+//! Simulated API server for EndpointSlices ([`Server`]): versions, preconditions, merge patches, validation, finalizers
+//! and a watch.
 
 use crate::endpoints::SliceWrite;
 use endpointslice::model::EndpointSlice;
@@ -119,8 +119,8 @@ impl Server {
         }
     }
 
-    /// Stores a slice. As on a real server, a write without a change does not raise the resourceVersion. A change of metadata
-    /// other than labels does not raise the generation.
+    /// Stores a slice. As on a real server, a write without a change does not raise the resourceVersion. A change of
+    /// metadata other than labels does not raise the generation.
     fn store(&mut self, mut slice: Value) -> Value {
         let name = name_of(&slice);
         let old = self.slices.get(&name).cloned().unwrap_or_default();

@@ -90,8 +90,8 @@ fn a_service_that_is_gone_is_forgotten_and_others_are_not() {
         slices[0].metadata.annotations.get(ANNOTATION_TRIGGER_TIME).map(ToString::to_string)
     };
     assert_eq!(when(&world, "shop").as_deref(), Some("2026-03-01T00:00:00Z"), "the shop is known");
-    // Delete the slice of `web`, and then create the Service again. The controller has forgotten the earlier Service and its
-    // changes, so the trigger time is the creation time of the Service.
+    // Delete the slice of `web`, and then create the Service again. The controller has forgotten the earlier Service
+    // and its changes, so the trigger time is the creation time of the Service.
     world.delete_slice(&world.slices_of("web")[0].metadata.name.clone());
     world.settle();
     world.set(service("web"));

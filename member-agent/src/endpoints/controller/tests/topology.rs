@@ -13,8 +13,8 @@ fn unready(mut node: Node) -> Node {
     node
 }
 
-/// Returns a cluster with a Service with topology hints, and this number of ready pods in each of the zones a, b and c. The Node
-/// of each zone has as many CPUs as pods, so each pod gets a hint for its own zone.
+/// Returns a cluster with a Service with topology hints, and this number of ready pods in each of the zones a, b and c.
+/// The Node of each zone has as many CPUs as pods, so each pod gets a hint for its own zone.
 fn hinted(pods: [usize; 3]) -> World {
     let mut world = World::new();
     world.remove_node("node-1");
@@ -38,8 +38,8 @@ fn hinted(pods: [usize; 3]) -> World {
     world
 }
 
-/// Creates or changes these Nodes, and checks whether the controller plans the Service again. The Nodes of the Service's pods
-/// keep their zones.
+/// Creates or changes these Nodes, and checks whether the controller plans the Service again. The Nodes of the
+/// Service's pods keep their zones.
 #[track_caller]
 fn check(pods: [usize; 3], nodes: Vec<Node>, is_touched: bool) {
     let mut world = hinted(pods);

@@ -139,8 +139,8 @@ fn a_service_that_never_comes_to_rest_has_the_time_of_what_each_write_publishes(
         world.deliver_responses();
         world.writes_are(|_| Fate::Slow);
         if second > 10 {
-            // The write that has just finished was sent before this second's change of the pod. So the slice has the time of
-            // the previous second's change.
+            // The write that has just finished was sent before this second's change of the pod. So the slice has the
+            // time of the previous second's change.
             assert_eq!(trigger_time(&world), Some(time(second - 1)));
         }
     }

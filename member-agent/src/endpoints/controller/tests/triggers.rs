@@ -235,8 +235,8 @@ fn remarks_of_others_on_a_slice_are_no_news() {
     world.edit_slice(&name, |slice| slice["metadata"]["annotations"]["example.com/seen"] = json!("7"));
     world.advance(SECOND * 3);
     assert_eq!((world.take_done(), world.plans), (vec![], plans));
-    // The next write must succeed at once and keep the foreign annotation. So its precondition must be the resourceVersion
-    // after the foreign write, although the foreign write caused no plan.
+    // The next write must succeed at once and keep the foreign annotation. So its precondition must be the
+    // resourceVersion after the foreign write, although the foreign write caused no plan.
     world.set(pod(1).not_ready());
     world.settle();
     assert_eq!(world.take_done(), [Update]);

@@ -1,5 +1,5 @@
-//! Tests of pods and Nodes that are undecodable when the controller becomes active. These objects exist, so none of their
-//! endpoints is removed.
+//! Tests of pods and Nodes that are undecodable when the controller becomes active. These objects exist, so none of
+//! their endpoints is removed.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, named_port, node, pod, port, service};
 use super::world::{SECOND, World};
@@ -9,8 +9,8 @@ use endpointslice::model::ClusterIpFamily::{IPv4, IPv6};
 
 const ALL: [&str; 3] = ["pod1 10.1.0.1 ready serving", "pod2 10.1.0.2 ready serving", "pod3 10.1.0.3 ready serving"];
 
-/// Returns a settled cluster in which the agent has restarted while the object with this name is undecodable. The object
-/// becomes decodable when a test applies it again.
+/// Returns a settled cluster in which the agent has restarted while the object with this name is undecodable. The
+/// object becomes decodable when a test applies it again.
 fn world(undecodable: &'static str) -> World {
     let mut world = World::with(Config::default().with_max_endpoints_per_slice(2).unwrap(), Default::default());
     world.set(node("node-2", "zone-b", ""));

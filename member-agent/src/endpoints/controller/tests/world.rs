@@ -1,5 +1,5 @@
-//! Simulated cluster with an EndpointSlice controller and a simulated engine ([`World`]). Time is simulated, too. The simulated
-//! engine follows these rules of the agents' engine:
+//! Simulated cluster with an EndpointSlice controller and a simulated engine ([`World`]). Time is simulated, too. The
+//! simulated engine follows these rules of the agents' engine:
 //!
 //! - The response to a write is applied before the watch shows the change, and only once ([`Versions`]).
 //! - Each slice has one write at a time. A Service has no plan while one of its slices is being created.
@@ -29,8 +29,8 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 const BACK_OFF: Duration = Duration::from_millis(20);
 /// Shortest delay until the next plan, if a plan requests a time for it. The engine has the same limit.
 const AGAIN_SOONEST: Duration = Duration::from_millis(5);
-/// Maximum number of steps (plans, events and responses) until the cluster has settled. If more steps are needed, the test
-/// fails.
+/// Maximum number of steps (plans, events and responses) until the cluster has settled. If more steps are needed, the
+/// test fails.
 const MOST_STEPS: usize = 20_000;
 
 /// Simulated outcome of a write that the controller sends.
@@ -46,8 +46,8 @@ pub(crate) enum Fate {
     Slow,
     /// The server rejects the write for its content.
     Rejected,
-    /// The server executes the write, but its response arrives only at [`World::deliver_responses`]. The watch shows the change
-    /// earlier.
+    /// The server executes the write, but its response arrives only at [`World::deliver_responses`]. The watch shows
+    /// the change earlier.
     AnsweredLate,
 }
 
@@ -64,7 +64,8 @@ pub(crate) struct Done {
 pub(crate) struct Counted {
     /// Number of plans with nothing left to write, in which every pod has a Node.
     pub(crate) rests: usize,
-    /// Number of failed syncs. A sync fails at a failed write, or if a pod still has no Node when nothing is left to write.
+    /// Number of failed syncs. A sync fails at a failed write, or if a pod still has no Node when nothing is left to
+    /// write.
     pub(crate) errors: usize,
     /// Operations of the writes that succeeded.
     pub(crate) changes: Vec<Operation>,
@@ -82,8 +83,8 @@ struct Flight {
     note: BTreeSet<String>,
 }
 
-/// Check that a test makes after each write that the server executes. Its arguments are the result of the test's [`Note`]
-/// function at the time of the plan, and the slices before and after the write.
+/// Check that a test makes after each write that the server executes. Its arguments are the result of the test's
+/// [`Note`] function at the time of the plan, and the slices before and after the write.
 pub(crate) type Guard = Box<dyn Fn(&BTreeSet<String>, &[EndpointSlice], &[EndpointSlice])>;
 /// Function that describes the state of the cluster when a write is planned. The [`Guard`] gets the description.
 pub(crate) type Note = fn(&World) -> BTreeSet<String>;
@@ -113,9 +114,11 @@ pub(crate) struct World {
     again: BTreeMap<ObjectName, Timestamp>,
     retries: BTreeMap<ObjectName, Timestamp>,
     troubles: Vec<(SliceWrite, Option<Timestamp>)>,
-    /// Latest failed write to each slice: a hash of its content, and its error. Removed when a write to the slice succeeds.
+    /// Latest failed write to each slice: a hash of its content, and its error. Removed when a write to the slice
+    /// succeeds.
     failing: BTreeMap<ObjectName, (u64, String)>,
-    /// Services with a write since the last sync ended. Only the first failure of such a Service counts as a failed sync.
+    /// Services with a write since the last sync ended. Only the first failure of such a Service counts as a failed
+    /// sync.
     tries: BTreeSet<ObjectName>,
     pub(crate) counted: Counted,
     flights: VecDeque<Flight>,
@@ -270,8 +273,8 @@ impl World {
         self.server.webhook = Some(webhook);
     }
 
-    /// Clears the notes of all writes in flight, so that the [`Guard`] does not check these writes. After a foreign write to the
-    /// slice of such a write, the note is outdated, and the check would fail.
+    /// Clears the notes of all writes in flight, so that the [`Guard`] does not check these writes. After a foreign
+    /// write to the slice of such a write, the note is outdated, and the check would fail.
     pub(crate) fn forget_notes(&mut self) {
         self.flights.iter_mut().for_each(|flight| flight.note.clear());
     }

@@ -4,8 +4,8 @@ use crate::auth::Verb;
 use crate::registry::{Definition, Scope};
 use serde_json::{Map, Value, json};
 
-/// Returns pairs of an OpenAPI path and its operations, for all paths of a resource. `root` is the prefix of its group version,
-/// for example `apis/discovery.k8s.io/v1`.
+/// Returns pairs of an OpenAPI path and its operations, for all paths of a resource. `root` is the prefix of its group
+/// version, for example `apis/discovery.k8s.io/v1`.
 pub(super) fn of(root: &str, definition: &Definition, version: &str) -> Vec<(String, Value)> {
     let plural = &definition.plural;
     let namespaced = definition.scope == Scope::Namespaced;

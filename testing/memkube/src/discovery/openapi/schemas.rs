@@ -99,8 +99,8 @@ fn custom_name(definition: &Definition, version: &str) -> String {
     parts.join(".")
 }
 
-/// Schema of a custom kind, from its CustomResourceDefinition. If a kind was registered without a CustomResourceDefinition,
-/// its schema accepts any field.
+/// Schema of a custom kind, from its CustomResourceDefinition. If a kind was registered without a
+/// CustomResourceDefinition, its schema accepts any field.
 fn custom_schema(server: &MemKube, definition: &Definition, version: &str, metadata: &str) -> Value {
     let resource = ResourceId::new("apiextensions.k8s.io", "customresourcedefinitions");
     let stored = server.peek(&resource, "", &definition.qualified_plural());

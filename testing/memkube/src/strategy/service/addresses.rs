@@ -31,8 +31,8 @@ const TYPES_WITH: [(&str, &[&str]); 8] = [
 ];
 const INTERNAL: [&str; 3] = ["ClusterIP", "LoadBalancer", "NodePort"];
 
-/// Restores addresses and families that an update omitted, and drops unchanged fields that the new type of the Service does not
-/// have. Makes `clusterIP` and `clusterIPs` consistent if a client sets only one of them.
+/// Restores addresses and families that an update omitted, and drops unchanged fields that the new type of the Service
+/// does not have. Makes `clusterIP` and `clusterIPs` consistent if a client sets only one of them.
 pub(super) fn complete(object: &mut Object, old: Option<&Object>) {
     let kind = text_at(object, "spec.type").to_owned();
     for (name, types) in TYPES_WITH {

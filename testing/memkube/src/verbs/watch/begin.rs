@@ -20,8 +20,8 @@ struct Begin {
     initial: VecDeque<Arc<Stored>>,
     end_of_initial: bool,
     cursor: u64,
-    /// Error to send if the event log starts after the requested resourceVersion. After the error, the watch ends. `None` if the
-    /// log is long enough.
+    /// Error to send if the event log starts after the requested resourceVersion. After the error, the watch ends.
+    /// `None` if the log is long enough.
     too_old: Option<Status>,
 }
 
@@ -42,7 +42,8 @@ impl Watch {
         let table = state.store.table_or_new(&resource);
         let (changed, ended, told) = (table.changed(), table.ended(), table.last());
         let incarnation = state.store.incarnation();
-        // Dropping this value decrements the count of watches. So the count is correct for every return from this function.
+        // Dropping this value decrements the count of watches. So the count is correct for every return from this
+        // function.
         let open = Open::count(server, &mut state);
         drop(state);
         let deadline = Instant::now() + duration;
@@ -117,7 +118,8 @@ impl Begin {
                 (all.filter(matching).cloned().collect(), state.store.revision())
             }
         };
-        // kube-apiserver sends the bookmark after the initial objects also if the client did not set `sendInitialEvents`.
+        // kube-apiserver sends the bookmark after the initial objects also if the client did not set
+        // `sendInitialEvents`.
         Self { initial, end_of_initial: options.bookmarks, cursor, too_old: None }
     }
 }

@@ -24,8 +24,8 @@ impl Event {
 
     /// Returns the event for a change, or `None` if the selectors of the watch do not match the change.
     ///
-    /// The event is `ADDED` for an object that starts to match the selectors, and `DELETED` for an object that no longer
-    /// matches.
+    /// The event is `ADDED` for an object that starts to match the selectors, and `DELETED` for an object that no
+    /// longer matches.
     pub(super) fn of(
         encoder: &Encoder,
         registered: Option<&Registered>,

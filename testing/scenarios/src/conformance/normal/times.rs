@@ -53,7 +53,8 @@ impl Times {
         }
     }
 
-    /// Replaces an object's creationTimestamp and deletionTimestamp by placeholders. Times of a dry run are not recorded.
+    /// Replaces an object's creationTimestamp and deletionTimestamp by placeholders. Times of a dry run are not
+    /// recorded.
     pub(super) fn stamp(&mut self, meta: &Value, written: &mut Map<String, Value>, dry_run: bool) {
         let Some(uid) = meta["uid"].as_str() else { return };
         if let Some(created) = meta["creationTimestamp"].as_str() {

@@ -22,7 +22,8 @@ pub(super) struct Answered {
 /// Function that changes a response.
 pub(super) type Change = fn(&mut Answered);
 
-/// Faults in responses. Each entry has a description, the file in `table/` that should detect the fault, and the change.
+/// Faults in responses. Each entry has a description, the file in `table/` that should detect the fault, and the
+/// change.
 pub(super) const ALL: [(&str, &str, Change); 5] = [
     ("updates move creationTimestamp", "verbs", |answered| {
         if answered.method == Method::PUT || answered.method == Method::PATCH {

@@ -22,7 +22,8 @@ pub(super) struct ChangedRequest {
 /// Function that changes a request.
 pub(super) type Change = fn(&mut ChangedRequest);
 
-/// Faults in decoding requests. Each entry has a description, the file in `table/` that should detect the fault, and the change.
+/// Faults in decoding requests. Each entry has a description, the file in `table/` that should detect the fault, and
+/// the change.
 pub(super) const ALL: [(&str, &str, Change); 24] = [
     ("label selectors are ignored", "selectors", |request| request.forget("labelSelector")),
     ("field selectors are ignored", "selectors", |request| request.forget("fieldSelector")),
@@ -65,8 +66,8 @@ impl ChangedRequest {
         }
     }
 
-    /// Changes a request for all namespaces into a request for one namespace. If `watches` is true, this function changes only
-    /// watches, otherwise only lists.
+    /// Changes a request for all namespaces into a request for one namespace. If `watches` is true, this function
+    /// changes only watches, otherwise only lists.
     fn take_one_namespace(&mut self, watches: bool) {
         let is_watch = self.query.iter().any(|pair| pair.starts_with("watch="));
         for (all, plural) in [("/api/v1", "configmaps"), ("/apis/conformance.test/v1", "widgets")] {

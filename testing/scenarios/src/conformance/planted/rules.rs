@@ -33,7 +33,8 @@ pub(super) enum RuleFault {
     Columns,
 }
 
-/// Faults in rules. Each entry has a description, the file in `table/` that should detect the fault, and the rule to disable.
+/// Faults in rules. Each entry has a description, the file in `table/` that should detect the fault, and the rule to
+/// disable.
 pub(super) const ALL: [(&str, &str, RuleFault); 21] = [
     ("bodies are not decoded", "verbs", RuleFault::Decoding),
     ("defaults are not set", "builtin", RuleFault::Defaults),

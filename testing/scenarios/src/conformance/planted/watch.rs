@@ -18,7 +18,8 @@ pub(super) enum WatchFault {
     Breaks,
 }
 
-/// Faults in reads and watches. Each entry has a description, the file in `table/` that should detect the fault, and the fault.
+/// Faults in reads and watches. Each entry has a description, the file in `table/` that should detect the fault, and
+/// the fault.
 pub(super) const ALL: [(&str, &str, WatchFault); 5] = [
     ("watches do not show deletions", "watches", WatchFault::LosesDeletions),
     ("watches lose an event", "watches", WatchFault::LosesSecond),

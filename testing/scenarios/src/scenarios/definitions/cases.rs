@@ -14,8 +14,8 @@ pub(super) enum Change {
     Name(String),
     /// Applies this merge patch to the object.
     Object(Value),
-    /// Applies a merge patch to the object's status. The value contains only fields of the status, without the enclosing
-    /// `status`.
+    /// Applies a merge patch to the object's status. The value contains only fields of the status, without the
+    /// enclosing `status`.
     Status(Value),
 }
 

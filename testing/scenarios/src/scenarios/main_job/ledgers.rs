@@ -1,11 +1,12 @@
-//! Expected writes of the main job. Each ledger is an array of three parts: writes in the hub, in the exporter and in the
-//! importer.
+//! Expected writes of the main job. Each ledger is an array of three parts: writes in the hub, in the exporter and in
+//! the importer.
 
 use crate::environment::Environment;
 use crate::scenarios::ledger::counts;
 use std::collections::BTreeMap;
 
-/// Returns the expected writes for the first export of a Service with one slice: in the hub, in the exporter and in the importer.
+/// Returns the expected writes for the first export of a Service with one slice: in the hub, in the exporter and in the
+/// importer.
 pub(super) fn first_export<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let (exporter, user) = (&env.members[0].hub_namespace, &env.namespace);
     [
@@ -25,8 +26,8 @@ pub(super) fn first_export<B>(env: &Environment<B>) -> [BTreeMap<String, usize>;
     ]
 }
 
-/// Returns the expected writes for the first import of a Service with one exported slice: in the hub, in the exporter and in the
-/// importer.
+/// Returns the expected writes for the first import of a Service with one exported slice: in the hub, in the exporter
+/// and in the importer.
 pub(super) fn first_import<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [exporter, importer] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;
@@ -52,8 +53,8 @@ pub(super) fn first_import<B>(env: &Environment<B>) -> [BTreeMap<String, usize>;
     ]
 }
 
-/// Returns the expected writes for the removal of an imported Service's only export, with one slice: in the hub, in the exporter
-/// and in the importer.
+/// Returns the expected writes for the removal of an imported Service's only export, with one slice: in the hub, in the
+/// exporter and in the importer.
 pub(super) fn unexport<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [exporter, importer] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;
@@ -81,7 +82,8 @@ pub(super) fn unexport<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] 
     ]
 }
 
-/// Returns the expected writes for the removal of an import with one slice: in the hub, in the exporter and in the importer.
+/// Returns the expected writes for the removal of an import with one slice: in the hub, in the exporter and in the
+/// importer.
 pub(super) fn unimport<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     let [exporter, importer] = [&env.members[0].hub_namespace, &env.members[1].hub_namespace];
     let user = &env.namespace;

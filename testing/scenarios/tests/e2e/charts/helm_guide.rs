@@ -1,4 +1,5 @@
-//! Test of the commands for Helm in docs/how-to/install.md. The test runs the agents with the settings that the charts render.
+//! Test of the commands for Helm in docs/how-to/install.md. The test runs the agents with the settings that the charts
+//! render.
 
 use crate::install::{commands, kubeconfig};
 use anyhow::{Context as _, bail, ensure};
@@ -25,7 +26,8 @@ use tokio::process::Command;
 
 /// Name of the test whose commands are in docs/how-to/install.md.
 const GUIDE: &str = "helm_guide::the_guides_helm_commands_install_upgrade_and_remove_agents_that_do_their_job";
-/// Name of the test that runs the commands of the plain manifests. One block is for both ways: the one that makes the Secret.
+/// Name of the test that runs the commands of the plain manifests. One block is for both ways: the one that makes the
+/// Secret.
 const PLAIN: &str = "install::the_guides_commands_install_use_and_remove_agents_that_do_their_job";
 /// Namespace of the user.
 const USERS: &str = "work";
@@ -107,7 +109,8 @@ fn the_guides_helm_commands_install_upgrade_and_remove_agents_that_do_their_job(
     })
 }
 
-/// Runs the command that the notes of both agents' charts name. The objects in the hub are those of the chart, so nothing changes.
+/// Runs the command that the notes of both agents' charts name. The objects in the hub are those of the chart, so
+/// nothing changes.
 async fn join_finds_what_the_chart_made(folder: &TempDir) -> anyhow::Result<()> {
     let mut join = Command::new(binaries::find("fleetnet").await?);
     join.args(["join", "west", "--apply", "--hub-context", "hub", "--context", "west"])

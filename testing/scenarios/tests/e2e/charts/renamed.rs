@@ -100,7 +100,8 @@ fn all_names_agree(objects: &Objects, agent: &str) -> anyhow::Result<()> {
     let monitor = &objects[&format!("ServiceMonitor fleet-system/{own}")];
     ensure!(monitor["spec"]["endpoints"][0]["scheme"] == "https", "{monitor}");
     ensure!(monitor["metadata"]["labels"]["release"] == "prometheus", "{monitor}");
-    // The label of the job is the name of the agent, so the rules read the series of this agent, and not those of KubeFleet's.
+    // The label of the job is the name of the agent, so the rules read the series of this agent, and not those of
+    // KubeFleet's.
     ensure!(monitor["spec"]["jobLabel"] == "app.kubernetes.io/name", "{monitor}");
     let rules = objects[&format!("PrometheusRule fleet-system/{own}")].to_string();
     ensure!(rules.contains(&format!(r#"job=\"{own}\""#)), "{rules}");

@@ -37,7 +37,8 @@ async fn equal(helm: &Helm, chart: Chart, values: &[&str], manifests: &[&str]) -
     Ok(())
 }
 
-/// `deploy/` is also what the test of least privilege in `sim` reads. Because of this test, its result holds for the charts too.
+/// `deploy/` is also what the test of least privilege in `sim` reads. Because of this test, its result holds for the
+/// charts too.
 #[test]
 fn with_their_defaults_the_charts_render_the_objects_of_the_plain_manifests() -> anyhow::Result<()> {
     harness::run(async {

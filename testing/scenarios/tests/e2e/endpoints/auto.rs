@@ -1,5 +1,6 @@
-//! Tests of `--endpointslices=auto` while a kube-controller-manager starts and stops. `beside.rs` tests that the agent writes
-//! no slices while another controller is active. The tests use two clusters, so that they can run at the same time.
+//! Tests of `--endpointslices=auto` while a kube-controller-manager starts and stops. `beside.rs` tests that the agent
+//! writes no slices while another controller is active. The tests use two clusters, so that they can run at the same
+//! time.
 
 use anyhow::{Context as _, ensure};
 use harness::audit::{Ledger, Mark};
@@ -67,7 +68,8 @@ impl Setup {
         eventually::object(&self.leases, LEASE, &what, |lease| renewal(lease) > before).await.map(drop)
     }
 
-    /// Returns two ledgers of writes to slices after the position `mark`: first of the agent, then of kube-controller-manager.
+    /// Returns two ledgers of writes to slices after the position `mark`: first of the agent, then of
+    /// kube-controller-manager.
     pub(super) async fn writes(&self, mark: Mark) -> anyhow::Result<[Ledger; 2]> {
         let (ours, theirs) =
             (self.cluster.written_by(MEMBER_AGENT, mark).await?, self.cluster.written_by(THEIRS, mark).await?);
@@ -81,8 +83,8 @@ impl Setup {
     }
 }
 
-/// Returns the time since a Lease was renewed. kube-controller-manager runs on this machine, so the renewal has the time of the
-/// same clock.
+/// Returns the time since a Lease was renewed. kube-controller-manager runs on this machine, so the renewal has the
+/// time of the same clock.
 fn age(renewal: &MicroTime) -> anyhow::Result<Duration> {
     #[expect(clippy::disallowed_methods, reason = "kube-controller-manager writes the time of day")]
     let now = Timestamp::now();

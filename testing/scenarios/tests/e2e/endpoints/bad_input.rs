@@ -75,8 +75,8 @@ fn edits_by_hand_in_a_slice_are_repaired() -> anyhow::Result<()> {
             workload.sees_labels("web", &[("tier", "front")]).await.context(what)?;
         }
 
-        // A slice whose label names another manager belongs to that manager. If a slice of the agent gets such a label, the
-        // agent creates a replacement.
+        // A slice whose label names another manager belongs to that manager. If a slice of the agent gets such a label,
+        // the agent creates a replacement.
         edit(json!({"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": "somebody-else"}}})).await?;
         workload.sees("web", &[published, published]).await?;
         edit(json!({"endpoints": [{"addresses": ["10.66.0.1"]}]})).await?;
@@ -135,7 +135,8 @@ fn a_pod_whose_node_is_missing_is_reported_and_published_when_the_node_exists() 
             "Error updating Endpoint Slices for Service {namespace}/web: \
              skipping Pod lost for Service {namespace}/web: Node {late} Not Found"
         );
-        // There may be another Event before, because the agent's watch may show the node of the other pod later than the pod.
+        // There may be another Event before, because the agent's watch may show the node of the other pod later than
+        // the pod.
         let is_expected = |event: &Event| event.message.as_deref() == Some(&*message);
         let has_expected = |events: &BTreeMap<String, Event>| events.values().any(is_expected);
         let events = workload.user.api::<Event>();

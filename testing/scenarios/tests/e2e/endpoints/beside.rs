@@ -19,8 +19,8 @@ fn auto_writes_nothing_beside_a_kube_controller_manager_at_work() -> anyhow::Res
         for _ in 0..4 {
             flapping.change(&setup).await?;
         }
-        // Wait longer than the takeover time without a change of a slice. So the renewed Lease is the only reason for the
-        // agent to stay inactive.
+        // Wait longer than the takeover time without a change of a slice. So the renewed Lease is the only reason for
+        // the agent to stay inactive.
         let last_change = Instant::now();
         while last_change.elapsed() < AFTER + Duration::from_secs(1) {
             setup.renewed().await?;

@@ -90,8 +90,8 @@ fn slices_deleted_by_hand_right_after_a_restart_that_wrote_nothing_come_back() -
         let (cluster, workload) = take("restart").await?;
         let flags = [ON, ("--max-endpoints-per-slice", "2")];
         let agent = cluster.serve(&flags).await?;
-        // Create the pods before the Service, so that the controller sees all pods at once. Otherwise the time of each pod
-        // would decide which slice contains the pod.
+        // Create the pods before the Service, so that the controller sees all pods at once. Otherwise the time of each
+        // pod would decide which slice contains the pod.
         workload.pods("web", &["10.1.0.1", "10.1.0.2", "10.1.0.3"]).await?;
         workload.service("web").await?;
         let published = [

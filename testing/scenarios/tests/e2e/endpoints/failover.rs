@@ -13,8 +13,8 @@ use tokio::sync::watch;
 
 /// Name of the Lease whose holder runs the active EndpointSlice controller.
 const LEASE: &str = "fleetnet-endpointslices";
-/// Flags of the replicas. 30 s after the last renewal by a killed leader, its Lease expires, and the controller of another replica
-/// becomes active. The actions of the test in these 30 s take much less time, even on a busy machine.
+/// Flags of the replicas. 30 s after the last renewal by a killed leader, its Lease expires, and the controller of
+/// another replica becomes active. The actions of the test in these 30 s take much less time, even on a busy machine.
 const FLAGS: [(&str, &str); 6] = [
     ("--endpointslices", "auto"),
     ("--endpointslices-takeover-after", "15s"),
@@ -38,7 +38,8 @@ impl Pods<'_> {
         self.0.report(&if is_ready { pod } else { pod.unready() }).await.map(drop)
     }
 
-    /// Changes the readiness of the first of the two pods until `stop` is true. Publishes the number of changes in `changes`.
+    /// Changes the readiness of the first of the two pods until `stop` is true. Publishes the number of changes in
+    /// `changes`.
     async fn flap(&self, changes: &watch::Sender<usize>, stop: &watch::Sender<bool>) -> anyhow::Result<()> {
         while !*stop.borrow() {
             let change = *changes.borrow() + 1;
@@ -95,8 +96,8 @@ fn a_replica_takes_over_from_one_killed_while_pods_change_and_makes_each_write_o
         cluster.controller_manager_is_gone().await?;
         let (workload, line) = (cluster.workload().await?, Line::default());
         let addresses = ["10.1.0.1", "10.1.0.2", "10.1.0.3", "10.1.0.4", "10.1.0.5", "10.1.0.6"];
-        // Create the pods before the Service, so that the controller sees all pods at once. Otherwise the time of each pod
-        // would decide which slice contains the pod.
+        // Create the pods before the Service, so that the controller sees all pods at once. Otherwise the time of each
+        // pod would decide which slice contains the pod.
         workload.pods("web", &addresses).await?;
         workload.service("web").await?;
         let leader = cluster.serve(&FLAGS).await?;
@@ -121,8 +122,8 @@ fn a_replica_takes_over_from_one_killed_while_pods_change_and_makes_each_write_o
             anyhow::Ok(killed_at)
         };
         let ((), killed_at) = tokio::try_join!(pods.flap(&changes, &stop), kill)?;
-        // Requests of the killed replica may reach the server after the replica has ended. The call of `mark` waits until these
-        // requests have a response.
+        // Requests of the killed replica may reach the server after the replica has ended. The call of `mark` waits
+        // until these requests have a response.
         let nobody = cluster.mark().await?;
         let of_killed = cluster.written_by(MEMBER_AGENT, mark).await?;
         assert!((1..=killed_at + 1).contains(&of_killed.count()), "{killed_at} changes:\n{of_killed}");

@@ -1,4 +1,5 @@
-//! Tests of the requirements in upstream's integration tests (`test/integration/{endpointslice,dualstack,service,endpoints}`).
+//! Tests of the requirements in upstream's integration tests
+//! (`test/integration/{endpointslice,dualstack,service,endpoints}`).
 
 use super::ON;
 use anyhow::Context as _;
@@ -177,8 +178,8 @@ fn hints_follow_the_traffic_distribution_of_a_service_through_all_transitions() 
         let steps = [
             step(None, None, "in zone-1"),
             step(Some("PreferClose"), None, "in zone-1 for zones zone-1"),
-            // The annotation `topology-mode` takes precedence over the field `trafficDistribution`. With the value `Auto` the
-            // slice has no hints, because one pod is not enough for them.
+            // The annotation `topology-mode` takes precedence over the field `trafficDistribution`. With the value
+            // `Auto` the slice has no hints, because one pod is not enough for them.
             step(Some("PreferClose"), Some("Auto"), "in zone-1"),
             step(Some("PreferClose"), Some("Disabled"), "in zone-1 for zones zone-1"),
             step(None, None, "in zone-1"),
@@ -200,8 +201,8 @@ fn hints_follow_the_traffic_distribution_of_a_service_through_all_transitions() 
             let expected =
                 format!("IPv4 http 8080/TCP: 10.1.0.1 ready web-0 {expected}").replace("NODE", &workload.node);
             let what = format!("after step {index}: {expected}");
-            // The controller writes the label in the same write as the other changes. So a slice with the label of this step
-            // has all changes of this step.
+            // The controller writes the label in the same write as the other changes. So a slice with the label of this
+            // step has all changes of this step.
             let made = workload.sees_all("web", &what, |objects| {
                 let of_this_step = |labels: &std::collections::BTreeMap<_, _>| labels.get("step") == Some(&index);
                 objects.values().all(|slice| slice.metadata.labels.as_ref().is_some_and(of_this_step))

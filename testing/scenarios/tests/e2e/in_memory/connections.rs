@@ -33,8 +33,8 @@ fn a_certificate_of_another_authority_is_accepted_with_tls_insecure_only() -> an
     run(async {
         let (own, hub) = (Server::start("member").await?, Server::start("hub").await?);
         let strict = with_a_wrong_authority(&own, &hub).start().await?;
-        // Below, the agent connects to the same server with the right authority. So here the wrong certificate is the only
-        // obstacle.
+        // Below, the agent connects to the same server with the right authority. So here the wrong certificate is the
+        // only obstacle.
         let refused =
             |line: &str| (line.contains(r#""side":"hub""#) && line.contains("client error (Connect)")).then_some(());
         strict.log().find("that it cannot connect", refused).await?;

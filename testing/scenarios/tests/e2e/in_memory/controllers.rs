@@ -1,4 +1,5 @@
-//! Tests of `--controllers`: each part of the member agent runs in a separate process, and makes only the writes of this part.
+//! Tests of `--controllers`: each part of the member agent runs in a separate process, and makes only the writes of
+//! this part.
 
 use anyhow::Context as _;
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, ServiceImport};

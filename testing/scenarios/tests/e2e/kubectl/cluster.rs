@@ -25,8 +25,8 @@ pub(crate) struct Cluster {
     _folder: TempDir,
 }
 
-/// Step of a test: a kubectl command, its standard input, its exit code, and its output (standard output for code 0, standard
-/// error otherwise). The other stream must be empty.
+/// Step of a test: a kubectl command, its standard input, its exit code, and its output (standard output for code 0,
+/// standard error otherwise). The other stream must be empty.
 pub(crate) type Step<'a> = (&'a str, &'a str, i32, &'a str);
 
 impl Cluster {

@@ -75,8 +75,8 @@ fn a_service_export_goes_through_every_verb() -> anyhow::Result<()> {
     })
 }
 
-/// Returns kubectl's output for a MultiClusterService with one bad field. In this case the server cannot check the kind's CEL
-/// rules, and the output says so.
+/// Returns kubectl's output for a MultiClusterService with one bad field. In this case the server cannot check the
+/// kind's CEL rules, and the output says so.
 fn invalid(field: &str) -> String {
     format!(
         "The MultiClusterService \"web\" is invalid: \n* {field}\n* <nil>: Invalid value: null: some validation rules \

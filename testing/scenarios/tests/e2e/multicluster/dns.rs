@@ -1,5 +1,6 @@
-//! Specs 17 to 22 of the conformance suite of `sigs.k8s.io/mcs-api`: a real CoreDNS answers from the objects that the member agents
-//! write. The suite asks in a pod of each cluster; these tests ask the CoreDNS of each cluster themselves.
+//! Specs 17 to 22 of the conformance suite of `sigs.k8s.io/mcs-api`: a real CoreDNS answers from the objects that the
+//! member agents write. The suite asks in a pod of each cluster; these tests ask the CoreDNS of each cluster
+//! themselves.
 
 use super::suite::{HELLO, Spec, clusters, headless};
 use super::{agents, fleet};
@@ -39,7 +40,8 @@ async fn pod_addresses(spec: &Spec) -> anyhow::Result<Vec<String>> {
     Ok(addresses.map(|address| address.ip).collect())
 }
 
-/// 17 and 18: the name of an imported Service has the addresses of its ServiceImport, and its ports. 19: the name in the cluster stays.
+/// 17 and 18: the name of an imported Service has the addresses of its ServiceImport, and its ports. 19: the name in
+/// the cluster stays.
 async fn a_cluster_ip_has_its_addresses_and_ports(fleet: &Fleet, servers: &[CoreDns]) -> anyhow::Result<()> {
     let spec = Spec::begin(fleet, "17", json!({})).await?;
     spec.export(0, json!({})).await?;

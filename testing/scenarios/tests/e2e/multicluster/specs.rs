@@ -1,6 +1,6 @@
-//! Specs 1 to 16 and 23 of the conformance suite of `sigs.k8s.io/mcs-api`: those that need API servers and controllers, and no network.
-//! Each function does the steps of its spec as the suite does, in a namespace of its own. docs/contributors/conformance.md lists all
-//! specs.
+//! Specs 1 to 16 and 23 of the conformance suite of `sigs.k8s.io/mcs-api`: those that need API servers and controllers,
+//! and no network. Each function does the steps of its spec as the suite does, in a namespace of its own.
+//! docs/contributors/conformance.md lists all specs.
 
 use super::suite::{HELLO, Spec, clusters, exported, headless, ports};
 use super::{agents, fleet};

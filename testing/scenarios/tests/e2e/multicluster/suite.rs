@@ -76,8 +76,8 @@ fn container(name: &str) -> Value {
 }
 
 impl Spec {
-    /// Does what the suite does before each spec: makes the namespace, the Deployment, the Service (`change` is a merge patch of
-    /// it), and a pod that sends requests.
+    /// Does what the suite does before each spec: makes the namespace, the Deployment, the Service (`change` is a merge
+    /// patch of it), and a pod that sends requests.
     pub(super) async fn begin(fleet: &Fleet, name: &str, change: Value) -> anyhow::Result<Self> {
         let namespace = format!("mcs-conformance-{name}");
         let mut users = Vec::new();

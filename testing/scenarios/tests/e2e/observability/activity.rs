@@ -1,5 +1,5 @@
-//! Activity of users in a fleet, so that each metric of a healthy fleet has samples: pods that come and go, first imports, and
-//! changes of endpoints in both directions.
+//! Activity of users in a fleet, so that each metric of a healthy fleet has samples: pods that come and go, first
+//! imports, and changes of endpoints in both directions.
 
 use harness::endpoints::{PodSketch, Workload};
 use harness::fleet::Fleet;
@@ -43,7 +43,8 @@ impl Activity {
         self.slices.sees_import("again", "Unknown").await
     }
 
-    /// Changes a port of one Service and the endpoints of both, replaces a slice, and waits until the importers see all.
+    /// Changes a port of one Service and the endpoints of both, replaces a slice, and waits until the importers see
+    /// all.
     pub(super) async fn go_on(&mut self) -> anyhow::Result<()> {
         self.round = self.round.wrapping_add(1);
         let (pod, slice) = (format!("app-{}", self.round), format!("back-new-{}", self.round));

@@ -46,7 +46,8 @@ fn evaluation(rule: &Value) -> String {
     format!("{} at {}", text(rule, "query"), text(rule, "lastEvaluation"))
 }
 
-/// Returns what is wrong with the rules in a healthy fleet, one line for each rule. Evaluations in `before` do not count.
+/// Returns what is wrong with the rules in a healthy fleet, one line for each rule. Evaluations in `before` do not
+/// count.
 ///
 /// # Errors
 /// If Prometheus does not answer, or has no rules.

@@ -1,4 +1,5 @@
-//! Configuration with which Prometheus scrapes agents, as the Prometheus Operator makes it from the PodMonitors of the charts.
+//! Configuration with which Prometheus scrapes agents, as the Prometheus Operator makes it from the PodMonitors of the
+//! charts.
 
 use anyhow::Context as _;
 use harness::agent::Agent;

@@ -1,4 +1,5 @@
-//! Tests of the admission policies in `deploy/member-admission.yaml`: who gets a load balancer, and what the member agent writes.
+//! Tests of the admission policies in `deploy/member-admission.yaml`: who gets a load balancer, and what the member
+//! agent writes.
 
 use super::{Answer, request, send, until};
 use anyhow::ensure;
@@ -75,7 +76,8 @@ fn who_may_not_create_services_gets_no_load_balancer() -> anyhow::Result<()> {
         is_denied(&patched(&tenant, json!({"spec": {"type": "LoadBalancer"}})).await?, why)?;
         is_denied(&patched(&tenant, json!({"spec": {"type": null}})).await?, why)?;
 
-        // An administrator asks for a load balancer. The tenant may not make it public, and the rest of the metadata is free.
+        // An administrator asks for a load balancer. The tenant may not make it public, and the rest of the metadata is
+        // free.
         let internal = "networking.fleet.azure.com/azure-load-balancer-internal";
         let balancer = json!({"spec": {"type": "LoadBalancer"}, "metadata": {"annotations": {internal: "true"}}});
         is_accepted(&patched(&admin, balancer).await?)?;
@@ -157,7 +159,8 @@ fn the_member_agent_writes_only_its_own_services_and_slices() -> anyhow::Result<
         let own = format!("{SERVICES}/own");
         let balancer = derived("own", json!({"type": "LoadBalancer"}));
         is_accepted(&send(&agent, request("POST", &by_agent(SERVICES)), Some(&balancer)).await?)?;
-        // Somebody adds an external address, and takes the labels away. The agent may still write the Service, and repair it.
+        // Somebody adds an external address, and takes the labels away. The agent may still write the Service, and
+        // repair it.
         let edited = json!({"spec": {"externalIPs": ["10.9.9.9"]}});
         is_accepted(&send(&admin, request("PATCH", &own), Some(&edited)).await?)?;
         let port = json!({"spec": {"ports": [{"port": 81}]}});

@@ -1,5 +1,5 @@
-//! Tests of the admission policy in `deploy/multicluster-api.yaml`, which keeps the member agent from the objects of others in the
-//! namespaces of users. The token is that of the agent's service account.
+//! Tests of the admission policy in `deploy/multicluster-api.yaml`, which keeps the member agent from the objects of
+//! others in the namespaces of users. The token is that of the agent's service account.
 
 use super::{Answer, request, send, until};
 use anyhow::ensure;

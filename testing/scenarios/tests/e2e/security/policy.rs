@@ -1,5 +1,5 @@
-//! Tests of the admission policies in `deploy/hub-admission.yaml`: the objects of a member name the member, and members and the hub
-//! agent do not change each other's objects.
+//! Tests of the admission policies in `deploy/hub-admission.yaml`: the objects of a member name the member, and members
+//! and the hub agent do not change each other's objects.
 
 use super::{Answer, policy_is_used, reference, request, send, until};
 use anyhow::ensure;
@@ -10,7 +10,8 @@ use harness::user::User;
 use kube::Api;
 use serde_json::{Value, json};
 
-/// Start of the message with which kube-apiserver refuses a request because of the policy. The name of the object comes before.
+/// Start of the message with which kube-apiserver refuses a request because of the policy. The name of the object comes
+/// before.
 pub(super) const DENIED: &str =
     "ValidatingAdmissionPolicy 'fleetnet-member-id' with binding 'fleetnet-member-id' denied request: ";
 /// Start of the message with which kube-apiserver refuses a request because of the policy about tokens.
@@ -49,7 +50,8 @@ fn slice(name: &str, cluster_id: &str) -> Value {
     object("EndpointSliceExport", name, spec)
 }
 
-/// Kind whose objects name a cluster: its plural, a function that makes an object, and the field of the reference with the id.
+/// Kind whose objects name a cluster: its plural, a function that makes an object, and the field of the reference with
+/// the id.
 type Kind = (&'static str, fn(&str, &str) -> Value, &'static str);
 
 const KINDS: [Kind; 3] = [
@@ -170,7 +172,8 @@ fn is_refused(answer: &Answer, why: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns a reference to the member namespace as an owner. An owner that does not exist would make the garbage collector delete the object.
+/// Returns a reference to the member namespace as an owner. An owner that does not exist would make the garbage
+/// collector delete the object.
 async fn namespace_as_owner(fleet: &Fleet, id: &str) -> anyhow::Result<Value> {
     let name = format!("fleet-member-{id}");
     let namespace = request("GET", &format!("/api/v1/namespaces/{name}"));

@@ -15,15 +15,16 @@ const OBJECTS: &str = include_str!("objects.yaml");
 /// Objects of the member `west` in the hub.
 const OF_MEMBER: &str = include_str!("member.yaml");
 
-/// Starts one control plane that is hub and member: its service accounts are those of both. So one server has all roles.
+/// Starts one control plane that is hub and member: its service accounts are those of both. So one server has all
+/// roles.
 async fn cluster() -> anyhow::Result<ControlPlane> {
     let cluster = fleet::start_hub().await?;
     cluster.create_namespace("work").await?;
     for manifest in [manifests::MEMBER_AGENT, manifests::MEMBER_FLOW_CONTROL, manifests::VIEWER] {
         manifests::apply(&cluster, manifest).await?;
     }
-    // The manifests bind these roles to the service accounts of the agents, which have other rights too. Here each role has an
-    // account of its own.
+    // The manifests bind these roles to the service accounts of the agents, which have other rights too. Here each role
+    // has an account of its own.
     bind(&cluster, manifests::ENDPOINT_SLICES, "fleet-system", "endpointslices").await?;
     bind(&cluster, manifests::METRICS_AUTH, "work", "reviewer").await?;
     for (role, account) in [("fleetnet-viewer", "viewer"), ("fleetnet-metrics-reader", "scraper")] {
@@ -91,8 +92,8 @@ fn flaw(it: &Request, answer: &Answer, user: &str) -> Option<String> {
 fn collection(path: &str) -> &str {
     let path = path.split('?').next().unwrap_or_default();
     let segments: Vec<&str> = path.split('/').collect();
-    // `/api/v1` or `/apis/<group>/<version>`, then `namespaces/<namespace>` unless the resource is not namespaced or is the
-    // namespace itself, then the resource.
+    // `/api/v1` or `/apis/<group>/<version>`, then `namespaces/<namespace>` unless the resource is not namespaced or is
+    // the namespace itself, then the resource.
     let root = if segments[1] == "api" { 3 } else { 4 };
     let is_namespaced = segments[root] == "namespaces" && segments.len() > root + 2;
     let end = if is_namespaced { root + 3 } else { root + 1 };

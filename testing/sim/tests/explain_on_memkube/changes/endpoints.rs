@@ -1,4 +1,5 @@
-//! Endpoints that users want, from their objects only, and those that importers serve, from what kube-proxy and DNS read.
+//! Endpoints that users want, from their objects only, and those that importers serve, from what kube-proxy and DNS
+//! read.
 
 use crate::world::{NAMESPACE, World};
 use diagnosis::report::Api;

@@ -18,8 +18,8 @@ use tokio::time::sleep;
 #[derive(Clone, Copy, Debug)]
 struct Form {
     is_headless: bool,
-    /// True if the Service has an IPv6 slice too. memkube gives Services no IPv6 address, so kube-proxy uses it for no Service with an
-    /// address.
+    /// True if the Service has an IPv6 slice too. memkube gives Services no IPv6 address, so kube-proxy uses it for no
+    /// Service with an address.
     is_dual_stack: bool,
     slices: usize,
 }

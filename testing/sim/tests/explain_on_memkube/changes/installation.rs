@@ -1,5 +1,5 @@
-//! Deployments and pods of the agents. memkube has no controllers, so the tests do their work: an agent ends with its Deployment. The
-//! agents are tasks of the test, so a change of a pod template changes nothing.
+//! Deployments and pods of the agents. memkube has no controllers, so the tests do their work: an agent ends with its
+//! Deployment. The agents are tasks of the test, so a change of a pod template changes nothing.
 
 use crate::world::{World, agent_deployment, agent_pod};
 use diagnosis::report::Api;

@@ -1,4 +1,5 @@
-//! Rights that agents lack. A server asks its policy for each request and for each SubjectAccessReview, as a real one does.
+//! Rights that agents lack. A server asks its policy for each request and for each SubjectAccessReview, as a real one
+//! does.
 
 use crate::world::World;
 use fastrand::Rng;
@@ -43,7 +44,8 @@ impl Denial {
         Self { group: of.group.clone(), resource, verbs, restarts: rng.bool() }
     }
 
-    /// Takes the right from the agents. A watch that began before goes on in a real cluster until the server or the agent ends it.
+    /// Takes the right from the agents. A watch that began before goes on in a real cluster until the server or the
+    /// agent ends it.
     pub(super) fn apply(&self, world: &mut World, place: Place) -> anyhow::Result<()> {
         world.memkube(place).set_policy(Arc::new(self.clone()));
         if self.restarts {

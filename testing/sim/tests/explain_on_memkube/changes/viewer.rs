@@ -14,7 +14,8 @@ use std::sync::Arc;
 /// Resource that a viewer may not list: group and plural.
 type Hidden = (&'static str, &'static str);
 
-/// Resources that also the ClusterRole fleetnet-viewer does not grant. Without them, nothing is unknown that another step does not show.
+/// Resources that also the ClusterRole fleetnet-viewer does not grant. Without them, nothing is unknown that another
+/// step does not show.
 const NOT_FOR_VIEWERS: [&str; 2] = ["secrets", "subjectaccessreviews"];
 
 const FLEET: &str = "networking.fleet.azure.com";

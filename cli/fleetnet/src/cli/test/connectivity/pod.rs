@@ -79,7 +79,8 @@ impl Prober<'_> {
         End { log, missing, leftover: self.delete(&pods, &name).await }
     }
 
-    /// Waits until the pod has ended, until the time limit passes or until a signal. Returns its log, and the reason for missing results.
+    /// Waits until the pod has ended, until the time limit passes or until a signal. Returns its log, and the reason
+    /// for missing results.
     async fn follow(&self, pods: &Api<Pod>, name: &str) -> (String, String) {
         let end = Instant::now() + self.timeout;
         loop {
@@ -162,8 +163,8 @@ impl State {
     }
 }
 
-/// Returns the pod. It fulfils the Pod Security Standard `restricted`, has no token, and is no part of a service mesh: a sidecar would answer
-/// in the place of the network, and would not end.
+/// Returns the pod. It fulfils the Pod Security Standard `restricted`, has no token, and is no part of a service mesh:
+/// a sidecar would answer in the place of the network, and would not end.
 fn pod(name: &str, image: &str, script: &str, deadline: Duration) -> serde_json::Result<Pod> {
     let resources: Value = json!({
         "requests": {"cpu": "10m", "memory": "32Mi"},

@@ -208,14 +208,15 @@ impl World {
         self.retries.insert(key.clone(), until);
     }
 
-    /// Reports a failed attempt to the controller. If several writes fail and none is sent between them, only the first failure
-    /// counts as a failed sync.
+    /// Reports a failed attempt to the controller. If several writes fail and none is sent between them, only the first
+    /// failure counts as a failed sync.
     fn not_done(&mut self, key: &ObjectName) {
         self.counted.errors += usize::from(self.tries.remove(key));
         self.controller.not_done(key, self.now);
     }
 
-    /// Emits an Event for a failed write, unless the previous write to the slice failed with the same content and error.
+    /// Emits an Event for a failed write, unless the previous write to the slice failed with the same content and
+    /// error.
     fn tell(&mut self, key: &ObjectName, write: &SliceWrite, why: &str) {
         let failure = (content(write), why.to_owned());
         if self.failing.insert(target(write), failure.clone()).as_ref() != Some(&failure) {
@@ -251,8 +252,8 @@ impl World {
         }
     }
 
-    /// Begins a run of the engine in which the controller is active or inactive, and lists the inputs that it then watches. The
-    /// writes of the previous run have ended before.
+    /// Begins a run of the engine in which the controller is active or inactive, and lists the inputs that it then
+    /// watches. The writes of the previous run have ended before.
     pub(super) fn run(&mut self, serves: bool) {
         self.begin_run(serves);
         let watched = if serves { &Input::ALL[..] } else { &[Input::EndpointSlice] };

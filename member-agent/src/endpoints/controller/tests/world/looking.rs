@@ -43,8 +43,8 @@ impl World {
         slices.remove(0)
     }
 
-    /// Returns the published endpoints of a Service as sorted lines: pod, addresses, and the conditions that are true. A line
-    /// starts with the address type if the type is not IPv4.
+    /// Returns the published endpoints of a Service as sorted lines: pod, addresses, and the conditions that are true.
+    /// A line starts with the address type if the type is not IPv4.
     pub(crate) fn endpoints_of(&self, service: &str) -> Vec<String> {
         let mut lines = Vec::new();
         for slice in self.slices_of(service) {
