@@ -1,7 +1,7 @@
 //! Faults (deliberate errors) that are derived from source text: small changes of its syntax tree, each with a switch.
 //!
-//! The changed text has all faults of a file at once. An environment variable switches one of them on, so the tests are compiled
-//! once for all faults:
+//! The changed text has all faults of a file at once. An environment variable switches one of them on, so the tests are
+//! compiled once for all faults:
 //!
 //! ```text
 //! if is_ready && slices > 1 { plan.add(slice); }
@@ -10,8 +10,8 @@
 //!
 //! These are the operators:
 //!
-//! - A **condition** is fixed: it always holds, or it never holds. Conditions are those of `if`, `while` and match guards, and the
-//!   bodies of closures whose result is a condition, such as those of `filter`.
+//! - A **condition** is fixed: it always holds, or it never holds. Conditions are those of `if`, `while` and match
+//!   guards, and the bodies of closures whose result is a condition, such as those of `filter`.
 //! - An **operand** of `&&` or `||` is dropped.
 //! - A **comparison** is shifted: `<` becomes `<=`, and `==` becomes `!=`.
 //! - A **choice** of the smaller value becomes one of the larger value.
@@ -47,7 +47,8 @@ const DECIDING: &[&str] = &[
 /// Fault (a deliberate error) that is derived from the source.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Fault {
-    /// File, function and change: the same as long as this code does not change. Equal changes in a function are counted.
+    /// File, function and change: the same as long as this code does not change. Equal changes in a function are
+    /// counted.
     pub(super) id: String,
     pub(super) file: String,
     /// Line of the code that changes, from 1.
@@ -74,8 +75,8 @@ impl Planted {
     }
 }
 
-/// Derives the faults of a file that is not a test, and adds their switches. `first` is the number of the first fault. A fault
-/// whose id is in `rejected` has a number, but no switch.
+/// Derives the faults of a file that is not a test, and adds their switches. `first` is the number of the first fault.
+/// A fault whose id is in `rejected` has a number, but no switch.
 ///
 /// # Errors
 /// If the text is not Rust.
@@ -108,7 +109,8 @@ struct Edit {
     number: usize,
 }
 
-/// Applies edits that were made from the outside to the inside of the syntax tree. Returns the text, and the range of each fault.
+/// Applies edits that were made from the outside to the inside of the syntax tree. Returns the text, and the range of
+/// each fault.
 fn edited(text: &str, edits: Vec<Edit>) -> (String, Vec<(Range<usize>, usize)>) {
     let mut ordered: Vec<(usize, Edit)> = edits.into_iter().enumerate().collect();
     // At one place, code inside ends before code outside, and both end before other code begins.
@@ -140,7 +142,8 @@ struct Operators<'a> {
     ids: BTreeMap<String, usize>,
     /// Name and lines of the function around the code. `None` outside of functions.
     function: Option<(String, RangeInclusive<usize>)>,
-    /// Conditions and operands, as ranges of bytes. The opposite of a comparison here would be a fault that is fixed anyway.
+    /// Conditions and operands, as ranges of bytes. The opposite of a comparison here would be a fault that is fixed
+    /// anyway.
     decided: BTreeSet<(usize, usize)>,
 }
 
@@ -175,8 +178,14 @@ impl Operators<'_> {
         if has_let(condition) {
             self.wrap("never", condition.span(), |number| format!("!crate::planted::is_on({number}) && "), "");
         } else {
-            self.or("always", condition);
-            self.and_not("never", condition);
+            // A literal is fixed as it is.
+            let literal = literal_of(condition);
+            if literal != Some(true) {
+                self.or("always", condition);
+            }
+            if literal != Some(false) {
+                self.and_not("never", condition);
+            }
         }
     }
 
@@ -377,6 +386,13 @@ impl<'ast> Visit<'ast> for Operators<'_> {
     }
 }
 
+fn literal_of(condition: &Expr) -> Option<bool> {
+    match condition {
+        Expr::Lit(syn::ExprLit { lit: syn::Lit::Bool(literal), .. }) => Some(literal.value),
+        _ => None,
+    }
+}
+
 fn bytes(span: Span) -> (usize, usize) {
     let Range { start, end } = span.byte_range();
     (start, end)
@@ -486,6 +502,7 @@ mod tests {
             ["always: d", "never: d", "always: b.c", "never: b.c"]
         );
         assert_eq!(changes("a.then(|| b)"), ["always: a", "never: a"]);
+        assert_eq!(changes("a.is_some_and(|b| { c; true })"), ["never: true"]);
     }
 
     #[test]
