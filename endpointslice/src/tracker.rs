@@ -1,5 +1,5 @@
-//! [`SliceTracker`]: distinguishes own writes from writes of others in watch events, and detects a watch cache that lacks own
-//! writes.
+//! [`SliceTracker`]: distinguishes own writes from writes of others in watch events, and detects a watch cache that
+//! lacks own writes.
 //!
 //! A controller that plans from a watch cache needs both:
 //! - The controller must not plan while the cache lacks an own write. Otherwise it would make the same write twice.

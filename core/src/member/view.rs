@@ -92,8 +92,7 @@ pub struct Settings {
     pub load_balancers_per_namespace: Option<usize>,
     /// Features and version to announce to the hub; `None` if this process announces nothing.
     pub announces: Option<Announcement>,
-    /// Identity of this process in its Leases. The MemberAgent shows it, so that two leaders of one cluster are
-    /// detected.
+    /// Identity of this process in its Leases. The MemberAgent shows it, so two leaders of one cluster are detected.
     pub leader: Text,
     /// Takeover time in microseconds: if the owner of the cluster id makes no renewal for this time, this cluster takes
     /// over the id.
@@ -182,8 +181,7 @@ pub enum Key {
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
     pub settings: Settings,
-    /// State of each kind's watch. While the table of a kind is incomplete, a rule must not treat a missing object as
-    /// deleted.
+    /// State of each kind's watch. While a kind's table is incomplete, no rule may treat a missing object as deleted.
     pub watches: Watches,
     /// Objects that exist but do not decode. The tables keep the last decoded state of these objects, if there is one.
     undecodable: Undecodable,
@@ -233,16 +231,14 @@ pub struct View {
     claims_of: Index<ObjectName>,
     /// From each imported Service to its distributed slices.
     distributed_slices_of: Index<ObjectName>,
-    /// From each imported Service to its distributed slices with an IPv6 address to import, except those that are being
-    /// deleted.
+    /// From each imported Service to its distributed slices with an IPv6 address to import, except those being deleted.
     ipv6_slices_of: Index<ObjectName>,
     /// From each imported Service to its distributed slices whose names other EndpointSlices of this cluster perhaps
     /// have. Normally empty.
     contested_of: Index<ObjectName>,
     /// From each exporting member to the distributed slices that come from this member.
     distributed_slices_from: Index<ClusterId>,
-    /// Contents of the objects of distributed slices, for those whose entry in `distributed_slices` has the content of
-    /// a preview.
+    /// Contents of the objects of distributed slices whose entry in `distributed_slices` has the content of a preview.
     previews: BTreeMap<Text, HubSliceSpec>,
     /// Imported slices whose source went back, so that a hub agent wrote the distributed slice after the last change of
     /// the imported slice, as this process has seen. The two APIs import a slice under two names. Empty if this member
@@ -360,8 +356,7 @@ impl View {
         }
     }
 
-    /// Moves all stored times by `micros`, after the wall clock was set forward (positive) or back (negative) by this
-    /// duration.
+    /// Moves all stored times by `micros`, after the wall clock was set forward (positive) or back (negative) by it.
     pub fn clock_set(&mut self, micros: i64) {
         self.watches.clock_set(micros);
         if let Some(restore) = &mut self.restore {

@@ -165,8 +165,7 @@ fn is_source(slice: &EndpointSlice) -> bool {
     !slice.imported && slice.content.address_type == AddressType::IPv4
 }
 
-/// True if draining endpoints reach an importer: the hub announces to the exporter that it supports them, and the
-/// importer to the hub.
+/// True if draining endpoints reach an importer: the hub announces support to the exporter, the importer to the hub.
 fn draining_arrives(fleet: &Fleet, exporter: usize, importer: usize) -> bool {
     let agent = |index: usize| {
         let name = ObjectName::new(Text::from(&*hub_namespace(index)), cluster_id(index));

@@ -1,10 +1,12 @@
-//! Programs that tests and developers run: Cargo on this work tree, programs that Go builds, and programs of Debian.
+//! Programs that tests and developers run: Cargo on this work tree, programs that Go builds, programs of Debian, and
+//! the commands of the docs.
 
 mod cache;
 pub mod cargo;
 pub mod control_plane;
 pub mod coredns;
 mod debian;
+pub mod docs;
 mod go;
 pub mod helm;
 pub mod mcs_api;
@@ -24,8 +26,8 @@ pub fn root() -> PathBuf {
 
 /// Writes an executable script.
 ///
-/// A shell writes the file. If this process wrote it, a child that another thread starts in this moment could inherit the open file, and
-/// the kernel would refuse to run the script (ETXTBSY).
+/// A shell writes the file. If this process wrote it, a child that another thread starts in this moment could inherit
+/// the open file, and the kernel would refuse to run the script (ETXTBSY).
 ///
 /// # Errors
 /// If the shell cannot be run or cannot write the file.

@@ -1,18 +1,15 @@
 //! Pages of the charts: `cargo xtask reference` writes the README.md of each chart from its Chart.yaml and values.yaml.
 //!
-//! A value is described by the comment above it. Lines of a comment that are followed by an empty comment line describe the whole
-//! section, and do not belong to the first value.
+//! A value is described by the comment above it. Lines of a comment that are followed by an empty comment line describe
+//! the whole section, and do not belong to the first value.
 
 use crate::pages::markdown::{code, table, text};
-use crate::runbook::marked_as;
 use anyhow::{Context as _, ensure};
 use std::path::Path;
 
 /// Folder of the charts, from the root of the work tree.
 const FOLDER: &str = "deploy/charts";
 const CHARTS: [&str; 3] = ["fleetnet-crds", "fleetnet-hub-agent", "fleetnet-member-agent"];
-/// Reason for which tests do not run a command that describes a value.
-const NOT_RUN: &str = "<!-- not run: it describes a value -->";
 /// Longest default in a table, in characters. For longer ones, the page refers to values.yaml.
 const LONGEST_DEFAULT: usize = 60;
 
@@ -48,11 +45,10 @@ fn page(root: &Path, chart: &str) -> anyhow::Result<String> {
     let rows = entries(&values)?.into_iter().map(|entry| {
         let is_long = entry.default.chars().count() > LONGEST_DEFAULT;
         let default = if is_long { "see `values.yaml`".to_owned() } else { code(&entry.default) };
-        vec![code(&entry.path), default, marked_as(&text(&entry.meaning), NOT_RUN)]
+        vec![code(&entry.path), default, text(&entry.meaning)]
     });
     Ok(format!(
-        "# {chart}\n\nGenerated from `Chart.yaml` and `values.yaml` by `cargo xtask reference`\
-         <!-- run by charts::the_pages_of_the_charts_are_current -->. Do not edit.\n\n{}\n\n\
+        "# {chart}\n\nGenerated from `Chart.yaml` and `values.yaml` by `cargo xtask reference`. Do not edit.\n\n{}\n\n\
          Kubernetes: `{}`. [How to install](../../../docs/how-to/install.md), \
          [monitoring](../../../docs/how-to/monitoring.md).\n\n## Values\n\n{}\n",
         field("description")?,

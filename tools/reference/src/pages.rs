@@ -11,9 +11,8 @@ use std::path::Path;
 
 /// Folder of the pages, from the root of the work tree.
 const FOLDER: &str = "docs/reference";
-/// Line below the title of each page. The test that the line names checks that the pages are current.
-const ORIGIN: &str = "Generated from the code by `cargo xtask reference`\
-                      <!-- run by pages::the_pages_of_docs_reference_are_current -->. Do not edit.";
+/// Line below the title of each page.
+const ORIGIN: &str = "Generated from the code by `cargo xtask reference`. Do not edit.";
 
 /// Writes all pages. Replaces files of the same name.
 pub(crate) fn run() -> anyhow::Result<()> {
@@ -26,7 +25,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns all pages, each with its file name. Descriptions of names come from the doc comments of the sources below `root`.
+/// Returns all pages, each with its file name. Descriptions of names come from the doc comments of the sources below
+/// `root`.
 fn pages(root: &Path) -> anyhow::Result<Vec<(&'static str, String)>> {
     let page = |title: &str, body: String| format!("# {title}\n\n{ORIGIN}\n\n{}\n", body.trim_end());
     Ok(vec![

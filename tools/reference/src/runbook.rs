@@ -1,5 +1,5 @@
-//! The runbook: `docs/runbook.md` with its tables, one page of `docs/runbook/` for each alert, and `docs/runbook/codes.md` for the
-//! fault codes. Their texts come from the tables of alerts and codes.
+//! The runbook: `docs/runbook.md` with its tables, one page of `docs/runbook/` for each alert, and
+//! `docs/runbook/codes.md` for the fault codes. Their texts come from the tables of alerts and codes.
 //!
 //! `sections.rs` writes the text of one alert and of one code.
 
@@ -24,10 +24,8 @@ const CODES: &str = "codes.md";
 /// Line between the beginning of the index, which is written by hand, and the generated tables.
 const GENERATED: &str = "<!-- The rest of this page is generated. Do not edit it. -->";
 /// Line below the title of each page of [`FOLDER`].
-const ORIGIN: &str = "Generated from the code by `cargo xtask reference`<!-- run by tests::the_runbook_is_current -->. \
-     Do not edit. [All alerts and codes](../runbook.md), with the first steps and the words in capitals.";
-/// Reason for which tests do not run a command within a sentence.
-const NOT_RUN_INLINE: &str = "<!-- not run: it needs a fleet with the fault -->";
+const ORIGIN: &str = "Generated from the code by `cargo xtask reference`. Do not edit. \
+     [All alerts and codes](../runbook.md), with the first steps and the words in capitals.";
 
 /// Writes all pages. Removes pages of alerts that no longer exist.
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
@@ -56,33 +54,15 @@ fn index(present: &str) -> anyhow::Result<String> {
         present.split_once(GENERATED).with_context(|| format!("{INDEX} has no line {GENERATED}"))?;
     let codes: String = Group::ALL.into_iter().map(codes).collect();
     let tables = format!("## Alerts\n\n{}## Fault codes\n\n{codes}", overview());
-    Ok(format!("{introduction}{GENERATED}\n\n{}\n", marked(tables.trim_end())))
+    Ok(format!("{introduction}{GENERATED}\n\n{}\n", tables.trim_end()))
 }
 
 /// Returns the pages of [`FOLDER`] by file name.
 fn pages() -> BTreeMap<String, String> {
-    let page = |title: &str, body: &str| format!("# {title}\n\n{ORIGIN}\n\n{}\n", marked(body.trim_end()));
+    let page = |title: &str, body: &str| format!("# {title}\n\n{ORIGIN}\n\n{}\n", body.trim_end());
     let groups: String = Group::ALL.into_iter().map(of_group).collect();
     let of_alerts = alerts::sections().map(|alert| (alert.page(), page(alert.name, &of_alert(alert))));
     of_alerts.chain([(CODES.to_owned(), page("Fault codes", &groups))]).collect()
-}
-
-/// Marks each inline command of the tables, because no test runs it with these words.
-fn marked(text: &str) -> String {
-    marked_as(text, NOT_RUN_INLINE)
-}
-
-/// Puts a mark behind each inline command that has none.
-pub(crate) fn marked_as(text: &str, reason: &str) -> String {
-    let mut parts = text.split('`');
-    let mut marked = parts.next().unwrap_or_default().to_owned();
-    while let (Some(code), after) = (parts.next(), parts.next().unwrap_or_default()) {
-        let is_command =
-            ["fleetnet ", "kubectl "].iter().any(|program| code.starts_with(program)) && !code.contains('\n');
-        let mark = if is_command && !after.starts_with("<!--") { reason } else { "" };
-        let _ = write!(marked, "`{code}`{mark}{after}");
-    }
-    marked
 }
 
 /// Returns the table of all alerts.

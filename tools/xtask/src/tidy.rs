@@ -4,6 +4,7 @@
 mod architecture;
 mod behaviour;
 mod citations;
+mod commits;
 mod docs;
 mod layout;
 mod limits;
@@ -30,6 +31,11 @@ const RULES: &[Rule] = &[
     Rule { asks: "a file is one idea: at most 500 lines without its tests", broken: layout::long_files },
     Rule { asks: "a function is one level of abstraction: at most 70 lines", broken: layout::long_functions },
     Rule { asks: "no spaces at the end of a line, and a line end at the end of a file", broken: layout::loose_ends },
+    Rule { asks: "comments are at most 120 columns wide", broken: layout::wide_comments },
+    Rule {
+        asks: "the subject of a commit has at most 72 characters, and begins with a capital letter",
+        broken: commits::subjects,
+    },
     Rule {
         asks: "nothing refers to one machine or to what is outside of the repository",
         broken: layout::machine_paths,
@@ -68,12 +74,8 @@ const RULES: &[Rule] = &[
     },
     Rule { asks: "each test that the docs name is one", broken: docs::tests_that_are_not_there },
     Rule {
-        asks: "each block of commands in the docs says which test runs it, or why none does",
+        asks: "the info string of each block of commands in the docs names the test that runs it, or says why none does",
         broken: docs::commands_that_nothing_runs,
-    },
-    Rule {
-        asks: "each command in the prose of the docs says which test runs it, or why none does",
-        broken: docs::commands_in_prose_that_nothing_runs,
     },
     Rule { asks: "each link in the docs opens a file and a heading", broken: citations::broken_links },
     Rule { asks: "each path in docs and comments names a file or folder", broken: citations::missing_paths },

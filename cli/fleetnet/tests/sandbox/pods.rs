@@ -11,6 +11,7 @@ use kube::api::{
 };
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, ResourceExt as _};
+use programs::docs::run_by;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -21,11 +22,16 @@ const PAGE: &str = include_str!("../../../../docs/start/sandbox.md");
 const WORK: &str = "work";
 const SYSTEM: &str = "fleet-system";
 
+/// Returns the YAML files on the page.
+fn files() -> impl Iterator<Item = String> {
+    run_by(PAGE, "pods::a_deployment_ends_in_endpoints_in_the_other_member_by_kubectl_alone", "yaml")
+}
+
 /// Returns the objects of all YAML files on the page: a Deployment, a Service, a ServiceExport and a
 /// MultiClusterService.
 fn objects() -> Vec<Value> {
-    let files = PAGE.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
-    let documents = files.flat_map(|file| file.split("---\n"));
+    let files: Vec<String> = files().collect();
+    let documents = files.iter().flat_map(|file| file.split("---\n"));
     documents.map(|document| serde_saphyr::from_str(document).unwrap()).collect()
 }
 
@@ -171,8 +177,7 @@ fn a_deployment_ends_in_endpoints_in_the_other_member_by_kubectl_alone() {
             assert!(passed, "{arguments}: {}", String::from_utf8_lossy(&shown));
             String::from_utf8(shown).unwrap()
         };
-        let files: Vec<&str> = PAGE.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-        for (name, file) in ["web.yaml", "import.yaml"].iter().zip(&files) {
+        for (name, file) in ["web.yaml", "import.yaml"].iter().zip(files()) {
             std::fs::write(scratch.path().join(name), file).unwrap();
         }
         let file = |name: &str| scratch.path().join(name).display().to_string();

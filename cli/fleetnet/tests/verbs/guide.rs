@@ -1,14 +1,14 @@
-//! Test of the commands in docs/reference/cli.md and in the runbook: it runs each block of commands with its marker, in order, on a
-//! real fleet.
+//! Test of the commands in docs/reference/cli.md and in the runbook: it runs each block of commands with its name,
+//! in order, on a real fleet.
 
 use crate::fleet::Fleet;
 use crate::hub::folder;
 use crate::program::{run_for_in, run_in};
+use programs::docs::run_by;
 use std::time::Duration;
 
-/// Folder of the pages.
-const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
-const MARKER: &str = "<!-- run by guide::the_commands_of_the_page_work_on_a_real_fleet -->";
+/// Name of this test in the info strings of the blocks that it runs.
+const TEST: &str = "guide::the_commands_of_the_page_work_on_a_real_fleet";
 /// Names in the pages, and the names of the same clusters and Services in the sandbox.
 const NAMES: [(&str, &str); 5] = [
     ("west", "member-2"),
@@ -20,16 +20,16 @@ const NAMES: [(&str, &str); 5] = [
 
 /// Returns the texts of the pages. The commands of the last one take a member out.
 fn pages() -> Vec<String> {
-    let of_alerts = std::fs::read_dir(format!("{DOCS}/runbook")).unwrap().map(|entry| entry.unwrap().path());
-    let all = of_alerts.chain(["runbook.md", "reference/cli.md"].map(|page| format!("{DOCS}/{page}").into()));
+    let docs = programs::root().join("docs");
+    let of_alerts = std::fs::read_dir(docs.join("runbook")).unwrap().map(|entry| entry.unwrap().path());
+    let all = of_alerts.chain(["runbook.md", "reference/cli.md"].map(|page| docs.join(page)));
     all.map(|path| std::fs::read_to_string(path).unwrap()).collect()
 }
 
-/// Returns the commands of the blocks with the marker, each once.
+/// Returns the commands of this test's blocks, each once.
 fn commands() -> Vec<Vec<String>> {
     let pages = pages();
-    let blocks = pages.iter().flat_map(|page| page.split(MARKER).skip(1)).filter(|rest| rest.starts_with('\n'));
-    let blocks = blocks.map(|rest| rest.trim_start().strip_prefix("```sh\n").unwrap().split("```").next().unwrap());
+    let blocks: String = pages.iter().flat_map(|page| run_by(page, TEST, "sh")).collect();
     let words = |line: &str| {
         let words = line.split_whitespace().map(|word| {
             let name = NAMES.iter().find(|(name, _)| *name == word);
@@ -38,7 +38,7 @@ fn commands() -> Vec<Vec<String>> {
         words.collect::<Vec<_>>()
     };
     let mut commands: Vec<Vec<String>> = Vec::new();
-    for command in blocks.flat_map(str::lines).map(words).filter(|words| !words.is_empty()) {
+    for command in blocks.lines().map(words).filter(|words| !words.is_empty()) {
         if !commands.contains(&command) {
             commands.push(command);
         }

@@ -1,9 +1,11 @@
-//! Tests of the alerts and recording rules in `deploy/observability`, with Prometheus' own tool, and of the commands in the runbook.
+//! Tests of the alerts and recording rules in `deploy/observability`, with Prometheus' own tool, and of the commands in
+//! the runbook.
 
 use anyhow::{Context as _, ensure};
 use harness::kubectl::Kubectl;
 use harness::prometheus::promtool;
 use harness::run;
+use programs::docs;
 use scenarios::environment::{Environment, FleetSpec, OnProcesses};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,9 +107,9 @@ fn no_alert_is_muted_by_one_of_a_lower_severity() -> anyhow::Result<()> {
         .filter_map(|rule| Some((rule["alert"].as_str()?, (severity(&rule["labels"]["severity"])?, &rule["expr"]))))
         .collect();
     let page = fs::read_to_string(programs::root().join("docs/how-to/monitoring.md"))?;
-    let block =
-        page.split("```yaml\n").find(|it| it.starts_with("inhibit_rules:")).context("the page has the rules")?;
-    let inhibit: Value = serde_saphyr::from_str(block.split("```").next().context("the block ends")?)?;
+    let blocks = docs::blocks(&page);
+    let block = blocks.iter().find(|it| it.text.starts_with("inhibit_rules:")).context("the page has the rules")?;
+    let inhibit: Value = serde_saphyr::from_str(&block.text)?;
     // Names of the alerts that the matchers of a rule select.
     let selected = |rule: &Value, key: &str| -> anyhow::Result<Vec<String>> {
         let name = list(rule, key).filter_map(Value::as_str).find_map(|it| {
@@ -138,14 +140,14 @@ fn no_alert_is_muted_by_one_of_a_lower_severity() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the commands of the runbook's pages with this test's marker.
+/// Returns the commands of the runbook's pages that this test runs.
 fn commands() -> anyhow::Result<Vec<String>> {
-    const MARKER: &str = "<!-- run by alerts::the_commands_of_the_runbook_work_on_real_api_servers -->\n```sh\n";
+    const TEST: &str = "alerts::the_commands_of_the_runbook_work_on_real_api_servers";
     let mut commands = Vec::new();
     for entry in fs::read_dir(programs::root().join("docs/runbook"))? {
         let page = fs::read_to_string(entry?.path())?;
-        let blocks = page.split(MARKER).skip(1).filter_map(|rest| rest.split("```").next());
-        commands.extend(blocks.flat_map(str::lines).map(str::to_owned));
+        let blocks: String = docs::run_by(&page, TEST, "sh").collect();
+        commands.extend(blocks.lines().map(str::to_owned));
     }
     Ok(commands)
 }

@@ -28,7 +28,7 @@ async fn uid(member: &Member) -> anyhow::Result<String> {
     namespaces.get("kube-system").await?.metadata.uid.context("it has a UID")
 }
 
-/// Name of this test. A comment in docs/how-to/members.md with this name comes before the commands that the test runs.
+/// Name of this test in the info strings of docs/how-to/members.md.
 const GUIDE: &str = "identity::of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_command_and_after_an_announced_stop";
 
 /// Commands of docs/how-to/members.md for two clusters with one cluster id. The test runs these commands.
@@ -153,8 +153,7 @@ fn of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_co
         users[2].sees("db", &["10.2.0.1"]).await.context("it removes nothing that it imported")?;
         owner.thaw().await?;
 
-        // The command in the Event has no `--context`, so the user must run the command with the hub as current
-        // context.
+        // The command in the Event has no `--context`, so the hub must be the current context.
         let in_hub = Kubectl::with(fleet.hub.admin_kubeconfig()?).await?;
         in_hub.script(&command_of_the_event(&in_default).await?).await?;
         users[1].sees("app", &["10.9.0.2"]).await?;

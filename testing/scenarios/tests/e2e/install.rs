@@ -1,5 +1,5 @@
-//! Test of the commands of the guides in `docs/`, with the real kubectl on real API servers. The test then runs the agents
-//! with the settings of their Deployments.
+//! Test of the commands of the guides in `docs/`, with the real kubectl on real API servers. The test then runs the
+//! agents with the settings of their Deployments.
 
 use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::{InternalServiceExport, ServiceExport};
@@ -12,6 +12,7 @@ use harness::{deployment, eventually};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
+use programs::docs;
 use serde_json::{Value, json};
 use std::fs;
 use tempfile::TempDir;
@@ -21,27 +22,15 @@ const MEMBER: &str = "west";
 /// Namespace of the users in the guide.
 const USERS: &str = "work";
 
-/// Name of this test. A comment with this name in a document comes before the commands that the test runs.
+/// Name of this test in the info strings of the blocks that it runs.
 const GUIDES: &str = "install::the_guides_commands_install_use_and_remove_agents_that_do_their_job";
 
 /// Returns the code blocks of a document in `docs` that this test must run, in a language (`sh` or `console`).
 pub(crate) fn commands(test: &str, document: &str, language: &str) -> anyhow::Result<Vec<String>> {
     let text = fs::read_to_string(programs::root().join("docs").join(document))?;
-    let (marker, mut blocks) = (format!("<!-- run by {test} -->"), Vec::new());
-    let mut lines = text.lines();
-    while let Some(line) = lines.next() {
-        let Some(indent) = line.strip_suffix(&marker) else { continue };
-        let fence = format!("{indent}```");
-        let found =
-            lines.next().and_then(|line| line.strip_prefix(&fence)).context("a marker stands before a block")?;
-        let block = lines.by_ref().take_while(|line| *line != fence);
-        let block = block.map(|line| line.strip_prefix(indent).unwrap_or(line).trim_start_matches("$ "));
-        let block: String = block.flat_map(|line| [line, "\n"]).collect();
-        if found == language {
-            blocks.push(block);
-        }
-    }
-    Ok(blocks)
+    let without_prompts =
+        |block: String| block.lines().flat_map(|line| [line.trim_start_matches("$ "), "\n"]).collect();
+    Ok(docs::run_by(&text, test, language).map(without_prompts).collect())
 }
 
 /// Returns a kubeconfig with the contexts that the guide uses. The last context is the current one.

@@ -6,6 +6,7 @@ use harness::process::{Ended, Process, Signal, Spec};
 use harness::turn::Turn;
 use harness::{binaries, run};
 use programs::control_plane::{Program, locate};
+use programs::docs::run_by;
 use std::ffi::OsString;
 use std::path::Path;
 use tokio::process::Command;
@@ -71,6 +72,8 @@ async fn kubectl(kubeconfig: &Path, home: &Path, arguments: &[&str]) -> anyhow::
 
 /// Page with the files of a Deployment that is exported, and of its import.
 const PAGE: &str = include_str!("../../../../docs/start/sandbox.md");
+/// Test of the same files on memkube.
+const FILES: &str = "pods::a_deployment_ends_in_endpoints_in_the_other_member_by_kubectl_alone";
 
 #[test]
 fn deployments_have_pods_on_real_control_planes_and_a_signal_leaves_a_summary() -> anyhow::Result<()> {
@@ -85,7 +88,7 @@ fn deployments_have_pods_on_real_control_planes_and_a_signal_leaves_a_summary() 
             let arguments: Vec<&str> = arguments.split_whitespace().collect();
             kubectl(&folder.join(format!("{cluster}.kubeconfig")), scratch.path(), &arguments).await
         };
-        let files = PAGE.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+        let files = run_by(PAGE, FILES, "yaml");
         for (cluster, file) in ["member-1", "member-2"].into_iter().zip(files) {
             let at = scratch.path().join(format!("{cluster}.yaml"));
             std::fs::write(&at, file)?;

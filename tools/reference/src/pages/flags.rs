@@ -9,8 +9,7 @@ const INTRODUCTION: &str = "\
 Boolean flags take `true` and `false`; a boolean flag without a value is true. Durations are written as in Go: `90s`, `1m30s`. \
 Flags may start with one dash or two. If a flag is given twice, the last value counts. Flags of klog are accepted and ignored.
 
-`cargo run -p fleetnet -- sandbox --help`<!-- not run: it needs a build; args::tests check the flags --> shows the flags of \
-the sandbox, which [sandbox.md](../start/sandbox.md) explains.
+`cargo run -p fleetnet -- sandbox --help` shows the flags of the sandbox, which [sandbox.md](../start/sandbox.md) explains.
 
 ";
 
@@ -45,7 +44,8 @@ fn row(flag: &Arg) -> Vec<String> {
     vec![code(&format!("{name}{value}")), defaults, variable, format!("{}{}", text(&help), values(flag))]
 }
 
-/// Returns the values that the flag accepts, each with its meaning. Returns an empty text for flags that accept any value.
+/// Returns the values that the flag accepts, each with its meaning. Returns an empty text for flags that accept any
+/// value.
 fn values(flag: &Arg) -> String {
     let values: Vec<String> = flag
         .get_possible_values()

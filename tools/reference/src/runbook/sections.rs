@@ -7,13 +7,12 @@ use diagnosis::codes::{Code, Entry, Group, Texts, table};
 use std::fmt::Write as _;
 
 /// Reason for which tests do not run the commands that confirm a fault.
-const NOT_RUN: &str =
-    "<!-- not run: HUB, EXPORTER, IMPORTER and MEMBER stand for contexts of a fleet that has the fault -->";
+const NOT_RUN: &str = "HUB, EXPORTER, IMPORTER and MEMBER stand for contexts of a fleet that has the fault";
 
 /// Tests that run the commands of alerts, by program.
 const RUN_BY: [(&str, &str); 2] = [
-    ("fleetnet ", "<!-- run by guide::the_commands_of_the_page_work_on_a_real_fleet -->"),
-    ("kubectl ", "<!-- run by alerts::the_commands_of_the_runbook_work_on_real_api_servers -->"),
+    ("fleetnet ", "guide::the_commands_of_the_page_work_on_a_real_fleet"),
+    ("kubectl ", "alerts::the_commands_of_the_runbook_work_on_real_api_servers"),
 ];
 
 /// Returns the text of an alert's page.
@@ -65,9 +64,9 @@ fn fires_when(alert: &Alert) -> String {
 
 /// Returns the commands that confirm an alert: one block for each program, because different tests run them.
 fn commands(alert: &Alert) -> String {
-    let blocks = RUN_BY.into_iter().filter_map(|(program, marker)| {
+    let blocks = RUN_BY.into_iter().filter_map(|(program, test)| {
         let lines: Vec<&str> = alert.confirm.iter().copied().filter(|it| it.starts_with(program)).collect();
-        (!lines.is_empty()).then(|| format!("{marker}\n```sh\n{}\n```\n\n", lines.join("\n")))
+        (!lines.is_empty()).then(|| format!("```sh run={test}\n{}\n```\n\n", lines.join("\n")))
     });
     blocks.collect()
 }
@@ -145,7 +144,7 @@ pub(super) fn of_code(entry: &Entry) -> String {
     }
     let _ = write!(
         text,
-        "Evidence: {evidence}. Confirm it with:\n\n{NOT_RUN}\n```sh\n{confirm}\n```\n\nRemedy: {remedy}\n\n"
+        "Evidence: {evidence}. Confirm it with:\n\n```sh not-run=\"{NOT_RUN}\"\n{confirm}\n```\n\nRemedy: {remedy}\n\n"
     );
     let mut also: Vec<String> = Vec::new();
     if !reasons.is_empty() {

@@ -1,7 +1,7 @@
 //! Tests of the runbook: its pages are current, each alert and each code has its section, and each link leads to one.
 
 use super::sections::{linked, of_alert, of_code};
-use super::{CODES, FOLDER, GENERATED, INDEX, NOT_RUN_INLINE, index, marked, pages};
+use super::{CODES, FOLDER, GENERATED, INDEX, index, pages};
 use crate::alerts;
 use diagnosis::agents::AgentNamespaces;
 use diagnosis::codes::{Code, table};
@@ -38,19 +38,6 @@ fn what_is_written_by_hand_stays_and_the_rest_is_replaced() {
 }
 
 #[test]
-fn only_commands_without_a_mark_are_marked() {
-    let marked = marked(
-        "Set `x`. Run `fleetnet leave <member>`. Run `fleetnet status`<!-- run by a test -->.\n```sh\nkubectl get x\n```\n",
-    );
-    assert_eq!(
-        marked,
-        format!(
-            "Set `x`. Run `fleetnet leave <member>`{NOT_RUN_INLINE}. Run `fleetnet status`<!-- run by a test -->.\n```sh\nkubectl get x\n```\n"
-        )
-    );
-}
-
-#[test]
 fn alerts_codes_and_pages_in_a_text_become_links() {
     for (text, expected) in [
         ("See FN107, or FleetnetNoLeader.", "See [FN107](codes.md#fn107), or [FleetnetNoLeader](FleetnetNoLeader.md)."),
@@ -66,7 +53,7 @@ fn alerts_codes_and_pages_in_a_text_become_links() {
 fn each_page_of_an_alert_says_when_it_fires_how_to_confirm_it_and_what_to_do() {
     for alert in alerts::table() {
         let page = of_alert(alert);
-        for part in ["## When it fires\n\n", "```promql\n", "## Confirm it\n\n<!-- run by ", "## What to do\n\n1. "] {
+        for part in ["## When it fires\n\n", "```promql\n", "## Confirm it\n\n```sh run=", "## What to do\n\n1. "] {
             assert!(page.contains(part), "{} has no {part:?}", alert.name);
         }
         assert!(!page.contains("JOB"), "{page}");

@@ -1,20 +1,13 @@
 //! Checks of the tests and commands that the docs name.
 
-use super::behaviour::{Tests, tests_of};
-use super::source::{File, HISTORY, Tree};
+use super::behaviour::tests_of;
+use super::source::{File, Tree};
+use programs::docs::{Runner, blocks};
 use std::collections::BTreeSet;
 
-/// Beginning of a marker: a comment before a block of commands. This marker names the test that runs the block, as
-/// `file::test`.
-const RUN_BY: &str = "<!-- run by ";
-/// Beginning of the marker before a block of commands that no test runs. The reason follows.
-const NOT_RUN: &str = "<!-- not run: ";
-const END: &str = " -->";
 /// Languages of code blocks whose commands people type.
 const COMMANDS: [&str; 4] = ["sh", "bash", "console", "shell"];
-/// Programs whose commands also occur in prose. A text in backquotes that begins with such a name and a blank is a
-/// command.
-const PROGRAMS: [&str; 4] = ["bench ", "cargo ", "fleetnet ", "kubectl "];
+const SILENT: &str = "its info string says neither `run=file::test` nor `not-run=\"why\"`";
 /// Minimum number of underscores after `::` in the name of a test in the docs. Names of tests are sentences, so a name
 /// with fewer underscores is the name of something else.
 const SENTENCE: usize = 3;
@@ -26,7 +19,8 @@ pub(super) fn tests_that_are_not_there(tree: &Tree) -> Vec<String> {
     let mut places = Vec::new();
     for file in documents(tree) {
         let mut of_tests = false;
-        for (number, line) in file.text.lines().enumerate() {
+        // An info string names its test without backquotes.
+        for (number, line) in file.text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("```")) {
             let cells = line.strip_prefix("| ").and_then(|line| line.strip_suffix(" |"));
             let last = cells.and_then(|cells| cells.rsplit(" | ").next()).unwrap_or_default();
             of_tests = line.starts_with('|') && (of_tests || last == "test");
@@ -41,87 +35,23 @@ pub(super) fn tests_that_are_not_there(tree: &Tree) -> Vec<String> {
     places
 }
 
-/// Returns blocks of commands without a marker. A marker names the test that runs the block, or the reason why no test
-/// runs it.
+/// Returns blocks of commands whose info string names neither a test that runs the block nor the reason why no test
+/// does. A block in another language needs neither, but what its info string says must be right too.
 pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);
     let mut places = Vec::new();
     for file in documents(tree) {
-        let (mut before, mut is_open) = ("", false);
-        for (number, line) in file.text.lines().enumerate() {
-            // Remove the indentation of a block of commands in a list.
-            let line = line.trim_start();
-            if let Some(language) = line.strip_prefix("```") {
-                is_open = !is_open;
-                if is_open
-                    && COMMANDS.contains(&language)
-                    && let Some(wrong) = wrong(before, known)
-                {
-                    places.push(format!("{}:{}: {wrong}", file.path, number + 1));
-                }
-            }
-            before = line;
+        for block in blocks(&file.text) {
+            let wrong = match block.runner {
+                Runner::Test(test) => (!known.contains(test)).then(|| format!("{test} is no test")),
+                Runner::NotRun(reason) => reason.trim().is_empty().then(|| SILENT.to_owned()),
+                Runner::Other("") if !COMMANDS.contains(&block.language) => None,
+                Runner::Other(_) => Some(SILENT.to_owned()),
+            };
+            places.extend(wrong.map(|wrong| format!("{}:{}: {wrong}", file.path, block.line)));
         }
     }
     places
-}
-
-/// Returns commands in prose without a marker directly behind them. A marker names the test that runs the command, or
-/// the reason why no test runs it.
-pub(super) fn commands_in_prose_that_nothing_runs(tree: &Tree) -> Vec<String> {
-    let known = tests_of(tree);
-    let mut places = Vec::new();
-    for file in documents(tree).filter(|file| file.path != HISTORY) {
-        let mut is_block = false;
-        for (number, line) in file.text.lines().enumerate() {
-            is_block ^= line.trim_start().starts_with("```");
-            let parts: Vec<&str> = if is_block { Vec::new() } else { line.split('`').collect() };
-            for (at, code) in parts.iter().enumerate().skip(1).step_by(2) {
-                let behind = parts.get(at + 1).copied().unwrap_or_default();
-                let marker = behind.split_inclusive(END).next().unwrap_or_default();
-                if let Some(wrong) = marked(marker, known).filter(|_| is_command(code)) {
-                    places.push(format!("{}:{}: `{code}`: {wrong}", file.path, number + 1));
-                }
-            }
-        }
-    }
-    places
-}
-
-/// True if the text is a command: it starts with a program, or with variables for one (`NAME=value cargo …`).
-fn is_command(code: &str) -> bool {
-    let is_variable = |word: &str| word.split_once('=').is_some_and(|(name, _)| is_variable_name(name));
-    match code.split_once(' ') {
-        Some((word, rest)) if is_variable(word) => is_command(rest),
-        _ => PROGRAMS.iter().any(|program| code.starts_with(program)),
-    }
-}
-
-fn is_variable_name(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
-}
-
-/// Returns the error if the line before a block of commands is not a valid marker. A marker names the test that runs
-/// the commands, or the reason why no test runs them.
-fn wrong(line: &str, known: &Tests) -> Option<String> {
-    marked(line, known).map(|wrong| match wrong.as_str() {
-        UNMARKED => format!("no line before it says `{RUN_BY}file::test{END}` or `{NOT_RUN}why{END}`"),
-        _ => wrong,
-    })
-}
-
-const UNMARKED: &str = "nothing right behind it says which test runs it, or why none does";
-
-/// Returns the error if `marker` is not a valid marker. A marker names the test that runs the commands, or the reason
-/// why no test runs them. The test must be one of `known`.
-fn marked(marker: &str, known: &Tests) -> Option<String> {
-    let text_after = |word: &str| marker.strip_prefix(word)?.strip_suffix(END);
-    match (text_after(RUN_BY), text_after(NOT_RUN)) {
-        (Some(test), _) if known.contains(test) => None,
-        (Some(test), _) => Some(format!("{test} is no test")),
-        (None, Some(why)) if !why.is_empty() => None,
-        _ => Some(UNMARKED.to_owned()),
-    }
 }
 
 fn documents(tree: &Tree) -> impl Iterator<Item = &File> {

@@ -4,6 +4,7 @@ use super::source::{File, Tree};
 
 const FILE_LINES: usize = 500;
 const FUNCTION_LINES: usize = 70;
+const COMMENT_COLUMNS: usize = 120;
 
 /// Parts of paths that exist only on one machine or at one workplace. Each text is in two pieces, so that this file
 /// passes the check.
@@ -59,6 +60,32 @@ pub(super) fn long_functions(tree: &Tree) -> Vec<String> {
         places.extend(long.map(|it| format!("{}:{}: {} has {} lines", file.path, it.line, it.name, it.lines)));
     }
     places
+}
+
+/// Returns comments that are wider than the limit. Lines that cannot be broken may be wide: rows of tables, addresses,
+/// code, and words that are too long themselves.
+pub(super) fn wide_comments(tree: &Tree) -> Vec<String> {
+    let mut places = Vec::new();
+    for file in tree.rust() {
+        let mut is_code = false;
+        for (index, (line, code)) in file.text.lines().zip(file.uncommented.lines()).enumerate() {
+            let is_comment = line.trim_start().starts_with("//") && code.trim().is_empty();
+            let text = line.trim_start().trim_start_matches(['/', '!']).trim_start();
+            is_code = is_comment && is_code != text.starts_with("```");
+            let columns = line.chars().count();
+            let is_whole = is_code || text.starts_with('|') || text.contains("://");
+            if is_comment && columns > COMMENT_COLUMNS && !is_whole && has_break(line, text) {
+                places.push(format!("{}:{}: {columns} columns", file.path, index + 1));
+            }
+        }
+    }
+    places
+}
+
+/// True if the text, with which the line ends, has a blank at which it fits.
+fn has_break(line: &str, text: &str) -> bool {
+    let indentation = line.chars().count() - text.chars().count();
+    text.chars().take(COMMENT_COLUMNS + 1 - indentation.min(COMMENT_COLUMNS)).any(char::is_whitespace)
 }
 
 pub(super) fn loose_ends(tree: &Tree) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! Source tree as the checks read it: its text files, and the comments, strings and tests of its Rust files.
 
 use super::behaviour::{Row, Tests};
+use super::commits;
 use anyhow::Context as _;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -22,6 +23,8 @@ pub(super) struct Tree {
     pub(super) tests: OnceCell<Tests>,
     /// Rows of docs/contributors/behaviour.md, read when a check first asks for them.
     pub(super) rows: OnceCell<Vec<Row>>,
+    /// Subjects of the commits that a rule checks, one a line.
+    pub(super) subjects: String,
 }
 
 pub(super) struct File {
@@ -54,7 +57,7 @@ impl Tree {
     pub(super) fn read(root: &Path) -> anyhow::Result<Self> {
         let mut texts = Vec::new();
         collect(root, "", &mut texts)?;
-        Ok(Self::of(texts))
+        Ok(Self { subjects: commits::read(root), ..Self::of(texts) })
     }
 
     /// Returns a tree with these paths and texts, for tests.
@@ -66,7 +69,7 @@ impl Tree {
             let below = |module: &String| file.path.starts_with(&format!("{}/", module.trim_end_matches(".rs")));
             file.only_test |= test_modules.contains(&file.path) || test_modules.iter().any(below);
         }
-        Self { files, tests: OnceCell::new(), rows: OnceCell::new() }
+        Self { files, tests: OnceCell::new(), rows: OnceCell::new(), subjects: String::new() }
     }
 
     /// Returns all files.

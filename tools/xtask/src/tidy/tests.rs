@@ -1,7 +1,7 @@
 //! Check that this tree follows every rule of `tidy`, and tests that every rule finds violations.
 
 use super::source::Tree;
-use super::{RULES, Rule, architecture, behaviour, citations, docs, layout, limits, metrics, names, reasons};
+use super::{RULES, Rule, architecture, behaviour, citations, commits, docs, layout, limits, metrics, names, reasons};
 use programs::root;
 
 fn tree(files: &[(&str, &str)]) -> Tree {
@@ -276,46 +276,51 @@ fn a_test_that_the_docs_name_and_nobody_wrote_is_found() {
 
 #[test]
 fn a_block_of_commands_that_nothing_runs_is_found() {
-    let block = |before: &str, language: &str| format!("{before}\n```{language}\nrm x\n```\n");
-    let run = block("<!-- run by sums::a_sum_is_right -->", "sh");
-    let lost = block("<!-- run by sums::lost -->", "console");
-    let needs = block("<!-- not run: it needs a cloud -->", "console");
-    let in_a_list =
-        "- Then:\n\n  ```sh\n  rm x\n  ```\n\n  <!-- not run: it needs a cloud -->\n  ```sh\n  rm x\n  ```\n";
-    let others = [block("<!-- not run:  -->", "sh"), block("Then:", "sh"), block("", "yaml"), in_a_list.to_owned()];
-    let text = [run, lost, needs, others.concat()].concat();
+    let block = |info: &str| format!("\n```{info}\nrm x\n```\n");
+    let run = [block("sh run=sums::a_sum_is_right"), block("yaml run=sums::a_sum_is_right"), block("yaml")];
+    let lost = [block("console run=sums::a_sum_is_lost"), block("yaml run=sums::lost")];
+    let in_a_list = "- Then:\n\n  ```sh\n  rm x\n  ```\n\n  ```sh not-run=\"it needs a cloud\"\n  rm x\n  ```\n";
+    let others = ["console not-run=\"it needs a cloud\"", "sh not-run=\"\"", "bash", "shell not-run=why"].map(block);
+    let text = [run.concat(), lost.concat(), others.concat(), in_a_list.to_owned()].concat();
     let tree = tree(&[("core/tests/sums.rs", "#[test]\nfn a_sum_is_right() {}\n"), ("README.md", &text)]);
-    let silent = "no line before it says `<!-- run by file::test -->` or `<!-- not run: why -->`";
+    let silent = "its info string says neither `run=file::test` nor `not-run=\"why\"`";
     assert_eq!(
         docs::commands_that_nothing_runs(&tree),
         [
-            "README.md:6: sums::lost is no test".to_owned(),
-            format!("README.md:14: {silent}"),
-            format!("README.md:18: {silent}"),
-            format!("README.md:27: {silent}"),
+            "README.md:14: sums::a_sum_is_lost is no test".to_owned(),
+            "README.md:18: sums::lost is no test".to_owned(),
+            format!("README.md:26: {silent}"),
+            format!("README.md:30: {silent}"),
+            format!("README.md:34: {silent}"),
+            format!("README.md:39: {silent}"),
         ]
+    );
+    assert!(docs::tests_that_are_not_there(&tree).is_empty(), "info strings are checked once");
+}
+
+#[test]
+fn a_wide_comment_is_found() {
+    let wide = format!("{} wide", "text ".repeat(23));
+    let source = format!(
+        "//! {wide}\nfn f() {{\n    // {}\n    // 1 {wide}\n    let x = 1; // {wide}\n}}\n\
+         /// | {wide} |\n/// See https://example.com {wide}\n/// ```text\n/// {wide}\n/// ```\n/// {}\n\
+         const TEXT: &str = \"\n/// {wide} {wide}\";\n/// ```\nfn g() {{}}\n/// {wide}\nfn h() {{}}\n",
+        &wide[..113],
+        "long".repeat(40),
+    );
+    assert_eq!(
+        layout::wide_comments(&tree(&[("core/src/lib.rs", &source)])),
+        ["core/src/lib.rs:1: 124 columns", "core/src/lib.rs:4: 129 columns", "core/src/lib.rs:17: 124 columns"]
     );
 }
 
 #[test]
-fn a_command_in_prose_that_nothing_runs_is_found() {
-    let text = "Say `cargo x`<!-- run by sums::a_sum_is_right --> or `kubectl get x`, not `cargo` or `x cargo y`.\n\
-                | `bench x`<!-- run by sums::lost --> | `fleetnet y`<!-- not run: it needs a cloud --> `kubectl z` |\n\
-                ```text\nit says `cargo x`\n```\n`cargo z`<!-- not run:  -->\n\
-                With `A=1 B_2=x cargo w`, not with `A=1 rustc w` or `a b=c cargo w`.\n";
-    let source = ("core/tests/sums.rs", "#[test]\nfn a_sum_is_right() {}\n");
-    let tree = tree(&[source, ("README.md", text), ("CHANGELOG.md", "- `cargo x` is new.\n")]);
-    let silent = "nothing right behind it says which test runs it, or why none does";
-    assert_eq!(
-        docs::commands_in_prose_that_nothing_runs(&tree),
-        [
-            format!("README.md:1: `kubectl get x`: {silent}"),
-            "README.md:2: `bench x`: sums::lost is no test".to_owned(),
-            format!("README.md:2: `kubectl z`: {silent}"),
-            format!("README.md:6: `cargo z`: {silent}"),
-            format!("README.md:7: `A=1 B_2=x cargo w`: {silent}"),
-        ]
-    );
+fn a_long_subject_of_a_commit_and_one_in_lower_case_are_found() {
+    let subjects = format!("Retry rejected creates\n{}\n{}\nfix it\n1 thing\n", "A".repeat(72), "Ä".repeat(73));
+    let tree = Tree { subjects, ..tree(&[]) };
+    let long = format!("\"{}\": 73 characters", "Ä".repeat(73));
+    let lower = ["\"fix it\" does not begin with a capital letter", "\"1 thing\" does not begin with a capital letter"];
+    assert_eq!(commits::subjects(&tree), [&long, lower[0], lower[1]]);
 }
 
 #[test]
