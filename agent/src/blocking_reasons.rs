@@ -58,6 +58,14 @@ mod tests {
         BlockingReason { reason, message: message.to_owned() }
     }
 
+    /// Rule G4: A key is blocked until somebody acts
+    /// Then: The agent logs a new blocking reason once. `fleetnet_hindrances{kind,reason}` counts the present blocking
+    /// reasons
+    ///
+    /// Rule R10: An agent can make no progress with a key, and no object records that the agent reported the blocking
+    /// reason
+    /// Then: The agent logs the blocking reason once. `fleetnet_hindrances` counts the blocking reason until the agent
+    /// can make progress
     #[test]
     fn a_blocking_reason_is_logged_once_and_again_when_it_changes() {
         let mut blocking_reasons = BlockingReasons::new(&Registry::new()).expect("a new registry");
@@ -73,6 +81,7 @@ mod tests {
         assert_eq!(logged_lines(&["a name"]), 1, "it was out of the way in between");
     }
 
+    /// Also rules G4, R10.
     #[test]
     fn a_metric_counts_blocked_objects_by_the_same_reason() {
         let registry = Registry::new();

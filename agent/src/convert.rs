@@ -245,6 +245,10 @@ mod tests {
         reported.into_iter().map(|event| (event.reason, event.message)).collect()
     }
 
+    /// Rule R11: A server rejects or denies a write
+    /// Then: The agent emits `WriteRefused` or `WriteDenied` on the object for which the write is made, at the first of
+    /// several failures in a row. The agent emits no Event if the failure may end without an action by a user, or if
+    /// the namespace is being deleted
     #[test]
     fn a_rejected_write_is_reported_with_object_cluster_and_remedy() {
         let expected = "cluster hub rejected the request to create InternalServiceExport fleet-member-west/work-app: \
@@ -280,6 +284,11 @@ mod tests {
         assert_eq!(fight_message(&fight(None)), None);
     }
 
+    /// Rule G5: A write is denied
+    /// Then: The agent emits `WriteDenied`. The agent emits no Event for a failure that may end without an action by a
+    /// user, or for a namespace that is being deleted
+    ///
+    /// Also rule R11.
     #[test]
     fn passing_failures_and_terminating_namespaces_are_not_reported() {
         assert_eq!(reported(0, "connection refused"), []);

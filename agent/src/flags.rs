@@ -247,6 +247,7 @@ mod tests {
         assert_eq!((common.v, common.leader_elect), (4, true));
     }
 
+    /// Also rule G1.
     #[test]
     fn a_wrong_setting_is_named_on_one_line() {
         let table = [

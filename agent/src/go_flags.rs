@@ -126,6 +126,9 @@ mod tests {
         assert_eq!(kept(&["agent", "--", "-x"]), ["agent", "--", "-x"]);
     }
 
+    /// Rule G3: Flags are written as for the Go agents
+    /// Then: The agent accepts flags with one dash or two, and durations such as `2m0s`. The agent ignores klog's
+    /// flags, and logs a warning with the ignored flags
     #[test]
     fn klog_flags_are_taken_and_named() {
         let arguments = ["agent", "--add_dir_header", "--vmodule", "a=1", "-logtostderr=true", "--v=2"];
@@ -134,6 +137,7 @@ mod tests {
         assert_eq!(line.ignored, ["add_dir_header", "vmodule", "logtostderr"]);
     }
 
+    /// Also rule G3.
     #[test]
     fn durations_are_written_as_in_go() {
         let table = [

@@ -246,6 +246,7 @@ mod tests {
         SourceStatus { cluster: cluster.to_owned(), resource, optional, state }
     }
 
+    /// Also rule K10.
     #[test]
     fn ready_is_who_knows_all_that_is_required_of_its_own_cluster() {
         use WatchState::{Absent, Complete, Incomplete, Unknown};
@@ -272,6 +273,7 @@ mod tests {
         }
     }
 
+    /// Also rule K10.
     #[test]
     fn a_kind_that_two_agents_watch_is_ready_when_both_have_listed_it() {
         use WatchState::{Complete, Incomplete};
@@ -282,6 +284,8 @@ mod tests {
         }
     }
 
+    /// Rule G8: Metrics are protected, and a flag gives one address to metrics and probes
+    /// Then: The agent does not start, and names the flag: probes have no TLS
     #[test]
     fn protected_metrics_need_other_addresses_than_probes() {
         use clap::Parser;
@@ -308,6 +312,7 @@ mod tests {
         }
     }
 
+    /// Also rule K14.
     #[tokio::test]
     async fn probes_and_metrics_are_answered_while_the_thread_of_the_engine_is_busy() {
         let listeners = Listeners::start().expect("a thread");
@@ -325,6 +330,7 @@ mod tests {
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
 
+    /// Also rule K10.
     #[test]
     fn who_has_not_started_is_not_ready() {
         assert!(!readiness(&[Vec::new()], "member", None).is_ready());

@@ -118,6 +118,7 @@ mod tests {
         std::iter::from_fn(|| mailbox.take()).map(|(slice, message, _)| (slice.to_string(), message)).collect()
     }
 
+    /// Also rule J12.
     #[tokio::test(start_paused = true)]
     async fn the_newest_message_about_a_slice_takes_the_place_of_an_older_one() {
         let mailbox = Mailbox::default();
@@ -148,6 +149,7 @@ mod tests {
         assert_eq!((mailbox.closed().await, mailbox.take()), (Closed::Superseded, None));
     }
 
+    /// Also rule J12.
     #[test]
     fn a_full_mailbox_drops_messages_about_further_slices() {
         let mailbox = Mailbox::default();

@@ -55,6 +55,9 @@ mod tests {
         }
     }
 
+    /// Rule X9: An agent writes a time
+    /// Then: The agent writes the times of exports, port sets and heartbeats in microseconds. If RFC 3339 cannot
+    /// express a time, the agent writes the nearest time that RFC 3339 can express
     #[test]
     fn a_time_out_of_range_is_written_as_the_nearest() {
         assert_eq!(seconds(Timestamp(i64::MAX)), "9999-12-30T22:00:00Z");

@@ -53,6 +53,7 @@ fn least_meta(namespace: &str, name: &str) -> Meta {
     Meta { created: Timestamp(0), ..meta(namespace, name, "u", 7, 0) }
 }
 
+/// Also rule T62.
 #[test]
 fn services_as_the_go_agents_leave_them() {
     let users = Service {
@@ -366,6 +367,9 @@ fn what_is_left_out_is_read_as_the_api_means_it() {
     assert_eq!((found.claims.present, found.status), (false, ImportStatus::default()));
 }
 
+/// Rule X5: An agent decodes or encodes the conditions of an endpoint
+/// Then: An endpoint without conditions is ready. An endpoint that is serving but not ready is draining. An imported
+/// slice shows a draining endpoint as serving and terminating
 #[test]
 fn endpoints_that_are_ready_or_have_no_conditions_are_kept_and_draining_ones_apart() {
     let mut slice = fixture("EndpointSlice of a user");
@@ -422,6 +426,7 @@ fn a_slice_of_the_hub_lists_what_is_ready_and_what_drains() {
     assert_eq!(undecodable.why, "drainingEndpoints is not a list");
 }
 
+/// Also rule X10.
 #[test]
 fn session_affinity_is_read_as_an_api_server_completes_it() {
     let mut json = fixture("Service of a user");
@@ -445,6 +450,7 @@ fn session_affinity_is_read_as_an_api_server_completes_it() {
     }
 }
 
+/// Also rule X10.
 #[test]
 fn both_address_families_are_requested_by_a_policy_and_headless_exports_by_an_annotation() {
     let mut json = fixture("Service of a user");
@@ -505,6 +511,7 @@ fn services_of_every_type_and_without_an_address() {
     }
 }
 
+/// Also rules M28, MI18.
 #[test]
 fn what_leads_clients_of_a_service_elsewhere_is_read() {
     let of = |spec: Value| {
@@ -540,6 +547,13 @@ fn a_derived_services_addresses_and_annotation_are_read() {
     assert_eq!((second.hostname.as_deref(), second.ports[0].error.as_deref()), (Some("lb.example"), Some("Refused")));
 }
 
+/// Rule M27: A user requests an internal load balancer with the annotation of Azure,
+/// `service.beta.kubernetes.io/azure-load-balancer-internal`, or with a value that is neither true nor false
+/// Then: Both annotations count, and a load balancer is public only if none of them requests another one. Values are
+/// those of Go's `strconv.ParseBool`. With another value, the member agent neither creates nor changes the load
+/// balancer, and sets `Valid=False` with reason `InternalLoadBalancerInvalid`
+///
+/// Also rule X10.
 #[test]
 fn what_users_set_on_a_multi_cluster_service_is_read() {
     use InternalLoadBalancer::{Malformed, NotRequested, Requested};
@@ -610,6 +624,8 @@ fn a_claim_that_cannot_be_decoded_is_there_and_names_nobody() {
     }
 }
 
+/// Rule X6: An object has finalizers of other writers
+/// Then: The finalizers of other writers stay when an agent adds or removes its own finalizer
 #[test]
 fn finalizers_of_others_are_kept_apart_from_ours() {
     let mut json = fixture("EndpointSliceExport");
@@ -624,6 +640,8 @@ fn finalizers_of_others_are_kept_apart_from_ours() {
     assert!(!read(Kind::EndpointSliceExport, &json).meta().finalizers.ours, "another kind's is not ours");
 }
 
+/// Rule X3: An object is being deleted
+/// Then: The object is decodable, whatever its fields contain
 #[test]
 fn an_object_that_is_being_deleted_decodes_whatever_its_content() {
     for (name, kind) in FIXTURES {
@@ -648,6 +666,8 @@ fn what_is_no_object_is_undecodable_with_a_reason() {
     }
 }
 
+/// Rule X1: An object has no name, UID or resourceVersion
+/// Then: The object is undecodable
 #[test]
 fn without_name_uid_or_version_an_object_is_undecodable_and_known_fields_are_kept() {
     for (field, expected) in [
@@ -729,6 +749,12 @@ fn limited() -> Vec<(Kind, &'static str, &'static str, Value, Value)> {
     limited
 }
 
+/// Rule T37: An object has more endpoints, ports or text than its limit
+/// Then: The object is undecodable (rule A9), and the agent stores nothing beyond the limit. A ResourceQuota limits the
+/// number of a member's objects
+///
+/// Rule X2: An array or a string in an object of the hub is longer than its limit
+/// Then: The object is undecodable. The agent decodes nothing beyond the limit
 #[test]
 fn what_is_more_than_its_limit_makes_an_object_undecodable_and_what_is_as_much_does_not() {
     for (kind, name, pointer, most, more) in limited() {
@@ -779,6 +805,7 @@ fn flood(endpoint: &str, count: usize) -> Vec<u8> {
     json.to_string().replacen("\"endpoints\":[]", &many, 1).into_bytes()
 }
 
+/// Also rule T37.
 #[test]
 fn what_is_beyond_a_limit_is_not_kept_while_an_object_is_decoded() {
     let hundred = format!("{{\"addresses\":[{}\"10.0.0.1\"]}}", "\"10.0.0.1\",".repeat(99));
@@ -807,6 +834,10 @@ fn bytes_kept(kind: Kind, json: &Value) -> u64 {
     u64::try_from(used.bytes_current).expect("memory is kept")
 }
 
+/// Rule X12: An endpoint of a slice has more than 8 addresses, or an address of more than 45 characters
+/// Then: The agents use the first 8 addresses that have at most 45 characters. The slice stays decodable
+///
+/// Also rule E17.
 #[test]
 fn of_the_addresses_of_an_endpoint_the_first_8_that_may_be_ip_addresses_are_kept() {
     let longest = "0000:0000:0000:0000:0000:ffff:255.255.255.255";
@@ -833,6 +864,9 @@ fn of_the_addresses_of_an_endpoint_the_first_8_that_may_be_ip_addresses_are_kept
     assert_eq!(found.further_addresses, 13);
 }
 
+/// Rule T50: A slice has texts that are no IP addresses, or is of type FQDN
+/// Then: The agents keep at most three such texts of a slice, for a message, and no address of a slice of type FQDN.
+/// The other endpoints of the slice stay
 #[test]
 fn a_slice_keeps_nothing_for_what_is_no_address() {
     let many = |endpoint: Value| vec![endpoint; 1_000];
@@ -877,6 +911,7 @@ fn a_decoded_slice_keeps_96_bytes_for_each_endpoint() {
     assert!(per_endpoint <= 96, "{per_endpoint} bytes");
 }
 
+/// Also rule X2.
 #[test]
 fn nothing_is_read_beyond_a_limit() {
     let mut json = fixture("EndpointSliceExport");
@@ -958,6 +993,10 @@ const DANGEROUS_IN_HUB_SLICES: &[&str] = &[
 ];
 
 /// An invalid value counts as absent. The object is undecodable only if the absence would remove something.
+///
+/// Rule X4: A field of an object is malformed
+/// Then: The malformed field counts as absent. Exception: if the absence of the field would remove endpoints, ports,
+/// conditions, clusters or the name of an import, the whole object is undecodable
 #[test]
 fn nonsense_in_a_field_makes_an_object_undecodable_only_where_its_absence_would_take_something_away() {
     let everywhere = ["/metadata", "/metadata/name", "/metadata/uid", "/metadata/resourceVersion"];
@@ -1077,6 +1116,11 @@ fn any_bytes_are_survived() {
     });
 }
 
+/// Rule X10: The API allows several forms of one value in an object, or the value is absent
+/// Then: The agents understand the value as the API server does: for example, the target ports 0 and "" count as not
+/// set. The agents understand a boolean annotation as Go does (`1`, `t`, `true` and so on)
+///
+/// Also rule M21.
 #[test]
 fn a_target_port_of_0_or_without_a_name_is_one_that_is_not_set() {
     for (target, expected) in [

@@ -68,6 +68,10 @@ fn a_deletion_contains_only_the_uid_precondition() {
     assert_eq!(encode(&Write::delete(Kind::EndpointSliceImport, &stored())), Body::Delete { uid: Uid::from("uid-1") });
 }
 
+/// Rule X11: An agent writes a reference to an object
+/// Then: The field `namespacedName` has the namespace, a slash and the name of the object
+///
+/// Also rule X7.
 #[test]
 fn an_internal_service_export_is_made() {
     let mut of = reference("exporter", "app", "uid-9", "233", 0, MADE);
@@ -221,6 +225,7 @@ fn derived(consumer_type: ConsumerType, internal_load_balancer: bool) -> Derived
     }
 }
 
+/// Also rules M28, X7.
 #[test]
 fn a_derived_service_is_made_and_changed() {
     let mut expected = json!({
@@ -348,6 +353,10 @@ fn a_latency_summary_is_written_kept_or_removed() {
     assert_eq!(summary.origins[0].buckets.len(), 3);
 }
 
+/// Rule X8: An agent does not know the UID of its own cluster
+/// Then: The agent does not change the UID in the MemberAgent
+///
+/// Also rule X9.
 #[test]
 fn a_member_agent_announces_itself() {
     let announcement = Announcement { version: text("1.2.3"), features: vec![text("IPv6"), text("Headless")] };
@@ -488,6 +497,7 @@ fn detailed() -> SliceContent {
     content
 }
 
+/// Also rule X5.
 #[test]
 fn an_imported_slice_shows_draining_endpoints_in_conditions() {
     let imported =
@@ -510,6 +520,7 @@ fn a_slice_of_the_hub_lists_draining_endpoints_apart() {
     assert_eq!(patch["spec"]["drainingEndpoints"], json!([{ "addresses": ["10.1.0.14"] }]));
 }
 
+/// Also rule X6.
 #[test]
 fn finalizers_of_others_stay_and_ours_is_that_of_the_kind() {
     let ours = [
@@ -607,6 +618,9 @@ fn the_export_of_a_service_contains_the_additions_to_the_go_form() {
     assert_eq!(made["spec"]["sessionAffinityConfig"], json!({ "clientIP": { "timeoutSeconds": 60 } }));
 }
 
+/// Rule H21: A cluster ends its export by the fleet's API, and its InternalServiceExport stays for the standard API
+/// Then: The member agent removes the stamp (annotation `ports-offered-since`) in the same write. If the fleet's API
+/// exports the Service again later, the age of the ports starts again
 #[test]
 fn the_age_of_the_ports_ends_with_the_export_by_the_fleets_api() {
     let stamp = |exported_by| {
@@ -749,6 +763,8 @@ fn a_service_import_gets_its_controller_beside_its_other_owners() {
     assert_eq!(patched(Kind::ServiceImport, patch), expected);
 }
 
+/// Rule X7: A field that the agents write has no value any more
+/// Then: If the object exists, the agent sets the field to null with a patch. A new object does not have the field
 #[test]
 fn the_status_of_an_import_is_set_and_cleared() {
     let patch = |kind, status| match kind {
@@ -773,6 +789,7 @@ fn the_status_of_an_import_is_set_and_cleared() {
     }
 }
 
+/// Also rule C10.
 #[test]
 fn claims_are_written_as_the_go_agents_write_them_and_removed_with_the_last() {
     let claims = |members: &[&str], ours| Patch::Claims {

@@ -41,6 +41,7 @@ fn edited(edit: impl FnOnce(&mut Value)) -> u64 {
     excess(&slice)
 }
 
+/// Also rule P11.
 #[test]
 fn what_we_write_has_none_whatever_a_server_or_others_add_outside_of_our_fields() {
     type Edit = (&'static str, fn(&mut Value));
@@ -59,6 +60,7 @@ fn what_we_write_has_none_whatever_a_server_or_others_add_outside_of_our_fields(
     }
 }
 
+/// Also rule P11.
 #[test]
 fn every_field_that_somebody_adds_is_one_and_no_two_are_alike() {
     type Edit = (&'static str, fn(&mut Value));
@@ -110,6 +112,7 @@ fn a_source_slice_and_one_that_is_going_have_none() {
     assert_eq!((source, going), (0, 0));
 }
 
+/// Also rule D12.
 #[test]
 fn a_slice_of_the_hub_that_is_named_twice_is_misnamed() {
     let misnamed = |kind: Kind, field: &str, named: Value| {

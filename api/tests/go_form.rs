@@ -97,6 +97,7 @@ fn service_import_in_the_go_form() {
     assert_eq!(schemas(Form::Go)["ServiceImport v1alpha1"], expected);
 }
 
+/// Also rule T37.
 #[test]
 fn the_full_form_adds_exactly_these_fields_and_bounds() {
     let mut expected: BTreeSet<String> = BTreeSet::new();

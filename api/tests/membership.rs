@@ -46,6 +46,7 @@ fn status() -> Value {
     })
 }
 
+/// Also rule O10.
 #[test]
 fn an_internal_member_cluster_keeps_the_entries_of_other_agents_word_for_word() {
     let found = membership(&json!({ "state": "Join", "heartbeatPeriodSeconds": 30 }), &status());

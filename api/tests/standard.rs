@@ -47,6 +47,7 @@ fn after(mut object: Value, patch: &Value) -> Value {
     object
 }
 
+/// Also rule MI11.
 #[test]
 fn the_labels_of_an_imported_slice_are_read_as_they_were_written() {
     let wanted = |service: Option<&str>| ImportedSlice {
@@ -104,6 +105,7 @@ fn spec() -> StandardImportSpec {
     }
 }
 
+/// Also rule MI21.
 #[test]
 fn a_service_import_is_read_as_it_was_written() {
     let body = created(Desired::StandardServiceImport(spec()));
@@ -178,6 +180,7 @@ fn a_patch_of_a_service_import_removes_what_is_not_exported_any_more() {
     }
 }
 
+/// Also rule MI18.
 #[test]
 fn a_derived_service_is_read_as_it_was_written_and_the_cluster_chooses_its_families() {
     let desired = StandardDerivedService {

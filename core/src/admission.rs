@@ -264,6 +264,10 @@ mod tests {
             .map(Forbidden::text)
     }
 
+    /// Rule T20: A distributed slice (EndpointSliceImport) has loopback, link-local, multicast, broadcast or
+    /// unspecified addresses, or addresses of another address type than the slice
+    /// Then: The importing member agent leaves out these addresses, in ready and in draining endpoints. If all
+    /// addresses of an endpoint are left out, the agent leaves out the endpoint too
     #[test]
     fn addresses_that_no_other_cluster_can_have_are_not_imported() {
         use AddressType::{IPv4, IPv6};
@@ -303,6 +307,11 @@ mod tests {
         }
     }
 
+    /// Rule T60: A distributed slice (EndpointSliceImport) has the address of a service of a cloud provider, such as
+    /// its metadata service, a site-local address, or an address in 240.0.0.0/4
+    /// Then: The importing member agent leaves out the address. It imports an address in 240.0.0.0/4 only if
+    /// `--source-ranges` declares ranges of the exporting cluster that contain the address, because some clusters use
+    /// this range for pods. A declared range does not allow any of the other addresses
     #[test]
     fn services_of_cloud_providers_are_not_imported() {
         use AddressType::{IPv4, IPv6};
@@ -338,6 +347,7 @@ mod tests {
         }
     }
 
+    /// Also rule T60.
     #[test]
     fn reserved_addresses_are_imported_only_if_ranges_declare_them() {
         let undeclared = Some("in 240.0.0.0/4, which --source-ranges does not declare for that cluster");
@@ -354,6 +364,10 @@ mod tests {
         }
     }
 
+    /// Rule T61: A distributed slice has an IPv6 address that carries an IPv4 address
+    /// Then: For an address in 64:ff9b::/96 (NAT64), the rules for IPv4 addresses apply to the carried address. The
+    /// importing member agent leaves out all other forms: IPv4-mapped, IPv4-compatible, IPv4-translated, 6to4, Teredo,
+    /// and NAT64 in 64:ff9b:1::/48
     #[test]
     fn ipv6_addresses_that_carry_ipv4_addresses_are_judged_or_not_imported() {
         let carries = Some("an IPv6 address that carries an IPv4 address");
@@ -386,6 +400,9 @@ mod tests {
         }
     }
 
+    /// Rule T21: `--source-ranges` of the importing member agent has address ranges for the exporting cluster of a
+    /// slice
+    /// Then: The importing member agent leaves out the addresses outside of these address ranges
     #[test]
     fn addresses_outside_declared_ranges_are_not_imported() {
         let ranges = ["10.1.0.0/16", "fd00:1::/32"].map(|range| ranges::parse(range).expect("a range"));
@@ -403,6 +420,7 @@ mod tests {
         assert_eq!(not_imported(AddressType::IPv4, "10.1.2.3", Some(&[])), outside, "none is declared");
     }
 
+    /// Also rule T20.
     #[test]
     fn an_endpoint_goes_with_its_last_address_ready_or_draining() {
         let mut input = content(AddressType::IPv4, &[&["10.0.0.1", "127.0.0.1"], &["0.0.0.0"], &["10.0.0.2"]]);
@@ -425,6 +443,8 @@ mod tests {
         assert!(matches!(admitted.content, Cow::Borrowed(_)) && admitted.not_imported.is_empty());
     }
 
+    /// Rule T25: A host name or a zone of an endpoint is no DNS label
+    /// Then: The importing member agent imports the endpoint without this host name or zone
     #[test]
     fn host_names_and_zones_that_are_none_are_left_out() {
         let labels = [("db-0", true), ("Db_0", false), ("", false), ("a.b", false), ("-a", false)];
@@ -445,6 +465,8 @@ mod tests {
         }
     }
 
+    /// Rule T23: A distributed slice (EndpointSliceImport) has malformed ports
+    /// Then: The importing member agent leaves out the malformed ports
     #[test]
     fn ports_that_are_none_are_left_out() {
         let with = |change: &dyn Fn(&mut EndpointPort)| {

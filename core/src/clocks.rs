@@ -125,6 +125,7 @@ mod tests {
         }
     }
 
+    /// Also rule J13.
     #[test]
     fn the_true_offset_is_within_the_uncertainty_whatever_the_ways_take() {
         let seconds = -5_000_000..5_000_000_i64;
@@ -148,6 +149,7 @@ mod tests {
         });
     }
 
+    /// Also rule J13.
     #[test]
     fn a_latency_on_two_skewed_clocks_is_within_the_stated_uncertainty() {
         let skew = -5_000_000..5_000_000_i64;
@@ -167,6 +169,7 @@ mod tests {
         });
     }
 
+    /// Also rule J13.
     #[test]
     fn a_clock_that_is_set_is_followed_with_the_next_probe() {
         let mut samples = Samples::default();
@@ -178,6 +181,7 @@ mod tests {
         assert_eq!(clock, Clock { offset_micros: 3_600_000_000, uncertainty_micros: 40_001 });
     }
 
+    /// Also rule J13.
     #[test]
     fn a_probe_during_which_a_clock_was_set_does_not_count() {
         let good = probe(0, 0, 1_000, 500, 1_000);
@@ -193,6 +197,7 @@ mod tests {
         }
     }
 
+    /// Also rule J13.
     #[test]
     fn the_uncertainty_grows_by_the_drift_of_both_clocks() {
         let mut samples = Samples::default();

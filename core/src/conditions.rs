@@ -476,6 +476,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp(5_700_000);
 
+    /// Rule S18: The member agent writes an existing condition again
+    /// Then: The member agent changes `lastTransitionTime` only if the status of the condition changes
     #[test]
     fn the_time_of_transition_changes_only_with_the_status() {
         let service = ObjectName::new("work", "app");
@@ -488,6 +490,7 @@ mod tests {
         assert_eq!((third[0].last_transition, third[0].observed_generation), (Timestamp(65_000_000), 2));
     }
 
+    /// Also rule S17.
     #[test]
     fn conditions_of_others_stay_where_they_are() {
         let service = ObjectName::new("work", "app");

@@ -185,6 +185,7 @@ mod tests {
         FeatureSet { features: Features::NONE, is_assumed: true, until: until.map(at) }
     }
 
+    /// Also rule A13.
     #[test]
     fn what_was_announced_holds_until_it_is_taken_back_or_its_loss_has_lasted() {
         let mut announced = Announced::default();
@@ -202,6 +203,11 @@ mod tests {
         assert!(!announced.record(None, at(4)), "nothing was announced, so nothing is lost");
     }
 
+    /// Rule U14: The CRD of MemberAgent is installed, and a peer has announced no features since the installation
+    /// Then: The agents act as in rule U13 for 6 min. A peer detects the new CRD within 6 min. After the 6 min, the
+    /// agents use the Go form (as Go agents write objects) for this peer
+    ///
+    /// Also rule U12.
     #[test]
     fn a_feature_set_follows_from_the_announcement_the_state_of_the_kind_and_its_time() {
         let (never, announced) = (Announced::Never, Announced::Features(Features::ALL));

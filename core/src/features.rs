@@ -184,6 +184,9 @@ mod tests {
         assert_eq!(all, Features::ALL, "each is somebody's to understand");
     }
 
+    /// Rule F2: Endpoints are not ready but still accept connections (condition `serving`)
+    /// Then: The exported slice contains these endpoints in `drainingEndpoints`. In the imported slice, these endpoints
+    /// have the conditions `serving` and `terminating`. So kube-proxy uses these endpoints if no endpoint is ready
     #[test]
     fn a_peer_gets_the_features_that_it_announced_and_no_more() {
         let plain = Endpoint { addresses: vec!["a".into()], ..Endpoint::default() };

@@ -84,6 +84,9 @@ mod tests {
         SliceContent { address_type: AddressType::IPv4, endpoints, draining: Vec::new(), ports: Vec::new() }
     }
 
+    /// Rule F10: An agent must remove a slice of one address family and add a slice of the other address family
+    /// Then: The removal and the addition do not wait for each other, because no endpoint moves between the two
+    /// families
     #[test]
     fn a_slice_of_the_other_address_family_takes_nothing_over() {
         let six = SliceContent { address_type: AddressType::IPv6, ..content(&["b"]) };

@@ -72,6 +72,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::any;
 
+    /// Also rule T65.
     #[test]
     fn conditions_and_events_have_visible_and_short_messages() {
         let long = format!("a\nb{}", "c".repeat(2 * MESSAGE_CHARS_MAX));
@@ -82,6 +83,7 @@ mod tests {
         assert_eq!([condition, event], [text(long.clone()), text(long)]);
     }
 
+    /// Also rule T65.
     #[test]
     fn any_text_is_visible_and_short_in_a_message() {
         let unsafe_or_not = proptest::prop_oneof![
@@ -103,6 +105,9 @@ mod tests {
         });
     }
 
+    /// Rule T65: A message has text of another member: an address, a port, the name of a slice or a cluster id
+    /// Then: In Events and conditions, characters that are invisible, end a line or reorder text are escaped. A message
+    /// has at most 4,096 characters, a quoted value at most 64, and a quoted name at most 253
     #[test]
     fn texts_of_other_members_are_escaped_and_shortened() {
         let table = [

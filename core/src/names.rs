@@ -269,6 +269,10 @@ mod tests {
         slice_export_name(cluster, "work", slice, uid, "export-uid", length).to_string()
     }
 
+    /// Rule E3: The member agent chooses the name of a new EndpointSliceExport
+    /// Then: The name is `<cluster>-<namespace>-<slice>-<5 hex digits>`, each part cut to 81 characters. The 5 hex
+    /// digits are a hash of the UIDs of the slice and the ServiceExport. The same UIDs give the same name. If the slice
+    /// or the ServiceExport is created again, its UID is new, so the name is new too
     #[test]
     fn the_same_export_always_gets_the_same_name_and_a_new_export_a_new_one() {
         let first = name("member-1", "app-x7k2p", "uid-1", SuffixLength::Short);
@@ -280,6 +284,7 @@ mod tests {
         assert!(name("member-1", "app-x7k2p", "uid-1", SuffixLength::Long).starts_with(&first));
     }
 
+    /// Also rule E3.
     #[test]
     fn long_parts_are_cut_to_81_and_stay_a_valid_subdomain() {
         let slice = format!("{}.{}", "a".repeat(80), "b".repeat(150));
@@ -288,6 +293,7 @@ mod tests {
         assert!(!long.contains(".-") && !long.contains("--"));
     }
 
+    /// Also rule N2.
     #[test]
     fn joined_names_stay_plain_unless_they_are_no_label() {
         assert_eq!(joined("work", "app").as_deref(), Some("work-app"));
@@ -299,6 +305,8 @@ mod tests {
         assert!(is_dns_1035_label(&long));
     }
 
+    /// Rule MC4: Two Services have the same joined name
+    /// Then: Their MergedServiceImports have different names, because each name ends in a hash of namespace and name
     #[test]
     fn merged_imports_of_services_with_equal_joined_names_have_different_names() {
         let name = |namespace, name| merged_import_name(&ObjectName::new(namespace, name));
@@ -335,6 +343,7 @@ mod tests {
         assert!(is_cluster_id(&"c".repeat(50)) && !is_cluster_id(&"c".repeat(51)));
     }
 
+    /// Also rule T26.
     #[test]
     fn names_and_label_values_are_those_of_kubernetes() {
         let (label, subdomain) = ("l".repeat(63), "s".repeat(253));
@@ -400,6 +409,7 @@ mod tests {
         assert_eq!(&*joined_with_uid(&long, "app", "0F1e2d3c-4b"), format!("{}-0f1e2", "w".repeat(57)));
     }
 
+    /// Also rule H4.
     #[test]
     fn ports_are_the_same_in_any_order_and_whatever_their_target() {
         let one = ports_fingerprint(&[port("http", 80), port("admin", 81)]);

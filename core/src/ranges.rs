@@ -90,6 +90,7 @@ mod tests {
         parse(written).expect(written)
     }
 
+    /// Also rule T21.
     #[test]
     fn a_range_holds_the_addresses_that_share_its_first_bits() {
         let table = [
@@ -113,6 +114,7 @@ mod tests {
         }
     }
 
+    /// Also rule T63.
     #[test]
     fn an_annotation_lists_ranges_allows_nothing_or_is_malformed() {
         let within = |ranges: &[&str]| SourceRanges::Within(ranges.iter().map(|written| range(written)).collect());
@@ -123,6 +125,7 @@ mod tests {
         assert_eq!(SourceRanges::of("10.2.0.0/16,10.1.2.3/16"), SourceRanges::Malformed(why.to_owned()));
     }
 
+    /// Also rule T21.
     #[test]
     fn a_malformed_range_is_rejected_with_the_reason() {
         let table = [

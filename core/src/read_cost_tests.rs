@@ -128,6 +128,7 @@ fn with_merged_imports(members: usize) -> hub::Planner {
     view
 }
 
+/// Also rule MC6.
 #[test]
 fn the_merged_imports_of_100_members_and_1000_services_keep_at_most_64_mib_with_their_reads() {
     let kept = |members: usize| {

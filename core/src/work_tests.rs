@@ -60,6 +60,9 @@ fn many(from: usize, endpoints: usize) -> SliceContent {
     SliceContent { endpoints: (from..from + endpoints).map(|at| endpoint(&address(at))).collect(), ..content(&[]) }
 }
 
+/// Rule T35: A member writes as many objects as its limits allow, each as large as the limits allow
+/// Then: The computing time of each rule grows at most linearly with the total size of the member's objects. Planning
+/// for other members takes the same time as before
 #[test]
 fn replacement_pending_takes_linear_time_in_the_endpoints() {
     assert_linear("disjoint endpoints", |endpoints| {
@@ -87,6 +90,7 @@ fn imported() -> (hub::Planner, hub::Key) {
     (hub_view(objects), hub::Key::Slice(export.meta.name.name))
 }
 
+/// Also rule T35.
 #[test]
 fn a_plan_costs_the_same_however_many_objects_of_another_member_cannot_be_decoded() {
     assert_constant("plans of a slice and its Service", |objects| {
@@ -102,6 +106,7 @@ fn a_plan_costs_the_same_however_many_objects_of_another_member_cannot_be_decode
     });
 }
 
+/// Also rule T35.
 #[test]
 fn another_object_of_a_member_that_cannot_be_decoded_plans_nobody_else_again() {
     let (mut view, _) = imported();
@@ -128,6 +133,7 @@ fn rivals(number: usize) -> hub::Planner {
     hub_view((0..number).map(rival).chain([import.object()]))
 }
 
+/// Also rule T35.
 #[test]
 fn the_exports_of_one_source_cost_no_more_than_linear_time_together() {
     assert_linear("taking them in", |exports| steps_of(|| rivals(exports)).0);
@@ -145,6 +151,7 @@ fn the_exports_of_one_source_cost_no_more_than_linear_time_together() {
     });
 }
 
+/// Also rule T35.
 #[test]
 fn a_change_of_an_export_that_is_not_the_holder_plans_no_other() {
     assert_constant("a change of the last one", |exports| {
@@ -157,6 +164,7 @@ fn a_change_of_an_export_that_is_not_the_holder_plans_no_other() {
     });
 }
 
+/// Also rule T35.
 #[test]
 fn the_slices_of_a_service_that_are_on_their_way_out_cost_linear_time_together() {
     let emptied = |number: usize| {
@@ -173,6 +181,7 @@ fn the_slices_of_a_service_that_are_on_their_way_out_cost_linear_time_together()
     });
 }
 
+/// Also rule T35.
 #[test]
 fn a_namespace_that_is_made_costs_what_is_exported_from_it() {
     assert_constant("a namespace without anything", |exports| {
@@ -238,6 +247,7 @@ fn importer(slices: usize) -> member::Planner {
     member_view([mcs.object(), import.object(), derived].into_iter().chain(distributed))
 }
 
+/// Also rule T35.
 #[test]
 fn the_slices_of_one_exporter_cost_linear_time_together() {
     assert_linear("taking them in", |slices| steps_of(|| importer(slices)).0);

@@ -135,6 +135,9 @@ mod tests {
         }
     }
 
+    /// Rule Z8: An address of a pod is malformed, or the API forbids the address in slices
+    /// Then: The library leaves out only the malformed or forbidden address. The other addresses of the pod stay in the
+    /// slices
     #[test]
     fn addresses_that_the_api_rejects_in_slices_are_forbidden() {
         for text in ["0.0.0.0", "127.0.0.1", "169.254.1.1", "224.0.0.1", "::", "::1", "fe80::1", "ff02::1"] {

@@ -171,6 +171,7 @@ mod tests {
         }
     }
 
+    /// Also rule J20.
     #[test]
     fn objects_lag_by_half_a_minute_at_most() {
         assert_eq!(parse_object_lag("30s"), Ok(Duration::from_secs(30)));

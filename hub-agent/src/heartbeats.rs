@@ -209,6 +209,11 @@ mod tests {
         samples(registry, "fleetnet_member_clock_offset_seconds")
     }
 
+    /// Rule G6: A member renews its MemberAgent, stops or leaves
+    /// Then: The leading hub agent shows in `fleetnet_member_last_renewal_age_seconds{member}` how long ago it saw the
+    /// last renewal, on its own clock. A renewal in a list counts from its `renewTime`, so a silent member does not
+    /// look fresh after a restart of the hub agent. `fleetnet_member_clock_offset_seconds{member}` shows how far the
+    /// member's clock is ahead. A member that announced a stop or left has no series
     #[tokio::test(start_paused = true)]
     async fn the_age_counts_from_the_arrival_whatever_the_clock_of_the_member() {
         for (clock, offset) in [(0, "a 0"), (3_600, "a 3600"), (-3_600, "a -3600")] {
@@ -226,6 +231,7 @@ mod tests {
         }
     }
 
+    /// Also rule G6.
     #[test]
     fn a_renewal_that_may_be_old_counts_from_its_renew_time_within_bounds_and_shows_no_clock() {
         let now = seconds(1_000);

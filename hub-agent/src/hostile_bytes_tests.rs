@@ -95,6 +95,7 @@ fn take(hub: &mut Hub, kind: Kind, json: &str) {
     }
 }
 
+/// Also rule T51.
 #[test]
 fn the_largest_objects_of_a_member_take_at_most_its_share_of_the_memory_of_the_hub_agent() {
     let share = usize::try_from(MEMBER_MEMORY_MIB).expect("a small number") << 20;
@@ -120,6 +121,7 @@ fn the_largest_objects_of_a_member_take_at_most_its_share_of_the_memory_of_the_h
     }
 }
 
+/// Also rule T51.
 #[test]
 fn the_smallest_objects_of_a_full_quota_fit_into_the_memory_of_a_member() {
     let service =

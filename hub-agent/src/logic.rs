@@ -527,6 +527,7 @@ mod tests {
         assert_eq!(requeue, [service], "its condition changes back");
     }
 
+    /// Also rule A16.
     #[test]
     fn a_plan_made_twice_is_the_same_and_counts_nothing() {
         let registry = Registry::new();
@@ -557,6 +558,10 @@ mod tests {
         assert_eq!(counted(), Some(1), "the effect of a plan is counted once it is applied");
     }
 
+    /// Rule Q15: A change of an importer (its MemberAgent, claim, distributed slices or MergedServiceImports) requeues
+    /// its distributed slices or MergedServiceImports
+    /// Then: The work has the flow of the importer, and does not delay the changes of exporters. A change of another
+    /// member does not count for the importer
     #[test]
     fn work_that_an_importer_causes_has_the_flow_of_the_importer() {
         let mut hub = Hub::new(NamespacePolicy::Off, &Registry::new()).expect("its metric is new");
@@ -597,6 +602,7 @@ mod tests {
         assert_eq!(hub.flow(&key).id, of_exporter, "nothing is left of it");
     }
 
+    /// Also rule Q15.
     #[test]
     fn work_on_a_merged_import_that_its_importer_causes_has_the_flow_of_the_importer() {
         let mut hub = Hub::new(NamespacePolicy::Off, &Registry::new()).expect("its metric is new");
@@ -636,6 +642,7 @@ mod tests {
         assert_eq!(hub.flow(&key).id, of_service, "a change of the exporter");
     }
 
+    /// Also rule Q15.
     #[test]
     fn work_that_another_member_causes_has_not_the_flow_of_the_importer() {
         let mut hub = Hub::new(NamespacePolicy::Off, &Registry::new()).expect("its metric is new");

@@ -114,6 +114,10 @@ mod tests {
     use tokio::io::AsyncWriteExt as _;
     use tokio::time::timeout;
 
+    /// Rule J20: A flag of the slice stream needs another flag, or `--object-lag` is above 30 s
+    /// Then: The hub agent does not start, and names the flags
+    ///
+    /// Also rule G1.
     #[test]
     fn a_flag_that_is_missing_or_malformed_is_named() {
         let error = |flags: &[&str]| {
@@ -140,6 +144,7 @@ mod tests {
         }
     }
 
+    /// Also rule K14.
     #[tokio::test]
     async fn connections_are_accepted_while_the_thread_of_the_engine_is_busy() {
         let bind = ["--slice-stream-bind-address=127.0.0.1:0", "--slice-stream-advertise-address=hub:8443"];
@@ -159,6 +164,7 @@ mod tests {
         assert_eq!(answer, "accepted");
     }
 
+    /// Also rule J18.
     #[tokio::test(start_paused = true)]
     async fn a_replaced_authority_is_offered_within_ten_seconds() {
         let folder = tempfile::tempdir().expect("a folder");

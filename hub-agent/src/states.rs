@@ -67,6 +67,7 @@ mod tests {
     use super::*;
     use prometheus::TextEncoder;
 
+    /// Also rule G7.
     #[test]
     fn each_object_counts_in_one_state_and_states_without_objects_are_0() {
         let registry = Registry::new();

@@ -214,6 +214,8 @@ impl Flags {
 mod tests {
     use super::*;
 
+    /// Rule G2: An agent logs its flags
+    /// Then: The log does not show the values of headers and certificates
     #[test]
     fn the_flags_in_the_log_show_no_secret() {
         let line = [

@@ -89,6 +89,7 @@ fn reported(blocking_reasons: &[BlockingReason]) -> Vec<BlockingReason> {
 mod tests {
     use super::*;
 
+    /// Also rule O2.
     #[test]
     fn a_leader_emits_one_event_for_each_change_and_every_replica_reports_why_it_is_not_ready() {
         let mut report = IdentityReport::new();

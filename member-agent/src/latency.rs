@@ -175,6 +175,7 @@ mod tests {
         assert_eq!(samples, expected);
     }
 
+    /// Also rule T27.
     #[test]
     fn the_series_of_a_departed_cluster_are_dropped_and_those_of_others_stay() {
         let registry = Registry::new();

@@ -86,6 +86,7 @@ fn imports(member: &mut Member, name: &str, namespace: &str) {
     hears(member, Kind::EndpointSlice, &imported_slice);
 }
 
+/// Also rule T36.
 #[test]
 fn nothing_is_remembered_of_imported_slices_that_are_gone_in_whatever_order() {
     let mut member = member();
@@ -174,6 +175,7 @@ fn importer() -> Member {
     member
 }
 
+/// Also rule T54.
 #[test]
 fn a_service_with_too_many_endpoints_of_an_exporter_is_reported_to_its_user() {
     let mut member = importer();
@@ -197,6 +199,7 @@ fn a_service_with_too_many_endpoints_of_an_exporter_is_reported_to_its_user() {
     assert!(!event.message.contains("app-1"), "one Event for all slices: {}", event.message);
 }
 
+/// Also rule P12.
 #[test]
 fn what_the_answer_to_a_write_of_an_imported_slice_shows_is_a_webhooks_and_is_not_repaired() {
     let mut member = importer();
@@ -222,6 +225,7 @@ fn what_the_answer_to_a_write_of_an_imported_slice_shows_is_a_webhooks_and_is_no
     assert_eq!(writes(&mut member), 1);
 }
 
+/// Also rule P13.
 #[test]
 fn an_older_distributed_slice_is_imported_after_a_minute_of_contact_with_the_hub() {
     let mut member = importer();
@@ -253,6 +257,7 @@ fn an_older_distributed_slice_is_imported_after_a_minute_of_contact_with_the_hub
     assert_eq!(connected(true, back), minute(back));
 }
 
+/// Also rule J6.
 #[test]
 fn a_new_list_of_distributed_slices_drops_previews() {
     let (mut member, at) = (importer(), ObjectName::new("fleet-member-member-1", "app-1"));
@@ -288,6 +293,9 @@ fn metrics(registry: &Registry) -> String {
     prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("metrics are text")
 }
 
+/// Rule A16: The agent plans a key, also in a replica that does not lead
+/// Then: The planning itself changes no state, logs nothing and counts nothing. Afterwards, the engine applies the
+/// effects of the plan
 #[test]
 fn a_plan_made_twice_is_the_same_and_logs_and_counts_nothing() {
     let registry = Registry::new();
@@ -348,6 +356,7 @@ fn the_reason_why_a_slice_is_not_imported_is_logged_from_level_2() {
     assert_eq!(lines(4), expected);
 }
 
+/// Also rule M24.
 #[test]
 fn a_part_that_makes_no_claims_lets_imports_go_that_nobody_claims() {
     let alone = Parts { multi_cluster_service: true, ..Parts::NONE };
@@ -423,6 +432,7 @@ fn is_denied(member: &mut Member, key: &Key, request: &Request<Kind, Receipt>) -
     events.into_iter().map(|event| (event.reason, event.name.to_string())).collect()
 }
 
+/// Also rule MI19.
 #[test]
 fn a_failed_write_of_an_import_by_the_standard_api_is_reported_where_its_user_looks() {
     let (mut member, key) = (importer_by_standard_api(), Key::StandardImport(ObjectName::new("work", "app")));
@@ -462,6 +472,7 @@ fn a_failed_write_of_an_import_by_the_standard_api_is_reported_where_its_user_lo
     assert_eq!(is_denied(&mut member, &Key::SliceImport(slice), &request), of_import, "of an imported slice");
 }
 
+/// Also rule MI3.
 #[test]
 fn the_writer_of_a_service_import_that_blocks_an_import_gets_an_event() {
     let (mut member, key) = (importer_by_standard_api(), Key::StandardImport(ObjectName::new("work", "app")));

@@ -47,6 +47,7 @@ impl Observed {
 mod tests {
     use super::*;
 
+    /// Also rule L5.
     #[test]
     fn a_generation_is_known_until_the_hub_gives_the_slice_no_more() {
         let mut observed = Observed::default();

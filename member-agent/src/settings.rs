@@ -338,6 +338,9 @@ mod tests {
     const COMPLETE: [&str; 3] =
         ["--member-cluster-id=member-1", "--hub-server-url=https://hub", "--config-path=/token"];
 
+    /// Rule M10: The last exporting member of an imported Service stops exporting
+    /// Then: The member agent sets `Valid=Unknown` at once. The agent keeps the derived Service and its address for 30
+    /// s (`--derived-service-grace`), in case a member exports the Service again
     #[test]
     fn the_go_agents_environment_is_enough() {
         let settings = settings(&COMPLETE).expect("complete");
@@ -358,6 +361,7 @@ mod tests {
         assert!(error.contains("MEMBER_CLUSTER_NAME"), "{error}");
     }
 
+    /// Also rule G1.
     #[test]
     fn a_malformed_slice_stream_is_named() {
         let with = |flags: &[&'static str]| settings(&[&COMPLETE[..], flags].concat());
@@ -414,6 +418,7 @@ mod tests {
         assert!(error.contains("labelled, all"), "{error}");
     }
 
+    /// Also rule A14.
     #[test]
     fn only_the_leases_of_what_runs_are_held() {
         let with = |list: &str| {
@@ -426,6 +431,7 @@ mod tests {
         assert!(with("--controllers=exports").expect_err("unknown").contains("exports"));
     }
 
+    /// Also rule A14.
     #[test]
     fn an_agent_without_features_sends_heartbeats_only() {
         let with = |flags: &[&'static str]| settings(&[&COMPLETE[..], flags].concat());
@@ -466,6 +472,8 @@ mod tests {
         assert_eq!(counts, [("member-2", 2), ("member-3", 1)]);
     }
 
+    /// Rule G1: A setting of an agent is missing, malformed, out of range, or contradicts another setting
+    /// Then: The agent prints one line with the name of the setting, and exits with code 2
     #[test]
     fn a_missing_or_malformed_setting_is_named() {
         let table: [(&[&str], &str); 16] = [

@@ -72,6 +72,7 @@ mod tests {
         assert_eq!(all, Ok(expected));
     }
 
+    /// Also rule T62.
     #[test]
     fn own_ranges_are_detected_listed_or_off() {
         let range = |written| ranges::parse(written).expect("a range");
@@ -89,6 +90,7 @@ mod tests {
         }
     }
 
+    /// Also rule G1.
     #[test]
     fn what_is_malformed_is_named() {
         let table = [

@@ -240,6 +240,7 @@ pub(crate) mod tests {
         guard.access(CLIENT, question(token)).await.unwrap()
     }
 
+    /// Also rule K12.
     #[tokio::test(start_paused = true)]
     async fn a_client_needs_a_token_of_a_user_who_may_read_the_metrics() {
         let reviewer = Reviewer::default();
@@ -260,6 +261,7 @@ pub(crate) mod tests {
         assert_eq!(last, expected);
     }
 
+    /// Also rule K12.
     #[tokio::test(start_paused = true)]
     async fn answers_are_cached_for_a_short_time() {
         let reviewer = Reviewer::default();
@@ -296,6 +298,7 @@ pub(crate) mod tests {
         assert!(guard.access(CLIENT, question("scraper")).await.is_err());
     }
 
+    /// Also rule K12.
     #[tokio::test(start_paused = true)]
     async fn a_client_with_many_tokens_costs_20_reviews_a_second_and_displaces_no_accepted_client() {
         let reviewer = Reviewer::default();
@@ -312,6 +315,7 @@ pub(crate) mod tests {
         assert_eq!(reviewer.reviews(), reviews, "its answer is still cached");
     }
 
+    /// Also rule K12.
     #[tokio::test(start_paused = true)]
     async fn a_client_with_many_tokens_delays_another_client_by_one_review() {
         let guard = Arc::new(Guard::of_each_access(Reviewer::default().client()));

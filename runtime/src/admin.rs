@@ -497,6 +497,11 @@ mod tests {
         assert!(ask(local, "GET", "/healthz").await.ends_with("ok\n"));
     }
 
+    /// Rule K10: A required check fails
+    /// Then: `/readyz` answers 503 and shows the result of each check. Each kind that the process watches in a cluster
+    /// has one check, also if two of its agents watch the kind. A check is required if the kind is in the agent's own
+    /// cluster and is not optional. While another cluster owns the cluster id (rule O2), a required check `blocked`
+    /// also fails
     #[tokio::test]
     async fn readiness_needs_what_is_required_and_shows_the_rest() {
         let state = Arc::new(Mutex::new(readiness([true, false])));
@@ -544,6 +549,11 @@ mod tests {
         String::from_utf8(answer).unwrap()
     }
 
+    /// Rule K12: A client reads protected metrics (`--metrics-secure`)
+    /// Then: The agent serves the metrics over TLS to clients whose bearer token the API server accepts (TokenReview),
+    /// if their user may `get` the non-resource URL `/metrics` (SubjectAccessReview). Other clients get 401 or 403. The
+    /// agent uses a grant for 60 s and a denial for 10 s, and makes at most 20 reviews a second. Clients wait in turn
+    /// (rule K15). A replaced certificate is used within 10 s. Probes stay in plain HTTP on their own addresses
     #[tokio::test]
     async fn protected_metrics_need_tls_and_an_accepted_client_and_probes_stay_open() {
         let reviewer = Reviewer::default();
@@ -630,6 +640,7 @@ mod tests {
         matches!(stream.read(&mut [0]).await, Ok(0) | Err(_))
     }
 
+    /// Also rule K9.
     #[tokio::test]
     async fn a_probe_is_answered_whatever_another_client_opens() {
         let server = start(&["127.0.0.1:0", ":0"]).await.unwrap();
@@ -653,6 +664,7 @@ mod tests {
         timeout(PATIENCE, played).await.expect("probes are answered while others hold connections");
     }
 
+    /// Also rule K9.
     #[tokio::test]
     async fn a_probe_is_answered_whatever_many_other_clients_open() {
         let server = start(&["127.0.0.1:0"]).await.unwrap();
@@ -692,6 +704,7 @@ mod tests {
         assert_eq!(begun.elapsed().as_secs(), 10);
     }
 
+    /// Also rule K14.
     #[tokio::test(start_paused = true)]
     async fn a_connection_is_closed_after_60_s_however_busy_it_is() {
         let server = start(&["127.0.0.1:0"]).await.unwrap();
@@ -704,6 +717,7 @@ mod tests {
         assert!((59..=64).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
     }
 
+    /// Also rule K14.
     #[tokio::test]
     async fn a_connection_is_closed_after_100_requests() {
         let server = start(&["127.0.0.1:0"]).await.unwrap();
@@ -718,6 +732,7 @@ mod tests {
         timeout(PATIENCE, played).await.expect("the server answers");
     }
 
+    /// Also rule K14.
     #[tokio::test(start_paused = true)]
     async fn an_agent_whose_engine_is_stuck_for_30_s_is_not_healthy() {
         let healthz = async |engine: &Liveness| {

@@ -73,6 +73,7 @@ mod tests {
 
     use super::*;
 
+    /// Also rule A8.
     #[test]
     fn waits_double_from_20_ms_to_30_s() {
         let mut jitter = Jitter::new(1);
@@ -85,6 +86,7 @@ mod tests {
         assert!(Backoff::ORDINARY.wait(12, &mut jitter) >= Duration::from_millis(22_500));
     }
 
+    /// Also rule Q1.
     #[test]
     fn slow_waits_double_from_1_s_to_5_min() {
         let mut jitter = Jitter::new(1);
@@ -134,6 +136,7 @@ mod tests {
         });
     }
 
+    /// Also rule Q5.
     #[test]
     fn a_retry_after_of_an_hour_is_cut_to_five_minutes() {
         let wait = retry_after_wait(Duration::from_secs(3_600), &mut Jitter::new(1));

@@ -19,6 +19,9 @@ use crate::watch::WatchEvent;
 const TEN_MINUTES: u64 = 600_000;
 const FOLLOWING: Leadership = Leadership::Waiting { holder: None };
 
+/// Rule K6: A replica does not lead
+/// Then: The replica watches and plans, but writes nothing. The replica remembers the keys for which the leader has not
+/// made all writes. The replica plans these keys again when the replica becomes leader
 #[tokio::test(start_paused = true)]
 async fn who_does_not_lead_keeps_its_view_warm_and_writes_nothing() {
     let mut world = World::start(Leadership::Waiting { holder: None });
@@ -33,6 +36,7 @@ async fn who_does_not_lead_keeps_its_view_warm_and_writes_nothing() {
     assert_eq!(world.hub.log(), ["POST copies/a = 2"]);
 }
 
+/// Also rule K3.
 #[tokio::test(start_paused = true)]
 async fn a_leader_writes_nothing_after_its_deadline_even_if_nobody_has_told_it_yet() {
     let until = Some(tokio::time::Instant::now() + Duration::from_secs(10));
@@ -59,6 +63,7 @@ fn queues<const N: usize>(world: &World, names: [&str; N]) -> [f64; N] {
     })
 }
 
+/// Also rule K6.
 #[tokio::test(start_paused = true)]
 async fn who_does_not_lead_remembers_only_what_the_leader_has_not_done() {
     let mut world = World::start(Leadership::Waiting { holder: None });
@@ -138,6 +143,9 @@ async fn messages_of_other_parts_of_the_process_are_handled_in_order_and_requeue
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2"], "the other part may end");
 }
 
+/// Rule V15: A view has room for an object that it did not keep before
+/// Then: The engine reads the object with a GET and passes it to the view, though its version is known. One GET runs at
+/// a time. After a failure, the agent waits 5 s before the next one, and the view asks again after its next change
 #[tokio::test(start_paused = true)]
 async fn an_object_that_the_view_did_not_keep_is_read_once_more_when_there_is_room() {
     let world = World::new().await;
@@ -190,6 +198,9 @@ async fn a_settled_world_costs_no_writes_and_no_plans() {
     assert_eq!(world.plans(), plans);
 }
 
+/// Rule A15: Because of a bug, a plan has two writes to one object, or a delete without a UID
+/// Then: The agent's engine executes no write of this plan, logs an error with the object and counts the plan in
+/// `fleetnet_broken_invariants_total{invariant}`. The engine plans the key again after 30 s. Other keys are not delayed
 #[tokio::test(start_paused = true)]
 async fn a_plan_that_breaks_an_invariant_is_dropped_logged_counted_and_made_again_later() {
     let log = Captured::at(0, &["fleetnet_runtime"]);
@@ -246,6 +257,9 @@ async fn a_restart_in_a_settled_world_costs_no_writes() {
     assert!(world.plans() >= 3);
 }
 
+/// Rule Q8: A write to an object is in flight
+/// Then: The agent starts no second write to this object. While a create is in flight, the agent does not plan the key
+/// whose plan contains the create
 #[tokio::test(start_paused = true)]
 async fn one_write_is_in_flight_per_target_and_churn_behind_it_becomes_one_write() {
     let mut world = World::new().await;
@@ -261,6 +275,7 @@ async fn one_write_is_in_flight_per_target_and_churn_behind_it_becomes_one_write
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 4"]);
 }
 
+/// Also rule Q8.
 #[tokio::test(start_paused = true)]
 async fn two_keys_that_want_one_target_take_turns() {
     let mut world = World::new().await;
@@ -272,6 +287,7 @@ async fn two_keys_that_want_one_target_take_turns() {
     assert_eq!(world.hub.log(), ["POST copies/shared = same"]);
 }
 
+/// Also rule Q8.
 #[tokio::test(start_paused = true)]
 async fn a_key_is_not_planned_while_it_is_making_an_object() {
     let mut world = World::new().await;
@@ -536,6 +552,9 @@ async fn what_a_later_list_does_not_have_is_made_again() {
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 1"]);
 }
 
+/// Rule Q10: The server prunes a field of an object that the agent writes
+/// Then: The agent does not repeat the write until the object in the server changes, or the agent has other content to
+/// write
 #[tokio::test(start_paused = true)]
 async fn a_write_that_the_server_pruned_is_not_repeated_until_its_inputs_change() {
     let mut world = World::new().await;
@@ -561,6 +580,7 @@ async fn a_write_that_the_server_pruned_is_not_repeated_until_its_inputs_change(
     assert!(world.counter("fleetnet_writes_suppressed_total") > 0);
 }
 
+/// Also rule A8.
 #[tokio::test(start_paused = true)]
 async fn failures_back_off_per_key_and_a_success_resets() {
     let mut world = World::new().await;
@@ -586,6 +606,7 @@ async fn failures_back_off_per_key_and_a_success_resets() {
     assert!(times[1] - times[0] <= 21, "{times:?}");
 }
 
+/// Also rule A8.
 #[tokio::test(start_paused = true)]
 async fn a_success_resets_the_back_off_also_where_the_next_write_follows_at_once() {
     let mut world = World::new().await;
@@ -606,6 +627,7 @@ fn of(server: &Server, line: &str) -> Vec<u128> {
     server.timed_log().into_iter().filter(|(_, asked)| asked == line).map(|(at, _)| at).collect()
 }
 
+/// Also rule A8.
 #[tokio::test(start_paused = true)]
 async fn b19_requests_to_a_server_that_stays_down_slow_to_one_in_30_seconds() {
     let mut world = World::new().await;
@@ -618,6 +640,7 @@ async fn b19_requests_to_a_server_that_stays_down_slow_to_one_in_30_seconds() {
     assert!(last_waits.iter().all(|wait| (22_500..=30_001).contains(wait)), "{last_waits:?}");
 }
 
+/// Also rule A8.
 #[tokio::test(start_paused = true)]
 async fn other_content_waits_as_what_failed_before_it_does() {
     let mut world = World::new().await;
@@ -651,6 +674,7 @@ async fn views_that_change_do_not_shorten_a_back_off() {
     assert_eq!(world.hub.log().len(), before);
 }
 
+/// Also rule Q5.
 #[tokio::test(start_paused = true)]
 async fn retry_after_is_obeyed_by_the_whole_cluster_and_by_no_other() {
     for (headers, seconds_in_body) in [(&[("retry-after", "3")][..], 0), (&[][..], 3)] {
@@ -684,6 +708,7 @@ async fn a_retry_after_of_zero_still_backs_off() {
     assert!((3..=5).contains(&world.hub.log().len()), "{:?}", world.hub.timed_log());
 }
 
+/// Also rule Q5.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_requests_an_hour_gets_a_write_after_six_minutes() {
     let mut world = World::new().await;
@@ -696,6 +721,9 @@ async fn a_server_that_requests_an_hour_gets_a_write_after_six_minutes() {
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 1"]);
 }
 
+/// Rule Q13: A response of the server contains `Retry-After`, and a heartbeat is due
+/// Then: The heartbeat is sent, unless its own last answer has `Retry-After`. Then it waits for this time, but for 15 s
+/// at most
 #[tokio::test(start_paused = true)]
 async fn a_retry_after_never_holds_back_a_heartbeat_for_longer_than_15_seconds() {
     let mut world = World::new().await;
@@ -751,6 +779,7 @@ fn writes(hub: &Server) -> Vec<u128> {
     hub.timed_log().into_iter().filter(|(_, line)| !line.starts_with("GET")).map(|(at, _)| at).collect()
 }
 
+/// Also rule A12.
 #[tokio::test(start_paused = true)]
 async fn a_fight_over_an_object_costs_a_write_a_minute_after_ten_repairs() {
     type Undo = fn(&Server);
@@ -868,6 +897,7 @@ async fn sources_that_change_often_beside_other_writers_are_no_fight() {
     assert!(world.record().fights.is_empty());
 }
 
+/// Also rule A12.
 #[tokio::test(start_paused = true)]
 async fn renewals_are_no_repairs_after_writes_of_others() {
     let mut world = World::new().await;
@@ -882,6 +912,7 @@ async fn renewals_are_no_repairs_after_writes_of_others() {
     assert!(world.record().fights.is_empty());
 }
 
+/// Also rule A12.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_creates_its_object_again_is_a_repair() {
     let mut world = World::new().await;
@@ -913,6 +944,7 @@ async fn a_429_without_a_time_backs_off_as_any_failure() {
     assert_eq!(world.hub.log().len(), 3);
 }
 
+/// Also rule Q3.
 #[tokio::test(start_paused = true)]
 async fn what_is_rejected_is_tried_again_every_ten_minutes_and_once_its_content_differs() {
     for code in [400, 413, 415, 422] {
@@ -957,6 +989,7 @@ async fn what_was_rejected_once_is_written_ten_minutes_later() {
     }
 }
 
+/// Also rule Q3.
 #[tokio::test(start_paused = true)]
 async fn a_rejected_body_that_differs_by_the_time_only_is_the_same() {
     let mut world = World::new().await;
@@ -1011,6 +1044,9 @@ fn failures() -> Vec<(&'static str, Fault)> {
     faults.into_iter().map(|(name, fault)| (name, later(fault))).collect()
 }
 
+/// Rule A8: A write fails again and again
+/// Then: The agent retries the write after 20 ms, and doubles the wait up to 30 s. Each object has its own back-off,
+/// which does not depend on the content of the write. A success resets the back-off (bug B19)
 #[tokio::test(start_paused = true)]
 async fn a_write_that_contains_the_time_and_fails_is_made_fewer_than_40_times_in_ten_minutes() {
     for method in [Method::POST, Method::PATCH] {
@@ -1037,6 +1073,7 @@ async fn a_write_that_contains_the_time_and_fails_is_made_fewer_than_40_times_in
     }
 }
 
+/// Also rule Q11.
 #[tokio::test(start_paused = true)]
 async fn each_failed_try_is_reported_to_the_agent_and_the_first_in_a_row_to_users() {
     let mut world = World::new().await;
@@ -1099,6 +1136,7 @@ async fn a_write_rejected_for_one_version_of_its_target_is_tried_on_the_next() {
     assert_eq!(world.hub.log()[2..], ["PATCH copies/a@102 = 2"]);
 }
 
+/// Also rule Q1.
 #[tokio::test(start_paused = true)]
 async fn forbidden_and_missing_namespaces_back_off_slowly() {
     for (code, reason, about) in [(403, "Forbidden", ("copies", "a")), (404, "NotFound", ("namespaces", "ns"))] {
@@ -1131,6 +1169,7 @@ fn oldest_unfinished(world: &World) -> [Option<f64>; 2] {
     })
 }
 
+/// Also rule A17.
 #[tokio::test(start_paused = true)]
 async fn a_write_that_is_not_carried_out_has_an_age_whatever_keeps_it_from_it() {
     let (status, body) = failure(422, "Invalid", "no", ("copies", "a"));
@@ -1156,6 +1195,7 @@ async fn a_write_that_is_not_carried_out_has_an_age_whatever_keeps_it_from_it() 
     }
 }
 
+/// Also rule A17.
 #[tokio::test(start_paused = true)]
 async fn a_key_that_waits_for_a_time_and_a_replica_that_does_not_lead_have_no_unfinished_write() {
     let mut world = World::start(Leadership::Waiting { holder: None });
@@ -1171,6 +1211,7 @@ async fn a_key_that_waits_for_a_time_and_a_replica_that_does_not_lead_have_no_un
     assert_eq!(oldest_unfinished(&world), [Some(0.0), Some(0.0)]);
 }
 
+/// Also rule Q2.
 #[tokio::test(start_paused = true)]
 async fn a_created_namespace_requeues_what_waits_for_it() {
     let mut world = World::new().await;
@@ -1202,6 +1243,7 @@ async fn other_content_waits_for_a_forbidden_target_too() {
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 2"]);
 }
 
+/// Also rule Q7.
 #[tokio::test(start_paused = true)]
 async fn an_unknown_outcome_that_was_carried_out_is_settled_by_one_get() {
     for (fault, milliseconds) in [(Fault::DoAndHang, 10_010), (Fault::DoAndCut, 1), (Fault::DoAndFail, 1)] {
@@ -1231,6 +1273,7 @@ async fn an_unknown_outcome_that_was_not_carried_out_is_tried_again() {
     }
 }
 
+/// Also rule Q7.
 #[tokio::test(start_paused = true)]
 async fn an_unknown_patch_and_an_unknown_delete_are_settled_by_one_get_each() {
     let mut world = World::new().await;
@@ -1250,6 +1293,7 @@ async fn an_unknown_patch_and_an_unknown_delete_are_settled_by_one_get_each() {
     assert_eq!(world.record().removed, ["claim-a", "uid-1"]);
 }
 
+/// Also rule Q7.
 #[tokio::test(start_paused = true)]
 async fn a_refused_connection_needs_no_get() {
     let mut world = World::new().await;
@@ -1312,6 +1356,7 @@ async fn the_agent_is_notified_when_a_write_is_sent_and_of_its_result_once_the_v
     assert_eq!(world.record().begun, ended, "each that had left");
 }
 
+/// Also rule Q4.
 #[tokio::test(start_paused = true)]
 async fn a_conflict_that_nothing_explains_backs_off() {
     let mut world = World::new().await;
@@ -1344,6 +1389,8 @@ async fn a_key_is_planned_again_at_the_time_that_its_last_plan_named() {
     assert_eq!(world.plans(), plans + 1, "at 60 s: the newer claim replaces the older");
 }
 
+/// Rule A13: Somebody sets the wall clock
+/// Then: No timer of an agent becomes longer or shorter
 #[tokio::test(start_paused = true)]
 async fn a_wall_clock_that_is_set_moves_no_timer_and_is_reported_once() {
     const HOUR: i64 = 3_600_000_000;
@@ -1436,6 +1483,7 @@ async fn an_agent_that_does_not_lead_any_more_makes_no_last_plan() {
     assert_eq!(world.engine.await.expect("no panic"), Finished { stop: Stop::Requested, drained: true });
 }
 
+/// Also rule K5.
 #[tokio::test(start_paused = true)]
 async fn a_graceful_stop_plans_nothing_more_and_drains_what_is_in_flight() {
     let mut world = World::new().await;
@@ -1453,6 +1501,7 @@ async fn a_graceful_stop_plans_nothing_more_and_drains_what_is_in_flight() {
     assert_eq!(world.engine.await.expect("no panic"), Finished { stop: Stop::Requested, drained: true });
 }
 
+/// Also rule K5.
 #[tokio::test(start_paused = true)]
 async fn a_graceful_stop_waits_ten_seconds_at_most() {
     let mut world = World::new().await;
@@ -1468,6 +1517,7 @@ async fn a_graceful_stop_waits_ten_seconds_at_most() {
     assert_eq!(world.engine.await.expect("no panic"), Finished { stop: Stop::Requested, drained: false });
 }
 
+/// Also rule K3.
 #[tokio::test(start_paused = true)]
 async fn who_loses_leadership_writes_nothing_more_until_it_leads_again() {
     let mut world = World::new().await;
@@ -1492,6 +1542,7 @@ async fn who_loses_leadership_writes_nothing_more_until_it_leads_again() {
     assert_eq!(later, ["PATCH copies/a@101 = 2", "POST copies/b = 1", "POST copies/c = 1"]);
 }
 
+/// Also rule K3.
 #[tokio::test(start_paused = true)]
 async fn what_another_leader_has_written_meanwhile_is_not_written_again() {
     let mut world = World::new().await;
@@ -1509,6 +1560,7 @@ async fn what_another_leader_has_written_meanwhile_is_not_written_again() {
     assert_eq!(world.hub.log(), before);
 }
 
+/// Also rule K3.
 #[tokio::test(start_paused = true)]
 async fn who_loses_leadership_has_no_unfinished_writes_any_more() {
     let mut world = World::new().await;
@@ -1577,6 +1629,7 @@ async fn an_undecodable_object_is_reported_before_its_list_is_complete_and_again
     assert_eq!(world.record().removed, ["uid-1"]);
 }
 
+/// Also rule V5.
 #[tokio::test(start_paused = true)]
 async fn a_right_that_is_lost_makes_a_view_unknown_where_it_is_to_freeze_and_leaves_it_otherwise() {
     for (source, expected) in [(Source::Local, WatchState::Unknown), (Source::Copy, WatchState::Complete)] {
@@ -1603,6 +1656,7 @@ async fn a_watch_that_loses_contact_and_regains_it_is_reported_each_time() {
     assert_eq!(world.record().connected, [false, true, false, true].map(|in_touch| (Source::Copy, in_touch)));
 }
 
+/// Also rule V4.
 #[tokio::test(start_paused = true)]
 async fn after_a_restore_each_kind_of_the_server_is_unknown_until_it_is_listed_again() {
     let world = World::new().await;
@@ -1623,6 +1677,7 @@ async fn after_a_restore_each_kind_of_the_server_is_unknown_until_it_is_listed_a
     assert_eq!(list(Source::Copy, 1).await, (vec![], vec![]), "a later list changes nothing");
 }
 
+/// Also rule V4.
 #[tokio::test(start_paused = true)]
 async fn only_a_list_after_a_restore_replaces_content_in_a_version_that_is_known() {
     for (restores, expected) in [(0, &[][..]), (1, &["PATCH copies/a@101 = 2"])] {
@@ -1699,6 +1754,7 @@ async fn equal_inputs_in_equal_order_give_equal_requests_at_equal_times() {
     assert_eq!(first, history().await);
 }
 
+/// Also rule V11.
 #[tokio::test(start_paused = true)]
 async fn a_response_to_another_agent_is_in_the_view_before_the_watch_shows_it_and_once() {
     let world = World::new().await;

@@ -87,6 +87,11 @@ async fn an_event_is_what_kubernetes_expects() {
     );
 }
 
+/// Rule Q11: An agent emits the same Event again
+/// Then: If plans or failed writes cause the Event, the agent emits the same Event at most once in 10 min. If
+/// successful writes cause the Event, the agent emits the same Event up to five times in 10 min. If a write fails
+/// several times in a row, the agent emits one Event. If the server still has the same Event from before a restart, the
+/// server drops the new Event. `fleetnet_events_dropped_total` does not count this new Event
 #[tokio::test(start_paused = true)]
 async fn the_same_event_is_emitted_once_in_ten_minutes() {
     let (mut recorder, mut queue) = recorder(&Metrics::unregistered());
@@ -103,6 +108,10 @@ async fn the_same_event_is_emitted_once_in_ten_minutes() {
     assert_eq!(count(&mut queue), 1);
 }
 
+/// Rule R13: Another writer undoes an agent's change again and again
+/// Then: The agent emits the Event that reports its change at most five times in ten minutes
+///
+/// Also rule Q11.
 #[tokio::test(start_paused = true)]
 async fn what_happens_again_is_reported_again_within_a_limit() {
     let (mut recorder, mut queue) = recorder(&Metrics::unregistered());
@@ -116,6 +125,9 @@ async fn what_happens_again_is_reported_again_within_a_limit() {
     assert_eq!(count(&mut queue), 1);
 }
 
+/// Rule R12: An agent restarts while a write still fails (rule R11)
+/// Then: The Event about the failure has the same name as the Event before the restart. So the server drops the new
+/// Event as a duplicate
 #[tokio::test(start_paused = true)]
 async fn the_event_about_a_failed_write_has_the_same_name_after_a_restart() {
     let emitted_by_a_new_process = |message: &str| {
@@ -127,6 +139,7 @@ async fn the_event_about_a_failed_write_has_the_same_name_after_a_restart() {
     assert_ne!(emitted_by_a_new_process("no"), emitted_by_a_new_process("never"));
 }
 
+/// Also rules Q11, R12.
 #[tokio::test(start_paused = true)]
 async fn what_was_reported_before_a_restart_is_not_dropped() {
     let answers = |status: u16| {
@@ -143,6 +156,8 @@ async fn what_was_reported_before_a_restart_is_not_dropped() {
     assert_eq!(send(posting(403)).await, Err("the server answered 403 Forbidden".to_owned()));
 }
 
+/// Rule R4: An agent emits an Event
+/// Then: The agent writes one log line, and counts the Event once in `fleetnet_events_total`, with its reason
 #[tokio::test(start_paused = true)]
 async fn an_event_counts_and_is_logged_with_its_reason() {
     let registry = prometheus::Registry::new();
@@ -228,6 +243,9 @@ async fn names_and_messages_are_cut_to_what_the_server_takes() {
     assert_eq!(message, format!("{}…", "é".repeat(510)));
 }
 
+/// Rule Q12: Many different Events concern the objects of one namespace
+/// Then: In each cluster, the agent posts at most 50 of them at once, and then 10 a second. The log has all of them.
+/// `fleetnet_events_withheld_total` counts those that are not posted
 #[tokio::test(start_paused = true)]
 async fn different_events_about_one_namespace_have_a_burst_of_50_and_then_10_a_second() {
     let registry = prometheus::Registry::new();

@@ -281,6 +281,7 @@ mod tests {
         Turn { key: "key", target: target("a") }
     }
 
+    /// Also rule A12.
     #[test]
     fn the_eleventh_repair_waits_for_a_minute_and_something_new_does_not() {
         for apart in [Duration::from_millis(1), SECOND, SECOND * 7, SECOND * 59] {
@@ -331,12 +332,17 @@ mod tests {
         undelayed.count().try_into().expect("few")
     }
 
+    /// Rule A12: Another writer undoes an agent's write again and again
+    /// Then: The agent makes the first ten repairs at once, if each repair is undone within a minute. Then the agent
+    /// repairs the object once a minute, however slow the other writer is. To create an object again is also a repair,
+    /// unless the agent deleted it. A renewal of a Lease or MemberAgent does not count as a repair
     #[test]
     fn a_creation_is_a_repair_unless_the_agent_deleted_the_object() {
         assert_eq!(creations(THIS), 11, "the agent removed its finalizer, another deleted the object");
         assert_eq!(creations(Requested { content: DELETION, sort: Sort::Change }), 30, "the agent deleted the object");
     }
 
+    /// Also rule A12.
     #[test]
     fn an_object_that_the_agent_makes_and_deletes_again_and_again_is_no_fight_although_others_change_it() {
         let (mut fights, now) = (Of::default(), Instant::now());
@@ -394,6 +400,7 @@ mod tests {
         assert_eq!(fights.fights.len(), 0);
     }
 
+    /// Also rule A12.
     #[test]
     fn one_whose_repair_was_undone_goes_on_for_a_minute_more() {
         let (mut fights, now) = (Of::default(), Instant::now());

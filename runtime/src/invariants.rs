@@ -98,6 +98,7 @@ pub(crate) mod tests {
         Request { source: Source::Copy, name: ObjectName::new("work", name), verb, receipt: None }
     }
 
+    /// Also rule A15.
     #[test]
     fn a_plan_that_breaks_an_invariant_is_found_and_its_object_is_named() {
         let good = [delete("one", "uid-1"), delete("other", "uid-2")];

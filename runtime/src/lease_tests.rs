@@ -336,6 +336,7 @@ async fn a_lease_is_renewed_every_two_seconds_and_nothing_but_its_time_changes()
     );
 }
 
+/// Also rule K3.
 #[tokio::test(start_paused = true)]
 async fn a_leader_may_write_until_ten_seconds_after_it_sent_its_last_renewal() {
     let server = Server::default();
@@ -346,6 +347,7 @@ async fn a_leader_may_write_until_ten_seconds_after_it_sent_its_last_renewal() {
     assert_eq!(until, Some(Instant::now() + Duration::from_millis(9_500)));
 }
 
+/// Also rule K1.
 #[tokio::test(start_paused = true)]
 async fn a_lease_of_another_is_taken_once_we_have_seen_it_unchanged_for_its_duration_whatever_its_times_say() {
     for renew_time in ["1999-01-01T00:00:00.000000Z", "2027-01-15T08:00:00.000000Z", "2999-01-01T00:00:00.000000Z"] {
@@ -360,6 +362,11 @@ async fn a_lease_of_another_is_taken_once_we_have_seen_it_unchanged_for_its_dura
     }
 }
 
+/// Rule K18: An agent's container starts again in its pod after a crash (SIGKILL, out of memory, a failed liveness
+/// probe), and the environment variable `POD_UID` has the UID of the pod, as in the manifests
+/// Then: The agent takes the Leases of its earlier process at once, because the kubelet starts a container again only
+/// when its last process has ended. It does not take the Leases of processes in other pods before they expire. Without
+/// the variable, it waits until the Leases expire
 #[tokio::test(start_paused = true)]
 async fn a_process_takes_the_lease_of_the_crashed_process_of_its_pod_at_once_and_no_other() {
     let ours = "hub-agent_host.example_pod-1.b";
@@ -387,6 +394,7 @@ async fn a_process_takes_the_lease_of_the_crashed_process_of_its_pod_at_once_and
     assert!(start.elapsed() >= Duration::from_secs(15), "{:?}", start.elapsed());
 }
 
+/// Also rule K18.
 #[tokio::test(start_paused = true)]
 async fn a_process_stops_leading_when_the_next_process_of_its_pod_has_its_lease() {
     let server = Server::default();
@@ -456,6 +464,7 @@ async fn a_lease_is_kept_and_waited_for_as_ever_while_the_wall_clock_is_set() {
     }
 }
 
+/// Also rule K1.
 #[tokio::test(start_paused = true)]
 async fn a_write_that_leaves_the_spec_as_it_is_does_not_prolong_a_lease() {
     let server = Server::default();
@@ -469,6 +478,7 @@ async fn a_write_that_leaves_the_spec_as_it_is_does_not_prolong_a_lease() {
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
+/// Also rule K1.
 #[tokio::test(start_paused = true)]
 async fn the_duration_that_counts_is_the_one_that_the_holder_promised() {
     let server = Server::default();
@@ -502,6 +512,11 @@ async fn a_takeover_counts_and_keeps_what_others_wrote_beside() {
     assert_eq!(lease["metadata"]["annotations"]["kept"], "yes");
 }
 
+/// Rule K5: An agent stops
+/// Then: The agent starts no new write, waits up to 10 s for the writes in flight, then releases its Leases. If the
+/// server may still execute a write, the agent does not release its Leases, and the Leases expire. A waiting replica
+/// watches the Leases and takes released Leases at once; without the right to watch them, within 2.2 retry periods (1.1
+/// s). If a read still shows the holder, the replica reads again after as long
 #[tokio::test(start_paused = true)]
 async fn a_graceful_stop_releases_the_lease() {
     let server = Server::default();
@@ -524,6 +539,7 @@ async fn a_graceful_stop_releases_the_lease() {
     assert_eq!(server.lease("one").unwrap()["spec"]["leaseTransitions"], 1);
 }
 
+/// Also rule K5.
 #[tokio::test(start_paused = true)]
 async fn a_released_lease_is_taken_at_once() {
     for (denies_watches, longest) in [(false, Duration::from_millis(2)), (true, Duration::from_millis(4_400))] {
@@ -543,6 +559,7 @@ async fn a_released_lease_is_taken_at_once() {
     }
 }
 
+/// Also rule K5.
 #[tokio::test(start_paused = true)]
 async fn a_release_that_reads_do_not_show_is_looked_at_once_in_each_retry_period() {
     let server = Server::default();
@@ -561,6 +578,10 @@ async fn a_release_that_reads_do_not_show_is_looked_at_once_in_each_retry_period
     candidate.leads().await;
 }
 
+/// Rule K1: Another process has the Lease
+/// Then: The agent takes the Lease when its `spec` has stayed the same for as long as the lease duration in this
+/// `spec`. The agent measures this duration with its own clock, and ignores the times in the Lease. It watches the
+/// Lease, so it knows the last renewal, and takes the Lease at the moment of its expiry
 #[tokio::test(start_paused = true)]
 async fn a_watched_lease_is_taken_at_the_moment_of_its_expiry() {
     for into_period in [1, 900, 1_900].map(Duration::from_millis) {
@@ -579,6 +600,7 @@ async fn a_watched_lease_is_taken_at_the_moment_of_its_expiry() {
     }
 }
 
+/// Also rule K1.
 #[tokio::test(start_paused = true)]
 async fn while_a_watch_shows_renewals_nobody_reads_the_lease() {
     let server = Server::default();
@@ -592,6 +614,7 @@ async fn while_a_watch_shows_renewals_nobody_reads_the_lease() {
     assert_eq!(reads, 0, "reads in 10 minutes");
 }
 
+/// Also rule K1.
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_ends_at_once_is_begun_again_once_a_second() {
     let server = Server::default();
@@ -605,6 +628,7 @@ async fn a_watch_that_ends_at_once_is_begun_again_once_a_second() {
     candidate.leads().await;
 }
 
+/// Also rule K4.
 #[tokio::test(start_paused = true)]
 async fn the_other_leases_of_a_killed_leader_are_free_when_its_first_one_has_expired() {
     let names = ["one", "three", "two"];
@@ -630,6 +654,7 @@ async fn the_other_leases_of_a_killed_leader_are_free_when_its_first_one_has_exp
     assert!(begun.elapsed() >= Duration::from_secs(60), "{:?}", begun.elapsed());
 }
 
+/// Also rule K4.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_was_deposed_once_and_leads_again_is_waited_for() {
     let server = Server::default();
@@ -646,6 +671,7 @@ async fn a_leader_that_was_deposed_once_and_leads_again_is_waited_for() {
     }
 }
 
+/// Also rule K4.
 #[tokio::test(start_paused = true)]
 async fn a_deposed_leader_that_leads_again_keeps_its_other_leases() {
     let names = ["one", "two"];
@@ -665,6 +691,7 @@ async fn a_deposed_leader_that_leads_again_keeps_its_other_leases() {
     candidate.leads().await;
 }
 
+/// Also rule K4.
 #[tokio::test(start_paused = true)]
 async fn five_leases_cost_three_writes_a_second() {
     let server = Server::default();
@@ -675,6 +702,7 @@ async fn five_leases_cost_three_writes_a_second() {
     assert_eq!(server.writes().len(), 120 + 4 * 15);
 }
 
+/// Also rule K4.
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_loses_one_lease_among_several_leads_again_with_all_of_them() {
     let server = Server::default();
@@ -708,6 +736,7 @@ async fn a_candidate_without_a_lease_stops_without_a_write() {
     assert_eq!(server.writes(), [] as [&str; 0]);
 }
 
+/// Also rule K2.
 #[tokio::test(start_paused = true)]
 async fn leadership_is_lost_ten_seconds_after_the_last_renewal_was_sent_and_before_anybody_may_take_over() {
     for fault in [Fault::Fails, Fault::Silent, Fault::Forbids] {
@@ -727,6 +756,11 @@ async fn leadership_is_lost_ten_seconds_after_the_last_renewal_was_sent_and_befo
     }
 }
 
+/// Rule K2: A leader cannot renew its Lease
+/// Then: The leader stops leading when the renew deadline (`--leader-election-renew-deadline`) has passed since the
+/// leader sent its last successful renewal. If one answer is lost, the leader still has time for a second attempt. It
+/// renews each of its Leases for itself. The process does not end: it keeps its views, and leads again as soon as it
+/// can renew its Lease, unless another replica has taken it
 #[tokio::test(start_paused = true)]
 async fn the_time_that_an_answer_is_under_way_is_not_added_to_the_deadline() {
     let server = Server::default();
@@ -745,6 +779,7 @@ async fn the_time_that_an_answer_is_under_way_is_not_added_to_the_deadline() {
     );
 }
 
+/// Also rule K2.
 #[tokio::test(start_paused = true)]
 async fn a_fault_shorter_than_the_deadline_is_survived() {
     for fault in [Fault::Fails, Fault::Silent, Fault::LosesAnswer] {
@@ -762,6 +797,11 @@ async fn a_fault_shorter_than_the_deadline_is_survived() {
     }
 }
 
+/// Rule K3: Another process takes the Lease of a leader, or may take it
+/// Then: The former leader stops leading at once, and becomes a candidate. The hub agent ends its slice streams, and
+/// the member agent ends its own. Only the leader exports metrics about members and about unfinished writes. A leader
+/// that did not run for a while (SIGSTOP, a frozen machine) sends no write after its renew deadline, whatever it
+/// handles first when it goes on
 #[tokio::test(start_paused = true)]
 async fn leadership_is_lost_at_once_when_another_has_the_lease() {
     let server = Server::default();
@@ -796,6 +836,10 @@ async fn a_leader_whose_lease_was_touched_or_deleted_by_an_administrator_goes_on
     assert!(candidate.has_led_on());
 }
 
+/// Rule K4: An agent needs several Leases
+/// Then: The agent takes all Leases or none. If the agent does not get one of the Leases, the agent releases the Leases
+/// that it has taken. The first Lease decides between replicas. The others keep only agents of another kind away: they
+/// last 15 s, and are renewed every 4 s. When the first Lease of a holder has expired, its others are free too
 #[tokio::test(start_paused = true)]
 async fn of_several_leases_none_is_touched_while_one_belongs_to_another() {
     let server = Server::default();
@@ -814,6 +858,7 @@ async fn of_several_leases_none_is_touched_while_one_belongs_to_another() {
     assert_eq!(server.writes(), ["POST one", "POST three", "PUT two"]);
 }
 
+/// Also rule K4.
 #[tokio::test(start_paused = true)]
 async fn acquired_leases_are_released_when_another_acquires_the_next_one() {
     let server = Server::default();
@@ -941,6 +986,7 @@ async fn a_lease_that_can_never_be_taken_costs_few_requests() {
     assert!(!candidate.is_leading());
 }
 
+/// Also rule K2.
 #[tokio::test(start_paused = true)]
 async fn a_slow_answer_about_another_lease_costs_no_leadership() {
     let server = Server::default();
@@ -954,6 +1000,8 @@ async fn a_slow_answer_about_another_lease_costs_no_leadership() {
     assert_eq!(server.lease("one").unwrap()["spec"]["leaseTransitions"], 0);
 }
 
+/// Rule K7: The flags for the durations of a Lease contradict each other
+/// Then: The agent prints a message with the names of the flags, and exits
 #[tokio::test(start_paused = true)]
 async fn settings_out_of_order_are_rejected_by_flag() {
     let server = Server::default();
@@ -981,6 +1029,9 @@ async fn settings_out_of_order_are_rejected_by_flag() {
     assert!(elect(bad, &Clock::virtual_at(START), Metrics::unregistered(), released).is_err());
 }
 
+/// Rule A11: A hub is its own member, and the hub agent and the member agent need one Lease (bug B21)
+/// Then: The agent without the Lease logs that the other agent (hub agent or member agent) has the Lease. The log line
+/// also says what to do: set another `--leader-election-namespace` for one of the agents
 #[test]
 fn b21_an_agent_of_another_kind_that_holds_our_lease_is_known_by_its_identity() {
     let ours = "hub-agent_host_uuid";

@@ -195,6 +195,7 @@ async fn an_agent_that_does_not_lead_watches_and_writes_nothing() {
     assert_eq!(written, 0);
 }
 
+/// Also rule K11.
 #[tokio::test(start_paused = true)]
 async fn a_task_beside_the_agents_knows_who_leads_and_ends_before_the_leases_are_released() {
     for (lease_holder, begins) in [(None, true), (Some("another"), false)] {
@@ -236,6 +237,7 @@ fn end_of_task(log: Log) -> impl Send {
     Guard(log)
 }
 
+/// Also rule K5.
 #[tokio::test(start_paused = true)]
 async fn an_agent_whose_writes_may_still_land_lets_its_lease_expire() {
     let log = Log::default();
@@ -284,6 +286,10 @@ async fn a_watch_that_panics_takes_the_agent_with_it() {
     drop(manager().with_agent(runner_of(Copier::default(), vec![broken])).run(shutdown).await);
 }
 
+/// Rule V11: An agent writes an object of a kind that another agent of the same process watches too: the EndpointSlice
+/// controller writes a slice of an exported Service
+/// Then: The other agent sees the object in the answer at once, before its own watch shows the object. Its own watch
+/// shows the same state later, and that is no change
 #[tokio::test(start_paused = true)]
 async fn an_agent_sees_the_responses_to_the_writes_of_another_agent_before_its_watch_shows_them() {
     let log = Log::default();
@@ -304,6 +310,7 @@ async fn an_agent_sees_the_responses_to_the_writes_of_another_agent_before_its_w
     assert_eq!(lines(&log).iter().filter(of_lease).collect::<Vec<_>>(), ["POST lease [toy_1]", "PUT lease []"]);
 }
 
+/// Also rule K5.
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_kept_while_a_write_of_any_agent_may_still_land() {
     let log = Log::default();
@@ -333,6 +340,11 @@ async fn an_agent_that_ends_takes_the_others_with_it() {
     assert_eq!(lines(&log).last().map(String::as_str), Some("PUT lease []"));
 }
 
+/// Rule K14: Clients flood the addresses of metrics, probes or the slice stream
+/// Then: A thread of its own serves all clients, so the engine, the watches and the Lease go on. Reviews of tokens run
+/// on the engine's thread, at most 20 a second. The agent encodes metrics at most once a second, and keeps at most 8
+/// texts of them for clients that read slowly. A connection ends after 60 s, or after 100 requests. If the engine's
+/// thread is stuck for 30 s, `/healthz` answers 503
 #[tokio::test(start_paused = true)]
 async fn while_clients_block_the_thread_of_the_listeners_the_engine_writes_and_renews_its_lease() {
     let (blocked, is_blocked) = oneshot::channel();
@@ -360,6 +372,7 @@ async fn while_clients_block_the_thread_of_the_listeners_the_engine_writes_and_r
     assert_eq!(client.await.expect("no panic"), Ok(()));
 }
 
+/// Also rule K14.
 #[tokio::test]
 async fn a_review_for_a_client_of_the_listeners_uses_connections_of_the_engine_s_runtime() {
     let runtime = tokio::runtime::Handle::current().id();
@@ -374,6 +387,7 @@ async fn a_review_for_a_client_of_the_listeners_uses_connections_of_the_engine_s
     assert_eq!(user.and_then(|user| user.username).as_deref(), Some("a"));
 }
 
+/// Also rule K14.
 #[tokio::test]
 async fn a_task_of_the_listeners_ends_with_its_future() {
     let listeners = Listeners::start().expect("a thread");

@@ -400,6 +400,9 @@ mod tests {
         TextEncoder::new().encode_to_string(&registry.gather()).expect("text")
     }
 
+    /// Rule V12: An operator reads the metrics of a watch
+    /// Then: `fleetnet_watch_age_seconds` grows while the server sends nothing. For each watch, `fleetnet_watch_state`
+    /// is 1 for exactly one state
     #[tokio::test(start_paused = true)]
     async fn the_age_of_a_watch_grows_by_itself_until_it_is_heard_again() {
         let registry = Registry::new();
@@ -417,6 +420,7 @@ mod tests {
         );
     }
 
+    /// Also rule V12.
     #[test]
     fn exactly_one_state_of_a_watch_is_set() {
         let registry = Registry::new();

@@ -113,6 +113,7 @@ mod tests {
         text.parse().unwrap()
     }
 
+    /// Also rule K15.
     #[test]
     fn a_client_is_in_networks_of_three_sizes() {
         let of =
@@ -141,6 +142,11 @@ mod tests {
         begun
     }
 
+    /// Rule K15: Clients cause reviews of tokens, or TLS handshakes
+    /// Then: The agent makes one review each 50 ms, and begins one handshake each 10 ms. Clients wait in turn: a
+    /// network waits for one turn of each other network of its size. The sizes are /64, /56 and /48 of IPv6, and /32
+    /// and /24 of IPv4. Of clients with the same number of connections, the agent closes one of the larger network with
+    /// the most connections first
     #[tokio::test(start_paused = true)]
     async fn a_client_waits_for_one_turn_of_another_whatever_addresses_that_one_has() {
         let client = Client::Stranger(address("2001:db8:ffff::1"));
@@ -159,12 +165,14 @@ mod tests {
         assert_eq!(begun, 256, "its own turns come in order");
     }
 
+    /// Also rule K15.
     #[tokio::test(start_paused = true)]
     async fn a_client_that_was_accepted_waits_for_one_stranger_at_most() {
         let begun = before(|last| IpAddr::from([10, last, 0, 1]), Client::Accepted).await;
         assert!(begun <= 2, "{begun} turns came first");
     }
 
+    /// Also rule K15.
     #[tokio::test(start_paused = true)]
     async fn turns_have_a_minimum_time_between_them_and_networks_without_turns_are_forgotten() {
         let (turns, begun) = (Turns::every(SPACING), Instant::now());

@@ -183,6 +183,8 @@ mod tests {
     }
 
     /// Between two turns of a waiting flow, every other flow has at most one turn.
+    ///
+    /// Also rule Q9.
     #[test]
     fn flows_take_turns() {
         // Use few different keys, so that the same key is pushed more than once.

@@ -180,6 +180,8 @@ mod tests {
         Duration::from_millis(*range.start())..=Duration::from_millis(*range.end())
     }
 
+    /// Rule Q1: A write is denied (403, 404)
+    /// Then: The agent retries the write after 1 s, and doubles the wait up to 5 min
     #[test]
     fn a_failure_delays_its_write_whatever_the_content() {
         let table = [(Class::Ordinary, 15..=20), (Class::Denied, 750..=1_000)];
@@ -196,6 +198,9 @@ mod tests {
         }
     }
 
+    /// Rule Q4: A write conflicts (409)
+    /// Then: The agent sends one GET. After the first conflict, if the GET shows a new version of the object, the agent
+    /// plans the key again at once. In all other cases, the agent retries the write with the back-off of rule A8
     #[test]
     fn only_the_first_conflict_in_a_row_delays_nothing() {
         let now = Instant::now();
@@ -217,6 +222,9 @@ mod tests {
         }
     }
 
+    /// Rule Q3: A write is rejected for its content (400, 413, 415, 422)
+    /// Then: The agent retries the same content after 10 min. Content that differs only by a time counts as the same
+    /// content. The agent retries different content with the back-off of rule A8
     #[test]
     fn a_rejected_write_waits_ten_minutes_and_other_content_or_another_version_for_the_back_off() {
         let now = Instant::now();
@@ -233,6 +241,7 @@ mod tests {
         assert!(milliseconds(450_000..=600_000).contains(&wait(&retries, B, now)));
     }
 
+    /// Also rule A8.
     #[test]
     fn other_content_continues_the_count_and_success_resets_it() {
         let now = Instant::now();
@@ -247,6 +256,7 @@ mod tests {
         assert!(milliseconds(15..=20).contains(&wait(&retries, A, now)));
     }
 
+    /// Also rule R11.
     #[test]
     fn a_failure_is_reported_once_until_it_ends_or_changes() {
         let now = Instant::now();
@@ -263,6 +273,8 @@ mod tests {
         assert!(retries.is_news(&"key", &"write", A, Class::Denied), "it had gone well in between");
     }
 
+    /// Rule Q2: A write was denied because its namespace did not exist, and the namespace is created
+    /// Then: The agent retries the denied write at once. Other failed writes of the same key keep their back-off
     #[test]
     fn a_namespace_that_is_made_ends_the_wait_of_what_was_denied_and_of_nothing_else() {
         let now = Instant::now();
@@ -315,6 +327,9 @@ mod tests {
         }
     }
 
+    /// Rule Q5: A response of the server contains `Retry-After`
+    /// Then: The agent sends no write to the cluster of this server until the time of `Retry-After` has passed, but for
+    /// 5 min at most. Heartbeats do not wait (Q13)
     #[test]
     fn the_retry_after_of_the_server_is_obeyed() {
         for class in ALL {

@@ -234,6 +234,7 @@ mod tests {
         json!({"manager": manager, "operation": "Update", "time": time, "fieldsType": "FieldsV1", "fieldsV1": fields})
     }
 
+    /// Also rule R15.
     #[test]
     fn other_field_managers_are_named_with_what_they_set_the_latest_first() {
         let labels = json!({"f:metadata": {"f:labels": {".": {}, "f:a": {}}}, "f:endpoints": {}});

@@ -291,6 +291,12 @@ mod tests {
         slots
     }
 
+    /// Rule Q9: Many writes are queued, or a cluster does not answer
+    /// Then: The agent has at most 32 writes in flight for each cluster, and starts at most 2,000 writes in a second.
+    /// The agent starts writes of the flows (units of fair queueing) in turn. A cluster with 32 writes in flight does
+    /// not delay writes to other clusters. While no write to any cluster can begin, the agent plans nothing. So a
+    /// change of many slices for many importers costs two plans for each write: one that begins the write, and one
+    /// after its answer
     #[test]
     fn a_full_cluster_takes_no_slot_of_another() {
         let now = Instant::now();
@@ -301,6 +307,7 @@ mod tests {
         assert_eq!(slots.waiting(), 1);
     }
 
+    /// Also rule Q9.
     #[test]
     fn a_freed_slot_goes_to_who_has_waited_and_not_to_who_comes_later() {
         let now = Instant::now();
@@ -342,6 +349,7 @@ mod tests {
         assert_eq!(slots.reserve_waiting(now), [0, 900, 1]);
     }
 
+    /// Also rule Q9.
     #[test]
     fn a_flow_that_may_not_have_all_slots_waits_for_its_own_and_delays_nobody() {
         let now = Instant::now();
@@ -394,6 +402,7 @@ mod tests {
         assert_eq!(slots.next_resume(later), None);
     }
 
+    /// Also rule Q13.
     #[test]
     fn a_pause_that_another_write_asked_for_holds_no_heartbeat_back() {
         let now = Instant::now();
@@ -414,6 +423,7 @@ mod tests {
         assert_eq!(slots.next_resume(now), Some(later), "the other write waits");
     }
 
+    /// Also rule Q9.
     #[test]
     fn the_ceiling_lets_a_second_through_at_once_and_then_its_rate() {
         let now = Instant::now();

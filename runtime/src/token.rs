@@ -359,6 +359,11 @@ mod tests {
         assert_eq!(server.shown(), ["Bearer first"]);
     }
 
+    /// Rule K8: A bearer token is replaced in its file
+    /// Then: The agent reads the file again after 10 s, and at once after a 401. While the file is missing, the agent
+    /// uses the last token. `fleetnet_hub_token_expiry_timestamp_seconds` of the member agent shows when the token for
+    /// the hub expires, and `fleetnet_hub_token_life_seconds` how long it is valid in all; 0 for a token that does not
+    /// expire
     #[tokio::test(start_paused = true)]
     async fn a_rotated_token_is_read_again_after_ten_seconds() {
         let folder = tempfile::tempdir().unwrap();
@@ -376,6 +381,7 @@ mod tests {
         assert_eq!(server.shown(), ["Bearer first", "Bearer first", "Bearer second"]);
     }
 
+    /// Also rule K8.
     #[tokio::test]
     async fn a_rejected_token_is_read_again_at_once_and_the_request_sent_once_more() {
         let folder = tempfile::tempdir().unwrap();
@@ -413,6 +419,7 @@ mod tests {
         assert_eq!(server.shown(), ["Bearer first", "Bearer first", "Bearer second"]);
     }
 
+    /// Also rule K8.
     #[tokio::test(start_paused = true)]
     async fn a_token_file_that_vanishes_leaves_the_last_token_in_use() {
         let folder = tempfile::tempdir().unwrap();
@@ -454,6 +461,7 @@ mod tests {
         assert_eq!(shown(&HeaderValue::from_bytes(b"Bearer a.\xff.c").unwrap()), (0, 0));
     }
 
+    /// Also rule K8.
     #[tokio::test(start_paused = true)]
     async fn the_metrics_show_expiry_and_life_of_the_token_that_was_read_last() {
         let folder = tempfile::tempdir().unwrap();

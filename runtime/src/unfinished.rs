@@ -123,6 +123,10 @@ mod tests {
         unfinished.end_plan(&key);
     }
 
+    /// Rule A17: A planned write is not carried out: it fails, waits for its retry, or waits for other writes
+    /// Then: `fleetnet_oldest_unfinished_change_seconds{side}` of the leader shows the age of the oldest such write. A
+    /// write that fails again and again keeps its age. A key that waits for a user, a claim, a replacement or a policy
+    /// plans no write, so it does not count
     #[test]
     fn a_write_that_fails_again_and_again_keeps_its_age() {
         let start = Instant::now();

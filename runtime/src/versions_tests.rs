@@ -81,18 +81,22 @@ fn a_late_watch_event_is_dropped_after_the_answer_of_an_own_write() {
     assert_eq!(news, [applied(10), applied(12)]);
 }
 
+/// Also rule V10.
 #[test]
 fn an_answer_that_the_watch_has_passed_is_dropped() {
     let news = news_of(&[Seen("a", "1", 10), Seen("a", "1", 13), Answered("a", "1", 12)]);
     assert_eq!(news, [applied(10), applied(13)]);
 }
 
+/// Also rule V10.
 #[test]
 fn an_answer_does_not_bring_back_what_the_watch_has_shown_to_be_deleted() {
     let news = news_of(&[Seen("a", "1", 10), Deleted("a", "1", 14), Answered("a", "1", 12)]);
     assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted)]);
 }
 
+/// Rule V10: Watch events and answers to own writes arrive in the wrong order
+/// Then: The view keeps the newest version of each object. A deleted object does not reappear in the view
 #[test]
 fn a_late_event_does_not_bring_back_what_we_deleted() {
     let news = news_of(&[Seen("a", "1", 10), Gone("a", "1"), Seen("a", "1", 11), Deleted("a", "1", 12)]);
@@ -134,6 +138,10 @@ fn the_late_end_of_an_earlier_uid_does_not_touch_the_present_one() {
     assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted), applied(15)]);
 }
 
+/// Rule V9: A list is complete
+/// Then: The agent removes all objects that are not in the list from its view. Exception: an object stays if an own
+/// write changed the object after the version of the list. If the name of a listed object is undecodable, the agent
+/// removes no object
 #[test]
 fn a_list_removes_what_it_does_not_have() {
     let news = news_of(&[Seen("a", "1", 10), Seen("b", "2", 11), ListStarted, Seen("b", "2", 11), ListEnded(20)]);
@@ -146,6 +154,7 @@ fn a_list_begun_after_a_write_beats_what_the_write_was_answered_with() {
     assert_eq!(news, [applied(10), removed("a", "1", Removal::Unlisted)]);
 }
 
+/// Also rule V9.
 #[test]
 fn an_own_write_newer_than_the_list_is_kept() {
     let news = news_of(&[ListStarted, Answered("a", "1", 30), ListEnded(20), Seen("a", "1", 30)]);
@@ -243,6 +252,7 @@ fn neither_a_late_answer_nor_the_end_of_another_ends_an_undecodable_object() {
     assert_eq!(news_of(&[Undecoded("a", "2", 12), Answered("a", "2", 13)]), [undecodable("a"), applied(13)]);
 }
 
+/// Also rule V9.
 #[test]
 fn a_list_with_an_object_without_a_readable_name_removes_nothing() {
     let news = news_of(&[Seen("a", "1", 10), ListStarted, Undecoded("", "", 0), ListEnded(20)]);
@@ -270,12 +280,14 @@ fn a_server_that_went_back_in_time_wins_and_is_reported() {
     assert_eq!(run(&mut versions, &[Seen("changed", "2", 61)]), [applied(61)], "and the watch goes on from there");
 }
 
+/// Also rule V4.
 #[test]
 fn a_list_older_than_an_own_write_shows_that_the_server_went_back() {
     let news = news_of(&[Seen("a", "1", 10), Answered("b", "2", 30), ListStarted, Seen("a", "1", 10), ListEnded(20)]);
     assert_eq!(news, [applied(10), applied(30), removed("b", "2", Removal::RolledBack)]);
 }
 
+/// Also rule V4.
 #[test]
 fn a_list_after_a_restore_shows_other_content_in_the_version_that_is_known() {
     let listed = |follows_restore: &dyn Fn(&mut Versions<u64>)| {
@@ -697,6 +709,8 @@ fn every_order_of_observations_ends_in_the_newest_state() {
 }
 
 /// Like the property above, but all responses to writes arrive last.
+///
+/// Also rule V10.
 #[test]
 fn answers_that_come_last_change_nothing() {
     histories_end_in_the_newest_state(|world| {
@@ -710,6 +724,8 @@ fn answers_that_come_last_change_nothing() {
 
 /// After the server is restored from a backup, the known objects are those of the server. The backup is made after the
 /// first moves, and the restore comes after the next moves. Then the last moves follow.
+///
+/// Also rule V4.
 #[test]
 fn after_a_restore_the_newest_state_of_the_server_wins() {
     for is_bumped in [false, true] {

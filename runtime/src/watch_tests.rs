@@ -398,6 +398,9 @@ async fn one_object_is_requested_by_its_name_in_watch_and_list() {
     assert_eq!(fixture.next_request().await.query, "limit=500&fieldSelector=metadata.name%3Done");
 }
 
+/// Rule V1: An agent lists a kind
+/// Then: The agent requests the most recent state. The agent never lists at resourceVersion 0, because the answer may
+/// then be old
 #[tokio::test(start_paused = true)]
 async fn a_server_that_rejects_streaming_lists_is_listed_in_pages_and_then_watched() {
     for status in [400, 422] {
@@ -449,6 +452,8 @@ async fn a_list_whose_pages_expire_starts_again() {
     fixture.expect_events(vec![WatchEvent::LIST_STARTED, WatchEvent::ListEnded { resource_version: 200 }]).await;
 }
 
+/// Rule V3: The server no longer has the version of a watch (410), or sends a line that is not a watch event
+/// Then: The agent lists the kind again, after a back-off
 #[tokio::test(start_paused = true)]
 async fn a_version_that_is_too_old_is_followed_by_a_list_in_every_form_of_the_error() {
     for by_event in [true, false] {
@@ -482,6 +487,7 @@ async fn a_version_that_is_too_old_is_followed_by_a_list_in_every_form_of_the_er
     }
 }
 
+/// Also rule V3.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_calls_every_version_too_old_is_not_listed_in_a_tight_loop() {
     let mut fixture = Fixture::start();
@@ -496,6 +502,8 @@ async fn a_server_that_calls_every_version_too_old_is_not_listed_in_a_tight_loop
     assert!(start.elapsed() > Duration::from_secs(45), "{:?}", start.elapsed());
 }
 
+/// Rule V6: The server does not end a watch in time, for example because the connection is dead
+/// Then: The agent ends the watch 5 s later, and starts a new watch from the last version
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_the_server_does_not_end_is_ended_five_seconds_later_and_goes_on_from_its_version() {
     let mut fixture = Fixture::start();
@@ -609,6 +617,8 @@ async fn a_deleted_object_is_reported_as_deleted_even_where_its_content_cannot_b
     fixture.expect_events(vec![deleted("a", 101)]).await;
 }
 
+/// Rule V2: The connection of a watch is cut
+/// Then: The agent continues the watch from the last version, without a new list
 #[tokio::test(start_paused = true)]
 async fn a_cut_neither_loses_the_version_nor_relists() {
     let mut fixture = Fixture::start();
@@ -659,6 +669,9 @@ async fn a_list_that_is_cut_starts_again() {
     fixture.expect_events(vec![WatchEvent::LIST_STARTED, WatchEvent::ListEnded { resource_version: 100 }]).await;
 }
 
+/// Rule V7: A streaming list does not end
+/// Then: The agent replaces the unfinished streaming list by a list in pages. The agent's next list of the kind is a
+/// streaming list again
 #[tokio::test(start_paused = true)]
 async fn a_streaming_list_that_ends_unfinished_is_replaced_by_pages_once() {
     let mut fixture = Fixture::start();
@@ -684,6 +697,7 @@ async fn a_streaming_list_that_ends_unfinished_is_replaced_by_pages_once() {
     assert!(fixture.next_request().await.is_streaming_list());
 }
 
+/// Also rule V7.
 #[tokio::test(start_paused = true)]
 async fn a_streaming_list_that_stalls_is_replaced_by_pages() {
     let mut fixture = Fixture::start();
@@ -695,6 +709,9 @@ async fn a_streaming_list_that_stalls_is_replaced_by_pages() {
     drop(open);
 }
 
+/// Rule V8: A page of a list or an event of a watch is too long
+/// Then: If a page is too long, the agent requests smaller pages. If an event is too long, the agent lists the kind in
+/// pages
 #[tokio::test(start_paused = true)]
 async fn a_page_that_is_too_long_is_requested_again_in_smaller_pages() {
     let mut fixture = Fixture::start();
@@ -751,6 +768,7 @@ async fn an_object_that_is_too_long_for_a_page_is_reported() {
     assert_eq!(fixture.next_request().await.query, "limit=500");
 }
 
+/// Also rule V8.
 #[tokio::test(start_paused = true)]
 async fn an_event_that_is_too_long_is_read_from_a_list_in_pages() {
     let mut fixture = Fixture::start();
@@ -814,6 +832,7 @@ async fn requests_to_a_server_that_ends_every_watch_at_once_back_off() {
     assert!((10..=14).contains(&watches), "{watches}");
 }
 
+/// Also rule V4.
 #[tokio::test(start_paused = true)]
 async fn a_quiet_watch_of_a_server_whose_data_went_back_is_relisted() {
     let mut fixture = Fixture::start();
@@ -828,6 +847,7 @@ async fn a_quiet_watch_of_a_server_whose_data_went_back_is_relisted() {
     assert_eq!(fixture.restarts("went_back"), 1.0);
 }
 
+/// Also rule V4.
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_failed_before_it_reported_an_own_write_is_relisted() {
     for (observed, relists) in [(100, false), (101, true)] {
@@ -856,6 +876,7 @@ async fn a_watch_that_failed_before_it_reported_an_own_write_is_relisted() {
     }
 }
 
+/// Also rule V4.
 #[tokio::test(start_paused = true)]
 async fn a_restore_that_one_watch_notices_makes_each_watch_list_again() {
     let mut fixture = Fixture::start();
@@ -876,6 +897,7 @@ async fn a_restore_that_one_watch_notices_makes_each_watch_list_again() {
     assert_eq!(fixture.restarts("went_back"), 2.0);
 }
 
+/// Also rule V4.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_behind_what_is_known_is_noticed_once_before_it_is_listed() {
     for found in [60, 101 + RAISED_REVISION] {
@@ -893,6 +915,7 @@ async fn a_server_that_is_behind_what_is_known_is_noticed_once_before_it_is_list
     }
 }
 
+/// Also rule V4.
 #[tokio::test(start_paused = true)]
 async fn a_restore_ends_the_wait_of_a_watch_that_failed() {
     let mut fixture = Fixture::start();
@@ -905,6 +928,17 @@ async fn a_restore_ends_the_wait_of_a_watch_that_failed() {
     assert_eq!(request.at, noticed);
 }
 
+/// Rule V4: The server's data went back in time, for example because it was restored from a backup
+/// Then: The agent detects the older data when an event has an older version than an earlier event. The agent also
+/// requests the server's current revision after a failure, after a watch without events, after a watch that ended
+/// early, and before it lists a kind again. If this revision is older than the newest known version of the kind, or
+/// higher by 100,000,000 or more (a restore with `--bump-revision`), the agent lists the kind again. It also lists the
+/// kind again if the watch failed before it reported an own write. If a write has a conflict or no clear answer, the
+/// agent gets the object. If that is older than the object that the write is based on, the agent has detected older
+/// data, too. It lists every kind of the server again if it has detected older data anywhere, at once, but no kind more
+/// than once a second. Until a kind is listed again, its view is unknown, so the agent removes nothing that depends on
+/// it (rule A4). A list that is older than a version that was known before the list was requested replaces everything
+/// that was known
 #[tokio::test(start_paused = true)]
 async fn an_event_older_than_an_earlier_one_shows_that_the_data_went_back() {
     let mut fixture = Fixture::start();
@@ -918,6 +952,7 @@ async fn an_event_older_than_an_earlier_one_shows_that_the_data_went_back() {
     fixture.expect_events(vec![LIST_AFTER_RESTORE, WatchEvent::ListEnded { resource_version: 61 }]).await;
 }
 
+/// Also rule V4.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_goes_back_and_forth_is_listed_once_a_second() {
     let mut fixture = Fixture::start();
@@ -961,6 +996,7 @@ async fn a_watch_goes_on_only_once_a_check_was_answered() {
     assert_eq!(fixture.next_request().await.after(), 100);
 }
 
+/// Also rule V4.
 #[tokio::test(start_paused = true)]
 async fn after_a_failure_a_server_whose_data_went_back_is_relisted() {
     for failure in ["cut", "error event", "silence", "no right"] {
@@ -994,6 +1030,7 @@ async fn after_a_failure_a_server_whose_data_went_back_is_relisted() {
     }
 }
 
+/// Also rule V4.
 #[tokio::test(start_paused = true)]
 async fn after_a_watch_that_ended_early_a_server_whose_data_went_back_is_relisted() {
     let mut fixture = Fixture::start();
@@ -1006,6 +1043,13 @@ async fn after_a_watch_that_ended_early_a_server_whose_data_went_back_is_reliste
     assert!(fixture.next_request().await.is_streaming_list());
 }
 
+/// Rule V5: The server does not have a watched kind (404), or the agent has no right to read the kind (403)
+/// Then: The agent retries the request after 1 s, and doubles the wait up to 5 min. After a 404, the agent then lists
+/// the kind again. After a 403, the agent continues the watch without a new list. The view keeps the known objects.
+/// After a 404, the view also marks the kind as unknown, so the agent removes no object whose removal depends on this
+/// kind (rule A4). Exception: for namespaces in the hub, and for pods, Nodes and kube-controller-manager's Lease, a 403
+/// has the same effect as a 404. A kind that cannot be read when a restore is detected (rule V4) is unknown until the
+/// right returns
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_not_served_is_reported_and_requested_again_after_1_s_to_5_min() {
     for (status, optional) in [(403, false), (404, false), (403, true), (404, true)] {
@@ -1029,6 +1073,7 @@ async fn a_kind_that_is_not_served_is_reported_and_requested_again_after_1_s_to_
     }
 }
 
+/// Also rule V5.
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_vanished_is_listed_when_it_returns_and_a_right_that_vanished_is_not() {
     for (status, freezes_when_forbidden, relists) in [(404, false, true), (403, false, false), (403, true, true)] {
@@ -1096,6 +1141,7 @@ async fn a_watch_that_keeps_failing_does_not_slow_another() {
     answering.abort();
 }
 
+/// Also rule V3.
 #[tokio::test(start_paused = true)]
 async fn a_line_that_is_no_event_is_followed_by_a_list() {
     let mut fixture = Fixture::start();

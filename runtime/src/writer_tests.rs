@@ -36,6 +36,7 @@ fn seen(version: u64, uid: &str, value: &str) -> Seen<Thing> {
     Seen::Object(decode(object(version, uid, value).to_string().as_bytes()).expect("readable"))
 }
 
+/// Also rule K3.
 #[tokio::test(start_paused = true)]
 async fn a_write_that_was_begun_before_the_deadline_is_not_sent_after_it() {
     let delete = || Verb::Delete { uid: "u1".into() };
@@ -141,6 +142,9 @@ async fn a_create_posts_the_whole_object_to_its_collection() {
     assert_eq!((outcome.result, outcome.seen), (WriteResult::Done, seen(8, "uid-1", "x")));
 }
 
+/// Rule Q6: A write changes or deletes an object
+/// Then: The request to change an object has the object's resourceVersion as its precondition. The request to delete an
+/// object has the object's UID as its precondition
 #[tokio::test]
 async fn a_patch_carries_the_version_as_its_precondition_and_nothing_else() {
     let verb = Verb::Patch {
@@ -168,6 +172,7 @@ async fn a_replacement_puts_the_whole_object_with_the_version_as_its_preconditio
     assert_eq!((body, outcome.result, outcome.seen), (&sent, WriteResult::Done, seen(8, "uid-1", "x")));
 }
 
+/// Also rule Q7.
 #[tokio::test]
 async fn a_replacement_without_an_answer_was_carried_out_where_a_later_version_has_all_of_it() {
     for (version, value, is_done) in [(8, "x", true), (8, "y", false), (7, "x", false)] {
@@ -221,6 +226,7 @@ async fn a_replacement_without_an_answer_that_only_takes_away_was_not_carried_ou
     assert!(!replaced(body(spec()), another).await.0, "made anew under its name");
 }
 
+/// Also rule Q6.
 #[tokio::test]
 async fn a_delete_carries_the_uid_as_its_precondition() {
     let (outcome, requests) = carried_out(delete(), false, vec![answer(200, json!({"status": "Success"}))]).await;
@@ -314,6 +320,7 @@ async fn a_terminating_namespace_is_recognised_by_the_cause_and_not_by_the_messa
     assert_eq!(denied(json!([])).await, "Forbidden");
 }
 
+/// Also rule Q4.
 #[tokio::test]
 async fn a_conflict_is_followed_by_one_get() {
     for verb in [create(), patch(), delete()] {
@@ -326,6 +333,7 @@ async fn a_conflict_is_followed_by_one_get() {
     }
 }
 
+/// Also rule V4.
 #[tokio::test]
 async fn a_get_that_shows_an_older_object_than_before_shows_that_the_server_was_restored() {
     for (verb, version, is_restored) in [
@@ -347,6 +355,9 @@ async fn a_get_that_shows_an_older_object_than_before_shows_that_the_server_was_
     }
 }
 
+/// Rule Q7: The agent does not know if the server executed a write (timeout, 5xx)
+/// Then: The agent sends one GET, and retries the write only if the object does not show the result of the write. If
+/// the request was never sent, the agent sends no GET
 #[tokio::test]
 async fn what_a_get_shows_settles_an_unknown_outcome() {
     let gone = failure(404, "NotFound", "no", ("copies", "a"));

@@ -305,6 +305,8 @@ mod tests {
         view.apply(Kind::MemberAgent, Change::Removed { name, uid, how: Removal::Deleted }, at, &mut Vec::new());
     }
 
+    /// Rule T36: A member leaves, or a slice is deleted
+    /// Then: The agents remove from their memory all records about this member or slice
     #[test]
     fn nothing_is_remembered_of_members_that_left_a_minute_ago() {
         let mut view = Planner::default();

@@ -58,6 +58,8 @@ pub fn latency(since: Timestamp, now: Timestamp) -> Latency {
 mod tests {
     use super::*;
 
+    /// Rule L7: The clocks of two clusters differ
+    /// Then: A latency sample that is zero or negative counts as 1 s. A latency sample above 100 s counts as 100 s
     #[test]
     fn samples_are_raw_or_clamped() {
         let at = |now_micros| latency(Timestamp(1_000_000), Timestamp(now_micros));
@@ -68,6 +70,8 @@ mod tests {
         assert_eq!(at(101_000_001), Latency { milliseconds: 100_000.0, clamped: true });
     }
 
+    /// Rule L8: The agent records a latency in a histogram
+    /// Then: The histogram has the six buckets of the Go agents, and finer buckets below and between these six buckets
     #[test]
     fn the_old_bounds_are_kept() {
         let go_agents = [1_000.0, 2_500.0, 5_000.0, 10_000.0, 25_000.0, 50_000.0];

@@ -319,6 +319,10 @@ mod tests {
         service, service_import,
     };
 
+    /// Rule G7: An operator asks how many exports and imports there are
+    /// Then: The hub agent shows the number of exports in `fleetnet_exports{state}`: `accepted`, `conflicted`, `denied`
+    /// (the cluster has no right to export) or `pending`. `fleetnet_imports{state}` shows the number of claims:
+    /// `granted` or `pending`. Objects that are being deleted do not count
     #[test]
     fn the_state_of_an_export_is_the_outcome_for_its_present_generation() {
         let denial = condition("Valid", "False", "ExporterNotAllowed", "no", 1);
@@ -361,6 +365,7 @@ mod tests {
         }
     }
 
+    /// Also rule G7.
     #[test]
     fn the_state_of_a_claim_is_its_grant() {
         let mut claim = claim("b", &service_import("work/app"));

@@ -56,6 +56,10 @@ const OMITTED: &str = "EndpointSlice work/app-1 of cluster member-2 has values t
 
 // === Addresses of endpoints in imported slices ===
 
+/// Rule T22: The importing member agent leaves out an address or a port
+/// Then: The agent emits `AddressRefused` or `PortRefused` on the MultiClusterService with the first write that leaves
+/// out the address or port. The agent emits the Event again only if the left-out values change. The log line has the
+/// same text as the Event
 #[test]
 fn a_forbidden_address_is_omitted_and_its_importer_gets_an_event() {
     let distributed = distributed(&["127.0.0.1", "10.0.0.1", "169.254.1.1", "0.0.0.0", "224.0.0.1"], 4);
@@ -72,6 +76,7 @@ fn a_forbidden_address_is_omitted_and_its_importer_gets_an_event() {
     assert_eq!(blocking_reasons(&plan), [("AddressRefused", OMITTED)], "and the log says so");
 }
 
+/// Also rule T22.
 #[test]
 fn an_omitted_address_costs_no_write_and_is_reported_again_only_when_it_changes() {
     let bad = ["10.0.0.1", "127.0.0.1"];
@@ -91,6 +96,7 @@ fn an_omitted_address_costs_no_write_and_is_reported_again_only_when_it_changes(
     assert_eq!((events_of(&plan), blocking_reasons(&plan)), (Vec::new(), Vec::new()), "all of it is fit again");
 }
 
+/// Also rule T22.
 #[test]
 fn a_restart_emits_no_event_about_earlier_imports() {
     let same = distributed(&["10.0.0.1", "127.0.0.1"], 4);
@@ -99,6 +105,7 @@ fn a_restart_emits_no_event_about_earlier_imports() {
     assert_eq!((plan.writes.len(), events_of(&plan)), (1, Vec::new()));
 }
 
+/// Also rule T22.
 #[test]
 fn an_address_omitted_from_an_earlier_import_is_reported_though_its_source_is_the_same() {
     let reasons = |view: &Planner, distributed: &HubSlice| {
@@ -120,6 +127,7 @@ fn an_address_omitted_from_an_earlier_import_is_reported_though_its_source_is_th
     assert_eq!(reasons(&view, &forged), ["AddressRefused"]);
 }
 
+/// Also rule T22.
 #[test]
 fn nothing_is_remembered_of_a_slice_that_is_gone() {
     let distributed = Object::EndpointSliceImport(distributed(&["127.0.0.1"], 4));
@@ -131,6 +139,7 @@ fn nothing_is_remembered_of_a_slice_that_is_gone() {
     assert_eq!(view, before);
 }
 
+/// Also rule T21.
 #[test]
 fn where_ranges_are_declared_for_the_source_what_lies_outside_them_is_left_out() {
     let ranges = |cluster: &str| [(cluster.into(), vec!["10.2.0.0/16".parse().expect("a range")])].into();
@@ -159,6 +168,7 @@ fn where_ranges_are_declared_for_the_source_what_lies_outside_them_is_left_out()
     assert_eq!((events_of(&plan), blocking_reasons(&plan)), (Vec::new(), Vec::new()), "of others nothing is declared");
 }
 
+/// Also rule T65.
 #[test]
 fn texts_of_other_members_are_escaped_and_short_in_messages() {
     for forged in ["a\nkind: Secret", "\u{1b}[2J", "\u{202e}drowssap", &"x".repeat(253)] {
@@ -214,6 +224,13 @@ fn made(view: &Planner, distributed: &HubSlice) -> Vec<String> {
     made.content.endpoints.iter().flat_map(|endpoint| &endpoint.addresses).map(ToString::to_string).collect()
 }
 
+/// Rule T62: A distributed slice of another cluster has an address of the importing cluster itself: the cluster IP of
+/// one of its Services, an address of its API server (EndpointSlices of `default/kubernetes`), or an address in the
+/// ranges of `--own-ranges`
+/// Then: The importing member agent leaves out the address. If a Service or the API server gets or loses an address
+/// later, the agent changes the imports that have this address. With `--own-ranges=off`, the agent imports these
+/// addresses. A cluster that imports its own slices by the standard API imports all their addresses, because its pods
+/// can have addresses of its nodes
 #[test]
 fn addresses_of_the_importing_cluster_are_left_out_of_the_slices_of_others() {
     let all = ["10.2.0.1", "10.96.0.10", "172.16.0.1", "10.244.0.7"];
@@ -232,6 +249,7 @@ fn addresses_of_the_importing_cluster_are_left_out_of_the_slices_of_others() {
     assert_eq!(made(&view, &by_nat64), ["64:ff9b::a60:b"], "a60:a is 10.96.0.10");
 }
 
+/// Also rule T62.
 #[test]
 fn a_cluster_that_imports_its_own_slices_imports_all_addresses() {
     let mut own = distributed_slice("member-1", &slice_export("member-1", &slice("work/app-1"))).marked();
@@ -240,6 +258,7 @@ fn a_cluster_that_imports_its_own_slices_imports_all_addresses() {
     assert_eq!(made(&view, &own), ["172.16.0.1", "10.96.0.10"], "a pod in the network of its node has such an address");
 }
 
+/// Also rule T62.
 #[test]
 fn the_event_about_an_own_address_names_the_address() {
     let distributed = distributed(&["10.2.0.1", "10.96.0.10"], 4);
@@ -249,6 +268,7 @@ fn the_event_about_an_own_address_names_the_address() {
     assert_eq!(events_of(&planned(&view, &key(&distributed))), [("AddressRefused", message)]);
 }
 
+/// Also rule T62.
 #[test]
 fn an_import_changes_when_an_address_becomes_one_of_this_cluster_and_when_it_ceases_to_be_one() {
     let distributed = distributed(&["10.2.0.1", "10.96.0.11", "172.16.0.9"], 4);
@@ -277,6 +297,7 @@ fn an_import_changes_when_an_address_becomes_one_of_this_cluster_and_when_it_cea
     assert_eq!(patched(&view), ("10.2.0.1 10.96.0.11 172.16.0.9".to_owned(), 0));
 }
 
+/// Also rule T62.
 #[test]
 fn a_service_of_this_cluster_plans_only_the_imports_that_have_its_address() {
     let (one, mut other) = (distributed(&["10.96.0.11"], 4), distributed(&["10.96.0.12"], 4));
@@ -287,6 +308,7 @@ fn a_service_of_this_cluster_plans_only_the_imports_that_have_its_address() {
     assert!(requeued.contains(&key(&one)) && !requeued.contains(&key(&other)), "{requeued:?}");
 }
 
+/// Also rule T20.
 #[test]
 fn a_slice_without_valid_endpoints_stays_empty_and_blocks_no_removal() {
     let unfit = distributed(&["127.0.0.1"], 4);
@@ -308,6 +330,7 @@ fn a_slice_without_valid_endpoints_stays_empty_and_blocks_no_removal() {
     }
 }
 
+/// Also rule T20.
 #[test]
 fn a_slice_without_valid_endpoints_is_requeued_with_its_replacement() {
     let unfit = distributed(&["127.0.0.1"], 5);
@@ -323,6 +346,7 @@ fn a_slice_without_valid_endpoints_is_requeued_with_its_replacement() {
 
 // === Ports of imported slices ===
 
+/// Also rule T23.
 #[test]
 fn a_malformed_port_is_omitted_and_its_importer_gets_an_event() {
     let mut distributed = distributed(&["10.0.0.1"], 4);
@@ -339,6 +363,9 @@ fn a_malformed_port_is_omitted_and_its_importer_gets_an_event() {
     assert_eq!(events_of(&plan), [("PortRefused", message)]);
 }
 
+/// Rule T24: A ServiceImport has malformed ports or target ports
+/// Then: The importing member agent does not create or update the derived Service of the ServiceImport, and sets
+/// `Valid=False` (reason `PortRefused`)
 #[test]
 fn a_service_is_not_derived_with_what_is_no_port() {
     let ports = |name: &str, number| vec![port("http", 80), ServicePort { name: name.into(), ..port("x", number) }];
@@ -359,6 +386,7 @@ fn a_service_is_not_derived_with_what_is_no_port() {
     }
 }
 
+/// Also rule T24.
 #[test]
 fn a_service_is_not_derived_with_what_ports_cannot_point_at() {
     use TargetPort::{Name, Number};
@@ -385,6 +413,8 @@ fn a_service_is_not_derived_with_what_ports_cannot_point_at() {
     }
 }
 
+/// Rule T29: A ServiceImport has a session affinity that is invalid for a Service
+/// Then: The derived Service does not get this session affinity
 #[test]
 fn a_session_affinity_that_no_service_can_have_is_left_out() {
     for (timeout_seconds, is_one) in [(1, true), (86_400, true), (0, false), (-1, false), (86_401, false)] {
@@ -403,6 +433,9 @@ fn a_session_affinity_that_no_service_can_have_is_left_out() {
 
 // === Names and labels of imported slices ===
 
+/// Rule T26: The hub determines names of objects that a member imports
+/// Then: An imported slice has the name of its distributed slice (EndpointSliceImport), if this name is valid and
+/// unused in the importing cluster. All other names, and all labels, come from objects of the importing cluster
 #[test]
 fn a_slice_is_imported_under_no_name_that_a_slice_cannot_have() {
     for name in ["Work_App", "../app", "a b", "app.", ""] {
@@ -413,6 +446,7 @@ fn a_slice_is_imported_under_no_name_that_a_slice_cannot_have() {
     }
 }
 
+/// Also rule T26.
 #[test]
 fn a_distributed_slice_with_the_name_of_a_local_slice_does_not_change_the_local_one() {
     let own = slice("fleet-system/own-1");
@@ -428,6 +462,7 @@ fn a_distributed_slice_with_the_name_of_a_local_slice_does_not_change_the_local_
     assert_eq!(writes(&view, &Key::SliceExport(named("fleet-system/own-1"))), [], "and its export stays");
 }
 
+/// Also rule T26.
 #[test]
 fn a_slice_is_bound_to_this_clusters_derived_service_whatever_the_hub_names() {
     for owner in ["fleet-system/work-app", "work/work-app", "kube-system/kube-dns", "/", "work/app/../x"] {
@@ -443,6 +478,7 @@ fn a_slice_is_bound_to_this_clusters_derived_service_whatever_the_hub_names() {
     assert_eq!((&*at.namespace, made.service.as_deref()), (SYSTEM, Some("work-app")));
 }
 
+/// Also rule T26.
 #[test]
 fn the_hubs_owner_service_sets_no_name_and_no_label_here() {
     let mcs = mcs("work/app").taken_on().with_conditions(&[found()]);

@@ -105,6 +105,10 @@ impl BlockingReasons {
     }
 }
 
+/// Rule A10: Finalizers of other writers delay the deletion of objects, and namespaces disappear and return, in any
+/// order
+/// Then: When the finalizers of other writers are removed and all namespaces exist, imported slices equal exported
+/// slices, as in rule A1
 #[test]
 fn a_fleet_settles_once_no_finalizer_blocks_it_and_all_namespaces_exist() {
     for_any(120, &(prop::collection::vec(a_blocked_event(), 1..40), any::<u64>()), (CLASSES, 12), |(events, seed)| {
@@ -150,6 +154,7 @@ fn imported(world: &World) -> BTreeSet<Text> {
     slices.collect()
 }
 
+/// Also rule N1.
 #[test]
 fn names_that_join_alike_are_never_fought_for_whatever_comes_and_goes() {
     for_any(150, &any::<u64>(), (ALIKE_CLASSES, 15), |seed| {

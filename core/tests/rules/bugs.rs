@@ -53,6 +53,9 @@ fn hold(world: &mut World, who: Who, kind: Kind, name: &ObjectName, blocked: boo
     assert!(done, "{kind:?} {name} is there");
 }
 
+/// Rule E6: A source slice is deleted
+/// Then: The member agent withdraws the EndpointSliceExport on the delete event (bug B1). If no agent ran at the time
+/// of the deletion, the member agent withdraws the EndpointSliceExport at its next start
 #[test]
 fn b1_a_deleted_slice_is_withdrawn_by_its_event() {
     let mut world = fleet(2, ConsumerType::ClusterIp);
@@ -68,6 +71,7 @@ fn b1_a_deleted_slice_is_withdrawn_by_its_event() {
     assert_settled(&world);
 }
 
+/// Also rule E6.
 #[test]
 fn b1_a_slice_deleted_while_the_agent_was_down_is_withdrawn_when_it_is_back() {
     for seed in 0..40 {
@@ -80,6 +84,11 @@ fn b1_a_slice_deleted_while_the_agent_was_down_is_withdrawn_when_it_is_back() {
     }
 }
 
+/// Rule E5: A source slice is recycled: its Service is scaled to zero and back, so the annotations of the slice are
+/// lost
+/// Then: The member agent finds the EndpointSliceExport by the UID of the source slice, whatever name the
+/// EndpointSliceExport has. The member agent continues to use this EndpointSliceExport and creates no second one (bug
+/// B1b)
 #[test]
 fn b1b_a_recycled_slice_keeps_its_export() {
     let mut world = fleet(2, ConsumerType::ClusterIp);
@@ -98,6 +107,7 @@ fn b1b_a_recycled_slice_keeps_its_export() {
     }
 }
 
+/// Also rule E5.
 #[test]
 fn b1b_an_export_is_found_by_the_uid_of_its_slice_under_any_name() {
     let source = slice("work/app-1").generation(2).endpoints(&["10.0.0.9"]);
@@ -116,6 +126,10 @@ fn b1b_an_export_is_found_by_the_uid_of_its_slice_under_any_name() {
     assert_eq!(*spec.content, content(&["10.0.0.9"]));
 }
 
+/// Rule E7: The member agent has created an EndpointSliceExport, but the agent's cache does not contain that
+/// EndpointSliceExport yet
+/// Then: The member agent tries to create an EndpointSliceExport with the same name, and finds the existing
+/// EndpointSliceExport. The member agent never creates a second EndpointSliceExport (bug B2)
 #[test]
 fn b2_a_view_that_lags_never_exports_a_slice_twice() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -131,6 +145,9 @@ fn b2_a_view_that_lags_never_exports_a_slice_twice() {
     assert_settled(&world);
 }
 
+/// Rule E8: A source slice has two EndpointSliceExports
+/// Then: The EndpointSliceExport with the newest generation of the source slice stays. When this EndpointSliceExport
+/// has the current content of the source slice, the member agent deletes the other one (bug B2)
 #[test]
 fn b2_the_second_export_of_a_slice_is_deleted_once_the_first_is_current() {
     let source = slice("work/app-1").generation(3);
@@ -154,6 +171,9 @@ fn b2_the_second_export_of_a_slice_is_deleted_once_the_first_is_current() {
     assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceExport, &stale.meta)]);
 }
 
+/// Rule S13: A ServiceExport is created again while its old InternalServiceExport is being deleted
+/// Then: The member agent creates the new InternalServiceExport as soon as the old one is removed. The new export is
+/// not lost (bug B4)
 #[test]
 fn b4_an_export_recreated_while_the_old_one_is_being_deleted_is_not_lost() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -171,6 +191,9 @@ fn b4_an_export_recreated_while_the_old_one_is_being_deleted_is_not_lost() {
     assert_settled(&world);
 }
 
+/// Rule M13: A MultiClusterService is deleted and created again while its objects are being deleted
+/// Then: The member agent imports the target as soon as the old objects are removed. The new MultiClusterService is not
+/// lost (bug B4)
 #[test]
 fn b4_an_import_recreated_while_the_old_one_is_being_deleted_is_not_lost() {
     for (who, kind, name) in [
@@ -193,6 +216,7 @@ fn b4_an_import_recreated_while_the_old_one_is_being_deleted_is_not_lost() {
     }
 }
 
+/// Also rule S13.
 #[test]
 fn b4_a_service_is_not_exported_again_while_its_export_is_being_deleted() {
     let source = service("work/app");
@@ -217,6 +241,8 @@ fn b4_a_service_is_not_exported_again_while_its_export_is_being_deleted() {
     }
 }
 
+/// Rule I5: A ServiceImport is created again while its old claim is being deleted
+/// Then: The member agent creates the new claim (InternalServiceImport) as soon as the old claim is removed (bug B4)
 #[test]
 fn b4_an_import_is_not_claimed_again_while_its_claim_is_being_deleted() {
     let mcs = mcs("work/app").taken_on();
@@ -238,6 +264,7 @@ fn b4_an_import_is_not_claimed_again_while_its_claim_is_being_deleted() {
     }
 }
 
+/// Also rule M13.
 #[test]
 fn b4_a_multi_cluster_service_never_uses_an_import_being_deleted_and_recreates_it_when_it_is_gone() {
     let mcs = mcs("work/app").taken_on().with_conditions(&[not_found()]);
@@ -261,6 +288,9 @@ fn b4_a_multi_cluster_service_never_uses_an_import_being_deleted_and_recreates_i
     }
 }
 
+/// Rule E9: A source slice is exported again while its old EndpointSliceExport is being deleted
+/// Then: The member agent creates the new EndpointSliceExport as soon as the old EndpointSliceExport is removed (bug
+/// B4)
 #[test]
 fn b4_a_slice_exported_again_while_its_export_is_being_deleted_is_not_lost() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -283,6 +313,10 @@ fn b4_a_slice_exported_again_while_its_export_is_being_deleted_is_not_lost() {
     assert_settled(&world);
 }
 
+/// Rule H16: The ServiceImport in the hub is being deleted
+/// Then: The hub agent writes no result to this ServiceImport. When the hub agent sets the outcome of an export, the
+/// hub agent also ignores this ServiceImport. The hub agent creates a new ServiceImport when the old one is removed
+/// (bug B5)
 #[test]
 fn b5_an_import_being_deleted_gets_no_outcome_and_is_recreated_when_it_is_gone() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -303,6 +337,7 @@ fn b5_an_import_being_deleted_gets_no_outcome_and_is_recreated_when_it_is_gone()
     assert_settled(&world);
 }
 
+/// Also rule H16.
 #[test]
 fn b5_no_export_gets_the_outcome_of_an_import_that_is_being_deleted() {
     let stamped = internal_export("member-1", &service("work/app")).port_set_since(seconds(2));
@@ -325,6 +360,8 @@ fn conflict_status(world: &World, member: usize) -> Option<String> {
     conflict.map(|condition| condition.status.to_string())
 }
 
+/// Rule H17: A user deletes the ServiceImport in the hub
+/// Then: The hub agent creates the ServiceImport again (bug B5)
 #[test]
 fn b5_an_import_that_somebody_deleted_is_recreated() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -334,6 +371,8 @@ fn b5_an_import_that_somebody_deleted_is_recreated() {
     assert_settled(&world);
 }
 
+/// Rule H14: The only InternalServiceExport of a Service has no finalizer yet
+/// Then: The hub agent does not delete the ServiceImport that it has just created (bug B6)
 #[test]
 fn b6_an_import_is_not_deleted_while_its_only_export_is_not_marked_yet() {
     let fresh = internal_export("member-1", &service("work/app"));
@@ -348,6 +387,9 @@ fn b6_an_import_is_not_deleted_while_its_only_export_is_not_marked_yet() {
     assert_eq!(planned, [Write::delete(Kind::ServiceImport, &import.meta)]);
 }
 
+/// Rule H15: A conflicted InternalServiceExport disappears during conflict resolution
+/// Then: The hub agent completes the conflict resolution, and writes the exporting members to the ServiceImport (bug
+/// B7)
 #[test]
 fn b7_the_import_shows_its_exporters_whatever_becomes_of_an_export_in_conflict() {
     let other = service("work/app").ports(&[port("http", 81)]);
@@ -366,6 +408,7 @@ fn b7_the_import_shows_its_exporters_whatever_becomes_of_an_export_in_conflict()
     assert_eq!(writes(&view, &key).len(), 1);
 }
 
+/// Also rule H15.
 #[test]
 fn b7_an_export_that_vanishes_during_conflict_resolution_blocks_no_other() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -393,6 +436,7 @@ fn b7_an_export_that_vanishes_during_conflict_resolution_blocks_no_other() {
     assert_settled(&world);
 }
 
+/// Also rule M9.
 #[test]
 fn b10_a_multi_cluster_service_that_lost_the_race_leaves_the_winners_import_alone() {
     let winner = mcs("work/app").taken_on().deriving("work-app");
@@ -417,6 +461,7 @@ fn b10_a_multi_cluster_service_that_lost_the_race_leaves_the_winners_import_alon
     assert_eq!(touched, [named("work/web"), named("work/late")]);
 }
 
+/// Also rule M9.
 #[test]
 fn b10_the_winner_stays_undisturbed_when_the_loser_goes() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -429,6 +474,11 @@ fn b10_the_winner_stays_undisturbed_when_the_loser_goes() {
     assert_settled(&world);
 }
 
+/// Rule P4: Another MultiClusterService becomes the controlling owner of the ServiceImport
+/// Then: The member agent binds the imported slice to the derived Service of the other MultiClusterService. The member
+/// agent records no latency sample (bug B11)
+///
+/// Also rule M14.
 #[test]
 fn b11_an_imported_slice_is_bound_again_when_another_multi_cluster_service_takes_over() {
     let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
@@ -457,6 +507,7 @@ fn b11_an_imported_slice_is_bound_again_when_another_multi_cluster_service_takes
     assert_eq!((at, wanted.service.as_deref()), (&imported.meta.name, Some("work-new")));
 }
 
+/// Also rule P2.
 #[test]
 fn b12_a_slice_that_comes_before_its_multi_cluster_service_is_imported_when_there_is_something_to_bind_it_to() {
     let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
@@ -471,6 +522,11 @@ fn b12_a_slice_that_comes_before_its_multi_cluster_service_is_imported_when_ther
     assert_eq!(writes(&view, &key), [Write::add_finalizer(Kind::EndpointSliceImport, &distributed.meta)]);
 }
 
+/// Rule S10: The outcome in the hub belongs to an earlier export of the Service: the Service was created again, became
+/// eligible again, or had weight 0
+/// Then: The member agent sets `Conflict=Unknown`, and exports no slice until the hub agent sets the outcome of the new
+/// export. The agent sets `Conflict=Unknown` before it deletes the earlier export. So the earlier outcome does not stay
+/// if the agent crashes between these two writes (bug B9)
 #[test]
 fn b9_the_outcome_of_an_earlier_export_does_not_apply_to_a_new_one() {
     // The agent has withdrawn an earlier export of the Service and has removed the finalizer from the ServiceExport.

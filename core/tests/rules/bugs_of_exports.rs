@@ -20,6 +20,9 @@ use fleetnet_types::ObjectName;
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 
+/// Rule S4: The weight of a ServiceExport is 0
+/// Then: The condition `Valid` of the ServiceExport stays `True`. The member agent withdraws the export and its slices,
+/// so that the Service gets no traffic (bug B8)
 #[test]
 fn b8_weight_zero_withdraws_the_slices_too() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -34,6 +37,11 @@ fn b8_weight_zero_withdraws_the_slices_too() {
     assert_settled(&world);
 }
 
+/// Rule S5: The weight of a ServiceExport is invalid
+/// Then: The member agent sets `Valid=False` (reason `ServiceExportInvalidWeightAnnotation`) on the ServiceExport. An
+/// existing export stays in the hub, and the member agent still updates this export when the Service changes. If the
+/// Service has no export, the member agent starts none (bug B8). If a restored hub has an export again that was
+/// withdrawn, it is an existing one. If it is of an earlier Service with this name, the agent withdraws it
 #[test]
 fn b8_an_invalid_weight_interrupts_nothing() {
     for weight in ["many", "-1", "1001", "1.5", ""] {
@@ -65,6 +73,7 @@ fn slices_exported(world: &World, mark: usize) -> Vec<String> {
     written.map(Entry::line).filter(|line| !line.contains("deletes") && !line.contains("finalizers")).collect()
 }
 
+/// Also rule S10.
 #[test]
 fn b9_a_service_recreated_with_other_ports_exports_no_slices_before_its_outcome() {
     for seed in 0..60 {
@@ -88,6 +97,7 @@ fn b9_a_service_recreated_with_other_ports_exports_no_slices_before_its_outcome(
     }
 }
 
+/// Also rule S10.
 #[test]
 fn b9_a_service_that_is_eligible_again_with_other_ports_exports_no_slices_before_its_outcome() {
     let mut world = fleet(2, ConsumerType::LoadBalancer);
@@ -106,6 +116,9 @@ fn b9_a_service_that_is_eligible_again_with_other_ports_exports_no_slices_before
     assert_settled(&world);
 }
 
+/// Rule D5: A claim (InternalServiceImport) is granted, or the last exporting member of a Service stops exporting
+/// Then: The hub agent creates or withdraws distributed slices (EndpointSliceImports) when its watch delivers the
+/// change. No agent polls (bug B13)
 #[test]
 fn b13_slices_are_distributed_and_withdrawn_when_their_import_changes_without_polling() {
     let mut world = World::new(2);
@@ -124,6 +137,9 @@ fn b13_slices_are_distributed_and_withdrawn_when_their_import_changes_without_po
     assert_eq!(world.hub_agent.again.len(), 0, "the hub looks at nothing again by itself");
 }
 
+/// Rule D7: The hub agent cannot write to the member namespace of one importing member
+/// Then: The hub agent writes the distributed slices (EndpointSliceImports) of the other importing members without
+/// delay (bug B14)
 #[test]
 fn b14_an_importer_that_cannot_be_written_to_delays_no_other() {
     for (broken, others) in [(1, [2, 3]), (2, [1, 3]), (3, [1, 2])] {
@@ -143,6 +159,7 @@ fn b14_an_importer_that_cannot_be_written_to_delays_no_other() {
     }
 }
 
+/// Also rule H12.
 #[test]
 fn b15_an_export_that_goes_does_not_wait_for_the_import_to_be_resolved() {
     let dying = internal_export("member-1", &service("work/app")).port_set_since(seconds(2)).deleting();
@@ -155,6 +172,7 @@ fn b15_an_export_that_goes_does_not_wait_for_the_import_to_be_resolved() {
     assert_eq!(of_it, release.iter().collect::<Vec<_>>());
 }
 
+/// Also rule S11.
 #[test]
 fn b16_a_recreated_service_waits_without_writes_for_the_removal_of_its_old_export() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -185,6 +203,7 @@ fn app() -> hub::Key {
     hub::Key::Service(named("work/app"))
 }
 
+/// Also rule H3.
 #[test]
 fn b18_the_winner_is_the_same_in_any_order_of_arrival() {
     for seed in 0..60 {
@@ -201,6 +220,9 @@ fn b18_the_winner_is_the_same_in_any_order_of_arrival() {
     }
 }
 
+/// Rule H4: The hub agent compares the ports of two exports
+/// Then: The hub agent compares sets of name, protocol, port and appProtocol. Order and target ports do not matter (bug
+/// B18)
 #[test]
 fn b18_neither_the_order_of_ports_nor_their_targets_are_a_conflict() {
     let (http, admin) = (port("http", 80), port("admin", 81));
@@ -222,6 +244,7 @@ fn b18_neither_the_order_of_ports_nor_their_targets_are_a_conflict() {
     }
 }
 
+/// Also rule H8.
 #[test]
 fn b18_the_event_of_a_conflict_names_what_differs_and_who_wins() {
     let hinted = ServicePort { app_protocol: Some("h2c".into()), ..port("", 80) };
@@ -254,6 +277,8 @@ fn b18_the_event_of_a_conflict_names_what_differs_and_who_wins() {
     }
 }
 
+/// Rule S19: A Service is exported
+/// Then: The agents never write to the source Service or to the source slices (bug B22)
 #[test]
 fn b22_nobody_writes_to_the_objects_that_he_exports() {
     let mut world = fleet(2, ConsumerType::ClusterIp);
@@ -278,6 +303,7 @@ fn b22_nobody_writes_to_the_objects_that_he_exports() {
     assert_settled(&world);
 }
 
+/// Also rules S10, S24.
 #[test]
 fn b9_a_service_that_comes_back_while_its_export_is_being_withdrawn_is_resolved_again() {
     let weight_of_zero = condition("Valid", "True", "ServiceIsValid", "exported service work/app with 0 weight", 1);
@@ -331,6 +357,11 @@ fn crashed_while_its_service_was_recreated(writes: usize, at_once: bool, seed: u
     world
 }
 
+/// Rule E16: The member agent starts, and has not listed the InternalServiceExports yet
+/// Then: The agent neither exports nor withdraws slices: the outcome in the ServiceExport may be of a Service that was
+/// deleted and created again while the agent was down (B9)
+///
+/// Also rule S10.
 #[test]
 fn b9_no_outcome_outlives_its_export_wherever_the_agent_crashes() {
     let cases = (0..6).flat_map(|writes| [(writes, true), (writes, false)]);

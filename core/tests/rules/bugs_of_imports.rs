@@ -42,6 +42,11 @@ fn routed(world: &World) -> [Vec<String>; 2] {
     })
 }
 
+/// Rule N1: Two objects `a-b`/`c` and `a`/`b-c` (namespace/name) have the same joined name `a-b-c`, for an export, a
+/// claim (InternalServiceImport) or a derived Service
+/// Then: The object that already has the name keeps the name. For the other object, the agent appends 5 hex digits of
+/// the object's UID to the name. Both objects are exported or imported, in whatever order users create them. If one of
+/// the two objects is deleted, the other object does not change (bug B3)
 #[test]
 fn b3_services_whose_names_join_alike_are_exported_and_imported_side_by_side() {
     for seed in 0..20 {
@@ -88,6 +93,8 @@ fn assert_is_label_ending_in_uid(name: &str, uid: &str) {
     assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'), "{name}");
 }
 
+/// Rule N2: A joined name is longer than 63 characters, or is no DNS label
+/// Then: The agent shortens the joined name and appends 5 hex digits of the object's UID (bug B3)
 #[test]
 fn b3_names_that_are_too_long_or_no_label_are_cut_and_end_in_digits_of_the_uid() {
     let (long, digit) = ("w".repeat(63), "1work");
@@ -120,6 +127,9 @@ fn b3_names_that_are_too_long_or_no_label_are_cut_and_end_in_digits_of_the_uid()
     }
 }
 
+/// Rule N4: The name of a Service begins with a digit, which Kubernetes allows from 1.36 (KEP-5311)
+/// Then: Both APIs export and import the Service. New derived Services begin with a letter (rule N2), so that an
+/// importer before 1.36 accepts them. A derived Service that Go agents gave a name with a digit keeps this name
 #[test]
 fn a_derived_service_of_go_agents_whose_name_begins_with_a_digit_keeps_it_and_gets_slices() {
     let mut world = World::new(2);
@@ -133,6 +143,7 @@ fn a_derived_service_of_go_agents_whose_name_begins_with_a_digit_keeps_it_and_ge
     assert_settled(&world);
 }
 
+/// Also rule N1.
 #[test]
 fn b3_a_claim_whose_name_another_import_holds_gets_one_of_its_own() {
     let mcs = mcs("a/b-c").taken_on();
@@ -149,6 +160,8 @@ fn b3_a_claim_whose_name_another_import_holds_gets_one_of_its_own() {
     assert!(!of_mcs.contains("NameHeldByAnother"), "a name is free: {of_mcs}");
 }
 
+/// Rule C7: A claim (InternalServiceImport) is deleted while the Service has no exporting member
+/// Then: The hub agent removes the finalizer of the claim at once (bug B15)
 #[test]
 fn b15_a_claim_that_goes_does_not_wait_for_exporters() {
     let key = hub::Key::Service(named("work/app"));
@@ -176,6 +189,9 @@ fn b15_a_claim_that_goes_does_not_wait_for_exporters() {
     assert_eq!(writes(&view, &key), [unmark], "the import is gone");
 }
 
+/// Rule M5: The user requests an internal load balancer for a MultiClusterService, or removes this request
+/// Then: The member agent adds the annotation `service.beta.kubernetes.io/azure-load-balancer-internal` to the derived
+/// Service, or removes this annotation (bug B17)
 #[test]
 fn b17_a_multi_cluster_service_for_an_internal_load_balancer_may_be_taken_back() {
     let mut world = World::new(2);
@@ -198,6 +214,9 @@ fn b17_a_multi_cluster_service_for_an_internal_load_balancer_may_be_taken_back()
     assert_settled(&world);
 }
 
+/// Rule M6: A MultiClusterService has no target
+/// Then: The member agent imports nothing, removes the objects of the earlier target, and sets `Valid=Unknown`. A
+/// MultiClusterService without a target causes no repeated errors (bug B17)
 #[test]
 fn b17_a_multi_cluster_service_without_a_target_imports_nothing_and_gives_back_what_it_had() {
     let empty = mcs("work/app").importing("");

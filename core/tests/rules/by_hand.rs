@@ -32,6 +32,7 @@ fn copied_as(object: &Object, name: &str) -> Object {
     copy
 }
 
+/// Also rule I4.
 #[test]
 fn a_second_claim_that_somebody_made_goes_and_the_first_stays() {
     let mcs = mcs("work/app").taken_on();
@@ -55,6 +56,8 @@ fn a_second_claim_that_somebody_made_goes_and_the_first_stays() {
     }
 }
 
+/// Rule M22: A user creates a second Service with the labels of a derived Service
+/// Then: The member agent deletes the second Service. The first Service keeps its address and slices
 #[test]
 fn a_second_service_that_is_labelled_as_derived_goes_and_the_one_with_the_address_stays() {
     for name in ["a-copy", "work-app-copy"] {
@@ -75,6 +78,8 @@ fn a_second_service_that_is_labelled_as_derived_goes_and_the_one_with_the_addres
 
 /// A Go hub agent reads the exporter's cluster id from the reference in the InternalServiceExport. So the member agent
 /// repairs the cluster id there, although our hub agent reads it from the namespace.
+///
+/// Also rule A6.
 #[test]
 fn the_cluster_that_an_export_names_is_mended() {
     for seed in 0..10 {
@@ -91,6 +96,7 @@ fn the_cluster_that_an_export_names_is_mended() {
     }
 }
 
+/// Also rule E8.
 #[test]
 fn of_two_exports_of_a_slice_the_more_complete_one_is_kept_whatever_their_age() {
     let source = slice("work/app-1").generation(3);
@@ -108,6 +114,7 @@ fn of_two_exports_of_a_slice_the_more_complete_one_is_kept_whatever_their_age() 
     assert_eq!(writes(&view, &Key::SliceExport(named("work/app-1"))), [write]);
 }
 
+/// Also rule M2.
 #[test]
 fn an_import_that_others_own_is_adopted_beside_them() {
     let mcs = mcs("work/app").taken_on().with_conditions(&[not_found()]);
@@ -130,6 +137,9 @@ fn an_import_that_others_own_is_adopted_beside_them() {
     assert_eq!(writes(&view, &Key::MultiClusterService(named("work/app"))), [write]);
 }
 
+/// Rule M23: A MultiClusterService is deleted after its derived Service lost the agent's labels while no agent ran
+/// Then: The member agent does not delete the derived Service, because without the labels the Service looks like a
+/// Service of a user. The agent emits an Event `DerivedServiceLost` with the name of the Service
 #[test]
 fn a_derived_service_whose_labels_were_removed_while_no_agent_ran_is_reported_when_its_multi_cluster_service_goes() {
     for seed in 0..10 {
@@ -159,6 +169,8 @@ fn a_derived_service_whose_labels_were_removed_while_no_agent_ran_is_reported_wh
     );
 }
 
+/// Rule C11: A member has two claims (InternalServiceImports) of a Service, and one of the two is deleted
+/// Then: The hub agent removes the finalizer of the deleted claim. The other claim stays granted
 #[test]
 fn a_second_claim_that_the_hub_marked_already_goes_too() {
     for consumer in [ConsumerType::LoadBalancer, ConsumerType::ClusterIp] {

@@ -105,6 +105,7 @@ fn assert_shared(world: &World, case: &str) {
     assert_settled(world);
 }
 
+/// Also rule I6.
 #[test]
 fn an_import_that_turns_to_loadbalancer_is_never_without_endpoints() {
     for seed in 0..40 {
@@ -119,6 +120,10 @@ fn an_import_that_turns_to_loadbalancer_is_never_without_endpoints() {
     }
 }
 
+/// Rule I7: The type of a ServiceImport changes from ClusterIP to LoadBalancer (rule I6). But another cluster already
+/// has the exclusive claim (InternalServiceImport), or no name is available for the second claim
+/// Then: The import continues with type ClusterIP. The member agent sets `Valid=True` (reason
+/// `LoadBalancerNotGranted`). The second claim is pending until the hub agent can grant it
 #[test]
 fn where_another_cluster_has_the_exclusive_claim_the_import_stays_and_its_user_gets_an_event() {
     for seed in 0..20 {
@@ -162,6 +167,7 @@ fn turned() -> [Turned; 2] {
     [("free", free, assert_exclusive), ("held by another", rivalled, assert_waits_beside)]
 }
 
+/// Also rule I6.
 #[test]
 fn an_import_that_turns_back_at_any_moment_is_never_without_endpoints() {
     for (case, start, _) in turned() {
@@ -179,6 +185,7 @@ fn an_import_that_turns_back_at_any_moment_is_never_without_endpoints() {
     }
 }
 
+/// Also rule I6.
 #[test]
 fn a_crash_at_any_moment_of_the_change_costs_no_endpoint_and_ends_alike() {
     for (case, start, expect) in turned() {
@@ -198,6 +205,7 @@ fn a_crash_at_any_moment_of_the_change_costs_no_endpoint_and_ends_alike() {
     }
 }
 
+/// Also rule I6.
 #[test]
 fn a_multi_cluster_service_that_is_deleted_at_any_moment_of_the_change_leaves_nothing() {
     for (case, start, _) in turned() {
@@ -287,6 +295,12 @@ fn run_with_the_previous_hub(world: &mut World, check: fn(&World)) {
     panic!("no end after {STEPS_MAX} steps");
 }
 
+/// Rule I8: The type of a ServiceImport changes from ClusterIP to LoadBalancer (rule I6), and the hub agent has an
+/// earlier version
+/// Then: A hub agent of an earlier version sets the status of the second claim (InternalServiceImport) at once. So the
+/// member agent also deletes the first claim at once. If no other cluster has the exclusive claim, the change completes
+/// as in rule I6. If another cluster has the exclusive claim, the import stops until the second claim is granted, as in
+/// the earlier version of fleetnet
 #[test]
 fn a_hub_agent_of_the_version_before_grants_the_second_claim_and_no_endpoint_is_lost() {
     let mut world = fleet(1, ConsumerType::ClusterIp);
@@ -298,6 +312,8 @@ fn a_hub_agent_of_the_version_before_grants_the_second_claim_and_no_endpoint_is_
 /// Member-3 has the exclusive claim, but a hub agent of the previous version also grants the second claim of member-2.
 /// So member-2 deletes its first claim, which was shared, and loses its import. Member-2 imports again after member-3
 /// stops importing.
+///
+/// Also rule I8.
 #[test]
 fn beside_a_hub_agent_of_the_version_before_the_importer_waits_for_the_exclusive_claim() {
     let mut world = with_a_rival();
@@ -335,6 +351,13 @@ fn delete(claim: &InternalServiceImport) -> Write {
     Write::delete(Kind::InternalServiceImport, &claim.meta)
 }
 
+/// Rule I6: The type of a ServiceImport changes from ClusterIP to LoadBalancer
+/// Then: The member agent creates a second claim (InternalServiceImport), of type LoadBalancer, under the other of the
+/// two possible names of a claim (rule N1). The creationTimestamp of the second claim decides the place of this claim
+/// in the order of exclusive claims. The first claim and the import continue until the second claim is granted. Then
+/// the member agent deletes the first claim. During the change, the member agent deletes only the older of the two
+/// claims. No endpoint is missing at any moment, in any order of steps, even after a crash or a change back. If the
+/// MultiClusterService is deleted during the change, no object is left
 #[test]
 fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_answered() {
     let exclusive = mcs("work/app").taken_on();
@@ -365,6 +388,9 @@ fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_ans
     assert_eq!(plan(&shared_mcs(), &[&first, &granted.east_west()]), [delete(&first)]);
 }
 
+/// Rule T38: The granted claim of a member is undecodable, and its second claim waits for type LoadBalancer
+/// Then: The hub agent keeps the member in the record of importers. The member agent keeps the status of the
+/// ServiceImport, and the type of the derived Service
 #[test]
 fn an_import_stays_while_its_granted_claim_is_undecodable_and_its_second_claim_waits() {
     let condition = condition("Valid", "True", "LoadBalancerNotGranted", "waits", 1);
@@ -405,6 +431,7 @@ fn an_import_stays_while_its_granted_claim_is_undecodable_and_its_second_claim_w
     assert!(changed.iter().all(|write| write.kind() != Kind::ServiceImport), "it stays recorded: {changed:?}");
 }
 
+/// Also rule I7.
 #[test]
 fn a_second_claim_without_a_name_is_reported_and_created_when_one_is_free() {
     let exclusive = mcs("work/app").taken_on();
@@ -424,6 +451,10 @@ fn a_second_claim_without_a_name_is_reported_and_created_when_one_is_free() {
     assert_eq!(writes(&view, &key()).len(), 1);
 }
 
+/// Rule C13: A member has a shared and an exclusive claim (InternalServiceImport) of one Service (rule I6)
+/// Then: The hub agent grants the exclusive claim only if the key `LoadBalancer` of `service-in-use-by` contains the
+/// member. The hub agent checks `service-in-use-by` even if no other member imports the Service. If an earlier version
+/// of the hub agent granted the exclusive claim without this entry, the hub agent revokes the grant
 #[test]
 fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names_it() {
     let status = || resolved(&["member-1"]);

@@ -289,6 +289,10 @@ const CASES: u32 = 200;
 const ORDERS: u64 = 6;
 const CLASSES: usize = 23;
 
+/// Rule H9: Exports are created, changed and deleted in any order. Some watch events are repeated, and the hub agent
+/// restarts in between
+/// Then: In any order of events, the results are the same: the objects, the start times of port sets, the outcomes, and
+/// the ServiceImport with its exporting members. No outcome is wrong at any moment
 #[test]
 fn exports_observed_in_any_order_end_with_the_same_outcome_and_no_outcome_is_ever_false() {
     let seen: RefCell<BTreeMap<&str, usize>> = RefCell::default();
@@ -311,6 +315,10 @@ fn exports_observed_in_any_order_end_with_the_same_outcome_and_no_outcome_is_eve
     assert!(seen.values().all(|count| *count >= 20), "and not by chance: {seen:#?}");
 }
 
+/// Rule H10: The cause of a conflict ends: the losing export changes its ports back, or the winning export is deleted
+/// or changes its ports
+/// Then: The hub agent ends the conflict as soon as its watch delivers the change that removes the cause. The hub agent
+/// waits for no other event
 #[test]
 fn a_conflict_clears_on_the_event_that_ends_its_cause_without_any_other() {
     let cleared: RefCell<BTreeMap<&str, usize>> = RefCell::default();
@@ -384,6 +392,7 @@ fn permutations(length: usize) -> Vec<Vec<usize>> {
     (0..length).flat_map(|at| shorter.iter().map(move |order| with(at, order))).collect()
 }
 
+/// Also rule H9.
 #[test]
 fn four_exports_end_alike_in_each_of_the_orders_in_which_they_can_arrive() {
     // For each export: the index of its cluster, the index of its list of ports, and the start time of its port set in
@@ -419,6 +428,7 @@ fn four_exports_end_alike_in_each_of_the_orders_in_which_they_can_arrive() {
     }
 }
 
+/// Also rule H7.
 #[test]
 fn what_a_go_hub_accepted_is_stamped_before_the_import_changes() {
     let key = hub::Key::Service(named("work/app"));

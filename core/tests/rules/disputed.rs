@@ -43,6 +43,13 @@ fn importer(disputed_condition: &[Condition]) -> Planner {
     member_view([mcs.object(), import.object(), derived_service("work-app", "work/app").object()])
 }
 
+/// Rule R15: Another writer undoes an agent's writes, and the agent repairs the object only once a minute (rule A12)
+/// Then: The member agent emits `WritesUndone` and sets `Disputed=True` on the ServiceExport or MultiClusterService.
+/// The hub agent emits the same Event and sets the same condition on the InternalServiceExports of the Service. The
+/// message contains the name of the object. If `metadata.managedFields` shows the field managers that changed the
+/// object, the message lists these managers with their fields. The condition describes at most three disputes, and says
+/// how many other disputes exist. The agent sets `Disputed=False` when nobody has undone a repair for a minute, or
+/// after a restart
 #[test]
 fn the_import_shows_a_dispute_until_it_ends() {
     let key = Key::MultiClusterService(named("work/app"));
@@ -73,6 +80,7 @@ fn the_import_shows_a_dispute_until_it_ends() {
     assert_eq!(writes(&view, &key), [], "it was over before it was said");
 }
 
+/// Also rule R15.
 #[test]
 fn the_condition_names_all_disputed_objects_of_its_import_only() {
     let mut view = importer(&[]);
@@ -87,6 +95,7 @@ fn the_condition_names_all_disputed_objects_of_its_import_only() {
     assert_eq!(disputed_condition(&set(&writes(&view, &key))), Some(("True", "WritesUndone", "b")));
 }
 
+/// Also rule R15.
 #[test]
 fn a_dispute_with_an_unchanged_message_requeues_nobody() {
     let mut view = importer(&[]);
@@ -105,6 +114,7 @@ fn a_dispute_with_an_unchanged_message_requeues_nobody() {
     assert_eq!(requeue, [key, Key::MultiClusterService(named("work/other"))], "it moves from one to the other");
 }
 
+/// Also rule R15.
 #[test]
 fn of_a_thousand_disputes_three_are_named_and_the_other_conditions_are_written_too() {
     let copy = |number: usize| (Kind::EndpointSliceImport, named(&format!("fleet-member-member-2/a-{number:04}")));
@@ -131,6 +141,7 @@ fn of_a_thousand_disputes_three_are_named_and_the_other_conditions_are_written_t
     assert_eq!(disputed_condition(&planned), Some(("True", "WritesUndone", &*expected)));
 }
 
+/// Also rule R15.
 #[test]
 fn the_export_shows_disputes_of_member_agent_and_hub_agent() {
     let key = Key::Export(named("work/app"));
@@ -162,6 +173,7 @@ fn the_export_shows_disputes_of_member_agent_and_hub_agent() {
     assert_eq!(writes(&exporter(&[over]), &key), []);
 }
 
+/// Also rule R15.
 #[test]
 fn in_the_hub_the_exports_of_the_service_show_the_dispute() {
     let key = hub::Key::Service(named("work/app"));

@@ -207,6 +207,7 @@ fn edit(world: &mut World, index: usize, which: usize) -> Option<(&'static str, 
 
 const CASES: u32 = 320;
 
+/// Also rules A6, P11.
 #[test]
 fn a_fleet_settles_whatever_of_ours_somebody_edits_in_any_history() {
     let done: RefCell<BTreeMap<(&str, Kind), usize>> = RefCell::default();

@@ -32,6 +32,9 @@ fn settles(view: &Planner, key: &Key) {
     assert_eq!(left, [], "what was told is not told again");
 }
 
+/// Rule R5: Other objects have both names that an InternalServiceExport can have in the hub
+/// Then: The agent sets `Valid=False` (reason `NameHeldByAnother`) on the ServiceExport. The message contains the names
+/// of both objects. The agent uses one of the two names as soon as no object has the name
 #[test]
 fn an_export_without_a_free_name_emits_one_event_and_continues_when_one_is_free() {
     let app = service("work/app").uid("0a1b2c3d");
@@ -59,6 +62,9 @@ fn an_export_without_a_free_name_emits_one_event_and_continues_when_one_is_free(
     assert_eq!(&*planned[1].at.name, "work-app");
 }
 
+/// Rule R6: Other objects have both names that a claim (InternalServiceImport) can have in the hub
+/// Then: The agent sets `Valid=False` (reason `NameHeldByAnother`) on the MultiClusterService, and uses one of the two
+/// names as soon as no object has the name
 #[test]
 fn an_import_without_a_free_claim_name_emits_one_event_and_continues_when_one_is_free() {
     let taken = mcs("work/app").taken_on();
@@ -87,6 +93,9 @@ fn an_import_without_a_free_claim_name_emits_one_event_and_continues_when_one_is
     assert_eq!(planned.iter().map(|write| &*write.at.name).collect::<Vec<_>>(), ["work-app-4e5f6"]);
 }
 
+/// Rule R7: Other Services have both names that a derived Service can have
+/// Then: The agent sets `Valid=False` (reason `NameHeldByAnother`) on the MultiClusterService, and uses one of the two
+/// names as soon as no Service has the name
 #[test]
 fn a_derived_service_without_a_name_is_made_when_one_is_free() {
     let taken = mcs("work/app").taken_on().uid("0a1b2c3d");
@@ -111,6 +120,9 @@ fn a_derived_service_without_a_name_is_made_when_one_is_free() {
 
 // === Writes that a server rejects ===
 
+/// Rule R14: A server rejects the content of an object that an agent writes for an export or an import
+/// Then: The agent sets `Valid=False` (reason `WriteRefused`), with the server's message, until the server accepts the
+/// object. After a restart, this condition stays until the server has answered the write again
 #[test]
 fn a_rejected_export_shows_the_rejection_until_a_write_succeeds_also_after_a_restart() {
     let export = accepted_export("work/app");
@@ -140,6 +152,7 @@ fn a_rejected_export_shows_the_rejection_until_a_write_succeeds_also_after_a_res
     assert_eq!(plan.blocking_reasons, []);
 }
 
+/// Also rule R14.
 #[test]
 fn a_rejected_derived_service_shows_the_rejection_until_a_write_succeeds_also_after_a_restart() {
     let taken = mcs("work/app").taken_on().deriving("work-app");
@@ -206,6 +219,11 @@ fn changed_in(changes: &[(Who, KindChange)]) -> BTreeMap<(Uid, &'static str), us
     changed
 }
 
+/// Rule R2: A condition of a user's object changes
+/// Then: The agent emits one Event with the write that changes the condition. The agent emits no Event if only the
+/// `observedGeneration` of the condition changes
+///
+/// Also rule R3.
 #[test]
 fn each_change_of_a_condition_emits_one_event_and_nothing_else_does_in_any_history() {
     for_any(60, &(prop::collection::vec(an_event(), 1..30), any::<u64>()), (CLASSES, 6), |(events, seed)| {
@@ -233,6 +251,7 @@ fn each_change_of_a_condition_emits_one_event_and_nothing_else_does_in_any_histo
     });
 }
 
+/// Also rule R2.
 #[test]
 fn a_condition_follows_its_object_to_another_generation_without_an_event() {
     let observed = |world: &World| {
@@ -260,6 +279,8 @@ const BESIDE_CONDITIONS: [&str; 4] = ["UnimportedService", "DerivedServiceLost",
 /// condition `Valid`, and that change emits an Event.
 const WITHOUT_EVENT: [&str; 2] = ["WeightIsZero", "WeightIsNotZero"];
 
+/// Rule R3: A fleet has no pending changes, and its agents restart
+/// Then: The agents emit no Event. For comparison: agents emit seven Events for a first export and import
 #[test]
 fn a_fleet_emits_each_event_once_and_none_after_a_restart() {
     let world = fleet(1, ConsumerType::LoadBalancer);

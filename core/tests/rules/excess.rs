@@ -46,6 +46,13 @@ fn with_excess(stored: &EndpointSlice, version: u64, excess: u64) -> EndpointSli
     EndpointSlice { excess, ..stored.clone() }.version(version)
 }
 
+/// Rule P11: Another writer adds content to an agent-owned field of an imported slice: hints, a node, a target,
+/// conditions, an endpoint that is not ready, another order of endpoints, or a label that makes kube-proxy ignore the
+/// slice
+/// Then: The member agent removes the added content in one write. Other labels, annotations and finalizers stay. The
+/// annotation `last-observed-generation` records the last measurement. The agent repairs an edit of this annotation
+/// with the next change of the slice; a value that is too high delays this change by up to 60 s, or 1 h if the member
+/// uses a slice stream that cannot be opened (rule P13)
 #[test]
 fn what_somebody_adds_to_an_imported_slice_is_taken_out_in_one_write_that_is_not_measured() {
     let (key, stored, mut view) = imported();
@@ -57,6 +64,10 @@ fn what_somebody_adds_to_an_imported_slice_is_taken_out_in_one_write_that_is_not
     assert_eq!(writes(&view, &key), []);
 }
 
+/// Rule P12: A webhook adds content to an agent-owned field during a write of the member agent
+/// Then: The server's response contains the added content, so the member agent does not write again. If a user edits
+/// the added content, or the slice is created again, the agent repairs the slice. The agent records the added content
+/// only in memory. So after a restart, the agent makes one write for each such slice
 #[test]
 fn what_a_webhook_makes_of_our_write_is_not_repaired_and_what_somebody_makes_of_that_is() {
     let (key, stored, mut view) = imported();
@@ -79,6 +90,7 @@ fn what_a_webhook_makes_of_our_write_is_not_repaired_and_what_somebody_makes_of_
     assert_eq!(writes(&view, &key), [repair(&changed)]);
 }
 
+/// Also rule P12.
 #[test]
 fn a_webhooks_change_of_a_deleted_slice_does_not_apply_to_the_next_one() {
     let (key, stored, mut view) = imported();
@@ -91,6 +103,7 @@ fn a_webhooks_change_of_a_deleted_slice_does_not_apply_to_the_next_one() {
     assert_eq!(writes(&view, &key), [repair(&made)]);
 }
 
+/// Also rule P12.
 #[test]
 fn a_webhook_that_is_gone_is_forgotten_with_the_next_write() {
     let (key, stored, mut view) = imported();
@@ -117,6 +130,10 @@ fn distributed(change: impl FnOnce(&mut HubSlice)) -> (hub::Key, HubSlice, hub::
     (key, copy, claimed_hub_view(objects))
 }
 
+/// Rule D12: A user edits one of two fields of a distributed slice (EndpointSliceImport): `namespacedName`, which Go
+/// agents read, or `exportedSince`, by less than one second
+/// Then: The hub agent restores the edited field. Exception: if `exportedSince` is the correct time, cut to the whole
+/// second, the hub agent does not change it. Go hub agents cut `exportedSince` in this way
 #[test]
 fn a_copy_whose_names_or_stamp_somebody_edits_is_written_again() {
     let expected = distributed_slice("member-2", &slice_export("member-1", &slice("work/app-1"))).spec;
@@ -140,6 +157,8 @@ fn a_copy_whose_names_or_stamp_somebody_edits_is_written_again() {
     }
 }
 
+/// Rule E15: A user edits the field `namespacedName` of an EndpointSliceExport
+/// Then: The member agent restores the correct value of `namespacedName`
 #[test]
 fn an_export_of_a_slice_whose_names_somebody_edits_is_written_again() {
     let source = slice("work/app-1");

@@ -46,6 +46,7 @@ fn sampled(write: Write) -> Write {
     write.measured(Some(Sample::ServiceExported { service: named("work/app") }))
 }
 
+/// Also rule S14.
 #[test]
 fn an_object_in_the_hub_whose_object_in_the_member_is_gone_is_removed_by_an_agent_that_starts() {
     let left = [
@@ -60,6 +61,10 @@ fn an_object_in_the_hub_whose_object_in_the_member_is_gone_is_removed_by_an_agen
     }
 }
 
+/// Rule S1: A ServiceExport is created for an existing Service
+/// Then: The member agent sets `Valid=True` and `Conflict=Unknown` on the ServiceExport. Then the member agent adds the
+/// finalizer to the ServiceExport. Then the member agent creates the InternalServiceExport `<namespace>-<name>` in the
+/// member namespace
 #[test]
 fn a_new_export_gets_a_condition_then_a_finalizer_then_an_internal_export() {
     let source = service("work/app").version(7);
@@ -79,6 +84,9 @@ fn a_new_export_gets_a_condition_then_a_finalizer_then_an_internal_export() {
     assert_eq!(writes(&view, &app()), [sampled(create)]);
 }
 
+/// Rule S9: The hub agent sets the outcome (accepted or conflicted) of an export
+/// Then: The member agent copies the outcome to the condition `Conflict` of the ServiceExport, if the outcome is for
+/// the current generation of the InternalServiceExport
 #[test]
 fn the_outcome_of_the_hub_is_shown_once_it_is_about_the_current_export() {
     let source = service("work/app");
@@ -100,6 +108,10 @@ fn the_outcome_of_the_hub_is_shown_once_it_is_about_the_current_export() {
     }
 }
 
+/// Rule S8: The ports of an exported Service change
+/// Then: The member agent updates the export with one write. A change of session affinity also costs one write, if the
+/// hub announces the feature `SessionAffinity`. No other field of a Service is exported, so no other change of the
+/// Service costs a write
 #[test]
 fn an_export_is_rewritten_only_when_its_ports_change() {
     let source = service("work/app");
@@ -119,6 +131,10 @@ fn an_export_is_rewritten_only_when_its_ports_change() {
     assert_eq!(writes(&view, &app()), [sampled(Write::patch(&stamped.meta, patch))]);
 }
 
+/// Rule S11: An exported Service is deleted and created again
+/// Then: The member agent deletes the old InternalServiceExport. Then the member agent makes no write for this Service
+/// until the old InternalServiceExport is removed. Then the member agent creates the new InternalServiceExport (bug
+/// B16)
 #[test]
 fn a_recreated_service_replaces_its_export() {
     let old =
@@ -141,6 +157,16 @@ fn a_recreated_service_replaces_its_export() {
     assert_eq!(writes(&view, &app()), [], "the name is held until the old one is gone");
 }
 
+/// Rule S2: The exported Service does not exist or is being deleted
+/// Then: The member agent sets `Valid=False` (reason `ServiceNotFound`) on the ServiceExport, and withdraws the export
+/// and its slices. As soon as the Service exists, the member agent exports the Service
+///
+/// Rule S3: The exported Service is of type ExternalName. Or the Service is headless and its ServiceExport does not
+/// request headless export (rule F5)
+/// Then: The member agent sets `Valid=False` (reason `ServiceIneligible`) on the ServiceExport, and withdraws the
+/// export. When the Service becomes eligible, the member agent exports the Service again
+///
+/// Also rule S18.
 #[test]
 fn an_ineligible_service_is_withdrawn_and_reported() {
     let not_found = "service work/app is not found";
@@ -189,6 +215,7 @@ fn an_ineligible_service_is_withdrawn_and_reported() {
     }
 }
 
+/// Also rule S5.
 #[test]
 fn an_invalid_weight_changes_nothing_but_the_condition() {
     let source = service("work/app");
@@ -228,6 +255,9 @@ fn with_ports(count: i32) -> Service {
     service("work/app").ports(&ports)
 }
 
+/// Rule S23: A Service or a slice has more than 1,000 ports
+/// Then: For a Service, the member agent sets `Valid=False` (reason `TooManyPorts`). For a slice, the member agent logs
+/// the reason `TooManyPorts`. No new export starts, and existing exports stay unchanged
 #[test]
 fn a_service_with_too_many_ports_is_not_exported_and_its_user_gets_an_event() {
     let fresh = service_export("work/app");
@@ -243,6 +273,7 @@ fn a_service_with_too_many_ports_is_not_exported_and_its_user_gets_an_event() {
     assert_eq!(events(&view, &app()), ["ServiceIsValid", "ServicePendingConflictResolution"], "one fewer fits");
 }
 
+/// Also rule S23.
 #[test]
 fn an_export_whose_service_comes_to_have_too_many_ports_stays_as_it_was() {
     let message = "service work/app has 1001 ports, and at most 1000 can be exported";
@@ -276,6 +307,12 @@ fn an_export_whose_service_comes_to_have_too_many_ports_stays_as_it_was() {
     );
 }
 
+/// Rule S12: A ServiceExport is deleted
+/// Then: The member agent deletes the InternalServiceExport. Then the member agent removes the finalizer of the
+/// ServiceExport
+///
+/// Rule S14: The hub has an InternalServiceExport, but the member has no ServiceExport for this Service
+/// Then: The member agent deletes this InternalServiceExport and its EndpointSliceExports
 #[test]
 fn a_deleted_export_is_withdrawn_then_unmarked() {
     let source = service("work/app");
@@ -293,6 +330,7 @@ fn a_deleted_export_is_withdrawn_then_unmarked() {
     assert_eq!(writes(&view, &app()), [delete], "a dangling export");
 }
 
+/// Also rule N1.
 #[test]
 fn a_name_that_another_service_uses_is_not_fought_for() {
     let other = internal_export("member-1", &service("work-app/x")).port_set_since(seconds(2));
@@ -305,6 +343,9 @@ fn a_name_that_another_service_uses_is_not_fought_for() {
     assert_eq!(names, [in_hub_of("member-1", "work-app-0a1b2")]);
 }
 
+/// Rule L6: A Service is exported, and the member agent measures the export latency
+/// Then: The member agent writes a new generation of the InternalServiceExport. The measured latency ends when the hub
+/// agent sets the outcome (accepted or conflicted) for this generation
 #[test]
 fn a_services_latency_ends_with_the_outcome_of_the_written_generation() {
     let source = service("work/app");
@@ -339,6 +380,10 @@ fn create_slice(view: &Planner, key: &Key) -> Option<(String, HubSlice)> {
     Some((at.name.to_string(), made))
 }
 
+/// Rule E1: A Service with an accepted export has a source slice
+/// Then: The member agent creates one EndpointSliceExport. The EndpointSliceExport contains the ready endpoints in the
+/// same order as the source slice, the ports and a reference to the source slice. If the hub announces features, the
+/// EndpointSliceExport also contains the fields of these features
 #[test]
 fn a_slice_of_an_accepted_export_is_exported_with_what_importers_need() {
     let source = slice("work/app-1").generation(4).version(77).endpoints(&["10.0.0.1", "10.0.0.2"]);
@@ -358,6 +403,12 @@ fn a_slice_of_an_accepted_export_is_exported_with_what_importers_need() {
     assert_eq!(*made.spec.content, content(&["10.0.0.1", "10.0.0.2"]));
 }
 
+/// Rule E2: The export of a Service is pending, conflicted or being deleted, has weight 0, or has no Service. Or the
+/// slice is being deleted, belongs to no Service, or is an imported slice. Or the address type of the slice is FQDN, or
+/// is IPv6 while the hub does not announce the feature `IPv6`
+/// Then: The member agent does not export the slice, and withdraws the EndpointSliceExport if one exists
+///
+/// Also rule E11.
 #[test]
 fn only_ready_to_go_slices_of_accepted_exports_are_exported() {
     let source = slice("work/app-1");
@@ -422,6 +473,8 @@ fn only_ready_to_go_slices_of_accepted_exports_are_exported() {
     assert_eq!(writes(&view, &Key::SliceExport(named("fleet-system/app-1"))), []);
 }
 
+/// Rule E4: The EndpointSliceExport of another source slice already has the name that rule E3 gives
+/// Then: The member agent uses 10 hex digits instead of 5 in the name of the new EndpointSliceExport
 #[test]
 fn a_slice_whose_short_name_another_source_uses_gets_the_long_one() {
     let source = slice("work/app-1");
@@ -460,6 +513,9 @@ fn stamp_after(changes: &[(i64, i64, &[&str])]) -> Option<i64> {
     spec.reference.exported_since.map(|since| since.0 / 1_000_000)
 }
 
+/// Rule L1: A source slice changes
+/// Then: The member agent sets `exportedSince` of the EndpointSliceExport to a time in microseconds: when the agent
+/// first saw the oldest change that the hub does not have yet
 #[test]
 fn the_stamp_is_when_the_oldest_change_that_the_hub_lacks_was_first_seen() {
     let same: &[&str] = &["10.0.0.1"];
@@ -472,6 +528,8 @@ fn the_stamp_is_when_the_oldest_change_that_the_hub_lacks_was_first_seen() {
     assert_eq!(stamp_after(&[(30, 2, other), (40, 3, same), (50, 4, other)]), Some(50), "there, back, and there again");
 }
 
+/// Rule L2: The agent restarts, or repairs another field of an EndpointSliceExport
+/// Then: The time in `exportedSince` stays the same as long as the content of the slice does not change
 #[test]
 fn the_stamp_of_content_that_the_hub_has_is_kept() {
     let source = slice("work/app-1").generation(2);
@@ -490,6 +548,9 @@ fn the_stamp_of_content_that_the_hub_has_is_kept() {
     assert_eq!(spec.reference.exported_since, Some(seconds(5)), "same content, same stamp, also after a restart");
 }
 
+/// Rule L3: The hub has lost an EndpointSliceExport
+/// Then: The member agent creates the EndpointSliceExport again, and sets `exportedSince` to the time when the agent
+/// saw the loss
 #[test]
 fn an_export_that_the_hub_lost_is_stamped_when_that_was_seen() {
     let source = slice("work/app-1");
@@ -505,6 +566,8 @@ fn an_export_that_the_hub_lost_is_stamped_when_that_was_seen() {
     assert_eq!(made.spec.reference.exported_since, Some(seconds(20)));
 }
 
+/// Rule L4: The member agent sees a change of a slice before the hub agent accepts the export
+/// Then: The measured latency of this change starts when the hub agent accepts the export
 #[test]
 fn a_change_seen_before_the_export_was_accepted_counts_from_then() {
     let waiting = service_export("work/app").marked().with_conditions(&[valid("work/app"), pending("work/app")]);

@@ -39,6 +39,10 @@ fn exporter(service: &Service, export: &ServiceExport, hub: Features) -> Planner
 
 // === Headless Services ===
 
+/// Rule F5: A headless Service is exported
+/// Then: The member agent exports the Service only if its ServiceExport asks for headless export
+/// (`networking.fleet.azure.com/export-headless: "true"`) and the hub announces the feature `Headless`. A Service of
+/// type ExternalName is never exported
 #[test]
 fn a_headless_service_is_exported_where_its_export_asks_for_it() {
     let headless = service("work/app").headless();
@@ -78,6 +82,7 @@ fn a_headless_service_is_exported_where_its_export_asks_for_it() {
     assert_ineligible(&external, &requested, Features::ALL);
 }
 
+/// Also rule F5.
 #[test]
 fn whether_a_headless_service_may_be_exported_is_not_decided_before_the_hub_is_heard() {
     let requested = ServiceExport { headless: true, ..service_export("work/app") };
@@ -88,6 +93,8 @@ fn whether_a_headless_service_may_be_exported_is_not_decided_before_the_hub_is_h
     assert!(requeue.contains(&app()), "{requeue:?}");
 }
 
+/// Rule F6: Some exports of a Service are headless and other exports of the Service are not
+/// Then: The hub agent reports a conflict between these exports. The message says which exports are headless
 #[test]
 fn an_import_is_headless_where_its_winner_is_and_the_others_must_be_too() {
     let content = |cluster: &str, headless: bool, at: i64| {
@@ -110,6 +117,9 @@ fn an_import_is_headless_where_its_winner_is_and_the_others_must_be_too() {
 
 // === Session affinity ===
 
+/// Rule F9: A Service has session affinity
+/// Then: The agents copy the session affinity to the derived Service. If several members export the Service, the
+/// derived Service gets the session affinity of the winning export. Different session affinities are no conflict
 #[test]
 fn session_affinity_is_exported_to_a_hub_that_supports_it_and_removed_again() {
     let sticky = Service { session_affinity: STICKY, ..service("work/app") };
@@ -135,6 +145,7 @@ fn session_affinity_is_exported_to_a_hub_that_supports_it_and_removed_again() {
     assert_eq!(written(&full, Features::NONE), Some(taken_back));
 }
 
+/// Also rule F9.
 #[test]
 fn an_import_has_the_session_affinity_of_its_winner() {
     let content = |cluster: &str, session_affinity: SessionAffinity, at: i64| {
@@ -183,6 +194,10 @@ fn derived(mcs: &MultiClusterService, status: ImportStatus, others: Vec<Object>)
     writes(&member_view(objects), &Key::MultiClusterService(named("work/app")))
 }
 
+/// Rule F8: A headless Service is imported
+/// Then: The derived Service is headless, whatever type the MultiClusterService requests. When the imported Service
+/// becomes headless, or is no longer headless, the member agent deletes the derived Service and creates it again.
+/// Clients find the derived Service by its name, and a headless Service has no address, so the old address cannot stay
 #[test]
 fn the_derived_service_of_a_headless_import_is_headless_whatever_type_is_requested() {
     let headless = || ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) };
@@ -200,6 +215,7 @@ fn the_derived_service_of_a_headless_import_is_headless_whatever_type_is_request
     assert_eq!(derived(&bound_mcs(), resolved(&["member-1"]), vec![standing().headless().object()]), [without]);
 }
 
+/// Also rule F9.
 #[test]
 fn a_derived_service_has_its_imports_session_affinity() {
     let sticky = ImportStatus { session_affinity: STICKY, ..resolved(&["member-1"]) };
@@ -220,6 +236,9 @@ fn distributed_six() -> Object {
     Object::EndpointSliceImport(distributed_slice("member-1", &slice_export("member-2", &six)))
 }
 
+/// Rule F4: A member imports IPv6 addresses
+/// Then: The derived Service requests both address families (`PreferDualStack`), and keeps both families as long as the
+/// derived Service exists
 #[test]
 fn a_derived_service_requests_both_families_once_ipv6_slices_are_distributed_and_keeps_them() {
     let status = || resolved(&["member-1"]);
@@ -234,6 +253,7 @@ fn a_derived_service_requests_both_families_once_ipv6_slices_are_distributed_and
     assert!(requeue.contains(&Key::MultiClusterService(named("work/app"))), "{requeue:?}");
 }
 
+/// Also rule F4.
 #[test]
 fn a_derived_service_requests_both_families_only_once_an_ipv6_address_is_imported() {
     let distributed = |addresses: &[&str]| {
@@ -339,6 +359,10 @@ fn imports(world: &World) -> Vec<SliceContent> {
 /// Situations that the random cases of this file must cover.
 const SHOWN: [&str; 4] = ["a slice arrives", "no slice arrives", "IPv6 arrives", "session affinity arrives"];
 
+/// Rule F1: A slice is exported and imported
+/// Then: Every carried field arrives in the imported slice, if all agents on the path support the field. Only the
+/// features that the agents announce now matter, not earlier announcements. After the field arrives, the agents make no
+/// further writes
 #[test]
 fn export_then_import_preserves_every_field_that_all_agents_support() {
     let input = (any_content(), any::<bool>(), any_features(), any_features());
@@ -384,6 +408,7 @@ fn announce(world: &mut World, member: usize, change: impl FnOnce(&mut MemberAge
     });
 }
 
+/// Also rule F1.
 #[test]
 fn all_of_a_rich_slice_arrives_and_the_fleet_settles() {
     let mut rich = content(&["10.0.0.1"]);

@@ -379,6 +379,7 @@ impl Fleet {
 const CASES: u32 = 240;
 const CLASSES: usize = 14;
 
+/// Also rules F1, F7, F8, U5, U6, U7, U13, U14.
 #[test]
 fn whatever_is_announced_and_withdrawn_all_end_with_what_all_support() {
     let seen: RefCell<BTreeMap<&str, usize>> = RefCell::default();

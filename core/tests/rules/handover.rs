@@ -23,6 +23,9 @@ fn export_key(slice: &str) -> member::Key {
     member::Key::SliceExport(named(slice))
 }
 
+/// Rule E12: New source slices replace old source slices (handover)
+/// Then: The member agent exports the new slices first. Only then does the member agent delete the EndpointSliceExport
+/// of an old slice, or remove the endpoints from it
 #[test]
 fn an_export_stays_until_the_slices_that_take_its_place_are_exported() {
     let (old, new) = (slice("work/app-1"), slice("work/app-2").endpoints(&["10.0.0.2"]));
@@ -47,6 +50,8 @@ fn an_export_stays_until_the_slices_that_take_its_place_are_exported() {
     assert_eq!(writes(&view, &export_key("work/app-1")), withdrawal, "nothing takes its place any more");
 }
 
+/// Rule E13: A Service is no longer exported
+/// Then: The member agent withdraws the slices of the Service, and does not wait for replacement slices
 #[test]
 fn a_service_that_is_not_exported_any_more_waits_for_nothing() {
     let (old, new) = (slice("work/app-1"), slice("work/app-2"));
@@ -65,6 +70,7 @@ fn a_service_that_is_not_exported_any_more_waits_for_nothing() {
     assert_eq!(writes(&view, &export_key("work/app-1")), [Write::delete(Kind::EndpointSliceExport, &standing.meta)]);
 }
 
+/// Also rule E12.
 #[test]
 fn an_export_is_not_emptied_before_the_slices_that_take_its_place_are_exported() {
     let (old, new) = (slice("work/app-1"), slice("work/app-2"));
@@ -93,6 +99,10 @@ fn exports<const N: usize>(slices: [&str; N]) -> [HubSlice; N] {
     slices.map(|name| slice_export("member-1", &slice(name)).marked())
 }
 
+/// Rule D10: New slices of a Service replace old slices (handover)
+/// Then: The hub agent deletes an old distributed slice (EndpointSliceImport), or removes the endpoints from it, only
+/// after its importing member has imported the new slices. The hub agent decides this for each importing member
+/// separately
 #[test]
 fn a_copy_stays_until_its_importer_has_those_that_take_its_place() {
     let [old, new] = exports(["work/app-1", "work/app-2"]);
@@ -115,6 +125,7 @@ fn a_copy_stays_until_its_importer_has_those_that_take_its_place() {
     assert_eq!(writes(&view, &hub_key(&old)), copies.each_ref().map(|copy| withdrawal(&copy.meta)));
 }
 
+/// Also rule D10.
 #[test]
 fn a_copy_waits_for_no_export_that_goes_nor_for_another_member_s_nor_without_a_claim() {
     let [old, new] = exports(["work/app-1", "work/app-2"]);
@@ -154,6 +165,7 @@ fn an_export_is_unmarked_only_after_its_distributed_slices() {
     assert_eq!(writes(&view, &hub_key(&old)), [Write::remove_finalizer(Kind::EndpointSliceExport, &dying.meta)]);
 }
 
+/// Also rule D10.
 #[test]
 fn a_copy_is_not_emptied_before_its_importer_has_those_that_take_its_place() {
     let [old, new] = exports(["work/app-1", "work/app-2"]);
@@ -172,6 +184,7 @@ fn a_copy_is_not_emptied_before_its_importer_has_those_that_take_its_place() {
     assert!(matches!(writes(&view, &hub_key(&old))[..], [Write { action: Action::Patch { .. }, .. }]));
 }
 
+/// Also rule D10.
 #[test]
 fn a_copy_goes_when_what_takes_its_place_leaves_the_service() {
     let [old, new] = exports(["work/app-1", "work/app-2"]);
@@ -191,6 +204,7 @@ fn a_copy_goes_when_what_takes_its_place_leaves_the_service() {
     assert_eq!(writes(&view, &hub_key(&old)), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
 }
 
+/// Also rule D10.
 #[test]
 fn a_copy_goes_when_another_member_takes_the_name_of_what_takes_its_place() {
     // The replacement slice that member-1 exports has the same name in the hub as a slice that member-3 exports. Under
@@ -230,6 +244,9 @@ fn distributed(source: &str) -> HubSlice {
     distributed_slice("member-1", &slice_export("member-2", &slice(source))).marked()
 }
 
+/// Rule P10: New slices of a Service replace old slices (handover)
+/// Then: The member agent first waits until the new imported slices of the same Service and exporting member exist.
+/// Then the member agent deletes the old imported slice, or removes its endpoints
 #[test]
 fn an_imported_slice_stays_until_those_that_take_its_place_are_imported() {
     let (old, new) = (distributed("work/app-1"), distributed("work/app-2"));
@@ -255,6 +272,7 @@ fn an_imported_slice_stays_until_those_that_take_its_place_are_imported() {
     assert_eq!(writes(&view, &import_key(&old)), withdrawal, "there is nothing to bind the other to");
 }
 
+/// Also rule P10.
 #[test]
 fn an_imported_slice_goes_when_what_takes_its_place_leaves_the_service() {
     let (old, new) = (distributed("work/app-1"), distributed("work/app-2"));
@@ -273,6 +291,7 @@ fn an_imported_slice_goes_when_what_takes_its_place_leaves_the_service() {
     assert_eq!(writes(&view, &import_key(&old)), [Write::delete(Kind::EndpointSlice, &imported.meta)]);
 }
 
+/// Also rule P10.
 #[test]
 fn an_imported_slice_is_not_emptied_before_those_that_take_its_place_are_imported() {
     let (old, new) = (distributed("work/app-1"), distributed("work/app-2"));
@@ -286,6 +305,7 @@ fn an_imported_slice_is_not_emptied_before_those_that_take_its_place_are_importe
     assert!(matches!(writes(&view, &import_key(&old))[..], [Write { action: Action::Patch { .. }, .. }]));
 }
 
+/// Also rule P10.
 #[test]
 fn an_imported_slice_waits_for_its_own_cluster_only() {
     let old = distributed("work/app-1");
@@ -354,6 +374,8 @@ fn recreate_beside_an_empty_one(world: &mut World) {
     edit_slice(world, "work/app-1", &[]);
 }
 
+/// Rule A7: Slices are created again in any order in the exporting member, the hub or the importing member
+/// Then: Importing members are never without endpoints
 #[test]
 fn importers_are_never_without_endpoints_while_slices_are_recreated() {
     type Change = fn(&mut World);

@@ -73,6 +73,11 @@ fn renewal(stored: &MemberAgent) -> Plan {
     Plan::one(Write::patch(&stored.meta, Patch::MemberAgent(next())))
 }
 
+/// Rule L10: An importer has latency samples
+/// Then: The importer counts the samples of the last six minutes for each exporting member, in the buckets of the
+/// histogram. Once a minute, a heartbeat writes the counts to `spec.latency` of the MemberAgent. The counts alone cause
+/// no write. First imports and samples whose clocks cannot be right are counted apart. After ten minutes without a
+/// sample, a heartbeat removes the counts
 #[test]
 fn the_latency_summary_goes_with_a_heartbeat_once_a_minute() {
     let mut view = speaking_since(NOW.plus_micros(-10 * SECOND), [current_agent().object()]);
@@ -94,6 +99,10 @@ fn the_latency_summary_goes_with_a_heartbeat_once_a_minute() {
     assert_eq!((&renewal.latency, &write.sample), (&None, &None));
 }
 
+/// Rule U1: A member agent becomes leader
+/// Then: The leader creates the MemberAgent with its cluster id as the name. Heartbeat: the leader renews the
+/// MemberAgent when the agent starts, then every 10 s, and at once if the content changes. If an older CRD prunes a
+/// field of the MemberAgent, the missing field causes no extra heartbeat
 #[test]
 fn a_member_announces_itself_and_renews_every_ten_seconds() {
     let nobody = speaking([]);
@@ -131,6 +140,11 @@ fn a_member_announces_itself_and_renews_every_ten_seconds() {
     assert_eq!(planned(&speaking([kept.object()]), &Key::Heartbeat), later, "what a hub may prune causes no write");
 }
 
+/// Rule U20: The right to watch a kind of one feature is missing, for example to list all Namespaces for the standard
+/// API
+/// Then: The member agent still renews its MemberAgent. The UID of `kube-system` has a watch of its own. Only
+/// MemberAgents and the EndpointSlices of the cluster stop the heartbeat, and the namespace `kube-system` until its
+/// server has answered once. What uses other features goes on ([rights.md](../reference/rights.md))
 #[test]
 fn no_watch_of_a_feature_stops_the_heartbeat() {
     let kinds = <member::Planner as agent::View>::KINDS.iter().copied().chain([Kind::SystemNamespace]);
@@ -149,6 +163,8 @@ fn no_watch_of_a_feature_stops_the_heartbeat() {
     }
 }
 
+/// Rule U2: A member agent has no working watch of the EndpointSlices of its cluster, or runs neither export nor import
+/// Then: The member agent does not renew the MemberAgent
 #[test]
 fn only_an_agent_that_reads_this_clusters_slices_announces_it() {
     let due = MemberAgent { stopped: Some(seconds(1)), ..current_agent() };
@@ -171,6 +187,8 @@ fn only_an_agent_that_reads_this_clusters_slices_announces_it() {
     assert_eq!(planned(&going, &Key::Heartbeat), Plan::default(), "its end wakes us");
 }
 
+/// Rule U3: A member agent stops as planned, not by a crash
+/// Then: The member agent sets `plannedStopTime` in its last write of the MemberAgent
 #[test]
 fn an_agent_that_stops_gracefully_announces_that_last() {
     let stored = current_agent();
@@ -191,6 +209,10 @@ fn speaking_hub(objects: impl IntoIterator<Item = Object>) -> hub::Planner {
     view
 }
 
+/// Rule U4: A member agent renews its MemberAgent
+/// Then: The hub agent counts the Services and slices that the member exports and imports. If these counts or the hub's
+/// features have changed, the hub agent writes counts and features to the status of the MemberAgent. Each heartbeat
+/// causes at most one write of the hub agent
 #[test]
 fn the_hub_announces_its_features_and_counts_what_the_member_exports_and_imports() {
     let agent = member_agent("member-1", Features::ALL, Features::NONE);
@@ -234,6 +256,10 @@ fn the_hub_announces_its_features_and_counts_what_the_member_exports_and_imports
     assert_eq!(writes(&speaking_hub([silent.deleting().object()]), &key), []);
 }
 
+/// Rule MC12: The hub has no kind MergedServiceImport, or the hub agent may not read it
+/// Then: The hub agent does not announce the feature `MulticlusterApi`, so exports of the standard API show that the
+/// hub does not know it (ME5). If the hub loses the kind, also before a restart of the hub agent, the last announcement
+/// stays, and members change nothing
 #[test]
 fn the_hub_announces_the_standard_api_only_while_it_has_the_kind_for_it() {
     let key = hub::Key::Member("member-1".into());
@@ -263,6 +289,12 @@ fn offer(port: u16) -> SliceStreamOffer {
     SliceStreamOffer { address: format!("hub.example:{port}").into(), ca_bundle: "PEM".into() }
 }
 
+/// Rule J18: The hub agent offers a slice stream (`--slice-stream-advertise-address`), or the authority of its
+/// certificate is replaced
+/// Then: The hub agent writes address and authorities to the status of each MemberAgent, and announces `SliceStream`.
+/// The member agent opens its stream there, unless its flags name another address or `0`. It tries a changed offer at
+/// once. If an older CRD drops the offer, the hub agent writes it again only after its restart. While another cluster
+/// owns the id of a member, the member opens no stream
 #[test]
 fn the_hub_offers_its_slice_stream_once_also_where_the_definition_drops_the_offer() {
     let agent = member_agent("member-1", Features::ALL, Features::NONE);
@@ -313,6 +345,9 @@ fn the_hub_offers_its_slice_stream_once_also_where_the_definition_drops_the_offe
     assert_eq!(writes(&without, &key), [answer(None, announcement())], "the next hub agent has no stream");
 }
 
+/// Rule J19: A member agent has, lacks or loses a slice stream
+/// Then: The next renewal of the MemberAgent reports it in `spec.sliceStream`, with a reason and a message of at most
+/// 1,024 characters
 #[test]
 fn a_renewal_reports_what_came_of_the_offered_slice_stream() {
     let mut offered = member_agent("member-1", Features::ALL, Features::ALL);
@@ -330,6 +365,7 @@ fn a_renewal_reports_what_came_of_the_offered_slice_stream() {
     assert_eq!(renewal.slice_stream, Some(report));
 }
 
+/// Also rule U4.
 #[test]
 fn the_hub_answers_when_a_member_renews_and_not_when_what_it_counts_changes() {
     let agent = member_agent("member-1", Features::ALL, Features::ALL);
@@ -374,6 +410,10 @@ fn carried(writes: &[Write]) -> Vec<SliceContent> {
     writes.iter().filter_map(content).collect()
 }
 
+/// Rule U5: A hub agent announces a feature, or revokes a feature
+/// Then: The member agent writes every affected EndpointSliceExport and InternalServiceExport again, with the fields of
+/// the announced feature. After a revocation, the member agent writes these objects again without the fields of the
+/// revoked feature
 #[test]
 fn a_member_writes_what_the_hub_announced_and_removes_the_rest() {
     let (rich, plain) = rich();
@@ -388,6 +428,8 @@ fn a_member_writes_what_the_hub_announced_and_removes_the_rest() {
     assert_eq!(carried(&exported(&rich, Some(Features::ALL), Some(&go))), [rich.content], "announced");
 }
 
+/// Rule F3: A source slice has IPv6 addresses
+/// Then: The agents export and distribute the slice to peers that announce the feature `IPv6`
 #[test]
 fn ipv6_slices_are_exported_to_a_hub_that_understands_them() {
     let mut six = slice("work/app-1");
@@ -399,6 +441,8 @@ fn ipv6_slices_are_exported_to_a_hub_that_understands_them() {
     assert_eq!(exported(&six, Some(without), Some(&stored)), [Write::delete(Kind::EndpointSliceExport, &stored.meta)]);
 }
 
+/// Rule U10: A slice changes only in a field that the peer does not support
+/// Then: The agent writes nothing for this peer and starts no latency sample
 #[test]
 fn a_change_of_what_the_hub_does_not_get_is_no_change() {
     let (rich, plain) = rich();
@@ -436,6 +480,10 @@ fn slice_key(export: &HubSlice) -> hub::Key {
     hub::Key::Slice(export.meta.name.name.clone())
 }
 
+/// Rule U6: An importing member announces a feature, or revokes a feature
+/// Then: The hub agent writes the member's distributed slices (EndpointSliceImports) and the status of its claims
+/// (InternalServiceImports) again, with the fields of the announced feature. After a revocation, the hub agent writes
+/// these objects again without the fields of the revoked feature
 #[test]
 fn the_hub_writes_what_each_importer_announced_and_removes_the_rest() {
     let (rich, plain) = rich();
@@ -461,6 +509,7 @@ fn the_hub_writes_what_each_importer_announced_and_removes_the_rest() {
     }
 }
 
+/// Also rule F3.
 #[test]
 fn an_importer_that_does_not_understand_ipv6_has_no_copy_of_such_a_slice() {
     let mut six = slice("work/app-1");
@@ -476,6 +525,8 @@ fn an_importer_that_does_not_understand_ipv6_has_no_copy_of_such_a_slice() {
     assert_eq!(writes(&distributing(&marked, Some(Features::ALL), Some(&copy)), &key), []);
 }
 
+/// Rule U9: A MemberAgent has a name other than the cluster id, or is in another namespace
+/// Then: The agents ignore this MemberAgent
 #[test]
 fn a_member_announces_only_for_itself() {
     let (rich, plain) = rich();
@@ -489,6 +540,9 @@ fn a_member_announces_only_for_itself() {
     }
 }
 
+/// Rule U7: An announcement disappears without being revoked, because the MemberAgent was deleted
+/// Then: For 60 s more, the agents use the last announcement, because the MemberAgent is normally created again within
+/// that time
 #[test]
 fn a_vanished_announcement_applies_for_a_minute_and_a_withdrawn_one_no_longer() {
     let (rich, plain) = rich();
@@ -509,6 +563,7 @@ fn a_vanished_announcement_applies_for_a_minute_and_a_withdrawn_one_no_longer() 
     assert_eq!(carried(&planned_at(&view, &key, seconds(71)).writes), [plain.content]);
 }
 
+/// Also rule U7.
 #[test]
 fn a_vanished_announcement_of_the_hub_applies_for_a_minute() {
     let (rich, plain) = rich();
@@ -532,6 +587,7 @@ fn a_vanished_announcement_of_the_hub_applies_for_a_minute() {
     assert_eq!(carried(&view.plan(&key, end).writes), [plain.content]);
 }
 
+/// Also rule U7.
 #[test]
 fn of_two_announcements_that_vanished_the_one_that_ends_first_is_waited_for() {
     let affinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
@@ -557,6 +613,8 @@ fn of_two_announcements_that_vanished_the_one_that_ends_first_is_waited_for() {
     assert_eq!(view.plan(&key, seconds(80)), plan);
 }
 
+/// Rule U8: An agent has not listed the MemberAgents yet
+/// Then: The agent writes nothing for any peer
 #[test]
 fn nothing_is_written_before_the_features_of_peers_are_known() {
     let (rich, _) = rich();
@@ -573,6 +631,7 @@ fn nothing_is_written_before_the_features_of_peers_are_known() {
 
 // === Services for peers without some features ===
 
+/// Also rule U6.
 #[test]
 fn a_claim_is_answered_in_the_form_that_its_member_announced() {
     let affinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
@@ -594,6 +653,9 @@ fn a_claim_is_answered_in_the_form_that_its_member_announced() {
     }
 }
 
+/// Rule F7: A member claims a headless Service
+/// Then: The hub agent grants the claim (InternalServiceImport) only if the member announces the feature `Headless`. A
+/// member without this feature would create a load balancer for the Service
 #[test]
 fn a_headless_service_is_for_members_that_understand_it() {
     let headless = ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) };
@@ -625,6 +687,7 @@ fn a_headless_service_is_for_members_that_understand_it() {
     assert_eq!(planned(&claimed, &answered, without), [claims(&claimed, &[])], "taken back");
 }
 
+/// Also rule J18.
 #[test]
 fn the_stream_is_where_the_flags_or_else_the_hub_agent_say_unless_another_cluster_has_the_id() {
     let server = |chosen, offered: Option<u16>, owner: &str| {
@@ -645,6 +708,9 @@ fn the_stream_is_where_the_flags_or_else_the_hub_agent_say_unless_another_cluste
     }
 }
 
+/// Rule U21: The watch of the EndpointSlices of the cluster has no contact with the API server
+/// Then: The member agent closes its slice stream, and opens none. So an open stream shows the same as a heartbeat, and
+/// the hub agent judges the member by rule O14
 #[test]
 fn a_stream_is_open_only_while_the_agent_reads_this_clusters_slices() {
     let mut view = speaking([current_agent().object()]);

@@ -113,6 +113,9 @@ pub(crate) fn prelude(seed: u64) -> Vec<Event> {
     events
 }
 
+/// Rule A1: Users change objects, agents crash, watches relist and other writers edit objects, in any order
+/// Then: After the last change, the agents reach a state in which imported slices equal exported slices, and no other
+/// object is left. If the agents then restart, the agents make no write
 #[test]
 fn any_history_settles_with_imported_equal_to_exported_and_nothing_left_over() {
     for_any(150, &(prop::collection::vec(an_event(), 1..40), any::<u64>()), (CLASSES, 15), |(events, seed)| {
@@ -181,6 +184,8 @@ fn state_at_rest(mut world: World) -> BTreeMap<String, Object> {
     state(&world)
 }
 
+/// Rule A2: An agent crashes between any two writes
+/// Then: After a restart, the result is the same as without the crash
 #[test]
 fn a_crash_between_any_two_writes_ends_in_the_same_state() {
     let mut world = World::new(MEMBERS);

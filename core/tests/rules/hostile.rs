@@ -381,6 +381,8 @@ fn a_change_of_slices() -> impl Strategy<Value = Event> {
     ]
 }
 
+/// Rule T28: A hostile member writes every object that its rights allow
+/// Then: The other members import the same slices from each other as in a fleet without the hostile member
 #[test]
 fn whatever_a_hostile_member_writes_importers_get_the_same_from_the_others() {
     for_any(
@@ -398,6 +400,7 @@ fn whatever_a_hostile_member_writes_importers_get_the_same_from_the_others() {
     );
 }
 
+/// Also rule T28.
 #[test]
 fn a_member_that_may_neither_export_nor_import_changes_nothing_whatever_it_writes() {
     for_any(
@@ -423,6 +426,12 @@ fn a_member_that_may_neither_export_nor_import_changes_nothing_whatever_it_write
 
 /// The member that exports a slice waits until all importers have lost it. So an importer must not delay this without
 /// end.
+///
+/// Rule T41: The exporting member deletes a slice, and an importer prevents the write of its replacement: it makes its
+/// distributed slice undecodable, or keeps the finalizer of a deleted one
+/// Then: The hub agent removes the importer's distributed slice at most 60 s after the deletion of the export.
+/// Otherwise the importer could keep the export of another member for ever. A replacement that the hub agent can write
+/// is awaited without this limit
 #[test]
 fn an_importer_that_keeps_or_hides_its_slice_delays_the_removal_of_another_by_a_minute_at_most() {
     let [going, stays] =

@@ -44,6 +44,9 @@ fn http() -> Vec<ServicePort> {
 
 // === The hub agent resolves conflicts between exports ===
 
+/// Rule H1: A member agent creates an InternalServiceExport in the hub
+/// Then: The hub agent adds the finalizer to the InternalServiceExport. In the same write, the hub agent writes the
+/// start time of the current port set to the stamp (annotation `ports-offered-since`)
 #[test]
 fn a_new_export_is_marked_and_stamped_in_one_write() {
     let fresh = export_of("member-1", &http()).with_finalizer("theirs");
@@ -51,6 +54,10 @@ fn a_new_export_is_marked_and_stamped_in_one_write() {
     assert_eq!(writes(&view, &app()), [stamped(&fresh, NOW)]);
 }
 
+/// Rule H5: The ports in an InternalServiceExport change
+/// Then: If the port set differs from before, the hub agent writes a new start time to the stamp (annotation
+/// `ports-offered-since`). If the port set is the same, the InternalServiceExport keeps its stamp and its place in the
+/// order of exports (rule H3)
 #[test]
 fn an_export_with_other_ports_gets_a_new_stamp_and_one_with_the_same_keeps_its_stamp() {
     let import = service_import("work/app").showing(resolved(&["member-1"]));
@@ -67,6 +74,11 @@ fn an_export_with_other_ports_gets_a_new_stamp_and_one_with_the_same_keeps_its_s
     assert_eq!(writes(&view, &app()), [stamped(&changed, NOW)]);
 }
 
+/// Rule H7: A Go hub agent accepted an export before the fleetnet hub agent started
+/// Then: The export keeps its place in the order of exports. The age of its port set starts at the creationTimestamp of
+/// the export. If a fleetnet hub agent wrote a stamp (annotation `ports-offered-since`) for earlier ports, the age
+/// starts at the time in this stamp. The fleetnet hub agent writes the stamp of the export before it updates the
+/// ServiceImport, because only the ServiceImport records the acceptance
 #[test]
 fn an_export_that_a_go_hub_had_accepted_keeps_its_place() {
     let of_go = export_of("member-1", &http()).created(seconds(3)).marked();
@@ -75,6 +87,7 @@ fn an_export_that_a_go_hub_had_accepted_keeps_its_place() {
     assert_eq!(writes(&view, &app()), [stamped(&of_go, seconds(3))]);
 }
 
+/// Also rule H7.
 #[test]
 fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
     // Our hub agent wrote `ports-offered-since` for earlier ports. Then a Go hub agent was the leader: it accepted the
@@ -98,6 +111,9 @@ fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
     assert_eq!(writes(&view, &app()), [stamped(&unreported, NOW)]);
 }
 
+/// Rule H2: The first InternalServiceExport of a Service is created
+/// Then: The hub agent creates the ServiceImport. Then the hub agent writes the exporting members to the ServiceImport.
+/// Then the hub agent sets the outcome (accepted or conflicted) of the exports of these members
 #[test]
 fn the_import_is_created_then_lists_its_exporters_then_they_get_their_outcome() {
     let export = export_of("member-1", &http()).port_set_since(seconds(2));
@@ -127,6 +143,10 @@ fn resolution(exports: &[(&str, i64, &[ServicePort])]) -> (Vec<ClusterId>, Vec<S
     (status.clusters.clone(), status.ports.clone())
 }
 
+/// Rule H3: Several members export the Service
+/// Then: The export with the oldest port set wins. If two port sets have the same age, the export of the cluster with
+/// the first id in alphabetical order wins. Exports with the same port set as the winner are accepted too. The
+/// ServiceImport lists the exporting members by the age of their port sets
 #[test]
 fn the_oldest_port_set_wins_and_exports_with_equal_ports_are_accepted_too() {
     let (http, admin) = (http(), vec![port("admin", 81)]);
@@ -152,6 +172,9 @@ fn the_oldest_port_set_wins_and_exports_with_equal_ports_are_accepted_too() {
     }
 }
 
+/// Rule H6: An InternalServiceExport has no finalizer, or no stamp (annotation `ports-offered-since`) for its current
+/// ports
+/// Then: The hub agent writes the finalizer and the stamp before conflict resolution
 #[test]
 fn an_export_without_mark_and_current_stamp_is_stamped_before_its_outcome() {
     let standing = export_of("member-1", &http()).port_set_since(seconds(2)).judged(no_conflict("work/app"));
@@ -173,6 +196,11 @@ fn an_export_without_mark_and_current_stamp_is_stamped_before_its_outcome() {
     }
 }
 
+/// Rule H8: An export is conflicted
+/// Then: The hub agent sets `Conflict=True` on the InternalServiceExport, and emits an Event whose message contains the
+/// ports, the clusters and the winner (bug B18)
+///
+/// Also rule R9.
 #[test]
 fn a_conflicted_export_shows_what_differs_and_from_which_cluster() {
     let winner = export_of("member-1", &http()).port_set_since(seconds(2)).judged(no_conflict("work/app"));
@@ -198,6 +226,7 @@ fn a_conflicted_export_shows_what_differs_and_from_which_cluster() {
     );
 }
 
+/// Also rule R9.
 #[test]
 fn a_conflict_that_stays_in_the_next_generation_of_an_export_emits_another_event() {
     let winner = export_of("member-1", &http()).port_set_since(seconds(2)).judged(no_conflict("work/app"));
@@ -211,6 +240,15 @@ fn a_conflict_that_stays_in_the_next_generation_of_an_export_emits_another_event
     }
 }
 
+/// Rule H11: An InternalServiceExport contains the id of a wrong cluster, or a cluster has two InternalServiceExports
+/// of one Service
+/// Then: The hub agent reads the cluster id from the name of the member namespace. If a cluster has two
+/// InternalServiceExports of one Service, the hub agent uses only the one whose name is first in alphabetical order
+///
+/// Rule T1: An object in a member namespace contains the id of a cluster other than its member
+/// Then: The hub agent uses the cluster id of the member namespace, and ignores the id in the object. The hub agent
+/// uses the id of the member namespace for exports, for claims, and for the cluster id in distributed slices
+/// (EndpointSliceImports)
 #[test]
 fn the_cluster_is_read_from_the_namespace_not_from_the_object() {
     let mut liar = export_of("member-1", &http()).port_set_since(seconds(2));
@@ -225,6 +263,9 @@ fn the_cluster_is_read_from_the_namespace_not_from_the_object() {
     assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, status)]);
 }
 
+/// Rule H12: An InternalServiceExport is deleted
+/// Then: The hub agent removes the cluster from the ServiceImport. Then the hub agent removes the finalizer of the
+/// InternalServiceExport. The hub agent does not wait for conflict resolution (bug B15)
 #[test]
 fn a_dying_export_goes_once_the_import_does_not_name_its_cluster() {
     let stays = export_of("member-1", &http()).port_set_since(seconds(2)).judged(no_conflict("work/app"));
@@ -237,6 +278,8 @@ fn a_dying_export_goes_once_the_import_does_not_name_its_cluster() {
     assert_eq!(writes(&view, &app()), [Write::remove_finalizer(Kind::InternalServiceExport, &dying.meta)]);
 }
 
+/// Rule H13: The last InternalServiceExport of a Service is deleted
+/// Then: The hub agent deletes the ServiceImport
 #[test]
 fn the_import_goes_with_its_last_export() {
     let dying = export_of("member-1", &http()).port_set_since(seconds(2)).deleting();
@@ -287,6 +330,9 @@ fn claim_of(cluster: &str) -> InternalServiceImport {
     claim(cluster, &service_import("work/app"))
 }
 
+/// Rule C1: A claim (InternalServiceImport) is created
+/// Then: The hub agent adds the finalizer to the claim. Then the hub agent records the claim in `service-in-use-by` of
+/// the ServiceImport. Then the hub agent copies the status of the ServiceImport to the claim
 #[test]
 fn a_claim_is_marked_then_recorded_then_answered() {
     let import = service_import("work/app").showing(resolved(&["member-1"]));
@@ -299,6 +345,9 @@ fn a_claim_is_marked_then_recorded_then_answered() {
     assert_eq!(claimed(&granted, &[&marked.with_status(resolved(&["member-1"]))]), []);
 }
 
+/// Rule C2: Several members claim a Service
+/// Then: The hub agent grants only one exclusive claim (InternalServiceImport) at a time: the first one. The hub agent
+/// grants any number of shared claims. Shared claims and exclusive claims do not block each other
 #[test]
 fn one_loadbalancer_claimer_holds_and_any_number_of_clusterip_ones_beside_it() {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
@@ -325,6 +374,10 @@ fn one_loadbalancer_claimer_holds_and_any_number_of_clusterip_ones_beside_it() {
     assert_eq!(claimed(&free, &[&a, &b]), [mark(&b, true)], "of the same second, the first by name");
 }
 
+/// Rule C3: An importing member deletes its claim (InternalServiceImport), or claims another Service
+/// Then: The hub agent removes the member from `service-in-use-by`. Then the hub agent removes the finalizer of the
+/// claim. Then the hub agent grants the oldest pending claim, and the member of this claim gets all slices of the
+/// Service
 #[test]
 fn a_deleted_claim_leaves_the_record_then_is_unmarked_and_the_next_claim_is_granted() {
     let status = || resolved(&["member-1"]);
@@ -337,6 +390,8 @@ fn a_deleted_claim_leaves_the_record_then_is_unmarked_and_the_next_claim_is_gran
     assert_eq!(claimed(&struck, &[&dying, &next.marked()])[0], mark(&dying, false));
 }
 
+/// Rule C5: A claim (InternalServiceImport) was granted and loses the grant
+/// Then: The hub agent empties the status of the claim. Then the hub agent removes the finalizer of the claim
 #[test]
 fn a_claim_that_lost_its_grant_gets_an_empty_status() {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-3"]);
@@ -347,6 +402,10 @@ fn a_claim_that_lost_its_grant_gets_an_empty_status() {
     assert_eq!(claimed(&import, &[&holder, &updated]), [mark(&updated, false)]);
 }
 
+/// Rule C14: The exclusive claim (InternalServiceImport) of one member loses its grant, and the exclusive claim of
+/// another member gets it
+/// Then: The hub agent empties the status of the first claim before it sets the status of the second claim. So the
+/// exclusive claims of two members never show a grant for one Service at the same time
 #[test]
 fn an_exclusive_claim_is_answered_when_no_other_one_shows_a_grant() {
     let status = || resolved(&["member-1"]);
@@ -372,6 +431,9 @@ fn an_exclusive_claim_is_answered_when_no_other_one_shows_a_grant() {
     }
 }
 
+/// Rule C9: The ServiceImport in the hub is deleted and created again
+/// Then: The claims (InternalServiceImports) stay unchanged until the ServiceImport exists again. Then the hub agent
+/// grants the claim that was granted before
 #[test]
 fn claims_wait_for_an_import_whose_namespace_was_deleted_and_the_same_one_gets_it_again() {
     let status = || resolved(&["member-1"]);
@@ -398,6 +460,8 @@ fn claims_wait_for_an_import_whose_namespace_was_deleted_and_the_same_one_gets_i
     assert_eq!(writes(&gone, &app()), [mark(&leaving, false)], "who leaves is let go");
 }
 
+/// Rule C6: The Service has no exporting member
+/// Then: The hub agent grants no new claim (InternalServiceImport). Granted claims stay granted
 #[test]
 fn a_claim_waits_for_exporters_and_is_kept_without_them() {
     let unresolved = service_import("work/app");
@@ -414,6 +478,8 @@ fn a_claim_waits_for_exporters_and_is_kept_without_them() {
     assert_eq!(kinds, [Kind::InternalServiceExport]);
 }
 
+/// Rule C8: The annotation `service-in-use-by` cannot be parsed
+/// Then: The hub agent writes the annotation `service-in-use-by` again from the claims (InternalServiceImports)
 #[test]
 fn a_record_that_cannot_be_decoded_is_rewritten() {
     let mut import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&[]);
@@ -433,6 +499,10 @@ fn slice_key(object: &HubSlice) -> Key {
     Key::Slice(object.meta.name.name.clone())
 }
 
+/// Rule D1: A source slice is exported, and members claim the Service of the slice
+/// Then: The hub agent adds the finalizer to the EndpointSliceExport once. Then the hub agent creates a distributed
+/// slice (EndpointSliceImport) for each member with a granted claim (InternalServiceImport). The distributed slices
+/// have the name of the EndpointSliceExport
 #[test]
 fn a_slice_is_marked_once_then_distributed_to_every_importer() {
     let export = slice_export("member-1", &slice("work/app-1"));
@@ -459,6 +529,8 @@ fn a_slice_is_marked_once_then_distributed_to_every_importer() {
     assert_eq!(writes(&view, &key), [patch, create]);
 }
 
+/// Rule D2: A source slice is exported and no member claims its Service
+/// Then: The hub agent writes nothing for this slice
 #[test]
 fn a_slice_that_nobody_imports_costs_nothing() {
     let export = slice_export("member-1", &slice("work/app-1"));
@@ -467,6 +539,13 @@ fn a_slice_that_nobody_imports_costs_nothing() {
     assert_eq!(writes(&view, &slice_key(&export)), []);
 }
 
+/// Rule D3: A claim (InternalServiceImport) is deleted or loses the grant
+/// Then: The hub agent deletes the distributed slices (EndpointSliceImports) of the claim. When an EndpointSliceExport
+/// has no distributed slice any more, the hub agent removes the finalizer of the EndpointSliceExport
+///
+/// Rule D6: The ServiceImport in the hub is missing for a short time, so the hub agent does not know which claims
+/// (InternalServiceImports) it has granted
+/// Then: The hub agent does not delete the distributed slices (EndpointSliceImports) of members that still have a claim
 #[test]
 fn a_copy_goes_with_its_claim_and_the_mark_with_the_last_copy() {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
@@ -491,6 +570,9 @@ fn a_copy_goes_with_its_claim_and_the_mark_with_the_last_copy() {
     assert_eq!(writes(&view, &key), [], "a claim that is about to be granted again keeps its slices");
 }
 
+/// Rule D4: An EndpointSliceExport is deleted
+/// Then: The hub agent deletes the distributed slices (EndpointSliceImports) of the EndpointSliceExport. Then the hub
+/// agent removes the finalizer of the EndpointSliceExport
 #[test]
 fn a_slice_that_goes_takes_its_copies_with_it_then_its_mark() {
     let dying = slice_export("member-1", &slice("work/app-1")).marked().deleting();
@@ -512,6 +594,7 @@ fn a_slice_that_goes_takes_its_copies_with_it_then_its_mark() {
     assert_eq!(writes(&view, &key), [Write::remove_finalizer(Kind::EndpointSliceExport, &dying.meta)]);
 }
 
+/// Also rule D4.
 #[test]
 fn a_distributed_slice_that_appears_without_an_export_goes() {
     // A create of a leader that was killed arrives late.
@@ -522,6 +605,10 @@ fn a_distributed_slice_that_appears_without_an_export_goes() {
     assert_eq!(written, [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
 }
 
+/// Rule L9: Two values of `exportedSince` differ only because one of the two is cut to the whole second
+/// Then: The agents treat the two values as equal, because a Go hub agent cuts `exportedSince` to the whole second
+///
+/// Also rule D12.
 #[test]
 fn stamps_that_differ_below_the_second_are_equal() {
     let mut export = slice_export("member-1", &slice("work/app-1")).marked();
@@ -541,6 +628,7 @@ fn stamps_that_differ_below_the_second_are_equal() {
     assert_eq!(writes(&with(&copy), &slice_key(&export)).len(), 1);
 }
 
+/// Also rules D8, T6.
 #[test]
 fn the_holder_of_a_name_is_the_oldest_export_and_at_equal_age_the_first_namespace() {
     let made = |cluster: &str, endpoint: &str, at: i64| {
@@ -563,6 +651,9 @@ fn the_holder_of_a_name_is_the_oldest_export_and_at_equal_age_the_first_namespac
     }
 }
 
+/// Rule D9: A distributed slice (EndpointSliceImport) is being deleted, but its importing member still needs it
+/// Then: The hub agent makes no write to this distributed slice, and creates a new distributed slice when the old one
+/// is removed
 #[test]
 fn a_distributed_slice_being_deleted_is_left_alone_and_recreated_when_it_is_gone() {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
@@ -578,6 +669,10 @@ fn a_distributed_slice_being_deleted_is_left_alone_and_recreated_when_it_is_gone
     assert_eq!(writes(&view, &key), [create]);
 }
 
+/// Rule O13: A MemberCluster is deleted, and then its member namespace
+/// Then: The member agent has `--force-delete-wait-time` after the deletion of the MemberCluster to remove its
+/// finalizers. Then the hub agent removes them, as in rule D13. If the kind MemberCluster is removed, the last known
+/// MemberClusters count
 #[test]
 fn after_the_deletion_of_a_membercluster_its_agent_has_time_to_remove_its_finalizers() {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
@@ -614,6 +709,10 @@ fn after_the_deletion_of_a_membercluster_its_agent_has_time_to_remove_its_finali
     assert_eq!(writes(&view, &key), released);
 }
 
+/// Rule D13: A member namespace is deleted in the hub
+/// Then: The hub agent removes the member agent's finalizer from the distributed slices (EndpointSliceImports) and
+/// MergedServiceImports of this namespace. The member agent may be unable to remove the finalizer, because Kubernetes
+/// also deletes the account and role of the member agent, in any order
 #[test]
 fn a_deleted_distributed_slice_is_unmarked_when_its_namespace_is_deleted() {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
@@ -656,6 +755,10 @@ fn a_deleted_distributed_slice_is_unmarked_when_its_namespace_is_deleted() {
     assert_eq!(writes(&objects(&unmarked, &[goes.object()]), &key), []);
 }
 
+/// Rule D15: A ServiceImport is being deleted and another controller holds it, or it was created again and does not
+/// record the claims yet
+/// Then: The hub agent creates no distributed slice for its Service. The existing distributed slices of importers whose
+/// claim will be granted again stay, and get the changes of their EndpointSliceExport
 #[test]
 fn a_distributed_slice_is_updated_while_its_service_import_records_no_claims() {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
@@ -695,6 +798,7 @@ fn an_importer_without_a_record_keeps_endpoints_that_move_to_a_slice_that_it_has
     assert_eq!(writes(&view, &slice_key(&emptied)), [], "it gets the other slice when it is recorded again");
 }
 
+/// Also rule H18.
 #[test]
 fn a_created_namespace_requeues_what_waits_for_it() {
     let export = slice_export("member-1", &slice("work/app-1"));

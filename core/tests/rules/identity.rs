@@ -26,6 +26,9 @@ const TAKEOVER: i64 = 30 * MINUTE;
 /// UID of the cluster in which the tested agent runs. The UID of a cluster is the UID of its namespace `kube-system`.
 const OWN: &str = "uid-kube-system";
 
+/// Rule O1: Another cluster owns the cluster id, or the MemberAgent or the owner's UID is not known yet
+/// Then: The member agent writes nothing in the hub, and deletes nothing in its own cluster. The member agent still
+/// makes the EndpointSlices of its cluster's own Services
 #[test]
 fn the_owner_of_an_id_is_read_from_the_newest_renewal() {
     let own = || ClusterUid::Known("own".into());
@@ -131,6 +134,7 @@ fn writes(view: &Planner, keys: &[Key], now: i64) -> Vec<String> {
     keys.iter().flat_map(|key| view.plan(key, seconds(now)).writes).map(|write| line(&write)).collect()
 }
 
+/// Also rule O1.
 #[test]
 fn an_agent_that_does_not_own_the_id_writes_nothing_in_the_hub_and_deletes_nothing_here() {
     let (objects, keys) = both_directions();
@@ -155,6 +159,9 @@ fn an_agent_that_does_not_own_the_id_writes_nothing_in_the_hub_and_deletes_nothi
     assert_eq!(half(Kind::SystemNamespace, WatchState::Absent), everything, "no right to read its UID");
 }
 
+/// Rule O2: Another cluster owns the cluster id (as in rule O1)
+/// Then: The member agent is not ready. The log and the Event `ClusterIdInUse` contain both UIDs and the command that
+/// changes the owner. `/readyz` contains no UID, because anybody who reaches the agent can read it
 #[test]
 fn an_agent_that_may_not_act_reports_both_clusters_and_the_remedy() {
     let view = seeing(100, [owned_by("uid-other").object()]);
@@ -176,6 +183,10 @@ fn an_agent_that_may_not_act_reports_both_clusters_and_the_remedy() {
     assert_eq!(seeing(100, [owned_by(OWN).object()]).plan(&Key::Heartbeat, seconds(101)).blocking_reasons, []);
 }
 
+/// Rule O3: An operator writes another UID to the MemberAgent. Or the owner has announced its stop and has not renewed
+/// the MemberAgent for 30 s. Or the owner has not renewed the MemberAgent for the time in `--member-takeover-after`
+/// Then: The second cluster takes over the cluster id. The second cluster writes in the hub as soon as the MemberAgent
+/// shows the UID of the second cluster. The former owner then stops writing in the hub
 #[test]
 fn an_id_is_taken_over_by_command_after_a_stop_and_after_a_long_silence() {
     let (objects, keys) = both_directions();
@@ -226,6 +237,9 @@ fn renewal(stored: &MemberAgent, now: i64) -> Write {
     Write::patch(&stored.meta, Patch::MemberAgent(renewal))
 }
 
+/// Rule O4: The owner of a cluster id could not renew its MemberAgent for half of the time in `--member-takeover-after`
+/// Then: The owner makes no other write in the hub until a renewal of its MemberAgent succeeds. So the owner stops
+/// writing in the hub before another cluster may take over
 #[test]
 fn an_owner_that_could_not_renew_for_long_renews_before_it_acts() {
     let (objects, keys) = both_directions();
@@ -242,6 +256,7 @@ fn an_owner_that_could_not_renew_for_long_renews_before_it_acts() {
     assert_eq!(writes(&view, &keys, 1_900).len(), 1, "it counts from when the renewal was sent");
 }
 
+/// Also rule O3.
 #[test]
 fn a_clock_that_is_set_makes_no_takeover_earlier_or_later() {
     const HOUR: i64 = 3_600;
@@ -258,6 +273,9 @@ fn a_clock_that_is_set_makes_no_takeover_earlier_or_later() {
     }
 }
 
+/// Rule O6: The MemberAgent is deleted, or the CRD of MemberAgent is deleted
+/// Then: The first cluster that creates the MemberAgent again owns the cluster id. While the CRD is missing, the last
+/// owner keeps the cluster id
 #[test]
 fn a_member_agent_that_is_deleted_is_anybodys_and_one_whose_definition_vanished_its_last_owners() {
     let (objects, keys) = both_directions();
@@ -282,6 +300,9 @@ fn a_member_agent_that_is_deleted_is_anybodys_and_one_whose_definition_vanished_
     assert_eq!(writes(&without, &keys, 120).len(), 4, "a hub that never had the definition protects nobody");
 }
 
+/// Rule O7: The hub has no CRD of MemberAgent, prunes the UID from the MemberAgent, or rejects every heartbeat
+/// Then: The member agent writes in the hub without a check of who owns the cluster id. If the hub prunes the UID, the
+/// member agent reports `ClusterIdNotChecked`
 #[test]
 fn a_hub_that_takes_no_renewal_or_prunes_the_uid_switches_the_check_off() {
     let (objects, keys) = both_directions();
@@ -323,6 +344,9 @@ fn a_hub_that_takes_no_renewal_or_prunes_the_uid_switches_the_check_off() {
     assert_eq!(pruned.plan(&Key::Heartbeat, seconds(110)).blocking_reasons, [], "the definition was upgraded");
 }
 
+/// Rule O8: The member agent may not read the namespace `kube-system` of its cluster
+/// Then: The member agent writes in the hub without a check of who owns the cluster id, and logs `ClusterIdNotChecked`.
+/// The member agent does not change a UID that another process wrote to the MemberAgent
 #[test]
 fn without_the_right_to_read_its_uid_an_agent_reports_that_and_keeps_the_uid_of_others() {
     let mut view = seeing(100, [owned_by(OWN).object()]);
@@ -342,6 +366,9 @@ fn without_the_right_to_read_its_uid_an_agent_reports_that_and_keeps_the_uid_of_
     );
 }
 
+/// Rule O9: The leader of a cluster and the leader of a clone of this cluster renew the MemberAgent alternately, with
+/// the same cluster UID
+/// Then: Both clusters write in the hub. The member agent logs `ClusterIdShared`, and emits an Event with this reason
 #[test]
 fn clones_of_a_cluster_are_reported_and_not_stopped() {
     let (objects, keys) = both_directions();
@@ -377,6 +404,7 @@ fn clones_of_a_cluster_are_reported_and_not_stopped() {
     assert_eq!(renewed_by(&mut view, own), [""; 0], "a minute later it is over");
 }
 
+/// Also rule O9.
 #[test]
 fn replicas_of_one_cluster_that_lead_by_turns_are_no_clones() {
     let mut view = seeing(100, []);
@@ -645,6 +673,7 @@ impl std::ops::AddAssign for Coverage {
     }
 }
 
+/// Also rule O4.
 #[test]
 fn an_id_that_changes_hands_for_silence_alone_never_has_two_clusters_that_act() {
     let mut seen = Coverage::default();
@@ -662,6 +691,10 @@ fn an_id_that_changes_hands_for_silence_alone_never_has_two_clusters_that_act() 
     assert!(expiries > 200 && conflicts > 1_000 && lost_answers > 1_000 && overdue > 200, "{seen:?}");
 }
 
+/// Rule O5: Two clusters with one cluster id restart, operators change the owner by command, and objects are deleted,
+/// in any order
+/// Then: A cluster writes in the hub only while it has not seen another cluster's UID in the MemberAgent. In the end,
+/// exactly one cluster writes in the hub
 #[test]
 fn whatever_happens_a_cluster_acts_only_while_it_has_not_seen_that_another_owns_its_id() {
     let mut seen = Coverage::default();

@@ -67,6 +67,10 @@ fn derived(mcs: &MultiClusterService) -> DerivedService {
 
 // === MultiClusterService ===
 
+/// Rule M1: A MultiClusterService is created
+/// Then: The member agent adds the finalizer to the MultiClusterService, and writes the target to one of its labels.
+/// The agent creates the ServiceImport, with the MultiClusterService as its controlling owner. The agent sets
+/// `Valid=Unknown`
 #[test]
 fn a_multi_cluster_service_gets_a_finalizer_then_an_import_and_a_condition_that_it_waits() {
     let fresh = mcs("work/app").with_finalizer("theirs");
@@ -81,6 +85,10 @@ fn a_multi_cluster_service_gets_a_finalizer_then_an_import_and_a_condition_that_
     assert_eq!(writes(&view, &app()), [create, status(&marked, now(not_found()), none())]);
 }
 
+/// Rule M2: The target of a MultiClusterService is a ServiceImport without a controlling owner (owner reference with
+/// `controller: true`)
+/// Then: The member agent makes the MultiClusterService the controlling owner of the ServiceImport. The other owner
+/// references stay
 #[test]
 fn an_import_without_controller_is_adopted() {
     let mcs = mcs("work/app").taken_on().with_conditions(&[not_found()]);
@@ -94,6 +102,10 @@ fn an_import_without_controller_is_adopted() {
     assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, patch)]);
 }
 
+/// Rule M3: The ServiceImport of a MultiClusterService lists exporting members
+/// Then: The member agent writes the name of the derived Service to a label of the MultiClusterService, and creates the
+/// derived Service in `fleet-system`. The agent sets `Valid=True`, and copies the load balancer's address to the
+/// MultiClusterService
 #[test]
 fn a_resolved_import_gets_a_name_then_a_derived_service_then_a_status() {
     let waiting = mcs("work/app").taken_on().with_conditions(&[not_found()]);
@@ -126,6 +138,14 @@ fn standing(service: Service) -> (MultiClusterService, Vec<Object>) {
     (mcs, objects)
 }
 
+/// Rule M28: Somebody adds a selector or external addresses to the derived Service, or sets one of its traffic policies
+/// to Local
+/// Then: The member agent restores the derived Service in one write (M15). With a selector, clients would reach Pods of
+/// this cluster. With `Local`, no client would reach an endpoint, because imported endpoints have no node. Fields that
+/// a cloud controller reads, such as `loadBalancerClass` and `loadBalancerSourceRanges`, belong to the administrator of
+/// the cluster and stay
+///
+/// Also rule M15.
 #[test]
 fn a_derived_service_is_mended_in_what_we_own() {
     let service = derived_service("work-app", "work/app");
@@ -156,6 +176,9 @@ fn a_derived_service_is_mended_in_what_we_own() {
     assert_eq!(events(&view, &app()), ["DerivedServiceLost"]);
 }
 
+/// Rule M21: A port of the ServiceImport has no target port, or the target port 0 or ""
+/// Then: The API server sets a default target port in the derived Service. The member agent accepts the default of the
+/// API server, and makes no write
 #[test]
 fn a_port_without_target_is_the_one_that_the_server_completes() {
     let bare = ServicePort { target_port: None, ..port("http", 80) };
@@ -168,6 +191,8 @@ fn a_port_without_target_is_the_one_that_the_server_completes() {
     assert_eq!(writes(&member_view([mcs.object(), import.object(), service.object()]), &app()), []);
 }
 
+/// Rule M4: The type of a MultiClusterService is ClusterIP
+/// Then: The member agent creates a derived Service of type ClusterIP
 #[test]
 fn a_clusterip_importer_derives_a_clusterip_service() {
     let mcs = mcs("work/app")
@@ -181,6 +206,7 @@ fn a_clusterip_importer_derives_a_clusterip_service() {
     assert_eq!(writes(&view, &app()), [create]);
 }
 
+/// Also rule M10.
 #[test]
 fn a_derived_service_outlives_its_last_exporter_for_a_while() {
     let service = derived_service("work-app", "work/app").with_address("192.0.2.1");
@@ -210,6 +236,7 @@ fn a_derived_service_outlives_its_last_exporter_for_a_while() {
     assert_eq!(view.plan(&app(), until).writes, [labels(&last, true, "app", None)]);
 }
 
+/// Also rule M10.
 #[test]
 fn an_exporter_that_comes_back_in_time_finds_the_derived_service_as_it_was() {
     let (mcs, objects) = standing(derived_service("work-app", "work/app"));
@@ -220,6 +247,10 @@ fn an_exporter_that_comes_back_in_time_finds_the_derived_service_as_it_was() {
     assert_eq!(late, Plan::default());
 }
 
+/// Rule M11: The agent restarts within the 30 s of `--derived-service-grace`, or has not created the ServiceImport of a
+/// new target yet
+/// Then: The member agent waits for the full 30 s from its restart, or from the creation of the ServiceImport. Then the
+/// member agent deletes the derived Service
 #[test]
 fn the_grace_of_a_derived_service_begins_when_its_service_import_exists() {
     let (mcs, objects) = standing(derived_service("work-app", "work/app"));
@@ -237,6 +268,9 @@ fn the_grace_of_a_derived_service_begins_when_its_service_import_exists() {
     assert!(is_removed(&view, late.plus_micros(GRACE_MICROS)));
 }
 
+/// Rule M12: A MultiClusterService is deleted, with any propagation policy
+/// Then: The member agent deletes the derived Service and the ServiceImport, even if `--cascade=orphan` has removed the
+/// owner references of both. Then the member agent removes the finalizer of the MultiClusterService
 #[test]
 fn a_deleted_multi_cluster_service_takes_what_was_made_for_it_then_goes() {
     let service = derived_service("work-app", "work/app");
@@ -252,6 +286,7 @@ fn a_deleted_multi_cluster_service_takes_what_was_made_for_it_then_goes() {
     assert_eq!(events(&view, &app()), ["UnimportedService"]);
 }
 
+/// Also rule M12.
 #[test]
 fn a_deleted_multi_cluster_service_takes_the_import_that_was_orphaned_by_its_deletion() {
     let dying = standing(derived_service("work-app", "work/app")).0.deleting();
@@ -268,6 +303,10 @@ fn a_deleted_multi_cluster_service_takes_the_import_that_was_orphaned_by_its_del
     assert_eq!(writes(&member_view(objects), &app()), goes);
 }
 
+/// Rule M7: The target of a MultiClusterService changes
+/// Then: The member agent first writes the new target to the label of the MultiClusterService. Then the member agent
+/// deletes the old ServiceImport. The derived Service keeps its address, and gets the ports and slices of the new
+/// target
 #[test]
 fn a_multi_cluster_service_that_changes_its_target_leaves_the_old_import_first() {
     let service = derived_service("work-app", "work/app");
@@ -285,6 +324,7 @@ fn a_multi_cluster_service_that_changes_its_target_leaves_the_old_import_first()
     assert_eq!((planned[1].kind(), &planned[1].at), (Kind::ServiceImport, &named("work/web")));
 }
 
+/// Also rule M6.
 #[test]
 fn a_multi_cluster_service_for_nothing_imports_nothing() {
     let fresh = mcs("work/app").importing("");
@@ -294,6 +334,11 @@ fn a_multi_cluster_service_for_nothing_imports_nothing() {
     assert_eq!(writes(&member_view([updated.object()]), &app()), []);
 }
 
+/// Rule N3: A Service of another owner already has the name of a derived Service
+/// Then: The member agent does not change the Service of the other owner. The member agent creates the derived Service
+/// under a name with 5 hex digits (rule N1). If another Service also has the name with 5 hex digits, rule R7 applies
+///
+/// Also rule R7.
 #[test]
 fn a_name_that_a_foreign_service_uses_is_left_alone() {
     let waiting = mcs("work/app").taken_on().with_conditions(&[not_found()]).uid("0a1b2c3d-aaaa");
@@ -335,6 +380,11 @@ fn too_many(mcs: &MultiClusterService) -> Condition {
     condition("Valid", "False", "TooManyLoadBalancers", &message, 1)
 }
 
+/// Rule M26: The member agent runs with `--load-balancers-per-namespace`, and more MultiClusterServices of a namespace
+/// have type LoadBalancer
+/// Then: Load balancers that exist stay. The oldest MultiClusterServices get the others, by creationTimestamp and name,
+/// also while nobody exports their Services. The rest get no load balancer, and `Valid=False` with reason
+/// `TooManyLoadBalancers`. If such an import has a derived Service of type ClusterIP, it stays, with this type
 #[test]
 fn a_namespace_gets_no_more_load_balancers_than_its_limit_and_the_oldest_come_first() {
     let request = |name: &str, created: i64| {
@@ -371,6 +421,7 @@ fn a_namespace_gets_no_more_load_balancers_than_its_limit_and_the_oldest_come_fi
     assert_eq!(writes(&view, &key(&new)), named(&new, "work-app"));
 }
 
+/// Also rule M26.
 #[test]
 fn an_import_over_the_limit_of_load_balancers_stays_a_cluster_ip_import() {
     let holder = mcs("work/old").importing("old").taken_on().created(seconds(1)).deriving("work-old");
@@ -385,6 +436,7 @@ fn an_import_over_the_limit_of_load_balancers_stays_a_cluster_ip_import() {
     assert_eq!(writes(&view, &app()), [mended, status(&changed, now(too_many(&changed)), none())]);
 }
 
+/// Also rule M26.
 #[test]
 fn the_next_import_gets_its_load_balancer_when_one_ends_or_its_type_changes() {
     let holder = mcs("work/old").importing("old").taken_on().created(seconds(1)).deriving("work-old");
@@ -408,6 +460,7 @@ fn the_next_import_gets_its_load_balancer_when_one_ends_or_its_type_changes() {
     assert_eq!(writes(&view, &app()), [labels(&waiting, true, "app", Some("work-app"))]);
 }
 
+/// Also rule M27.
 #[test]
 fn a_malformed_request_for_an_internal_load_balancer_makes_no_public_one() {
     let message = |name: &str| {
@@ -438,6 +491,10 @@ fn a_malformed_request_for_an_internal_load_balancer_makes_no_public_one() {
     assert_eq!(writes(&view, &app()), [labels(&shared, true, "app", Some("work-app"))]);
 }
 
+/// Rule M25: A user writes a name into the label of a MultiClusterService before it has a derived Service, or while its
+/// derived Service is being deleted
+/// Then: The member agent gives the new derived Service only a name of the rules N1 and N2, and repairs the label. So a
+/// user cannot choose a name in `fleet-system` that pods look up, such as `kubernetes`
 #[test]
 fn a_label_gives_a_new_derived_service_no_other_name_than_the_names_of_its_import() {
     let uid = "0a1b2c3d-aaaa";
@@ -472,6 +529,9 @@ fn a_label_gives_a_new_derived_service_no_other_name_than_the_names_of_its_impor
 
 // === ServiceImport and its claim ===
 
+/// Rule I1: A ServiceImport is created in a member
+/// Then: The member agent creates the claim (InternalServiceImport) `<namespace>-<name>` in the hub. If the type of the
+/// claim is ClusterIP, an annotation on the claim shows this type
 #[test]
 fn an_import_is_claimed_in_the_hub_as_its_multi_cluster_service_wants_to_consume_it() {
     for consumer_type in [ConsumerType::LoadBalancer, ConsumerType::ClusterIp] {
@@ -488,6 +548,8 @@ fn an_import_is_claimed_in_the_hub_as_its_multi_cluster_service_wants_to_consume
     }
 }
 
+/// Rule I2: The hub agent grants a claim (InternalServiceImport)
+/// Then: The member agent copies the status of the claim to the status of the ServiceImport
 #[test]
 fn the_status_shows_the_hubs_answer_and_the_claim_follows_the_multi_cluster_service() {
     let mcs = mcs("work/app").consumed_as(ConsumerType::ClusterIp).taken_on();
@@ -506,6 +568,8 @@ fn the_status_shows_the_hubs_answer_and_the_claim_follows_the_multi_cluster_serv
     assert_eq!(writes(&view, &import()), []);
 }
 
+/// Rule I3: The type of a ServiceImport changes to ClusterIP
+/// Then: The member agent changes the type of the claim (InternalServiceImport) to ClusterIP
 #[test]
 fn a_claim_that_is_to_be_shared_is_turned() {
     let exclusive = mcs("work/app").taken_on();
@@ -519,6 +583,10 @@ fn a_claim_that_is_to_be_shared_is_turned() {
     assert_eq!(writes(&view(&shared), &import()), [Write::patch(&one.meta, turn)]);
 }
 
+/// Rule M24: A MultiClusterService is deleted in a member where no process manages claims (the member agent runs with
+/// `--controllers=multiclusterservice` alone)
+/// Then: The member agent removes the finalizer of the ServiceImport when the ServiceImport has no claim
+/// (InternalServiceImport) in the hub
 #[test]
 fn an_import_that_nobody_claims_goes_where_no_claims_are_made() {
     let name = named("work/app");
@@ -543,6 +611,11 @@ fn an_import_that_nobody_claims_goes_where_no_claims_are_made() {
     assert_eq!(plan(&view), [], "claims are not known");
 }
 
+/// Rule I4: A ServiceImport is deleted in a member
+/// Then: The member agent deletes the claims (InternalServiceImports) of the ServiceImport. Then the member agent
+/// removes the finalizer of the ServiceImport. The member agent also deletes claims without a ServiceImport, exclusive
+/// claims of an earlier ServiceImport, and claims with a name that this agent does not use. A shared claim of an
+/// earlier ServiceImport gets the reference of the new one, so the import continues
 #[test]
 fn a_claim_goes_with_its_import_then_the_mark() {
     let stored = service_import("work/app").marked();
@@ -563,6 +636,7 @@ fn a_claim_goes_with_its_import_then_the_mark() {
     assert_eq!(writes(&view, &import()), [delete], "an import made anew claims anew");
 }
 
+/// Also rule I4.
 #[test]
 fn a_shared_claim_of_an_earlier_import_is_taken_over() {
     let mcs = mcs("work/app").consumed_as(ConsumerType::ClusterIp).taken_on();
@@ -620,6 +694,13 @@ fn sample(first: bool) -> Option<Sample> {
     Some(Sample::SliceImported { origin: "member-2".into(), first, exported_since: Some(seconds(5)) })
 }
 
+/// Rule L5: The member agent imports a slice
+/// Then: The member agent records at most one latency sample for each generation of the source slice, in the write that
+/// imports the slice. If a Go agent has recorded the sample for this generation, the member agent records no sample
+///
+/// Rule P1: The hub agent distributes a slice to a member
+/// Then: The member agent adds the finalizer to the distributed slice (EndpointSliceImport). Then the member agent
+/// creates the EndpointSlice in `fleet-system`, bound to the derived Service
 #[test]
 fn a_distributed_slice_is_marked_then_written_and_measured_once() {
     let (distributed, objects) = distributed();
@@ -648,6 +729,7 @@ fn a_distributed_slice_is_marked_then_written_and_measured_once() {
     assert_eq!(writes(&view_of(Some(&distributed), Some(&bent), &objects), &key(&distributed)), [patch]);
 }
 
+/// Also rule L5.
 #[test]
 fn what_a_go_agent_observed_is_not_observed_again() {
     let (mut distributed, objects) = distributed();
@@ -659,6 +741,9 @@ fn what_a_go_agent_observed_is_not_observed_again() {
     assert_eq!(planned[0].sample, sample(false));
 }
 
+/// Rule P3: The hub agent withdraws a distributed slice (EndpointSliceImport)
+/// Then: The member agent deletes the imported slice. When the imported slice is removed, the member agent removes the
+/// finalizer of the distributed slice. The member agent does not delete slices of other owners
 #[test]
 fn a_withdrawn_slice_is_deleted_then_unmarked() {
     let (distributed, objects) = distributed();
@@ -684,6 +769,10 @@ fn a_withdrawn_slice_is_deleted_then_unmarked() {
     assert_eq!(writes(&view_of(Some(&unmarked), None, &objects), &key(&distributed)), []);
 }
 
+/// Rule P5: An EndpointSlice of another owner already has the name of an imported slice
+/// Then: The member agent does not change the slice of the other owner, and imports all other slices. The agent sets
+/// `Valid=False` (reason `NameHeldByAnother`) on the MultiClusterService once, and not again after a restart. The
+/// message and the log contain the name of the other owner's slice
 #[test]
 fn a_slice_of_another_owner_under_its_name_blocks_the_import_and_is_reported() {
     let (distributed, objects) = distributed();
@@ -703,6 +792,7 @@ fn a_slice_of_another_owner_under_its_name_blocks_the_import_and_is_reported() {
     assert_eq!((plan.writes.len(), blocking_reasons(&plan)), (0, vec![("NameHeldByAnother", why)]), "nor is it marked");
 }
 
+/// Also rule P5.
 #[test]
 fn a_slice_of_another_owner_with_the_name_of_an_import_is_reported_once() {
     let (distributed, objects) = distributed();
@@ -756,6 +846,8 @@ fn events_of_mcs(objects: &[Object], conditions: &[Condition]) -> Vec<Object> {
     objects.iter().map(reported).collect()
 }
 
+/// Rule P6: The address type of a distributed slice (EndpointSliceImport) changes
+/// Then: The member agent deletes the imported slice and creates it again with the new address type
 #[test]
 fn a_slice_of_another_address_type_is_recreated() {
     let (mut distributed, objects) = distributed();
@@ -765,6 +857,8 @@ fn a_slice_of_another_address_type_is_recreated() {
     assert_eq!(writes(&view, &key(&distributed)), [Write::delete(Kind::EndpointSlice, &imported.meta)]);
 }
 
+/// Rule P7: A user deletes an imported slice
+/// Then: The member agent creates the imported slice again
 #[test]
 fn an_imported_slice_that_somebody_deleted_is_recreated() {
     let (distributed, objects) = distributed();
@@ -775,6 +869,11 @@ fn an_imported_slice_that_somebody_deleted_is_recreated() {
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
 }
 
+/// Rule P9: A distributed slice (EndpointSliceImport) is missing but was never withdrawn (the hub was restored from a
+/// backup)
+/// Then: The member agent does not delete the imported slice until the agent knows the claim (InternalServiceImport)
+/// and the exporting members again, and for 60 s more. If the derived Service does not exist, the member agent deletes
+/// the imported slice at once
 #[test]
 fn a_slice_that_the_hub_forgot_is_kept_until_the_hub_is_itself_again() {
     let (distributed, mut objects) = distributed();
@@ -813,6 +912,7 @@ fn a_slice_that_the_hub_forgot_is_kept_until_the_hub_is_itself_again() {
     assert_eq!(writes(&view_of(None, Some(&imported), &objects), &key(&distributed)), [delete]);
 }
 
+/// Also rule P13.
 #[test]
 fn an_import_goes_back_to_an_older_state_of_its_source_only_after_a_minute() {
     let (distributed, objects) = distributed();
@@ -849,6 +949,14 @@ fn an_import_goes_back_to_an_older_state_of_its_source_only_after_a_minute() {
     assert_eq!(writes(&view, &key(&distributed)), [write.measured(sample(false))]);
 }
 
+/// Rule P13: A distributed slice (EndpointSliceImport) has a lower generation of its source slice than the imported
+/// slice shows in `last-observed-generation` (the hub was restored from a backup, or a slice stream ended)
+/// Then: The member agent keeps the imported slice as it is for 60 s in which its watch of distributed slices has
+/// contact with the hub. Meanwhile the exporter and the hub agent write the newest state again. If the member uses a
+/// slice stream, the imported slice may have what a stream delivered. Then the member agent keeps it for 1 h, unless a
+/// hub agent certainly leads, which can write the object. These show it: a stream stays open for the 60 s; a hub agent
+/// ended the last stream (ABORTED); this process has seen that the object went back, in a write after the last import.
+/// If the hub agent changes or withdraws its offer, the 60 s begin with this change
 #[test]
 fn an_older_distributed_slice_that_vanishes_leaves_the_imported_slice_its_minute() {
     let (distributed, objects) = distributed();
@@ -869,6 +977,10 @@ fn an_older_distributed_slice_that_vanishes_leaves_the_imported_slice_its_minute
     assert_eq!(view.plan(&key(&distributed), until).writes, [Write::delete(Kind::EndpointSlice, &imported.meta)]);
 }
 
+/// Rule P14: The hub was restored from a backup, and a claim (InternalServiceImport) has other exporters, ports or
+/// another type than before
+/// Then: For 60 s, the member agent keeps the status of a ServiceImport that has exporters, and the derived Service. It
+/// creates missing objects and continues to make claims. A member agent that starts in this time does not wait
 #[test]
 fn an_import_keeps_its_services_for_a_minute_after_a_restore_of_the_hub() {
     let bound = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
@@ -901,6 +1013,7 @@ fn an_import_keeps_its_services_for_a_minute_after_a_restore_of_the_hub() {
     assert_eq!(view.plan(&Key::Import(named("work/app")), seconds(79)).writes.len(), 1);
 }
 
+/// Also rule M9.
 #[test]
 fn of_two_multi_cluster_services_of_an_import_the_one_that_controls_it_gets_the_slices() {
     let (slice, _) = distributed();
@@ -922,6 +1035,9 @@ fn of_two_multi_cluster_services_of_an_import_the_one_that_controls_it_gets_the_
     }
 }
 
+/// Rule P2: A distributed slice (EndpointSliceImport) exists, but its derived Service does not exist yet
+/// Then: The member agent does not poll. A change of the MultiClusterService or of the derived Service requeues the
+/// distributed slice: the member agent plans it again (bug B12)
 #[test]
 fn a_slice_waits_without_polling_while_there_is_nothing_to_bind_it_to() {
     let (distributed, objects) = distributed();
@@ -937,6 +1053,7 @@ fn a_slice_waits_without_polling_while_there_is_nothing_to_bind_it_to() {
     }
 }
 
+/// Also rule M18.
 #[test]
 fn a_label_that_was_edited_to_name_somebody_else_s_service_binds_nothing_to_it() {
     let (distributed, _) = distributed();
@@ -963,6 +1080,9 @@ fn times_are_seen_not_read() {
     assert_eq!(view.plan(&app(), Timestamp(0)), view.plan(&app(), NOW));
 }
 
+/// Rule P8: A user edits the labels of an imported slice, also while no agent runs
+/// Then: The member agent restores the labels of the imported slice. An EndpointSlice in `fleet-system` with the
+/// annotation `last-observed-generation` is an imported slice, whatever its labels
 #[test]
 fn a_slice_whose_manager_was_edited_is_labelled_again() {
     let (distributed, objects) = distributed();
@@ -981,6 +1101,7 @@ fn a_slice_whose_manager_was_edited_is_labelled_again() {
     }
 }
 
+/// Also rule P8.
 #[test]
 fn a_slice_without_labels_is_known_by_the_annotation_with_its_generation() {
     let (distributed, objects) = distributed();
@@ -995,6 +1116,8 @@ fn a_slice_without_labels_is_known_by_the_annotation_with_its_generation() {
     assert_eq!(writes(&view_of(Some(&distributed), Some(&theirs), &objects), &key(&distributed)), []);
 }
 
+/// Rule M17: A user edits the labels of the derived Service while the agent runs
+/// Then: The member agent restores the labels of the derived Service, and creates no second Service
 #[test]
 fn a_derived_service_whose_labels_were_edited_is_labelled_again_and_not_made_twice() {
     let service = derived_service("work-app", "work/app");

@@ -123,6 +123,13 @@ fn granted_to(holder: &str, other: &str) -> Outcome {
     (vec![holder.into()], [(namespace(holder), (true, true)), (namespace(other), (false, false))].into())
 }
 
+/// Rule C12: Two members create claims of type LoadBalancer within one second
+/// Then: The hub agent grants the first of the two claims (InternalServiceImports). Exclusive claims with the same
+/// creationTimestamp have an order: claims with the hub agent's finalizer first, then lowest resourceVersion, then
+/// name. A claim that `service-in-use-by` records stays recorded and granted, also while its finalizer is missing. The
+/// result does not depend on the order of the hub agent's writes, or on writes that the hub agent's view does not
+/// contain yet. If a member sets the hub agent's finalizer on its own claim, claims with an earlier creationTimestamp
+/// still come first
 #[test]
 fn of_two_exclusive_claims_of_one_second_the_first_is_granted_in_every_interleaving() {
     let second_by_name: Vec<Change> = vec![
@@ -139,6 +146,8 @@ fn of_two_exclusive_claims_of_one_second_the_first_is_granted_in_every_interleav
 
 /// A watch delivers new objects in the order of their creation. Even if a view receives the claims in another order, no
 /// granted claim may be lost.
+///
+/// Also rule C12.
 #[test]
 fn in_any_order_of_claims_one_is_granted_and_no_granted_claim_is_revoked() {
     let changes: Vec<Change> = vec![
@@ -149,6 +158,7 @@ fn in_any_order_of_claims_one_is_granted_and_no_granted_claim_is_revoked() {
     assert_eq!(outcomes(exported(&[]), changes, false), either);
 }
 
+/// Also rule C12.
 #[test]
 fn a_mark_that_a_member_sets_itself_passes_no_older_claim() {
     let changes: Vec<Change> = vec![
@@ -161,6 +171,8 @@ fn a_mark_that_a_member_sets_itself_passes_no_older_claim() {
 
 /// Two claims are created within one second, and one member forges the finalizer. Then its claim may be granted first.
 /// But the hub agent takes no granted claim back.
+///
+/// Also rule C12.
 #[test]
 fn a_mark_that_a_member_sets_itself_takes_no_granted_claim_away() {
     let changes: Vec<Change> = vec![
@@ -172,6 +184,7 @@ fn a_mark_that_a_member_sets_itself_takes_no_granted_claim_away() {
     assert_eq!(outcomes(exported(&[]), changes, true), either);
 }
 
+/// Also rule C12.
 #[test]
 fn a_mark_that_somebody_takes_off_a_recorded_claim_is_set_again_and_the_record_stays() {
     let changes: Vec<Change> = vec![
@@ -182,6 +195,7 @@ fn a_mark_that_somebody_takes_off_a_recorded_claim_is_set_again_and_the_record_s
     assert_eq!(outcomes(exported(&[]), changes, true), [granted_to("member-3", "member-2")]);
 }
 
+/// Also rule C12.
 #[test]
 fn shared_claims_stay_recorded_beside_exclusive_ones_that_race() {
     let changes: Vec<Change> = vec![
@@ -196,6 +210,7 @@ fn shared_claims_stay_recorded_beside_exclusive_ones_that_race() {
     );
 }
 
+/// Also rule C12.
 #[test]
 fn a_claim_that_is_deleted_in_a_race_leaves_the_import_to_the_other() {
     let changes: Vec<Change> = vec![
@@ -210,6 +225,8 @@ fn a_claim_that_is_deleted_in_a_race_leaves_the_import_to_the_other() {
 
 /// Member-3 shares the import and requests LoadBalancer, and member-2 requests LoadBalancer within the same second.
 /// Member-3 deletes its shared claim after its second claim is granted, as the member agent does.
+///
+/// Also rule C13.
 #[test]
 fn an_exclusive_claim_beside_a_shared_one_of_its_member_costs_nobody_what_is_granted() {
     let changes: Vec<Change> = vec![
@@ -303,6 +320,7 @@ fn of_member_2() -> Vec<Vec<(Text, ClusterId)>> {
     vec![vec![(app_1_of("member-2").meta.name.name, "member-2".into())]]
 }
 
+/// Also rule T3.
 #[test]
 fn of_two_exports_under_one_name_that_of_the_member_it_is_named_after_is_distributed_in_every_interleaving() {
     let squatter: Change = ("member-1 exports under the name of member-2", |hub| {
@@ -316,6 +334,7 @@ fn of_two_exports_under_one_name_that_of_the_member_it_is_named_after_is_distrib
     }
 }
 
+/// Also rule T4.
 #[test]
 fn of_two_exports_of_one_source_slice_the_older_is_distributed_in_every_interleaving() {
     let older: Change = ("member-2 exports", |hub| export_app_1(hub, app_1_of("member-2"), 5));

@@ -27,6 +27,8 @@ fn set_endpoints(world: &mut World, endpoints: &[&str]) {
     });
 }
 
+/// Rule W1: A Service is exported for the first time
+/// Then: The export costs 3 writes in the member and 5 writes in the hub, and 1 more write in the hub for each slice
 #[test]
 fn the_first_export_costs_three_writes_in_the_member_five_in_the_hub_and_one_for_each_slice() {
     let mut world = World::new(1);
@@ -54,6 +56,8 @@ fn the_first_export_costs_three_writes_in_the_member_five_in_the_hub_and_one_for
     assert_settled(&world);
 }
 
+/// Rule W2: An exported Service gets one more slice
+/// Then: The export of the new slice costs 1 write
 #[test]
 fn each_further_slice_of_an_export_costs_one_write() {
     let mut world = fleet(0, ConsumerType::ClusterIp);
@@ -63,6 +67,9 @@ fn each_further_slice_of_an_export_costs_one_write() {
     assert_eq!(world.lines_since(mark), ["member-1 creates EndpointSliceExport"]);
 }
 
+/// Rule W3: A Service is imported by K members
+/// Then: The import costs 10 writes in each importing member. For each importing member, the import costs 4 writes in
+/// the hub, and 1 more write in the hub for each exported slice. The exporting member makes no write
 #[test]
 fn the_first_import_costs_each_importer_the_same() {
     for importers in [1, 2, 3] {
@@ -107,6 +114,8 @@ fn the_first_import_costs_each_importer_the_same() {
     }
 }
 
+/// Rule W4: The endpoints of a slice with K importing members change
+/// Then: The change costs 1 + 2K writes. The exporting member makes no write
 #[test]
 fn a_change_of_endpoints_costs_1_plus_2k_writes() {
     for importers in 0..=3 {
@@ -126,6 +135,8 @@ fn a_change_of_endpoints_costs_1_plus_2k_writes() {
     }
 }
 
+/// Rule W5: A slice changes only in a field that importing members cannot see
+/// Then: The change costs no write
 #[test]
 fn changes_that_importers_cannot_see_cost_nothing() {
     let mut world = fleet(2, ConsumerType::ClusterIp);
@@ -158,6 +169,8 @@ fn changes_that_importers_cannot_see_cost_nothing() {
     assert_eq!(world.lines_since(mark), [""; 0]);
 }
 
+/// Rule W6: A change of a slice is undone before the agent exports the change, or a Service has a burst of changes
+/// Then: An undone change costs no write. A burst of changes costs only the writes of its last change
 #[test]
 fn a_change_that_is_undone_before_it_is_exported_costs_nothing() {
     let mut world = fleet(1, ConsumerType::ClusterIp);
@@ -168,6 +181,7 @@ fn a_change_that_is_undone_before_it_is_exported_costs_nothing() {
     assert_eq!(world.lines_since(mark), [""; 0]);
 }
 
+/// Also rule W6.
 #[test]
 fn a_burst_of_changes_costs_no_more_than_its_last() {
     let mut world = fleet(1, ConsumerType::ClusterIp);
@@ -179,6 +193,8 @@ fn a_burst_of_changes_costs_no_more_than_its_last() {
     assert_eq!(world.ledger.len() - mark, 3, "{:#?}", world.lines_since(mark));
 }
 
+/// Rule W7: All agents restart in a fleet without pending changes
+/// Then: The restart costs no write
 #[test]
 fn a_restart_of_everyone_costs_nothing() {
     for consumer in [ConsumerType::LoadBalancer, ConsumerType::ClusterIp] {
@@ -191,6 +207,7 @@ fn a_restart_of_everyone_costs_nothing() {
     }
 }
 
+/// Also rule M3.
 #[test]
 fn an_address_of_the_load_balancer_costs_one_write() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -204,6 +221,9 @@ fn an_address_of_the_load_balancer_costs_one_write() {
     assert_eq!(world.lines_since(mark), ["member-2 patches status of MultiClusterService"]);
 }
 
+/// Rule W8: A Service is no longer exported
+/// Then: For a Service with one slice and one importing member, the withdrawal of the export costs 16 writes. Each
+/// write of the withdrawal undoes an earlier write
 #[test]
 fn an_unexport_costs_each_side_what_it_must_undo() {
     let mut world = fleet(1, ConsumerType::ClusterIp);
@@ -234,6 +254,8 @@ fn an_unexport_costs_each_side_what_it_must_undo() {
     assert_settled(&world);
 }
 
+/// Rule W9: A MultiClusterService is deleted
+/// Then: For an imported Service with one slice, the end of the import costs 11 writes
 #[test]
 fn an_import_that_ends_costs_what_it_must_undo() {
     let mut world = fleet(1, ConsumerType::ClusterIp);
@@ -259,6 +281,7 @@ fn an_import_that_ends_costs_what_it_must_undo() {
     assert_settled(&world);
 }
 
+/// Also rule W4.
 #[test]
 fn a_large_slice_is_one_write_at_each_step() {
     let addresses: Vec<String> = (0..100).map(|last| format!("10.0.1.{last}")).collect();

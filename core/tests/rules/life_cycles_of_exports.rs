@@ -22,6 +22,9 @@ fn position(lines: &[String], line: &str) -> usize {
     lines.iter().position(|present| present == line).unwrap_or_else(|| panic!("{line:?} is in {lines:#?}"))
 }
 
+/// Rule S7: The weight of a ServiceExport changes from 0 to another value
+/// Then: The member agent starts a new export. The member agent exports no slice before the hub agent sets the outcome
+/// (accepted or conflicted) of the new export
 #[test]
 fn a_weight_that_comes_back_from_zero_starts_the_export_again() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -60,6 +63,7 @@ fn a_weight_that_becomes_invalid_after_zero_begins_nothing() {
     assert_eq!(export_condition(&world, 0, "Valid"), "ServiceExportInvalidWeightAnnotation");
 }
 
+/// Also rule S3.
 #[test]
 fn a_service_that_may_not_be_exported_any_more_is_withdrawn_and_comes_back_when_it_may() {
     type Change = fn(&mut Service);
@@ -88,6 +92,7 @@ fn a_service_that_may_not_be_exported_any_more_is_withdrawn_and_comes_back_when_
     }
 }
 
+/// Also rule S2.
 #[test]
 fn an_export_that_is_requested_before_its_service_exists_starts_with_it() {
     let mut world = World::new(1);
@@ -102,6 +107,7 @@ fn an_export_that_is_requested_before_its_service_exists_starts_with_it() {
     assert_settled(&world);
 }
 
+/// Also rule H13.
 #[test]
 fn the_last_export_to_go_takes_the_hub_s_import_with_it() {
     let mut world = fleet(0, ConsumerType::LoadBalancer);
@@ -122,6 +128,8 @@ fn the_last_export_to_go_takes_the_hub_s_import_with_it() {
     assert_eq!(two.hub.all().count(), 0);
 }
 
+/// Rule E10: The label `kubernetes.io/service-name` of a source slice changes to the name of another Service
+/// Then: The member agent exports the slice as a slice of this other Service
 #[test]
 fn a_slice_that_moves_to_another_service_is_exported_for_that_one() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -146,6 +154,9 @@ fn a_slice_that_moves_to_another_service_is_exported_for_that_one() {
     assert_eq!(bound(&world, 1, "work-web"), ["10.0.0.9"], "nobody's any more");
 }
 
+/// Rule E14: A source slice is deleted and created again under the same name
+/// Then: The member agent creates an EndpointSliceExport for the new slice, and deletes the EndpointSliceExport of the
+/// old slice
 #[test]
 fn a_slice_made_again_under_its_name_gets_an_export_of_its_own_and_the_old_one_goes() {
     for seed in 0..30 {
@@ -161,6 +172,9 @@ fn a_slice_made_again_under_its_name_gets_an_export_of_its_own_and_the_old_one_g
     }
 }
 
+/// Rule S16: A namespace is deleted: its Services, slices and ServiceExports are removed in any order
+/// Then: The member agent withdraws all exports and slices of the namespace. Then the member agent removes the
+/// finalizers of the ServiceExports
 #[test]
 fn what_vanishes_with_the_namespace_of_its_service_is_withdrawn_in_any_order() {
     for seed in 0..40 {
@@ -175,6 +189,8 @@ fn what_vanishes_with_the_namespace_of_its_service_is_withdrawn_in_any_order() {
     }
 }
 
+/// Rule H18: The namespace of the Service does not exist in the hub
+/// Then: The hub agent creates the ServiceImport as soon as the namespace exists
 #[test]
 fn an_import_in_the_hub_waits_for_its_namespace_and_goes_on_in_the_moment_that_it_is_made() {
     let mut world = World::new(2);
@@ -191,6 +207,9 @@ fn an_import_in_the_hub_waits_for_its_namespace_and_goes_on_in_the_moment_that_i
     assert_settled(&world);
 }
 
+/// Rule H19: The namespace of the Service disappears from the hub
+/// Then: The agents keep exports, claims and imported slices. When the namespace exists again, the hub agent grants the
+/// claim (InternalServiceImport) that was granted before
 #[test]
 fn a_namespace_that_vanishes_from_the_hub_takes_nothing_away_and_its_claimer_has_it_again() {
     let mut world = fleet(2, ConsumerType::LoadBalancer);
@@ -215,6 +234,10 @@ fn a_namespace_that_vanishes_from_the_hub_takes_nothing_away_and_its_claimer_has
     assert_settled(&world);
 }
 
+/// Rule S20: The ports of an accepted export change, and the hub agent has not set the new outcome yet. Or the hub has
+/// lost the export (restore from a backup)
+/// Then: The previous outcome (accepted) stays valid until the hub agent sets the new outcome. Until then, the member
+/// agent continues to export slices
 #[test]
 fn slices_stay_exported_by_the_previous_outcome_until_the_hub_resolves_the_changed_ports() {
     let source = service("work/app").ports(&[port("http", 81)]);
@@ -230,6 +253,9 @@ fn slices_stay_exported_by_the_previous_outcome_until_the_hub_resolves_the_chang
     }
 }
 
+/// Rule S17: Another writer edits the conditions of a ServiceExport
+/// Then: The member agent restores the conditions that the agent owns. The conditions of other writers keep their
+/// content and their position in the list
 #[test]
 fn conditions_edited_by_hand_are_mended_and_those_of_others_stay() {
     let mut world = fleet(0, ConsumerType::LoadBalancer);
@@ -266,6 +292,9 @@ fn shown(world: &World) -> (Vec<String>, Vec<i32>) {
     (clusters, ports.unwrap_or_default())
 }
 
+/// Rule H20: Members start or stop exporting a Service, or all exporting members change to the same new ports
+/// Then: The importing members update three parts of the import: the list of exporting clusters in the status, the
+/// ports of the derived Service, and the slices
 #[test]
 fn importers_follow_the_exporters_that_join_and_leave_and_their_ports() {
     let mut world = fleet(2, ConsumerType::LoadBalancer);
@@ -286,6 +315,9 @@ fn importers_follow_the_exporters_that_join_and_leave_and_their_ports() {
     assert_settled(&world);
 }
 
+/// Rule S15: An export is conflicted
+/// Then: The member agent sets `Conflict=True` on the ServiceExport and exports no slices. The member agent exports the
+/// slices as soon as the conflict ends
 #[test]
 fn a_conflicted_export_exports_no_slices_until_the_winner_has_left() {
     let mut world = fleet(2, ConsumerType::LoadBalancer);
@@ -306,6 +338,8 @@ fn a_conflicted_export_exports_no_slices_until_the_winner_has_left() {
     assert_settled(&world);
 }
 
+/// Rule A5: Somebody deletes an object that an agent created
+/// Then: The agent creates the object again. The fleet is in the same state as before
 #[test]
 fn any_object_of_ours_that_somebody_deletes_is_recreated() {
     let settled = fleet(1, ConsumerType::LoadBalancer);
@@ -389,6 +423,8 @@ fn edits() -> [(Who, Kind, Edit); 13] {
     ]
 }
 
+/// Rule A6: Somebody edits an object that an agent created, while the agents run or are stopped
+/// Then: The agent repairs the object. The fleet is in the same state as before
 #[test]
 fn whatever_of_ours_somebody_edits_is_mended() {
     let settled = fleet(1, ConsumerType::LoadBalancer);
@@ -413,6 +449,7 @@ fn whatever_of_ours_somebody_edits_is_mended() {
     }
 }
 
+/// Also rule A6.
 #[test]
 fn a_name_that_somebody_used_for_another_service_is_used_again_when_it_is_free() {
     let mut settled = World::new(2);
@@ -439,6 +476,7 @@ fn a_name_that_somebody_used_for_another_service_is_used_again_when_it_is_free()
     }
 }
 
+/// Also rule S14.
 #[test]
 fn an_export_that_its_member_knows_nothing_of_goes() {
     let mut world = fleet(0, ConsumerType::LoadBalancer);
@@ -452,6 +490,8 @@ fn an_export_that_its_member_knows_nothing_of_goes() {
     assert_eq!(names(&world, Who::Hub, Kind::EndpointSliceExport).len(), 1);
 }
 
+/// Rule S21: A conflicted export is withdrawn (rules S2, S3, S4) or denied (rule T10)
+/// Then: The member agent sets `Conflict=Unknown`, because a Service that is not exported cannot be in conflict
 #[test]
 fn what_is_not_exported_any_more_is_in_conflict_with_nobody() {
     type Way<'a> = (&'a str, &'a dyn Fn(&mut World));
@@ -491,6 +531,8 @@ fn what_is_not_exported_any_more_is_in_conflict_with_nobody() {
     }
 }
 
+/// Rule S22: The weight of a ServiceExport becomes invalid while the export is being withdrawn
+/// Then: The member agent completes the withdrawal and starts no new export (rule S5)
 #[test]
 fn an_invalid_weight_does_not_restart_an_export_being_withdrawn() {
     for seed in 0..20 {

@@ -24,6 +24,7 @@ fn give_address(world: &mut World, member: usize, name: &str) {
     world.run();
 }
 
+/// Also rule C3.
 #[test]
 fn when_the_claimer_leaves_the_one_that_waits_takes_over_with_all_slices() {
     type Leave = fn(&mut World);
@@ -51,6 +52,10 @@ fn when_the_claimer_leaves_the_one_that_waits_takes_over_with_all_slices() {
     }
 }
 
+/// Rule C4: A granted exclusive claim (InternalServiceImport) changes to ClusterIP, and later back to LoadBalancer
+/// Then: At the first change, the member keeps its slices, and another member may get the exclusive claim. After the
+/// second change, the claim is pending as long as another member has the exclusive claim. While the claim is pending,
+/// the member imports as before (rule I6)
 #[test]
 fn a_claimer_that_turns_to_share_keeps_its_slices_and_frees_the_claim() {
     let mut world = fleet(2, ConsumerType::LoadBalancer);
@@ -73,6 +78,7 @@ fn a_claimer_that_turns_to_share_keeps_its_slices_and_frees_the_claim() {
     assert_settled(&world);
 }
 
+/// Also rule M7.
 #[test]
 fn a_multi_cluster_service_that_changes_its_target_changes_slices_and_ports_of_its_derived_service() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -93,6 +99,8 @@ fn a_multi_cluster_service_that_changes_its_target_changes_slices_and_ports_of_i
     assert_settled(&world);
 }
 
+/// Rule M8: The target of a MultiClusterService changes, and no member exports the new target
+/// Then: The member agent deletes the derived Service after 30 s (`--derived-service-grace`, rule M10)
 #[test]
 fn a_multi_cluster_service_whose_new_target_nobody_exports_loses_its_derived_service_after_the_grace() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -107,6 +115,10 @@ fn a_multi_cluster_service_whose_new_target_nobody_exports_loses_its_derived_ser
     assert_settled(&world);
 }
 
+/// Rule M9: Two MultiClusterServices in one namespace have the same target
+/// Then: The first MultiClusterService imports the target. The second MultiClusterService has `Valid=Unknown` until the
+/// first MultiClusterService is deleted or changes its target. The member agent never changes the ServiceImport of the
+/// first MultiClusterService for the second (bug B10)
 #[test]
 fn of_two_multi_cluster_services_for_one_import_the_second_waits_and_takes_over_when_the_first_goes() {
     type Leave = fn(&mut World);
@@ -132,6 +144,9 @@ fn of_two_multi_cluster_services_for_one_import_the_second_waits_and_takes_over_
     }
 }
 
+/// Rule M14: A MultiClusterService is replaced by one with another name
+/// Then: The member agent binds the imported slices to the new derived Service as soon as the new derived Service
+/// exists (bug B11)
 #[test]
 fn a_multi_cluster_service_replaced_under_another_name_takes_the_slices_with_it() {
     for seed in 0..40 {
@@ -146,6 +161,7 @@ fn a_multi_cluster_service_replaced_under_another_name_takes_the_slices_with_it(
     }
 }
 
+/// Also rule M13.
 #[test]
 fn a_multi_cluster_service_deleted_and_made_again_at_once_imports_again() {
     for seed in 0..40 {
@@ -160,6 +176,7 @@ fn a_multi_cluster_service_deleted_and_made_again_at_once_imports_again() {
     }
 }
 
+/// Also rule M10.
 #[test]
 fn a_derived_service_is_kept_for_its_grace_after_its_last_exporter_left() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -187,6 +204,7 @@ fn a_derived_service_is_kept_for_its_grace_after_its_last_exporter_left() {
     assert_settled(&world);
 }
 
+/// Also rule M11.
 #[test]
 fn the_grace_of_a_derived_service_begins_again_with_a_restart_and_ends_nevertheless() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -200,6 +218,8 @@ fn the_grace_of_a_derived_service_begins_again_with_a_restart_and_ends_neverthel
     assert!(derived(&world, 1, "work-app").is_none());
 }
 
+/// Rule M16: A user deletes the derived Service
+/// Then: The member agent creates the derived Service again, and binds the imported slices to the new derived Service
 #[test]
 fn a_derived_service_deleted_by_a_user_is_recreated_and_its_slices_are_bound_to_it() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -215,6 +235,8 @@ fn a_derived_service_deleted_by_a_user_is_recreated_and_its_slices_are_bound_to_
     assert_settled(&world);
 }
 
+/// Rule M15: A user edits the derived Service
+/// Then: The member agent restores the derived Service in one write. The derived Service keeps its address
 #[test]
 fn a_derived_service_edited_by_hand_is_mended_and_keeps_its_address() {
     type Edit = fn(&mut fleetnet_core::model::Service);
@@ -237,6 +259,10 @@ fn a_derived_service_edited_by_hand_is_mended_and_keeps_its_address() {
     }
 }
 
+/// Rule M18: A user edits the labels of a MultiClusterService
+/// Then: The member agent restores the labels. The derived Service stays, even during the 30 s of
+/// `--derived-service-grace` (rule M10). If an edited label contains the name of a Service that is not the derived
+/// Service, the agent binds no slice to that Service
 #[test]
 fn labels_of_a_multi_cluster_service_edited_by_hand_are_mended_and_its_derived_service_stays() {
     for (case, import_label, derived_label) in [
@@ -256,6 +282,7 @@ fn labels_of_a_multi_cluster_service_edited_by_hand_are_mended_and_its_derived_s
     }
 }
 
+/// Also rule M18.
 #[test]
 fn a_label_edited_while_nobody_exports_costs_the_derived_service_no_second_of_its_grace() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -277,6 +304,11 @@ fn a_label_edited_while_nobody_exports_costs_the_derived_service_no_second_of_it
     assert!(derived(&world, 1, "work-app").is_none(), "it ends all the same");
 }
 
+/// Rule D11: A claim (InternalServiceImport) is deleted while the ServiceImport is missing, because the Service's
+/// namespace disappeared from the hub
+/// Then: The hub agent deletes the distributed slices (EndpointSliceImports) of the deleted claim. The distributed
+/// slices of other claims stay. Distributed slices also stay if somebody edited their EndpointSliceExport so that it
+/// belongs to another Service
 #[test]
 fn a_multi_cluster_service_deleted_while_the_service_s_namespace_is_missing_in_the_hub_leaves_nothing() {
     for seed in 0..20 {
@@ -292,6 +324,9 @@ fn a_multi_cluster_service_deleted_while_the_service_s_namespace_is_missing_in_t
     }
 }
 
+/// Rule M19: The namespace of a MultiClusterService is deleted
+/// Then: The member agent deletes all objects of the MultiClusterService. The hub agent grants the next pending claim
+/// (InternalServiceImport)
 #[test]
 fn a_multi_cluster_service_that_vanishes_with_its_namespace_takes_all_that_was_made_for_it_with_it() {
     for seed in 0..40 {
@@ -305,6 +340,9 @@ fn a_multi_cluster_service_that_vanishes_with_its_namespace_takes_all_that_was_m
     }
 }
 
+/// Rule M20: The namespace `fleet-system` of a member is deleted
+/// Then: The member agent creates all derived Services and imported slices in `fleet-system` again when the namespace
+/// exists again
 #[test]
 fn what_vanished_with_the_system_namespace_of_an_importer_is_recreated_when_it_is_back() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
@@ -318,6 +356,7 @@ fn what_vanished_with_the_system_namespace_of_an_importer_is_recreated_when_it_i
     assert_settled(&world);
 }
 
+/// Also rule E11.
 #[test]
 fn exports_and_imports_of_one_cluster_do_not_meet() {
     let mut world = World::new(1);

@@ -33,6 +33,12 @@ fn copy_keys(view: &hub::Planner, slice: &HubSlice, importers: &[&str]) -> Vec<b
     importers.iter().map(|importer| !writes(view, &key(importer)).is_empty()).collect()
 }
 
+/// Rule T53: The exports of a member cause as many objects in the namespaces of other members as `--member-fan-out`
+/// allows (50,000)
+/// Then: The hub agent creates no further EndpointSliceImports of the member's slices, and no further
+/// MergedServiceImports of Services that only such members export. Existing objects stay and are updated. A slice may
+/// replace another slice of its Service that waits for it. What waits for room is planned again when there is room for
+/// a tenth of the limit
 #[test]
 fn a_member_causes_a_limited_number_of_distributed_slices_and_those_that_exist_stay() {
     let importers = ["member-3", "member-4", "member-5"];
@@ -67,6 +73,7 @@ fn a_member_causes_a_limited_number_of_distributed_slices_and_those_that_exist_s
     assert_eq!(copy_keys(&view, &two, &importers), [true; 3], "there is room again");
 }
 
+/// Also rule T53.
 #[test]
 fn a_member_causes_a_limited_number_of_merged_imports() {
     let members = ["member-1", "member-2", "member-3"];
@@ -104,6 +111,8 @@ fn a_member_causes_a_limited_number_of_merged_imports() {
     assert_eq!(creates(&view, "work/shared"), 3);
 }
 
+/// Rule U25: A member announces features that it did not announce before, several times in a minute
+/// Then: Lost features count at once. Gained features count at most once a minute
 #[test]
 fn a_member_gains_features_at_most_once_a_minute_and_loses_them_at_once() {
     let few = Features::ALL.without(Feature::IPv6).without(Feature::EndpointDetails);
@@ -177,6 +186,12 @@ fn imported<const N: usize>(view: &fleetnet_core::member::Planner, numbers: [usi
     })
 }
 
+/// Rule T54: An exporting cluster has more slices or endpoints of a Service than `--max-imported-slices` (400) or
+/// `--max-imported-endpoints` (10,000) of the importing member agent allow
+/// Then: The agent imports slices up to the limits: first those whose import has begun, then those with the first
+/// names. Of the last one, it imports the first endpoints; if its import has not begun, it begins only when the slice
+/// fits whole. It removes imported slices beyond the limits. The reason `TooManyEndpoints` is in the log and in an
+/// Event on the user's object, the same for all slices of the Service and cluster
 #[test]
 fn of_a_service_and_an_exporter_only_so_many_slices_and_endpoints_are_imported() {
     let marked = |number, endpoints| given(number, endpoints).marked();
@@ -199,6 +214,7 @@ fn of_a_service_and_an_exporter_only_so_many_slices_and_endpoints_are_imported()
     }
 }
 
+/// Also rule T54.
 #[test]
 fn slices_that_are_imported_stay_when_others_come_before_them() {
     let new = importing([given(1, 1), given(2, 1), given(3, 1)]);
@@ -218,6 +234,7 @@ fn slices_that_are_imported_stay_when_others_come_before_them() {
     assert!(!writes(&view, &Key::SliceImport(in_system("member-2-work-app-1"))).is_empty(), "now it fits");
 }
 
+/// Also rule T54.
 #[test]
 fn a_share_follows_each_change_of_its_slices() {
     let mut view = importing([given(1, 2).marked(), given(2, 2).marked(), given(3, 1).marked()]);
@@ -258,6 +275,12 @@ fn creates_export(view: &fleetnet_core::member::Planner, path: &str) -> bool {
     writes(view, &Key::Export(named(path))).iter().any(creates)
 }
 
+/// Rule S30: A namespace has as many exported Services as `--max-exports-per-namespace` of the member agent allows
+/// (500), or two and a half times as many exported slices
+/// Then: The agent creates no further InternalServiceExport (or EndpointSliceExport) for the namespace, by neither API.
+/// The ServiceExport has the condition `Valid=False` with reason `TooManyExports`. By the standard API, the condition
+/// `Ready` is False with reason `Failed`, and its message says the cause. Existing exports stay. When one is gone, the
+/// next one begins. A slice may replace an exported slice of its Service that waits for it
 #[test]
 fn a_namespace_has_a_limited_number_of_exports_and_those_that_exist_stay() {
     let objects = ["work/one", "work/two", "work/three", "shop/one"].into_iter().flat_map(exporting);
@@ -275,6 +298,7 @@ fn a_namespace_has_a_limited_number_of_exports_and_those_that_exist_stay() {
     assert!(creates_export(&view, "work/three"));
 }
 
+/// Also rule S30.
 #[test]
 fn the_limit_of_a_namespace_counts_exports_of_both_apis() {
     let mut view = fleetnet_core::member::Planner::new(Settings {
@@ -304,6 +328,7 @@ fn the_limit_of_a_namespace_counts_exports_of_both_apis() {
     assert!(ready.message.contains("has 2 exported Services already"), "{ready:?}");
 }
 
+/// Also rule S30.
 #[test]
 fn a_namespace_has_two_and_a_half_times_as_many_exported_slices() {
     let path = |number: usize| format!("work/app-{number}");

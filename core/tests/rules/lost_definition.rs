@@ -83,6 +83,9 @@ fn key_of(export: &HubSlice) -> hub::Key {
     hub::Key::Slice(export.meta.name.name.clone())
 }
 
+/// Rule U12: The CRD of MemberAgent is deleted
+/// Then: For 60 s, the agents use the features that the peers announced last. After the 60 s, the agents write changed
+/// objects in the Go form (as Go agents write objects). The agents do not rewrite unchanged objects
 #[test]
 fn the_hub_goes_on_in_the_last_form_for_a_minute_and_then_in_the_go_form() {
     let export = slice_export("member-1", &changed()).marked();
@@ -98,6 +101,7 @@ fn the_hub_goes_on_in_the_last_form_for_a_minute_and_then_in_the_go_form() {
     assert_eq!(carried(&writes(&none, &key_of(&export))), addresses(&["10.0.0.1", "10.0.0.3"]), "and what is new");
 }
 
+/// Also rule U12.
 #[test]
 fn the_hub_rewrites_no_copy_for_want_of_the_definition() {
     let export = slice_export("member-1", &rich()).marked();
@@ -110,6 +114,10 @@ fn the_hub_rewrites_no_copy_for_want_of_the_definition() {
     }
 }
 
+/// Rule U13: The CRD of MemberAgent is missing, or the agent may not list MemberAgents, also at the start of the agent
+/// Then: The agents neither remove nor change existing objects that the Go form (as Go agents write objects) cannot
+/// represent (IPv6 slices, headless Services). The agents create no new objects that the Go form cannot represent. The
+/// agents still update the exported slices of a headless Service
 #[test]
 fn a_copy_that_the_go_form_cannot_carry_is_neither_removed_nor_changed() {
     let export = slice_export("member-1", &six("fd00::2")).marked();
@@ -125,6 +133,7 @@ fn a_copy_that_the_go_form_cannot_carry_is_neither_removed_nor_changed() {
     }
 }
 
+/// Also rules A13, U14.
 #[test]
 fn a_peer_has_six_minutes_for_its_first_announcement() {
     let export = slice_export("member-1", &six("fd00::1")).marked();
@@ -158,6 +167,7 @@ fn headless() -> ImportStatus {
     ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) }
 }
 
+/// Also rule U13.
 #[test]
 fn a_claim_of_a_headless_service_is_kept_as_it_is_and_none_is_granted() {
     let fresh = claim("member-2", &service_import("work/app"));
@@ -170,6 +180,7 @@ fn a_claim_of_a_headless_service_is_kept_as_it_is_and_none_is_granted() {
     assert_eq!(service_plan(&headless(), &fresh.marked(), false), [unmark]);
 }
 
+/// Also rule U12.
 #[test]
 fn an_answer_keeps_the_session_affinity_that_it_shows_until_it_changes() {
     let sticky = ImportStatus { session_affinity: STICKY, ..resolved(&["member-1"]) };
@@ -181,6 +192,7 @@ fn an_answer_keeps_the_session_affinity_that_it_shows_until_it_changes() {
     assert_eq!(service_plan(&sticky, &before, true), [answer]);
 }
 
+/// Also rule U14.
 #[test]
 fn a_kept_claim_is_planned_again_when_the_wait_for_an_announcement_ends_only_if_it_would_change_then() {
     let sticky = ImportStatus { session_affinity: STICKY, ..resolved(&["member-1"]) };
@@ -219,6 +231,7 @@ fn app_slice() -> Key {
     Key::SliceExport(named("work/app-1"))
 }
 
+/// Also rule U12.
 #[test]
 fn a_member_goes_on_in_the_last_form_for_a_minute_and_then_in_the_go_form() {
     let stored = slice_export("member-1", &rich());
@@ -235,6 +248,7 @@ fn a_member_goes_on_in_the_last_form_for_a_minute_and_then_in_the_go_form() {
     }
 }
 
+/// Also rule U13.
 #[test]
 fn an_export_that_the_go_form_cannot_carry_is_neither_withdrawn_nor_changed() {
     let stored = slice_export("member-1", &six("fd00::1"));
@@ -259,6 +273,7 @@ fn an_export_that_the_go_form_cannot_carry_is_neither_withdrawn_nor_changed() {
     assert_eq!(writes(&view, &app_slice()), withdrawn, "that of a slice which is gone goes");
 }
 
+/// Also rule U14.
 #[test]
 fn a_member_whose_hub_announces_nothing_waits_six_minutes_before_it_withdraws() {
     let stored = slice_export("member-1", &six("fd00::1"));
@@ -279,6 +294,7 @@ fn headless_export(stored: Option<&InternalServiceExport>) -> Vec<Object> {
     objects.into_iter().chain(stored.map(|stored| stored.clone().object())).collect()
 }
 
+/// Also rule U13.
 #[test]
 fn a_headless_export_is_kept_as_it_is_its_slices_follow_and_none_is_begun() {
     let app = Key::Export(named("work/app"));
@@ -298,6 +314,7 @@ fn a_headless_export_is_kept_as_it_is_its_slices_follow_and_none_is_begun() {
     assert_eq!(planned(&not_listed, &app_slice()), Plan::default());
 }
 
+/// Also rule U14.
 #[test]
 fn a_headless_export_ends_when_the_hub_does_not_announce_that_in_six_minutes() {
     let app = Key::Export(named("work/app"));
@@ -310,6 +327,7 @@ fn a_headless_export_ends_when_the_hub_does_not_announce_that_in_six_minutes() {
     assert_eq!(reported, [Kind::ServiceExport], "it is told first");
 }
 
+/// Also rule U12.
 #[test]
 fn an_export_keeps_the_session_affinity_that_it_shows_until_it_changes() {
     let app = Key::Export(named("work/app"));

@@ -70,6 +70,11 @@ fn written(membership: &InternalMemberCluster, plan: &Plan) -> InternalMemberClu
     written
 }
 
+/// Rule O10: The InternalMemberCluster of a member has the state `Join`
+/// Then: The member agent sets the condition `Joined` True (`AgentJoined`) in its entries of `status.agentStatus`:
+/// `ServiceExportImportAgent` and `MultiClusterServiceAgent`, by the parts that are on. It sends a heartbeat for both
+/// with one write, at the period in `spec.heartbeatPeriodSeconds` with a jitter of 5%, and not before the next whole
+/// second. Entries of other agents stay as they are
 #[test]
 fn a_member_that_joins_says_so_and_sends_heartbeats_at_the_period() {
     let mut membership = internal_member_cluster("member-1", MembershipState::Join);
@@ -93,6 +98,7 @@ fn a_member_that_joins_says_so_and_sends_heartbeats_at_the_period() {
     }
 }
 
+/// Also rule O10.
 #[test]
 fn a_heartbeat_is_never_due_in_the_second_of_the_last_one() {
     for last in 10..60 {
@@ -105,6 +111,7 @@ fn a_heartbeat_is_never_due_in_the_second_of_the_last_one() {
     }
 }
 
+/// Also rule O10.
 #[test]
 fn entries_of_other_agents_and_the_order_stay() {
     let other = AgentStatus::Other(r#"{"type":"MemberAgent","properties":{"x":1}}"#.into());
@@ -127,6 +134,7 @@ fn entries_of_other_agents_and_the_order_stay() {
     assert_eq!(plan(&mut view, 10), Plan::default());
 }
 
+/// Also rule O10.
 #[test]
 fn a_new_generation_is_answered_at_once() {
     let mut membership = internal_member_cluster("member-1", MembershipState::Join);
@@ -135,6 +143,12 @@ fn a_new_generation_is_answered_at_once() {
     assert_eq!(plan(&mut member(&membership, []), 11).writes, [expected], "the condition is true since the same time");
 }
 
+/// Rule O11: The InternalMemberCluster has the state `Leave`
+/// Then: The member agent deletes all ServiceExports and MultiClusterServices of its cluster, which ends its exports
+/// and imports. Once they are gone, it sets `Joined` False (`AgentLeft`), and sends no more heartbeats. What users
+/// create after that stays until the InternalMemberCluster changes. While a ServiceExport or MultiClusterService is
+/// undecodable or not listed, it does not say that it has left. With `--enable-networking-features=false` it deletes
+/// nothing, and says at once that it has left
 #[test]
 fn a_member_that_leaves_deletes_its_exports_and_imports_and_then_says_that_it_has_left() {
     let mut membership = internal_member_cluster("member-1", MembershipState::Leave);
@@ -166,6 +180,7 @@ fn a_member_that_leaves_deletes_its_exports_and_imports_and_then_says_that_it_ha
     assert_eq!(plan(&mut view, 1_000), Plan::default(), "there are no heartbeats any more");
 }
 
+/// Also rule O11.
 #[test]
 fn a_member_does_not_say_that_it_has_left_before_it_knows_all_objects() {
     let membership = internal_member_cluster("member-1", MembershipState::Leave);
@@ -184,6 +199,10 @@ fn a_member_does_not_say_that_it_has_left_before_it_knows_all_objects() {
     assert_eq!(plan(&mut view, 21).writes.len(), 1);
 }
 
+/// Rule O24: The InternalMemberCluster has the state `Leave`, and the member agent has not seen the change to it: the
+/// agent has just started, or the hub was restored from a backup
+/// Then: For 10 minutes, the member agent deletes nothing, changes nothing of the standard API, and reports
+/// `LeavePostponed`. A manager or operator who writes `Join` in this time ends the request
 #[test]
 fn an_old_request_to_leave_waits_and_ends_when_the_manager_lets_the_member_join() {
     let export = service_export("work/app");
@@ -265,6 +284,11 @@ fn keys() -> [Key; 4] {
     ]
 }
 
+/// Rule O25: A member that uses the standard API leaves
+/// Then: Its ServiceExports of the standard API stay, but request nothing: `Ready=False`, with an Event `MemberLeaves`.
+/// The member agent removes its exports from the hub, and its ServiceImports, derived Services and imported slices at
+/// once. Only then it reports `AgentLeft`. It does not use the standard API again before the state is `Join`, also when
+/// the InternalMemberCluster is gone. Until the InternalMemberClusters are listed, exports and imports stay as they are
 #[test]
 fn a_member_that_leaves_ends_the_standard_api_before_it_says_so_and_keeps_what_users_made() {
     let (mut view, export) = leaving_by_standard_api();
@@ -312,6 +336,7 @@ fn a_member_that_leaves_ends_the_standard_api_before_it_says_so_and_keeps_what_u
     assert!(created[2].contains(&"create StandardServiceImport".to_owned()), "{created:?}");
 }
 
+/// Also rule O25.
 #[test]
 fn a_member_does_not_say_that_it_has_left_before_it_knows_the_objects_of_the_standard_api() {
     let leave = internal_member_cluster("member-1", MembershipState::Leave);
@@ -333,6 +358,7 @@ fn a_member_does_not_say_that_it_has_left_before_it_knows_the_objects_of_the_sta
     assert_eq!(left(&undecodable), 0);
 }
 
+/// Also rules O24, O25.
 #[test]
 fn the_standard_api_waits_until_it_is_known_if_the_member_leaves() {
     let leave = internal_member_cluster("member-1", MembershipState::Leave);
@@ -359,6 +385,7 @@ fn the_standard_api_waits_until_it_is_known_if_the_member_leaves() {
     }
 }
 
+/// Also rule O11.
 #[test]
 fn an_agent_whose_parts_are_off_deletes_nothing_and_says_at_once_that_it_has_left() {
     let mut membership = internal_member_cluster("member-1", MembershipState::Leave);
@@ -371,6 +398,7 @@ fn an_agent_whose_parts_are_off_deletes_nothing_and_says_at_once_that_it_has_lef
     assert_eq!(plan(&mut view, 1_000), Plan::default());
 }
 
+/// Also rule O11.
 #[test]
 fn what_users_create_after_the_agents_have_left_stays() {
     let mut membership = internal_member_cluster("member-1", MembershipState::Leave);
@@ -379,6 +407,8 @@ fn what_users_create_after_the_agents_have_left_stays() {
     assert_eq!(planned(&view, &Key::Membership), Plan::default());
 }
 
+/// Rule O12: The state is another one, or the object is of another member
+/// Then: The member agent does nothing
 #[test]
 fn an_unknown_state_and_the_membership_of_another_member_change_nothing() {
     let unknown = internal_member_cluster("member-1", MembershipState::Other);

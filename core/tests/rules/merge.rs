@@ -53,6 +53,9 @@ fn served(import: &MergedImport, cluster: usize) -> Vec<String> {
     import.clusters[cluster].ports.as_ref().map_or(vec!["all".to_owned()], |ports| ports.iter().map(shown).collect())
 }
 
+/// Rule MC7: Several clusters export a Service
+/// Then: The first export in the order of rule MC13 decides each property. The ports are the union of all ports. The
+/// families are those that all clusters have. All exports show the conflicts with their reasons, also the oldest one
 #[test]
 fn ports_are_merged_by_name_and_then_by_number() {
     let hinted = ServicePort { app_protocol: Some("h2c".into()), ..port("tcp", 42) };
@@ -79,6 +82,7 @@ fn ports_are_merged_by_name_and_then_by_number() {
     }
 }
 
+/// Also rule MC7.
 #[test]
 fn a_port_without_a_name_gets_one_beside_others() {
     let unnamed = [port("", 80)];
@@ -92,6 +96,7 @@ fn a_port_without_a_name_gets_one_beside_others() {
     assert_eq!(served(&import, 1), ["all"]);
 }
 
+/// Also rule MC7.
 #[test]
 fn malformed_ports_and_names_of_kubernetes_are_left_out() {
     let ports =
@@ -117,6 +122,7 @@ fn malformed_ports_and_names_of_kubernetes_are_left_out() {
     assert_eq!(&*import.properties.annotations["note"], "any value");
 }
 
+/// Also rule MC7.
 #[test]
 fn the_oldest_export_decides_and_each_disagreement_has_its_reason() {
     let properties =
@@ -161,6 +167,7 @@ fn the_oldest_export_decides_and_each_disagreement_has_its_reason() {
     }
 }
 
+/// Also rule MC7.
 #[test]
 fn exports_of_one_second_are_in_the_order_of_their_clusters() {
     let of =
@@ -173,6 +180,7 @@ fn exports_of_one_second_are_in_the_order_of_their_clusters() {
     assert_eq!(clusters, ["member-2", "member-3", "member-1"], "the youngest comes last");
 }
 
+/// Also rule MC7.
 #[test]
 fn families_are_those_of_all_and_of_a_headless_service_those_of_any() {
     use IpFamily::{IPv4, IPv6};
@@ -212,6 +220,7 @@ fn a_port() -> impl Strategy<Value = ServicePort> {
         .prop_map(|(name, protocol, number)| ServicePort { protocol: protocol.into(), ..port(name, number) })
 }
 
+/// Also rule MC7.
 #[test]
 fn merged_ports_fit_a_service_and_each_cluster_serves_only_what_it_has() {
     let exports = prop::collection::vec((prop::collection::vec(a_port(), 0..4), any::<bool>()), 1..5);

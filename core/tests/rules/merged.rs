@@ -66,6 +66,7 @@ fn deletes(object: &MergedServiceImport) -> Vec<Write> {
     vec![Write::delete(Kind::MergedServiceImport, &object.meta)]
 }
 
+/// Also rule T39.
 #[test]
 fn with_the_strict_policy_a_service_of_a_namespace_that_the_hub_does_not_have_is_not_imported() {
     let given = given(2, &import_of(&[export(1)]));
@@ -78,6 +79,11 @@ fn with_the_strict_policy_a_service_of_a_namespace_that_the_hub_does_not_have_is
     assert_eq!(writes(&view, &key(2)), []);
 }
 
+/// Rule MC5: The standard API exports a Service, or a member announces the feature `MulticlusterApi`
+/// Then: The hub agent creates a MergedServiceImport for each Service in the namespace of each member with the feature.
+/// The namespace of the Service need not exist in the hub, unless the hub agent runs with `--namespace-policy=strict`
+/// or `listed` (rules T39 and T40). It updates the objects after each change of the merged import, and deletes them
+/// after the last export or without the feature
 #[test]
 fn members_with_the_feature_get_the_merged_import_also_without_a_namespace_in_the_hub() {
     let without = member_agent("member-3", Features::ALL.without(Feature::MulticlusterApi), Features::ALL);
@@ -105,6 +111,7 @@ fn members_with_the_feature_get_the_merged_import_also_without_a_namespace_in_th
     assert_eq!(writes(&hub_view([strange.object(), agent(2)]), &of_strange), [], "no Service has this name");
 }
 
+/// Also rule MC5.
 #[test]
 fn a_merged_import_follows_the_exports_and_is_deleted_with_the_last() {
     let first = import_of(&[export(1)]);
@@ -129,6 +136,9 @@ fn a_merged_import_follows_the_exports_and_is_deleted_with_the_last() {
     assert_eq!(written(&planned(&view, &key(2))), Some(first));
 }
 
+/// Rule MC8: An export of the standard API is denied, or the standard API does not export the Service from its cluster
+/// any more
+/// Then: The condition `multicluster.x-k8s.io/Conflict` of the export becomes Unknown
 #[test]
 fn an_export_that_is_no_part_of_the_import_any_more_shows_no_outcome() {
     let condition = verdict("True", "PortConflict", "they disagree");
@@ -160,6 +170,7 @@ fn an_export_that_is_no_part_of_the_import_any_more_shows_no_outcome() {
     assert_eq!(shown(&view), None, "perhaps it may export");
 }
 
+/// Also rule MC5.
 #[test]
 fn an_announcement_of_the_feature_is_enough_to_get_all_services_and_its_end_takes_them() {
     let mut view = hub_view([agent(2)]);
@@ -177,6 +188,13 @@ fn an_announcement_of_the_feature_is_enough_to_get_all_services_and_its_end_take
     assert_eq!(writes(&view, &key(2)), deletes(&given(2, &import)));
 }
 
+/// Rule MC2: InternalServiceExports or MergedServiceImports are not listed, or their kind is absent, or an object is
+/// undecodable
+/// Then: MergedServiceImports stay as they are. If the export of one cluster of a merged import may be undecodable,
+/// this cluster stays in the import at its place, with those of its ports that other clusters serve too. The rest of
+/// the import follows the exports
+///
+/// Also rule MC3.
 #[test]
 fn nothing_is_decided_while_something_is_unknown() {
     let import = import_of(&[export(1)]);
@@ -208,6 +226,10 @@ fn nothing_is_decided_while_something_is_unknown() {
     assert_eq!(writes(&view, &app()), [], "perhaps the cluster may export");
 }
 
+/// Rule MC3: The namespace of a Service in the hub limits its exporters or importers
+/// Then: The merged import leaves out the exports of denied clusters, and their InternalServiceExports show the denial.
+/// A denied importer loses its MergedServiceImport. While rights are unknown, MergedServiceImports and outcomes stay as
+/// they are
 #[test]
 fn the_namespace_of_a_service_limits_exporters_and_importers() {
     let (one, both) = (import_of(&[export(1)]), import_of(&[export(1), export(3)]));
@@ -231,6 +253,7 @@ fn clusters(import: &MergedImport) -> Vec<&str> {
     import.clusters.iter().map(|part| &*part.cluster).collect()
 }
 
+/// Also rules MC2, MC10.
 #[test]
 fn a_cluster_with_an_undecodable_export_stays_in_the_import_and_keeps_its_place() {
     let all = [export(1), with_port(3, 81), export(5)];
@@ -256,6 +279,9 @@ fn a_cluster_with_an_undecodable_export_stays_in_the_import_and_keeps_its_place(
     }
 }
 
+/// Rule MC11: The InternalServiceExport of a cluster that is a part of the merge is undecodable
+/// Then: Exports of the same Service that have an outcome of the merge keep it. New exports get an outcome. Undecodable
+/// exports of other clusters hold nothing back
 #[test]
 fn an_outcome_stays_while_an_export_of_the_service_is_undecodable() {
     let judged = |number, condition: Condition| InternalServiceExport { conditions: vec![condition], ..export(number) };
@@ -301,6 +327,7 @@ fn shows(export: &InternalServiceExport, condition: &Condition) -> Write {
     Write::patch(&export.meta, patch)
 }
 
+/// Also rule MC7.
 #[test]
 fn all_exports_show_the_outcome_with_all_reasons_the_oldest_one_too() {
     let agrees = verdict("False", "NoConflicts", "all exports of service work/app agree");
@@ -325,6 +352,10 @@ fn all_exports_show_the_outcome_with_all_reasons_the_oldest_one_too() {
     assert_eq!(blocking_reasons(&planned(&view, &app())), [] as [(&str, &str); 0]);
 }
 
+/// Rule MC1: Only the standard API exports a Service from a cluster (`spec.multicluster.only` of the
+/// InternalServiceExport)
+/// Then: The export takes no part in the conflict resolution of the fleet's API. A Service that both APIs export takes
+/// part in both
 #[test]
 fn an_export_of_the_standard_api_only_takes_no_part_in_the_fleets_api() {
     let both = Multicluster { exported_by: ExportedBy::Both, ..multicluster() };
@@ -351,6 +382,7 @@ fn an_export_of_the_standard_api_only_takes_no_part_in_the_fleets_api() {
     );
 }
 
+/// Also rule MC3.
 #[test]
 fn a_denied_export_shows_the_denial_and_then_its_end() {
     let denied = hub_view([export(1).object(), namespace("work").exported_from_by("").object()]);
@@ -372,6 +404,9 @@ fn a_denied_export_shows_the_denial_and_then_its_end() {
     assert_eq!(shown(list), expected.map(|(kind, reason)| (kind.to_owned(), reason.to_owned())));
 }
 
+/// Rule MC6: Many members import a Service
+/// Then: The hub agent stores the merged import of the Service once, in whatever order the objects arrive. Of each
+/// MergedServiceImport it keeps only the UID, the version, the finalizers and the deletion
 #[test]
 fn all_importers_of_a_service_share_its_merged_import_in_memory() {
     let apart = || Arc::new((*import_of(&[export(1), with_port(3, 81)])).clone());

@@ -79,6 +79,11 @@ fn deletes(copy: &HubSlice) -> Write {
     Write::delete(Kind::EndpointSliceImport, &copy.meta)
 }
 
+/// Rule D17: The MergedServiceImport of a member has the finalizer of the member agent
+/// Then: The member gets the slices of all exports of the Service by the standard API, as long as it has the right to
+/// import. The hub needs neither a ServiceImport nor the namespace of the Service. While MergedServiceImports are not
+/// listed, or that of the member is undecodable, its distributed slices of such exports stay. While rights are unknown,
+/// it gets changes and no new slices
 #[test]
 fn a_member_gets_slices_once_its_merged_import_has_its_finalizer() {
     let (unmarked, marked) = (slice_export("member-1", &slice("work/app-1")), export());
@@ -122,6 +127,12 @@ fn a_member_gets_slices_once_its_merged_import_has_its_finalizer() {
     assert_eq!(writes(&changing, &key(&marked)), [deletes(&copy)]);
 }
 
+/// Rule D16: Both APIs export a Service, or only the standard API does
+/// Then: Members with a claim (InternalServiceImport) get slices of exports that the fleet's API requests and that are
+/// not in conflict. If an export that both APIs request is in conflict by the fleet's API, these members lose its
+/// distributed slices, and members with a MergedServiceImport keep them
+///
+/// Also rule D17.
 #[test]
 fn each_api_supplies_its_own_importers() {
     let (export, copy) = (export(), distributed_slice("member-2", &export()).marked());
@@ -158,6 +169,7 @@ fn each_api_supplies_its_own_importers() {
     }
 }
 
+/// Also rules D16, D17.
 #[test]
 fn an_export_that_begins_and_ends_by_one_api_changes_the_slices_of_its_importers_only() {
     let export = export();
@@ -197,6 +209,7 @@ fn done(view: &Planner, export: &HubSlice) -> &'static str {
     }
 }
 
+/// Also rule D17.
 #[test]
 fn slices_of_merged_imports_stay_while_something_is_unknown() {
     let (view, changed) = with_copy([used_by("member-2").object()]);
@@ -243,6 +256,7 @@ fn slices_of_merged_imports_stay_while_something_is_unknown() {
     assert_eq!(writes(&view, &key(&changed)), [], "also from an exporter that keeps its right");
 }
 
+/// Also rule D17.
 #[test]
 fn an_export_that_becomes_one_of_the_standard_api_only_ends_the_slices_of_claims() {
     let (export, copy) = (export(), distributed_slice("member-2", &export()).marked());
@@ -257,6 +271,7 @@ fn an_export_that_becomes_one_of_the_standard_api_only_ends_the_slices_of_claims
     assert_eq!(writes(&view, &key(&export)), [deletes(&copy)]);
 }
 
+/// Also rule D17.
 #[test]
 fn of_two_exports_of_one_slice_that_of_a_merged_export_is_distributed() {
     let source = slice("work/app-1");
@@ -274,6 +289,7 @@ fn of_two_exports_of_one_slice_that_of_a_merged_export_is_distributed() {
     assert_eq!(writes(&view, &key(&second)), [creates(&second, "member-2")]);
 }
 
+/// Also rule D17.
 #[test]
 fn endpoints_that_move_to_another_slice_stay_until_its_importer_has_it() {
     let (mut view, changed) = with_copy([used_by("member-2").object()]);
@@ -290,6 +306,9 @@ fn endpoints_that_move_to_another_slice_stay_until_its_importer_has_it() {
     assert_eq!(done(&view, &emptied), "update");
 }
 
+/// Rule MC10: A Service is created again in an exporting cluster, so its InternalServiceExport is replaced
+/// Then: The cluster stays in the MergedServiceImports at its place while slices of the Service from this cluster are
+/// in the hub, and there are fewer than 1,000 other clusters
 #[test]
 fn a_merged_import_stays_while_an_exporter_creates_its_service_again() {
     let import_key = Key::MergedImport { service: named("work/app"), importer: names::member_namespace("member-2") };
@@ -323,6 +342,7 @@ fn a_merged_import_stays_while_an_exporter_creates_its_service_again() {
     assert_eq!(writes(&view, &import_key), [deletion], "it may not export any more");
 }
 
+/// Also rule MC10.
 #[test]
 fn a_merged_import_never_has_more_clusters_than_a_server_accepts() {
     let import_key = Key::MergedImport { service: named("work/app"), importer: names::member_namespace("member-2") };
@@ -341,6 +361,10 @@ fn a_merged_import_never_has_more_clusters_than_a_server_accepts() {
     assert!(import.clusters.iter().all(|part| &*part.cluster != "member-1"), "it has no place");
 }
 
+/// Rule MC9: A user changes the Service in a MergedServiceImport
+/// Then: The hub agent restores the object of the Service that its name belongs to. It deletes the object if nobody
+/// exports this Service any more, and removes the finalizer of the member agent, which does not know the Service any
+/// more
 #[test]
 fn a_merged_import_of_another_service_under_this_name_is_deleted() {
     let other = MergedServiceImport { service: named("work/other"), ..used_by("member-2") };
@@ -360,6 +384,7 @@ fn a_merged_import_of_another_service_under_this_name_is_deleted() {
     assert!(writes(&view, &of_other).contains(&released), "its member does not know what it was for");
 }
 
+/// Also rule D13.
 #[test]
 fn a_merged_import_is_unmarked_when_its_member_namespace_is_deleted() {
     let import_key = Key::MergedImport { service: named("work/app"), importer: names::member_namespace("member-2") };

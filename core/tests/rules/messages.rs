@@ -752,6 +752,25 @@ fn all() -> Vec<Case> {
     member.into_iter().chain(hub).flatten().collect()
 }
 
+/// Rule E17: An endpoint of a source slice has more than 8 addresses
+/// Then: The member agent exports the first 8 addresses of the endpoint, and logs the reason `TooManyAddresses` with
+/// the number of the other addresses
+///
+/// Rule R1: An agent reports something to users
+/// Then: The condition, the Event and the log line have the same reason. The message contains the name of the object
+/// and the id of the cluster, and says what to do
+///
+/// Rule R8: The exporters or importers of a Service change
+/// Then: The hub agent emits an Event on the hub's ServiceImport with the write that records the change
+///
+/// Rule R9: A conflict begins, ends, or continues with another winner or other ports
+/// Then: The hub agent emits an Event on the InternalServiceExport whose conflict begins, ends or changes
+///
+/// Rule T52: A member exceeds `--member-memory` or `--member-fan-out`
+/// Then: The MemberAgent has an Event `MemberTooLarge` or `DistributionLimited`. The log and `fleetnet_hindrances` have
+/// the same reasons, also without a MemberAgent
+///
+/// Also rules R5, S25, S30.
 #[test]
 fn messages_say_what_happened_why_and_what_to_do() {
     let reported = all().into_iter().map(|(case, plan, expected)| (case, messages(&plan), expected));
@@ -759,6 +778,7 @@ fn messages_say_what_happened_why_and_what_to_do() {
     assert!(otherwise.is_empty(), "what is told, and what should be: {otherwise:#?}");
 }
 
+/// Also rule R1.
 #[test]
 fn every_reason_has_a_message() {
     let mut reported: BTreeSet<Reason> = BTreeSet::new();
@@ -803,6 +823,7 @@ pub(crate) fn set_by(action: &Action) -> Option<&[Condition]> {
     }
 }
 
+/// Also rule R1.
 #[test]
 fn a_condition_its_event_and_the_log_have_the_same_reason() {
     for (case, plan, _) in all() {

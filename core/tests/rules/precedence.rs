@@ -95,6 +95,13 @@ fn in_hub(view: &Planner, number: i64) -> InternalServiceExport {
     view.internal_exports.iter().find(|it| it.meta.name.namespace == namespace).cloned().expect("an export")
 }
 
+/// Rule MC14: The hub agent writes the outcome of a merge to an InternalServiceExport
+/// Then: In the same write, the hub agent records the places of this export and of the 15 oldest ones before it in
+/// `status.precedence`. Exports that are gone keep their places in the records of younger exports. So an export that
+/// comes back with the same ServiceExport has its place again. A record alone costs a write only if the server has kept
+/// one that lacks a present place. So the younger exports also remember an older export that the hub had lost
+///
+/// Also rule MC13.
 #[test]
 fn a_service_that_is_created_again_keeps_the_place_of_its_service_export() {
     let (oldest, other, third) = (export(1, 10, 10), export(2, 15, 15), export(3, 17, 17));
@@ -114,6 +121,12 @@ fn a_service_that_is_created_again_keeps_the_place_of_its_service_export() {
     assert_eq!(order(&view), [2, 3, 1], "another ServiceExport is a new one");
 }
 
+/// Rule MC13: Several clusters export a Service by the standard API
+/// Then: The exports are in the order of their ages. An export with a place in a record (rule MC14) keeps it. A new
+/// export has the age of its InternalServiceExport or of its ServiceExport, whichever is later, and comes after each
+/// export that the hub knows. An export that the hub has lost and its member creates again has the age of its
+/// ServiceExport. Among such exports, created within 10 minutes, the ServiceExports decide. An InternalServiceExport
+/// that the fleet's API made earlier gives no age
 #[test]
 fn an_export_that_is_new_to_the_hub_is_never_placed_before_one_that_the_hub_knows() {
     let known = export(1, 10, 10);
@@ -144,6 +157,7 @@ fn an_export_that_is_new_to_the_hub_is_never_placed_before_one_that_the_hub_know
     assert_eq!(since, [10_000_000, 111_000_000, 253_370_764_800_000_000, 253_370_764_800_000_001]);
 }
 
+/// Also rule MC13.
 #[test]
 fn exports_that_the_hub_has_lost_come_back_in_the_order_of_their_service_exports() {
     let lost = |number, created, exported| recreated(export(number, created, exported));
@@ -162,6 +176,7 @@ fn exports_that_the_hub_has_lost_come_back_in_the_order_of_their_service_exports
     );
 }
 
+/// Also rule MC14.
 #[test]
 fn exports_that_come_back_and_agree_remember_the_place_of_the_first_one() {
     let agrees = |export: InternalServiceExport| {
@@ -193,6 +208,7 @@ fn exports_that_come_back_and_agree_remember_the_place_of_the_first_one() {
     }
 }
 
+/// Also rule MC13.
 #[test]
 fn an_older_export_by_the_fleets_api_has_the_age_of_its_service_export() {
     let both = |created, exported| {
@@ -209,6 +225,7 @@ fn an_older_export_by_the_fleets_api_has_the_age_of_its_service_export() {
     assert_eq!(order(&view), [2, 1]);
 }
 
+/// Also rule MC7.
 #[test]
 fn exports_of_one_second_are_in_the_order_of_their_service_exports_and_then_of_their_clusters() {
     let view = |exports: [InternalServiceExport; 3]| {
@@ -223,6 +240,7 @@ fn exports_of_one_second_are_in_the_order_of_their_service_exports_and_then_of_t
     assert_eq!(order(&view), [3, 1, 2]);
 }
 
+/// Also rule MC14.
 #[test]
 fn an_export_records_its_place_and_those_of_the_15_oldest_ones() {
     let exports: Vec<_> = (1..=20).map(|number| export(number, number, number)).collect();
@@ -240,6 +258,7 @@ fn an_export_records_its_place_and_those_of_the_15_oldest_ones() {
     assert_eq!(order(&view), (1..=20).collect::<Vec<_>>());
 }
 
+/// Also rule MC14.
 #[test]
 fn a_record_costs_no_write_of_its_own_and_is_corrected_only_if_the_server_keeps_it() {
     let outcome =

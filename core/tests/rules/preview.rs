@@ -58,6 +58,14 @@ fn wait(until: Timestamp, preview: Option<Preview>) -> Plan {
     Plan { again: Some(until), preview, ..Plan::default() }
 }
 
+/// Rule J4: An imported slice changes, and its importer has a stream
+/// Then: The hub agent sends one preview. The member agent imports the preview like an object, and then acknowledges
+/// the generation of the source slice
+///
+/// Rule J5: An object is older than the last preview
+/// Then: The hub agent writes the object `--object-lag` after the first preview that the object does not have. It
+/// writes the object earlier if a preview is not acknowledged within 1 s. An acknowledgement of an earlier preview
+/// gives the last one another second
 #[test]
 fn a_change_is_previewed_at_once_and_written_after_the_lag() {
     let (mut view, export, copy, key) = streaming_hub();
@@ -85,6 +93,7 @@ fn a_change_is_previewed_at_once_and_written_after_the_lag() {
     assert_eq!(view.decide_and_record(&key, until), Plan::default());
 }
 
+/// Also rule J5.
 #[test]
 fn a_preview_that_is_not_acknowledged_is_followed_by_its_object_after_a_second() {
     let (mut view, export, copy, key) = streaming_hub();
@@ -106,6 +115,7 @@ fn a_preview_that_is_not_acknowledged_is_followed_by_its_object_after_a_second()
     assert_eq!(view.decide_and_record(&key, seconds(21)), wait(until, None));
 }
 
+/// Also rule J5.
 #[test]
 fn many_changes_of_one_slice_cost_one_write_in_each_lag() {
     let (mut view, export, mut copy, key) = streaming_hub();
@@ -130,6 +140,8 @@ fn many_changes_of_one_slice_cost_one_write_in_each_lag() {
     assert!((10..=12).contains(&writes.len()), "{} writes for 1,200 changes in a minute", writes.len());
 }
 
+/// Rule J7: The hub agent has written an object, and a newer preview was sent meanwhile
+/// Then: The lag of the object begins again with this write
 #[test]
 fn the_lag_begins_again_with_a_write_that_a_newer_preview_has_overtaken() {
     let (mut view, export, copy, key) = streaming_hub();
@@ -149,6 +161,9 @@ fn the_lag_begins_again_with_a_write_that_a_newer_preview_has_overtaken() {
     assert_eq!(view.decide_and_record(&key, seconds(28)), wait(until, None));
 }
 
+/// Rule J3: A distributed slice is new or not imported yet, becomes empty, gets another source slice, or changes
+/// without a newer generation of the source slice
+/// Then: The hub agent sends no preview, and writes the object at once
 #[test]
 fn first_imports_emptied_slices_and_other_sources_use_objects_only() {
     let change = |export: &HubSlice| export.clone().with_addresses(&["10.0.0.9"], 5);
@@ -173,6 +188,11 @@ fn first_imports_emptied_slices_and_other_sources_use_objects_only() {
     }
 }
 
+/// Rule J6: An export changes to a generation of the source slice that is not newer than that of the last preview, for
+/// example because another writer edits the export
+/// Then: The hub agent writes the object at once. If the export is older than the preview, the hub agent ends the
+/// stream, which drops the preview (ABORTED). A member agent that lists its distributed slices again drops all
+/// previews, because the list may not show that a source went back
 #[test]
 fn a_source_that_goes_back_is_written_at_once_and_ends_the_stream_that_had_its_preview() {
     let (mut view, export, copy, key) = streaming_hub();
@@ -196,6 +216,10 @@ fn a_source_that_goes_back_is_written_at_once_and_ends_the_stream_that_had_its_p
     assert_eq!(exported(&mut view, &key, export, 20), Plan::default());
 }
 
+/// Rule J21: An export went back to an older generation of the source slice than its preview, which ends streams of
+/// importers (rule J6)
+/// Then: For 10 minutes, the hub agent sends no new previews from the exporting member, so it cannot end the streams of
+/// others again. A warning in the log names the export
 #[test]
 fn after_a_source_went_back_its_member_has_no_previews_for_ten_minutes() {
     let (mut view, export, _, key) = streaming_hub();
@@ -226,6 +250,10 @@ fn after_a_source_went_back_its_member_has_no_previews_for_ten_minutes() {
     }
 }
 
+/// Rule J8: A stream ends, or the hub agent stops
+/// Then: The hub agent writes the objects of its previews at once, also before it stops. A stream that begins again and
+/// again does not delay them. The member agent drops the previews. The imported slices stay as they are until the hub
+/// agent has written the objects, or for the time in rule P13: 60 s with one new stream, or 1 h without one
 #[test]
 fn the_end_of_a_stream_makes_its_objects_due() {
     let (mut view, export, copy, key) = streaming_hub();
@@ -250,6 +278,7 @@ fn the_end_of_a_stream_makes_its_objects_due() {
     assert_eq!(view.decide_and_record(&key, seconds(24)).again, Some(seconds(20).plus_micros(LAG_MICROS)));
 }
 
+/// Also rule J4.
 #[test]
 fn a_clock_that_is_set_moves_the_times_of_previews() {
     for by in [-3_600_000_000, 3_600_000_000] {
@@ -264,6 +293,8 @@ fn a_clock_that_is_set_moves_the_times_of_previews() {
     }
 }
 
+/// Rule J9: A slice is withdrawn, and its endpoints moved to another slice with a preview
+/// Then: The hub agent withdraws the slice as soon as the importer has acknowledged the preview of the other slice
 #[test]
 fn a_removed_slice_waits_until_the_importer_has_its_endpoints_of_the_replacement() {
     let (mut view, export, copy, _) = streaming_hub();
@@ -326,6 +357,10 @@ fn unmeasured(plan: &Plan) -> Vec<Write> {
     plan.writes.iter().map(|write| write.clone().measured(None)).collect()
 }
 
+/// Rule J10: An object changes or is deleted while a preview is valid
+/// Then: The preview stays valid while it is newer. A deletion, and an object that is created again, end the preview
+///
+/// Also rule J4.
 #[test]
 fn a_preview_is_imported_like_its_object_and_acknowledged_once_imported() {
     let (mut view, distributed, imported, key) = importing_member();
@@ -353,6 +388,13 @@ fn a_preview_is_imported_like_its_object_and_acknowledged_once_imported() {
     assert_eq!(planned(&view, &key), Plan { acknowledged: Some(6), ..Plan::default() });
 }
 
+/// Rule J1: A preview has no newer generation of the source slice than the object (EndpointSliceImport), or than an
+/// earlier preview
+/// Then: The member agent ignores the preview
+///
+/// Rule J2: A preview is for a slice that is not distributed, or has another Service, exporting member, source slice or
+/// address type than the object
+/// Then: The member agent ignores the preview
 #[test]
 fn a_preview_that_does_not_follow_the_object_is_ignored() {
     type Change = fn(&mut HubSlice);
@@ -381,6 +423,7 @@ fn a_preview_that_does_not_follow_the_object_is_ignored() {
     assert_eq!(view, before);
 }
 
+/// Also rules J8, P13.
 #[test]
 fn after_the_end_of_a_stream_what_it_delivered_stays_for_a_minute_of_contact_with_the_hub() {
     let (mut view, distributed, imported, key) = importing_member();
@@ -428,6 +471,7 @@ fn outdated_member(is_restarted: bool) -> (member::Planner, HubSlice, EndpointSl
     (view, distributed, shown, key)
 }
 
+/// Also rules J8, P13.
 #[test]
 fn an_import_goes_back_soon_only_if_a_hub_agent_certainly_leads() {
     type Prepare = fn(&mut member::Planner, &HubSlice);
@@ -473,6 +517,7 @@ fn an_import_goes_back_soon_only_if_a_hub_agent_certainly_leads() {
     }
 }
 
+/// Also rules J8, P13.
 #[test]
 fn a_write_that_a_preview_overtook_does_not_show_that_a_hub_agent_leads() {
     for object_first in [true, false] {
@@ -502,6 +547,7 @@ fn a_write_that_a_preview_overtook_does_not_show_that_a_hub_agent_leads() {
     assert_eq!(view.decide_and_record(&key, seconds(20)).again, Some(hour));
 }
 
+/// Also rules J8, P13.
 #[test]
 fn a_restored_hub_shows_no_hub_agent_that_leads() {
     let (mut view, distributed, _, key) = outdated_member(true);
@@ -513,6 +559,7 @@ fn a_restored_hub_shows_no_hub_agent_that_leads() {
     assert_eq!(view.decide_and_record(&key, seconds(20)).again, Some(hour));
 }
 
+/// Also rule P13.
 #[test]
 fn after_the_end_of_an_offer_the_hub_agent_has_a_minute_to_write_the_objects() {
     let (mut view, _, _, key) = outdated_member(true);
@@ -540,6 +587,7 @@ fn after_the_end_of_an_offer_the_hub_agent_has_a_minute_to_write_the_objects() {
     assert_eq!(view.decide_and_record(&key, seconds(960)).again, Some(at(960)));
 }
 
+/// Also rules J6, J8, P13.
 #[test]
 fn an_import_goes_back_without_a_stream_after_the_hub_agent_took_its_preview_back() {
     // The object has what the hub agent wants, so it is not written. The end of the stream shows that a hub agent
@@ -562,6 +610,7 @@ fn an_import_goes_back_without_a_stream_after_the_hub_agent_took_its_preview_bac
     assert_eq!(unmeasured(&view.decide_and_record(&key, wait)), [back]);
 }
 
+/// Also rule J6.
 #[test]
 fn a_new_list_of_distributed_slices_drops_previews() {
     let (mut view, distributed, _, key) = importing_member();
@@ -572,6 +621,7 @@ fn a_new_list_of_distributed_slices_drops_previews() {
     assert_eq!((requeue, &view.distributed_slices), (vec![key], &before.distributed_slices));
 }
 
+/// Also rule J10.
 #[test]
 fn a_dropped_preview_and_a_deletion_end_like_with_objects_alone() {
     let (mut view, distributed, imported, key) = importing_member();
@@ -619,6 +669,7 @@ fn a_streaming_event() -> impl Strategy<Value = Event> {
 /// A day in microseconds.
 const LONG_MICROS: i64 = 86_400_000_000;
 
+/// Also rule J8.
 #[test]
 fn any_history_with_streams_ends_like_with_objects_alone() {
     const WITH_PREVIEW: &str = "a preview is delivered";
@@ -661,6 +712,7 @@ fn any_history_with_streams_ends_like_with_objects_alone() {
     });
 }
 
+/// Also rule J4.
 #[test]
 fn a_change_reaches_all_importers_before_the_hub_writes_and_costs_one_write_in_each_object() {
     let mut world = fleet(2, ConsumerType::ClusterIp);

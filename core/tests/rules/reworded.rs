@@ -43,6 +43,19 @@ fn deletes_the_export(writes: &[Write]) -> bool {
     matches!(writes, [Write { action: Action::Delete { kind: Kind::InternalServiceExport, .. }, .. }])
 }
 
+/// Rule S24: The agent restarts while the weight of a ServiceExport is 0, or after the weight was 0. The condition
+/// `Valid` has the same reason for weight 0 and for an active export, so this reason does not show if the export was
+/// withdrawn
+/// Then: The member agent reads the condition `Withdrawn` of the ServiceExport to see if the export was withdrawn. The
+/// write that changes `Valid` also sets `Withdrawn`, so `Withdrawn` costs no extra write. Earlier versions of the
+/// member agent and Go agents do not write the condition `Withdrawn`. If a ServiceExport has no `Withdrawn`, the member
+/// agent reads the message of `Valid` instead
+///
+/// Rule S25: The message of a condition differs from the message that this version of the agent writes, for example
+/// because another version wrote the condition
+/// Then: The member agent makes the same decisions as with its own message (exception: rule S24). The member agent
+/// replaces the message with its own message. In the tests of all rules, other words in the messages of conditions must
+/// not change the plan
 #[test]
 fn a_withdrawal_for_weight_zero_is_finished_whatever_the_messages() {
     let begun = [reworded(), no_conflict("work/app"), withdrawn("True")];
@@ -61,6 +74,7 @@ fn a_withdrawal_for_weight_zero_is_finished_whatever_the_messages() {
     assert!(kept.iter().all(|write| write.kind() == Kind::ServiceExport), "it is exported again: {kept:#?}");
 }
 
+/// Also rule S24.
 #[test]
 fn a_withdrawal_that_an_earlier_version_or_a_go_agent_began_is_finished() {
     with_messages_of_earlier_versions(|| {
@@ -73,6 +87,7 @@ fn a_withdrawal_that_an_earlier_version_or_a_go_agent_began_is_finished() {
     });
 }
 
+/// Also rule S24.
 #[test]
 fn weight_zero_is_recorded_with_the_write_of_its_condition_valid() {
     let export_in = |world: &crate::support::world::World| -> ServiceExport {

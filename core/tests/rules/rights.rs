@@ -62,6 +62,10 @@ fn shows_denied(export: &InternalServiceExport) -> Write {
 
 // === Parsing the annotations of a hub namespace ===
 
+/// Rule T9: An annotation on a namespace of the hub lists the clusters that may export Services of this namespace.
+/// Another annotation lists the clusters that may import these Services
+/// Then: Each of the two annotations contains cluster ids, separated by commas. An empty list allows no cluster.
+/// Without the annotation, every cluster is allowed
 #[test]
 fn an_annotation_lists_clusters_and_one_that_names_nobody_means_nobody() {
     let set = |clusters: &[&str]| clusters.iter().map(|cluster| ClusterId::from(*cluster)).collect::<BTreeSet<_>>();
@@ -73,6 +77,10 @@ fn an_annotation_lists_clusters_and_one_that_names_nobody_means_nobody() {
 
 // === Clusters that may export ===
 
+/// Rule T10: A cluster exports a Service, but the list of exporters of the namespace (rule T9) does not contain the
+/// cluster
+/// Then: The hub agent ignores the export in conflict resolution. The hub agent sets `Valid=False` (reason
+/// `ExporterNotAllowed`) on the InternalServiceExport, once
 #[test]
 fn a_denied_export_does_not_count_and_emits_one_event() {
     let export = fresh_export("member-2");
@@ -92,6 +100,10 @@ fn a_denied_export_does_not_count_and_emits_one_event() {
     assert_eq!(writes(&view, &app()), [unmark], "nothing holds up its end");
 }
 
+/// Rule T11: The list of exporters of the namespace (rule T9) no longer contains an accepted exporter
+/// Then: The hub agent removes the cluster from the ServiceImport. The hub agent and the member agent withdraw the
+/// slices of the cluster. The ServiceExport shows the reason `ExporterNotAllowed`. The member's InternalServiceExport
+/// stays in the hub
 #[test]
 fn an_accepted_export_that_is_not_allowed_any_more_leaves() {
     let (stays, leaves) = (accepted_export("member-1"), accepted_export("member-2"));
@@ -106,6 +118,7 @@ fn an_accepted_export_that_is_not_allowed_any_more_leaves() {
     assert_eq!(writes(&view, &app()), [Write::delete(Kind::ServiceImport, &alone.meta), shows_denied(&leaves)]);
 }
 
+/// Also rule T10.
 #[test]
 fn an_export_that_is_not_allowed_wins_no_conflict() {
     let older = fresh_export("member-2").port_set_since(seconds(1));
@@ -118,6 +131,9 @@ fn an_export_that_is_not_allowed_wins_no_conflict() {
     assert_eq!(writes(&view, &app()), []);
 }
 
+/// Rule T12: The list of exporters of the namespace (rule T9) contains the exporter again
+/// Then: The hub agent sets `Valid=True` (reason `ExporterAllowed`) and the outcome in one write, and emits an Event.
+/// The member exports its slices again
 #[test]
 fn an_export_that_is_allowed_again_gets_its_outcome() {
     let mut back = accepted_export("member-2");
@@ -144,6 +160,7 @@ fn slice_key(slice: &HubSlice) -> Key {
     Key::Slice(slice.meta.name.name.clone())
 }
 
+/// Also rule T11.
 #[test]
 fn the_slices_of_a_cluster_that_may_not_export_are_not_distributed() {
     let export = marked_slice("member-2");
@@ -157,6 +174,7 @@ fn the_slices_of_a_cluster_that_may_not_export_are_not_distributed() {
     assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceImport, &copy.meta), unmark]);
 }
 
+/// Also rule T11.
 #[test]
 fn the_slices_of_a_cluster_that_may_not_export_block_no_other() {
     let mut squatter = marked_slice("member-2").created(seconds(1));
@@ -185,6 +203,11 @@ fn claimed(import: &ServiceImport, claims: &[&InternalServiceImport], namespace:
     hub_view([accepted_export("member-1").object(), import.clone().object(), namespace].into_iter().chain(claims))
 }
 
+/// Rule T14: A member has a claim (InternalServiceImport), but the list of importers of the namespace (rule T9) does
+/// not contain the member
+/// Then: The hub agent does not grant the claim. The hub agent removes the member from the record of importers
+/// (`service-in-use-by`), then empties the status of the claim. The hub agent emits `ImporterNotAllowed` once. The
+/// finalizer of the claim records that the Event was emitted, so the Event is not repeated
 #[test]
 fn a_denied_claim_is_not_granted_and_emits_one_event() {
     let import = import_of(&["member-1"]);
@@ -210,6 +233,7 @@ fn a_denied_claim_is_not_granted_and_emits_one_event() {
     assert_eq!(writes(&claimed(&import, &[&dying], importers("member-3")), &app()), [unmark]);
 }
 
+/// Also rule T14.
 #[test]
 fn a_claim_that_is_denied_later_leaves_the_record_then_shows_the_denial() {
     let import = import_of(&["member-1"]).claimed_by(&["member-2"]);
@@ -235,6 +259,7 @@ fn a_claim_that_is_denied_later_leaves_the_record_then_shows_the_denial() {
     assert_eq!(writes(&allowed, &app()).len(), 1, "allowed again, it is recorded");
 }
 
+/// Also rule T2.
 #[test]
 fn only_members_claim() {
     let import = import_of(&["member-1"]);
@@ -247,6 +272,8 @@ fn only_members_claim() {
 
 // === Undecodable objects of a cluster that may not export or import ===
 
+/// Rule T18: An object of a denied cluster is undecodable
+/// Then: The hub agent denies the cluster in the same way as if the object were decodable
 #[test]
 fn a_denied_member_is_not_kept_by_an_undecodable_object() {
     let import = import_of(&["member-2", "member-1"]);
@@ -293,6 +320,10 @@ fn unknown(view: &Planner) -> Vec<(&'static str, Planner)> {
     ]
 }
 
+/// Rule T15: The hub agent does not know which clusters a namespace allows: the watch of namespaces is incomplete, the
+/// right to list namespaces is missing (at the start or later), or the namespace is undecodable
+/// Then: The hub agent accepts no new exporters or importers of the namespace, and removes no existing exporters or
+/// importers. The hub agent still updates distributed slices (EndpointSliceImports)
 #[test]
 fn while_rights_to_export_are_unknown_nothing_is_granted_and_nothing_revoked() {
     let accepted = hub_view([accepted_export("member-1").object(), import_of(&["member-1"]).object()]);
@@ -313,6 +344,7 @@ fn while_rights_to_export_are_unknown_nothing_is_granted_and_nothing_revoked() {
     }
 }
 
+/// Also rule T15.
 #[test]
 fn while_rights_to_export_are_unknown_accepted_exports_stay_accepted() {
     let changed = accepted_export("member-1");
@@ -325,6 +357,7 @@ fn while_rights_to_export_are_unknown_accepted_exports_stay_accepted() {
     }
 }
 
+/// Also rule T15.
 #[test]
 fn while_the_right_of_a_new_exporter_is_unknown_the_import_stays_as_it_is() {
     let leaving = accepted_export("member-2").deleting();
@@ -336,6 +369,7 @@ fn while_the_right_of_a_new_exporter_is_unknown_the_import_stays_as_it_is() {
     }
 }
 
+/// Also rule T15.
 #[test]
 fn while_rights_to_export_are_unknown_distributed_slices_stay_current() {
     let exported = marked_slice("member-1");
@@ -363,6 +397,7 @@ fn while_rights_to_export_are_unknown_distributed_slices_stay_current() {
     }
 }
 
+/// Also rule T15.
 #[test]
 fn while_rights_to_import_are_unknown_claims_stay_as_they_are() {
     let import = import_of(&["member-1"]).claimed_by(&["member-2"]);
@@ -374,6 +409,8 @@ fn while_rights_to_import_are_unknown_claims_stay_as_they_are() {
     }
 }
 
+/// Rule T16: The hub agent runs with `--namespace-policy=off`
+/// Then: Every member may export and import. At its start, the hub agent logs the warning `RightsNotEnforced`
 #[test]
 fn where_namespaces_decide_nothing_everybody_may_do_everything() {
     let export = fresh_export("member-2");
@@ -391,6 +428,12 @@ fn where_namespaces_decide_nothing_everybody_may_do_everything() {
 
 // === Namespaces that do not exist in the hub ===
 
+/// Rule T39: The hub agent runs with `--namespace-policy=strict`
+/// Then: The rules T9 to T19 apply. In addition, in a namespace that does not exist in the hub, the hub agent denies
+/// every exporter and importer. If the namespace is created or deleted, the hub agent requeues its Services and their
+/// slices. So the rules C9, D11 and H19 do not apply to a namespace that disappears: the hub agent withdraws its
+/// exports and imports, of both APIs. When the namespace exists again, an exclusive claim is granted to the oldest
+/// claim. A claim that was denied before gets no second Event if the reason changes
 #[test]
 fn with_the_strict_policy_nobody_exports_from_a_namespace_that_the_hub_does_not_have() {
     let export = accepted_export("member-2");
@@ -416,6 +459,7 @@ fn with_the_strict_policy_nobody_exports_from_a_namespace_that_the_hub_does_not_
     assert_eq!(writes(&listed, &app()), [shows_denied(&fresh_export("member-2"))], "annotations deny as usual");
 }
 
+/// Also rule T39.
 #[test]
 fn with_the_strict_policy_nobody_imports_from_a_namespace_that_the_hub_does_not_have() {
     let (import, holder) =
@@ -431,6 +475,7 @@ fn with_the_strict_policy_nobody_imports_from_a_namespace_that_the_hub_does_not_
     assert_eq!(denials.iter().map(|event| &*event.message).collect::<Vec<_>>(), [message]);
 }
 
+/// Also rule T39.
 #[test]
 fn with_the_strict_policy_a_new_namespace_requeues_its_services() {
     let exported = marked_slice("member-1");
@@ -446,6 +491,10 @@ fn with_the_strict_policy_a_new_namespace_requeues_its_services() {
 
 // === Only listed members ===
 
+/// Rule T40: The hub agent runs with `--namespace-policy=listed`
+/// Then: Rule T39 applies. In addition, a namespace without the annotation `networking.fleet.azure.com/exporters`
+/// denies every exporter, and a namespace without the annotation `networking.fleet.azure.com/importers` denies every
+/// importer, of both APIs. So a new namespace is closed until its annotations list clusters
 #[test]
 fn with_the_listed_policy_only_clusters_in_the_annotation_of_an_existing_namespace_export() {
     let export = accepted_export("member-2");
@@ -481,6 +530,7 @@ fn with_the_listed_policy_only_clusters_in_the_annotation_of_an_existing_namespa
     }
 }
 
+/// Also rule T40.
 #[test]
 fn with_the_listed_policy_only_clusters_in_the_annotation_of_an_existing_namespace_import() {
     let holder = claim_of("member-2").marked().with_status(resolved(&["member-1"]));
@@ -508,6 +558,7 @@ fn with_the_listed_policy_only_clusters_in_the_annotation_of_an_existing_namespa
     assert!(!writes(&shown(vec![both]), &app()).contains(&emptied));
 }
 
+/// Also rule T40.
 #[test]
 fn with_the_listed_policy_a_new_namespace_requeues_its_services() {
     let exported = marked_slice("member-1");
@@ -521,6 +572,8 @@ fn with_the_listed_policy_a_new_namespace_requeues_its_services() {
 
 // === Changes of a namespace's annotations ===
 
+/// Rule T17: The lists of exporters or importers of a namespace (rule T9) change
+/// Then: The hub agent requeues the Services of the namespace and their slices, and no other key
 #[test]
 fn a_namespace_requeues_its_services_and_their_slices_only_when_its_rights_change() {
     let (mine, theirs) = (marked_slice("member-1"), slice_export("member-1", &slice("other/app-1").uid("other")));
@@ -580,6 +633,7 @@ fn beside_status(world: &World, mark: usize) -> Vec<String> {
     world.lines_since(mark).into_iter().filter(|line| line != updated).collect()
 }
 
+/// Also rules T11, T12.
 #[test]
 fn a_denied_exporter_withdraws_its_slices_and_exports_them_again_when_it_is_allowed() {
     let mut world = fleet(1, ConsumerType::ClusterIp);
@@ -611,6 +665,9 @@ fn a_denied_exporter_withdraws_its_slices_and_exports_them_again_when_it_is_allo
     assert_eq!(world.run_for(600_000_000), 0);
 }
 
+/// Rule T13: The InternalServiceExport of a denied exporter is deleted in the hub
+/// Then: The conditions of the ServiceExport still show the denial until the hub agent sets a condition on the new
+/// InternalServiceExport
 #[test]
 fn a_denied_exporter_whose_internal_export_was_deleted_withdraws_nothing_twice() {
     let mut world = fleet(1, ConsumerType::ClusterIp);
@@ -632,6 +689,7 @@ fn a_denied_exporter_whose_internal_export_was_deleted_withdraws_nothing_twice()
     assert_eq!((counts(&world), valid_of(&world)), ([1, 1, 1, 1], ("True".into(), "ServiceIsValid".into())));
 }
 
+/// Also rule T14.
 #[test]
 fn a_denied_importer_gets_no_slices_and_all_slices_again_when_it_is_allowed() {
     let mut world = fleet(1, ConsumerType::ClusterIp);
@@ -643,6 +701,8 @@ fn a_denied_importer_gets_no_slices_and_all_slices_again_when_it_is_allowed() {
     assert_eq!(counts(&world), [1, 1, 1, 1]);
 }
 
+/// Rule T19: The lists of exporters and importers of every namespace (rule T9) contain every member
+/// Then: The agents make no more writes than in a fleet without these lists
 #[test]
 fn a_fleet_whose_namespaces_name_everybody_costs_no_more_than_one_that_names_nobody() {
     let open = fleet(2, ConsumerType::ClusterIp);

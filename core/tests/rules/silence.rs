@@ -12,6 +12,16 @@ use property::{cases, for_any};
 use proptest::prelude::prop;
 use std::collections::BTreeMap;
 
+/// Rule O14: A member does not renew its MemberAgent for `--silence-soft`
+/// Then: The hub agent looks twice, 5 s before this limit and at the limit. Then it sets `status.silence` to
+/// `Draining`, and lists the member in the MemberAgent of each importer. The time counts on the hub agent's clock,
+/// while its watch has contact and no slice stream of the member is open. After the end of a stream, it counts from the
+/// last message of the member. It begins again after a restart, a gap of more than 5 s, or a first look that is older
+/// than 15 s. A member that never renewed is never judged
+///
+/// Rule O15: The member is still silent at `--silence-hard`, or announced a planned stop
+/// Then: The phase becomes `Withdrawn`, as long after the process saw the first phase as the limits differ. For a
+/// member that announced a stop, both limits are 10 minutes longer
 #[test]
 fn a_member_is_silent_after_the_soft_limit_and_withdrawn_after_the_hard_limit() {
     let mut fleet = Fleet::of(3);
@@ -30,6 +40,9 @@ fn a_member_is_silent_after_the_soft_limit_and_withdrawn_after_the_hard_limit() 
     assert_eq!(fleet.phases(), ["2800 a -"], "30 minutes later, nothing is left of it");
 }
 
+/// Rule O22: The phase of a member changes
+/// Then: The hub agent emits an Event on the MemberAgent, and the leading hub agent shows the state in
+/// `fleetnet_member_silent{member}`
 #[test]
 fn an_event_about_each_phase_says_what_it_means_and_what_to_check() {
     let mut fleet = Fleet::of(3);
@@ -73,6 +86,11 @@ fn an_event_about_each_phase_says_what_it_means_and_what_to_check() {
     assert_eq!(fleet.events, expected);
 }
 
+/// Rule O19: A member is silent
+/// Then: One write for each importer carries the judgement. Importers use the list while the hub agent announces the
+/// feature `SilentMembers`, with the same grace of 60 s as for other features. They keep the last list while their
+/// MemberAgent is created again. If the silent member's MemberAgent is deleted, it stays silent until the last of its
+/// exported slices is gone
 #[test]
 fn one_write_for_each_importer_carries_a_judgement() {
     let mut fleet = Fleet::of(11);
@@ -84,6 +102,7 @@ fn one_write_for_each_importer_carries_a_judgement() {
     assert_eq!(fleet.writes, 1 + 10, "the record, and a list for each of the others");
 }
 
+/// Also rule O14.
 #[test]
 fn a_member_that_never_renewed_is_never_judged() {
     let mut fleet = Fleet::of(2);
@@ -93,6 +112,7 @@ fn a_member_that_never_renewed_is_never_judged() {
     assert_eq!(fleet.phases(), [""; 0]);
 }
 
+/// Also rule O14.
 #[test]
 fn with_the_soft_limit_off_nothing_is_judged_and_earlier_records_go() {
     let mut fleet = Fleet::of(3);
@@ -106,6 +126,7 @@ fn with_the_soft_limit_off_nothing_is_judged_and_earlier_records_go() {
     assert_eq!(fleet.treatment("b", "a"), None);
 }
 
+/// Also rule O15.
 #[test]
 fn a_planned_stop_gives_ten_more_minutes() {
     let mut fleet = Fleet::of(3);
@@ -118,6 +139,10 @@ fn a_planned_stop_gives_ten_more_minutes() {
     assert_eq!(fleet.phases(), ["760 a Draining", "1300 a Withdrawn"]);
 }
 
+/// Rule O17: A silent member renews again
+/// Then: The phase becomes `Returned` at once, and the record goes 30 minutes later. From the second silence within 30
+/// minutes on, the phase is `Returning` first, for 10 s in which the member renews at least once more. This time
+/// doubles with each further silence, up to 5 minutes
 #[test]
 fn a_member_that_falls_silent_again_and_again_must_renew_for_longer_and_longer() {
     let mut fleet = Fleet::of(3);
@@ -145,6 +170,7 @@ fn a_member_that_falls_silent_again_and_again_must_renew_for_longer_and_longer()
     assert_eq!(fleet.treatment("b", "a"), None, "it was stable for half an hour");
 }
 
+/// Also rules O17, O21.
 #[test]
 fn a_member_that_falls_silent_while_it_must_prove_itself_starts_again() {
     let mut fleet = Fleet::of(3);
@@ -164,6 +190,7 @@ fn a_member_that_falls_silent_while_it_must_prove_itself_starts_again() {
     assert!(after.since < seconds(start), "steps count from the first phase");
 }
 
+/// Also rule O17.
 #[test]
 fn a_member_that_dies_again_while_it_must_prove_itself_is_not_trusted() {
     let mut fleet = Fleet::of(3);
@@ -175,6 +202,7 @@ fn a_member_that_dies_again_while_it_must_prove_itself_is_not_trusted() {
     assert_eq!(fleet.phases(), [""; 0]);
 }
 
+/// Also rule O17.
 #[test]
 fn one_renewal_is_not_enough_to_be_trusted_again_after_a_second_silence() {
     let mut fleet = Fleet::of(3);
@@ -186,6 +214,11 @@ fn one_renewal_is_not_enough_to_be_trusted_again_after_a_second_silence() {
     assert_eq!(fleet.treatment("b", "a"), Some(Treatment::Draining));
 }
 
+/// Rule O16: More than half of the members, and at least two, have not renewed for half of the soft limit
+/// Then: A member that passes the soft limit gets the phase `Postponed`, and nothing changes. When fewer are silent,
+/// the phase ends, and the member has its full time again. At the hard limit, it becomes `Draining`. Members that were
+/// judged before or announced a stop do not count. Members with an open slice stream count: if they do not renew
+/// either, the hub agent does not hear anybody
 #[test]
 fn if_most_members_fall_silent_at_once_none_is_judged_before_the_hard_limit() {
     let mut fleet = Fleet::of(5);
@@ -209,6 +242,7 @@ fn if_most_members_fall_silent_at_once_none_is_judged_before_the_hard_limit() {
     assert_eq!(of_a, ["160 a Postponed", "700 a Draining", "1240 a Withdrawn"]);
 }
 
+/// Also rule O16.
 #[test]
 fn members_that_return_one_after_the_other_after_a_mass_silence_are_not_judged() {
     let mut fleet = Fleet::of(6);
@@ -225,6 +259,7 @@ fn members_that_return_one_after_the_other_after_a_mass_silence_are_not_judged()
     assert!(fleet.phases().iter().all(|phase| phase.ends_with('-')));
 }
 
+/// Also rule O14.
 #[test]
 fn a_judgement_that_could_not_be_written_is_planned_again_at_once() {
     let mut fleet = Fleet::of(3);
@@ -238,6 +273,7 @@ fn a_judgement_that_could_not_be_written_is_planned_again_at_once() {
     }
 }
 
+/// Also rule O16.
 #[test]
 fn silence_before_a_stop_is_no_part_of_a_mass_silence() {
     let mut fleet = Fleet::of(4);
@@ -261,6 +297,7 @@ fn silence_before_a_stop_is_no_part_of_a_mass_silence() {
     assert_eq!(fleet.phases(), ["60 a Draining"], "one member is never most members");
 }
 
+/// Also rule O16.
 #[test]
 fn if_members_with_slice_streams_seem_silent_too_the_watch_is_deaf_and_nobody_is_judged() {
     let with_streams = || {
@@ -280,6 +317,7 @@ fn if_members_with_slice_streams_seem_silent_too_the_watch_is_deaf_and_nobody_is
     assert_eq!(fleet.phases(), ["60 f Postponed"]);
 }
 
+/// Also rule O19.
 #[test]
 fn an_importer_without_the_feature_gets_no_list() {
     let mut fleet = Fleet::of(3);
@@ -292,6 +330,7 @@ fn an_importer_without_the_feature_gets_no_list() {
     assert_eq!(fleet.treatment("c", "a"), None);
 }
 
+/// Also rule O16.
 #[test]
 fn with_a_short_soft_limit_a_heartbeat_that_is_nearly_due_is_no_silence() {
     let mut fleet = Fleet::of(3);
@@ -304,6 +343,7 @@ fn with_a_short_soft_limit_a_heartbeat_that_is_nearly_due_is_no_silence() {
     assert_eq!(fleet.phases(), ["38 a Draining"]);
 }
 
+/// Also rule O16.
 #[test]
 fn one_of_two_members_is_judged_and_both_at_once_are_not() {
     let mut fleet = Fleet::of(2);
@@ -323,6 +363,7 @@ fn one_of_two_members_is_judged_and_both_at_once_are_not() {
     assert_eq!(fleet.phases(), ["60 a Draining", "360 b Draining"], "one after the other is no mass silence");
 }
 
+/// Also rule O14.
 #[test]
 fn time_without_contact_to_the_hubs_api_server_does_not_count() {
     let mut fleet = Fleet::of(3);
@@ -362,6 +403,7 @@ fn time_without_contact_to_the_hubs_api_server_does_not_count() {
     assert_eq!(fleet.phases(), ["62 a Draining"]);
 }
 
+/// Also rule O14.
 #[test]
 fn a_pause_of_the_process_makes_nobody_silent() {
     let mut fleet = Fleet::of(3);
@@ -387,6 +429,7 @@ fn a_pause_of_the_process_makes_nobody_silent() {
     assert_eq!(fleet.phases(), [""; 0]);
 }
 
+/// Also rule O14.
 #[test]
 fn an_open_slice_stream_is_a_sign_of_life() {
     let mut fleet = Fleet::of(3);
@@ -403,6 +446,7 @@ fn an_open_slice_stream_is_a_sign_of_life() {
     assert_eq!(fleet.phases(), ["560 a Draining"]);
 }
 
+/// Also rule O14.
 #[test]
 fn a_clock_that_is_set_makes_nobody_silent_and_delays_no_judgement() {
     for hours in [-1, 1] {
@@ -421,6 +465,7 @@ fn a_clock_that_is_set_makes_nobody_silent_and_delays_no_judgement() {
     }
 }
 
+/// Also rules O15, O19.
 #[test]
 fn a_judgement_survives_a_restart_of_the_hub_agent_and_the_deletion_of_the_memberagent() {
     let mut fleet = Fleet::of(3);
@@ -462,6 +507,7 @@ fn a_judgement_survives_a_restart_of_the_hub_agent_and_the_deletion_of_the_membe
     assert_eq!(fleet.treatment("b", "a"), None, "the silence of the first cluster has ended");
 }
 
+/// Also rule O19.
 #[test]
 fn a_silent_member_without_memberagent_stays_in_the_lists_until_the_exported_slices_are_listed() {
     let mut fleet = Fleet::of(2);
@@ -477,6 +523,9 @@ fn a_silent_member_without_memberagent_stays_in_the_lists_until_the_exported_sli
     assert_eq!(fleet.treatment("b", "gone"), None);
 }
 
+/// Rule O18: The hub's CRD of MemberAgent is older than `status.silence`
+/// Then: The hub agent tries to write the record once a minute, with an Event the first time, and no importer changes
+/// anything
 #[test]
 fn a_definition_that_drops_the_record_causes_a_try_a_minute() {
     let mut fleet = Fleet::of(3);
@@ -508,6 +557,7 @@ fn a_definition_that_drops_the_record_causes_a_try_a_minute() {
     assert_eq!(tries, [(60, 1), (120, 0), (180, 0), (240, 0), (300, 0), (360, 0)], "with one Event");
 }
 
+/// Also rule O14.
 #[test]
 fn any_history_judges_only_members_that_did_not_renew_and_all_of_those() {
     let step = (0..4_usize, 1..150_i64, prop::bool::ANY);

@@ -62,6 +62,10 @@ fn written(view: &member::Planner, slice: &HubSlice) -> Option<SliceContent> {
     Some(slice.content.clone())
 }
 
+/// Rule O20: The hub agent lists a silent exporter in the MemberAgent of an importer
+/// Then: The importer moves the endpoints of its slices to the draining ones, or removes all, while it has imported
+/// ready endpoints of the Service, address family and port from a member that is not listed, or, for a withdrawn one,
+/// from a draining one. Slices without ports count as slices of one port. Otherwise it imports them as usual
 #[test]
 fn endpoints_of_a_silent_member_are_draining_or_withdrawn_while_another_member_has_ready_ones() {
     let (two, three) = (imported("member-2", &["10.2.0.1", "10.2.0.2"]), imported("member-3", &["10.3.0.1"]));
@@ -110,6 +114,7 @@ fn endpoints_of_a_silent_member_are_draining_or_withdrawn_while_another_member_h
     }
 }
 
+/// Also rule O20.
 #[test]
 fn a_change_of_the_list_or_of_the_last_ready_endpoints_of_others_is_followed_at_once() {
     let (two, three) = (imported("member-2", &["10.2.0.1"]), imported("member-3", &["10.3.0.1"]));
@@ -139,6 +144,7 @@ fn a_change_of_the_list_or_of_the_last_ready_endpoints_of_others_is_followed_at_
     assert!(written(&view, &two.0).is_some(), "others have ready endpoints again");
 }
 
+/// Also rules O19, O20.
 #[test]
 fn only_a_hub_agent_that_maintains_the_list_counts_and_a_new_memberagent_has_no_list_yet() {
     let (two, three) = (imported("member-2", &["10.2.0.1"]), imported("member-3", &["10.3.0.1"]));
@@ -175,6 +181,7 @@ fn only_a_hub_agent_that_maintains_the_list_counts_and_a_new_memberagent_has_no_
     assert_eq!(written(&unknown, &two.0), None, "after a restart, the list is not known before the kind is listed");
 }
 
+/// Also rule O20.
 #[test]
 fn slices_of_a_silent_member_are_removed_without_waiting_for_a_replacement_that_is_drained() {
     let (two, three) = (imported("member-2", &["10.2.0.1"]), imported("member-3", &["10.3.0.1"]));
@@ -191,6 +198,9 @@ fn slices_of_a_silent_member_are_removed_without_waiting_for_a_replacement_that_
     assert!(matches!(writes[..], [Write { action: Action::Delete { .. }, .. }]), "{writes:?}");
 }
 
+/// Rule O23: An exporter of a Service is silent
+/// Then: The MultiClusterService in each importer and the ServiceImport in the hub have the condition `ExporterSilent`
+/// True. It becomes False when all exporters renew again
 #[test]
 fn a_condition_names_the_silent_exporters() {
     let (two, three) = (imported("member-2", &["10.2.0.1"]), imported("member-3", &["10.3.0.1"]));
@@ -245,6 +255,11 @@ fn hub_with(silent: usize, ready: usize, importer: Features) -> (hub::Planner, H
     (view, two)
 }
 
+/// Rule O21: An importer of a silent member's slices does not announce `SilentMembers`
+/// Then: The hub agent removes endpoints of silent members from its distributed slices, while another member's
+/// distributed slice of the importer has ready endpoints. Each minute since the judgement, also while the member must
+/// prove itself (rule O17), allows to remove half of the endpoints of the Service and address family. Slices keep their
+/// shares, rounded up
 #[test]
 fn an_importer_that_does_not_know_silent_members_loses_their_endpoints_in_steps() {
     let without = Features::ALL.without(Feature::SilentMembers);
@@ -283,6 +298,7 @@ fn an_importer_that_does_not_know_silent_members_loses_their_endpoints_in_steps(
     assert_eq!(left((view, export), 3), [(5, true), (2, true), (1, true)]);
 }
 
+/// Also rule O21.
 #[test]
 fn slices_of_a_silent_member_are_removed_without_waiting_for_a_replacement_that_has_no_endpoints() {
     let (mut view, export) = hub_with(1, 1, Features::NONE);
@@ -310,6 +326,7 @@ fn planned_in_hub(view: &hub::Planner, key: &Key) -> Vec<Write> {
     view.plan(key, NOW.plus_micros(300_000_000)).writes
 }
 
+/// Also rule O23.
 #[test]
 fn the_imported_service_in_the_hub_shows_silent_exporters() {
     let (mut view, _) = hub_with(1, 1, Features::ALL);

@@ -60,6 +60,13 @@ const LEFT_OUT: &str = "EndpointSlice work/app-1 of cluster member-1 has address
                         fleet-member-member-1 in the hub: 10.2.0.1, 10.3.0.1. Importers do not get them. Correct the \
                         slice in cluster member-1, or the source ranges in the hub";
 
+/// Rule T63: The annotation `source-ranges` of a member namespace in the hub has address ranges
+/// Then: The hub agent leaves out the addresses of this member's exported slices that are outside of these ranges, when
+/// it distributes the slices. So no importer gets them, also if it runs Go agents. The EndpointSliceExport gets an
+/// Event `AddressRefused` with the first addresses. While the annotation is malformed, importers get no new addresses
+/// and no new slices of this member, and lose those that the member removes. While the namespaces are not listed, a
+/// distributed slice stays as it is until its source slice changes. A change of the annotation costs one write for each
+/// distributed slice that it changes
 #[test]
 fn addresses_outside_of_the_ranges_in_the_hub_are_not_distributed() {
     let slice = Object::EndpointSliceExport(export(&["10.1.0.1", "10.2.0.1", "10.3.0.1", "10.1.0.2"], 4));
@@ -82,6 +89,7 @@ fn addresses_outside_of_the_ranges_in_the_hub_are_not_distributed() {
     assert_eq!(distributed(&off), all);
 }
 
+/// Also rule T63.
 #[test]
 fn left_out_addresses_cost_no_write_and_a_change_of_the_ranges_one() {
     let addresses = ["10.1.0.1", "10.2.0.1"];
@@ -97,6 +105,7 @@ fn left_out_addresses_cost_no_write_and_a_change_of_the_ranges_one() {
     assert_eq!(distributed(&view), some(&addresses));
 }
 
+/// Also rule T63.
 #[test]
 fn importers_get_no_new_address_while_the_ranges_are_malformed() {
     let changed = Object::EndpointSliceExport(export(&["10.1.0.2", "10.1.0.3"], 5));
@@ -107,6 +116,9 @@ fn importers_get_no_new_address_while_the_ranges_are_malformed() {
     assert_eq!(distributed(&hub([changed, ranges("10.1.0.0")])), None, "and no new slice");
 }
 
+/// Rule T64: The annotation `source-ranges` of a member namespace is malformed
+/// Then: The hub agent emits an Event `AddressRefused` on the MemberAgent of this member, with the malformed range, and
+/// logs it
 #[test]
 fn the_operator_is_told_of_malformed_ranges() {
     let agent = member_agent("member-1", Features::ALL, Features::ALL).object();
@@ -120,6 +132,7 @@ fn the_operator_is_told_of_malformed_ranges() {
     }
 }
 
+/// Also rule T63.
 #[test]
 fn while_the_namespaces_are_not_listed_the_same_state_of_a_slice_stays_as_it_is() {
     let mut view = hub([
@@ -132,6 +145,7 @@ fn while_the_namespaces_are_not_listed_the_same_state_of_a_slice_stays_as_it_is(
     assert_eq!(distributed(&view), some(&["10.1.0.1", "10.1.0.3"]), "without the right, importers follow changes");
 }
 
+/// Also rule T63.
 #[test]
 fn no_removal_waits_for_an_address_that_is_not_distributed() {
     let removed = export(&["10.1.0.1"], 4).deleting();

@@ -82,6 +82,15 @@ fn states(list: &[(&str, &'static str, &str)]) -> Vec<(String, &'static str, Str
     list.iter().map(|(kind, status, reason)| ((*kind).to_owned(), *status, (*reason).to_owned())).collect()
 }
 
+/// Rule ME1: A user creates a ServiceExport of `multicluster.x-k8s.io`
+/// Then: The member agent creates one InternalServiceExport with `spec.multicluster`, and sets `Valid=True`,
+/// `Ready=Unknown` on the ServiceExport. After the hub agent has merged the export, the member agent sets `Ready=True`
+/// and `Conflict`, in one write. Labels and annotations of Kubernetes and fleetnet are left out, and `Ready` names them
+///
+/// Rule ME8: The member agent writes `spec.multicluster` of an InternalServiceExport
+/// Then: The part has the creationTimestamp of the ServiceExport. It also has `recreated`, if the hub agent has merged
+/// the export before and the hub has lost it. An export of an earlier version gets the creationTimestamp only with its
+/// next write
 #[test]
 fn a_standard_export_needs_one_write_in_the_hub_and_two_of_its_status() {
     let source = service("work/app").version(7);
@@ -126,6 +135,7 @@ fn a_standard_export_needs_one_write_in_the_hub_and_two_of_its_status() {
     assert_eq!(writes(&view, &app()), []);
 }
 
+/// Also rules ME1, ME6.
 #[test]
 fn conflicts_are_shown_and_do_not_end_the_export() {
     let in_conflict = fresh(ExportedBy::StandardApi).judged(outcome("True", "PortConflict,TypeConflict"));
@@ -138,6 +148,13 @@ fn conflicts_are_shown_and_do_not_end_the_export() {
     assert!(matches!(writes(&view, &app_slice())[..], [Write { action: Action::Create(_), .. }]));
 }
 
+/// Rule ME4: The Service of a ServiceExport does not exist, or is of type ExternalName
+/// Then: The member agent sets `Valid=False` with reason `NoService` or `InvalidServiceType`, and withdraws the export
+///
+/// Rule ME5: The hub agent does not announce the standard API, the Service has too many ports, or the hub denies or
+/// rejects the export
+/// Then: The member agent sets `Ready=False` with reason `Failed` and the cause as message. With too many ports, an
+/// existing export stays as it was
 #[test]
 fn a_service_that_cannot_be_exported_is_not_and_the_export_says_why() {
     let name = named("work/app");
@@ -185,6 +202,12 @@ fn a_service_that_cannot_be_exported_is_not_and_the_export_says_why() {
     assert_eq!(of_hub(writes(&older, &app())), [withdrawn], "it would take the export for one of the fleet's API");
 }
 
+/// Rule ME6: The hub agent has merged an export
+/// Then: The member agent exports the slices of the Service, also if the export is in conflict. It withdraws them when
+/// the ServiceExport is gone. While the InternalServiceExport is of an earlier Service with the same name, no slice is
+/// exported
+///
+/// Also rule ME1.
 #[test]
 fn slices_are_exported_after_the_merge_and_withdrawn_with_the_export() {
     let (source, export) = (service("work/app"), standard_export("work/app"));
@@ -229,6 +252,9 @@ fn slices_are_exported_after_the_merge_and_withdrawn_with_the_export() {
     assert_eq!(writes(&view, &app_slice()), [], "the export of the earlier Service is still there");
 }
 
+/// Rule ME3: Both APIs export a Service
+/// Then: The Service has one InternalServiceExport and one set of exported slices. If one API ends its export, the
+/// member agent changes `spec.multicluster` and keeps the rest. A weight of 0 ends the export by the fleet's API only
 #[test]
 fn both_apis_have_one_export_in_the_hub_and_each_can_end_alone() {
     let source = service("work/app");
@@ -273,6 +299,11 @@ fn both_apis_have_one_export_in_the_hub_and_each_can_end_alone() {
     assert_eq!(of_hub(planned(&view, &app()).writes), patched(&both, content(ExportedBy::StandardApi)));
 }
 
+/// Rule ME2: ServiceExports of the standard API are not listed, their kind is absent, one is undecodable, or the
+/// features of the hub agent are not known
+/// Then: Existing exports of the standard API and their slices stay as they are. The fleet's API goes on
+///
+/// Also rules ME3, ME5.
 #[test]
 fn an_export_stays_while_its_request_is_unknown() {
     let (source, internal) = (service("work/app"), merged(ExportedBy::StandardApi));
@@ -325,6 +356,13 @@ fn shows(export: &StandardServiceExport, list: &[(&str, &'static str, &str)]) ->
     StandardServiceExport { conditions, ..export.clone() }.object()
 }
 
+/// Rule ME9: The hub has lost the InternalServiceExport or the outcome of the merge, for example after a restore from a
+/// backup or because somebody deleted the object
+/// Then: The outcome in the ServiceExport counts until the hub agent has merged the export again, so the slices stay in
+/// the hub. The member agent removes this outcome when the Service is gone, replaced or denied, and only then deletes
+/// the InternalServiceExport of the earlier Service
+///
+/// Also rule ME8.
 #[test]
 fn an_export_that_the_hub_has_lost_keeps_its_slices_and_is_created_again() {
     let exported = Object::EndpointSliceExport(slice_export("member-1", &slice("work/app-1")));
@@ -361,6 +399,7 @@ fn an_export_that_the_hub_has_lost_keeps_its_slices_and_is_created_again() {
     assert_eq!(writes(&view(objects(&pending)), &app_slice()), delete(), "no outcome");
 }
 
+/// Also rule ME9.
 #[test]
 fn an_outcome_is_removed_before_the_export_of_an_earlier_service_and_with_a_denial() {
     let (source, export) = (service("work/app").uid("second"), standard_export("work/app"));
@@ -390,6 +429,7 @@ fn an_outcome_is_removed_before_the_export_of_an_earlier_service_and_with_a_deni
     assert!(shown(&denied).contains(&states(&[pending])[0]), "so that no lost denial brings the slices back");
 }
 
+/// Also rule ME8.
 #[test]
 fn an_export_of_an_earlier_version_gets_its_creation_time_with_its_next_write() {
     let (source, export) = (service("work/app"), standard_export("work/app"));
@@ -410,6 +450,12 @@ fn an_export_of_an_earlier_version_gets_its_creation_time_with_its_next_write() 
     assert_eq!(exported_at(&self::view(objects(seconds(9)))), Some(seconds(9)), "it is another ServiceExport");
 }
 
+/// Rule ME7: A ServiceExport of the standard API names a derived Service
+/// Then: As rule S26. The ServiceExport also has `Ready=False`
+///
+/// Rule S26: A ServiceExport names a derived Service, which the agents made for an import
+/// Then: The member agent sets `Valid=False` with reason `ServiceImported`, and writes nothing to the hub. An earlier
+/// export is withdrawn. Labels alone make no derived Service: namespace and name count too
 #[test]
 fn a_derived_service_is_not_exported() {
     let by_standard_api = Service {

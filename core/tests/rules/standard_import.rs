@@ -44,6 +44,12 @@ fn imported(view: &Planner) -> Option<StandardServiceImport> {
     view.standard_imports.get(&app()).cloned()
 }
 
+/// Rule MI6: An import begins
+/// Then: The member agent adds its finalizer to the MergedServiceImport and creates the derived Service. Then it
+/// creates the ServiceImport, with addresses and families of the derived Service in one write, and then its status
+///
+/// Rule MI9: A cluster joins or leaves the exporters of an imported Service
+/// Then: The member agent updates `status.clusters` of the ServiceImport, in one write
 #[test]
 fn an_import_is_made_in_four_writes_and_one_in_the_hub() {
     let mut view = view([importing().object(), merged(import()).object()]);
@@ -67,6 +73,10 @@ fn an_import_is_made_in_four_writes_and_one_in_the_hub() {
     assert_eq!(settle(&mut view), ["status StandardServiceImport"], "a cluster left");
 }
 
+/// Rule MI2: The hub has a MergedServiceImport for a Service, and the member has a namespace with the name of the
+/// Service's namespace
+/// Then: The member agent imports the Service if the namespace has the label `fleetnet/import: "true"`, or if all
+/// namespaces import. Namespaces of Kubernetes and `fleet-system` never import
 #[test]
 fn only_allowed_namespaces_import() {
     let system = merged_service_import("member-1", "kube-system/app", &Arc::new(import()));
@@ -89,6 +99,10 @@ fn only_allowed_namespaces_import() {
     }
 }
 
+/// Rule MI5: An import ends
+/// Then: The member agent removes its finalizer from the MergedServiceImport when the ServiceImport is gone
+///
+/// Also rule MI4.
 #[test]
 fn an_import_ends_with_its_label_at_once_and_with_its_last_export_after_the_grace_of_the_derived_service() {
     let mut view = view([importing().object(), merged(import()).object()]);
@@ -125,6 +139,11 @@ fn an_import_ends_with_its_label_at_once_and_with_its_last_export_after_the_grac
     assert!(plan.writes.iter().all(|write| write.kind() != Kind::Service), "the grace begins with the list");
 }
 
+/// Rule MI4: The last cluster ends its export
+/// Then: The member agent deletes the ServiceImport at once. The derived Service stays for `--derived-service-grace`.
+/// If an export comes back in this time, the import has the same address. The time begins anew with the first list
+/// after a restart. For 60 s after a restore of the hub, the import and its slices stay as they are, unless the whole
+/// MergedServiceImport is the same as before
 #[test]
 fn an_import_stays_for_a_while_after_a_restore_of_the_hub() {
     let mut view = view([importing().object(), merged(import()).object()]);
@@ -160,6 +179,12 @@ fn an_import_stays_for_a_while_after_a_restore_of_the_hub() {
     assert_eq!(settle(&mut view), ["patch MergedServiceImport"], "the same as before");
 }
 
+/// Rule MI3: Another writer has made a Service or a ServiceImport with a name that the import needs
+/// Then: The member agent leaves this object alone, and reports the blocking reason `NameHeldByAnother`. If it is the
+/// name of the derived Service, the ServiceImport of the agent has no addresses and shows the cause (MI19). If it is
+/// the name of the ServiceImport, this ServiceImport gets an Event, because its status belongs to the other writer
+///
+/// Also rules MI5, MI19.
 #[test]
 fn objects_of_other_writers_are_left_alone() {
     let at = names::standard_derived(&app());
@@ -187,6 +212,11 @@ fn objects_of_other_writers_are_left_alone() {
     assert_eq!(imported(&view), Some(foreign.version(30)));
 }
 
+/// Rule MI7: Ports, session affinity or families of the merged import change
+/// Then: The member agent changes the derived Service and then the ServiceImport. The API server chooses the first
+/// family of the derived Service: the default of the cluster. For another family, the derived Service requests both,
+/// and keeps both from then on. So no change of families changes an address. The ServiceImport shows the addresses of
+/// those families that all exporters have
 #[test]
 fn a_change_of_the_merged_import_changes_both_objects() {
     let mut view = view([importing().object(), merged(import()).object()]);
@@ -210,6 +240,7 @@ fn shown(view: &Planner) -> (Vec<IpFamily>, Vec<String>) {
     (spec.properties.families, spec.ips.iter().map(ToString::to_string).collect())
 }
 
+/// Also rule MI7.
 #[test]
 fn no_change_of_families_changes_an_address() {
     let (four, six) = (IpFamily::IPv4, IpFamily::IPv6);
@@ -237,6 +268,7 @@ fn no_change_of_families_changes_an_address() {
     }
 }
 
+/// Also rule MI7.
 #[test]
 fn an_import_of_a_family_that_is_not_the_default_of_the_cluster_has_an_address_of_it() {
     let mut view = view([importing().object(), of_families(&[IpFamily::IPv6]).object()]);
@@ -250,6 +282,10 @@ fn an_import_of_a_family_that_is_not_the_default_of_the_cluster_has_an_address_o
     assert_eq!(settle(&mut view), made, "the default family of the cluster is known");
 }
 
+/// Rule MI20: The cluster has no family of the merged import
+/// Then: If some exporters have slices of a family of the cluster, the ServiceImport shows the address of this family,
+/// and clients reach these exporters. Otherwise it has no addresses, and shows `Ready=False`, reason
+/// `IPFamilyNotSupported`
 #[test]
 fn an_import_without_a_family_of_the_cluster_says_so_and_uses_exporters_that_have_one() {
     let at = names::standard_derived(&app());
@@ -281,6 +317,12 @@ fn an_import_without_a_family_of_the_cluster_says_so_and_uses_exporters_that_hav
     assert_eq!(ready(&view).1, "IPFamilyNotSupported");
 }
 
+/// Rule MI8: The merged import becomes headless
+/// Then: The ServiceImport becomes headless and has no addresses. The derived Service and its slices stay for
+/// `--derived-service-grace`, so that clients can use the address that they have resolved. Then the member agent
+/// deletes the derived Service, and the slices become those of a headless Service
+///
+/// Also rule MI21.
 #[test]
 fn a_service_that_becomes_headless_keeps_its_address_for_the_grace_of_the_derived_service() {
     let mut view = view([importing().object(), merged(import()).object()]);
@@ -305,6 +347,11 @@ fn a_service_that_becomes_headless_keeps_its_address_for_the_grace_of_the_derive
     assert_eq!(settle(&mut view), ["delete StandardServiceImport", "delete Service", "patch MergedServiceImport"]);
 }
 
+/// Rule MI19: A server rejects or denies a write of the derived Service, for example because of a quota, or another
+/// writer has its name
+/// Then: The ServiceImport shows `Ready=False`, reason `Pending`, with the cause. If there is no derived Service, the
+/// ServiceImport has no addresses. If the ServiceImport itself cannot be created, its namespace gets an Event. A slice
+/// that cannot be written gives an Event on the ServiceImport
 #[test]
 fn a_write_that_a_server_does_not_accept_is_shown_in_the_service_import() {
     let mut view = view([importing().object(), merged(import()).marked().object()]);
@@ -324,6 +371,16 @@ fn a_write_that_a_server_does_not_accept_is_shown_in_the_service_import() {
     assert_eq!(ready(&view).0, "True", "also before the rejection is forgotten");
 }
 
+/// Rule MI18: Somebody edits or deletes the derived Service or the ServiceImport
+/// Then: The member agent restores all fields that it owns. A derived Service has no selector and no external
+/// addresses, and the `internalTrafficPolicy` Cluster, because imported endpoints have no node. Fields of Kubernetes
+/// that do not change where clients get, such as `publishNotReadyAddresses`, stay as they are
+///
+/// Rule MI21: A Service with addresses is imported
+/// Then: The ServiceImport has the annotation `multicluster.kubernetes.io/derived-service` with the name of the derived
+/// Service, because gateways read it. A headless Service has none
+///
+/// Also rule MI6.
 #[test]
 fn what_somebody_edits_or_deletes_is_repaired() {
     let mut view = view([importing().object(), merged(import()).object()]);
@@ -360,6 +417,10 @@ fn what_somebody_edits_or_deletes_is_repaired() {
     );
 }
 
+/// Rule MI12: Another writer removes the label that shows the member agent as the writer of an object
+/// Then: The member agent restores the label. While no agent runs, only the labels of the standard API and the
+/// annotation `last-observed-generation` show that an imported slice is the agent's; a derived Service and a
+/// ServiceImport without the label belong to the other writer (MI3)
 #[test]
 fn a_label_that_somebody_removes_is_restored() {
     let mut view = view([importing().object(), merged(import()).object()]);
@@ -375,6 +436,9 @@ fn a_label_that_somebody_removes_is_restored() {
     assert!(!imported(&view).expect("an import").relabelled);
 }
 
+/// Rule MI1: MergedServiceImports, namespaces, Services or ServiceImports of the standard API are not listed, their
+/// kind is absent, or an object of the import is undecodable
+/// Then: The member agent changes nothing of the import
 #[test]
 fn an_import_stays_while_something_is_unknown() {
     let kinds = [Kind::MergedServiceImport, Kind::Namespace, Kind::Service, Kind::StandardServiceImport];

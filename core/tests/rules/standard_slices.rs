@@ -86,6 +86,16 @@ fn sample(first: bool) -> Option<Sample> {
     Some(Sample::SliceImported { origin: "member-3".into(), first, exported_since: Some(seconds(5)) })
 }
 
+/// Rule MI10: The hub agent distributes a slice of a Service that the member imports by the standard API
+/// Then: The member agent imports the slice into the namespace of the Service, under the name of the distributed slice,
+/// by the rules of the next section. It waits until the derived Service exists and the MergedServiceImport lists the
+/// exporting cluster. If the namespace of the Service in the distributed slice is another one, nothing is imported
+///
+/// Rule MI11: A slice is imported by the standard API
+/// Then: The imported slice has the labels `multicluster.kubernetes.io/service-name` and `source-cluster`, and is bound
+/// to the derived Service. A slice of a headless Service has no derived Service, and its label
+/// `service.kubernetes.io/headless` hides it from kube-proxy. The slice has only ports that its exporting cluster
+/// serves, under their names in the merged import. Without such a port, it has no endpoints
 #[test]
 fn a_slice_is_imported_beside_its_service_import_in_one_write_for_each_change() {
     let (mut view, distributed) = (without_slices(), distributed());
@@ -123,6 +133,7 @@ fn a_slice_is_imported_beside_its_service_import_in_one_write_for_each_change() 
     assert_eq!(settle(&mut view, &key(&distributed)), ["create EndpointSlice"]);
 }
 
+/// Also rule MI12.
 #[test]
 fn a_slice_whose_labels_were_edited_while_no_agent_ran_is_labelled_again() {
     let unmarked = distributed();
@@ -150,6 +161,7 @@ fn a_slice_whose_labels_were_edited_while_no_agent_ran_is_labelled_again() {
     assert_eq!(planned(&view, &key(&distributed)).blocking_reasons.len(), 1);
 }
 
+/// Also rules MI8, MI11.
 #[test]
 fn a_slice_of_a_headless_service_is_hidden_from_kube_proxy_when_no_client_has_an_address_of_the_service_any_more() {
     let distributed = distributed().marked();
@@ -169,6 +181,7 @@ fn a_slice_of_a_headless_service_is_hidden_from_kube_proxy_when_no_client_has_an
     assert!(present.standard.expect("labels").headless);
 }
 
+/// Also rule MI11.
 #[test]
 fn clients_reach_a_cluster_only_at_the_ports_that_it_serves() {
     let served = |name: &str, own_name: &str| ServedPort { name: name.into(), own_name: own_name.into() };
@@ -203,6 +216,10 @@ fn clients_reach_a_cluster_only_at_the_ports_that_it_serves() {
     }
 }
 
+/// Rule MI17: An exporting cluster renames a port to its name in the merged import, and the slice with the new name
+/// arrives before the MergedServiceImport
+/// Then: The imported slice keeps the port and its endpoints: a port with the name of a served port of the merged
+/// import counts as this port, unless the slice has the port that the MergedServiceImport names
 #[test]
 fn a_cluster_keeps_its_endpoints_while_it_renames_a_port_to_the_name_in_the_import() {
     let served = |name: &str, own_name: &str| ServedPort { name: name.into(), own_name: own_name.into() };
@@ -243,6 +260,7 @@ fn a_cluster_keeps_its_endpoints_while_it_renames_a_port_to_the_name_in_the_impo
     }
 }
 
+/// Also rules MI3, MI10.
 #[test]
 fn a_slice_waits_for_its_derived_service_and_its_cluster() {
     let distributed = distributed().marked();
@@ -264,6 +282,7 @@ fn a_slice_waits_for_its_derived_service_and_its_cluster() {
     assert_eq!(writes(&view, &key(&moved)), [], "of another namespace");
 }
 
+/// Also rule MI14.
 #[test]
 fn a_withdrawn_slice_is_deleted_and_its_finalizer_removed() {
     let distributed = distributed().marked();
@@ -276,6 +295,9 @@ fn a_withdrawn_slice_is_deleted_and_its_finalizer_removed() {
     assert_eq!(writes(&view, &in_system), [Write::remove_finalizer(Kind::EndpointSliceImport, &dying.meta)]);
 }
 
+/// Rule MI16: A distributed slice is withdrawn, and the hub has another slice of the same Service and cluster
+/// Then: The imported slice stays until the other one is imported, also while it is not known if the Service is
+/// imported
 #[test]
 fn a_slice_stays_until_its_replacement_is_imported() {
     let (old, new) = (from("member-3", "work/app-1").marked(), from("member-3", "work/app-2").marked());
@@ -287,6 +309,10 @@ fn a_slice_stays_until_its_replacement_is_imported() {
     assert_eq!(settle(&mut view, &key(&old)), ["delete EndpointSlice"]);
 }
 
+/// Rule MI13: The namespace does not import any more, or the last cluster ends its export
+/// Then: The member agent deletes the imported slices, also while the hub cannot be reached. An EndpointSlice of
+/// another writer stays. If the hub was restored, the imported slices stay until the MergedServiceImport has the
+/// agent's finalizer, and for 60 s more
 #[test]
 fn slices_end_with_the_import_and_those_of_other_writers_stay() {
     let distributed = distributed().marked();
@@ -308,6 +334,7 @@ fn slices_end_with_the_import_and_those_of_other_writers_stay() {
     assert_eq!(settle(&mut view, &key(&distributed)), ["delete EndpointSlice"]);
 }
 
+/// Also rule MI13.
 #[test]
 fn an_orphan_stays_until_the_hub_agent_had_time_to_distribute_it_again() {
     let distributed = distributed().marked();
@@ -332,6 +359,7 @@ fn an_orphan_stays_until_the_hub_agent_had_time_to_distribute_it_again() {
     assert_eq!(writes(&view, &key(&distributed)), [deletion], "the namespace does not import any more");
 }
 
+/// Also rules MI1, MI13.
 #[test]
 fn slices_stay_while_something_is_unknown() {
     let kinds =
@@ -363,6 +391,7 @@ fn slices_stay_while_something_is_unknown() {
     assert_eq!(writes(&view, &key(&distributed)), [], "the standard API is off");
 }
 
+/// Also rule J8.
 #[test]
 fn each_of_two_imports_goes_back_soon_after_a_hub_agent_has_written_their_slice() {
     for first in 0..2 {
@@ -386,6 +415,8 @@ fn each_of_two_imports_goes_back_soon_after_a_hub_agent_has_written_their_slice(
     }
 }
 
+/// Rule MI25: MultiClusterServices, or the objects that claim Services, are not listed, or their kinds are absent
+/// Then: The member agent imports slices by the standard API as usual
 #[test]
 fn an_import_by_the_standard_api_needs_no_kind_of_the_other_api() {
     let distributed = distributed().marked();
@@ -415,6 +446,10 @@ fn both(distributed: &HubSlice) -> Planner {
     view
 }
 
+/// Rule MI14: Both APIs import a Service
+/// Then: Each API has its own imported slice of each distributed slice, and each can end alone. The member agent
+/// removes the finalizer of the distributed slice when both imported slices are gone. It acknowledges a preview of the
+/// slice stream when both have it
 #[test]
 fn both_apis_import_a_slice_side_by_side_and_each_can_end_alone() {
     let distributed = distributed().marked();
@@ -440,6 +475,11 @@ fn both_apis_import_a_slice_side_by_side_and_each_can_end_alone() {
     assert_eq!(writes(&view, &keys[0]), [Write::remove_finalizer(Kind::EndpointSliceImport, &dying.meta)]);
 }
 
+/// Rule MI15: Both APIs import a Service, and one cluster exports it by only one of them
+/// Then: Each API imports only slices of the clusters that its import lists. When a cluster ends its export by the
+/// standard API, the import of its slices by this API ends at once. By the fleet's API, the import of a slice ends 60 s
+/// after no claim (InternalServiceImport) lists its cluster, because a claim may lose its clusters for a moment. While
+/// this is not known, or no claim is granted and the derived Service exists, imports neither begin nor end
 #[test]
 fn a_slice_is_imported_only_by_the_api_with_which_its_cluster_exports() {
     let distributed = distributed().marked();
@@ -472,6 +512,7 @@ fn a_slice_is_imported_only_by_the_api_with_which_its_cluster_exports() {
     assert_eq!(planned(&view, &key_of_fleet).again, None, "the hub agent withdraws it");
 }
 
+/// Also rule MI15.
 #[test]
 fn without_proof_an_import_of_the_fleets_api_neither_begins_nor_ends() {
     let distributed = distributed().marked();
@@ -518,6 +559,7 @@ fn without_proof_an_import_of_the_fleets_api_neither_begins_nor_ends() {
     assert!(matches!(&deletions[..], [Write { action: Action::Delete { .. }, .. }]), "{deletions:?}");
 }
 
+/// Also rule MI16.
 #[test]
 fn a_withdrawn_slice_stays_while_it_is_not_known_if_its_replacement_is_imported() {
     let (old, new) = (from("member-3", "work/app-1").marked(), from("member-3", "work/app-2").marked());
@@ -542,6 +584,7 @@ fn a_slice_follows_its_source_also_while_its_derived_service_has_no_label() {
     assert_eq!(settle(&mut view, &key(&distributed)), ["patch EndpointSlice"]);
 }
 
+/// Also rule MI10.
 #[test]
 fn a_slice_whose_service_moved_to_another_namespace_is_an_orphan() {
     let distributed = distributed().marked();
@@ -554,6 +597,7 @@ fn a_slice_whose_service_moved_to_another_namespace_is_an_orphan() {
     assert_eq!(planned_at(&view, &key(&distributed), until).writes, [deletion]);
 }
 
+/// Also rule MI14.
 #[test]
 fn a_preview_is_acknowledged_when_both_apis_have_imported_it() {
     let distributed = distributed().marked();
@@ -606,6 +650,7 @@ fn endpoints_of_a_silent_cluster_are_draining_while_another_cluster_serves() {
     assert_eq!(present.endpoints.len(), 1, "nobody else serves the first port");
 }
 
+/// Also rule O20.
 #[test]
 fn the_last_endpoints_of_a_headless_service_without_ports_stay_while_their_cluster_is_silent() {
     let without_ports = |cluster: &str| {
@@ -641,6 +686,10 @@ fn the_last_endpoints_of_a_headless_service_without_ports_stay_while_their_clust
     }
 }
 
+/// Rule E11: A member has an imported slice
+/// Then: The member agent never exports an imported slice, whatever labels the imported slice has. It also exports no
+/// slice with the label `multicluster.kubernetes.io/service-name`, which another implementation of the standard API may
+/// have imported
 #[test]
 fn a_slice_with_labels_of_the_standard_api_is_never_exported() {
     let labels = StandardLabels { service: "app".into(), cluster: "west".into(), headless: false };
@@ -666,6 +715,7 @@ fn parts_that_are_not_imported_are_reported_to_the_user_of_the_service_import() 
     assert_eq!(plan.blocking_reasons.len(), 1);
 }
 
+/// Also rule MI4.
 #[test]
 fn endpoints_stay_while_the_hub_has_older_served_ports_after_a_restore() {
     let distributed = distributed().marked();

@@ -49,6 +49,7 @@ fn view_of(objects: impl IntoIterator<Item = HubSlice>) -> Planner {
 
 // === The cluster id of a member comes from the hub namespace, not from the content of the object ===
 
+/// Also rule T1.
 #[test]
 fn a_distributed_slice_names_the_cluster_of_the_namespace_that_it_comes_from() {
     let mut liar = distributed();
@@ -72,6 +73,8 @@ fn a_distributed_slice_names_the_cluster_of_the_namespace_that_it_comes_from() {
     assert_eq!(writes(&claimed_hub_view(updated), &slice_key(&liar)), []);
 }
 
+/// Rule T2: An InternalServiceExport or a claim (InternalServiceImport) is in a namespace that is no member namespace
+/// Then: The hub agent ignores the InternalServiceExport or claim. The ignored object blocks no other object
 #[test]
 fn a_cluster_that_is_no_member_exports_no_slices_and_blocks_nobody() {
     let mut stranger = distributed().created(seconds(1)).uid("stranger");
@@ -84,6 +87,9 @@ fn a_cluster_that_is_no_member_exports_no_slices_and_blocks_nobody() {
     assert_eq!(writes(&hub_view([Object::EndpointSliceExport(stranger.clone())]), &slice_key(&stranger)), []);
 }
 
+/// Rule T8: A member writes a time before the creation of its InternalServiceExport to the annotation
+/// `ports-offered-since`
+/// Then: The hub agent counts the age of the ports from the creationTimestamp of the InternalServiceExport
 #[test]
 fn no_port_set_is_older_than_its_export() {
     let export = |cluster: &str, number| internal_export(cluster, &service("work/app").ports(&[port("http", number)]));
@@ -115,6 +121,14 @@ fn second_of_slice() -> HubSlice {
     slice_export("member-2", &slice("work/app-1")).uid("second").created(seconds(3))
 }
 
+/// Rule D8: Two members create an EndpointSliceExport with the same name
+/// Then: The EndpointSliceExport with the oldest creationTimestamp owns the name. If both EndpointSliceExports have the
+/// same creationTimestamp, the EndpointSliceExport in the alphabetically first member namespace owns the name
+/// (exception: rule T6). The hub agent does not distribute the EndpointSliceExport that does not own the name
+///
+/// Rule T3: A member exports a slice under a name that belongs to an EndpointSliceExport in another namespace
+/// Then: The hub agent does not distribute the EndpointSliceExport of this member, and emits `NameHeldByAnother` once.
+/// The finalizer of the EndpointSliceExport records that the Event was emitted, so the Event is not repeated
 #[test]
 fn a_second_export_under_a_name_that_another_namespace_holds_is_not_distributed_and_emits_one_event() {
     let second = second_of_name();
@@ -136,6 +150,10 @@ fn a_second_export_under_a_name_that_another_namespace_holds_is_not_distributed_
     );
 }
 
+/// Rule T4: A member exports a slice, and another member namespace already exports a slice with the same UID for the
+/// same Service
+/// Then: The hub agent does not distribute the second EndpointSliceExport, and deletes the distributed slices
+/// (EndpointSliceImports) of the second EndpointSliceExport. The hub agent emits `SliceHeldByAnother` once
 #[test]
 fn a_second_export_of_a_slice_that_another_namespace_holds_is_not_distributed_and_emits_one_event() {
     let second = second_of_slice();
@@ -156,6 +174,7 @@ fn a_second_export_of_a_slice_that_another_namespace_holds_is_not_distributed_an
     assert_eq!(writes(&view_of([updated]), &slice_key(&distributed())), [], "the holder is served as before");
 }
 
+/// Also rule T4.
 #[test]
 fn distributed_slices_of_an_export_that_becomes_second_are_deleted_with_one_event() {
     let second = second_of_slice().marked();
@@ -171,6 +190,11 @@ fn distributed_slices_of_an_export_that_becomes_second_are_deleted_with_one_even
     assert_eq!(events_of(&plan).into_iter().map(|(reason, _)| reason).collect::<Vec<_>>(), ["SliceHeldByAnother"]);
 }
 
+/// Rule T5: An EndpointSliceExport that is not distributed (rules T3, T4) is deleted, or the competing
+/// EndpointSliceExport is removed
+/// Then: If the undistributed EndpointSliceExport is deleted, the hub agent removes its finalizer at once. If the
+/// competing EndpointSliceExport is removed, the hub agent distributes the undistributed EndpointSliceExport, and no
+/// user needs to act
 #[test]
 fn the_deletion_of_an_undistributed_export_is_not_blocked() {
     for second in [second_of_name(), second_of_slice()] {
@@ -183,6 +207,7 @@ fn the_deletion_of_an_undistributed_export_is_not_blocked() {
     }
 }
 
+/// Also rule T5.
 #[test]
 fn an_undistributed_export_is_distributed_when_the_holder_is_gone() {
     let distribution_of = |export: &HubSlice| {
@@ -204,6 +229,8 @@ fn an_undistributed_export_is_distributed_when_the_holder_is_gone() {
     }
 }
 
+/// Rule T7: One member exports a slice twice, or the reference in an EndpointSliceExport has no UID
+/// Then: The hub agent distributes each of these EndpointSliceExports as usual
 #[test]
 fn one_member_may_export_a_slice_twice_for_a_moment() {
     let second = distributed().called("member-1-work-app-1-fffff").uid("second").created(seconds(3));
@@ -211,6 +238,7 @@ fn one_member_may_export_a_slice_twice_for_a_moment() {
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
 }
 
+/// Also rule T7.
 #[test]
 fn a_reference_without_uid_is_nobodys() {
     let mut first = distributed();
@@ -222,6 +250,12 @@ fn a_reference_without_uid_is_nobodys() {
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
 }
 
+/// Rule T6: Two members export slices under one name, or export the same slice
+/// Then: If the name starts with the cluster id of one of the members, the name belongs to this member. Otherwise, the
+/// name belongs to the oldest EndpointSliceExport with this name. A source slice belongs to the accepted exporter of
+/// its Service. Without an accepted exporter, the source slice belongs to its oldest EndpointSliceExport. An
+/// EndpointSliceExport that does not own its name owns no source slice. EndpointSliceExports of different Services do
+/// not compete for a source slice
 #[test]
 fn nobody_captures_the_name_of_another_clusters_slice() {
     // member-2 created its export first, under the name that the export of member-1 gets later.
@@ -230,6 +264,7 @@ fn nobody_captures_the_name_of_another_clusters_slice() {
     assert_eq!(planned(&view_of([squatter.clone()]), &slice_key(&squatter)).blocking_reasons.len(), 1);
 }
 
+/// Also rule T6.
 #[test]
 fn nobody_captures_a_slice_of_a_service_that_it_does_not_export() {
     // member-2 imported member-1's slice, so it knows the UID of the slice. member-2 exports the slice under this UID
@@ -247,6 +282,7 @@ fn nobody_captures_a_slice_of_a_service_that_it_does_not_export() {
     assert!(matches!(&planned[..], [Write { action: Action::Delete { .. }, .. }]), "{planned:#?}");
 }
 
+/// Also rule T6.
 #[test]
 fn nobody_captures_a_slice_with_a_service_of_its_own() {
     // member-2 is an accepted exporter of its own Service `other/app`. It exports one of member-1's slices as a slice
@@ -260,6 +296,7 @@ fn nobody_captures_a_slice_with_a_service_of_its_own() {
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
 }
 
+/// Also rule T6.
 #[test]
 fn an_export_without_its_name_holds_no_slice_of_others() {
     // member-2's export has the name of one of member-1's exports (`work/app-1`), and the source reference of another
@@ -274,6 +311,10 @@ fn an_export_without_its_name_holds_no_slice_of_others() {
     assert_eq!(planned[0].at, in_hub_of("member-3", &other.meta.name.name));
 }
 
+/// Rule T33: One member exports one source slice many times
+/// Then: A source slice has one owner among its EndpointSliceExports (rule T6). If the owner changes, the hub agent
+/// requeues each EndpointSliceExport of the source slice once. After any other change, the hub agent requeues only the
+/// changed EndpointSliceExport
 #[test]
 fn however_many_exports_claim_a_source_slice_each_is_requeued_once() {
     let empty = |index: usize| {
@@ -290,6 +331,10 @@ fn however_many_exports_claim_a_source_slice_each_is_requeued_once() {
 
 // === Only members that claim the Service get distributed slices ===
 
+/// Rule T34: The record of importers (`service-in-use-by`) has an entry for a namespace that is no member namespace, or
+/// that has no claim (InternalServiceImport)
+/// Then: The hub agent creates nothing for the entry. Slices that are already distributed for the entry stay until the
+/// entry is removed. An undecodable claim counts as an existing claim, so this rule does not apply to its entry
 #[test]
 fn nothing_is_distributed_to_a_recorded_importer_without_a_claim() {
     let recorded = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
@@ -318,6 +363,7 @@ fn nothing_is_distributed_to_a_recorded_importer_without_a_claim() {
     assert_eq!(planned(vec![closed.object(), claimed.object()]), [at("member-3")]);
 }
 
+/// Also rule T34.
 #[test]
 fn a_recorded_importer_with_an_undecodable_claim_keeps_its_slices() {
     let recorded = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
@@ -334,6 +380,7 @@ fn a_recorded_importer_with_an_undecodable_claim_keeps_its_slices() {
     assert_eq!(writes(&view, &slice_key(&exported)), [unmark]);
 }
 
+/// Also rule T34.
 #[test]
 fn nothing_is_written_to_what_is_recorded_and_cannot_be_the_namespace_of_a_member() {
     for namespace in
@@ -354,6 +401,9 @@ fn nothing_is_written_to_what_is_recorded_and_cannot_be_the_namespace_of_a_membe
 
 // === What a member does to its own exports ===
 
+/// Rule T30: The hub agent adds the finalizer and the stamp (`ports-offered-since`) to an accepted
+/// InternalServiceExport. Each time, the member removes the finalizer and the stamp again
+/// Then: The hub agent ignores this export in conflict resolution. No other export waits for this export
 #[test]
 fn an_export_that_cannot_be_stamped_delays_nobody() {
     let accepted = |cluster: &str| internal_export(cluster, &service("work/app")).judged(no_conflict("work/app"));
@@ -369,6 +419,8 @@ fn an_export_that_cannot_be_stamped_delays_nobody() {
     assert!(planned.contains(&Write::patch(&import.meta, shown)), "{planned:#?}");
 }
 
+/// Rule T31: The source Service in an InternalServiceExport has a name that is invalid for a Service
+/// Then: The hub agent creates no ServiceImport for the InternalServiceExport, and logs the reason
 #[test]
 fn nothing_is_made_for_an_export_whose_source_has_a_name_that_no_service_can_have() {
     for (namespace, name) in [("../x", "app"), ("work", "app?dryRun=All"), ("a b", "app"), ("work", "")] {
@@ -379,6 +431,11 @@ fn nothing_is_made_for_an_export_whose_source_has_a_name_that_no_service_can_hav
     }
 }
 
+/// Rule T32: A member exports slices without an accepted export of the Service: the member has no export, or its export
+/// is conflicted
+/// Then: The hub agent creates no new distributed slices (EndpointSliceImports) for this member's EndpointSliceExports.
+/// The hub agent updates existing distributed slices until the member sees the outcome and withdraws its slices. No
+/// withdrawal of other slices waits for these slices
 #[test]
 fn slices_of_an_exporter_that_is_not_accepted_are_not_distributed() {
     let fresh = slice_export("member-2", &slice("work/app-2"));
@@ -413,6 +470,12 @@ fn slices_of_an_exporter_that_is_not_accepted_are_not_distributed() {
     }
 }
 
+/// Rule C10: Several members import a Service, one of them with type LoadBalancer
+/// Then: The annotation `service-in-use-by` lists all importing members. Its key `LoadBalancer` contains the member
+/// with the exclusive claim. The hub agent does not trust the type in a claim (InternalServiceImport), because each
+/// member can write its own claims. A member cannot become the exclusive importer by a change of type, and cannot use a
+/// second claim to get ahead of pending claims. If only one member imports the Service, `service-in-use-by` has the
+/// format of the Go agents
 #[test]
 fn one_importer_of_several_does_not_become_exclusive() {
     let both = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
@@ -447,6 +510,7 @@ fn one_importer_of_several_does_not_become_exclusive() {
     assert_eq!(planned(&alone, &[&shared, &waits, &second]), [mark]);
 }
 
+/// Also rule D11.
 #[test]
 fn copies_stay_of_an_export_that_was_edited_to_belong_to_a_service_that_nobody_exports() {
     let (export, copy) = (distributed(), distributed_slice("member-3", &distributed()));
@@ -468,6 +532,9 @@ fn claims_of(cluster: &str) -> BTreeMap<Text, ClusterId> {
 
 // === Metrics of a departed member are dropped ===
 
+/// Rule T27: A cluster has left the fleet: no distributed slice (EndpointSliceImport) comes from the cluster, and no
+/// Service is imported from the cluster
+/// Then: The member agent removes the metric series of the cluster from its metrics
 #[test]
 fn a_cluster_is_an_origin_while_anything_comes_from_it_or_is_imported_from_it() {
     let origins = |view: &member::Planner| ["member-2", "member-3"].map(|cluster| view.is_origin(&cluster.into()));

@@ -77,6 +77,7 @@ fn same_targets(one: &Plan, other: &Plan) -> bool {
     targets(one) == targets(other)
 }
 
+/// Also rule A3.
 #[test]
 fn after_every_event_a_view_equals_its_rebuild_and_every_key_concerned_is_requeued() {
     for_any(60, &(prop::collection::vec(an_event(), 1..25), any::<u64>()), (CLASSES, 4), |(events, seed)| {
@@ -152,6 +153,8 @@ fn assert_order_does_not_matter<V: View>(
     assert_eq!(wanted(&one, now), wanted(&other, now), "{who:?}: the same plans");
 }
 
+/// Rule A3: Watches deliver the same events in another order, or some events twice
+/// Then: The agent's view and the agent's plans are the same for every order of events
 #[test]
 fn any_order_of_the_same_events_gives_the_same_view_and_the_same_plans() {
     for_any(60, &(prop::collection::vec(an_event(), 1..25), any::<u64>()), (CLASSES, 4), |(events, seed)| {
@@ -293,6 +296,10 @@ fn assert_all_patient(world: &World, settled: bool, random: &mut Rng) {
     }
 }
 
+/// Rule A4: A watch is incomplete, or the server no longer has the watched kind
+/// Then: The agent removes no object whose removal depends on this watch
+///
+/// Also rule E16.
 #[test]
 fn nothing_is_removed_while_a_required_watch_is_incomplete() {
     for_any(60, &(prop::collection::vec(an_event(), 1..25), any::<u64>()), (CLASSES, 4), |(events, seed)| {
@@ -359,6 +366,10 @@ fn assert_bears_blindness<V: View>(view: &V, now: Timestamp) {
     }
 }
 
+/// Rule A9: An object is undecodable
+/// Then: The agents do not treat an undecodable object as absent ([failures.md](../concepts/failures.md))
+///
+/// Also rule T38.
 #[test]
 fn an_agent_that_starts_while_an_object_cannot_be_decoded_writes_nothing_because_of_it() {
     for_any(40, &(prop::collection::vec(an_event(), 1..25), any::<u64>()), (CLASSES, 4), |(events, seed)| {

@@ -77,6 +77,8 @@ mod tests {
     type Zones = &'static [(&'static str, u64)];
 
     /// Cases of kube-controller-manager's `TestSetNodes`. Columns: name, Nodes, resulting CPU of each zone.
+    ///
+    /// Also rule Z13.
     #[test]
     fn the_nine_cases_of_upstream() {
         let (a, b) = (|| node("zone-a", "1000m"), || node("zone-b", "1000m"));

@@ -38,6 +38,9 @@ fn lengths(packing: &Packing<Thing>) -> (Vec<Option<usize>>, Vec<usize>) {
     (changed.collect(), packing.created.iter().map(Vec::len).collect())
 }
 
+/// Rule Z3: An endpoint changes, or nothing changes
+/// Then: The library plans a write of a slice if an endpoint changes in a field that consumers read. A different order
+/// of ports causes no write. If nothing changes, the plan is empty
 #[test]
 fn a_settled_world_changes_no_bucket() {
     let packing = packed(things(0..7), &[things([3, 1, 0]), things([6, 2, 4, 5])], 4);
@@ -50,6 +53,7 @@ fn new_items_make_full_buckets_and_a_rest() {
     assert_eq!(lengths(&packed(things(0..250), &[], 100)).1, [100, 100, 50]);
 }
 
+/// Also rule Z2.
 #[test]
 fn one_new_bucket_is_preferred_over_many_changed_ones() {
     let buckets = [things(0..62), things(100..161)];
@@ -64,6 +68,10 @@ fn a_rest_that_fits_in_no_bucket_gets_its_own() {
     assert_eq!(lengths(&packed(wanted, &buckets, 100)), (vec![None, None], vec![100, 52]));
 }
 
+/// Rule Z2: A Service has new endpoints
+/// Then: The library changes as few slices as possible. The library first fills the slices that change anyway, the
+/// fullest first. Then the library changes at most one other slice: the fullest slice with room for all remaining
+/// endpoints. The library never moves an endpoint to another slice
 #[test]
 fn buckets_that_change_anyway_are_filled_first_the_fullest_before_others() {
     let mut wanted = things((0..20).chain(100..180).chain(200..215));
@@ -73,6 +81,7 @@ fn buckets_that_change_anyway_are_filled_first_the_fullest_before_others() {
     assert_eq!(lengths(&packing), (vec![Some(20), Some(95)], vec![]));
 }
 
+/// Also rule Z2.
 #[test]
 fn of_unchanged_buckets_only_the_one_that_gets_fullest_is_opened() {
     let buckets = [things(0..5), things(10..17), things(20..28), things(30..37)];
@@ -80,6 +89,7 @@ fn of_unchanged_buckets_only_the_one_that_gets_fullest_is_opened() {
     assert_eq!(lengths(&packed(wanted, &buckets, 10)), (vec![None, Some(10), None, None], vec![]));
 }
 
+/// Also rule Z1.
 #[test]
 fn a_bucket_over_the_limit_keeps_what_it_has_and_gets_no_more() {
     let mut wanted = things(0..8);

@@ -78,6 +78,10 @@ fn the_four_cases_of_an_update() {
 
 /// Cases of kube-controller-manager's `TestEndpointSliceTrackerStaleSlices`. Columns: name, tracker, slices in the
 /// cache, true if the cache is stale.
+///
+/// Rule Z16: A controller that uses the library plans from a cache of slices
+/// Then: The library reports to the controller if the cache lacks the controller's own writes. The library also reports
+/// each change by other writers. An answer to a write never adds a deleted slice to the cache again
 #[test]
 fn the_seven_cases_of_a_stale_cache() {
     let expecting_deletion = {
@@ -158,6 +162,8 @@ fn the_three_cases_of_a_stale_informer() {
 
 /// Regression test for kubernetes/kubernetes #141592: the watch shows a deletion by the garbage collector before the
 /// response to an update arrives.
+///
+/// Also rule Z16.
 #[test]
 fn an_answer_for_a_slice_that_is_gone_already_is_ignored() {
     let mut tracker = after_writing(&slice(1));
@@ -199,6 +205,7 @@ fn a_foreign_slice_that_comes_during_a_create_is_reported_with_the_last_answer()
     assert!(tracker.stored(second, &slice_of("ns1", "svc1", "second", 1)));
 }
 
+/// Also rule Z16.
 #[test]
 fn a_foreign_write_between_plan_and_update_is_reported_with_the_answer() {
     let mut tracker = after_writing(&slice(1));
@@ -207,6 +214,7 @@ fn a_foreign_write_between_plan_and_update_is_reported_with_the_answer() {
     assert!(tracker.stored(update, &slice(3)));
 }
 
+/// Also rule Z16.
 #[test]
 fn a_foreign_write_after_the_update_is_reported_with_the_answer() {
     let mut tracker = after_writing(&slice(1));

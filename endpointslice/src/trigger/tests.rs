@@ -106,6 +106,7 @@ fn the_eight_cases_of_upstream() {
     }
 }
 
+/// Also rule Z14.
 #[test]
 fn the_time_of_a_failed_write_is_kept_until_one_succeeds() {
     let mut times = TriggerTimes::default();
@@ -177,6 +178,7 @@ fn changed() -> TriggerTimes {
     times
 }
 
+/// Also rule Z14.
 #[test]
 fn a_plan_has_the_time_of_the_oldest_change_that_it_publishes() {
     let mut times = changed();
@@ -185,6 +187,9 @@ fn a_plan_has_the_time_of_the_oldest_change_that_it_publishes() {
     assert_eq!(times.planned(&plan_of(&["1"])), None, "what was in no write was published, or needed none");
 }
 
+/// Rule Z14: A write of a slice publishes changes of pods
+/// Then: The slice gets the time of the oldest change that this write publishes for the first time (annotation
+/// `endpoints.kubernetes.io/last-change-trigger-time`). If the write fails, its retry has the same time
 #[test]
 fn what_is_on_its_way_is_published_by_the_write_that_left_unless_that_was_not_carried_out() {
     let mut times = changed();
@@ -243,6 +248,7 @@ fn a_pod_without_a_transition_time_sets_no_trigger_time() {
     assert_eq!(times.observe(&service(0), &[unknown]), None);
 }
 
+/// Also rule Z14.
 #[test]
 fn a_pod_that_is_ready_since_before_its_service_has_the_earlier_time() {
     let mut times = TriggerTimes::default();

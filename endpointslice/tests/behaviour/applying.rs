@@ -43,6 +43,9 @@ fn an_application_may_be_carried_from_thread_to_thread() {
     is_send(&endpointslice::apply(&plan, &world.memory, std::num::NonZeroUsize::MIN));
 }
 
+/// Rule Z15: A write of a plan fails while the plan is applied
+/// Then: The library deletes no slice that has the address type of the failed write, and no slice of an address type
+/// that the Service lost
 #[test]
 fn nothing_is_removed_if_an_addition_failed() {
     let check = |failing: &'static str, calls: &[&str], error: &str| {
@@ -66,6 +69,7 @@ fn a_namespace_that_is_being_deleted_ends_it_without_an_error() {
     assert!(outcome.applied.is_success() && outcome.applied.namespace_terminating);
 }
 
+/// Also rule Z15.
 #[test]
 fn slices_of_a_family_that_the_service_lost_stay_until_the_new_ones_are_there() {
     let old = slice(1, &service("web")).with_pods(&pods(0..1));
@@ -82,6 +86,7 @@ fn slices_of_a_family_that_the_service_lost_stay_until_the_new_ones_are_there() 
     assert_eq!(world.reconcile().calls, ["delete web-1"]);
 }
 
+/// Also rule Z15.
 #[test]
 fn one_family_that_fails_does_not_stop_the_other() {
     let dual = service("web").with_families(&[Family::V4, Family::V6]);
@@ -109,6 +114,7 @@ fn recycled(keep_foreign: bool) -> EndpointSlice {
     (*world.memory.slices()[0]).clone()
 }
 
+/// Also rule Z4.
 #[test]
 fn a_recycled_slice_keeps_what_others_wrote_on_it() {
     let slice = recycled(true);

@@ -31,6 +31,7 @@ fn invalid_addresses_and_those_that_the_api_rejects_are_left_out() {
     check("224.0.0.5", BadAddress::Forbidden);
 }
 
+/// Also rule Z8.
 #[test]
 fn the_good_addresses_of_a_pod_survive_a_bad_one() {
     let world = world(vec![pod(1).with_ips(&["bad", "10.0.0.7"])]);

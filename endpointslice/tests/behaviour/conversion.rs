@@ -12,6 +12,10 @@ fn endpoint(pod: &Pod, service: &Service) -> Endpoint {
     backend(pod, service).and_then(|backend| backend.endpoint(Family::V4)).expect("an endpoint")
 }
 
+/// Rule Z9: A pod is not ready, has ended, is being deleted, or its Node is not known
+/// Then: A slice shows a pod as ready only if the pod is ready and not being deleted. Exception: if the Service
+/// publishes pods that are not ready, a slice shows every pod as ready. The library leaves out a pod that has ended.
+/// The library also leaves out a pod whose Node is not known, unless the Service publishes pods that are not ready
 #[test]
 fn conditions_follow_readiness_and_deletion_and_what_the_service_publishes() {
     let check = |pod: Pod, published: bool, [ready, serving, terminating]: [bool; 3]| {
@@ -80,6 +84,7 @@ fn only_the_service_that_a_pod_names_as_subdomain_gives_it_a_hostname() {
     assert_eq!(endpoint(&pod(1).with_hostname("first", "web"), &elsewhere).hostname, None);
 }
 
+/// Also rule Z9.
 #[test]
 fn pods_that_ended_or_have_no_address_are_no_endpoints() {
     let check = |pod: Pod, expected: bool| assert_eq!(is_eligible(&pod), expected);
@@ -107,6 +112,7 @@ fn target(endpoint: &mut Endpoint) -> &mut TargetRef {
     Arc::make_mut(endpoint.target_ref.as_mut().expect("a target"))
 }
 
+/// Also rule Z3.
 #[test]
 fn an_endpoint_is_rewritten_for_changes_that_readers_see() {
     let check = |change: fn(&mut Endpoint), same: bool| {

@@ -111,6 +111,8 @@ fn the_five_cases_of_a_topology_aware_plan() {
 ///
 /// Two cases of kube-controller-manager turn a feature gate off. In 1.35 these gates cannot be turned off, so two other
 /// cases replace them: an unknown and another known value of `trafficDistribution`.
+///
+/// Also rule Z13.
 #[test]
 fn the_six_cases_of_a_traffic_distribution() {
     const ALL: Nine = [1, 1, 6, 6, 0, 1, 0, 0, 1];

@@ -63,6 +63,7 @@ fn check(service: Service, before: &[(&str, &str)], expected: &[(&str, &str)], w
     assert_eq!(planned_labels(&service, existing), written.then(|| with_well_known(expected)));
 }
 
+/// Also rule Z12.
 #[test]
 fn a_slice_is_written_for_labels_of_the_service_but_not_for_the_reserved_ones() {
     let headless = || service("web");
@@ -105,6 +106,7 @@ fn a_wrong_headless_label_is_put_right_where_that_is_wanted() {
     assert!(SliceTemplate::new(&service("web"), &config).labels_differ(&stale));
 }
 
+/// Also rule Z12.
 #[test]
 fn labels_that_others_may_add_are_kept() {
     let mut config = Config::default();
@@ -116,6 +118,8 @@ fn labels_that_others_may_add_are_kept() {
     assert_eq!(template.labels_for(&existing), with_well_known(&[("foo", "bar"), ("team", "x")]));
 }
 
+/// Rule Z11: A Service declares no address family and has no cluster IP
+/// Then: The library makes slices of both address families
 #[test]
 fn the_address_types_of_a_service_come_from_its_families_or_its_address() {
     use Family::{V4, V6};

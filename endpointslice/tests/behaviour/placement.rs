@@ -16,6 +16,7 @@ fn every(step: usize, from: usize, below: usize) -> Vec<Pod> {
     pods((from..below).step_by(step))
 }
 
+/// Also rule Z1.
 #[test]
 fn many_pods_make_full_slices_and_one_with_the_rest() {
     let world = world(pods(0..250));
@@ -25,6 +26,9 @@ fn many_pods_make_full_slices_and_one_with_the_rest() {
     assert!(world.reconcile().plan.is_empty());
 }
 
+/// Rule Z1: A Service has more endpoints than one slice may have
+/// Then: The library distributes the endpoints over several slices. Each slice has at most as many endpoints as
+/// `--max-endpoints-per-slice` allows
 #[test]
 fn no_slice_has_more_endpoints_than_the_limit() {
     for (max, lengths, metrics) in [
@@ -84,6 +88,10 @@ fn new_labels_of_the_service_come_to_every_slice() {
     assert!(world.memory.slices().iter().all(|slice| slice.metadata.labels.get("foo").is_some_and(|it| *it == "bar")));
 }
 
+/// Rule Z12: The labels of a Service change
+/// Then: The library copies the labels to every slice of the Service. The library does not copy reserved labels. The
+/// library keeps the labels of other writers on a slice, if the configuration of the library contains the keys of these
+/// labels
 #[test]
 fn reserved_labels_on_the_service_cost_no_write() {
     let mut world = world(pods(0..250));
@@ -96,6 +104,9 @@ fn reserved_labels_on_the_service_cost_no_write() {
     assert_eq!(world.reconcile().writes(), [0, 0, 0]);
 }
 
+/// Rule Z4: A plan would delete a slice of a Service and create another slice
+/// Then: The library updates the old slice instead, if the Service owns the old slice. Metadata of other writers stays
+/// on the slice
 #[test]
 fn slices_are_recycled_when_their_ports_are_not_wanted_any_more() {
     let service = service("web");
@@ -148,6 +159,7 @@ fn slices_of_a_retired_address_type_go_after_their_successors_came() {
     assert!(world.memory.slices().iter().all(|slice| slice.address_type == AddressType::IPv4));
 }
 
+/// Also rules Z4, Z6.
 #[test]
 fn a_slice_of_an_earlier_service_of_the_same_name_is_replaced_not_taken_over() {
     let service = service("web");
@@ -197,6 +209,7 @@ fn a_lowered_limit_leaves_full_slices_alone() {
     assert_eq!(world.lengths(), [100, 1]);
 }
 
+/// Also rule Z3.
 #[test]
 fn a_pod_recreated_with_its_name_and_address_stays_in_its_place() {
     let mut world = world(pods(0..3));
@@ -231,6 +244,7 @@ fn a_slice_of_a_wanted_group_that_is_empty_already_stays() {
     assert_eq!(world(pods(0..2)).with_slices(slices).reconcile().writes(), [0, 0, 0]);
 }
 
+/// Also rule Z3.
 #[test]
 fn the_order_of_ports_and_endpoints_in_a_slice_costs_no_write() {
     let two = service("web").with_ports(vec![port("web", 80), port("metrics", 9090)]);

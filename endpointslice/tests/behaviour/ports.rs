@@ -25,6 +25,8 @@ fn a_number_leads_there_whatever_the_containers_open() {
     assert_eq!(find_port(&opened, &port("p", 80)), Some(80));
 }
 
+/// Rule Z10: A Service refers to a port of its pods by name
+/// Then: The library uses the first port of the pod with this name and protocol, in containers and in sidecars
 #[test]
 fn a_name_leads_to_the_first_container_port_of_that_name_and_protocol() {
     let check = |pod: Pod, expected: Option<i32>| assert_eq!(find_port(&pod, &named_port("p", "http")), expected);
@@ -42,6 +44,7 @@ fn a_name_leads_to_the_first_container_port_of_that_name_and_protocol() {
     check(pod(1).with_container(vec![container_port("http", -1)]), Some(-1));
 }
 
+/// Also rule Z10.
 #[test]
 fn sidecars_serve_ports_that_no_container_has_and_other_init_containers_none() {
     let check = |pod: Pod, expected: Option<i32>| assert_eq!(find_port(&pod, &named_port("p", "http")), expected);

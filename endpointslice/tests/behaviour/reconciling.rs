@@ -8,6 +8,9 @@ use endpointslice::address::Family;
 use endpointslice::model::{AddressType, Conditions, EndpointSlice, Phase, Service, TargetKind};
 use endpointslice::{Placeholder, SliceTemplate, Text, TextMap};
 
+/// Rule Z7: A Service has no endpoints
+/// Then: The Service has one slice without endpoints (placeholder) for each address type. The Service owns the
+/// placeholder
 #[test]
 fn a_service_without_pods_has_a_placeholder() {
     let world = world(vec![]);
@@ -84,6 +87,7 @@ fn a_placeholder_whose_labels_differ_by_an_empty_value_is_corrected() {
     }
 }
 
+/// Also rule Z7.
 #[test]
 fn a_placeholder_of_an_earlier_service_is_replaced_not_adopted() {
     let earlier = slice(1, &service("web")).with_slice_ports(&[]).with_owner_uid("earlier");
@@ -182,6 +186,8 @@ fn going(service: Service, has_delete: bool) -> (World, Vec<String>) {
     (world, calls)
 }
 
+/// Rule Z5: A Service is being deleted
+/// Then: The library creates no slice for this Service
 #[test]
 fn a_service_that_is_being_deleted_gets_no_new_slices() {
     assert_eq!(going(service("web"), false).1, ["create web-00001", "update web-1"]);
@@ -205,6 +211,7 @@ fn a_service_that_is_being_deleted_still_loses_slices() {
     assert_eq!(world.reconcile().calls, ["update web-1", "delete web-2"]);
 }
 
+/// Also rule Z9.
 #[test]
 fn pods_on_unknown_nodes_are_left_out_until_they_are_known_unless_published() {
     // Arguments of each case: true if the slice exists, true if the Service publishes pods that are not ready, known
@@ -237,6 +244,7 @@ fn the_error_about_an_unknown_node_names_all_that_it_speaks_of() {
     assert_eq!(errors, ["skipping Pod pod1 for Service testing/web: Node node-9 Not Found"]);
 }
 
+/// Also rule Z6.
 #[test]
 fn a_service_without_selector_and_an_external_name_keep_their_slices() {
     let check = |change: fn(Service) -> Service| {
@@ -254,6 +262,10 @@ fn a_service_without_selector_and_an_external_name_keep_their_slices() {
     check(|service| service.becoming_external_name().without_selector());
 }
 
+/// Rule Z6: A slice belongs to another manager, is being deleted, or belongs to an earlier Service of the same name. Or
+/// the Service has no selector or is of type ExternalName
+/// Then: The library does not change such a slice, or the slices of such a Service. Exception: the library replaces the
+/// slices of an earlier Service
 #[test]
 fn slices_of_other_managers_and_services_and_terminating_ones_are_not_touched() {
     let web = service("web");

@@ -80,6 +80,7 @@ mod tests {
         Probe { sent: Timestamp(at), received: member, replied: member, arrived: Timestamp(at) }
     }
 
+    /// Also rule J13.
     #[test]
     fn clocks_of_members_are_compared_with_each_other() {
         let (clocks, one, two) = (Clocks::default(), Arc::new(Outbox::default()), Arc::new(Outbox::default()));
@@ -92,6 +93,7 @@ mod tests {
         assert_eq!(clocks.compared("a", "b", Timestamp(0)), Some(compared));
     }
 
+    /// Also rule J13.
     #[tokio::test(start_paused = true)]
     async fn a_wall_clock_that_is_set_changes_only_its_comparison_with_the_steady_clock() {
         let (wall, steady) = (WallClock::virtual_at(Timestamp::from_seconds(1_000)), SteadyClock::start());

@@ -197,6 +197,9 @@ fn importer(hello: &Hello) -> Result<String, Status> {
 mod tests {
     use super::*;
 
+    /// Rule J24: A client opens a stream with a token whose claims are not those of a ServiceAccount for the audience
+    /// `fleetnet-slice-stream`, or that expired a day ago
+    /// Then: The hub agent refuses the stream (UNAUTHENTICATED) without a review
     #[test]
     fn only_a_token_of_a_service_account_for_the_slice_stream_is_reviewed() {
         const EXPIRES: i64 = 1_800_000_000;

@@ -372,6 +372,7 @@ fn failure(status: Status) -> Status {
 mod tests {
     use super::*;
 
+    /// Also rule J14.
     #[tokio::test(start_paused = true)]
     async fn a_token_is_reviewed_each_minute_and_soon_after_it_expires() {
         // Its payload is {"exp":1800000030}.

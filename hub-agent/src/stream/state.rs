@@ -114,6 +114,8 @@ mod tests {
         Key::Copy { slice: slice.into(), importer: "fleet-member-a".into() }
     }
 
+    /// Rule J11: A member opens a second stream
+    /// Then: The new stream ends the old one (ABORTED). Later messages of the old stream do not count
     #[tokio::test]
     async fn a_new_stream_ends_the_old_one_and_late_messages_of_it_are_dropped() {
         let (mut streams, mut view) = (Streams::default(), Planner::default());
@@ -138,6 +140,7 @@ mod tests {
         assert!(outboxes[1].is_empty());
     }
 
+    /// Also rule J6.
     #[tokio::test]
     async fn a_preview_that_is_not_valid_any_more_ends_the_stream() {
         let (mut streams, outbox) = (Streams::default(), Arc::new(Outbox::default()));

@@ -93,6 +93,11 @@ mod tests {
     use super::*;
     use tonic::Code;
 
+    /// Rule J12: A member reads its stream slowly, does not acknowledge previews, or acknowledges more than it got
+    /// Then: A newer preview of a slice replaces the one that waits. At most 10,000 slices wait; the objects of further
+    /// slices are written after 1 s. Previews of 10,000 slices without an acknowledgement end the stream
+    /// (RESOURCE_EXHAUSTED). At most one acknowledgement counts for each preview. More than 1,000 that do not count end
+    /// the stream (RESOURCE_EXHAUSTED)
     #[tokio::test(start_paused = true)]
     async fn at_most_one_acknowledgement_counts_for_each_preview() {
         let (mut sent, slice) = (Unacknowledged::default(), Text::from("app-1"));
@@ -112,6 +117,7 @@ mod tests {
         assert_eq!(acknowledged(&mut sent, 8), Ok(Acknowledged::Nothing));
     }
 
+    /// Also rule J12.
     #[tokio::test(start_paused = true)]
     async fn a_member_may_send_1_000_acknowledgements_more_than_it_got_previews() {
         let (mut sent, slice) = (Unacknowledged::default(), Text::from("app-1"));
@@ -126,6 +132,7 @@ mod tests {
         assert_eq!(refused, Err(Code::ResourceExhausted));
     }
 
+    /// Also rule J12.
     #[tokio::test(start_paused = true)]
     async fn a_member_that_acknowledges_nothing_may_get_previews_of_10_000_slices() {
         let mut sent = Unacknowledged::default();

@@ -39,6 +39,7 @@ mod tests {
     const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// Also rule Y8.
     #[test]
     fn the_earliest_time_counts() {
         let mut due = Due::default();

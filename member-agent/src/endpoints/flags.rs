@@ -134,6 +134,7 @@ mod tests {
         assert_eq!(settings(&["--endpointslices=on"]).expect("valid").map(|settings| settings.mode), Some(Mode::On));
     }
 
+    /// Also rule G1.
     #[test]
     fn a_number_out_of_range_is_named_with_its_bound() {
         let table = [

@@ -131,6 +131,10 @@ fn who_leads_stops_when_another_changes_a_slice() {
     assert!(!runs.is_active());
 }
 
+/// Rule Y4: A replica does not lead, or begins to lead
+/// Then: The member agent's EndpointSlice controller is active only in the leader. `fleetnet_endpointslices_serving` is
+/// 1 there, once the controller has listed its inputs. A change before the replica leads does not count as a foreign
+/// write, because the earlier leader may have made the change
 #[test]
 fn who_does_not_lead_does_not_serve_and_takes_a_changed_slice_for_its_leaders() {
     let mut runs = following();
@@ -153,6 +157,7 @@ fn serving_beside_another_controller_still_waits_for_the_leader() {
     assert_eq!((runs.decide(NOON), runs.is_active()), (None, true));
 }
 
+/// Also rule Y4.
 #[test]
 fn a_replica_that_follows_again_is_inactive() {
     let mut runs = Runs::new(Mode::On);
@@ -169,6 +174,7 @@ fn a_replica_that_follows_again_is_inactive() {
     assert!(runs.is_active());
 }
 
+/// Also rule Y4.
 #[test]
 fn the_metric_is_1_only_while_all_inputs_are_listed() {
     let mut runs = active();
@@ -186,6 +192,7 @@ fn the_metric_is_1_only_while_all_inputs_are_listed() {
     assert!(!runs.shows_serving());
 }
 
+/// Also rule Y1.
 #[test]
 fn a_leader_stops_when_the_lease_of_kube_controller_manager_is_deleted() {
     let mut runs = leading();
@@ -197,6 +204,7 @@ fn a_leader_stops_when_the_lease_of_kube_controller_manager_is_deleted() {
     assert_eq!((runs.decide(at), runs.is_active()), (None, false));
 }
 
+/// Also rule Y5.
 #[test]
 fn a_slice_that_another_changed_between_two_runs_is_noticed() {
     let mut runs = following();
@@ -271,6 +279,8 @@ fn a_failed_write_of_a_slice_is_reported_on_its_service() {
     assert_eq!(texts, [("web", "FailedToUpdateEndpointSlices", message)]);
 }
 
+/// Rule Y12: A write fails because the namespace of the slice is being deleted
+/// Then: The member agent's EndpointSlice controller emits no Event, and counts no failed sync
 #[test]
 fn in_a_terminating_namespace_nothing_is_reported_and_no_sync_fails() {
     let of = |failure: WriteFailure<Source>| {
@@ -306,6 +316,7 @@ fn metrics(runs: &Runs) -> String {
     prometheus::TextEncoder::new().encode_to_string(&runs.registry.gather()).expect("metrics are text")
 }
 
+/// Also rule A16.
 #[test]
 fn a_plan_made_twice_is_the_same_and_counts_and_switches_nothing() {
     let mut runs = active();
@@ -320,6 +331,9 @@ fn a_plan_made_twice_is_the_same_and_counts_and_switches_nothing() {
     assert_ne!(metrics(&runs), before, "the slices of the Service are counted when the effect is applied");
 }
 
+/// Rule Y13: Many Services change
+/// Then: The member agent's EndpointSlice controller has at most `--concurrent-service-endpoint-syncs` writes of slices
+/// in flight
 #[test]
 fn slices_of_pods_have_a_share_of_the_writes_and_the_word_on_serving_waits_for_none_of_them() {
     let runs = Runs::new(Mode::On);

@@ -263,6 +263,7 @@ mod tests {
         }
     }
 
+    /// Also rule Y5.
     #[test]
     fn of_a_slice_without_content_the_generation_and_the_labels_are_decoded() {
         let json = r#"{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"namespace":"ns","name":"web-1",
@@ -274,6 +275,7 @@ mod tests {
         assert_eq!((slice.metadata.generation, slice.metadata.labels.len(), slice.endpoints.len()), (3, 1, 0));
     }
 
+    /// Also rule Y5.
     #[tokio::test]
     async fn an_inactive_controller_watches_the_metadata_of_slices_and_an_active_one_their_content() {
         let server = MemKube::new(Options::new(Arc::new(|| jiff::Timestamp::UNIX_EPOCH), 1));
@@ -309,6 +311,7 @@ mod tests {
         );
     }
 
+    /// Also rule Y5.
     #[test]
     fn pods_and_nodes_are_watched_only_while_the_controller_is_active() {
         let inputs = [Input::Service, Input::Pod, Input::Node, Input::EndpointSlice].map(Source::Input);

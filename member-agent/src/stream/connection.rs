@@ -172,6 +172,7 @@ mod tests {
         assert!(error(text).starts_with("the certificate authority is malformed"));
     }
 
+    /// Also rule J30.
     #[test]
     fn offers_with_other_hosts_are_not_used() {
         let offer = |address: &str| SliceStreamOffer { address: address.into(), ca_bundle: "".into() };

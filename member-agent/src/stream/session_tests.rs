@@ -149,6 +149,8 @@ fn preview(sequence: u64) -> SubscribeResponse {
     response(sequence, Response::Preview(preview))
 }
 
+/// Rule J17: A message of the stream is missing, repeated or malformed
+/// Then: The member agent ends the stream, and opens a new one with back-off
 #[tokio::test(start_paused = true)]
 async fn a_gap_a_repetition_and_a_malformed_message_end_the_stream() {
     let good = [welcome(), preview(2)];
@@ -167,6 +169,7 @@ async fn a_gap_a_repetition_and_a_malformed_message_end_the_stream() {
     }
 }
 
+/// Also rules J6, J8.
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_a_leading_hub_agent_ends_is_told_as_such() {
     for (code, expected) in [(Code::Aborted, StreamEnd::ByHub), (Code::Unavailable, StreamEnd::Other)] {
@@ -191,6 +194,12 @@ async fn a_stream_without_messages_ends_after_half_a_minute() {
     assert_eq!(begun.elapsed().as_secs(), STREAM_SILENCE.as_secs());
 }
 
+/// Rule J13: Clocks of members are wrong
+/// Then: The hub agent measures the clock of each member with a probe each 10 s. The probe with the shortest round trip
+/// of the last minute counts. A preview has the clock of the exporter compared with that of the importer, and the
+/// importer corrects a latency sample by it. The hub agent uses a clock for this that nobody can set, so its own wall
+/// clock does not matter. A probe that contradicts earlier ones replaces them. A member agent answers a probe before it
+/// sends acknowledgements
 #[tokio::test(start_paused = true)]
 async fn a_probe_is_answered_although_many_acknowledgements_wait() {
     // The hub agent takes no request, and probes after a second.
@@ -204,6 +213,11 @@ async fn a_probe_is_answered_although_many_acknowledgements_wait() {
     assert_eq!(begun.elapsed(), STREAM_SILENCE + Duration::from_secs(1), "the stream is open until nothing arrives");
 }
 
+/// Rule J30: The hub agent offers a slice stream at an address that cannot be reached, or whose host is not in
+/// `--slice-stream-hosts` of the member agent
+/// Then: The report in the MemberAgent has the same text for all failures of a connection; only the log of the member
+/// agent has the error. The member agent does not connect to other hosts than those of the flag. Without the flag, it
+/// connects to any host
 #[tokio::test(start_paused = true)]
 async fn a_report_does_not_show_what_listens_at_an_address() {
     use std::io::ErrorKind::{ConnectionRefused, HostUnreachable, InvalidData};
@@ -223,6 +237,7 @@ async fn a_report_does_not_show_what_listens_at_an_address() {
     }
 }
 
+/// Also rule J18.
 #[tokio::test(start_paused = true)]
 async fn another_server_is_tried_at_once() {
     let refusing = Dialer::new("old".to_owned(), || async { Err(std::io::ErrorKind::ConnectionRefused.into()) });

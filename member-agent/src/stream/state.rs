@@ -161,6 +161,7 @@ mod tests {
         })
     }
 
+    /// Also rule J11.
     #[test]
     fn messages_of_an_earlier_stream_are_dropped() {
         let (mut stream, mut view) = (Stream::default(), planner());
@@ -201,6 +202,7 @@ mod tests {
         News::Preview { slice: "app-1".into(), spec, exporter }
     }
 
+    /// Also rule J13.
     #[test]
     fn a_time_of_an_exporter_is_corrected_by_the_clock_in_its_last_preview() {
         let (mut stream, mut view, open) = (Stream::default(), planner(), Arc::default());
@@ -260,6 +262,7 @@ mod tests {
         view
     }
 
+    /// Also rule J18.
     #[test]
     fn a_changed_offer_is_used_once_and_a_malformed_one_is_reported() {
         let mut stream = Stream::new(Use::Offered(Dialers::default()));
@@ -283,6 +286,7 @@ mod tests {
         assert_eq!(choose(&mut stream, None), (None, true, None));
     }
 
+    /// Also rule J19.
     #[test]
     fn what_came_of_the_stream_is_reported() {
         let (mut view, mut stream) = (offered(Some("hub:1")), Stream::new(Use::Offered(Dialers::default())));
@@ -300,6 +304,7 @@ mod tests {
         assert_eq!(receive(&mut stream, &mut view, refused()), Some((false, "Refused".to_owned())));
     }
 
+    /// Also rule J19.
     #[test]
     fn a_report_is_never_longer_than_the_definition_of_memberagent_allows() {
         assert_eq!(&*report("Refused", "no").message, "no");

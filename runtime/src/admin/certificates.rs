@@ -233,6 +233,7 @@ pub(super) mod tests {
         assert!(open().await.contains("tls.crt has no certificate"), "{}", open().await);
     }
 
+    /// Also rule K12.
     #[tokio::test(start_paused = true)]
     async fn a_certificate_that_is_replaced_is_used_after_ten_seconds_and_a_broken_one_is_not() {
         let folder = tempfile::tempdir().unwrap();
@@ -252,6 +253,7 @@ pub(super) mod tests {
         assert!(Arc::ptr_eq(&second, &certificates.config().await));
     }
 
+    /// Also rule K15.
     #[tokio::test(start_paused = true)]
     async fn handshakes_of_all_clients_begin_at_most_100_times_a_second() {
         let certificates = Certificates::open(Server::METRICS, None, "pod").await.unwrap();

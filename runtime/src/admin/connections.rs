@@ -125,6 +125,9 @@ mod tests {
     use super::*;
     use std::net::Ipv4Addr;
 
+    /// Rule K9: Clients keep connections to the port of the probes open
+    /// Then: The agent closes the oldest connection of the client with the most connections, so that a new probe gets
+    /// an answer. A connection with an open slice stream is never closed for a new one
     #[tokio::test]
     async fn open_connections_do_not_exceed_their_limit() {
         let mut connections = Connections::new(3);
@@ -145,6 +148,7 @@ mod tests {
         assert_eq!(connections.open[0].peer.address, member);
     }
 
+    /// Also rule K15.
     #[tokio::test]
     async fn a_client_with_many_networks_closes_its_own_connections() {
         let mut connections = Connections::new(3);
@@ -156,6 +160,7 @@ mod tests {
         assert_eq!(connections.open[0].peer.address, member);
     }
 
+    /// Also rule K9.
     #[tokio::test]
     async fn a_connection_of_an_accepted_client_is_never_closed_for_a_new_one() {
         let client = |last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));

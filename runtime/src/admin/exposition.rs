@@ -60,6 +60,7 @@ mod tests {
         text.lines().find_map(|line| line.strip_prefix("reads ")).unwrap().parse().unwrap()
     }
 
+    /// Also rule K14.
     #[tokio::test(start_paused = true)]
     async fn metrics_are_encoded_once_a_second_whatever_clients_ask() {
         let exposition = counting();
@@ -71,6 +72,7 @@ mod tests {
         }
     }
 
+    /// Also rule K14.
     #[tokio::test(start_paused = true)]
     async fn clients_that_read_slowly_keep_8_texts_in_memory_at_most() {
         let exposition = counting();

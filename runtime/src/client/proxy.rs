@@ -136,6 +136,10 @@ mod tests {
         text.parse().expect("a URL")
     }
 
+    /// Rule K13: The kubeconfig has a `proxy-url`, or `HTTPS_PROXY` or `ALL_PROXY` is set
+    /// Then: The agent reaches the API server through a tunnel (CONNECT) of the proxy. `proxy-url` wins. The variables
+    /// do not apply to addresses of `NO_PROXY` and of this host. A proxy without `http://` is an error at the start.
+    /// The error of a proxy that opens no tunnel names the proxy
     #[test]
     fn a_proxy_is_chosen_by_kubeconfig_environment_and_address() {
         let environment = || Matcher::builder().https("http://env:3128").no("10.0.0.0/8,.svc,hub.internal").build();
@@ -162,6 +166,7 @@ mod tests {
         assert!(direct.expect("no proxy is fine").is_none());
     }
 
+    /// Also rule K13.
     #[test]
     fn a_user_and_a_password_become_a_header_and_are_not_shown() {
         let explicit = uri("http://jane:p%40ss@explicit:8080");
@@ -171,6 +176,7 @@ mod tests {
         assert_eq!(address(&proxy), "explicit:8080");
     }
 
+    /// Also rule K13.
     #[test]
     fn a_proxy_of_another_kind_is_rejected_with_the_reason() {
         for (explicit, environment) in [(Some("https://proxy:3128"), ""), (None, "socks5://proxy:1080")] {

@@ -43,6 +43,10 @@ async fn requested(user: &'static str, status: u16, issued: &str) -> Result<Audi
     requested.map_err(|error| error.to_string())
 }
 
+/// Rule J16: The token of a stream gets old
+/// Then: After two thirds of its life, the member agent requests a new token and opens a new stream
+///
+/// Also rule J23.
 #[tokio::test(start_paused = true)]
 async fn a_token_is_used_for_two_thirds_of_its_own_life() {
     let table = [
@@ -59,6 +63,7 @@ async fn a_token_is_used_for_two_thirds_of_its_own_life() {
     }
 }
 
+/// Also rule J16.
 #[tokio::test(start_paused = true)]
 async fn without_a_token_the_reason_says_what_to_do() {
     let error = async |user, status, issued| requested(user, status, issued).await.expect_err("no token");

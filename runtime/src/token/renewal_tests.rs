@@ -169,6 +169,10 @@ impl State {
     }
 }
 
+/// Rule K11: The token for the hub expires, and `--hub-token-secret` names its Secret
+/// Then: The leader renews the token at its start, then every 8 h or at a third of the token's life. It writes the new
+/// token only over the token that it uses, and only a token of the same account. After a failure it tries again within
+/// 10 minutes. A token that does not expire stays
 #[tokio::test(start_paused = true)]
 async fn a_token_is_renewed_at_the_start_and_then_every_eight_hours() {
     let world = World::expiring();
@@ -179,6 +183,7 @@ async fn a_token_is_renewed_at_the_start_and_then_every_eight_hours() {
     assert_eq!(Claims::of(&world.state.lock().unwrap().stored).unwrap().life(), Some(TOKEN_LIFE));
 }
 
+/// Also rule K11.
 #[tokio::test(start_paused = true)]
 async fn a_short_token_is_renewed_at_a_third_of_its_life() {
     let world = World::expiring().with(|state| state.longest = 3600);
@@ -187,6 +192,7 @@ async fn a_short_token_is_renewed_at_a_third_of_its_life() {
     assert_eq!(world.run(MINUTE * 8).await.len(), 3, "at 0, 3 and 6 minutes");
 }
 
+/// Also rule K11.
 #[tokio::test(start_paused = true)]
 async fn after_a_hub_outage_of_29_days_the_token_is_renewed_within_ten_minutes() {
     let world =
@@ -199,6 +205,7 @@ async fn after_a_hub_outage_of_29_days_the_token_is_renewed_within_ten_minutes()
     assert_eq!(world.run(MINUTE * 10).await, ["renewed"]);
 }
 
+/// Also rule K11.
 #[tokio::test(start_paused = true)]
 async fn a_token_that_does_not_expire_or_is_of_a_user_stays_as_it_is() {
     for (first, why) in [
@@ -212,6 +219,7 @@ async fn a_token_that_does_not_expire_or_is_of_a_user_stays_as_it_is() {
     }
 }
 
+/// Also rule K11.
 #[tokio::test(start_paused = true)]
 async fn a_token_that_a_user_puts_into_the_secret_is_not_overwritten() {
     let another_hub = token_for("system:serviceaccount:fleet-member-north:member-agent", 0, Some(3600));
@@ -225,6 +233,7 @@ async fn a_token_that_a_user_puts_into_the_secret_is_not_overwritten() {
     assert!(failed[0].starts_with("writing the new token to its Secret failed: 409"), "{failed:?}");
 }
 
+/// Also rule K11.
 #[tokio::test(start_paused = true)]
 async fn a_wrong_answer_never_replaces_a_token() {
     let world = World::expiring().with(|state| state.account = "system:serviceaccount:other:account".to_owned());
@@ -248,6 +257,7 @@ async fn the_error_names_what_failed_and_the_remedy() {
     }
 }
 
+/// Also rule K11.
 #[tokio::test(start_paused = true)]
 async fn only_a_leader_renews_its_token() {
     let world = World::expiring();

@@ -175,12 +175,14 @@ fn every_crash_point_of_a_multi_cluster_services_deletion() -> anyhow::Result<()
     every_crash_point_of(Action::DeleteImport, 48)
 }
 
+/// Also rule A2.
 #[test]
 fn a_crash_at_every_write_of_fields_beyond_the_go_form() -> anyhow::Result<()> {
     a_crash_at_every_write_of(Action::Enrich, 21)?;
     a_crash_at_every_write_of(Action::TurnHeadless, 39)
 }
 
+/// Also rule A2.
 #[test]
 fn a_crash_at_every_write_while_a_clusters_rights_change() -> anyhow::Result<()> {
     a_crash_at_every_write_of(Action::ForbidExport, 21)?;

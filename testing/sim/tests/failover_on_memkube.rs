@@ -122,6 +122,7 @@ fn metric(fleet: &Fleet, place: Place, replica: usize, name: &str) -> anyhow::Re
     Ok(metrics.lines().filter_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok()).sum())
 }
 
+/// Also rule K3.
 #[test]
 fn streams_are_between_leaders_whoever_leads() -> anyhow::Result<()> {
     const STREAMS: &str = "fleetnet_slice_streams";

@@ -126,6 +126,7 @@ impl Hub {
     }
 }
 
+/// Also rule Q9.
 #[test]
 fn many_changes_for_many_importers_cost_two_plans_for_each_write() -> anyhow::Result<()> {
     sim::paused(async {

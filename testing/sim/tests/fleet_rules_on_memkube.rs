@@ -43,6 +43,7 @@ fn lines<const N: usize>(lines: [(&str, usize); N]) -> BTreeMap<String, usize> {
     lines.into_iter().map(|(line, count)| (line.to_owned(), count)).collect()
 }
 
+/// Also rules U1, U4.
 #[test]
 fn a_member_renews_every_ten_seconds_and_the_hub_answers_where_a_count_has_changed() -> anyhow::Result<()> {
     const MEMBER_1: &str = "patch memberagents in fleet-member-member-1 by member-agent";
@@ -71,6 +72,7 @@ fn a_member_renews_every_ten_seconds_and_the_hub_answers_where_a_count_has_chang
     })
 }
 
+/// Also rule A12.
 #[test]
 fn a_member_whose_counts_change_with_every_renewal_renews_as_usual() -> anyhow::Result<()> {
     sim::paused(async {
@@ -117,6 +119,7 @@ async fn is_settled(env: &Environment<OnMemkube>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Also rule U7.
 #[test]
 fn an_importer_back_on_go_agents_gets_the_go_form_a_minute_after_its_memberagent_was_deleted() -> anyhow::Result<()> {
     sim::paused(async {
@@ -137,6 +140,7 @@ fn an_importer_back_on_go_agents_gets_the_go_form_a_minute_after_its_memberagent
     })
 }
 
+/// Also rule U7.
 #[test]
 fn a_hub_back_on_go_agents_gets_the_go_form_a_minute_after_the_memberagents_were_deleted() -> anyhow::Result<()> {
     sim::paused(async {

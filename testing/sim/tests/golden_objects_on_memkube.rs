@@ -236,6 +236,7 @@ fn read(version: &str) -> anyhow::Result<Golden> {
     serde_json::from_str(&text).with_context(|| file.display().to_string())
 }
 
+/// Also rule U17.
 #[test]
 fn the_golden_objects_of_this_version_have_each_field_that_is_stored() -> anyhow::Result<()> {
     sim::paused(async {
@@ -330,6 +331,10 @@ async fn takes_over(version: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Rule U17: Agents of a newer version start on the objects or with the CRDs of an older version
+/// Then: The agents write nothing until something changes. With the CRDs of the previous version, all work is done, and
+/// the fleet settles. Nobody can store then that a member is silent: its endpoints stay in use, and the hub agent tries
+/// once a minute
 #[test]
 fn the_golden_objects_of_every_version_are_taken_over_without_a_write() -> anyhow::Result<()> {
     let mut versions = Vec::new();
@@ -348,6 +353,8 @@ fn the_golden_objects_of_every_version_are_taken_over_without_a_write() -> anyho
 }
 
 /// The definitions of the previous version have no field for silence. So nobody is silent, and nothing is lost.
+///
+/// Also rule U17.
 #[test]
 fn golden_objects_under_the_definitions_of_the_previous_version_keep_their_endpoints_and_nothing_loops()
 -> anyhow::Result<()> {

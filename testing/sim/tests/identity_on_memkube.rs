@@ -118,6 +118,7 @@ async fn routes_are(routes: &mut Routes, address: &str) -> anyhow::Result<()> {
     routes.are(&[&format!("{address}:8080")]).await
 }
 
+/// Also rules O1, O2.
 #[test]
 fn a_second_cluster_with_an_id_in_use_writes_nothing_in_the_hub_keeps_its_imports_and_reports_why() -> anyhow::Result<()>
 {
@@ -153,6 +154,7 @@ fn a_second_cluster_with_an_id_in_use_writes_nothing_in_the_hub_keeps_its_import
     })
 }
 
+/// Also rule O3.
 #[test]
 fn a_second_cluster_takes_over_by_command_and_back() -> anyhow::Result<()> {
     sim::paused(async {
@@ -172,6 +174,7 @@ fn a_second_cluster_takes_over_by_command_and_back() -> anyhow::Result<()> {
     })
 }
 
+/// Also rule O3.
 #[test]
 fn a_second_cluster_takes_over_half_a_minute_after_an_announced_stop_and_not_at_a_restart() -> anyhow::Result<()> {
     sim::paused(async {
@@ -197,6 +200,7 @@ fn a_second_cluster_takes_over_half_a_minute_after_an_announced_stop_and_not_at_
     })
 }
 
+/// Also rule O3.
 #[test]
 fn a_second_cluster_takes_over_from_one_that_has_been_silent_for_half_an_hour_and_keeps_the_id() -> anyhow::Result<()> {
     sim::paused(async {
@@ -232,6 +236,7 @@ impl Faults for CutOff {
     }
 }
 
+/// Also rule O4.
 #[test]
 fn a_first_cluster_that_was_cut_off_for_long_writes_nothing_when_it_is_back() -> anyhow::Result<()> {
     sim::paused(async {
@@ -261,6 +266,7 @@ fn a_first_cluster_that_was_cut_off_for_long_writes_nothing_when_it_is_back() ->
     })
 }
 
+/// Also rule O9.
 #[test]
 fn clones_of_a_cluster_are_reported_and_both_ready() -> anyhow::Result<()> {
     sim::paused(async {
@@ -297,6 +303,7 @@ impl Faults for NoNamespaces {
     }
 }
 
+/// Also rule O8.
 #[test]
 fn without_the_right_to_read_kube_system_the_check_is_off_and_reported() -> anyhow::Result<()> {
     sim::paused(async {

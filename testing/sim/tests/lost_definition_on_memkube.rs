@@ -68,6 +68,7 @@ fn imported(family: &str, address: &str, zone: Option<&str>) -> Value {
     rich::slice(family, json!([endpoint]))
 }
 
+/// Also rules U12, U14.
 #[test]
 fn changes_flow_while_the_definition_is_missing_and_features_return_with_it_and_nothing_is_deleted()
 -> anyhow::Result<()> {

@@ -123,6 +123,7 @@ async fn writes_only_heartbeats(fleet: &mut Fleet, living: usize, is_restarted: 
     Ok(())
 }
 
+/// Also rule O10.
 #[test]
 fn a_healthy_fleet_writes_heartbeats_only_also_after_a_restart_of_the_hub_agent() -> anyhow::Result<()> {
     sim::paused(async {
@@ -138,6 +139,7 @@ fn a_healthy_fleet_writes_heartbeats_only_also_after_a_restart_of_the_hub_agent(
     })
 }
 
+/// Also rule O14.
 #[test]
 fn beside_silent_members_a_restart_of_the_hub_agent_causes_no_write() -> anyhow::Result<()> {
     sim::paused(async {
@@ -168,6 +170,7 @@ fn beside_silent_members_a_restart_of_the_hub_agent_causes_no_write() -> anyhow:
     })
 }
 
+/// Also rule A14.
 #[test]
 fn an_agent_without_features_needs_no_kind_of_services() -> anyhow::Result<()> {
     sim::paused(async {
@@ -193,6 +196,7 @@ fn an_agent_without_features_needs_no_kind_of_services() -> anyhow::Result<()> {
     })
 }
 
+/// Also rule A14.
 #[test]
 fn an_agent_that_does_not_follow_its_membership_neither_joins_nor_leaves() -> anyhow::Result<()> {
     sim::paused(async {
@@ -228,6 +232,7 @@ async fn importing_by_standard_api() -> anyhow::Result<(Fleet, Manager, Vec<User
     Ok((fleet, manager, users))
 }
 
+/// Also rule O25.
 #[test]
 fn a_member_that_leaves_ends_the_standard_api_too() -> anyhow::Result<()> {
     sim::paused(async {
@@ -259,6 +264,7 @@ fn a_member_that_leaves_ends_the_standard_api_too() -> anyhow::Result<()> {
     })
 }
 
+/// Also rule O24.
 #[test]
 fn a_restored_request_to_leave_deletes_nothing_of_users() -> anyhow::Result<()> {
     sim::paused(async {
@@ -286,6 +292,7 @@ fn a_restored_request_to_leave_deletes_nothing_of_users() -> anyhow::Result<()> 
     })
 }
 
+/// Also rule O13.
 #[test]
 fn a_lost_member_has_the_time_of_force_delete_and_is_then_removed() -> anyhow::Result<()> {
     sim::paused(async {

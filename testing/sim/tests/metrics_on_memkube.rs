@@ -38,6 +38,7 @@ fn of_hub(env: &OnMemkube) -> anyhow::Result<String> {
     env.0.agent(Place::Hub).context("the hub agent runs")?.metrics()
 }
 
+/// Also rule O22.
 #[test]
 fn the_hub_agent_shows_which_members_are_silent() -> anyhow::Result<()> {
     sim::paused(async {
@@ -71,6 +72,7 @@ fn the_hub_agent_shows_which_members_are_silent() -> anyhow::Result<()> {
     })
 }
 
+/// Also rule G6.
 #[test]
 fn the_hub_agent_shows_how_long_ago_each_member_renewed_and_how_far_its_clock_is_off() -> anyhow::Result<()> {
     sim::paused(async {
@@ -121,6 +123,7 @@ fn the_hub_agent_shows_how_long_ago_each_member_renewed_and_how_far_its_clock_is
     })
 }
 
+/// Also rule G7.
 #[test]
 fn exports_and_imports_are_counted_by_state_and_waiting_for_others_is_no_stuck_change() -> anyhow::Result<()> {
     sim::paused(async {

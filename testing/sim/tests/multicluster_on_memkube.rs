@@ -148,6 +148,7 @@ fn a_service_is_exported_and_imported_with_the_writes_of_the_ledger() -> anyhow:
     })
 }
 
+/// Also rule T39.
 #[test]
 fn with_the_strict_policy_a_service_is_imported_while_the_hub_has_its_namespace() -> anyhow::Result<()> {
     sim::paused(async {
@@ -173,6 +174,7 @@ fn with_the_strict_policy_a_service_is_imported_while_the_hub_has_its_namespace(
     })
 }
 
+/// Also rule MI15.
 #[test]
 fn both_apis_export_and_import_a_service_side_by_side() -> anyhow::Result<()> {
     sim::paused(async {
@@ -289,6 +291,7 @@ async fn export_from_ipv6_cluster(fleet: &Fleet) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Also rule MI20.
 #[test]
 fn an_ipv4_cluster_says_that_it_cannot_use_ipv6_exporters_and_uses_the_others() -> anyhow::Result<()> {
     sim::paused(async {
@@ -330,6 +333,7 @@ impl Faults for Quota {
     }
 }
 
+/// Also rule MI19.
 #[test]
 fn a_quota_of_the_users_namespace_is_shown_in_the_service_import() -> anyhow::Result<()> {
     sim::paused(async {
@@ -351,6 +355,7 @@ fn a_quota_of_the_users_namespace_is_shown_in_the_service_import() -> anyhow::Re
     })
 }
 
+/// Also rule ME9.
 #[test]
 fn an_export_that_somebody_deletes_in_the_hub_costs_importers_nothing() -> anyhow::Result<()> {
     sim::paused(async {
@@ -412,6 +417,7 @@ async fn export_own_port(user: &User, member: u16) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Also rule MC14.
 #[test]
 fn the_oldest_service_export_decides_after_its_service_was_created_again() -> anyhow::Result<()> {
     sim::paused(async {
@@ -433,6 +439,7 @@ fn the_oldest_service_export_decides_after_its_service_was_created_again() -> an
     })
 }
 
+/// Also rule MC13.
 #[test]
 fn the_oldest_service_export_decides_after_the_hub_has_lost_all_exports() -> anyhow::Result<()> {
     sim::paused(async {
@@ -460,6 +467,7 @@ fn the_oldest_service_export_decides_after_the_hub_has_lost_all_exports() -> any
     })
 }
 
+/// Also rule MC13.
 #[test]
 fn an_earlier_export_by_the_fleets_api_does_not_count_for_the_standard_api() -> anyhow::Result<()> {
     sim::paused(async {
@@ -476,6 +484,7 @@ fn an_earlier_export_by_the_fleets_api_does_not_count_for_the_standard_api() -> 
     })
 }
 
+/// Also rules ME7, S26.
 #[test]
 fn a_derived_service_is_not_exported_by_either_api() -> anyhow::Result<()> {
     sim::paused(async {
@@ -506,6 +515,7 @@ fn a_derived_service_is_not_exported_by_either_api() -> anyhow::Result<()> {
     })
 }
 
+/// Also rule MI18.
 #[test]
 fn what_somebody_edits_of_a_derived_service_is_repaired() -> anyhow::Result<()> {
     sim::paused(async {

@@ -13,6 +13,7 @@ use serde_json::json;
 use sim::server::FLEET_SYSTEM;
 use support::OnMemkube;
 
+/// Also rule P5.
 #[test]
 fn an_importer_gets_one_event_when_another_slice_has_the_name_of_one_to_import() -> anyhow::Result<()> {
     sim::paused(async {

@@ -9,6 +9,7 @@ use serde_json::json;
 use sim::server::FLEET_SYSTEM;
 use sim::{Fleet, Options};
 
+/// Also rule N4.
 #[test]
 fn a_service_whose_name_begins_with_a_digit_is_exported_and_imported_by_both_apis() -> anyhow::Result<()> {
     sim::paused(async {

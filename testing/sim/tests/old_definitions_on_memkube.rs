@@ -84,6 +84,7 @@ fn with_definitions_in_the_go_form_their_fields_of_a_rich_service_are_carried() 
     })
 }
 
+/// Also rules O7, U1.
 #[test]
 fn with_the_previous_definition_of_memberagent_a_member_renews_no_more_often_and_exports() -> anyhow::Result<()> {
     sim::paused(async {
@@ -119,6 +120,7 @@ fn stored(definition: &CustomResourceDefinition) -> anyhow::Result<(Value, ApiRe
     Ok((schema, manifests::stored_resource(definition)))
 }
 
+/// Also rule U17.
 #[test]
 fn with_the_definitions_of_the_previous_version_every_action_completes_and_settles() -> anyhow::Result<()> {
     for action in Action::ALL {
@@ -219,6 +221,7 @@ fn reduce_at(path: &str, schema: &Value, value: &mut Value, lost: &mut BTreeSet<
     }
 }
 
+/// Also rule U15.
 #[test]
 fn beside_a_writer_that_drops_unknown_fields_every_action_completes_and_settles() -> anyhow::Result<()> {
     for action in Action::ALL {
@@ -291,6 +294,11 @@ async fn beyond_the_go_form_without(
     beyond_the_go_form(&env, kinds).await
 }
 
+/// Rule U15: A peer announces no feature: a Go agent
+/// Then: The agents write nothing for this peer that the types of the Go agents lack, except fractions of a second in
+/// `exportedSince`, which Go agents read and cut off. For a peer with all features, the fields that Go types lack are
+/// `drainingEndpoints`, `hostname` and `zone` of endpoints, `sessionAffinity`, `sessionAffinityConfig` and `headless`
+/// of an InternalServiceExport. A Go agent that writes such an object back removes these fields, and the fleet settles
 #[test]
 fn what_go_types_lack_of_a_service_that_uses_every_feature_is_this() -> anyhow::Result<()> {
     sim::paused(async {
@@ -317,6 +325,7 @@ fn what_go_types_lack_of_a_service_that_uses_every_feature_is_this() -> anyhow::
     })
 }
 
+/// Also rule U15.
 #[test]
 fn a_hub_agent_without_features_gets_nothing_that_go_types_lack_but_fractions_of_seconds() -> anyhow::Result<()> {
     let lost = sim::paused(beyond_the_go_form_without(AgentPlace::Hub, &[0, 1], OF_EXPORTER))?;
@@ -328,6 +337,7 @@ fn a_hub_agent_without_features_gets_nothing_that_go_types_lack_but_fractions_of
     Ok(())
 }
 
+/// Also rule U15.
 #[test]
 fn an_importer_without_features_gets_nothing_that_go_types_lack_but_fractions_of_seconds() -> anyhow::Result<()> {
     let lost = sim::paused(beyond_the_go_form_without(AgentPlace::Member(1), &[1], FOR_IMPORTER))?;

@@ -43,6 +43,7 @@ async fn is_ready(env: &Environment<OnMemkube>) -> anyhow::Result<bool> {
     Ok(timeout(Duration::ZERO, agent.ready()).await.is_ok())
 }
 
+/// Also rule T15.
 #[test]
 fn an_importer_that_is_not_allowed_gets_nothing_while_namespaces_cannot_be_listed_at_start() -> anyhow::Result<()> {
     sim::paused(async {
@@ -81,6 +82,7 @@ fn an_importer_that_is_not_allowed_gets_nothing_while_namespaces_cannot_be_liste
     })
 }
 
+/// Also rule U13.
 #[test]
 fn no_distributed_slice_of_ipv6_is_deleted_while_memberagents_cannot_be_listed_at_start() -> anyhow::Result<()> {
     sim::paused(async {
@@ -101,6 +103,7 @@ fn no_distributed_slice_of_ipv6_is_deleted_while_memberagents_cannot_be_listed_a
     })
 }
 
+/// Also rule T16.
 #[test]
 fn with_the_policy_off_namespaces_need_not_be_listed() -> anyhow::Result<()> {
     sim::paused(async {

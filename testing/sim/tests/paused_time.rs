@@ -76,6 +76,7 @@ fn a_derived_service_outlives_its_last_exporter_by_its_grace() -> anyhow::Result
     })
 }
 
+/// Also rules L6, T27.
 #[test]
 fn metrics_count_exports_and_imports_and_drop_a_cluster_that_no_longer_exports() -> anyhow::Result<()> {
     sim::paused(async {
@@ -145,6 +146,7 @@ fn bucket(counts: &[u64], percentile: u64) -> RangeInclusive<f64> {
     found.checked_sub(1).map_or(0.0, bound)..=bound(found)
 }
 
+/// Also rule L10.
 #[test]
 fn the_latency_summary_in_the_hub_has_the_samples_of_the_importers_histogram() -> anyhow::Result<()> {
     sim::paused(async {

@@ -196,6 +196,7 @@ async fn run_seed(seed: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Also rule A1.
 #[test]
 fn all_supported_fields_arrive_after_random_faults_and_changes_of_features_and_rights() -> anyhow::Result<()> {
     for seed in 1..=FLEETS {

@@ -13,6 +13,7 @@ use sim::{Fleet, Options};
 use std::time::Duration;
 use tokio::time::sleep;
 
+/// Also rule V4.
 #[test]
 fn an_agent_that_reaches_a_restored_hub_late_notices_it_by_a_conflict() -> anyhow::Result<()> {
     sim::paused(async {
@@ -53,6 +54,7 @@ fn an_agent_that_reaches_a_restored_hub_late_notices_it_by_a_conflict() -> anyho
     })
 }
 
+/// Also rule ME9.
 #[test]
 fn a_service_stays_imported_if_the_backup_has_only_its_export_by_the_fleets_api() -> anyhow::Result<()> {
     sim::paused(async {

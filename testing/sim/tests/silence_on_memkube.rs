@@ -226,6 +226,7 @@ fn slice_streams_are_a_sign_of_life_and_their_end_is_not_forgotten() -> anyhow::
     })
 }
 
+/// Also rule O14.
 #[test]
 fn a_frozen_member_with_a_slice_stream_is_drained_in_time() -> anyhow::Result<()> {
     sim::paused(async {
@@ -241,6 +242,7 @@ fn a_frozen_member_with_a_slice_stream_is_drained_in_time() -> anyhow::Result<()
     })
 }
 
+/// Also rule U21.
 #[test]
 fn a_member_that_does_not_see_its_slices_is_silent_also_with_a_slice_stream() -> anyhow::Result<()> {
     sim::paused(async {
@@ -264,6 +266,7 @@ async fn next_renewal(fleet: &Fleet) -> anyhow::Result<()> {
     eventually::renewal(&agents, "member-1", Duration::from_millis(100)).await
 }
 
+/// Also rule O14.
 #[test]
 fn ten_importers_stop_using_a_hundred_slices_of_a_dead_member_in_62_s_and_use_them_again_in_2_s() -> anyhow::Result<()>
 {

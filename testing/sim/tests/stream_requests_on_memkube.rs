@@ -164,6 +164,11 @@ impl memkube::auth::Policy for OwnNamespace {
     }
 }
 
+/// Rule J14: A client opens a stream
+/// Then: The hub agent serves the stream if it leads, if the hub's API server accepts the token for the audience
+/// `fleetnet-slice-stream`, and if the user may patch EndpointSliceImports in the member namespace. It repeats the
+/// reviews each minute, and soon after the token expires. All clients together cause at most 20 reviews a second, in
+/// turns (rule K15). Requests have at most 4 kB, and a call of health without a request ends after 30 s
 #[test]
 fn tokens_that_are_wrong_or_of_others_are_refused_with_a_clear_status() -> anyhow::Result<()> {
     sim::paused(async {
@@ -196,6 +201,7 @@ fn tokens_that_are_wrong_or_of_others_are_refused_with_a_clear_status() -> anyho
     })
 }
 
+/// Also rule J17.
 #[test]
 fn requests_that_are_malformed_end_only_their_own_stream() -> anyhow::Result<()> {
     sim::paused(async {
@@ -221,6 +227,7 @@ fn requests_that_are_malformed_end_only_their_own_stream() -> anyhow::Result<()>
     })
 }
 
+/// Also rule J14.
 #[test]
 fn a_thousand_connections_harm_no_stream() -> anyhow::Result<()> {
     sim::paused(async {
@@ -262,6 +269,7 @@ async fn opens_at_once(env: &Environment<OnMemkube>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Also rule J14.
 #[test]
 fn a_thousand_forged_tokens_of_one_client_delay_no_other_client() -> anyhow::Result<()> {
     let one_address = |_: usize| IpAddr::from([10, 9, 9, 9]);
@@ -303,6 +311,7 @@ fn delays_no_other_client(address: impl Fn(usize) -> IpAddr) -> anyhow::Result<(
     })
 }
 
+/// Also rule J24.
 #[test]
 fn a_thousand_tokens_of_another_kind_cost_no_review() -> anyhow::Result<()> {
     sim::paused(async {
@@ -321,6 +330,7 @@ fn a_thousand_tokens_of_another_kind_cost_no_review() -> anyhow::Result<()> {
     })
 }
 
+/// Also rule J14.
 #[test]
 fn calls_of_health_and_reflection_are_as_limited_as_streams() -> anyhow::Result<()> {
     sim::paused(async {
@@ -365,6 +375,8 @@ fn calls_of_health_and_reflection_are_as_limited_as_streams() -> anyhow::Result<
     })
 }
 
+/// Rule J22: A client makes many calls on one connection to the slice stream, or opens no stream on it
+/// Then: A connection takes 100 calls. After 5 minutes without an open stream, the hub agent closes it
 #[test]
 fn a_connection_takes_100_calls_and_without_a_stream_lives_for_five_minutes() -> anyhow::Result<()> {
     sim::paused(async {
@@ -403,6 +415,8 @@ fn addresses(change: u8) -> Vec<String> {
     (0..200).map(|host| format!("10.1.{change}.{host}")).collect()
 }
 
+/// Rule J15: A member does not answer a probe within 20 s
+/// Then: The hub agent ends the stream (DEADLINE_EXCEEDED)
 #[test]
 fn a_subscriber_that_never_reads_loses_its_stream_and_delays_nobody() -> anyhow::Result<()> {
     sim::paused(async {
@@ -451,6 +465,7 @@ fn refusals(env: &Environment<OnMemkube>, code: &str) -> anyhow::Result<f64> {
     env.backend.0.metric(Place::Hub, &format!("fleetnet_slice_stream_refusals_total{{code=\"{code}\"}}"))
 }
 
+/// Also rule J14.
 #[test]
 fn a_member_without_rights_any_more_loses_its_stream_within_a_minute() -> anyhow::Result<()> {
     sim::paused(async {
@@ -463,6 +478,11 @@ fn a_member_without_rights_any_more_loses_its_stream_within_a_minute() -> anyhow
     })
 }
 
+/// Rule J23: Reviews of an open stream are delayed or get no answer, or its token lives for years
+/// Then: Reviews of open streams come before those of new ones. If a review gets no answer, the stream stays open,
+/// until its token expires or for 5 minutes after the last positive review. An hour after its start, the stream ends
+/// (UNAUTHENTICATED), also if the token is valid for longer. So the member agent renews each token after 40 minutes at
+/// the latest
 #[test]
 fn a_flood_from_its_own_address_does_not_delay_the_end_of_a_stream() -> anyhow::Result<()> {
     sim::paused(async {
@@ -500,6 +520,7 @@ impl Faults for NoReviews {
     }
 }
 
+/// Also rule J23.
 #[test]
 fn a_stream_without_a_positive_review_ends_after_five_minutes() -> anyhow::Result<()> {
     sim::paused(async {
@@ -513,6 +534,7 @@ fn a_stream_without_a_positive_review_ends_after_five_minutes() -> anyhow::Resul
     })
 }
 
+/// Also rule J23.
 #[test]
 fn a_stream_with_a_token_that_lives_for_years_ends_after_an_hour() -> anyhow::Result<()> {
     sim::paused(async {
@@ -526,6 +548,7 @@ fn a_stream_with_a_token_that_lives_for_years_ends_after_an_hour() -> anyhow::Re
     })
 }
 
+/// Also rule J14.
 #[test]
 fn a_replica_that_does_not_lead_has_no_streams() -> anyhow::Result<()> {
     sim::paused(async {
@@ -544,6 +567,7 @@ fn a_replica_that_does_not_lead_has_no_streams() -> anyhow::Result<()> {
     })
 }
 
+/// Also rule J13.
 #[test]
 fn a_hub_clock_that_is_set_back_an_hour_delays_nothing() -> anyhow::Result<()> {
     sim::paused(async {

@@ -110,6 +110,7 @@ fn a_stream_that_is_stuck_or_cut_costs_at_most_a_second() -> anyhow::Result<()> 
     })
 }
 
+/// Also rule J15.
 #[test]
 fn a_silent_member_loses_its_stream_and_gets_a_new_one() -> anyhow::Result<()> {
     sim::paused(async {
@@ -148,6 +149,7 @@ fn a_new_hub_agent_takes_the_streams_over() -> anyhow::Result<()> {
     })
 }
 
+/// Also rule J8.
 #[test]
 fn a_stop_of_the_hub_agent_writes_what_its_streams_delivered() -> anyhow::Result<()> {
     sim::paused(async {
@@ -162,6 +164,7 @@ fn a_stop_of_the_hub_agent_writes_what_its_streams_delivered() -> anyhow::Result
     })
 }
 
+/// Also rule J8.
 #[test]
 fn without_a_hub_agent_what_its_streams_delivered_stays() -> anyhow::Result<()> {
     sim::paused(async {
@@ -219,6 +222,7 @@ fn recreated_slices_leave_no_moment_without_endpoints_over_streams() -> anyhow::
     })
 }
 
+/// Also rule J13.
 #[test]
 fn latencies_are_corrected_by_the_clocks_of_both_members() -> anyhow::Result<()> {
     sim::paused(async {

@@ -2,6 +2,7 @@
 //! run it.
 
 mod alerts;
+mod behaviour;
 mod charts;
 mod crds;
 mod dashboards;
@@ -25,6 +26,7 @@ fn main() -> anyhow::Result<()> {
         Command::Crds(arguments) => crds::run(&arguments),
         Command::Pages => {
             pages::run()?;
+            behaviour::run(&programs::root())?;
             dashboards::run()?;
             alerts::run(&programs::root())?;
             charts::run(&programs::root())?;

@@ -88,6 +88,7 @@ fn before_the_installation_only_the_access_is_checked() {
     assert!(check.categories.iter().all(|category| category.group == Group::Access));
 }
 
+/// Also rule T40.
 #[test]
 fn only_namespaces_without_lists_beside_listed_ones_are_named() {
     let mut snapshot = healthy();

@@ -169,6 +169,11 @@ fn fleet() -> Snapshot {
     fleet
 }
 
+/// Rule U19: A user runs `fleetnet migrate check`
+/// Then: The command lists the objects whose traffic or behaviour changes with the other agents
+/// ([migration.md](../how-to/migration.md)). What could not be read is not known, and never fine
+///
+/// Also rule M27.
 #[test]
 fn each_item_is_shown_by_its_objects_alone() {
     for (direction, cases) in [(Direction::ToGo, TO_GO), (Direction::ToFleetnet, TO_FLEETNET)] {
@@ -206,6 +211,7 @@ fn each_item_has_a_case_and_complete_texts() {
     }
 }
 
+/// Also rule U19.
 #[test]
 fn what_could_not_be_read_is_not_known_and_never_fine() {
     let cases: &[Case] = &[
@@ -236,6 +242,7 @@ fn what_could_not_be_read_is_not_known_and_never_fine() {
     }
 }
 
+/// Also rule U19.
 #[test]
 fn before_a_takeover_unread_objects_are_not_known_and_a_hub_without_the_kinds_of_fleetnet_is_fine() {
     let cases: &[Case] = &[

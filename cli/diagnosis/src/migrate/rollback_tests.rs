@@ -131,6 +131,7 @@ fn what_go_agents_do_not_continue_is_deleted() {
     }
 }
 
+/// Also rule U18.
 #[test]
 fn exports_and_claims_with_another_name_go_when_go_agents_have_written_their_own() {
     let mut fleet = stopped();
@@ -155,6 +156,7 @@ fn exports_and_claims_with_another_name_go_when_go_agents_have_written_their_own
     assert_eq!(deleted(&of_member(&fleet, "east").expect(STOPPED)), [("InternalServiceImport", "shop-app-1a2b3")]);
 }
 
+/// Also rule U18.
 #[test]
 fn nothing_is_changed_while_an_agent_runs_or_the_cluster_is_another_one() {
     let cases: &[Case] = &[

@@ -253,6 +253,11 @@ async fn is_used(cluster: &Cluster) -> bool {
     (exports.unwrap().items.len(), imports.unwrap().items.len()) == (1, 1)
 }
 
+/// Rule O26: A user runs `fleetnet leave`, `rotate` or `migrate to-go`. The MemberAgent of the member has the UID of
+/// another member's cluster, or one cluster has two ids
+/// Then: The command changes a cluster only if its UID is the one in the MemberAgent, and if the cluster itself names
+/// the member, or the user names the context. If another member has the same UID, the user must name the context, and
+/// `leave` removes only what the member has in the hub
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_names_the_cluster_of_another_takes_nothing_of_it_along() {
     let folder = folder();
@@ -293,6 +298,7 @@ async fn a_member_that_names_the_cluster_of_another_takes_nothing_of_it_along() 
     assert!(is_used(&east).await && namespace(&hub, "fleet-member-east").await.is_some());
 }
 
+/// Also rule O26.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_two_ids_of_a_cluster_leaves_and_the_other_keeps_its_exports() {
     let folder = folder();
@@ -318,6 +324,7 @@ async fn one_of_two_ids_of_a_cluster_leaves_and_the_other_keeps_its_exports() {
     assert!(namespace(&hub, NAMESPACE).await.is_none() && namespace(&hub, "fleet-member-east").await.is_some());
 }
 
+/// Also rule O26.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_does_not_say_which_member_it_is_must_be_named() {
     let folder = folder();

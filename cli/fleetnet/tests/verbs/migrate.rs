@@ -180,6 +180,7 @@ impl Faults for Conflicts {
     }
 }
 
+/// Also rule U18.
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_that_change_meanwhile_are_read_again_some_times() {
     for (conflicts, exit) in [(1, 4), (usize::MAX, 1)] {
@@ -198,6 +199,7 @@ async fn objects_that_change_meanwhile_are_read_again_some_times() {
     }
 }
 
+/// Also rule U18.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_waits_until_the_hub_agent_has_written_the_go_form() {
     let folder = folder();
@@ -284,6 +286,7 @@ async fn another_cluster_with_the_id_of_the_member_is_refused() {
     assert_eq!(all::<EndpointSliceExport>(&hub).await.len(), 2);
 }
 
+/// Also rule O26.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_names_the_cluster_of_another_gets_no_write_there() {
     let folder = folder();

@@ -67,6 +67,9 @@ impl Pair {
     }
 }
 
+/// Rule K17: A user runs `fleetnet rotate`
+/// Then: The command replaces the ServiceAccount of the member in the hub, so the hub refuses all tokens from before.
+/// The member gets a new token. What users wrote into the account stays
 #[tokio::test(flavor = "multi_thread")]
 async fn all_tokens_of_a_member_are_revoked_and_its_secret_gets_a_new_one() {
     let pair = Pair::start().await;
@@ -107,6 +110,7 @@ async fn all_tokens_of_a_member_are_revoked_and_its_secret_gets_a_new_one() {
     assert!(!pair.accepts(&token).await);
 }
 
+/// Also rule K17.
 #[tokio::test(flavor = "multi_thread")]
 async fn with_the_hub_alone_the_commands_for_the_member_are_printed() {
     let pair = Pair::start().await;
@@ -136,6 +140,7 @@ async fn a_token_for_a_namespace_without_the_agent_is_refused_before_anything_is
     assert!(commands.contains("-n fabric delete secret") && !commands.contains("fleet-system"), "{commands}");
 }
 
+/// Also rules K17, O26.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_goes_to_no_cluster_that_is_not_proven_to_be_the_member() {
     let pair = Pair::start().await;

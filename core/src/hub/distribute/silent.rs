@@ -118,6 +118,7 @@ mod tests {
     use super::*;
     use crate::model::SilencePhase;
 
+    /// Also rule O21.
     #[test]
     fn endpoints_are_withdrawn_in_steps_of_half_a_service_and_never_the_last() {
         let table = [
@@ -140,6 +141,7 @@ mod tests {
         }
     }
 
+    /// Also rule O21.
     #[test]
     fn a_step_takes_a_minute_from_the_first_judgement_on() {
         let since = Timestamp::from_seconds(1_000);
@@ -155,6 +157,7 @@ mod tests {
         }
     }
 
+    /// Also rule O21.
     #[test]
     fn each_slice_keeps_its_share_rounded_up() {
         for (endpoints, kept, number, expected) in

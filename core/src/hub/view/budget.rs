@@ -350,6 +350,15 @@ mod tests {
         view.slice_exports.in_namespace(&NAMESPACE.into()).count()
     }
 
+    /// Rule T51: The exports and claims of a member need more memory in the hub agent than `--member-memory` allows (32
+    /// MiB)
+    /// Then: The hub agent does not keep an object, or a larger state of it, that exceeds the memory. The object counts
+    /// as undecodable (rule A9): what was made from its last state stays, and nothing new is made from it. Other
+    /// members do not notice. An object that is being deleted is kept without its content. When there is room, the
+    /// agent reads the smallest refused object once more; the members take turns. After a restart, the agent may refuse
+    /// other objects of the member than before. What the hub agent writes does not count
+    ///
+    /// Also rule T52.
     #[test]
     fn objects_above_the_memory_of_a_member_count_as_undecodable_and_others_do_not_notice() {
         let mut view = limited(2, 100);
@@ -375,6 +384,7 @@ mod tests {
         assert_eq!(view.internal_exports.iter().count(), 0, "an export counts like a slice");
     }
 
+    /// Also rule T51.
     #[test]
     fn an_object_that_is_being_deleted_is_kept_without_its_content() {
         let mut view = limited(1, 10);
@@ -389,6 +399,7 @@ mod tests {
         assert_eq!(view.budgets.refused(&NAMESPACE.into()), 0);
     }
 
+    /// Also rule T51.
     #[test]
     fn refused_objects_are_read_again_the_smallest_first_when_there_is_room() {
         let mut view = limited(2, 100);
@@ -409,6 +420,7 @@ mod tests {
         assert_eq!((view.budgets.used(&NAMESPACE.into()), view.budgets.of.len()), (0, 0), "nothing is remembered");
     }
 
+    /// Also rule T51.
     #[test]
     fn members_take_turns_when_their_objects_are_read_again() {
         let mut view = limited(1, 100);
@@ -466,6 +478,7 @@ mod tests {
         assert!(counted <= 2 * kept, "{what}: {kept} bytes are kept, and {counted} count");
     }
 
+    /// Also rule T51.
     #[test]
     fn what_counts_for_an_object_is_at_least_what_the_view_keeps_for_it() {
         check_memory("a large slice", 50, large);

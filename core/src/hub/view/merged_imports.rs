@@ -256,6 +256,7 @@ mod tests {
         taken
     }
 
+    /// Also rule MC6.
     #[test]
     fn any_sequence_of_changes_gives_the_objects_of_a_plain_table() {
         let step = (0..3_usize, 0..2_usize, 0..3_usize, 0..2_u8, any::<[bool; 6]>());

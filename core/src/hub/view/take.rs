@@ -441,6 +441,10 @@ mod tests {
         slices.map(|slice| Arc::as_ptr(&slice.spec.content)).collect::<BTreeSet<_>>().len()
     }
 
+    /// Rule D14: Many members import a slice
+    /// Then: The hub agent stores the content of the EndpointSliceExport and of all distributed slices
+    /// (EndpointSliceImports) made from it once, in whatever order they arrive. Distributed slices that are reduced to
+    /// fewer features share their content with each other
     #[test]
     fn copies_share_the_content_of_their_export_in_whatever_order_they_arrive() {
         // Each object is decoded apart, so its content has a place of its own.
@@ -461,6 +465,7 @@ mod tests {
         assert_eq!(places(&stored(mixed, &export)), 2, "copies of a reduced form share it with each other");
     }
 
+    /// Also rule D14.
     #[test]
     fn twenty_copies_of_two_forms_keep_two_contents() {
         type IsReduced = fn(usize) -> bool;

@@ -141,6 +141,8 @@ pub(crate) fn is_undecided(view: Reader<'_>, service: &ObjectName, now: Timestam
 mod tests {
     use super::*;
 
+    /// Rule S6: The member agent reads the weight of a ServiceExport
+    /// Then: A weight is valid if it is an integer from 0 to 1000. A ServiceExport without a weight has the weight 1
     #[test]
     fn weights_are_integers_from_0_to_1000() {
         let table = [

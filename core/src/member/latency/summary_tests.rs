@@ -25,6 +25,7 @@ fn report(summary: &Summary, now: i64) -> Vec<OriginLatency> {
     }
 }
 
+/// Also rule L10.
 #[test]
 fn samples_are_counted_by_bucket_and_what_is_no_measurement_apart() {
     let summary = summary(&[
@@ -44,6 +45,7 @@ fn samples_are_counted_by_bucket_and_what_is_no_measurement_apart() {
     assert_eq!(report(&summary, START + 4), [east, west]);
 }
 
+/// Also rule L10.
 #[test]
 fn a_report_is_due_once_a_minute_and_the_summary_goes_after_ten_minutes_without_samples() {
     let mut summary = Summary::default();
@@ -92,6 +94,8 @@ fn of_too_many_origins_those_with_the_fewest_samples_are_left_out() {
 }
 
 /// The window has the samples of the present minute and the five minutes before, and nothing else.
+///
+/// Also rule L10.
 #[test]
 fn the_window_has_the_samples_of_the_last_six_minutes() {
     for_any(cases(256), 20, &vec((0..200_i64, 0..3_usize), 1..40), |steps| {

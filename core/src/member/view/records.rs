@@ -163,6 +163,7 @@ mod tests {
         assert_eq!(records.oldest_change(&name), Some(Timestamp(3)));
     }
 
+    /// Also rule L1.
     #[test]
     fn two_changes_at_one_time_are_one_and_beyond_the_limit_the_newest_one_grows() {
         let name = ObjectName::new("work", "app-1");
@@ -178,6 +179,7 @@ mod tests {
         assert_eq!((changes.len(), changes[PENDING_CHANGES_MAX - 1].0), (PENDING_CHANGES_MAX, most + 10));
     }
 
+    /// Also rule A13.
     #[test]
     fn a_clock_that_is_set_moves_every_time() {
         let name = ObjectName::new("work", "app");

@@ -71,6 +71,8 @@ fn the_nine_cases_of_giving_and_receiving() {
 
 /// Cases of kube-controller-manager's `Test_getHintsByZone`. Columns: name, endpoints of a slice, maximum of each zone,
 /// counts of other slices whose hints stay, resulting counts (`None` if the slice needs new hints).
+///
+/// Also rule Z13.
 #[test]
 fn the_eight_cases_of_hints_that_may_stay() {
     let a = |hints: &[&str]| hinted(hints, &[], in_zone("zone-a"));
@@ -134,6 +136,7 @@ fn endpoints_are_allocated_by_exact_parts() {
     assert_eq!(quotas, [(3500, 4), (3500, 4), (3000, 4)]);
 }
 
+/// Also rule Z13.
 #[test]
 fn endpoints_that_cannot_be_shared_out_get_no_hints() {
     let thirds = ZoneShares::of(&nodes(&[("zone-a", 100), ("zone-b", 100), ("zone-c", 100)]));

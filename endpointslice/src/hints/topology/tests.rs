@@ -101,6 +101,8 @@ fn the_six_cases_of_upstream() {
 
 /// Cases of kube-controller-manager's `Test_getTotalReadyEndpoints`. Columns: pairs of ready and other endpoints in
 /// created, updated and unchanged slices; total number of ready endpoints.
+///
+/// Also rule Z13.
 #[test]
 fn the_five_cases_of_counting_ready_endpoints() {
     type Slices<'a> = &'a [(usize, usize)];
@@ -173,6 +175,11 @@ fn a_service_without_hints_is_planned_again_when_nodes_recover() {
     assert_eq!(topology.set_nodes(&nodes(&[("zone-a", 100), ("zone-b", 100)])), [], "nothing has changed");
 }
 
+/// Rule Z13: A Service asks for topology hints, or has a traffic distribution
+/// Then: If the Service asks for topology hints, each zone gets endpoints in proportion to the CPU of its Nodes. Nodes
+/// of the control plane do not count. The library sets no hints if the Service has too few endpoints or if a zone would
+/// be overloaded. The library reports the decision about hints only when the decision changes. If the Service has a
+/// traffic distribution, each endpoint has a hint for its own zone, or for its own Node
 #[test]
 fn events_tell_changes_only() {
     let mut topology = with_nodes(&nodes(&[("zone-a", 100), ("zone-b", 100)]));
@@ -244,6 +251,7 @@ fn nothing_is_left_of_a_service_that_is_gone_or_asks_no_more() {
     assert!(topology.is_empty());
 }
 
+/// Also rule Z13.
 #[test]
 fn endpoints_that_are_not_ready_lose_their_hints_when_their_slice_is_written() {
     let mut topology = with_nodes(&nodes(&[("zone-a", 100), ("zone-b", 100)]));

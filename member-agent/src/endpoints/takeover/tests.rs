@@ -63,6 +63,11 @@ fn beside_a_running_kube_controller_manager_nothing_is_served() {
     assert_eq!(decision, Decision { serves: false, why: Why::LeaseRenewed, again: Some(now + AFTER) });
 }
 
+/// Rule Y1: `--endpointslices=auto` is set, and kube-controller-manager has a Lease, or has none
+/// Then: The member agent's EndpointSlice controller is inactive while kube-controller-manager renews the Lease. The
+/// controller becomes active when the last renewal is longer ago than `--endpointslices-takeover-after` and than the
+/// lease duration in the Lease. After a start, the agent first watches the Lease for its lease duration. Without a
+/// Lease, the controller is inactive, because nobody can tell whether another controller works
 #[test]
 fn kube_controller_manager_stops_and_is_replaced_after_the_configured_time() {
     let (mut takeover, gone) = beside_another(60);
@@ -82,6 +87,11 @@ fn kube_controller_manager_comes_back_and_has_the_slices_at_once() {
     assert!(takeover.decide(back + AFTER).serves, "it was there for a moment only");
 }
 
+/// Rule Y2: `--endpointslices=auto` is set, and another writer changes a slice whose label
+/// `endpointslice.kubernetes.io/managed-by` is `endpointslice-controller.k8s.io`
+/// Then: The member agent's EndpointSlice controller becomes inactive for the time in
+/// `--endpointslices-takeover-after`. The agent's own writes do not count as changes by another writer, in whatever
+/// order the watch delivers these writes. A deletion of a slice does not count as a change
 #[test]
 fn who_changes_slices_without_a_lease_of_its_own_has_them() {
     let mut takeover = forsaken();
@@ -94,6 +104,7 @@ fn who_changes_slices_without_a_lease_of_its_own_has_them() {
     assert!(!takeover.decide(until + SECOND).serves, "at once");
 }
 
+/// Also rule Y1.
 #[test]
 fn a_start_long_after_the_other_is_gone_waits_for_one_lease_duration_only() {
     let mut takeover = auto();
@@ -104,6 +115,7 @@ fn a_start_long_after_the_other_is_gone_waits_for_one_lease_duration_only() {
     assert!(takeover.decide(NOON + look).serves);
 }
 
+/// Also rule Y1.
 #[test]
 fn a_first_look_lasts_as_long_as_the_holder_may_be_silent_whatever_time_is_configured() {
     let silent = |duration: Duration, after: Duration| {
@@ -121,6 +133,7 @@ fn a_first_look_lasts_as_long_as_the_holder_may_be_silent_whatever_time_is_confi
     assert_eq!(silent(SECOND * 2_000_000_000, AFTER), Some(600), "one that says nonsense");
 }
 
+/// Also rule Y1.
 #[test]
 fn a_renewal_that_was_seen_ends_the_first_look() {
     let mut takeover = Takeover::new(Mode::Auto, SECOND * 5);
@@ -216,6 +229,7 @@ fn our_clock_that_goes_back_ends_nothing_that_was_begun() {
     assert!(takeover.decide(NOON - SECOND * 86_400).serves);
 }
 
+/// Also rule Y3.
 #[test]
 fn nothing_is_begun_or_ended_while_it_is_not_known_who_is_there() {
     let mut takeover = auto();
@@ -227,6 +241,10 @@ fn nothing_is_begun_or_ended_while_it_is_not_known_who_is_there() {
     assert!(takeover.decide(NOON + AFTER).serves, "it goes on");
 }
 
+/// Rule Y3: The agent has no right to read kube-controller-manager's Lease, or the agent does not know yet which
+/// controller is active: its own or kube-controller-manager's
+/// Then: Without the right to read the Lease, the member agent's controller is inactive, and the agent reports why.
+/// While the agent does not know which controller is active, the last decision applies
 #[test]
 fn where_leases_may_not_be_read_nothing_is_served_and_the_reason_is_reported() {
     let mut takeover = auto();
@@ -236,6 +254,7 @@ fn where_leases_may_not_be_read_nothing_is_served_and_the_reason_is_reported() {
     assert_eq!(decision, Decision { serves: false, why: Why::LeaseNotReadable, again: None });
 }
 
+/// Also rule Y1.
 #[test]
 fn without_a_lease_nothing_is_served_however_long_slices_stay_as_they_are() {
     let no_lease = Decision { serves: false, why: Why::NoLease, again: None };

@@ -201,6 +201,7 @@ mod tests {
         assert_eq!(roles, 6, "three roles of the member agent, in manifests and in its chart");
     }
 
+    /// Also rule T37.
     #[test]
     fn the_quota_of_a_member_counts_its_objects_in_the_hub_and_not_those_of_the_hub() {
         let [quota] = &of_kind(&of_member("west"), "ResourceQuota")[..] else { panic!("one ResourceQuota") };

@@ -55,6 +55,7 @@ pub async fn sees_shares(
     eventually::object(&member_agents(env, member), name, &format!("{name} to share {expected:?}"), is_announced).await
 }
 
+/// Also rules U3, U4.
 pub async fn a_member_announces_its_version_and_its_stop_and_the_hub_answers_with_counts(
     mut env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -88,6 +89,7 @@ pub async fn a_member_announces_its_version_and_its_stop_and_the_hub_answers_wit
     env.user(1).sees("app", &["10.1.0.3", "10.1.0.2"]).await.map(drop)
 }
 
+/// Also rule U5.
 pub async fn fields_that_the_hub_no_longer_supports_are_withdrawn_and_return_with_its_announcement(
     mut env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -128,6 +130,7 @@ async fn exports_affinity(env: &Environment<impl Backend>, expected: bool) -> an
     eventually::object(&exports, &format!("{}-app", env.namespace), &what, has_affinity).await.map(drop)
 }
 
+/// Also rule U6.
 pub async fn fields_that_an_importer_no_longer_supports_are_withdrawn_and_return_with_its_announcement(
     mut env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -171,6 +174,7 @@ pub async fn fields_that_an_importer_no_longer_supports_are_withdrawn_and_return
     Ok(())
 }
 
+/// Also rule U7.
 pub async fn a_deleted_member_agent_object_is_created_again_and_nothing_is_withdrawn(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {

@@ -13,6 +13,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use serde_json::{Value, json};
 
+/// Also rules F1, F2, F3, F4, F9, W4.
 pub async fn all_supported_fields_arrive_and_each_change_of_them_costs_the_usual_writes<B: Backend>(
     mut env: Environment<B>,
 ) -> anyhow::Result<()> {
@@ -122,6 +123,7 @@ async fn session_affinity_changes(
     Ok(())
 }
 
+/// Also rules F5, F8.
 pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -157,6 +159,8 @@ pub async fn a_headless_service_arrives_headless_where_its_export_asks_for_it(
 }
 
 /// Scenario for CRDs without fleetnet's fields. The caller checks that a settled fleet makes no writes.
+///
+/// Also rules F5, U13.
 pub async fn go_form_fields_of_a_rich_service_arrive(env: &Environment<impl Backend>) -> anyhow::Result<()> {
     let (exporter, importer) = (env.user(0), env.user(1));
     rich::create(&exporter).await?;

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::Service;
 use serde_json::json;
 use std::collections::BTreeMap;
 
+/// Also rules F6, H8, H10.
 pub async fn a_conflict_is_reported_with_its_winner_and_clears_on_the_event_that_ends_it(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {

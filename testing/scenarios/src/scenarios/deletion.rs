@@ -115,6 +115,8 @@ pub async fn an_exporting_members_namespace_deleted_in_the_hub_is_removed_with_i
 
 /// Scenario: an importer's namespace in the hub is deleted. The distributed slices have a finalizer of the member's
 /// agent, and the agent loses the right to remove this finalizer.
+///
+/// Also rule D13.
 pub async fn an_importing_members_namespace_deleted_in_the_hub_is_removed(
     mut env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -149,6 +151,7 @@ async fn is_unimported(env: &Environment<impl Backend>, importer: &User, how: &D
     importer.sees_import("app", "True").await
 }
 
+/// Also rule M12.
 pub async fn a_multi_cluster_service_is_removed_with_any_propagation_of_its_deletion(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {

@@ -48,6 +48,7 @@ async fn hub_sets_condition(
     eventually::object(&exports, &format!("{}-app", env.namespace), &what, has_condition).await
 }
 
+/// Also rules T10, T11, T12.
 pub async fn an_exporter_that_is_not_allowed_exports_nothing_and_is_notified(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -123,6 +124,7 @@ fn exporter_denied<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     ]
 }
 
+/// Also rule T14.
 pub async fn an_importer_that_is_not_allowed_imports_nothing_and_is_notified(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -197,6 +199,7 @@ fn importer_denied<B>(env: &Environment<B>) -> [BTreeMap<String, usize>; 3] {
     ]
 }
 
+/// Also rules T21, T22.
 pub async fn addresses_outside_the_declared_ranges_are_not_imported_and_are_reported(
     env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -236,6 +239,8 @@ pub async fn addresses_outside_the_declared_ranges_are_not_imported_and_are_repo
 
 /// Scenario: somebody has the credentials of the second member, whose agent does not run, and writes objects to that
 /// member's namespace in the hub.
+///
+/// Also rules T3, T4.
 pub async fn objects_that_a_member_forges_are_rejected_and_reported_and_change_nothing(
     mut env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {
@@ -272,6 +277,7 @@ pub async fn objects_that_a_member_forges_are_rejected_and_reported_and_change_n
     Ok(())
 }
 
+/// Also rules T20, T22.
 pub async fn addresses_that_no_other_cluster_can_have_are_not_imported_and_are_reported(
     mut env: Environment<impl Backend>,
 ) -> anyhow::Result<()> {

@@ -20,6 +20,7 @@ fn dispute_of(import: &MultiClusterService) -> Option<(&str, &str)> {
     Some((&disputed.reason, &disputed.message))
 }
 
+/// Also rule R15.
 #[test]
 fn a_repeated_editor_of_an_imported_slice_is_named_by_field_manager_and_field() -> anyhow::Result<()> {
     harness::run(async {

@@ -113,6 +113,7 @@ fn replicas_take_over_at_once_from_leaders_that_stop() -> anyhow::Result<()> {
     })
 }
 
+/// Also rule K3.
 #[test]
 fn leaders_that_go_on_after_their_leases_were_taken_undo_nothing() -> anyhow::Result<()> {
     run(async {

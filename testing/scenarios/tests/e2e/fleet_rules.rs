@@ -32,6 +32,9 @@ fn cells(headline: &str, line: &str) -> anyhow::Result<String> {
     Ok(starts.iter().zip(ends).map(cell).collect::<Vec<_>>().join("|"))
 }
 
+/// Rule U11: A user runs `kubectl get memberagents -A`
+/// Then: `kubectl` shows each member with the versions of both agents, the time of the last heartbeat or planned stop,
+/// and the numbers of exported and imported objects
 #[test]
 fn kubectl_shows_the_members_with_their_versions_and_counts() -> anyhow::Result<()> {
     harness::run(async {

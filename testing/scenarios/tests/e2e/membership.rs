@@ -92,6 +92,7 @@ async fn users(fleet: &Fleet) -> anyhow::Result<[User; 2]> {
     Ok([0, 1].map(|index: usize| User::new(fleet.members[index].control_plane.admin(), &namespace)))
 }
 
+/// Also rules O10, O11.
 #[test]
 fn a_manager_lets_a_member_join_and_leave() -> anyhow::Result<()> {
     harness::run(async {
@@ -122,6 +123,7 @@ fn a_manager_lets_a_member_join_and_leave() -> anyhow::Result<()> {
     })
 }
 
+/// Also rule A14.
 #[test]
 fn an_agent_without_features_joins_and_leaves_with_the_shipped_roles_and_deletes_nothing() -> anyhow::Result<()> {
     harness::run(async {
@@ -141,6 +143,7 @@ fn an_agent_without_features_joins_and_leaves_with_the_shipped_roles_and_deletes
     })
 }
 
+/// Also rule O13.
 #[test]
 fn a_member_that_is_lost_for_good_is_removed() -> anyhow::Result<()> {
     harness::run(async {

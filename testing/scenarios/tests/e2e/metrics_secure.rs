@@ -88,6 +88,7 @@ async fn is_protected(agent: &Agent, cluster: &ControlPlane, metric: &str) -> an
     Ok(())
 }
 
+/// Also rule K12.
 #[test]
 fn protected_metrics_are_served_to_clients_that_the_api_server_accepts() -> anyhow::Result<()> {
     harness::run(async {

@@ -205,11 +205,13 @@ async fn the_newest_state_wins_after_the_hub_went_back(revision: Revision, with_
     Ok(())
 }
 
+/// Also rule V4.
 #[test]
 fn the_newest_state_wins_after_a_restore_with_a_higher_revision() -> anyhow::Result<()> {
     run(the_newest_state_wins_after_the_hub_went_back(Revision::Raised, false))
 }
 
+/// Also rule V4.
 #[test]
 fn the_newest_state_wins_after_a_restore_with_the_revision_of_the_snapshot() -> anyhow::Result<()> {
     run(the_newest_state_wins_after_the_hub_went_back(Revision::OfSnapshot, false))

@@ -104,6 +104,7 @@ async fn status_shows(kubeconfig: &Path, member: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Also rule K13.
 #[test]
 fn agents_and_the_command_line_use_the_proxy_of_the_environment_and_of_the_kubeconfig() -> anyhow::Result<()> {
     harness::run(async {
@@ -131,6 +132,7 @@ fn agents_and_the_command_line_use_the_proxy_of_the_environment_and_of_the_kubec
     })
 }
 
+/// Also rule K13.
 #[test]
 fn a_proxy_that_rejects_the_password_is_named() -> anyhow::Result<()> {
     harness::run(async {
@@ -145,6 +147,7 @@ fn a_proxy_that_rejects_the_password_is_named() -> anyhow::Result<()> {
     })
 }
 
+/// Also rule K13.
 #[test]
 fn an_agent_goes_around_the_proxy_where_no_proxy_says_so() -> anyhow::Result<()> {
     harness::run(async {

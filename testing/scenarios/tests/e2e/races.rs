@@ -229,6 +229,7 @@ fn fair(races: usize) -> Outcome {
     Outcome { races, first_recorded_in_the_end: races, first_answered_in_the_end: races, ..Outcome::default() }
 }
 
+/// Also rule C12.
 #[test]
 fn of_two_claims_of_one_second_the_first_is_granted() -> anyhow::Result<()> {
     run(async {
@@ -237,6 +238,7 @@ fn of_two_claims_of_one_second_the_first_is_granted() -> anyhow::Result<()> {
     })
 }
 
+/// Also rule C12.
 #[test]
 fn of_two_claims_of_one_second_the_first_is_granted_with_20_ms_between_agent_and_server() -> anyhow::Result<()> {
     run(async {

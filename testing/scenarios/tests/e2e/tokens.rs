@@ -52,6 +52,7 @@ pub(crate) async fn is_accepted(cluster: &ControlPlane, token: &str) -> anyhow::
     }
 }
 
+/// Also rule K17.
 #[test]
 fn after_a_rotation_only_the_new_token_works_and_the_agent_goes_on_with_it() -> anyhow::Result<()> {
     harness::run(async {
@@ -94,6 +95,7 @@ fn after_a_rotation_only_the_new_token_works_and_the_agent_goes_on_with_it() -> 
     })
 }
 
+/// Also rule K11.
 #[test]
 fn a_leading_agent_renews_its_token_and_a_replica_uses_it() -> anyhow::Result<()> {
     harness::run(async {

@@ -192,6 +192,7 @@ fn a_server_that_asks_for_half_a_minute_is_left_alone_for_half_a_minute_except_b
     })
 }
 
+/// Also rule R11.
 #[test]
 fn exporter_and_importer_get_one_event_for_a_rejected_write() -> anyhow::Result<()> {
     run(async |trial| {

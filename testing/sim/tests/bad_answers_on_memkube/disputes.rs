@@ -54,6 +54,7 @@ async fn of_export(trial: &Trial) -> anyhow::Result<Option<(String, String, Stri
     Ok(disputed(export.status.as_ref().and_then(|status| status.conditions.as_ref())))
 }
 
+/// Also rule R15.
 #[test]
 fn repeated_hints_in_an_imported_slice_are_removed_once_a_minute_and_the_importer_is_notified() -> anyhow::Result<()> {
     run_settled(async |trial| {
@@ -80,6 +81,7 @@ fn repeated_hints_in_an_imported_slice_are_removed_once_a_minute_and_the_importe
     })
 }
 
+/// Also rule R15.
 #[test]
 fn repeated_edits_of_a_distributed_slice_are_undone_once_a_minute_and_the_exporter_is_notified() -> anyhow::Result<()> {
     run_settled(async |trial| {

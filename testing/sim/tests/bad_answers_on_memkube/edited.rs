@@ -290,6 +290,7 @@ fn the_hubs_service_import_edited_by_hand_is_repaired() -> anyhow::Result<()> {
     )
 }
 
+/// Also rule E15.
 #[test]
 fn an_endpoint_slice_export_edited_by_hand_is_repaired() -> anyhow::Result<()> {
     repaired(
@@ -311,6 +312,7 @@ fn an_endpoint_slice_export_edited_by_hand_is_repaired() -> anyhow::Result<()> {
     )
 }
 
+/// Also rule D12.
 #[test]
 fn an_endpoint_slice_import_edited_by_hand_is_repaired() -> anyhow::Result<()> {
     repaired(
@@ -420,6 +422,7 @@ fn first_endpoint(change: Value) -> Edit {
     object(json!({"endpoints": endpoints}))
 }
 
+/// Also rule P11.
 #[test]
 fn additions_to_an_imported_slice_are_removed_and_fields_of_others_stay() -> anyhow::Result<()> {
     let down = json!({"addresses": ["10.1.0.9"], "conditions": {"ready": false}});

@@ -203,6 +203,7 @@ fn a_kind_that_is_no_longer_served_freezes_what_depends_on_it() -> anyhow::Resul
     })
 }
 
+/// Also rule U12.
 #[test]
 fn changes_flow_while_memberagents_are_no_longer_served() -> anyhow::Result<()> {
     run(async |trial| {

@@ -56,6 +56,7 @@ fn add_node(slice: &mut Value) {
     }
 }
 
+/// Also rule P12.
 #[test]
 fn additions_of_a_webhook_to_imported_slices_stay_and_cost_no_write() -> anyhow::Result<()> {
     run(async |trial| {

@@ -240,6 +240,10 @@ async fn goes_there_and_back(state: &str, order: [Place; 3]) -> anyhow::Result<(
     Ok(())
 }
 
+/// Rule U18: The agents of a cluster return to Go agents with `fleetnet migrate to-go`, in any order of the clusters
+/// Then: Go agents continue each export under its name, with its time. The hub has nothing that Go agents do not write.
+/// No endpoint that Go agents can have is lost, also after hours. If fleetnet's agents start again, they write nothing
+/// but their MemberAgents
 #[test]
 fn go_agents_continue_each_export_after_a_return_in_any_order() -> anyhow::Result<()> {
     let orders = [
@@ -309,6 +313,7 @@ async fn imports_by_standard_api_end_first(fleet: &mut Fleet, user: User) -> any
     Ok(())
 }
 
+/// Also rule U18.
 #[test]
 fn what_go_agents_do_not_have_is_listed_before_a_return_and_gone_after_it() -> anyhow::Result<()> {
     sim::paused(async {
@@ -339,6 +344,7 @@ fn what_go_agents_do_not_have_is_listed_before_a_return_and_gone_after_it() -> a
     })
 }
 
+/// Also rule U19.
 #[test]
 fn a_check_before_a_takeover_lists_what_the_go_agents_left() -> anyhow::Result<()> {
     let expected: [&[&str]; 5] =
@@ -368,6 +374,7 @@ where
     Ok(())
 }
 
+/// Also rule U19.
 #[test]
 fn a_check_before_a_takeover_lists_invalid_weights_whose_slices_are_exported_again() -> anyhow::Result<()> {
     sim::paused(async {
@@ -399,6 +406,7 @@ fn a_check_before_a_takeover_lists_invalid_weights_whose_slices_are_exported_aga
     })
 }
 
+/// Also rule U18.
 #[test]
 fn a_member_whose_agent_was_killed_an_hour_ago_returns_and_is_never_silent_again() -> anyhow::Result<()> {
     sim::paused(async {

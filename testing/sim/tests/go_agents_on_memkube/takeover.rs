@@ -76,6 +76,11 @@ async fn takes_over(state: &str, order: [Place; 3], pause: Duration) -> anyhow::
 /// Time between the starts of two agents. It is longer than the 6 minutes that peers have for their first announcement.
 const ONE_BY_ONE: Duration = Duration::from_secs(420);
 
+/// Rule U16: The agents of a cluster start on the objects that Go agents left, in one cluster after the other or in all
+/// at once
+/// Then: No endpoint is lost at any moment, and no export gets another name. The only writes are a stamp
+/// `ports-offered-since` for each export, and the removal of exported slices that the Go agents left by mistake (B1b,
+/// B8)
 #[test]
 fn each_state_of_the_go_agents_is_taken_over_without_a_lost_endpoint_or_a_needless_write() -> anyhow::Result<()> {
     for state in STATES {
@@ -84,6 +89,7 @@ fn each_state_of_the_go_agents_is_taken_over_without_a_lost_endpoint_or_a_needle
     Ok(())
 }
 
+/// Also rule U16.
 #[test]
 fn a_fleet_is_taken_over_agent_by_agent_in_any_order() -> anyhow::Result<()> {
     let orders = [

@@ -232,6 +232,7 @@ async fn check((lacks, resource, expected, (label, state), probe): Row) -> anyho
     Ok(())
 }
 
+/// Also rules MI25, U20.
 #[test]
 fn without_a_right_to_watch_only_what_needs_it_stops_and_something_says_so() -> anyhow::Result<()> {
     let mut wrong = Vec::new();

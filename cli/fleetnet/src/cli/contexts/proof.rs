@@ -185,6 +185,7 @@ mod tests {
         Statement { ids: ids.iter().map(|id| (*id).to_owned()).collect(), holder: None }
     }
 
+    /// Also rule O26.
     #[test]
     fn a_context_is_a_member_if_hub_and_cluster_agree_and_nobody_else_names_the_cluster() {
         let (user, found) = (Choice::ByUser, Choice::ByUid);

@@ -103,6 +103,9 @@ fn pods_that_change_while_writes_are_under_way_are_gathered_as_well() {
     assert_eq!(world.take_done(), [Update]);
 }
 
+/// Rule Y8: Pods change all the time, or `--endpointslice-updates-batch-period` is set
+/// Then: Writes for one Service begin at least 15 ms apart. A batch period starts with the first change of a pod. A
+/// change of the Service does not wait for the end of the batch period
 #[test]
 fn in_a_rollout_writes_begin_at_a_pace_and_a_change_that_comes_alone_waits_for_nothing() {
     let mut world = World::with(Config::default(), Timing::with_batch_period(Duration::ZERO));

@@ -36,6 +36,7 @@ fn edit(change: impl FnOnce(&mut Value)) -> impl FnOnce(&mut World) {
     }
 }
 
+/// Also rule Y2.
 #[test]
 fn any_change_of_the_content_of_a_slice_is_a_foreign_write() {
     let now = Some(super::world::NOON);
@@ -56,6 +57,7 @@ fn a_foreign_write_is_reported_once() {
     assert_eq!(world.controller.take_foreign_change(), None);
 }
 
+/// Also rule Y2.
 #[test]
 fn other_changes_are_no_evidence_of_another_controller() {
     assert_eq!(foreign_write_after(edit(|slice| slice["metadata"]["annotations"]["a"] = json!("b"))), None, "a remark");
@@ -73,6 +75,7 @@ fn other_changes_are_no_evidence_of_another_controller() {
     assert_eq!(foreign_write_after(keep_by_finalizer), None, "and finalizers hold");
 }
 
+/// Also rule Y2.
 #[test]
 fn own_writes_are_no_evidence_however_they_are_seen() {
     for fate in [Fate::Done, Fate::Unanswered, Fate::Failed, Fate::Slow] {
@@ -178,6 +181,7 @@ fn a_fight_costs_a_write_a_second_also_where_they_are_faster_than_the_answer() {
     assert_eq!(world.take_done(), [Update]);
 }
 
+/// Also rule Y6.
 #[test]
 fn a_pods_change_that_met_anothers_change_is_written_at_once_on_what_that_made() {
     let mut world = world();
@@ -194,6 +198,7 @@ fn a_pods_change_that_met_anothers_change_is_written_at_once_on_what_that_made()
     assert_eq!(world.take_done(), []);
 }
 
+/// Also rule Y6.
 #[test]
 fn a_pods_change_that_always_meets_others_is_written_again_at_once_once_and_then_every_second() {
     let mut world = world();

@@ -56,6 +56,10 @@ fn slices_are_made_before_others_are_changed_and_changed_before_others_go() {
     assert_eq!(done[8..], [Delete; 2]);
 }
 
+/// Rule Y7: A plan creates, updates and deletes slices
+/// Then: The member agent's EndpointSlice controller first creates, then updates, then deletes slices, at most 32 at a
+/// time. If the Service lost an address type, the controller deletes the slices of this type last. Metadata of other
+/// writers stays on the slices
 #[test]
 fn nothing_is_changed_or_removed_before_every_new_slice_stands() {
     let mut world = recreated();
@@ -82,6 +86,7 @@ fn one_new_slice_of_several_that_fails_holds_up_what_would_go() {
     assert_eq!(world.take_done(), [Create, Delete]);
 }
 
+/// Also rule Y7.
 #[test]
 fn nothing_is_removed_before_every_changed_slice_is_as_it_should_be() {
     let mut world = settled(10, 1);
@@ -96,6 +101,7 @@ fn nothing_is_removed_before_every_changed_slice_is_as_it_should_be() {
     assert_eq!((done.len(), done.last()), (10, Some(&Delete)), "{done:?}");
 }
 
+/// Also rule Y7.
 #[test]
 fn slices_of_a_dropped_family_go_when_the_other_slices_are_written() {
     let both = || service("web").of_families(&[IPv4]);
@@ -283,6 +289,7 @@ fn a_service_whose_ports_change_is_never_without_slices_and_uses_them_again() {
     assert_eq!(lengths, [100, 100, 100]);
 }
 
+/// Also rule Y7.
 #[test]
 fn slices_that_are_used_again_keep_what_others_wrote_on_them() {
     let mut world = settled(2, 10);
@@ -330,6 +337,7 @@ fn a_service_that_goes_while_its_writes_are_under_way_leaves_nothing_to_do() {
     assert_eq!(gone_under_way(service("web").terminating()), (1, None));
 }
 
+/// Also rule Y7.
 #[test]
 fn a_service_of_many_slices_is_written_32_at_a_time() {
     let mut world = World::with(config(1), Timing::default());
@@ -371,6 +379,7 @@ fn deletes_go_also_where_pods_change_faster_than_writes_land() {
     assert_eq!(slices, 1);
 }
 
+/// Also rule Y7.
 #[test]
 fn where_pods_change_all_the_time_a_change_that_fails_still_holds_up_deletes() {
     let fate = |write: &SliceWrite| if write.receipt.operation == Update { Fate::Failed } else { Fate::Slow };

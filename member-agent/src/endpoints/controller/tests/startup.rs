@@ -30,6 +30,7 @@ fn nothing_is_written_before_all_four_inputs_are_known() {
     }
 }
 
+/// Also rule Y5.
 #[test]
 fn while_an_input_is_not_known_any_more_nothing_is_written_and_then_everything_is_caught_up_with() {
     let mut world = World::new();
@@ -47,6 +48,7 @@ fn while_an_input_is_not_known_any_more_nothing_is_written_and_then_everything_i
     }
 }
 
+/// Also rule Y5.
 #[test]
 fn nodes_that_are_not_served_any_more_hold_as_they_were_and_pods_on_them_go_on() {
     let mut world = World::new();
@@ -173,6 +175,12 @@ fn who_does_not_serve_holds_nothing_of_the_cluster_but_which_slices_were_seen() 
     assert_eq!(cached(&world), nothing, "nor what it learns meanwhile, or from its beginning");
 }
 
+/// Rule Y5: The agent has not completely listed an input of the EndpointSlice controller: Services, slices, pods or
+/// Nodes
+/// Then: The member agent's EndpointSlice controller plans no slices. Exception: if the watch of Nodes is lost, the
+/// controller uses the known Nodes. While the controller is inactive, the agent watches only the Lease and the metadata
+/// of slices for it. The controller lists its inputs from the beginning each time that it becomes active or inactive. A
+/// slice that another writer changed in between counts as a change by another writer
 #[test]
 fn a_controller_that_serves_again_relists_before_it_plans() {
     let mut world = varied();

@@ -139,6 +139,9 @@ fn a_zone_that_changes_is_published() {
     assert_eq!(zones, [Some("zone-b".into()), Some("zone-b".into())]);
 }
 
+/// Rule Y11: A Service or a slice changes in a field that plans read
+/// Then: The member agent's EndpointSlice controller plans the Service. Examples of fields that plans read are the
+/// labels of the Service and the owner of a slice
 #[test]
 fn what_plans_read_of_a_service_touches_it_and_what_else_changes_does_not() {
     let touched_after = |service: Service| {
@@ -158,6 +161,10 @@ fn what_plans_read_of_a_service_touches_it_and_what_else_changes_does_not() {
     assert!(touched_after(service("web").with_uid("another")));
 }
 
+/// Rule Y6: Another writer changes slices while the EndpointSlice controller is active
+/// Then: The member agent's EndpointSlice controller plans the Service of these slices a second later. The controller
+/// may also write a slice because a pod changed. If such a write conflicts (409) with the other writer's change, the
+/// controller retries once without a wait, then every second
 #[test]
 fn a_slice_that_others_change_is_put_right_after_a_second() {
     let mut world = world();
@@ -244,6 +251,7 @@ fn remarks_of_others_on_a_slice_are_no_news() {
     assert_eq!(annotations.get("example.com/seen").map(|it| it.as_str()), Some("7"));
 }
 
+/// Also rule Y11.
 #[test]
 fn a_slice_that_no_longer_goes_with_its_service_is_replaced() {
     let mut world = world();

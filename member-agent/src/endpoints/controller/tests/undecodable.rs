@@ -25,6 +25,9 @@ fn world(undecodable: &'static str) -> World {
     world
 }
 
+/// Rule Y10: A pod or a Node is undecodable when the EndpointSlice controller becomes active
+/// Then: The endpoints of an undecodable pod stay in the slices. The endpoints of pods on an undecodable Node keep the
+/// zone that the slices show
 #[test]
 fn the_endpoints_of_a_pod_that_cannot_be_decoded_stay_until_it_is_decodable_or_gone() {
     let mut world = world("pod2");
@@ -78,6 +81,7 @@ fn all_else_of_its_services_goes_on_meanwhile() {
     assert_eq!(world.endpoints_of("other").len(), 3);
 }
 
+/// Also rule Y5.
 #[test]
 fn both_endpoints_of_a_pod_of_two_families_stay() {
     let mut world = World::new();
@@ -91,6 +95,7 @@ fn both_endpoints_of_a_pod_of_two_families_stay() {
     assert_eq!((world.take_done(), world.endpoints_of("web").len()), (vec![], 2));
 }
 
+/// Also rule Y10.
 #[test]
 fn the_pods_of_a_node_that_cannot_be_decoded_stay_published_in_its_zone() {
     let mut world = world("node-2");

@@ -117,6 +117,7 @@ fn a_label_that_the_service_has_too_is_the_services() {
     assert_eq!(labels(&world), [Some("blue".to_owned())]);
 }
 
+/// Also rule Y9.
 #[test]
 fn a_webhook_that_makes_up_labels_without_end_takes_no_room_without_end() {
     let mut world = World::new();
@@ -132,6 +133,10 @@ fn a_webhook_that_makes_up_labels_without_end_takes_no_room_without_end() {
     assert_eq!(world.controller.foreign_labels(), 64);
 }
 
+/// Rule Y9: A webhook adds labels to slices
+/// Then: The member agent's EndpointSlice controller leaves the webhook's labels on the slices. The number of label
+/// keys that the controller leaves has a limit. A label that another writer adds while a write is in flight does not
+/// count as a webhook's label
 #[test]
 fn what_others_change_while_our_write_is_under_way_is_theirs() {
     let mut world = world();

@@ -85,6 +85,12 @@ fn since(before: &BTreeMap<String, u64>, now: BTreeMap<String, u64>) -> Vec<Stri
     shown.map(|line| line.replace(".networking.fleet.azure.com", "").replace(".discovery.k8s.io", "")).collect()
 }
 
+/// Rule A14: A member agent runs only one controller (`--controllers`)
+/// Then: The controller works in the same way as in an agent that runs all controllers. The agent uses the Leases of
+/// the Go manager that this controller replaces, and writes no objects of the other controllers. With
+/// `--enable-networking-features=false`, it runs no controller: it only sends heartbeats to a fleet manager, for these
+/// controllers, and needs no kind of Services and slices. With `--enable-v1beta1-apis=false`, it ignores the fleet
+/// manager
 #[test]
 fn each_controller_alone_does_its_work_and_nothing_else() -> anyhow::Result<()> {
     run(async {

@@ -181,6 +181,10 @@ async fn namespace_as_owner(fleet: &Fleet, id: &str) -> anyhow::Result<Value> {
     Ok(json!({"apiVersion": "v1", "kind": "Namespace", "name": name, "uid": namespace["metadata"]["uid"]}))
 }
 
+/// Rule T55: A member writes an object with more than 8 annotations, 8 labels or 4 finalizers, with an annotation of
+/// more than 1,024 characters, or with an owner
+/// Then: The policy `fleetnet-member-objects` denies the write. An update of an object that had as many before is
+/// allowed
 #[test]
 fn members_and_the_hub_agent_do_not_change_each_others_objects_and_metadata_is_bounded() -> anyhow::Result<()> {
     harness::run(async {

@@ -130,6 +130,9 @@ async fn succeed_for_an_administrator(cluster: &ControlPlane, requests: &[&Reque
     Ok(())
 }
 
+/// Rule K16: A member requests a token for its own account in the hub
+/// Then: The policy `fleetnet-member-tokens` of `deploy/hub-admission.yaml` denies a life of more than 30 days, and a
+/// token for the slice stream that has further audiences. The policy does not limit administrators
 #[test]
 fn each_role_is_refused_every_request_of_the_catalogue_and_nothing_changes() -> anyhow::Result<()> {
     harness::run(async {
