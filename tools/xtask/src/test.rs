@@ -14,7 +14,7 @@ mod times;
 use crate::stopwatch::human;
 use crate::{image, limited, tidy};
 use anyhow::{Context as _, ensure};
-use play::{Manner, Played};
+use play::Manner;
 use programs::cargo;
 use programs::control_plane::{self, Program};
 use programs::prometheus::Prometheus;
@@ -46,10 +46,6 @@ const END_TO_END: [&str; 3] = ["scenarios", "fleetnet", "packets"];
 /// Each of these programs simulates many whole fleets: one for every write at which an agent can crash, one for every
 /// seed, or one for every random change. In the fast suite, which takes a minute, each would need a third of the time.
 const LONG: [&str; 4] = ["crash_points", "explain_on_memkube", "model", "seeds"];
-/// Programs of the end-to-end suite that run one after the other, while other programs run at the same time. Programs
-/// that are not here are one more such row. The tests of most programs wait for a fleet, so they leave time to the
-/// programs that compute.
-const ROWS: [&[&str]; 2] = [&["packets", "sandbox", "verbs"], &LONG];
 /// Time without a finished test after which a program of the fast suite is ended. Each test of this suite takes only
 /// seconds, even on a busy machine.
 const FAST_SILENCE: Duration = Duration::from_secs(180);
@@ -99,7 +95,7 @@ fn suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()> {
     let fast = times.measure("build", || test_program::build(&fast))?;
     let at_once = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
     let manner = Manner { threads: at_once, silence: FAST_SILENCE, times: None, variables: &[(SEED_VARIABLE, &seed)] };
-    let mut played = suite(times, "fast suite", &[fast.iter().collect()], selection, manner)?;
+    let mut played = suite(times, "fast suite", &fast, selection, manner)?;
     if selection.has_the_rest() {
         times.measure("examples in docs", examples)?;
     }
@@ -144,37 +140,28 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
     std::fs::create_dir_all(&own_times).with_context(|| format!("cannot create {}", own_times.display()))?;
     let manner =
         Manner { threads: END_TO_END_THREADS, silence: END_TO_END_SILENCE, times: Some(&own_times), variables: &[] };
-    suite(times, "end-to-end suite", &rows(&programs), selection, manner)
+    suite(times, "end-to-end suite", &programs, selection, manner)
 }
 
-/// Divides the programs of the end-to-end suite into rows ([`ROWS`]), in the order in which each row runs them.
-fn rows(programs: &[TestProgram]) -> Vec<Vec<&TestProgram>> {
-    let named =
-        |names: &[&str]| names.iter().flat_map(|name| programs.iter().filter(move |it| it.name == *name)).collect();
-    let is_named = |program: &&TestProgram| ROWS.iter().any(|row| row.contains(&program.name.as_str()));
-    let others = programs.iter().filter(|program| !is_named(program)).collect();
-    ROWS.map(named).into_iter().chain([others]).collect()
-}
-
-/// Runs the selected tests of all programs of a suite: the programs of a row one after the other, and all rows at the
-/// same time. Returns the number of selected tests.
+/// Runs the selected tests of all programs of a suite. Returns the number of selected tests.
 fn suite(
     times: &mut Times,
     name: &'static str,
-    rows: &[Vec<&TestProgram>],
+    programs: &[TestProgram],
     selection: &Selection,
     manner: Manner<'_>,
 ) -> anyhow::Result<usize> {
     let (mut count, mut failed, mut tests_times) = (0, Vec::new(), Vec::new());
     let outcome = times.measure(name, || {
-        let played = std::thread::scope(|scope| {
-            let rows: Vec<_> = rows.iter().map(|row| scope.spawn(|| play_row(row, selection, manner))).collect();
-            let ended = rows.into_iter().map(|row| row.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            ended.collect::<Vec<_>>()
-        });
-        for (program, tests, played) in played.into_iter().collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten() {
-            count += tests;
-            let full = |test: String| format!("{program}::{test}");
+        for program in programs {
+            let tests = program.tests.iter().map(String::as_str);
+            let tests: Vec<&str> = tests.filter(|test| selection.has(&program.name, test)).collect();
+            if tests.is_empty() {
+                continue;
+            }
+            count += tests.len();
+            let played = play::play(program, &tests, manner)?;
+            let full = |test: String| format!("{}::{test}", program.name);
             failed.extend(played.failed.into_iter().map(full));
             tests_times.extend(played.times.into_iter().map(|(test, time)| (full(test), time)));
         }
@@ -188,24 +175,6 @@ fn suite(
     });
     times.add_tests(tests_times);
     outcome.map(|()| count)
-}
-
-/// Runs the selected tests of some programs, one program after the other. Returns the name of each program, the number
-/// of its selected tests, and their results.
-fn play_row(
-    programs: &[&TestProgram],
-    selection: &Selection,
-    manner: Manner<'_>,
-) -> anyhow::Result<Vec<(String, usize, Played)>> {
-    let mut results = Vec::new();
-    for program in programs {
-        let tests = program.tests.iter().map(String::as_str);
-        let tests: Vec<&str> = tests.filter(|test| selection.has(&program.name, test)).collect();
-        if !tests.is_empty() {
-            results.push((program.name.clone(), tests.len(), play::play(program, &tests, manner)?));
-        }
-    }
-    Ok(results)
 }
 
 fn examples() -> anyhow::Result<()> {
@@ -329,14 +298,6 @@ mod tests {
         for all in ["rules", "claims::a", "a_rule"] {
             assert_eq!(narrowed(all), Suites::of(&metadata("main_job")).expect("two suites"), "{all}");
         }
-    }
-
-    #[test]
-    fn each_program_of_a_row_is_in_the_end_to_end_suite() {
-        let suites = Suites::of(&super::metadata().expect("metadata of this workspace")).expect("suites");
-        let named: Vec<&str> = super::ROWS.concat();
-        let is_missing = |name: &&&str| !suites.end_to_end.iter().any(|program| program == *name);
-        assert_eq!(named.iter().filter(is_missing).collect::<Vec<_>>(), [""; 0].iter().collect::<Vec<_>>());
     }
 
     #[test]
