@@ -137,7 +137,6 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
     times.measure("agents", || cargo::run(&["build", "--workspace", "--features", cargo::FEATURES, "--bins"]))?;
     let folder = target_folder()?;
     let own_times = folder.join("test-times");
-    std::fs::create_dir_all(&own_times).with_context(|| format!("cannot create {}", own_times.display()))?;
     let manner =
         Manner { threads: END_TO_END_THREADS, silence: END_TO_END_SILENCE, times: Some(&own_times), variables: &[] };
     suite(times, "end-to-end suite", &programs, selection, manner)

@@ -27,7 +27,7 @@ pub(super) struct Manner<'a> {
     pub(super) threads: usize,
     /// Time without a finished test after which the program is ended.
     pub(super) silence: Duration,
-    /// Folder for the times that the tests of each program measure themselves.
+    /// File for the times that the tests measure themselves.
     pub(super) times: Option<&'a Path>,
     /// Additional environment variables for the program.
     pub(super) variables: &'a [(&'a str, &'a str)],
@@ -53,8 +53,7 @@ pub(super) fn play(program: &TestProgram, tests: &[&str], manner: Manner<'_>) ->
     if tests.len() < program.tests.len() {
         command.arg("--exact").args(tests);
     }
-    let times = manner.times.map(|folder| folder.join(name));
-    if let Some(times) = &times {
+    if let Some(times) = manner.times {
         forget(times)?;
         command.env(TIMES_VARIABLE, times);
     }
@@ -67,8 +66,8 @@ pub(super) fn play(program: &TestProgram, tests: &[&str], manner: Manner<'_>) ->
     let left = progress.left();
     ensure!(left.is_empty(), "{name} ended ({status}) before these tests did: {}", left.join(", "));
     ensure!(status.success() || !played.failed.is_empty(), "{name} ended with {status}, and no test failed");
-    if let Some(times) = times {
-        played.times.extend(own_times(&times)?);
+    if let Some(times) = manner.times {
+        played.times.extend(own_times(times)?);
     }
     Ok(played)
 }
