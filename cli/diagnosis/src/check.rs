@@ -1,6 +1,6 @@
 //! Check: the steps about access and membership, for each cluster of the fleet.
 
-use crate::codes::{Code, Group};
+use crate::codes::{Class, Code, Group};
 use crate::explain::{Found, Rule, Site, Stop, filled, hears, open_namespaces, rules, slice_maker, text};
 use crate::report::{API_VERSION, Category, Check, CheckResult, CheckRow, Verdict};
 use crate::snapshot::{Member, Snapshot};
@@ -80,13 +80,17 @@ fn row(code: Code, found: Found, good: impl FnOnce() -> String) -> CheckRow {
         Err(Stop::Skipped(why)) => (CheckResult::Skipped, why),
         Err(Stop::Waiting(why)) => (CheckResult::Warning, why),
         Err(Stop::Unknown(why)) => (CheckResult::Unknown, why),
-        // What this user may not read is not known.
-        Err(Stop::Broken(evidence)) if code == Code::FN104 => (CheckResult::Unknown, text(&evidence)),
-        Err(Stop::Broken(evidence)) if entry.is_notice => (CheckResult::Warning, text(&evidence)),
-        Err(Stop::Broken(evidence)) => (CheckResult::Error, text(&evidence)),
+        Err(Stop::Broken(evidence)) => {
+            let result = match entry.class {
+                Class::Fault => CheckResult::Error,
+                Class::Notice => CheckResult::Warning,
+                Class::NotKnown => CheckResult::Unknown,
+            };
+            (result, text(&evidence))
+        }
     };
     let needs_hint = matches!(result, CheckResult::Warning | CheckResult::Error)
-        || (code == Code::FN104 && result == CheckResult::Unknown);
+        || (entry.class == Class::NotKnown && result == CheckResult::Unknown);
     CheckRow { code, title: entry.title, result, detail, hint: if needs_hint { remedy } else { String::new() } }
 }
 

@@ -39,8 +39,18 @@ pub struct Entry {
     pub remedy: &'static str,
     /// Reasons of docs/reference/events.md that agents report for this fault.
     pub reasons: &'static [Reason],
-    /// True for a condition that degrades the fleet, but is never the cause of missing endpoints.
-    pub is_notice: bool,
+    pub class: Class,
+}
+
+/// What a code says about the endpoints of a fleet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Endpoints are missing.
+    Fault,
+    /// The fleet is degraded, but this is never the cause of missing endpoints.
+    Notice,
+    /// This user cannot see whether endpoints are missing. A later fault is the cause.
+    NotKnown,
 }
 
 /// Texts of a code that depend on the namespaces of the agents.
@@ -65,7 +75,7 @@ impl Entry {
     }
 
     const fn new(code: Code, title: &'static str, meaning: &'static str) -> Self {
-        Self { code, title, ok: "", meaning, evidence: "", confirm: "", remedy: "", reasons: &[], is_notice: false }
+        Self { code, title, ok: "", meaning, evidence: "", confirm: "", remedy: "", reasons: &[], class: Class::Fault }
     }
 
     const fn ok(self, ok: &'static str) -> Self {
@@ -85,7 +95,16 @@ impl Entry {
     }
 
     const fn notice(self) -> Self {
-        Self { is_notice: true, ..self }
+        Self { class: Class::Notice, ..self }
+    }
+
+    const fn not_known(self) -> Self {
+        Self { class: Class::NotKnown, ..self }
+    }
+
+    #[must_use]
+    pub fn is_notice(&self) -> bool {
+        self.class == Class::Notice
     }
 }
 
@@ -266,7 +285,7 @@ mod tests {
 
     #[test]
     fn notices_are_those_that_never_explain_missing_endpoints() {
-        let notices: Vec<&str> = table().filter(|entry| entry.is_notice).map(|entry| entry.code.id()).collect();
+        let notices: Vec<&str> = table().filter(|entry| entry.is_notice()).map(|entry| entry.code.id()).collect();
         assert_eq!(
             notices,
             [

@@ -53,7 +53,7 @@ pub(crate) use walk::{
     Ends, Walk, age, exporters, imports, is_headless, is_imported, is_service, listed, named, need, ready_endpoints,
 };
 
-use crate::codes::Code;
+use crate::codes::{Class, Code};
 use crate::report::{API_VERSION, Api, Evidence, Explanation, Finding, Outcome, Pair, Step, Verdict};
 use crate::snapshot::{Hub, Member, Snapshot};
 use fleetnet_api::crd::MemberAgent;
@@ -142,7 +142,7 @@ fn pair(walk: &Walk<'_>) -> (Pair, Vec<Finding>) {
         let has_fault = cause.as_ref().is_some_and(is_fault);
         if let Err(Stop::Broken(evidence)) = &found {
             let finding = finding_for(code, evidence, walk.service);
-            if code.entry().is_notice {
+            if code.entry().is_notice() {
                 notices.push(finding);
             } else if !has_fault {
                 is_unknown |= !is_fault(&finding);
@@ -163,10 +163,8 @@ fn pair(walk: &Walk<'_>) -> (Pair, Vec<Finding>) {
     (Pair { api: walk.api, exporter, importer, steps, cause, earlier_unknown, verdict }, notices)
 }
 
-/// False for FN104: the agents are not affected. What this user may not read is not known, so a later fault is the
-/// cause.
 fn is_fault(finding: &Finding) -> bool {
-    finding.code != Code::FN104
+    finding.code.entry().class == Class::Fault
 }
 
 /// Runs a rule for all clusters of the pair that it applies to.

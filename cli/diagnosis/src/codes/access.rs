@@ -36,7 +36,8 @@ pub(super) const CODES: &[Entry] = &[
     )
     .ok("This user may read all kinds")
     .seen("message of the denied list", "kubectl --context MEMBER auth can-i list serviceexports -A")
-    .remedy("Bind this user to the ClusterRole fleetnet-viewer (deploy/viewer.yaml or the chart fleetnet-crds)."),
+    .remedy("Bind this user to the ClusterRole fleetnet-viewer (deploy/viewer.yaml or the chart fleetnet-crds).")
+    .not_known(),
     Entry::new(
         FN105,
         "A definition (CRD) is missing",

@@ -222,7 +222,7 @@ fn each_fault_in_a_snapshot_gives_exactly_its_code() -> anyhow::Result<()> {
 
 #[test]
 fn of_two_faults_the_first_is_the_cause() -> anyhow::Result<()> {
-    let causes: Vec<&Fault> = FAULTS.iter().filter(|fault| !fault.code.entry().is_notice).collect();
+    let causes: Vec<&Fault> = FAULTS.iter().filter(|fault| !fault.code.entry().is_notice()).collect();
     let (mut pairs, mut failures) = (0, Vec::new());
     for (index, first) in causes.iter().enumerate() {
         for second in &causes[index + 1..] {

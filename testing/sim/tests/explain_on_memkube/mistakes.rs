@@ -171,7 +171,7 @@ fn each_mistake_of_a_user_gives_exactly_its_code() -> anyhow::Result<()> {
     for mistake in MISTAKES {
         let explanation = sim::paused((mistake.play)())?;
         failures.extend(is_exactly(&explanation, mistake.code).err());
-        let is_notice = mistake.code.entry().is_notice;
+        let is_notice = mistake.code.entry().is_notice();
         let expected = if is_notice { Verdict::Healthy } else { Verdict::Fault };
         if explanation.verdict != expected {
             failures.push(anyhow::anyhow!("{}: {:?}", mistake.code, explanation.verdict));

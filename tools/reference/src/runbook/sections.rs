@@ -134,12 +134,12 @@ pub(super) fn of_group(group: Group) -> String {
 }
 
 pub(super) fn of_code(entry: &Entry) -> String {
-    let Entry { code, title, remedy, reasons, is_notice, .. } = entry;
+    let Entry { code, title, remedy, reasons, .. } = entry;
     // The namespaces of the manifests and of the guides.
     let Texts { meaning, evidence, confirm } = entry.texts(&AgentNamespaces::default());
     let (meaning, remedy) = (linked(&meaning, code.id()), linked(remedy, code.id()));
     let mut text = format!("### {code}\n\n**{title}.** {meaning}\n\n");
-    if *is_notice {
+    if entry.is_notice() {
         text += "This is a notice: it is never the only cause of missing endpoints.\n\n";
     }
     let _ = write!(

@@ -36,7 +36,7 @@ impl Report for Codes {
             let Texts { meaning, evidence, confirm } = entry.texts(&self.agents);
             json!({
                 "code": entry.code.id(), "title": entry.title, "meaning": meaning, "evidence": evidence,
-                "confirm": confirm, "remedy": entry.remedy, "reasons": reasons, "notice": entry.is_notice,
+                "confirm": confirm, "remedy": entry.remedy, "reasons": reasons, "notice": entry.is_notice(),
             })
         });
         Map::from_iter([("codes".to_owned(), codes.collect())])
@@ -70,7 +70,7 @@ fn one(entry: &Entry, agents: &AgentNamespaces) -> Safe {
             text.push_str(&format!("{word:<9} {value}\n"));
         }
     }
-    if entry.is_notice {
+    if entry.is_notice() {
         text.push_str("\nThis is a notice: it degrades the fleet, and is never the cause of missing endpoints.\n");
     }
     Safe::block(&text)

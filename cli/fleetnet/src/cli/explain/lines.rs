@@ -202,14 +202,14 @@ fn block<'a>(pair: &'a Pair, all: bool, unreached: &mut Unreached<'_>) -> (Block
 fn line_of(step: &Step, cause: Option<&Finding>, all: bool) -> (Colour, String) {
     let (word, colour) = match step.outcome {
         Outcome::Ok => ("ok", Colour::Green),
-        Outcome::Broken if step.code.entry().is_notice => ("notice", Colour::Yellow),
+        Outcome::Broken if step.code.entry().is_notice() => ("notice", Colour::Yellow),
         Outcome::Broken => ("broken", Colour::Red),
         Outcome::Waiting => ("waiting", Colour::Yellow),
         Outcome::Skipped => ("skipped", Colour::None),
         Outcome::Unknown => ("unknown", Colour::Yellow),
     };
     let title = if step.outcome == Outcome::Broken { step.title } else { step.code.entry().ok };
-    let is_notice = step.outcome == Outcome::Broken && step.code.entry().is_notice;
+    let is_notice = step.outcome == Outcome::Broken && step.code.entry().is_notice();
     let is_below = cause.is_some_and(|cause| cause.code == step.code) || is_notice && !all;
     let detail = if step.detail.is_empty() || is_below { String::new() } else { format!(": {}", step.detail) };
     (colour, format!("  {word:<8} {} {title}{detail}", step.code))
