@@ -19,8 +19,6 @@ use std::path::Path;
 
 /// The page, from the root of the work tree.
 const PAGE: &str = "docs/contributors/behaviour.md";
-/// Folders without sources of this project.
-const LEFT_OUT: &[&str] = &[".git", "target"];
 const BEGIN: &str = "<!-- rules ";
 const END: &str = " -->";
 const HEADER: &str = "| | what happens | what the agents do | test |\n|---|---|---|---|\n";
@@ -83,27 +81,12 @@ fn row((letters, number): &Id, Rule { happens, then, tests }: &Rule) -> String {
 /// Returns all rules that doc comments in the tree define.
 fn rules(root: &Path) -> anyhow::Result<BTreeMap<Id, Rule>> {
     let mut found = Found::default();
-    read(root, &mut found)?;
-    found.complete()
-}
-
-/// Reads the sources in a folder, in the order of their paths.
-fn read(folder: &Path, found: &mut Found) -> anyhow::Result<()> {
-    let context = || format!("cannot read {}", folder.display());
-    let entries = fs::read_dir(folder).with_context(context)?;
-    let mut paths =
-        entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>().with_context(context)?;
-    paths.sort();
-    for path in paths {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() && !LEFT_OUT.contains(&name.as_str()) {
-            read(&path, found)?;
-        } else if let Some(stem) = name.strip_suffix(".rs") {
-            let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            found.add(stem, &text).with_context(|| path.display().to_string())?;
+    for (path, text) in xtask::texts(root)? {
+        if let Some(stem) = path.strip_suffix(".rs").and_then(|path| path.rsplit('/').next()) {
+            found.add(stem, &text).with_context(|| path.clone())?;
         }
     }
-    Ok(())
+    found.complete()
 }
 
 impl Found {

@@ -1,7 +1,7 @@
 //! Commands of `cargo xtask`, each in its own module.
 //!
-//! The crate has a library because the program `reference` also reads [`reasons`]. This crate does not depend on the
-//! agents, so `cargo xtask` compiles in seconds.
+//! The crate has a library because the program `reference` also reads [`reasons`] and [`texts`]. This crate does not
+//! depend on the agents, so `cargo xtask` compiles in seconds.
 
 mod image;
 mod in_parallel;
@@ -20,6 +20,7 @@ use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
 use programs::{cargo, control_plane, coredns, helm, prometheus};
 use std::ffi::OsString;
+pub use tidy::texts;
 
 /// The project's own commands.
 #[derive(Parser)]

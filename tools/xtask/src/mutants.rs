@@ -37,7 +37,8 @@ use suites::{Outcome, Suites};
 const SWITCH: &str = include_str!("mutants/switch.rs");
 /// At least so many of a hundred faults that are not equivalent must be caught.
 const CAUGHT_PERCENT: usize = 97;
-
+/// At most so many of a hundred faults may be in the list of equivalent ones.
+const EQUIVALENT_PERCENT: usize = 2;
 /// File with the ids of the faults that no test caught in the last run.
 const SURVIVORS: &str = "survivors";
 
@@ -79,6 +80,14 @@ pub(crate) fn run(args: &MutantsArgs) -> anyhow::Result<()> {
     let equivalent = equivalent::faults()?;
     let unknown = equivalent::unknown(&equivalent, &args.folders, &derived.faults);
     ensure!(unknown.is_empty(), "{} lists faults that are not there: {}", equivalent::LIST, unknown.join(", "));
+    let listed = derived.faults.iter().filter(|fault| equivalent.contains_key(&fault.id)).count();
+    let most = derived.faults.len() * EQUIVALENT_PERCENT / 100;
+    ensure!(
+        listed <= most,
+        "{} lists {listed} of {} faults, and at most {most} may be there",
+        equivalent::LIST,
+        derived.faults.len()
+    );
     let changed = args.since.as_deref().map(Changed::since).transpose()?;
     let last = survivors_of_last_run(&folder)?;
     let is_chosen = |fault: &Fault| {

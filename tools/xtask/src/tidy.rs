@@ -18,6 +18,7 @@ mod supply;
 use anyhow::bail;
 use programs::root;
 use source::Tree;
+pub use source::texts;
 
 /// Rule of the project. `asks` describes the requirement, and `broken` returns the places that break the rule.
 struct Rule {

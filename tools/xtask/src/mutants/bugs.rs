@@ -23,7 +23,7 @@ pub(super) const FOLDER: &str = "testing/bugs";
 pub(super) struct Bug {
     /// Name of its file and of its switch.
     pub(super) name: String,
-    /// What it does.
+    /// Effect of the bug, for people.
     pub(super) what: String,
     /// Rules that it breaks, each with a seed that finds it.
     pub(super) finds: Vec<(String, u64)>,

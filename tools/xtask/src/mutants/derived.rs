@@ -1,10 +1,9 @@
 //! Faults (deliberate errors) that are derived from the source of crates, with their ids.
 
 use super::operators::{self, Fault, Planted};
-use anyhow::Context as _;
+use crate::tidy::texts;
 use programs::root;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 /// All faults of some crates. The number of a fault is its position, from 1.
@@ -19,16 +18,14 @@ impl Derived {
     /// Derives the faults of the crates in these folders. A fault in `rejected`, by its id, gets no switch.
     ///
     /// # Errors
-    /// If a file cannot be read, or is not Rust.
+    /// If the tree cannot be read, or a file is not Rust.
     pub(super) fn of(folders: &[String], rejected: &BTreeSet<String>) -> anyhow::Result<Self> {
         let mut derived = Self::default();
-        for folder in folders {
-            for file in sources(folder)? {
-                let text = fs::read_to_string(root().join(&file)).with_context(|| format!("cannot read {file}"))?;
-                let planted = operators::plant(&file, &text, derived.faults.len() + 1, rejected)?;
-                derived.faults.extend(planted.faults.iter().cloned());
-                derived.files.insert(file, planted);
-            }
+        let is_in = |file: &str| folders.iter().any(|folder| file.starts_with(&format!("{folder}/src/")));
+        for (file, text) in texts(&root())?.into_iter().filter(|(file, _)| is_in(file) && is_source(Path::new(file))) {
+            let mut planted = operators::plant(&file, &text, derived.faults.len() + 1, rejected)?;
+            derived.faults.append(&mut planted.faults);
+            derived.files.insert(file, planted);
         }
         Ok(derived)
     }
@@ -40,24 +37,7 @@ impl Derived {
     }
 }
 
-/// Returns the files of a crate that are not tests, in order.
-fn sources(folder: &str) -> anyhow::Result<Vec<String>> {
-    let mut files = Vec::new();
-    let mut folders = vec![root().join(folder).join("src")];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
-            let path = entry.with_context(|| format!("cannot read {}", folder.display()))?.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if is_source(&path) {
-                files.push(path.strip_prefix(root())?.display().to_string());
-            }
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
+/// True for a file of Rust that is not a test.
 fn is_source(path: &Path) -> bool {
     let is_test = |stem: &str| stem == "tests" || stem.ends_with("_tests");
     let names = path.components().filter_map(|part| Path::new(part.as_os_str()).file_stem()?.to_str());

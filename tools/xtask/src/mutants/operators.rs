@@ -4,8 +4,8 @@
 //! compiled once for all faults:
 //!
 //! ```text
-//! if is_ready && slices > 1 { plan.add(slice); }
-//! if crate::planted::fixed(1, 2, (crate::planted::dropped(3, is_ready) && crate::planted::more(4, …))) { … }
+//! plan.add(slice);
+//! if !crate::planted::is_on(17) { plan.add(slice); }
 //! ```
 //!
 //! These are the operators:

@@ -32,7 +32,7 @@ pub(super) struct Scratch {
 }
 
 /// Test program built from the copy of the source tree.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Program {
     /// Folder of the program's package, where its tests run.
     pub(super) folder: PathBuf,

@@ -158,3 +158,19 @@ fn tests_of(program: &Program) -> anyhow::Result<Vec<String>> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{FIRST_TESTS, Program, Test, together};
+
+    #[test]
+    fn each_part_takes_four_times_as_long_as_the_one_before_and_a_long_test_is_a_part_alone() {
+        let test = |took| Test { program: Program::default(), name: String::new(), took, reached: Vec::new() };
+        let half = FIRST_TESTS / 2;
+        let tests: Vec<Test> = [half; 12].into_iter().chain([FIRST_TESTS * 100]).map(test).collect();
+        let tests: Vec<&Test> = tests.iter().collect();
+        let counts: Vec<usize> = together(&tests).into_iter().map(<[&Test]>::len).collect();
+        assert_eq!(counts, [2, 8, 2, 1]);
+        assert_eq!(together(&[]).len(), 0);
+    }
+}

@@ -46,7 +46,7 @@ pub(super) struct Function {
     pub(super) name: String,
     /// Line of the function's `fn`, from 1.
     pub(super) line: usize,
-    /// Number of the function's lines, from `fn` to its last brace. Comments that describe faults are not counted.
+    /// Number of the function's lines, from `fn` to its last brace.
     pub(super) lines: usize,
     /// True if the function has the attribute `#[test]` or `#[tokio::test]`.
     pub(super) is_test: bool,
@@ -55,9 +55,7 @@ pub(super) struct Function {
 impl Tree {
     /// Reads all text files below `root`.
     pub(super) fn read(root: &Path) -> anyhow::Result<Self> {
-        let mut texts = Vec::new();
-        collect(root, "", &mut texts)?;
-        Ok(Self { subjects: commits::read(root), ..Self::of(texts) })
+        Ok(Self { subjects: commits::read(root), ..Self::of(texts(root)?) })
     }
 
     /// Returns a tree with these paths and texts, for tests.
@@ -175,6 +173,17 @@ impl File {
         }
         modules
     }
+}
+
+/// Returns the path and the text of each text file below `root`, ordered by path.
+///
+/// # Errors
+/// If a file or folder cannot be read.
+pub fn texts(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    let mut texts = Vec::new();
+    collect(root, "", &mut texts)?;
+    texts.sort();
+    Ok(texts)
 }
 
 fn collect(folder: &Path, prefix: &str, texts: &mut Vec<(String, String)>) -> anyhow::Result<()> {
