@@ -641,7 +641,7 @@ fn finalizers_of_others_are_kept_apart_from_ours() {
 }
 
 /// Rule X3: An object is being deleted
-/// Then: The object is decodable, whatever its fields contain
+/// Then: The object is decodable with any content of its fields
 #[test]
 fn an_object_that_is_being_deleted_decodes_whatever_its_content() {
     for (name, kind) in FIXTURES {

@@ -42,7 +42,7 @@ pub struct Entry {
     pub class: Class,
 }
 
-/// What a code says about the endpoints of a fleet.
+/// Meaning of a code for the endpoints of a fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Endpoints are missing.

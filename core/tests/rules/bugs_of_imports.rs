@@ -45,7 +45,7 @@ fn routed(world: &World) -> [Vec<String>; 2] {
 /// Rule N1: Two objects `a-b`/`c` and `a`/`b-c` (namespace/name) have the same joined name `a-b-c`, for an export, a
 /// claim (InternalServiceImport) or a derived Service
 /// Then: The object that already has the name keeps the name. For the other object, the agent appends 5 hex digits of
-/// the object's UID to the name. Both objects are exported or imported, in whatever order users create them. If one of
+/// the object's UID to the name. Both objects are exported or imported, in any order of their creation. If one of
 /// the two objects is deleted, the other object does not change (bug B3)
 #[test]
 fn b3_services_whose_names_join_alike_are_exported_and_imported_side_by_side() {

@@ -195,9 +195,10 @@ fn derived(mcs: &MultiClusterService, status: ImportStatus, others: Vec<Object>)
 }
 
 /// Rule F8: A headless Service is imported
-/// Then: The derived Service is headless, whatever type the MultiClusterService requests. When the imported Service
-/// becomes headless, or is no longer headless, the member agent deletes the derived Service and creates it again.
-/// Clients find the derived Service by its name, and a headless Service has no address, so the old address cannot stay
+/// Then: The derived Service is headless. The type that the MultiClusterService requests does not count. When the
+/// imported Service becomes headless, or is no longer headless, the member agent deletes the derived Service and
+/// creates it again. Clients find the derived Service by its name, and a headless Service has no address, so the old
+/// address cannot stay
 #[test]
 fn the_derived_service_of_a_headless_import_is_headless_whatever_type_is_requested() {
     let headless = || ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) };

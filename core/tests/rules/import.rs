@@ -1082,7 +1082,7 @@ fn times_are_seen_not_read() {
 
 /// Rule P8: A user edits the labels of an imported slice, also while no agent runs
 /// Then: The member agent restores the labels of the imported slice. An EndpointSlice in `fleet-system` with the
-/// annotation `last-observed-generation` is an imported slice, whatever its labels
+/// annotation `last-observed-generation` is an imported slice with any labels
 #[test]
 fn a_slice_whose_manager_was_edited_is_labelled_again() {
     let (distributed, objects) = distributed();

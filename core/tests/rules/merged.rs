@@ -405,7 +405,7 @@ fn a_denied_export_shows_the_denial_and_then_its_end() {
 }
 
 /// Rule MC6: Many members import a Service
-/// Then: The hub agent stores the merged import of the Service once, in whatever order the objects arrive. Of each
+/// Then: The hub agent stores the merged import of the Service once, in any order of arrival. Of each
 /// MergedServiceImport it keeps only the UID, the version, the finalizers and the deletion
 #[test]
 fn all_importers_of_a_service_share_its_merged_import_in_memory() {

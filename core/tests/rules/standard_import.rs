@@ -141,7 +141,7 @@ fn an_import_ends_with_its_label_at_once_and_with_its_last_export_after_the_grac
 
 /// Rule MI4: The last cluster ends its export
 /// Then: The member agent deletes the ServiceImport at once. The derived Service stays for `--derived-service-grace`.
-/// If an export comes back in this time, the import has the same address. The time begins anew with the first list
+/// If an export comes back in this time, the import has the same address. The time begins again with the first list
 /// after a restart. For 60 s after a restore of the hub, the import and its slices stay as they are, unless the whole
 /// MergedServiceImport is the same as before
 #[test]

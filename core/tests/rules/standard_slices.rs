@@ -687,7 +687,7 @@ fn the_last_endpoints_of_a_headless_service_without_ports_stay_while_their_clust
 }
 
 /// Rule E11: A member has an imported slice
-/// Then: The member agent never exports an imported slice, whatever labels the imported slice has. It also exports no
+/// Then: The member agent never exports an imported slice, with any labels. It also exports no
 /// slice with the label `multicluster.kubernetes.io/service-name`, which another implementation of the standard API may
 /// have imported
 #[test]

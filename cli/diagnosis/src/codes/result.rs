@@ -89,7 +89,7 @@ pub(super) const CODES: &[Entry] = &[
     Entry::new(
         FN711,
         "Two clusters export the same address",
-        "EndpointSlices of two exporters of the Service have the same address, whoever wrote them. This is right for one backend that both clusters reach, such as the virtual address of a load balancer. It then gets requests for both exporters. If each cluster has a backend of its own at this address, requests for one of them reach the other.",
+        "EndpointSlices of two exporters of the Service have the same address. It does not matter who wrote them. This is right for one backend that both clusters reach, such as the virtual address of a load balancer. It then gets requests for both exporters. If each cluster has a backend of its own at this address, requests for one of them reach the other.",
     )
     .ok("No two clusters export the same address")
     .seen("spec.endpoints of the EndpointSliceExports of both clusters", "kubectl --context HUB get endpointsliceexports -A -o yaml")

@@ -443,7 +443,7 @@ mod tests {
 
     /// Rule D14: Many members import a slice
     /// Then: The hub agent stores the content of the EndpointSliceExport and of all distributed slices
-    /// (EndpointSliceImports) made from it once, in whatever order they arrive. Distributed slices that are reduced to
+    /// (EndpointSliceImports) made from it once, in any order of arrival. Distributed slices that are reduced to
     /// fewer features share their content with each other
     #[test]
     fn copies_share_the_content_of_their_export_in_whatever_order_they_arrive() {
