@@ -4,14 +4,17 @@
 use crate::features::Features;
 use crate::hub;
 use crate::member;
-use crate::model::{ConsumerType, EndpointSlice, ImportType, MergedCluster, MergedImport, Object, SessionAffinity};
-use crate::support::agent::View;
+use crate::model::{
+    ConsumerType, EndpointSlice, ImportType, MemberAgent, MergedCluster, MergedImport, Object, SessionAffinity,
+};
+use crate::support::agent::{View, applied};
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildMcs, IntoObject, accepted_export, claim, derived_service,
     distributed_slice, found, internal_export, mcs, member_agent, merged_service_import, multicluster, no_conflict,
     resolved, seconds, service, service_import, slice, slice_export,
 };
-use crate::support::view::{NOW, hub_view, member_view};
+use crate::support::standard;
+use crate::support::view::{NOW, hub_view, member_view, observe_and_plan, observe_change, observe_removal};
 use std::sync::Arc;
 
 /// Number of Services in each view.
@@ -31,9 +34,13 @@ fn source(number: usize) -> EndpointSlice {
 
 /// Returns the view of a hub in which member-1 exports every Service, and ten members import it.
 fn hub() -> hub::Planner {
+    hub_view(hub_objects(SERVICES))
+}
+
+fn hub_objects(services: usize) -> Vec<Object> {
     let importers: Vec<String> = (10..20).map(|number| format!("member-{number}")).collect();
     let importers: Vec<&str> = importers.iter().map(String::as_str).collect();
-    let objects = (0..SERVICES).flat_map(|number| {
+    let objects = (0..services).flat_map(|number| {
         let (path, slice) = (path(number), source(number));
         let internal = internal_export("member-1", &service(&path)).port_set_since(seconds(5));
         let export = slice_export("member-1", &slice).marked();
@@ -46,19 +53,23 @@ fn hub() -> hub::Planner {
         let first = [import.object(), internal, Object::EndpointSliceExport(export)];
         first.into_iter().chain(claims).chain(copies)
     });
-    hub_view(objects.collect::<Vec<_>>())
+    objects.collect()
 }
 
 /// Returns the view of member-1, which exports a half of the Services and imports the others.
 fn member() -> member::Planner {
-    let exported = (0..SERVICES / 2).flat_map(|number| {
+    member_view(member_objects(SERVICES))
+}
+
+fn member_objects(services: usize) -> Vec<Object> {
+    let exported = (0..services / 2).flat_map(|number| {
         let (path, slice) = (path(number), source(number));
         let (service, export) = (service(&path), slice_export("member-1", &slice).marked());
         let internal = internal_export("member-1", &service).judged(no_conflict(&path)).object();
         let export = Object::EndpointSliceExport(export);
         [service.object(), slice.object(), accepted_export(&path).object(), internal, export]
     });
-    let imported = (SERVICES / 2..SERVICES).flat_map(|number| {
+    let imported = (services / 2..services).flat_map(|number| {
         let (path, derived) = (path(number), format!("work-app{number:05}"));
         let mcs = mcs(&path).taken_on().deriving(&derived).with_conditions(&[found()]);
         let mcs = mcs.consumed_as(ConsumerType::ClusterIp);
@@ -68,7 +79,7 @@ fn member() -> member::Planner {
         let derived = derived_service(&derived, &path).object();
         [mcs.object(), import.object(), claim.object(), derived, Object::EndpointSliceImport(copy)]
     });
-    member_view(exported.chain(imported).collect::<Vec<_>>())
+    exported.chain(imported).collect()
 }
 
 fn assert_a_read_keeps_64_bytes<V: View, T>(view: &mut V, reads: usize, take: impl FnOnce(&mut V) -> T) {
@@ -105,6 +116,49 @@ fn a_plan_that_reads_the_same_values_again_keeps_nothing_more() {
     assert_nothing_more_is_kept(member());
 }
 
+/// Removes objects from views in many orders. An agent would keep the reads that are left until it restarts.
+fn assert_nothing_is_read_without<V: View>(
+    view: impl Fn(Vec<Object>) -> V,
+    objects: &[Object],
+    reads: fn(&V) -> usize,
+) {
+    let without = reads(&view(Vec::new()));
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..200 {
+        let mut order = objects.to_vec();
+        random.shuffle(&mut order);
+        let mut view = view(objects.to_vec());
+        assert!(reads(&view) > without);
+        for object in &order {
+            observe_removal(&mut view, object);
+        }
+        let order: Vec<_> = order.iter().map(|object| (object.kind(), &object.meta().name)).collect();
+        assert_eq!(reads(&view), without, "removed in this order: {order:?}");
+    }
+}
+
+#[test]
+fn nothing_is_read_any_more_after_all_objects_are_gone_in_any_order() {
+    assert_nothing_is_read_without(hub_view, &hub_objects(1), hub::Planner::number_of_reads);
+    assert_nothing_is_read_without(member_view, &member_objects(2), member::Planner::number_of_reads);
+
+    let mut importing = standard::view([standard::importing().object(), standard::merged(standard::import()).object()]);
+    standard::settle(&mut importing, &member::Key::StandardImport(standard::app()));
+    let merged = importing.merged_imports.iter().cloned().map(Object::MergedServiceImport);
+    let derived = importing.services.iter().cloned().map(Object::Service);
+    let imports = importing.standard_imports.iter().cloned().map(Object::StandardServiceImport);
+    let objects: Vec<Object> = merged.chain(derived).chain(imports).collect();
+    assert_eq!(objects.len(), 3);
+    let view = |objects| {
+        let mut view = standard::view(Vec::new());
+        for object in objects {
+            observe_change(&mut view, object);
+        }
+        view
+    };
+    assert_nothing_is_read_without(view, &objects, member::Planner::number_of_reads);
+}
+
 /// Returns the view of a hub in which member-1 exports every Service by the standard API, with this number of members.
 fn with_merged_imports(members: usize) -> hub::Planner {
     let import = Arc::new(MergedImport {
@@ -126,6 +180,27 @@ fn with_merged_imports(members: usize) -> hub::Planner {
         drop(view.decide_and_record(&key, NOW));
     }
     view
+}
+
+/// Also rule MC6.
+#[test]
+fn nothing_is_kept_of_the_imports_of_a_member_that_left() {
+    let mut view = with_merged_imports(3);
+    let of_member = |object: &Object| {
+        let name = &object.meta().name;
+        &*name.namespace == "fleet-member-member-3" || &*name.name == "member-3"
+    };
+    let gone: Vec<Object> = view.objects().into_iter().filter(of_member).collect();
+    assert_eq!(gone.len(), 1 + SERVICES);
+    for object in &gone {
+        observe_removal(&mut view, object);
+    }
+    for id in ["member-1", "member-2"] {
+        let agent = member_agent(id, Features::ALL, Features::ALL).version(9);
+        let heartbeat = MemberAgent { renewed: Some(seconds(100_000)), ..agent }.object();
+        observe_and_plan(&mut view, applied(heartbeat), seconds(100_000));
+    }
+    assert_eq!(view.number_of_reads(), with_merged_imports(2).number_of_reads());
 }
 
 /// Also rule MC6.

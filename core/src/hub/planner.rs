@@ -201,10 +201,15 @@ impl Planner {
     }
 
     /// Stores which values the last plan of a key read. After one of them changes, the key is requeued.
-    pub fn planned(&mut self, key: &Key, ReadValues(values): ReadValues) {
+    pub fn planned(&mut self, key: &Key, ReadValues(mut values): ReadValues) {
+        let (computed, reads) = (Computed::Plan(key.clone()), Reads::default());
         // Without an object of the key the plan is empty, and any such object requeues the key.
-        let computed = Computed::Plan(key.clone());
-        if self.view.has(key) { self.recorded.record(&computed, values) } else { self.recorded.forget(&computed) }
+        if Reader::new(&self.view, &reads).has(key) {
+            values.extend(reads.into_values());
+            self.recorded.record(&computed, values);
+        } else {
+            self.recorded.forget(&computed);
+        }
     }
 
     /// Requeues the keys whose last plan read one of these values.

@@ -11,6 +11,7 @@
 //! | `take` | changes of objects |
 //! | [`value`] | the values that a plan can read |
 //! | [`reader`] | the reads of a plan |
+//! | `existence` | the objects without which a key does not exist |
 //! | [`holders`] | of the exports of a source slice, the one that is distributed |
 //! | [`previews`] | slice streams, and the previews that were sent over them |
 //! | [`budget`] | the memory that the objects of each member may take |
@@ -21,6 +22,7 @@
 
 pub mod budget;
 mod endpoint_counts;
+mod existence;
 pub(crate) mod hearing;
 pub(crate) mod holders;
 pub(crate) mod merged;
@@ -237,38 +239,8 @@ impl View {
     /// Records that the status of a member's MemberAgent was written.
     pub fn answered(&mut self, cluster: &ClusterId, now: Timestamp) {
         self.judgement_written(cluster, now);
-        if self.slice_stream.is_some() {
+        if self.slice_stream.is_some() && self.member_agents.get(&names::member_agent(cluster)).is_some() {
             self.offered.insert(cluster.clone());
-        }
-    }
-
-    /// True if an object exists that the key is for.
-    pub(super) fn has(&self, key: &Key) -> bool {
-        match key {
-            Key::Service(service) => {
-                self.hub_imports.get(service).is_some()
-                    || self.internal_exports_of.get(service).next().is_some()
-                    || self.claims_of.get(service).next().is_some()
-            }
-            Key::Slice(name) => self.slice_exports_named.get(name).next().is_some(),
-            Key::Copy { slice, importer } => {
-                let at = ObjectName { namespace: importer.clone(), name: slice.clone() };
-                let mut exports =
-                    self.slice_exports_named.get(slice).filter_map(|export| self.slice_exports.get(export));
-                let is_distributed = |export: &HubSlice| {
-                    let import = self.hub_imports.get(&export.spec.owner);
-                    records(import, importer) && accepts(import, &export.meta.name)
-                        || self.merged_imports.is_used(&export.spec.owner, importer)
-                };
-                self.distributed_slices.get(&at).is_some() || exports.any(is_distributed)
-            }
-            Key::MergedImport { service, importer } => {
-                let at = ObjectName { namespace: importer.clone(), name: names::merged_import_name(service) };
-                self.merged.contains_key(service)
-                    || self.merged_imports.get(&at).is_some()
-                    || self.merged_imports.names_of(service, importer).next().is_some()
-            }
-            Key::Member(cluster) => self.member_agents.get(&names::member_agent(cluster)).is_some(),
         }
     }
 

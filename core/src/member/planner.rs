@@ -229,10 +229,15 @@ impl Planner {
     }
 
     /// Stores which values the last plan of a key read. After one of them changes, the key is requeued.
-    pub fn planned(&mut self, key: &Key, ReadValues(values): ReadValues) {
-        let computed = Computed::Plan(key.clone());
+    pub fn planned(&mut self, key: &Key, ReadValues(mut values): ReadValues) {
+        let (computed, reads) = (Computed::Plan(key.clone()), Reads::default());
         // Without an object of the key the plan is empty, and any such object requeues the key.
-        if self.view.has(key) { self.recorded.record(&computed, values) } else { self.recorded.forget(&computed) }
+        if Reader::new(&self.view, &reads).has(key) {
+            values.extend(reads.into_values());
+            self.recorded.record(&computed, values);
+        } else {
+            self.recorded.forget(&computed);
+        }
     }
 
     /// Requeues the keys whose last plan read one of these values, or a fact that depends on them.
@@ -254,10 +259,11 @@ impl Planner {
     /// Computes if a fact is true now. Adds its value if this changed.
     fn review(&mut self, fact: Fact, at: Timestamp, values: &mut Vec<Value>) {
         let reads = Reads::default();
-        let is_true = facts::is_true(Reader::new(&self.view, &reads), &fact, at);
-        let (computed, reads) = (Computed::Fact(fact.clone()), reads.into_values());
-        if self.view.has_fact(&fact) {
-            self.recorded.record(&computed, reads);
+        let view = Reader::new(&self.view, &reads);
+        let (is_true, exists) = (facts::is_true(view, &fact, at), view.has_fact(&fact));
+        let computed = Computed::Fact(fact.clone());
+        if exists {
+            self.recorded.record(&computed, reads.into_values());
         } else {
             self.recorded.forget(&computed);
         }

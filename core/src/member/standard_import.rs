@@ -132,9 +132,13 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Pl
 /// True if a Service has a derived Service, but no import that needs it: no cluster exports the Service by the standard
 /// API, or the import is headless. `None` while the MergedServiceImports are not listed.
 pub(super) fn is_unneeded(view: Reader<'_>, service: &ObjectName) -> Option<bool> {
-    // Without a derived Service, no grace period runs.
-    let is_over = derived_service(view, service).is_none();
-    let is_needed = is_over || merged(view, service).is_some_and(|merged| !merged.meta.deleting && has_address(merged));
+    if derived_service(view, service).is_none() {
+        return Some(false); // no grace period runs
+    }
+    if view.is_undecodable(Kind::MergedServiceImport, &merged_at(view, service)) {
+        return None;
+    }
+    let is_needed = merged(view, service).is_some_and(|merged| !merged.meta.deleting && has_address(merged));
     view.complete(&[Kind::MergedServiceImport]).then_some(!is_needed)
 }
 

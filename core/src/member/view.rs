@@ -14,6 +14,7 @@
 //! | `distributed` | changes of distributed slices |
 //! | [`value`] | the values that a plan can read |
 //! | [`reader`] | the reads of a plan |
+//! | `existence` | the objects without which a key and a fact do not exist |
 //! | [`records`] | the times at which the agent saw changes |
 //! | `restore` | the last restore of the hub, and what the hub had before |
 //! | `own` | addresses of this cluster itself, which slices of other clusters must not have |
@@ -28,6 +29,7 @@
 
 mod distributed;
 mod excess;
+mod existence;
 mod hub_status;
 mod membership;
 mod own;
@@ -391,6 +393,9 @@ impl View {
     /// Starts the wait for the hub's outcome of an export that was just written. The outcome ends the latency
     /// measurement of the Service, and may already be in the view.
     pub fn service_exported(&mut self, service: &ObjectName, at: Timestamp) {
+        if self.services.get(service).is_none() {
+            return; // the Service went while its export was written
+        }
         self.records.await_outcome(service);
         let names = self.internal_exports_of.get(service);
         let resolved =
@@ -421,40 +426,6 @@ impl View {
     fn hub_feature_set(&self, now: Timestamp) -> FeatureSet {
         let (state, since) = (self.watches.state(Kind::MemberAgent), self.watches.since(Kind::MemberAgent));
         FeatureSet::at(now, self.hub_announced, state, since)
-    }
-
-    /// True if an object exists that the key is for. Most slices of a cluster belong to Services that are not exported,
-    /// so they have no key.
-    pub(super) fn has(&self, key: &Key) -> bool {
-        match key {
-            Key::Export(service) => {
-                self.requests_export(service) || self.internal_exports_of.get(service).next().is_some()
-            }
-            Key::SliceExport(slice) => {
-                let service = self.slices.get(slice).and_then(EndpointSlice::service_name);
-                service.is_some_and(|service| self.requests_export(&service))
-                    || self.slice_exports_of.get(slice).next().is_some()
-            }
-            Key::MultiClusterService(name) => self.multi_cluster_services.get(name).is_some(),
-            Key::StandardImport(service) => self.has_standard_import(service),
-            Key::Import(name) => self.imports.get(name).is_some() || self.claims_of.get(name).next().is_some(),
-            Key::SliceImport(name) => {
-                self.distributed_slices.get(&self.in_hub(name.name.clone())).is_some() || self.is_marked_imported(name)
-            }
-            Key::Heartbeat => true,
-            Key::Membership => self.memberships.get(&self.own_membership()).is_some(),
-        }
-    }
-
-    /// True if the object of a fact exists.
-    pub(super) fn has_fact(&self, fact: &Fact) -> bool {
-        match fact {
-            Fact::Exportable(service) => self.requests_export(service),
-            Fact::Unneeded(service) | Fact::Requested(service) => self.has_standard_import(service),
-            Fact::Unresolved(import) => self.imports.get(import).is_some(),
-            Fact::Fulfilled(import) => self.claims_of.get(import).next().is_some(),
-            Fact::Orphaned(slice) | Fact::Outdated(slice) | Fact::Unlisted(slice) => self.is_marked_imported(slice),
-        }
     }
 
     /// True if the slice with this name has the mark of imported slices.

@@ -176,6 +176,17 @@ fn a_derived_service_is_mended_in_what_we_own() {
     assert_eq!(events(&view, &app()), ["DerivedServiceLost"]);
 }
 
+/// Also rule M15.
+#[test]
+fn a_label_with_the_name_of_no_service_is_corrected_without_an_event() {
+    let mcs = mcs("work/app").taken_on().deriving("Not.A.Name");
+    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
+    let view = member_view([mcs.object(), import.object()]);
+    let planned = writes(&view, &app());
+    assert!(matches!(&planned[..], [write] if write.kind() == Kind::MultiClusterService), "{planned:#?}");
+    assert_eq!(events(&view, &app()), [""; 0]);
+}
+
 /// Rule M21: A port of the ServiceImport has no target port, or the target port 0 or ""
 /// Then: The API server sets a default target port in the derived Service. The member agent accepts the default of the
 /// API server, and makes no write

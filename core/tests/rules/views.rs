@@ -4,10 +4,16 @@
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::oracle::{CLASSES, classes};
 use crate::support::agent::{Agent, KindChange, View, applied, removed, undecodable_change};
+use crate::support::build::{
+    Build as _, IntoObject as _, accepted_export, distributed_slice, named, service, slice, slice_export,
+    standard_export,
+};
 use crate::support::property::for_any;
+use crate::support::standard;
+use crate::support::view::{SEEN, observe_and_plan};
 use crate::support::world::{Who, World};
 use fastrand::Rng;
-use fleetnet_core::model::{HubSliceSpec, Kind, Object};
+use fleetnet_core::model::{EndpointSlice, HubSliceSpec, Kind, Object, StandardLabels};
 use fleetnet_core::plan::{Action, Patch, Plan, Write};
 use fleetnet_core::{hub, member};
 use fleetnet_types::{Timestamp, Uid, WatchState};
@@ -364,6 +370,42 @@ fn assert_bears_blindness<V: View>(view: &V, now: Timestamp) {
             assert!(requeue.contains(&key), "{key:?} is not planned anew without {name:?}, although it wants {plan:?}");
         }
     }
+}
+
+/// Asserts that a member's view is that of a new agent after it received these objects, one after the other.
+fn assert_the_last_state_counts(objects: &[Object]) {
+    let mut view = standard::view(Vec::new());
+    for object in objects {
+        observe_and_plan(&mut view, applied(object.clone()), SEEN);
+        assert_eq!(view, rebuilt(&view, SEEN, &mut Rng::with_seed(0)));
+    }
+    for object in objects.iter().rev() {
+        let (kind, meta) = (object.kind(), object.meta());
+        observe_and_plan(&mut view, removed(kind, meta.name.clone(), meta.uid.clone()), SEEN);
+        assert_eq!(view, rebuilt(&view, SEEN, &mut Rng::with_seed(0)));
+    }
+    assert_eq!(view, standard::view(Vec::new()), "all objects are gone");
+}
+
+#[test]
+fn a_view_keeps_nothing_of_earlier_states_of_its_objects() {
+    let distributed = distributed_slice("member-1", &slice_export("member-3", &slice("work/app-1")).marked());
+    let imported = EndpointSlice {
+        imported: true,
+        standard: Some(Box::new(StandardLabels { service: "app".into(), cluster: "member-3".into(), headless: false })),
+        observed_generation: Some(1),
+        ..slice(&format!("work/{}", distributed.meta.name.name))
+    };
+    let mut moved = distributed.clone().version(9);
+    moved.spec.owner = named("other/app");
+    moved.spec.reference.cluster = "member-2".into();
+    assert_the_last_state_counts(&[
+        Object::EndpointSliceImport(distributed),
+        imported.object(),
+        Object::EndpointSliceImport(moved),
+    ]);
+    assert_the_last_state_counts(&[standard_export("work/app").object(), service("work/app").object()]);
+    assert_the_last_state_counts(&[standard_export("work/app").object(), accepted_export("work/app").object()]);
 }
 
 /// Rule A9: An object is undecodable

@@ -241,6 +241,12 @@ impl<'a> Reader<'a> {
         self.view.offered.contains(cluster)
     }
 
+    /// True if the announcement of a member is kept, by its member namespace.
+    pub(crate) fn has_announcement(self, namespace: &Text) -> bool {
+        self.reads.note(Value::Announced(namespace.clone()));
+        self.view.announced.contains_key(namespace)
+    }
+
     /// Returns the feature set of a member, by its member namespace.
     pub(crate) fn features_of(self, namespace: &Text, now: Timestamp) -> FeatureSet {
         self.reads.note(Value::Announced(namespace.clone()));

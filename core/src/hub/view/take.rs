@@ -360,7 +360,9 @@ impl View {
         let announcement = announcement.map(|member| member.known_features());
         let announcement = announcement.map(|features| self.gained(namespace, features, at));
         let changed = self.announced.entry(namespace.clone()).or_default().record(announcement, at);
-        self.announced.retain(|_, announced| !announced.is_over(at)); // drops expired announcements of members that left
+        // Expired announcements of members that left.
+        let over = self.announced.extract_if(.., |_, announced| announced.is_over(at)).map(|(namespace, _)| namespace);
+        effects.values.extend(over.map(Value::Announced));
         self.gains.retain(|namespace, _| self.announced.contains_key(namespace));
         if changed {
             effects.values.push(Value::Announced(namespace.clone()));

@@ -308,7 +308,7 @@ fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, n
     };
     if mcs.derived_label.as_ref() != Some(&name.name) {
         let instead = ", and derives another Service";
-        let left = named().filter(|left| !usable(view, mcs, left)).map(|left| left_behind(mcs, &left, instead));
+        let left = named().filter(|left| is_of_another(view, mcs, left)).map(|left| left_behind(mcs, &left, instead));
         return Plan::one(mark(mcs, Some(name.name)).with_events(left));
     }
     let desired = desired(view, mcs, import, present, consumer_type);
@@ -420,8 +420,12 @@ fn desired(
 
 /// True if the derived Service may have this name: the name is a valid DNS label, and no other Service has the name.
 fn usable(view: Reader<'_>, mcs: &MultiClusterService, name: &ObjectName) -> bool {
-    let ours = |service: &Service| service.derived_from.as_ref() == Some(&mcs.meta.name);
-    names::is_dns_1035_label(&name.name) && view.services().get(name).is_none_or(ours)
+    names::is_dns_1035_label(&name.name) && !is_of_another(view, mcs, name)
+}
+
+/// True if a Service has this name that the agent did not derive for the MultiClusterService.
+fn is_of_another(view: Reader<'_>, mcs: &MultiClusterService, name: &ObjectName) -> bool {
+    view.services().get(name).is_some_and(|service| service.derived_from.as_ref() != Some(&mcs.meta.name))
 }
 
 fn free_name(view: Reader<'_>, mcs: &MultiClusterService) -> Option<ObjectName> {

@@ -116,7 +116,7 @@ impl Records {
         self.service_changed.insert(service.clone(), at);
     }
 
-    /// Drops the record of a Service when neither the Service nor its ServiceExport exists any more.
+    /// Drops the time of a Service's last change.
     pub(crate) fn service_forgotten(&mut self, service: &ObjectName) {
         self.service_changed.remove(service);
     }

@@ -81,6 +81,9 @@ impl View {
         let has_ready = |slice: &&EndpointSlice| slice.imported && !slice.content.endpoints.is_empty();
         let imported = self.slices.live(name).filter(has_ready)?;
         let distributed = self.distributed_slices.live(&self.in_hub(name.name.clone()))?;
+        if !self.imports_of_slice(&name.name, &distributed.spec.owner).contains(name) {
+            return None;
+        }
         let service = if name.namespace == self.settings.fleet_system_namespace {
             imported.service.as_ref()?
         } else {

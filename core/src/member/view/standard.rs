@@ -4,7 +4,6 @@ use super::value::Fact;
 use super::{Effects, Key, StandardApi, View};
 use crate::index::Taken;
 use crate::model::{MergedServiceImport, StandardServiceExport, StandardServiceImport};
-use crate::names;
 use fleetnet_types::{ObjectName, Text, Timestamp};
 
 impl View {
@@ -65,13 +64,6 @@ impl View {
     /// True if slices are imported into a namespace.
     pub(super) fn is_for_imports(&self, namespace: &Text) -> bool {
         *namespace == self.settings.fleet_system_namespace || self.settings.standard_api != StandardApi::Off
-    }
-
-    /// True if an object exists that belongs to the import of a Service by the standard API.
-    pub(super) fn has_standard_import(&self, service: &ObjectName) -> bool {
-        self.merged_imports.get(&self.in_hub(names::merged_import_name(service))).is_some()
-            || self.standard_imports.get(service).is_some()
-            || self.services.get(&names::standard_derived(service)).is_some_and(|service| service.imports.is_some())
     }
 
     /// True if a user requests the export of a Service, by any API.

@@ -1,12 +1,13 @@
 //! Stores changes of objects in the member's view, and tells which values they change.
 
 use super::value::{Bucket, Fact, Value};
-use super::{Effects, Key, StandardApi, View, own};
+use super::{Effects, Key, Reader, StandardApi, View, own};
 use crate::index::Taken;
 use crate::model::{
     EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MultiClusterService,
     Object, Service, ServiceExport, ServiceImport, ServicePort, SessionAffinity, SliceContent,
 };
+use crate::reads::Reads;
 use fleetnet_types::{Change, ObjectName, Text, Timestamp, Uid};
 use std::borrow::Cow;
 
@@ -90,13 +91,10 @@ impl View {
                 self.forget_slice(name, &before, effects);
                 true
             }),
-            Kind::ServiceExport => self.exports.remove(name, uid).is_some_and(|_| {
-                if self.services.get(name).is_none() {
-                    self.records.service_forgotten(name);
-                }
-                true
-            }),
-            Kind::StandardServiceExport => self.standard_exports.remove(name, uid).is_some(),
+            Kind::ServiceExport => self.exports.remove(name, uid).is_some_and(|_| self.forget_unneeded_record(name)),
+            Kind::StandardServiceExport => {
+                self.standard_exports.remove(name, uid).is_some_and(|_| self.forget_unneeded_record(name))
+            }
             Kind::ServiceImport => self.imports.remove(name, uid).is_some_and(|before| {
                 self.shift_controller(name, controller_of(&before), None, effects);
                 true
@@ -174,8 +172,8 @@ impl View {
         if before.as_ref().map(exported_fields) != self.services.get(&name).map(exported_fields) {
             self.records.service_changed(&name, at);
         }
-        if before.is_none()
-            && let Some(imports) = imports
+        if let Some(imports) = imports
+            && before.as_ref().is_none_or(|before| before.imports.as_ref() != Some(&imports))
         {
             self.import_appeared(ObjectName::new(name.namespace.clone(), imports), effects);
         }
@@ -188,11 +186,17 @@ impl View {
     fn forget_service(&mut self, name: &ObjectName, before: Service, effects: &mut Effects) {
         self.own_addresses_changed(&own::of_service(&before), &[], effects);
         self.records.service_gone(name);
-        if self.exports.get(name).is_none() {
-            self.records.service_forgotten(name);
-        }
+        self.forget_unneeded_record(name);
         self.derived_of.shift(before.derived_from.clone(), None, name);
         effects.moved(Bucket::DerivedServices, before.derived_from, None);
+    }
+
+    /// Drops the time of a Service's last change, unless the Service or a request for its export exists. Returns true.
+    fn forget_unneeded_record(&mut self, service: &ObjectName) -> bool {
+        if self.services.get(service).is_none() && !self.requests_export(service) {
+            self.records.service_forgotten(service);
+        }
+        true
     }
 
     // === EndpointSlices: source slices and imported slices ===
@@ -231,8 +235,9 @@ impl View {
         self.slices_of.shift(service_before.clone(), service.clone(), &name);
         let is_other = before.is_none() || service_before != service;
         effects.moved(Bucket::Slices, service_before, service);
-        if is_other && self.has(&Key::SliceExport(name.clone())) {
-            effects.keys.push(Key::SliceExport(name.clone()));
+        let key = Key::SliceExport(name.clone());
+        if is_other && Reader::new(self, &Reads::default()).has(&key) {
+            effects.keys.push(key);
         }
         if self.is_for_imports(&name.namespace) && self.is_marked_imported(&name) {
             effects.keys.push(Key::SliceImport(name.clone()));
